@@ -1,0 +1,1 @@
+//! The DRAM write buffer and the schedules that empty it.

@@ -1,0 +1,57 @@
+//! What the drive stores for each mapping unit: nothing, a stamp, or (served devices) real bytes.
+//!
+//! The payload is a type parameter, so that a simulation that does not look at content pays
+//! nothing for it.
+
+use std::fmt::Debug;
+
+/// The content of a mapping unit.
+pub trait Payload: Copy + Default + Debug + PartialEq + 'static {
+    /// True if there is content at all; false lets code skip moving it.
+    const STORED: bool;
+    /// What a write command carries for all its units.
+    type WriteData: Copy + Default + Debug;
+    /// What a read completion carries: one entry per unit.
+    type ReadData: Default + Debug + Clone;
+
+    /// The content that a write with `data` gives the unit `index` units after its first one.
+    fn written(data: Self::WriteData, index: u32) -> Self;
+    /// Puts unit `index` of a read of `count` units in its place.
+    fn gather(data: &mut Self::ReadData, index: u32, count: u32, unit: Self);
+}
+
+/// No content: the fastest simulations.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct NoData;
+
+impl Payload for NoData {
+    const STORED: bool = false;
+    type WriteData = ();
+    type ReadData = ();
+    #[inline]
+    fn written((): (), _: u32) -> Self {
+        Self
+    }
+    #[inline]
+    fn gather((): &mut (), _: u32, _: u32, _: Self) {}
+}
+
+/// Which write produced the unit; 0 is "never written" and reads as zeroes. Lets an oracle check
+/// content at any size for 8 bytes a unit.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub u64);
+
+impl Payload for Stamp {
+    const STORED: bool = true;
+    type WriteData = u64;
+    type ReadData = Vec<Stamp>;
+    #[inline]
+    fn written(data: u64, _: u32) -> Self {
+        Self(data)
+    }
+    #[inline]
+    fn gather(data: &mut Vec<Self>, index: u32, count: u32, unit: Self) {
+        data.resize(count as usize, Self::default());
+        data[index as usize] = unit;
+    }
+}

@@ -1,0 +1,4 @@
+//! Runs, comparisons and their records.
+
+mod record;
+pub use record::*;

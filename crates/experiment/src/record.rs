@@ -1,0 +1,280 @@
+//! The run record: what a run yields, as JSON (schema-versioned). Other tools rely on these names.
+//!
+//! Latencies are in microseconds, rates per simulated second, sizes in bytes; `sim.*` alone speaks
+//! of the machine that ran the simulation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bumped when a name or meaning changes; readers refuse what they don't know.
+pub const RECORD_VERSION: u32 = 1;
+
+/// Everything a run tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecord {
+    /// [`RECORD_VERSION`] of the writer.
+    pub record_version: u32,
+    /// Version of Leyden that ran.
+    pub leyden_version: String,
+    /// The run's name: the configuration's, or its file's.
+    pub name: String,
+    /// The command that repeats the run.
+    pub reproduce: String,
+    /// The seed everything random came from.
+    pub seed: u64,
+    /// The configuration, with every default filled in.
+    pub config: serde_json::Value,
+    /// What is worth knowing before trusting the rest (clipped requests, a late trace, ...).
+    pub warnings: Vec<String>,
+    /// The simulation itself.
+    pub sim: Sim,
+    /// What the host saw.
+    pub host: Host,
+    /// What the flash did.
+    pub flash: Flash,
+    /// Garbage collection.
+    pub gc: Gc,
+    /// The mapping table.
+    pub map: Map,
+    /// The write buffer.
+    pub buffer: Buffer,
+    /// Wear of the blocks at the end.
+    pub wear: Wear,
+    /// How busy dies and channels were.
+    pub utilisation: Utilisation,
+    /// All of the above over time.
+    pub series: Series,
+}
+
+/// The simulation itself: the machine's time, not the drive's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sim {
+    /// Wall time of the measured part, seconds.
+    pub wall_s: f64,
+    /// Simulated host I/Os per second of wall time.
+    pub host_ios_per_s: f64,
+    /// Simulated flash page operations (reads, programs, erases) per second of wall time.
+    pub flash_ops_per_s: f64,
+    /// Wall time of preconditioning (or of loading its snapshot), seconds.
+    pub precondition_wall_s: f64,
+    /// Peak resident memory of the process, MiB.
+    pub peak_rss_mib: f64,
+    /// Bytes of device state per logical mapping unit.
+    pub bytes_per_mapping_unit: f64,
+    /// Fingerprint of everything that happened, 16 hex digits; same inputs, same digest.
+    pub digest: String,
+}
+
+/// What the host saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Read commands completed.
+    pub reads: u64,
+    /// Write commands completed.
+    pub writes: u64,
+    /// Flush commands completed.
+    pub flushes: u64,
+    /// Trim and write-zeroes commands completed.
+    pub trims: u64,
+    /// Commands that ended with an error status.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Simulated time, seconds.
+    pub elapsed_s: f64,
+    /// Reads and writes per simulated second.
+    pub iops: f64,
+    /// MiB read and written per simulated second.
+    pub mib_per_s: f64,
+    /// Latency of reads, from submission to completion.
+    pub read_latency_us: Latency,
+    /// Latency of writes.
+    pub write_latency_us: Latency,
+    /// Latency of flushes.
+    pub flush_latency_us: Latency,
+}
+
+/// A latency distribution, microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+    /// The whole distribution, as `[percentile (0..=100), microseconds]`, ascending. Empty if
+    /// nothing was measured.
+    pub distribution: Vec<(f64, f64)>,
+}
+
+/// Counts of page operations by what caused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Programs {
+    /// Data the host wrote.
+    pub user: u64,
+    /// Data that garbage collection copied.
+    pub gc_user: u64,
+    /// Mapping pages written back.
+    pub map: u64,
+    /// Mapping pages that garbage collection copied.
+    pub gc_map: u64,
+    /// Pages dumped on a power loss.
+    pub dump: u64,
+    /// Pages put back by recovery.
+    pub recovery: u64,
+}
+
+/// Counts of page reads by what caused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reads {
+    /// The host read.
+    pub host: u64,
+    /// The host wrote part of a mapping unit, whose rest had to be read.
+    pub rmw: u64,
+    /// Garbage collection copied data.
+    pub gc_user: u64,
+    /// Mapping pages loaded.
+    pub map: u64,
+    /// Garbage collection copied mapping pages.
+    pub gc_map: u64,
+    /// Recovery scanned.
+    pub recovery: u64,
+}
+
+/// What the flash did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flash {
+    /// Write amplification: bytes programmed over bytes the host wrote. 0 if it wrote nothing.
+    pub waf: f64,
+    /// Block erases.
+    pub erases: u64,
+    /// Page programs.
+    pub programs: Programs,
+    /// Page reads.
+    pub reads: Reads,
+    /// Mapping units left empty in programmed pages (a flush could not wait for a full page).
+    pub padded_units: u64,
+    /// Programs that failed and were repeated elsewhere.
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+}
+
+/// Garbage collection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gc {
+    /// Name of the victim policy.
+    pub policy: String,
+    /// Blocks collected.
+    pub collections: u64,
+    /// Pages' worth of data copied (units copied over units per page).
+    pub copied_pages: f64,
+    /// Of those, zombie data.
+    pub copied_zombie_pages: f64,
+    /// Mean share of valid units in the blocks collected.
+    pub victim_utilisation: f64,
+}
+
+/// The mapping table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Map {
+    /// Mapping pages in all.
+    pub pages: u64,
+    /// Of those, how many may be dirty at once.
+    pub protected_pages: u64,
+    /// The most that were dirty at once.
+    pub dirty_peak: u64,
+    /// Mapping pages written back.
+    pub writebacks: u64,
+    /// Share of updates that found their mapping page dirty already.
+    pub hit_ratio: f64,
+}
+
+/// The write buffer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Buffer {
+    /// The most bytes held at once.
+    pub peak_bytes: u64,
+    /// Time writes spent waiting for room, summed over commands, seconds.
+    pub stalls_s: f64,
+    /// Bytes dropped unwritten, because they were trimmed.
+    pub discarded_bytes: u64,
+    /// Unit writes that replaced data still in the buffer.
+    pub coalesced_writes: u64,
+    /// Unit reads served from the buffer.
+    pub read_hits: u64,
+}
+
+/// Wear at the end of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Wear {
+    /// Erases of the least worn good block over the device's life.
+    pub min: u64,
+    /// Mean over good blocks.
+    pub mean: f64,
+    /// Erases of the most worn good block.
+    pub max: u64,
+    /// Blocks retired (worn, failed, or bad from the factory).
+    pub bad_blocks: u64,
+    /// Blocks by erase count: `[erase count at the bar's left edge, blocks]`, at most 64 bars of
+    /// equal width.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// Shares of simulated time that things were busy, 0..=1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Utilisation {
+    /// Per die, in die order.
+    pub dies: Vec<f64>,
+    /// Per channel.
+    pub channels: Vec<f64>,
+}
+
+/// What happened in each of some intervals of equal length. All vectors are as long as `time_s`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Length of an interval, simulated seconds.
+    pub interval_s: f64,
+    /// End of each interval; the last may be short.
+    pub time_s: Vec<f64>,
+    /// Reads per second.
+    pub read_iops: Vec<f64>,
+    /// Writes per second.
+    pub write_iops: Vec<f64>,
+    /// MiB read per second.
+    pub read_mib_per_s: Vec<f64>,
+    /// MiB written per second.
+    pub write_mib_per_s: Vec<f64>,
+    /// Mean read latency; 0 where nothing was read.
+    pub read_mean_us: Vec<f64>,
+    /// Largest read latency.
+    pub read_max_us: Vec<f64>,
+    /// Mean write latency; 0 where nothing was written.
+    pub write_mean_us: Vec<f64>,
+    /// Largest write latency.
+    pub write_max_us: Vec<f64>,
+    /// Write amplification in the interval; 0 where nothing was written.
+    pub waf: Vec<f64>,
+    /// Programs per second by cause.
+    pub programs: Vec<Programs>,
+    /// Reads per second by cause.
+    pub reads: Vec<Reads>,
+    /// Mean share of time dies were busy.
+    pub die_busy: Vec<f64>,
+    /// Mean share of time channels were busy.
+    pub channel_busy: Vec<f64>,
+}
+
+/// Several configurations on the same work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The runs, in the order they were named; ratios are over the first.
+    pub runs: Vec<RunRecord>,
+}

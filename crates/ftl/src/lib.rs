@@ -1,0 +1,1 @@
+//! The flash translation layer: mapping, placement, garbage collection.

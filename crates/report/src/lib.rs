@@ -1,0 +1,1 @@
+//! One self-contained HTML file with plots, from run records.

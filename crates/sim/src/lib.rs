@@ -1,0 +1,31 @@
+//! Simulated time, event queue, PRNG, units, digests and the policy registry macro.
+//!
+//! **What lives here**: what a discrete-event simulator of anything needs. **What doesn't**: flash,
+//! commands, files, clocks. This crate knows nothing of SSDs and depends on nothing of ours.
+//!
+//! **Invariants**
+//! - Time is whole nanoseconds; nothing in here compares floats or iterates a hash map.
+//! - Events at the same time leave the queue in the order they entered it.
+//! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
+
+mod digest;
+mod events;
+mod policy;
+mod rng;
+mod time;
+mod units;
+
+pub use digest::Digest;
+pub use events::EventQueue;
+pub use policy::PolicyInfo;
+pub use rng::Rng;
+pub use time::{Span, Time};
+pub use units::{Bytes, BytesPerSec, Ratio, UnitError};
+
+// Used by the expansion of `policies!`, so that a crate which declares policies needs no
+// dependencies of its own for it.
+#[doc(hidden)]
+pub mod macro_support {
+    pub use schemars;
+    pub use serde;
+}

@@ -1,0 +1,113 @@
+//! The registry of a policy folder.
+//!
+//! A folder of policies declares itself once with [`policies!`](crate::policies); from that one
+//! list come the modules, the config enum, its JSON schema, the names for `leyden policies`, the
+//! sweep axis, and what the torture harness draws from.
+
+/// A policy as `leyden policies` lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyInfo {
+    /// The name a configuration uses.
+    pub name: &'static str,
+    /// Its doc comment: what it does and where it comes from.
+    pub doc: &'static [&'static str],
+}
+
+impl PolicyInfo {
+    /// The first line of the doc comment.
+    pub fn summary(&self) -> &'static str {
+        self.doc.first().map_or("", |line| line.trim())
+    }
+}
+
+/// Declares a folder's policies.
+///
+/// Each variant names its module, the type in it (whose fields are the policy's parameters: it
+/// implements `Default`, serde and `JsonSchema`), and the name in a configuration. A configuration
+/// may write the bare name, or a table with the name under `policy` and the parameters beside it.
+///
+/// ```
+/// mod fast {
+///     #[derive(Clone, Debug, PartialEq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+///     #[serde(deny_unknown_fields, default)]
+///     pub struct Fast { pub speed: u32 }
+/// }
+/// leyden_sim::policies! {
+///     /// How to go.
+///     pub enum Pace {
+///         /// As fast as it can.
+///         Fast(fast::Fast) = "fast",
+///     }
+/// }
+/// let bare: Pace = serde_json::from_str(r#""fast""#).unwrap();
+/// let full: Pace = serde_json::from_str(r#"{"policy": "fast", "speed": 3}"#).unwrap();
+/// assert_eq!(bare, Pace::Fast(fast::Fast { speed: 0 }));
+/// assert_eq!(full, Pace::Fast(fast::Fast { speed: 3 }));
+/// assert_eq!(Pace::POLICIES[0].name, "fast");
+/// ```
+#[macro_export]
+macro_rules! policies {
+    (
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident {
+            $( $(#[doc = $policy_doc:literal])* $variant:ident($module:ident::$type:ident) = $key:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq, $crate::macro_support::serde::Serialize, $crate::macro_support::schemars::JsonSchema)]
+        #[serde(tag = "policy", crate = "leyden_sim::macro_support::serde")]
+        #[schemars(crate = "leyden_sim::macro_support::schemars")]
+        pub enum $name {
+            $( $(#[doc = $policy_doc])* #[serde(rename = $key)] $variant($module::$type), )+
+        }
+
+        impl $name {
+            /// Every policy of this folder, in the order they are listed.
+            pub const POLICIES: &'static [$crate::PolicyInfo] = &[
+                $( $crate::PolicyInfo { name: $key, doc: &[$($policy_doc),*] }, )+
+            ];
+
+            /// The name a configuration uses for this policy.
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $key, )+ }
+            }
+
+            /// The policy called `name`, with its default parameters.
+            pub fn by_name(name: &str) -> Option<Self> {
+                match name {
+                    $( $key => Some(Self::$variant($module::$type::default())), )+
+                    _ => None,
+                }
+            }
+        }
+
+        impl<'de> $crate::macro_support::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::macro_support::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use $crate::macro_support::serde::{self, de};
+
+                #[derive(serde::Deserialize)]
+                #[serde(tag = "policy", crate = "leyden_sim::macro_support::serde")]
+                enum Table {
+                    $( #[serde(rename = $key)] $variant($module::$type), )+
+                }
+
+                struct NameOrTable;
+                impl<'de> de::Visitor<'de> for NameOrTable {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                        f.write_str("the name of a policy, or a table with the name under `policy`")
+                    }
+                    fn visit_str<E: de::Error>(self, name: &str) -> Result<$name, E> {
+                        $name::by_name(name)
+                            .ok_or_else(|| E::unknown_variant(name, &[$($key),+]))
+                    }
+                    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                        Ok(match table { $( Table::$variant(policy) => $name::$variant(policy), )+ })
+                    }
+                }
+                deserializer.deserialize_any(NameOrTable)
+            }
+        }
+    };
+}

@@ -1,0 +1,9 @@
+//! What the host asks for: synthetic jobs ([`synth`]) and block traces ([`trace`]).
+//!
+//! **What lives here**: where requests come from. **What doesn't**: pacing them against a device
+//! (queue depth, open or closed loop), which is `experiment`'s driver.
+//!
+//! **Invariants**: the same specification and seed yield the same requests, on every machine.
+
+mod request;
+pub use request::{Class, Request};

@@ -1,1 +1,4 @@
 //! The DRAM write buffer and the schedules that empty it.
+mod config;
+pub mod schedule;
+pub use config::{Config, Region};

@@ -102,7 +102,7 @@ macro_rules! policies {
                             .ok_or_else(|| E::unknown_variant(name, &[$($key),+]))
                     }
                     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
-                        let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                        let table = <Table as serde::Deserialize>::deserialize(de::value::MapAccessDeserializer::new(map))?;
                         Ok(match table { $( Table::$variant(policy) => $name::$variant(policy), )+ })
                     }
                 }

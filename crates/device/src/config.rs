@@ -1,0 +1,57 @@
+//! The drive's configuration: the layers' own, and the front end.
+
+use leyden_sim::{BytesPerSec, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A drive. Every default is Hexa's drive (section V of the paper); see each table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// What stands between the host's queues and the drive.
+    pub frontend: FrontendConfig,
+    /// The DRAM write buffer.
+    pub buffer: leyden_buffer::Config,
+    /// The flash translation layer.
+    pub ftl: leyden_ftl::Config,
+    /// The flash.
+    pub nand: leyden_nand::Config,
+}
+
+/// The host interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FrontendConfig {
+    /// Time the controller spends on each command, one at a time.
+    pub command: Span,
+    /// Bandwidth of the link, each way.
+    pub link_rate: BytesPerSec,
+    /// Submission queues.
+    pub queues: u32,
+    /// Commands that each queue holds; more wait in the host.
+    pub queue_depth: u32,
+}
+
+impl Default for FrontendConfig {
+    fn default() -> Self {
+        Self {
+            // A controller that can do a million commands a second, on PCIe 3.0 x4.
+            command: Span::from_us(1),
+            link_rate: BytesPerSec::new(3_200_000_000),
+            queues: 8,
+            queue_depth: 1024,
+        }
+    }
+}
+
+/// Why a drive cannot be built. `key` is the configuration key, dotted, relative to the device's
+/// table: `nand.page_size`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The offending key.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}

@@ -1,0 +1,92 @@
+//! What a drive counts. All counters only grow; a reader takes the difference of two copies.
+
+use leyden_sim::Span;
+
+/// Page programs by what caused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Programs {
+    /// Data the host wrote.
+    pub user: u64,
+    /// Data that garbage collection copied.
+    pub gc_user: u64,
+    /// Mapping pages written back.
+    pub map: u64,
+    /// Mapping pages that garbage collection copied.
+    pub gc_map: u64,
+    /// Pages dumped on a power loss.
+    pub dump: u64,
+    /// Pages put back by recovery.
+    pub recovery: u64,
+}
+
+/// Page reads by what caused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// The host read.
+    pub host: u64,
+    /// The host wrote part of a mapping unit, whose rest had to be read.
+    pub rmw: u64,
+    /// Garbage collection copied data.
+    pub gc_user: u64,
+    /// Mapping pages loaded.
+    pub map: u64,
+    /// Garbage collection copied mapping pages.
+    pub gc_map: u64,
+    /// Recovery scanned.
+    pub recovery: u64,
+}
+
+/// Counters of the whole drive, since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Page programs.
+    pub programs: Programs,
+    /// Page reads.
+    pub reads: Reads,
+    /// Block erases.
+    pub erases: u64,
+    /// Programs that failed.
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+    /// Mapping units left empty in programmed pages.
+    pub padded_units: u64,
+    /// Mapping units the host wrote (before coalescing).
+    pub host_units_written: u64,
+    /// Mapping units of user data programmed for the host.
+    pub user_units: u64,
+    /// Blocks collected.
+    pub gc_collections: u64,
+    /// Mapping units copied by garbage collection.
+    pub gc_copied_units: u64,
+    /// Valid units in the blocks collected, when they were chosen.
+    pub gc_victim_valid_units: u64,
+    /// The most mapping units in the buffer at once.
+    pub buffer_peak_units: u64,
+    /// Time that writes spent waiting for room in the buffer, summed over commands.
+    pub buffer_stalled: Span,
+    /// Buffered units dropped because they were trimmed.
+    pub buffer_discarded_units: u64,
+    /// Unit writes that replaced data still in the buffer.
+    pub buffer_coalesced_units: u64,
+    /// Unit reads served from the buffer.
+    pub buffer_read_hits: u64,
+    /// Mapping pages in all.
+    pub map_pages: u64,
+    /// Of those, how many may be dirty at once.
+    pub map_protected_pages: u64,
+    /// The most that were dirty at once.
+    pub map_dirty_peak: u64,
+    /// Mapping pages written back.
+    pub map_writebacks: u64,
+    /// Map updates.
+    pub map_updates: u64,
+    /// Of those, how many found their mapping page dirty already.
+    pub map_update_hits: u64,
+    /// Time each die was busy.
+    pub die_busy: Vec<Span>,
+    /// Time each channel was busy.
+    pub channel_busy: Vec<Span>,
+    /// Blocks retired, or bad from the factory.
+    pub bad_blocks: u64,
+}

@@ -1,0 +1,254 @@
+//! Blocks that could be collected, by how much of them is valid.
+//!
+//! Each die has a first-in first-out list for every count of valid units. A block that loses a unit
+//! moves to the end of the next lower list, so each list is ordered by the time of the last change.
+//! That gives `greedy` its victim without a scan (the head of the first list that has one), and
+//! `cost_benefit` its exact maximum from one block per list.
+//!
+//! Invariants: a block is in the index exactly while it is closed and not being collected; it is in
+//! the list of its count of valid units; lists are ordered by `changed`, ascending.
+
+use leyden_nand::{BlockId, DieId, Geometry};
+use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
+
+/// No block: the end of a list.
+const NONE: u32 = u32::MAX;
+/// The list of a block that is in none.
+const ABSENT: u32 = u32::MAX;
+
+/// A block that could be collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which.
+    pub block: BlockId,
+    /// How many of its units are valid.
+    pub valid: u32,
+    /// When one of its units was last invalidated, or when it was filled.
+    pub changed: Time,
+}
+
+/// One block's places: in the list of its utilisation and in the order of filling.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Node {
+    next: u32,
+    previous: u32,
+    valid: u32,
+    next_filled: u32,
+    previous_filled: u32,
+    changed: Time,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: Ends = Ends {
+    first: NONE,
+    last: NONE,
+};
+
+/// The victims-to-be of all dies.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VictimIndex {
+    units_per_block: u32,
+    blocks_per_die: u32,
+    nodes: Vec<Node>,
+    /// `units_per_block + 1` lists per die.
+    lists: Vec<Ends>,
+    /// One bit per list that is not empty, `words_per_die` words a die.
+    occupied: Vec<u64>,
+    words_per_die: u32,
+    /// In the order of filling, per die.
+    filled: Vec<Ends>,
+}
+
+impl VictimIndex {
+    /// An empty index.
+    pub fn new(geometry: &Geometry) -> Self {
+        let node = Node {
+            next: NONE,
+            previous: NONE,
+            valid: ABSENT,
+            next_filled: NONE,
+            previous_filled: NONE,
+            changed: Time::ZERO,
+        };
+        let (dies, lists_per_die) = (geometry.dies(), geometry.units_per_block() + 1);
+        let words_per_die = lists_per_die.div_ceil(64);
+        Self {
+            units_per_block: geometry.units_per_block(),
+            blocks_per_die: geometry.blocks_per_die(),
+            nodes: vec![node; geometry.blocks() as usize],
+            lists: vec![EMPTY; (dies * lists_per_die) as usize],
+            occupied: vec![0; (dies * words_per_die) as usize],
+            words_per_die,
+            filled: vec![EMPTY; dies as usize],
+        }
+    }
+
+    /// Units of a block.
+    pub const fn units_per_block(&self) -> u32 {
+        self.units_per_block
+    }
+
+    /// The longest unchanged block of each utilisation that `die` has, the least utilised first.
+    pub fn candidates(&self, die: DieId) -> impl Iterator<Item = Candidate> + '_ {
+        let words = self.words_per_die as usize;
+        let occupied = &self.occupied[die.index() * words..][..words];
+        occupied.iter().enumerate().flat_map(move |(i, &word)| {
+            Bits(word).map(move |bit| {
+                let valid = i as u32 * 64 + bit;
+                let first = self.lists[self.list(die.0, valid)].first;
+                Candidate {
+                    block: BlockId(first),
+                    valid,
+                    changed: self.nodes[first as usize].changed,
+                }
+            })
+        })
+    }
+
+    /// The block of `die` that was filled first.
+    pub fn first_filled(&self, die: DieId) -> Option<BlockId> {
+        let first = self.filled[die.index()].first;
+        (first != NONE).then_some(BlockId(first))
+    }
+
+    /// True if `block` could be collected.
+    pub fn contains(&self, block: BlockId) -> bool {
+        self.nodes[block.index()].valid != ABSENT
+    }
+
+    /// Adds a block that has just been filled.
+    pub fn insert(&mut self, block: BlockId, valid: u32, now: Time) {
+        assert!(!self.contains(block), "{block:?} is in the index already");
+        self.nodes[block.index()].changed = now;
+        self.link(block.0, valid);
+
+        let die = (block.0 / self.blocks_per_die) as usize;
+        let last = self.filled[die].last;
+        self.nodes[block.index()].previous_filled = last;
+        self.nodes[block.index()].next_filled = NONE;
+        if last == NONE {
+            self.filled[die].first = block.0;
+        } else {
+            self.nodes[last as usize].next_filled = block.0;
+        }
+        self.filled[die].last = block.0;
+    }
+
+    /// Takes a block out, to collect it.
+    pub fn remove(&mut self, block: BlockId) {
+        assert!(self.contains(block), "{block:?} is not in the index");
+        self.unlink(block.0);
+
+        let die = (block.0 / self.blocks_per_die) as usize;
+        let Node {
+            next_filled,
+            previous_filled,
+            ..
+        } = self.nodes[block.index()];
+        if previous_filled == NONE {
+            self.filled[die].first = next_filled;
+        } else {
+            self.nodes[previous_filled as usize].next_filled = next_filled;
+        }
+        if next_filled == NONE {
+            self.filled[die].last = previous_filled;
+        } else {
+            self.nodes[next_filled as usize].previous_filled = previous_filled;
+        }
+    }
+
+    /// Notes that `block` has lost a valid unit, if it is in the index.
+    #[inline]
+    pub fn lost_unit(&mut self, block: BlockId, now: Time) {
+        let valid = self.nodes[block.index()].valid;
+        if valid == ABSENT {
+            return;
+        }
+        self.unlink(block.0);
+        self.nodes[block.index()].changed = now;
+        self.link(block.0, valid - 1);
+    }
+
+    /// Notes that `block` has gained a valid unit, if it is in the index: the last programs of a
+    /// block end after it was closed.
+    #[inline]
+    pub fn gained_unit(&mut self, block: BlockId, now: Time) {
+        let valid = self.nodes[block.index()].valid;
+        if valid == ABSENT {
+            return;
+        }
+        self.unlink(block.0);
+        self.nodes[block.index()].changed = now;
+        self.link(block.0, valid + 1);
+    }
+
+    #[inline]
+    const fn list(&self, die: u32, valid: u32) -> usize {
+        (die * (self.units_per_block + 1) + valid) as usize
+    }
+
+    /// Appends `block` to the list of `valid`.
+    #[inline]
+    fn link(&mut self, block: u32, valid: u32) {
+        let die = block / self.blocks_per_die;
+        let list = self.list(die, valid);
+        let last = self.lists[list].last;
+        let node = &mut self.nodes[block as usize];
+        (node.valid, node.previous, node.next) = (valid, last, NONE);
+        if last == NONE {
+            self.lists[list].first = block;
+            self.occupied[(die * self.words_per_die + valid / 64) as usize] |= 1 << (valid % 64);
+        } else {
+            self.nodes[last as usize].next = block;
+        }
+        self.lists[list].last = block;
+    }
+
+    /// Takes `block` out of its list.
+    #[inline]
+    fn unlink(&mut self, block: u32) {
+        let die = block / self.blocks_per_die;
+        let Node {
+            next,
+            previous,
+            valid,
+            ..
+        } = self.nodes[block as usize];
+        self.nodes[block as usize].valid = ABSENT;
+        let list = self.list(die, valid);
+        if previous == NONE {
+            self.lists[list].first = next;
+        } else {
+            self.nodes[previous as usize].next = next;
+        }
+        if next == NONE {
+            self.lists[list].last = previous;
+        } else {
+            self.nodes[next as usize].previous = previous;
+        }
+        if self.lists[list].first == NONE {
+            self.occupied[(die * self.words_per_die + valid / 64) as usize] &= !(1 << (valid % 64));
+        }
+    }
+}
+
+/// The positions of the bits that are set, ascending.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = u32;
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        (self.0 != 0).then(|| {
+            let bit = self.0.trailing_zeros();
+            self.0 &= self.0 - 1;
+            bit
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Garbage collection: which block next ([`VictimPolicy`]), and the index that makes the choice
+//! cheap ([`VictimIndex`]).
+//!
+//! Policies decide, the mechanism ([`crate::page_mapped`]) mutates: a policy sees one die's index
+//! and names a block.
+
+pub mod cost_benefit;
+pub mod fifo;
+pub mod greedy;
+mod index;
+
+use leyden_nand::{BlockId, DieId};
+use leyden_sim::Time;
+
+pub use index::VictimIndex;
+
+leyden_sim::policies! {
+    /// Which block is collected next.
+    pub enum VictimConfig {
+        /// The block with the fewest valid units; among equals the one that lost a unit longest ago.
+        Greedy(greedy::Greedy) = "greedy",
+        /// The block with the largest age x (1 - u) / 2u, u being its share of valid units and age
+        /// the time since one of its units was last invalidated (Kawaguchi et al., USENIX 1995).
+        CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
+        /// The block that was filled first, whatever it holds (the circular log of Desnoyers 2012).
+        Fifo(fifo::Fifo) = "fifo",
+    }
+}
+
+impl Default for VictimConfig {
+    fn default() -> Self {
+        Self::Greedy(greedy::Greedy {})
+    }
+}
+
+/// Chooses victims.
+pub trait VictimPolicy: std::fmt::Debug + Send {
+    /// The block of `die` to collect at `now`, among those in the index; `None` if it has none.
+    fn victim(&self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId>;
+}
+
+impl VictimConfig {
+    /// The policy as the mechanism calls it: once per collection.
+    pub fn policy(&self) -> Box<dyn VictimPolicy> {
+        match self {
+            Self::Greedy(policy) => Box::new(policy.clone()),
+            Self::CostBenefit(policy) => Box::new(policy.clone()),
+            Self::Fifo(policy) => Box::new(policy.clone()),
+        }
+    }
+}

@@ -6,4 +6,5 @@
 //! **Invariants**: the same specification and seed yield the same requests, on every machine.
 
 mod request;
+pub mod synth;
 pub use request::{Class, Request};

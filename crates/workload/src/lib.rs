@@ -7,4 +7,5 @@
 
 mod request;
 pub mod synth;
+pub mod trace;
 pub use request::{Class, Request};

@@ -1,0 +1,285 @@
+//! What can be wrong with a trace, said so that its owner can mend it.
+//!
+//! **What lives here**: the error type of readers and writers: which file, where in it, what was
+//! found there, what was expected, and what to do. **What doesn't**: oddities that are counted and
+//! read past (see [`ReadCounts`](super::ReadCounts)).
+//!
+//! **Invariants**: an excerpt of a file is escaped and cut short before it is shown.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Longest excerpt of a file that an error shows, in bytes before escaping.
+const EXCERPT_BYTES: usize = 80;
+
+/// Why a trace can't be read or written, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{details}")]
+pub struct TraceError {
+    details: Box<Details>,
+}
+
+/// Where in the (decompressed) file an error lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In the file as a whole.
+    File,
+    /// In this line, counted from 1.
+    Line(u64),
+    /// At this byte, counted from 0.
+    Byte(u64),
+}
+
+#[derive(Debug)]
+struct Details {
+    path: PathBuf,
+    place: Place,
+    kind: ErrorKind,
+    found: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system, or the decompressor, failed a read.
+    #[error("it can't be read: {0}")]
+    Read(io::Error),
+    /// The operating system failed a write.
+    #[error("it can't be written: {0}")]
+    Write(io::Error),
+    /// The file ends too early.
+    #[error("it ends in the middle of {0}")]
+    Truncated(&'static str),
+    /// A checksum, or a promise of the format, doesn't hold.
+    #[error("it is damaged: {0}")]
+    Corrupt(&'static str),
+    /// Nothing to replay.
+    #[error("there is no request in it ({skipped} records were skipped)")]
+    Empty {
+        /// Records that are not requests to be replayed.
+        skipped: u64,
+    },
+    /// The first bytes are of no format we know.
+    #[error("its format can't be told from how it begins")]
+    UnknownFormat,
+    /// It is what it is, but not something we read.
+    #[error("{what}")]
+    Unsupported {
+        /// What it is.
+        what: &'static str,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// The first line isn't the format's.
+    #[error("its first line isn't `{want}`")]
+    Header {
+        /// What the first line should be.
+        want: &'static str,
+    },
+    /// A line has too few or too many columns.
+    #[error("{got} columns where `{want}` belongs")]
+    Columns {
+        /// How many there are.
+        got: usize,
+        /// What they should be.
+        want: &'static str,
+    },
+    /// A column doesn't hold what belongs there.
+    #[error("column `{column}` isn't {want}")]
+    Field {
+        /// Which column.
+        column: &'static str,
+        /// What belongs there.
+        want: &'static str,
+    },
+    /// A number is larger than any we can hold.
+    #[error("column `{column}` is too large")]
+    Overflow {
+        /// Which column.
+        column: &'static str,
+    },
+    /// The request ends beyond the largest address.
+    #[error("the request ends beyond 2^64 bytes")]
+    Range,
+    /// A request other than a flush covers nothing (writers; readers count and skip these).
+    #[error("a request of zero sectors")]
+    ZeroLength,
+    /// A line of text is longer than any trace format's.
+    #[error("the line is longer than {limit_bytes} bytes")]
+    LineTooLong {
+        /// The longest line we take.
+        limit_bytes: usize,
+    },
+    /// Time runs backwards further than we sort.
+    #[error("time runs back by {behind_ns} ns, and only {window} records are kept to be sorted")]
+    Unsorted {
+        /// How far it lies behind what was handed out already (or, when nothing is sorted, behind
+        /// the record before it), in ns.
+        behind_ns: u64,
+        /// The window in force, in records.
+        window: usize,
+    },
+    /// Requests to several devices in one file, and nobody said what that should mean.
+    #[error("requests to a second device, `{second}` after `{first}`")]
+    SecondDevice {
+        /// The first one.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// Devices are to be stacked, and one is larger than its share.
+    #[error("the request ends beyond the {stride_sectors} sectors that each device was given")]
+    BeyondStride {
+        /// Sectors for each device.
+        stride_sectors: u64,
+    },
+    /// The file is there already.
+    #[error("it exists")]
+    Exists,
+    /// Nothing writes this format.
+    #[error("the format `{0}` is only read")]
+    ReadOnly(&'static str),
+    /// The caller asked to stop.
+    #[error("cancelled; nothing was left behind")]
+    Cancelled,
+}
+
+impl ErrorKind {
+    /// What to do about it, if there is something to say.
+    pub fn remedy(&self) -> Option<Cow<'static, str>> {
+        let text = match self {
+            Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
+            Self::Empty { skipped: 0 } => "Check that the capture saw any I/O",
+            Self::Empty { .. } => {
+                "Check the action (Q, D or C) and the device that were asked for, and that this is \
+                 a file of requests, not of hints"
+            }
+            Self::UnknownFormat => {
+                "Name the format; ours, as text, begins with the line \
+                 `time_us,op,lba,len,flags,class`"
+            }
+            Self::Unsupported { remedy, .. } => remedy,
+            Self::Header { .. } => "Name another format, or add the header",
+            Self::Columns { .. } | Self::Field { .. } | Self::LineTooLong { .. } => {
+                "Mend the line, or name another format if this one was guessed wrongly"
+            }
+            Self::Overflow { .. } | Self::Range => "Mend the record: no device is that large",
+            Self::Unsorted { window: 0, .. } => {
+                "Sort the trace by time, or allow a window in which records are sorted"
+            }
+            Self::Unsorted { .. } => "Sort the trace by time, or allow a larger window",
+            Self::SecondDevice { second, .. } => {
+                return Some(Cow::Owned(format!(
+                    "Choose one (for example `{second}`), or overlay or stack them"
+                )));
+            }
+            Self::BeyondStride { .. } => "Give each device more room",
+            Self::Exists => "Choose another name, or allow overwriting",
+            Self::ReadOnly(_) => "Choose a format that can be written",
+            Self::Read(_) | Self::Write(_) | Self::ZeroLength | Self::Cancelled => return None,
+        };
+        Some(Cow::Borrowed(text))
+    }
+}
+
+impl TraceError {
+    /// An error that concerns the whole of `path`.
+    pub(crate) fn file(path: &Path, kind: ErrorKind) -> Self {
+        Self::new(kind, Place::File, None).in_file(path)
+    }
+
+    /// An error at a place of a file that the reader will name.
+    pub(crate) fn new(kind: ErrorKind, place: Place, found: Option<&[u8]>) -> Self {
+        let details = Details {
+            path: PathBuf::new(),
+            place,
+            kind,
+            found: found.map(excerpt),
+        };
+        Self {
+            details: Box::new(details),
+        }
+    }
+
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        path.clone_into(&mut self.details.path);
+        self
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.details.kind
+    }
+
+    /// Which file.
+    pub fn path(&self) -> &Path {
+        &self.details.path
+    }
+
+    /// Where in it.
+    pub fn place(&self) -> Place {
+        self.details.place
+    }
+
+    /// What stands there, escaped and cut short.
+    pub fn found(&self) -> Option<&str> {
+        self.details.found.as_deref()
+    }
+}
+
+impl fmt::Display for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.place {
+            Place::File => write!(f, ": ")?,
+            Place::Line(line) => write!(f, ":{line}: ")?,
+            Place::Byte(byte) => write!(f, ": at byte {byte}: ")?,
+        }
+        write!(f, "{}", self.kind)?;
+        if let Some(found) = &self.found {
+            write!(f, "; found `{found}`")?;
+        }
+        if let Some(remedy) = self.kind.remedy() {
+            write!(f, ". {remedy}.")?;
+        }
+        Ok(())
+    }
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(EXCERPT_BYTES)];
+    let mut text = shown.escape_ascii().to_string();
+    if shown.len() < bytes.len() {
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_file_line_finding_and_remedy() {
+        let kind = ErrorKind::Field {
+            column: "lba",
+            want: "a number of sectors",
+        };
+        let error = TraceError::new(kind, Place::Line(17), Some(b"1,W,x\xff,8"))
+            .in_file(Path::new("db.csv"));
+        let text = error.to_string();
+        assert!(text.starts_with(
+            "db.csv:17: column `lba` isn't a number of sectors; found `1,W,x\\xff,8`."
+        ));
+        assert!(text.ends_with("guessed wrongly."));
+    }
+
+    #[test]
+    fn excerpts_are_cut_short() {
+        let long = [b'x'; 500];
+        assert_eq!(excerpt(&long).len(), EXCERPT_BYTES + 3);
+    }
+}

@@ -1,0 +1,60 @@
+//! What the fuzz targets and the short fuzz test call.
+//!
+//! **What lives here**: reading any bytes as any format, and checking what every reader promises.
+//! **What doesn't**: where the bytes come from.
+//!
+//! **Invariants**: none may panic but for a broken promise.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use leyden_device::Op;
+use leyden_sim::Time;
+
+use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError};
+
+/// Reads all of `data` as `format` (or as what it looks like), and returns how many requests it
+/// held, or what was wrong.
+///
+/// # Panics
+/// If the reader breaks a promise: times that run backwards, empty requests, ranges beyond 2^64
+/// bytes, more after an error.
+pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> {
+    let options = OpenOptions {
+        format,
+        devices: Devices::Overlay,
+        ..OpenOptions::default()
+    };
+    let bytes = Box::new(Cursor::new(data.to_vec()));
+    let mut reader = Reader::new(Path::new("(fuzz)"), bytes, &options)?;
+    let mut requests = 0u64;
+    let mut last = Time::ZERO;
+    let ended = loop {
+        let request = match reader.next() {
+            None => break Ok(requests),
+            Some(Err(error)) => break Err(error),
+            Some(Ok(request)) => request,
+        };
+        assert!(requests > 0 || request.at == Time::ZERO);
+        assert!(request.at >= last, "time ran backwards");
+        last = request.at;
+        assert_eq!(request.op == Op::Flush, request.sectors == 0);
+        let end = request.lba.0.checked_add(u64::from(request.sectors));
+        assert!(end.is_some_and(|end| end <= 1 << 55));
+        requests += 1;
+    };
+    assert!(reader.next().is_none(), "something followed the end");
+    assert_eq!(reader.counts().requests, requests);
+    assert!(
+        ended.is_err() || requests > 0,
+        "an empty trace must be an error"
+    );
+    if let Err(error) = &ended {
+        assert!(error.to_string().len() < 2048);
+        assert!(!matches!(
+            error.kind(),
+            ErrorKind::Cancelled | ErrorKind::Write(_)
+        ));
+    }
+    ended
+}

@@ -1,0 +1,135 @@
+//! The profile against a slow, obvious twin that keeps every unit's history.
+
+#![allow(clippy::float_cmp, reason = "the same sums of the same numbers")]
+
+use super::*;
+use leyden_device::Lba;
+use proptest::prelude::*;
+
+fn request() -> impl Strategy<Value = Request> {
+    let op = prop_oneof![
+        3 => Just(Op::Read),
+        6 => Just(Op::Write),
+        1 => Just(Op::Flush),
+        1 => Just(Op::Trim),
+        1 => Just(Op::WriteZeroes),
+    ];
+    let lba = prop_oneof![0u64..400, (0u64..50).prop_map(|unit| unit * 8)];
+    let sectors = prop_oneof![1u32..60, Just(8)];
+    (op, lba, sectors, any::<bool>(), 0u64..2_000).prop_map(|(op, lba, sectors, fua, gap_ns)| {
+        let (lba, sectors) = if op == Op::Flush {
+            (0, 0)
+        } else {
+            (lba, sectors)
+        };
+        Request {
+            at: Time::from_ns(gap_ns),
+            op,
+            lba: Lba(lba),
+            sectors,
+            fua,
+            class: if fua { Class::Wal } else { Class::Data },
+        }
+    })
+}
+
+/// Distances in units, footprints in units: written, read, either.
+fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 3]) {
+    let mut writes: Vec<u64> = Vec::new();
+    let mut reads: Vec<u64> = Vec::new();
+    let mut distances = Vec::new();
+    for request in requests {
+        let begin = request.lba.0 * SECTOR_BYTES / UNIT_BYTES;
+        let end = (request.lba.0 + u64::from(request.sectors)).div_ceil(8);
+        for unit in begin..end {
+            match request.op {
+                Op::Read => reads.push(unit),
+                Op::Write => {
+                    if let Some(then) = writes.iter().rposition(|&other| other == unit) {
+                        distances.push((writes.len() - then - 1) as u64);
+                    }
+                    writes.push(unit);
+                }
+                _ => {}
+            }
+        }
+    }
+    let distinct = |mut units: Vec<u64>| {
+        units.sort_unstable();
+        units.dedup();
+        units.len() as u64
+    };
+    let either = [writes.clone(), reads.clone()].concat();
+    distances.sort_unstable();
+    (
+        distances,
+        [distinct(writes), distinct(reads), distinct(either)],
+    )
+}
+
+proptest! {
+    #[test]
+    fn footprints_and_distances_are_the_twins(
+        mut requests in proptest::collection::vec(request(), 1..120)
+    ) {
+        let mut now = 0;
+        for request in &mut requests {
+            now += request.at.as_ns();
+            request.at = Time::from_ns(now);
+        }
+        let profile = profile(requests.iter().copied().map(Ok)).unwrap();
+        let (distances, [written, read, either]) = twin(&requests);
+        prop_assert_eq!(profile.footprint_written_bytes, written * UNIT_BYTES);
+        prop_assert_eq!(profile.footprint_read_bytes, read * UNIT_BYTES);
+        prop_assert_eq!(profile.footprint_bytes, either * UNIT_BYTES);
+        let measured = &profile.overwrite_distances;
+        prop_assert_eq!(measured.count, distances.len() as u64);
+        prop_assert_eq!(measured.histogram.values().sum::<u64>(), distances.len() as u64);
+        if let Some(max) = distances.last() {
+            prop_assert_eq!(measured.max_bytes, max * UNIT_BYTES);
+            for (percent, bytes) in
+                [(5, measured.p5_bytes), (50, measured.p50_bytes), (95, measured.p95_bytes)]
+            {
+                let rank = (distances.len() * percent).div_ceil(100).max(1);
+                let exact = distances[rank - 1] * UNIT_BYTES;
+                prop_assert!(bytes >= exact && bytes <= exact + exact / 64);
+            }
+        }
+        let by_class: u64 = profile.bytes_written_by_class.values().sum();
+        prop_assert_eq!(by_class, profile.bytes_written);
+        prop_assert_eq!(profile.duration_s, now as f64 / 1e9);
+    }
+}
+
+#[test]
+fn buckets_are_at_most_a_64th_too_high() {
+    for units in (0..2_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX >> 12]) {
+        let upper = bucket(units);
+        assert!(
+            upper >= units && upper - units <= units / 64,
+            "{units} -> {upper}"
+        );
+    }
+}
+
+#[test]
+fn sequential_streams_are_seen_through_each_other() {
+    let mut requests = Vec::new();
+    for step in 0..10 {
+        for stream in 0..4u64 {
+            requests.push(Request {
+                at: Time::ZERO,
+                op: Op::Write,
+                lba: Lba(8 + stream * 10_000 + step * 8),
+                sectors: 8,
+                fua: false,
+                class: Class::Unknown,
+            });
+        }
+    }
+    let profile = profile(requests.into_iter().map(Ok)).unwrap();
+    assert_eq!(profile.sequential_share, 36.0 / 40.0);
+    assert_eq!(profile.aligned_share, 1.0);
+    assert_eq!(profile.mean_iops, 0.0);
+    assert_eq!(profile.write_sizes, BTreeMap::from([(4096, 40)]));
+}

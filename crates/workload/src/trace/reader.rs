@@ -1,0 +1,249 @@
+//! Opening a trace and handing out its requests in time order.
+//!
+//! **What lives here**: [`open`], [`Reader`], the window in which late records are sorted. **What
+//! doesn't**: parsing (`read`), what is done with requests.
+//!
+//! **Invariants**
+//! - Times handed out never run backwards, and the first is zero.
+//! - Records of the same time keep the file's order.
+//! - After an error there is nothing more; everything before the error was handed out.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use leyden_sim::Time;
+
+use crate::Request;
+
+use super::context::{Context, Devices, ReadCounts, Unsorted};
+use super::error::{ErrorKind, Place, TraceError};
+use super::format::{Format, SNIFF_BYTES};
+use super::input::{Input, Position};
+use super::read::Source;
+use super::read::compact::Declared;
+
+/// Requests that are parsed at a time when nothing needs to be sorted.
+const BATCH: usize = 4096;
+
+/// Which of a request's events in a blktrace is taken for the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BlkAction {
+    /// `Q`: the file system handed it to the block layer.
+    Queue,
+    /// `D`: the block layer, after merging and splitting, handed it to the driver.
+    #[default]
+    Issue,
+    /// `C`: the driver completed it.
+    Complete,
+}
+
+impl BlkAction {
+    /// blkparse's letter.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::Queue => "Q",
+            Self::Issue => "D",
+            Self::Complete => "C",
+        }
+    }
+
+    /// `enum blktrace_act`.
+    pub(crate) const fn number(self) -> u64 {
+        match self {
+            Self::Queue => 1,
+            Self::Issue => 7,
+            Self::Complete => 8,
+        }
+    }
+}
+
+/// How to read a trace.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Its format; told from its content if not given.
+    pub format: Option<Format>,
+    /// For blktrace and blkparse: which events are requests.
+    pub blkparse_action: BlkAction,
+    /// What late records mean.
+    pub unsorted: Unsorted,
+    /// What several devices in one file mean.
+    pub devices: Devices,
+}
+
+/// The requests of a trace, in time order, streamed.
+pub struct Reader {
+    path: PathBuf,
+    format: Format,
+    source: Source,
+    context: Context,
+    window: usize,
+    position: Position,
+    /// Parsed requests with absolute times, `next..ready` of them in order and to be handed out,
+    /// those behind kept back to be sorted with what follows.
+    buffer: Vec<Request>,
+    next: usize,
+    ready: usize,
+    /// Time of the first request.
+    base: Option<Time>,
+    state: State,
+}
+
+enum State {
+    Reading,
+    /// The file ended, well or not; `Some` is still to be reported.
+    Ended(Option<TraceError>),
+}
+
+/// Opens the trace at `path`.
+pub fn open(path: &Path, options: &OpenOptions) -> Result<Reader, TraceError> {
+    let file = File::open(path).map_err(|e| TraceError::file(path, ErrorKind::Read(e)))?;
+    Reader::new(path, Box::new(file), options)
+}
+
+impl Reader {
+    /// Reads a trace from anything; `name` stands for a path in errors.
+    pub fn new(
+        name: &Path,
+        bytes: Box<dyn Read + Send>,
+        options: &OpenOptions,
+    ) -> Result<Self, TraceError> {
+        let position = Position::default();
+        let begin = || -> Result<(Format, Source), ErrorKind> {
+            let mut input = Input::new(bytes, position.clone())?;
+            input.hold(SNIFF_BYTES)?;
+            let format = match options.format {
+                Some(format) => format,
+                None => Format::sniff(input.window())?,
+            };
+            Ok((format, Source::new(format, options.blkparse_action, input)?))
+        };
+        let (format, source) = begin().map_err(|kind| TraceError::file(name, kind))?;
+        // A compact trace is sorted by construction: there is nothing to keep back.
+        let window = match format {
+            Format::Compact => 0,
+            _ => options.unsorted.window(),
+        };
+        let mut reader = Self {
+            path: name.to_owned(),
+            format,
+            source,
+            context: Context::new(options.devices.clone(), window),
+            window,
+            position,
+            buffer: Vec::new(),
+            next: 0,
+            ready: 0,
+            base: None,
+            state: State::Reading,
+        };
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    fn read_header(&mut self) -> Result<(), TraceError> {
+        if let Source::Compact(input, parser) = &mut self.source {
+            parser.header(input).map_err(|kind| {
+                TraceError::new(kind, Place::Byte(input.offset()), None).in_file(&self.path)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The format that was given or told.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was counted so far, beside the requests themselves.
+    pub fn counts(&self) -> &ReadCounts {
+        &self.context.counts
+    }
+
+    /// What the trace's owner should know of what was read so far, in sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        self.context.counts.warnings()
+    }
+
+    /// What the header declares of the whole file (compact traces only, and not all of them).
+    pub fn declared(&self) -> Option<Declared> {
+        match &self.source {
+            Source::Compact(_, parser) => parser.declared(),
+            _ => None,
+        }
+    }
+
+    /// A handle that tells how far the file was read, for progress.
+    pub fn position(&self) -> Position {
+        self.position.clone()
+    }
+
+    /// The first request's time in the file's own clock, once it was handed out: what to add to
+    /// the times handed out to compare them with another file of the same capture.
+    pub fn base(&self) -> Option<Time> {
+        self.base
+    }
+
+    /// Makes more requests ready; false if there is none.
+    #[cold]
+    fn refill(&mut self) -> bool {
+        if matches!(self.state, State::Ended(_)) {
+            return false;
+        }
+        self.buffer.drain(..self.ready);
+        (self.next, self.ready) = (0, 0);
+        let limit = (2 * self.window).max(BATCH);
+        match self.source.fill(&mut self.context, &mut self.buffer, limit) {
+            Ok(true) => {}
+            Ok(false) => self.state = State::Ended(None),
+            Err(error) => self.state = State::Ended(Some(error.in_file(&self.path))),
+        }
+        if std::mem::take(&mut self.context.disordered) {
+            self.buffer.sort_by_key(|request| request.at);
+        }
+        self.ready = match self.state {
+            State::Reading => self.buffer.len() - self.window,
+            State::Ended(_) => self.buffer.len(),
+        };
+        if let Some(last) = self.buffer[..self.ready].last() {
+            self.context.floor = last.at;
+        }
+        self.context.counts.requests += self.ready as u64;
+        if self.base.is_none() {
+            self.base = self.buffer[..self.ready].first().map(|first| first.at);
+            if self.base.is_none() && matches!(self.state, State::Ended(None)) {
+                let skipped = self.context.counts.skipped();
+                let error = TraceError::file(&self.path, ErrorKind::Empty { skipped });
+                self.state = State::Ended(Some(error));
+            }
+        }
+        self.ready > 0
+    }
+
+    #[cold]
+    fn next_batch(&mut self) -> Option<Result<Request, TraceError>> {
+        if self.refill() {
+            return self.next();
+        }
+        match &mut self.state {
+            State::Ended(error) => error.take().map(Err),
+            State::Reading => None,
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Request, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.ready {
+            return self.next_batch();
+        }
+        let mut request = self.buffer[self.next];
+        self.next += 1;
+        let base = self.base.unwrap_or(Time::ZERO);
+        request.at = Time::from_ns(request.at.as_ns() - base.as_ns());
+        Some(Ok(request))
+    }
+}

@@ -1,0 +1,173 @@
+//! Our binary format's encoder, and with it the format's description.
+//!
+//! **What lives here**: the layout. **What doesn't**: its parser (`read::compact`).
+//!
+//! **Invariants**: what is written is read back exactly; a byte that is lost or changed is found.
+
+use leyden_device::Op;
+use leyden_sim::Time;
+
+use crate::Request;
+
+use super::super::read::compact::{
+    BLOCK_HEADER_BYTES, BLOCK_RECORDS, CLASSES, HEADER_BYTES, MAGIC, OPS, TAG_CLASS_SHIFT, TAG_FUA,
+    TAG_SAME_SECTORS, UNKNOWN, VERSION,
+};
+use super::{Carries, Encode};
+
+/// Writes the compact format, version 1. All numbers are little-endian.
+///
+/// **File header**, 40 bytes:
+///
+/// | bytes | what |
+/// |---|---|
+/// | 0..8 | magic `89 4C 54 52 0D 0A 1A 0A` |
+/// | 8..10 | version, 1 |
+/// | 10..12 | length of this header, 40 |
+/// | 12..16 | zero |
+/// | 16..24 | requests in the file, or 2^64 - 1: not known (a compressed stream can't be gone back to) |
+/// | 24..32 | first sector beyond the highest that a request touches, or 2^64 - 1: not known |
+/// | 32..36 | zero |
+/// | 36..40 | CRC-32 (IEEE) of bytes 0..36 |
+///
+/// **Blocks** of up to 4,096 requests follow, each readable on its own:
+///
+/// | bytes | what |
+/// |---|---|
+/// | 0..4 | length of the payload |
+/// | 4..8 | requests in it |
+/// | 8..16 | time from which the first request's delta counts, ns since the trace's start |
+/// | 16..20 | CRC-32 of bytes 0..16 and the payload |
+/// | 20.. | payload |
+///
+/// **The end block** is a block of no requests and no payload; its time field holds the number of
+/// requests in the file. Nothing follows it.
+///
+/// **A request** is a tag byte and then LEB128 numbers:
+///
+/// | tag bits | what |
+/// |---|---|
+/// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes |
+/// | 3 | forced unit access |
+/// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata |
+/// | 7 | as many sectors as the request before in this block (flushes don't count) |
+///
+/// 1. time since the request before (since the block's time for the first), ns;
+/// 2. unless it is a flush: first sector minus the end of the request before (0 at the block's
+///    start), zigzag-coded (0, -1, 1, -2 are 0, 1, 2, 3), so that 0 is a sequential request;
+/// 3. unless it is a flush or tag bit 7 is set: sectors.
+#[derive(Default)]
+pub(crate) struct Compact {
+    block: Vec<u8>,
+    records: usize,
+    block_time: Time,
+    last: Time,
+    end: u64,
+    sectors: u32,
+    requests: u64,
+    end_sector: u64,
+}
+
+impl Compact {
+    fn header(requests: u64, end_sector: u64) -> Vec<u8> {
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&(HEADER_BYTES as u16).to_le_bytes());
+        header.extend_from_slice(&[0; 4]);
+        header.extend_from_slice(&requests.to_le_bytes());
+        header.extend_from_slice(&end_sector.to_le_bytes());
+        header.extend_from_slice(&[0; 4]);
+        let crc = crc32fast::hash(&header);
+        header.extend_from_slice(&crc.to_le_bytes());
+        header
+    }
+
+    fn push_block(payload: &[u8], records: usize, time_or_count: u64, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(records as u32).to_le_bytes());
+        out.extend_from_slice(&time_or_count.to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&out[begin..]);
+        hasher.update(payload);
+        out.extend_from_slice(&hasher.finalize().to_le_bytes());
+        debug_assert_eq!(out.len() - begin, BLOCK_HEADER_BYTES);
+        out.extend_from_slice(payload);
+    }
+
+    fn close_block(&mut self, out: &mut Vec<u8>) {
+        if self.records > 0 {
+            Self::push_block(&self.block, self.records, self.block_time.as_ns(), out);
+        }
+        self.block.clear();
+        (self.records, self.end, self.sectors) = (0, 0, 0);
+    }
+}
+
+impl Encode for Compact {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&Self::header(UNKNOWN, UNKNOWN));
+    }
+
+    fn request(&mut self, request: &Request, out: &mut Vec<u8>) {
+        if self.records == 0 {
+            (self.block_time, self.last) = (request.at, request.at);
+        }
+        let flush = request.op == Op::Flush;
+        let same = !flush && request.sectors == self.sectors;
+        let op = OPS.iter().position(|&op| op == request.op).unwrap_or(0);
+        let class = CLASSES.iter().position(|&class| class == request.class);
+        let mut tag = op as u8 | (class.unwrap_or(0) as u8) << TAG_CLASS_SHIFT;
+        if request.fua && !flush {
+            tag |= TAG_FUA;
+        }
+        if same {
+            tag |= TAG_SAME_SECTORS;
+        }
+        self.block.push(tag);
+        push_varint(&mut self.block, (request.at - self.last).as_ns());
+        self.last = request.at;
+        if !flush {
+            let step = request.lba.0.wrapping_sub(self.end) as i64;
+            push_varint(&mut self.block, zigzag(step));
+            if !same {
+                push_varint(&mut self.block, u64::from(request.sectors));
+            }
+            self.sectors = request.sectors;
+            self.end = request.lba.0 + u64::from(request.sectors);
+            self.end_sector = self.end_sector.max(self.end);
+        }
+        self.records += 1;
+        self.requests += 1;
+        if self.records == BLOCK_RECORDS {
+            self.close_block(out);
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.close_block(out);
+        Self::push_block(&[], 0, self.requests, out);
+    }
+
+    fn final_header(&self) -> Option<Vec<u8>> {
+        Some(Self::header(self.requests, self.end_sector))
+    }
+
+    fn carries(&self) -> Carries {
+        Carries::ALL
+    }
+}
+
+/// Appends a LEB128 number.
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+const fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}

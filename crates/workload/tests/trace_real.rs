@@ -1,0 +1,96 @@
+//! The readers on real traces that lie beside the repository, where there are any. They are not
+//! part of it: without them this test says so and passes.
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use leyden_workload::trace::{
+    self, Devices, Format, OpenOptions, TraceError, WriteOptions, Writer,
+};
+
+fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("SKIPPED: no real traces in {}", folder.display());
+    None
+}
+
+fn overlaid() -> OpenOptions {
+    OpenOptions {
+        devices: Devices::Overlay,
+        ..OpenOptions::default()
+    }
+}
+
+#[test]
+fn real_traces_are_read_to_their_ends() {
+    let Some(folder) = folder() else { return };
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "zst"))
+        .collect();
+    paths.sort();
+    for path in paths {
+        let mut reader = trace::open(&path, &overlaid()).unwrap();
+        let requests: Result<Vec<_>, TraceError> = reader.by_ref().collect();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.contains("hints") {
+            let error = requests.unwrap_err();
+            assert!(error.to_string().contains("hints"), "{error}");
+            continue;
+        }
+        let requests = requests.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(requests.len() as u64, reader.counts().requests);
+        eprintln!(
+            "{name}: {} {} {:?}",
+            reader.format(),
+            requests.len(),
+            reader.warnings()
+        );
+        let profile = trace::profile(trace::open(&path, &overlaid()).unwrap()).unwrap();
+        assert_eq!(profile.requests, requests.len() as u64);
+        eprintln!("{}", serde_json::to_string_pretty(&profile).unwrap());
+    }
+}
+
+#[test]
+fn known_figures_of_real_traces_come_out() {
+    let Some(folder) = folder() else { return };
+    // What the traces' own notes say of the TPC-C run: 4,037 MiB written, highest address 8.19 GiB.
+    let tpcc = trace::open(&folder.join("pg-tpcc5w.csv.zst"), &OpenOptions::default()).unwrap();
+    let profile = trace::profile(tpcc).unwrap();
+    assert_eq!(profile.bytes_written >> 20, 4037);
+    let gib = profile.end_byte as f64 / f64::from(1 << 30);
+    assert!((gib - 8.19).abs() < 0.01, "{gib}");
+    let blkparse = folder.join("blkparse-sample.txt.zst");
+    let reader = trace::open(&blkparse, &OpenOptions::default()).unwrap();
+    let profile = trace::profile(reader).unwrap();
+    // blkparse's own summary: 161 reads of 644 KiB, 512 writes of 131,072 KiB dispatched.
+    assert_eq!((profile.reads, profile.bytes_read >> 10), (161, 644));
+    assert_eq!(
+        (profile.writes, profile.bytes_written >> 10),
+        (512, 131_072)
+    );
+}
+
+#[test]
+fn a_converted_trace_is_the_same_trace() {
+    let Some(folder) = folder() else { return };
+    let out = tempfile::tempdir().unwrap();
+    let path = folder.join("pg-pgbenchD.csv.zst");
+    let open = |path: &Path| trace::open(path, &OpenOptions::default()).unwrap();
+    let before: Vec<_> = open(&path).map(Result::unwrap).collect();
+    for format in [Format::Compact, Format::Csv] {
+        let converted = out.path().join(format.name());
+        let writer = Writer::create(&converted, &WriteOptions::new(format)).unwrap();
+        let go_on = AtomicBool::new(false);
+        let written = trace::convert(open(&path), writer, &mut |_| {}, &go_on).unwrap();
+        assert!(written.lost.is_nothing());
+        let after: Vec<_> = open(&converted).map(Result::unwrap).collect();
+        assert!(before == after);
+    }
+}

@@ -55,3 +55,35 @@ pub struct ConfigError {
     /// What is wrong and what would be right.
     pub problem: String,
 }
+
+impl ConfigError {
+    /// The error of a layer, whose table is `table`.
+    pub(crate) fn within(table: &str, (key, problem): (&str, String)) -> Self {
+        Self {
+            key: format!("{table}.{key}"),
+            problem,
+        }
+    }
+}
+
+impl FrontendConfig {
+    /// Checks every value.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.command > Span::from_ms(1_000) {
+            return Err(("command", format!("{} is more than 1 s", self.command)));
+        }
+        if self.link_rate.get() < 1_000 {
+            return Err((
+                "link_rate",
+                format!("{} is less than 1 kB/s", self.link_rate),
+            ));
+        }
+        // NVM Express Base 2.0: up to 65,535 I/O queues of up to 65,536 entries.
+        for (key, value) in [("queues", self.queues), ("queue_depth", self.queue_depth)] {
+            if !(1..=65_536).contains(&value) {
+                return Err((key, format!("{value} is not in 1..=65536")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -5,8 +5,13 @@
 
 use std::fmt::Debug;
 
+use leyden_nand::Content;
+use serde::{Deserialize, Serialize};
+
 /// The content of a mapping unit.
-pub trait Payload: Copy + Default + Debug + PartialEq + 'static {
+pub trait Payload: Content {
+    /// Tells the kinds apart in a snapshot.
+    const KIND: u8;
     /// True if there is content at all; false lets code skip moving it.
     const STORED: bool;
     /// What a write command carries for all its units.
@@ -21,10 +26,13 @@ pub trait Payload: Copy + Default + Debug + PartialEq + 'static {
 }
 
 /// No content: the fastest simulations.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoData;
 
+impl Content for NoData {}
+
 impl Payload for NoData {
+    const KIND: u8 = 0;
     const STORED: bool = false;
     type WriteData = ();
     type ReadData = ();
@@ -38,10 +46,14 @@ impl Payload for NoData {
 
 /// Which write produced the unit; 0 is "never written" and reads as zeroes. Lets an oracle check
 /// content at any size for 8 bytes a unit.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Stamp(pub u64);
 
+impl Content for Stamp {}
+
 impl Payload for Stamp {
+    const KIND: u8 = 1;
     const STORED: bool = true;
     type WriteData = u64;
     type ReadData = Vec<Stamp>;

@@ -2,6 +2,8 @@
 
 use leyden_sim::Span;
 
+use crate::{Payload, Ssd};
+
 /// Page programs by what caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Programs {
@@ -89,4 +91,50 @@ pub struct Stats {
     pub channel_busy: Vec<Span>,
     /// Blocks retired, or bad from the factory.
     pub bad_blocks: u64,
+}
+
+impl<P: Payload> Ssd<P> {
+    /// The counters of all layers, as they stand.
+    pub fn stats(&self) -> Stats {
+        let ftl = self.ftl.stats();
+        let buffer = self.writer.buffer.stats();
+        let map_pages = u64::from(self.ftl.map().pages());
+        Stats {
+            programs: Programs {
+                user: ftl.user_programs,
+                gc_user: ftl.gc_programs,
+                ..Programs::default()
+            },
+            reads: Reads {
+                host: ftl.host_reads - self.counters.rmw_reads,
+                rmw: self.counters.rmw_reads,
+                gc_user: ftl.gc_reads,
+                ..Reads::default()
+            },
+            erases: ftl.erases,
+            program_failures: ftl.program_failures,
+            erase_failures: ftl.erase_failures,
+            padded_units: ftl.padded_units,
+            host_units_written: self.counters.units_written,
+            user_units: ftl.user_units,
+            gc_collections: ftl.collections,
+            gc_copied_units: ftl.gc_units,
+            gc_victim_valid_units: ftl.victim_valid_units,
+            buffer_peak_units: u64::from(buffer.peak_units),
+            buffer_stalled: self.counters.stalled,
+            buffer_discarded_units: buffer.discarded_units,
+            buffer_coalesced_units: buffer.coalesced_units,
+            buffer_read_hits: self.counters.read_hits,
+            map_pages,
+            // Protection `full`: every page may be dirty, and none is written while the power is on.
+            map_protected_pages: map_pages,
+            map_dirty_peak: 0,
+            map_writebacks: 0,
+            map_updates: ftl.user_units + ftl.gc_units,
+            map_update_hits: ftl.user_units + ftl.gc_units,
+            die_busy: self.ftl.die_busy().collect(),
+            channel_busy: self.ftl.channel_busy().collect(),
+            bad_blocks: self.ftl.blocks().bad(),
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The FTL's configuration.
 
+use leyden_nand::Geometry;
 use leyden_sim::{Bytes, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::gc::VictimConfig;
 use crate::map::ProtectionConfig;
@@ -70,4 +72,101 @@ impl Default for GcConfig {
 pub struct MapConfig {
     /// How much of it capacitors protect, and what is done about the rest.
     pub protection: ProtectionConfig,
+}
+
+/// Why an FTL configuration is impossible; `key` is relative to the FTL's own table.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The offending key.
+    pub key: &'static str,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+impl Config {
+    /// Checks every value against `geometry`, and computes how many mapping units the host can
+    /// address.
+    pub fn logical_units(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
+        self.check_policies(geometry)?;
+        let unit = self.mapping_unit.get();
+        let (key, units) = match self.capacity {
+            Some(capacity) => ("capacity", capacity.get() / unit),
+            None => {
+                let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
+                (
+                    "over_provisioning",
+                    (u128::from(geometry.units()) * 1_000_000 / ppm) as u64,
+                )
+            }
+        };
+        let most = self.most_logical_units(geometry);
+        if units == 0 || units > most {
+            return Err(ConfigError {
+                key,
+                problem: format!(
+                    "{} for the host, of {} of flash, is not possible: garbage collection needs \
+                     {} free blocks, and as many open ones as there are streams ({}), on each of {} \
+                     dies; at most {} can be addressed (over-provisioning of {})",
+                    Bytes::new(units * unit),
+                    Bytes::new(geometry.flash_bytes()),
+                    self.gc.hard_free_blocks,
+                    self.placement.streams(),
+                    geometry.dies(),
+                    Bytes::new(most * unit),
+                    least_over_provisioning(geometry, most),
+                ),
+            });
+        }
+        Ok(units as u32)
+    }
+
+    fn check_policies(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let error = |key, problem| Err(ConfigError { key, problem });
+        let unit = self.mapping_unit.get();
+        if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
+            let problem = format!(
+                "{} is not a power of two in 512 B..=1 MiB",
+                self.mapping_unit
+            );
+            return error("mapping_unit", problem);
+        }
+        let streams = self.placement.streams();
+        if !(1..=8).contains(&streams) {
+            return error("placement.regions", format!("{streams} is not in 2..=8"));
+        }
+        let GcConfig {
+            soft_free_blocks: soft,
+            hard_free_blocks: hard,
+            ..
+        } = self.gc;
+        if hard == 0 {
+            let problem = "a collection needs a free block to move data to: at least 1".to_owned();
+            return error("gc.hard_free_blocks", problem);
+        }
+        if soft < hard || soft >= geometry.blocks_per_die() {
+            let problem = format!(
+                "{soft} is not between gc.hard_free_blocks ({hard}) and the blocks of a die ({})",
+                geometry.blocks_per_die()
+            );
+            return error("gc.soft_free_blocks", problem);
+        }
+        Ok(())
+    }
+
+    /// The most units the host can address such that collection always finds a block that gains it
+    /// a page, however the data lies.
+    fn most_logical_units(&self, geometry: &Geometry) -> u64 {
+        let reserved = self.gc.hard_free_blocks + u32::from(self.placement.streams());
+        let blocks = u64::from(geometry.blocks_per_die().saturating_sub(reserved));
+        // A closed block with less than a page of garbage is not worth collecting.
+        let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());
+        (u64::from(geometry.dies()) * blocks * least_valid).saturating_sub(1)
+    }
+}
+
+/// What over-provisioning leaves the host `units`, for the message.
+fn least_over_provisioning(geometry: &Geometry, units: u64) -> Ratio {
+    let spare = u64::from(geometry.units()) - units;
+    Ratio::from_ppm((spare * 1_000_000).div_ceil(units.max(1)))
 }

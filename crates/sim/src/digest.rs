@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Folds a sequence of numbers into 64 bits. Order matters; two runs that did the same things in
 /// the same order have the same digest. Not for adversaries.
 ///
@@ -12,7 +14,7 @@ use std::fmt;
 /// b.add(2).add(1);
 /// assert_ne!(a.value(), b.value());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Digest(u64);
 
 impl Default for Digest {

@@ -63,6 +63,8 @@ pub struct VictimIndex {
     words_per_die: u32,
     /// In the order of filling, per die.
     filled: Vec<Ends>,
+    /// Units that are not valid in the blocks of each die.
+    garbage: Vec<u64>,
 }
 
 impl VictimIndex {
@@ -86,6 +88,7 @@ impl VictimIndex {
             occupied: vec![0; (dies * words_per_die) as usize],
             words_per_die,
             filled: vec![EMPTY; dies as usize],
+            garbage: vec![0; dies as usize],
         }
     }
 
@@ -117,6 +120,11 @@ impl VictimIndex {
         (first != NONE).then_some(BlockId(first))
     }
 
+    /// Units that are not valid in the blocks of `die` that could be collected.
+    pub fn garbage_units(&self, die: DieId) -> u64 {
+        self.garbage[die.index()]
+    }
+
     /// True if `block` could be collected.
     pub fn contains(&self, block: BlockId) -> bool {
         self.nodes[block.index()].valid != ABSENT
@@ -129,6 +137,7 @@ impl VictimIndex {
         self.link(block.0, valid);
 
         let die = (block.0 / self.blocks_per_die) as usize;
+        self.garbage[die] += u64::from(self.units_per_block - valid);
         let last = self.filled[die].last;
         self.nodes[block.index()].previous_filled = last;
         self.nodes[block.index()].next_filled = NONE;
@@ -173,19 +182,24 @@ impl VictimIndex {
         self.unlink(block.0);
         self.nodes[block.index()].changed = now;
         self.link(block.0, valid - 1);
+        self.garbage[(block.0 / self.blocks_per_die) as usize] += 1;
     }
 
-    /// Notes that `block` has gained a valid unit, if it is in the index: the last programs of a
-    /// block end after it was closed.
-    #[inline]
-    pub fn gained_unit(&mut self, block: BlockId, now: Time) {
-        let valid = self.nodes[block.index()].valid;
-        if valid == ABSENT {
-            return;
-        }
-        self.unlink(block.0);
-        self.nodes[block.index()].changed = now;
-        self.link(block.0, valid + 1);
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> u64 {
+        (size_of_val(self.nodes.as_slice()) + size_of_val(self.lists.as_slice())) as u64
+    }
+
+    /// True if this was made for `geometry`.
+    pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
+        let empty = Self::new(geometry);
+        self.units_per_block == empty.units_per_block
+            && self.blocks_per_die == empty.blocks_per_die
+            && self.nodes.len() == empty.nodes.len()
+            && self.lists.len() == empty.lists.len()
+            && self.occupied.len() == empty.occupied.len()
+            && self.filled.len() == empty.filled.len()
+            && self.garbage.len() == empty.garbage.len()
     }
 
     #[inline]

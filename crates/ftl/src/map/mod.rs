@@ -1,6 +1,9 @@
 //! The mapping table, and the policies of its protection against power loss.
 
 pub mod full;
+mod table;
+
+pub use table::{ENTRY_BYTES, MapTable};
 
 leyden_sim::policies! {
     /// How the mapping table is protected against power loss.

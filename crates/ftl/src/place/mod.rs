@@ -21,7 +21,9 @@ impl Default for PlacementConfig {
 }
 
 /// A class of data that has open blocks of its own.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct StreamId(pub u8);
 
 impl StreamId {

@@ -1,0 +1,425 @@
+//! Slots of the buffer and what happens to them.
+
+use leyden_nand::{Content, Lpn};
+use serde::{Deserialize, Serialize};
+
+use crate::Config;
+use crate::barrier::{Barrier, Epoch};
+use crate::index::SlotIndex;
+use crate::schedule::Schedule;
+
+/// A place in the buffer that holds one mapping unit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SlotId(pub u32);
+
+impl SlotId {
+    /// As an array index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum State {
+    Free,
+    /// In the schedule.
+    Dirty,
+    /// Taken from the schedule (or urgent), waits for the rest of its page.
+    Staged,
+    /// Its program is under way.
+    InFlight,
+    /// Its program is under way, but its data is not wanted any more: overwritten and settled, or
+    /// trimmed.
+    Stale,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(bound = "C: Content")]
+struct Slot<C> {
+    lpn: Lpn,
+    state: State,
+    /// Older version in flight, if any.
+    older: u32,
+    /// Newer version, if any: only of slots in flight.
+    newer: u32,
+    epoch: Epoch,
+    content: C,
+}
+
+/// What a write to the buffer did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// Took a free slot.
+    Inserted(SlotId),
+    /// Replaced buffered data.
+    Coalesced(SlotId),
+    /// There is no room.
+    Full,
+}
+
+/// What became of a slot whose program failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failed {
+    /// It is staged again.
+    Again,
+    /// It is free; this slot holds a newer version of its page, and will be written.
+    LeftTo(SlotId),
+    /// It is free; nobody wants its data any more.
+    Unwanted,
+}
+
+/// A slot that a trim has freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Discarded {
+    /// The slot.
+    pub slot: SlotId,
+    /// True if the caller had taken it, and must let go of it.
+    pub staged: bool,
+}
+
+/// What a FLUSH waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlushTicket(Epoch);
+
+/// What the buffer counts since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferStats {
+    /// Unit writes that replaced buffered data.
+    pub coalesced_units: u64,
+    /// Units trimmed while they were dirty.
+    pub discarded_units: u64,
+    /// The most slots in use at once.
+    pub peak_units: u32,
+}
+
+/// The buffer's state at rest, to save and load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "C: Content")]
+pub struct BufferState<C: Content> {
+    slots: Vec<Slot<C>>,
+    free: Vec<SlotId>,
+    index: SlotIndex,
+    schedule: Schedule,
+    barrier: Barrier,
+    dirty: u32,
+}
+
+/// The write buffer.
+#[derive(Debug)]
+pub struct WriteBuffer<C: Content> {
+    state: BufferState<C>,
+    /// Dirty slots at which the buffer is written out.
+    threshold: u32,
+    stats: BufferStats,
+}
+
+impl<C: Content> WriteBuffer<C> {
+    /// An empty buffer of `slots`, written out from `threshold` dirty ones on (see
+    /// [`Config::slots`]).
+    pub fn new(config: &Config, slots: u32, threshold: u32) -> Self {
+        let barrier = Barrier::default();
+        let slot = Slot {
+            lpn: Lpn(0),
+            state: State::Free,
+            older: NONE,
+            newer: NONE,
+            epoch: barrier.current(),
+            content: C::default(),
+        };
+        let state = BufferState {
+            slots: vec![slot; slots as usize],
+            free: (0..slots).rev().map(SlotId).collect(),
+            index: SlotIndex::new(slots),
+            schedule: Schedule::new(&config.schedule, slots),
+            barrier,
+            dirty: 0,
+        };
+        Self {
+            state,
+            threshold,
+            stats: BufferStats::default(),
+        }
+    }
+
+    /// The counters.
+    pub const fn stats(&self) -> &BufferStats {
+        &self.stats
+    }
+
+    /// Slots not free.
+    #[inline]
+    pub fn used(&self) -> u32 {
+        (self.state.slots.len() - self.state.free.len()) as u32
+    }
+
+    /// True if there is enough dirty data to be written out, or a FLUSH waits for some.
+    #[inline]
+    pub fn wants_writing(&self) -> bool {
+        self.state.dirty >= self.threshold || self.state.barrier.is_overdue()
+    }
+
+    /// True if a FLUSH waits for dirty data: pages cannot wait to be full.
+    #[inline]
+    pub fn is_forced(&self) -> bool {
+        self.state.barrier.is_overdue()
+    }
+
+    /// The newest version of `lpn`, if it is buffered.
+    #[inline]
+    pub fn read(&self, lpn: Lpn) -> Option<C> {
+        self.state
+            .index
+            .get(lpn)
+            .map(|slot| self.state.slots[slot.index()].content)
+    }
+
+    /// The logical page in `slot`.
+    #[inline]
+    pub fn lpn(&self, slot: SlotId) -> Lpn {
+        self.state.slots[slot.index()].lpn
+    }
+
+    /// The data in `slot`.
+    #[inline]
+    pub fn content(&self, slot: SlotId) -> C {
+        self.state.slots[slot.index()].content
+    }
+
+    /// Buffers a write of `lpn`.
+    #[inline]
+    pub fn write(&mut self, lpn: Lpn, content: C) -> Written {
+        let state = &mut self.state;
+        let older = state.index.get(lpn);
+        if let Some(id) = older {
+            let slot = &mut state.slots[id.index()];
+            if matches!(slot.state, State::Dirty | State::Staged) {
+                slot.content = content;
+                self.stats.coalesced_units += 1;
+                return Written::Coalesced(id);
+            }
+        }
+        let Some(id) = state.free.pop() else {
+            return Written::Full;
+        };
+        if let Some(older) = older {
+            state.slots[older.index()].newer = id.0;
+        }
+        state.slots[id.index()] = Slot {
+            lpn,
+            state: State::Dirty,
+            older: older.map_or(NONE, |older| older.0),
+            newer: NONE,
+            epoch: state.barrier.add(),
+            content,
+        };
+        state.index.set(lpn, id);
+        state.schedule.push(id);
+        state.dirty += 1;
+        self.stats.peak_units = self.stats.peak_units.max(self.used());
+        Written::Inserted(id)
+    }
+
+    /// The buffered pages in `first..end`, each once, in a fixed order.
+    pub fn lpns_in(&self, first: Lpn, end: Lpn) -> Vec<Lpn> {
+        if end.0.saturating_sub(first.0) as usize <= self.state.slots.len() {
+            let lpns = (first.0..end.0).map(Lpn);
+            return lpns
+                .filter(|&lpn| self.state.index.get(lpn).is_some())
+                .collect();
+        }
+        let slots = self.state.slots.iter().enumerate();
+        slots
+            .filter(|(id, slot)| {
+                (first..end).contains(&slot.lpn)
+                    && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
+            })
+            .map(|(_, slot)| slot.lpn)
+            .collect()
+    }
+
+    /// Drops what is buffered of `lpn`. Returns the slot that this has freed, if any: a program
+    /// under way goes on, in vain.
+    pub fn discard(&mut self, lpn: Lpn) -> Option<Discarded> {
+        let state = &mut self.state;
+        let newest = state.index.get(lpn)?;
+        state.index.remove(lpn);
+        let slot = state.slots[newest.index()];
+        self.make_stale_from(slot.older);
+        let was = slot.state;
+        match was {
+            State::Dirty | State::Staged => {
+                self.stats.discarded_units += 1;
+                if was == State::Dirty {
+                    self.state.schedule.remove(newest);
+                }
+                self.state.dirty -= 1;
+                self.state.barrier.start(slot.epoch);
+                self.release(newest);
+                Some(Discarded {
+                    slot: newest,
+                    staged: was == State::Staged,
+                })
+            }
+            State::InFlight => {
+                self.state.slots[newest.index()].state = State::Stale;
+                self.state.slots[newest.index()].older = NONE;
+                None
+            }
+            State::Free | State::Stale => unreachable!("{newest:?} in the index is {was:?}"),
+        }
+    }
+
+    /// Takes the slot to write next from the schedule.
+    #[inline]
+    pub fn take_next(&mut self) -> Option<SlotId> {
+        let slot = self.state.schedule.pop()?;
+        self.state.slots[slot.index()].state = State::Staged;
+        Some(slot)
+    }
+
+    /// Takes `slot` before its turn, if it is in the schedule.
+    pub fn take(&mut self, slot: SlotId) -> bool {
+        if self.state.slots[slot.index()].state != State::Dirty {
+            return false;
+        }
+        self.state.schedule.remove(slot);
+        self.state.slots[slot.index()].state = State::Staged;
+        true
+    }
+
+    /// The program of a staged slot starts.
+    #[inline]
+    pub fn start(&mut self, id: SlotId) {
+        let slot = &mut self.state.slots[id.index()];
+        debug_assert_eq!(slot.state, State::Staged, "{id:?}");
+        slot.state = State::InFlight;
+        self.state.dirty -= 1;
+        self.state.barrier.start(slot.epoch);
+    }
+
+    /// True if the program of `slot` is under way.
+    pub fn is_started(&self, slot: SlotId) -> bool {
+        self.state.slots[slot.index()].state == State::InFlight
+    }
+
+    /// The program of a slot has ended. True if it is the newest version on flash, and so to be
+    /// mapped. The slot is free.
+    #[inline]
+    pub fn settle(&mut self, id: SlotId) -> bool {
+        let Slot {
+            lpn,
+            state,
+            older,
+            newer,
+            ..
+        } = self.state.slots[id.index()];
+        let wanted = state == State::InFlight;
+        debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
+        if wanted {
+            // Versions before this one that are still on their way come too late.
+            self.make_stale_from(older);
+            if newer == NONE {
+                self.state.index.remove(lpn);
+            } else {
+                self.state.slots[newer as usize].older = NONE;
+            }
+        }
+        self.release(id);
+        wanted
+    }
+
+    /// The program of a slot has failed.
+    pub fn fail(&mut self, id: SlotId) -> Failed {
+        let Slot {
+            state,
+            epoch,
+            newer,
+            ..
+        } = self.state.slots[id.index()];
+        if state == State::Stale {
+            self.release(id);
+            return Failed::Unwanted;
+        }
+        if newer != NONE {
+            self.leave_to(id, SlotId(newer));
+            return Failed::LeftTo(SlotId(newer));
+        }
+        self.state.slots[id.index()].state = State::Staged;
+        self.state.dirty += 1;
+        self.state.barrier.restart(epoch);
+        Failed::Again
+    }
+
+    /// Begins a FLUSH: `None` if everything is on flash already.
+    pub fn begin_flush(&mut self) -> Option<FlushTicket> {
+        self.state.barrier.begin().map(FlushTicket)
+    }
+
+    /// True if the FLUSH has nothing to wait for any more.
+    #[inline]
+    pub fn is_flushed(&self, ticket: FlushTicket) -> bool {
+        self.state.barrier.is_settled(ticket.0)
+    }
+
+    /// The state at rest: nothing is in flight.
+    pub fn state(&self) -> BufferState<C> {
+        self.state.clone()
+    }
+
+    /// Takes over a state that was saved from a buffer of the same configuration. False if it is
+    /// not one.
+    pub fn restore(&mut self, state: BufferState<C>) -> bool {
+        let slots = self.state.slots.len() as u32;
+        let fits = state.slots.len() == slots as usize
+            && state.index.fits(slots)
+            && state.schedule.fits(slots)
+            && state
+                .slots
+                .iter()
+                .all(|slot| matches!(slot.state, State::Free | State::Dirty | State::Staged));
+        if fits {
+            self.state = state;
+        }
+        fits
+    }
+
+    /// A version that failed leaves the page to the newer one: a FLUSH that waits for it waits for
+    /// the newer one instead.
+    fn leave_to(&mut self, id: SlotId, newer: SlotId) {
+        let Slot { older, epoch, .. } = self.state.slots[id.index()];
+        let heir = &mut self.state.slots[newer.index()];
+        let started = !matches!(heir.state, State::Dirty | State::Staged);
+        let from = std::mem::replace(&mut heir.epoch, epoch);
+        heir.older = older;
+        self.state.barrier.inherit(from, epoch, started);
+        if older != NONE {
+            self.state.slots[older as usize].newer = newer.0;
+        }
+        self.state.slots[id.index()].state = State::Free;
+        self.state.free.push(id);
+    }
+
+    /// Marks the chain of older versions in flight as not wanted.
+    #[inline]
+    fn make_stale_from(&mut self, mut older: u32) {
+        while older != NONE {
+            let slot = &mut self.state.slots[older as usize];
+            slot.state = State::Stale;
+            slot.newer = NONE;
+            older = std::mem::replace(&mut slot.older, NONE);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, id: SlotId) {
+        let slot = &mut self.state.slots[id.index()];
+        slot.state = State::Free;
+        self.state.barrier.settle(slot.epoch);
+        self.state.free.push(id);
+    }
+}

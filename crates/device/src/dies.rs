@@ -1,0 +1,84 @@
+//! A set of dies, and whose turn it is.
+
+use leyden_nand::DieId;
+
+/// A set of dies as bits, walked round robin so that consecutive pages go to different channels.
+#[derive(Clone, Debug)]
+pub(crate) struct DieSet {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl DieSet {
+    pub(crate) fn empty(dies: u32) -> Self {
+        Self {
+            words: vec![0; dies.div_ceil(64) as usize],
+            count: 0,
+        }
+    }
+
+    pub(crate) fn full(dies: u32) -> Self {
+        let mut set = Self::empty(dies);
+        (0..dies).for_each(|die| set.insert(DieId(die)));
+        set
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, die: DieId) {
+        let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
+        self.count += u32::from(self.words[word] & bit == 0);
+        self.words[word] |= bit;
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, die: DieId) {
+        let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
+        self.count -= u32::from(self.words[word] & bit != 0);
+        self.words[word] &= !bit;
+    }
+
+    /// The first die of the set at or after `from`, without wrapping around.
+    #[inline]
+    pub(crate) fn next(&self, from: u32) -> Option<DieId> {
+        let first = from as usize / 64;
+        let masked = self.words.get(first)? & (u64::MAX << (from % 64));
+        if masked != 0 {
+            return Some(DieId(first as u32 * 64 + masked.trailing_zeros()));
+        }
+        let word = self
+            .words
+            .iter()
+            .skip(first + 1)
+            .position(|&word| word != 0)?
+            + first
+            + 1;
+        Some(DieId(word as u32 * 64 + self.words[word].trailing_zeros()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_in_order() {
+        let mut set = DieSet::empty(200);
+        for die in [3, 64, 199, 3] {
+            set.insert(DieId(die));
+        }
+        assert_eq!(set.next(0), Some(DieId(3)));
+        assert_eq!(set.next(4), Some(DieId(64)));
+        assert_eq!(set.next(65), Some(DieId(199)));
+        set.remove(DieId(199));
+        set.remove(DieId(199));
+        assert_eq!(set.next(65), None);
+        assert_eq!(set.next(250), None);
+        assert!(!set.is_empty() && DieSet::empty(200).is_empty());
+        assert_eq!(DieSet::full(65).next(64), Some(DieId(64)));
+    }
+}

@@ -1,0 +1,143 @@
+//! The host interface: queue slots, the controller's time for each command, and the link.
+//!
+//! Three stages, each serving one command at a time in order, so their events need no heap: the
+//! controller takes a command from its queue; a write's data comes in over the link; a read's data
+//! goes out over it. The link carries data both ways at once.
+
+use std::collections::VecDeque;
+
+use leyden_sim::{BytesPerSec, Span, Time};
+
+use crate::FrontendConfig;
+use crate::requests::RequestId;
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// A command, with its data if it is a write, is in the controller.
+    Arrived(RequestId),
+    /// A read's data is with the host.
+    Delivered(RequestId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Frontend {
+    command: Span,
+    link_rate: BytesPerSec,
+    slots: usize,
+    /// Commands that have a queue slot.
+    taken: usize,
+    /// Commands that wait in the host for one: request and bytes to bring in.
+    outside: VecDeque<(RequestId, u64)>,
+    controller_free: Time,
+    link_in_free: Time,
+    link_out_free: Time,
+    without_data: VecDeque<(Time, RequestId)>,
+    with_data: VecDeque<(Time, RequestId)>,
+    outgoing: VecDeque<(Time, RequestId)>,
+    /// The length of the transfer computed last: most are alike.
+    last_transfer: (u64, Span),
+}
+
+impl Frontend {
+    pub(crate) fn new(config: &FrontendConfig) -> Self {
+        Self {
+            command: config.command,
+            link_rate: config.link_rate,
+            slots: config.queues as usize * config.queue_depth as usize,
+            taken: 0,
+            outside: VecDeque::new(),
+            controller_free: Time::ZERO,
+            link_in_free: Time::ZERO,
+            link_out_free: Time::ZERO,
+            without_data: VecDeque::new(),
+            with_data: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            last_transfer: (0, Span::ZERO),
+        }
+    }
+
+    /// Takes a command that brings `bytes` of data with it.
+    #[inline]
+    pub(crate) fn submit(&mut self, now: Time, request: RequestId, bytes: u64) {
+        if self.taken < self.slots {
+            self.taken += 1;
+            self.enter(now, request, bytes);
+        } else {
+            self.outside.push_back((request, bytes));
+        }
+    }
+
+    /// A command has ended: its queue slot goes to the next one.
+    #[inline]
+    pub(crate) fn leave(&mut self, now: Time) {
+        match self.outside.pop_front() {
+            Some((request, bytes)) => self.enter(now, request, bytes),
+            None => self.taken -= 1,
+        }
+    }
+
+    /// Sends `bytes` of a read to the host.
+    #[inline]
+    pub(crate) fn deliver(&mut self, now: Time, request: RequestId, bytes: u64) {
+        self.link_out_free = now.max(self.link_out_free) + self.transfer(bytes);
+        self.outgoing.push_back((self.link_out_free, request));
+    }
+
+    /// When a command next arrives or is delivered.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        [&self.without_data, &self.with_data, &self.outgoing]
+            .into_iter()
+            .filter_map(|queue| queue.front().map(|&(time, _)| time))
+            .min()
+    }
+
+    /// The next command to arrive or be delivered at `now`. At the same instant deliveries go
+    /// first, then commands without data.
+    #[inline]
+    pub(crate) fn next_passage(&mut self, now: Time) -> Option<Passage> {
+        let due =
+            |queue: &VecDeque<(Time, RequestId)>| queue.front().is_some_and(|&(t, _)| t <= now);
+        if due(&self.outgoing) {
+            self.outgoing
+                .pop_front()
+                .map(|(_, request)| Passage::Delivered(request))
+        } else if due(&self.without_data) {
+            self.without_data
+                .pop_front()
+                .map(|(_, request)| Passage::Arrived(request))
+        } else if due(&self.with_data) {
+            self.with_data
+                .pop_front()
+                .map(|(_, request)| Passage::Arrived(request))
+        } else {
+            None
+        }
+    }
+
+    /// True if no command is anywhere between host and controller.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.taken == 0
+    }
+
+    #[inline]
+    fn enter(&mut self, now: Time, request: RequestId, bytes: u64) {
+        self.controller_free = now.max(self.controller_free) + self.command;
+        if bytes == 0 {
+            self.without_data.push_back((self.controller_free, request));
+        } else {
+            let begin = self.controller_free.max(self.link_in_free);
+            self.link_in_free = begin + self.transfer(bytes);
+            self.with_data.push_back((self.link_in_free, request));
+        }
+    }
+
+    #[inline]
+    fn transfer(&mut self, bytes: u64) -> Span {
+        if self.last_transfer.0 != bytes {
+            self.last_transfer = (bytes, self.link_rate.time_for(bytes));
+        }
+        self.last_transfer.1
+    }
+}

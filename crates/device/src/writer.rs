@@ -1,0 +1,331 @@
+//! From the buffer to flash: gathers pages of one stream each and hands them to dies that are free.
+//!
+//! A die that has nothing to do asks for work ([`Writer::pump`]): collecting garbage if it is short
+//! of blocks, else writing the host's data, else collecting in the background. Dies with nothing to
+//! do at all wait in a set until there is.
+
+use leyden_buffer::{Failed, SlotId, WriteBuffer};
+use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit};
+use leyden_ftl::place::StreamId;
+use leyden_nand::{DieId, Ppn};
+use leyden_sim::Time;
+
+use crate::Payload;
+use crate::dies::DieSet;
+use crate::requests::RequestId;
+
+#[derive(Debug)]
+pub(crate) struct Writer<P: Payload> {
+    pub(crate) buffer: WriteBuffer<P>,
+    /// Slots taken from the buffer, waiting for the rest of their page, by stream.
+    staged: Vec<Vec<SlotId>>,
+    /// Who waits for which slot to be on flash (writes with FUA).
+    waiters: Vec<(SlotId, RequestId)>,
+    /// How many of them wait for a slot whose program has not started.
+    urgent: u32,
+    /// Dies that had nothing to do when they last asked.
+    idle: DieSet,
+    /// Of those, the ones that want to collect but found no victim worth it.
+    starved: DieSet,
+    /// The die to begin with when looking for one.
+    cursor: u32,
+    dies: u32,
+    units_per_page: usize,
+    /// The units of the page being handed over; kept to save an allocation.
+    page: Vec<UserUnit<P>>,
+}
+
+impl<P: Payload> Writer<P> {
+    pub(crate) fn new(buffer: WriteBuffer<P>, ftl: &Ftl<P>, streams: u8) -> Self {
+        let dies = ftl.geometry().dies();
+        Self {
+            buffer,
+            staged: vec![Vec::new(); usize::from(streams)],
+            waiters: Vec::new(),
+            urgent: 0,
+            idle: DieSet::full(dies),
+            starved: DieSet::empty(dies),
+            cursor: 0,
+            dies,
+            units_per_page: ftl.geometry().units_per_page() as usize,
+            page: Vec::new(),
+        }
+    }
+
+    /// What a snapshot keeps of the writer besides the buffer.
+    pub(crate) fn staged(&self) -> (&[Vec<SlotId>], u32) {
+        (&self.staged, self.cursor)
+    }
+
+    /// Continues from a snapshot. False if it is not one of this writer.
+    pub(crate) fn restore(&mut self, staged: Vec<Vec<SlotId>>, cursor: u32) -> bool {
+        let fits = staged.len() == self.staged.len() && cursor < self.dies;
+        if fits {
+            (self.staged, self.cursor) = (staged, cursor);
+        }
+        fits
+    }
+
+    /// Finds out which dies have something to do, after a snapshot was loaded.
+    pub(crate) fn wake(&mut self, ftl: &Ftl<P>) {
+        for die in (0..self.dies)
+            .map(DieId)
+            .filter(|&die| ftl.wants_collection(die))
+        {
+            self.starved.insert(die);
+        }
+    }
+
+    /// Lets `request` wait until `slot` is on flash, ahead of what is buffered.
+    pub(crate) fn wait_for(&mut self, ftl: &Ftl<P>, slot: SlotId, request: RequestId) {
+        if self.buffer.take(slot) {
+            self.stage(ftl, slot);
+        }
+        self.waiters.push((slot, request));
+        self.urgent += 1;
+    }
+
+    /// Forgets `slot`, which a trim has freed; returns who waited for it, one call each.
+    pub(crate) fn let_go(&mut self, slot: SlotId, staged: bool) -> Option<RequestId> {
+        if staged {
+            self.staged
+                .iter_mut()
+                .for_each(|slots| slots.retain(|&other| other != slot));
+        }
+        let waiter = self.waiter_of(slot)?;
+        self.urgent -= 1;
+        Some(waiter)
+    }
+
+    /// True if there is data that should be on its way to flash.
+    #[inline]
+    fn wants_writing(&self) -> bool {
+        self.buffer.wants_writing() || self.urgent > 0
+    }
+
+    /// Gives every idle die something to do, if there is something.
+    #[inline]
+    pub(crate) fn pump_idle(&mut self, now: Time, ftl: &mut Ftl<P>) {
+        if self.idle.is_empty() || !self.wants_writing() {
+            return;
+        }
+        // Once around from the cursor; dies that can't take anything stay idle.
+        let start = self.cursor;
+        for (from, to) in [(start, self.dies), (0, start)] {
+            let mut at = from;
+            while let Some(die) = self.idle.next(at).filter(|die| die.0 < to) {
+                if self.pump(now, ftl, die) {
+                    self.cursor = (die.0 + 1) % self.dies;
+                }
+                if !self.wants_writing() {
+                    return;
+                }
+                at = die.0 + 1;
+            }
+        }
+    }
+
+    /// Lets the dies look again that found no victim worth collecting: data elsewhere has moved.
+    #[inline]
+    pub(crate) fn pump_starved(&mut self, now: Time, ftl: &mut Ftl<P>) {
+        if self.starved.is_empty() {
+            return;
+        }
+        let mut at = 0;
+        while let Some(die) = self.starved.next(at) {
+            self.pump(now, ftl, die);
+            at = die.0 + 1;
+        }
+    }
+
+    /// Asks every die once more, whether or not there seemed to be anything to do.
+    pub(crate) fn pump_all(&mut self, now: Time, ftl: &mut Ftl<P>) {
+        (0..self.dies).for_each(|die| {
+            self.pump(now, ftl, DieId(die));
+        });
+    }
+
+    /// Gives `die` something to do, if it accepts it and there is something. True if it started.
+    #[inline]
+    pub(crate) fn pump(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
+        if !ftl.accepts(die) {
+            return false;
+        }
+        let urgent = ftl.gc_is_urgent(die);
+        let started = (urgent && ftl.gc_step(now, die) == GcStep::Started)
+            || (self.wants_writing() && self.write_page(now, ftl, die))
+            || (!urgent && ftl.gc_step(now, die) == GcStep::Started);
+        if started {
+            self.idle.remove(die);
+            self.starved.remove(die);
+        } else {
+            self.idle.insert(die);
+            if ftl.wants_collection(die) {
+                self.starved.insert(die);
+            }
+        }
+        started
+    }
+
+    /// Programs a page of user data on `die`, if there is one that it may take.
+    #[inline]
+    fn write_page(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
+        let Some(stream) = self.full_page(ftl, die) else {
+            return false;
+        };
+        let count = self.staged[stream.index()].len().min(self.units_per_page);
+        self.page.clear();
+        for slot in self.staged[stream.index()].drain(..count) {
+            self.buffer.start(slot);
+            let (lpn, content) = (self.buffer.lpn(slot), self.buffer.content(slot));
+            self.page.push(UserUnit {
+                lpn,
+                content,
+                source: slot.0,
+            });
+            if !self.waiters.is_empty() {
+                self.urgent -= self
+                    .waiters
+                    .iter()
+                    .filter(|&&(other, _)| other == slot)
+                    .count() as u32;
+            }
+        }
+        ftl.program(now, die, stream, &self.page);
+        true
+    }
+
+    /// A stream with a page for `die`, gathering one if need be; a partial one only if somebody
+    /// waits for it.
+    #[inline]
+    fn full_page(&mut self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
+        let single = self.staged.len() == 1;
+        if single && !ftl.may_program(die, StreamId(0)) {
+            return None;
+        }
+        loop {
+            for (stream, slots) in self.staged.iter().enumerate() {
+                let stream = StreamId(stream as u8);
+                if slots.len() >= self.units_per_page && (single || ftl.may_program(die, stream)) {
+                    return Some(stream);
+                }
+            }
+            // Not more than a page ahead for streams that this die has no room for.
+            if self
+                .staged
+                .iter()
+                .any(|slots| slots.len() >= 2 * self.units_per_page)
+            {
+                return None;
+            }
+            let Some(slot) = self.buffer.take_next() else {
+                break;
+            };
+            self.stage(ftl, slot);
+        }
+        if !self.buffer.is_forced() && self.urgent == 0 {
+            return None;
+        }
+        (0..self.staged.len() as u8)
+            .map(StreamId)
+            .filter(|&stream| ftl.may_program(die, stream))
+            .max_by_key(|stream| self.staged[stream.index()].len())
+            .filter(|stream| !self.staged[stream.index()].is_empty())
+    }
+
+    #[inline]
+    fn stage(&mut self, ftl: &Ftl<P>, slot: SlotId) {
+        let stream = ftl.stream_for(self.buffer.lpn(slot));
+        self.staged[stream.index()].push(slot);
+    }
+
+    /// The program of a page of user data has ended: its units are mapped, or tried again. Calls
+    /// `settled` for every request whose wait for one of them is over.
+    #[inline]
+    pub(crate) fn end_program(
+        &mut self,
+        now: Time,
+        ftl: &mut Ftl<P>,
+        (page, tag, failed): (Ppn, u32, bool),
+        mut settled: impl FnMut(RequestId),
+    ) {
+        for unit in 0..self.units_per_page as u32 {
+            let Some(slot) = ftl.source(tag, unit).map(SlotId) else {
+                continue;
+            };
+            if failed {
+                self.fail(ftl, slot, &mut settled);
+                continue;
+            }
+            if self.buffer.settle(slot) {
+                ftl.commit(now, page, unit);
+            }
+            if !self.waiters.is_empty() {
+                while let Some(request) = self.waiter_of(slot) {
+                    settled(request);
+                }
+            }
+        }
+        ftl.end_program(now, page, tag, failed);
+    }
+
+    fn fail(&mut self, ftl: &Ftl<P>, slot: SlotId, settled: &mut impl FnMut(RequestId)) {
+        match self.buffer.fail(slot) {
+            Failed::Again => {
+                self.stage(ftl, slot);
+                self.urgent += self
+                    .waiters
+                    .iter()
+                    .filter(|&&(other, _)| other == slot)
+                    .count() as u32;
+            }
+            Failed::LeftTo(newer) => {
+                let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
+                for request in moved {
+                    if self.buffer.is_started(newer) {
+                        self.waiters.push((newer, request));
+                    } else {
+                        self.wait_for(ftl, newer, request);
+                    }
+                }
+            }
+            Failed::Unwanted => {
+                while let Some(request) = self.waiter_of(slot) {
+                    settled(request);
+                }
+            }
+        }
+    }
+
+    /// True if anyone waits for a slot.
+    pub(crate) const fn is_waited_for(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// Forgets what `request` waits for: it has been given up.
+    pub(crate) fn forget(&mut self, request: RequestId) {
+        let started = |buffer: &WriteBuffer<P>, slot| buffer.is_started(slot);
+        let buffer = &self.buffer;
+        let urgent = &mut self.urgent;
+        self.waiters.retain(|&(slot, other)| {
+            let keep = other != request;
+            *urgent -= u32::from(!keep && !started(buffer, slot));
+            keep
+        });
+    }
+
+    /// Forgets every wait; returns who waited, each once.
+    pub(crate) fn forget_all(&mut self) -> Vec<RequestId> {
+        self.urgent = 0;
+        let mut requests: Vec<_> = self.waiters.drain(..).map(|(_, request)| request).collect();
+        requests.sort_by_key(|request| request.0);
+        requests.dedup();
+        requests
+    }
+
+    /// Takes one of those who wait for `slot`, in the order they came.
+    fn waiter_of(&mut self, slot: SlotId) -> Option<RequestId> {
+        let at = self.waiters.iter().position(|&(other, _)| other == slot)?;
+        Some(self.waiters.remove(at).1)
+    }
+}

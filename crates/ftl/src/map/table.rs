@@ -1,0 +1,133 @@
+//! The mapping table: where each logical page lies on flash.
+
+use leyden_nand::{Lpn, Ppa};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a mapping entry (design, section 4).
+pub const ENTRY_BYTES: u32 = 4;
+
+/// One 4-byte entry per logical page, grouped in mapping pages of one flash page each.
+///
+/// An entry is the address plus one, or 0 where nothing is mapped, so that a new table is memory
+/// that was never touched.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MapTable {
+    entries: Vec<u32>,
+    entries_per_page: u32,
+    /// Mapped entries of each mapping page, so that trimming unmapped space is cheap.
+    mapped: Vec<u32>,
+    mapped_total: u64,
+}
+
+impl MapTable {
+    /// A table of `lpns` entries, none mapped, in mapping pages of `page_bytes`.
+    pub fn new(lpns: u32, page_bytes: u32) -> Self {
+        let entries_per_page = page_bytes / ENTRY_BYTES;
+        Self {
+            entries: vec![0; lpns as usize],
+            entries_per_page,
+            mapped: vec![0; lpns.div_ceil(entries_per_page) as usize],
+            mapped_total: 0,
+        }
+    }
+
+    /// Where `lpn` lies, if it is mapped.
+    #[inline]
+    pub fn get(&self, lpn: Lpn) -> Option<Ppa> {
+        self.entries[lpn.index()].checked_sub(1).map(Ppa)
+    }
+
+    /// Points `lpn` to `ppa`, and returns where it lay before.
+    #[inline]
+    pub fn set(&mut self, lpn: Lpn, ppa: Ppa) -> Option<Ppa> {
+        let old = std::mem::replace(&mut self.entries[lpn.index()], ppa.0 + 1);
+        if old == 0 {
+            self.mapped[(lpn.0 / self.entries_per_page) as usize] += 1;
+            self.mapped_total += 1;
+        }
+        old.checked_sub(1).map(Ppa)
+    }
+
+    /// Forgets `lpn`, and returns where it lay.
+    pub fn unmap(&mut self, lpn: Lpn) -> Option<Ppa> {
+        let old = std::mem::take(&mut self.entries[lpn.index()])
+            .checked_sub(1)
+            .map(Ppa)?;
+        self.mapped[(lpn.0 / self.entries_per_page) as usize] -= 1;
+        self.mapped_total -= 1;
+        Some(old)
+    }
+
+    /// The first mapped page at or after `lpn` and before `end`. Skips whole mapping pages that
+    /// hold nothing.
+    pub fn next_mapped(&self, lpn: Lpn, end: Lpn) -> Option<Lpn> {
+        let mut at = lpn.0;
+        while at < end.0 {
+            let page = at / self.entries_per_page;
+            let page_end = end.0.min((page + 1).saturating_mul(self.entries_per_page));
+            if self.mapped[page as usize] > 0 {
+                let entries = &self.entries[at as usize..page_end as usize];
+                if let Some(offset) = entries.iter().position(|&entry| entry != 0) {
+                    return Some(Lpn(at + offset as u32));
+                }
+            }
+            at = page_end;
+        }
+        None
+    }
+
+    /// Logical pages.
+    pub fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// True if the table has no entries at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Logical pages that are mapped.
+    pub const fn mapped(&self) -> u64 {
+        self.mapped_total
+    }
+
+    /// Mapping pages.
+    pub fn pages(&self) -> u32 {
+        self.mapped.len() as u32
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.entries.len() + self.mapped.len()) as u64 * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Against the slow twin: an ordered map.
+        #[test]
+        fn behaves_like_a_map(steps in proptest::collection::vec((0_u8..3, 0_u32..300, 0_u32..1000), 0..300)) {
+            let mut table = MapTable::new(300, 64);
+            let mut twin = BTreeMap::new();
+            for (step, lpn, value) in steps {
+                match step {
+                    0 => prop_assert_eq!(table.set(Lpn(lpn), Ppa(value)), twin.insert(lpn, value).map(Ppa)),
+                    1 => prop_assert_eq!(table.unmap(Lpn(lpn)), twin.remove(&lpn).map(Ppa)),
+                    _ => prop_assert_eq!(
+                        table.next_mapped(Lpn(lpn), Lpn(300)),
+                        twin.range(lpn..).next().map(|(&lpn, _)| Lpn(lpn))
+                    ),
+                }
+                prop_assert_eq!(table.mapped(), twin.len() as u64);
+            }
+            for lpn in 0..300 {
+                prop_assert_eq!(table.get(Lpn(lpn)), twin.get(&lpn).copied().map(Ppa));
+            }
+        }
+    }
+}

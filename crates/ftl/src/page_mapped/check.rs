@@ -1,0 +1,107 @@
+//! Asks the FTL whether it still believes itself.
+
+use leyden_nand::{BlockId, Content, Lpn};
+use thiserror::Error;
+
+use super::blocks::BlockState;
+use super::ftl::Ftl;
+
+/// A broken invariant: a bug of ours, or a corrupt snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Violation(pub String);
+
+impl<C: Content> Ftl<C> {
+    /// Checks every invariant that ties the structures together, and that every page programmed is
+    /// accounted for by cause. Costs a pass over the whole drive.
+    pub fn check(&self) -> Result<(), Violation> {
+        self.check_map()?;
+        self.check_blocks()?;
+        self.check_conservation()
+    }
+
+    /// Every entry points to a valid unit that says it is this page's.
+    fn check_map(&self) -> Result<(), Violation> {
+        let end = Lpn(self.map.len());
+        let mut next = Lpn(0);
+        let mut mapped = 0;
+        while let Some(lpn) = self.map.next_mapped(next, end) {
+            let unit = self
+                .map
+                .get(lpn)
+                .filter(|unit| unit.0 < self.geometry.units());
+            let Some(unit) = unit else {
+                return Err(Violation(format!("{lpn:?} points beyond the flash")));
+            };
+            if !self.validity.get(unit) {
+                return Err(Violation(format!(
+                    "{lpn:?} points to {unit:?}, which is not valid"
+                )));
+            }
+            if self.media.lpn(unit) != Some(lpn) {
+                let owner = self.media.lpn(unit);
+                return Err(Violation(format!(
+                    "{lpn:?} points to {unit:?} of {owner:?}"
+                )));
+            }
+            mapped += 1;
+            next = Lpn(lpn.0 + 1);
+        }
+        if mapped != self.map.mapped() {
+            return Err(Violation(format!(
+                "{mapped} pages mapped, {} counted",
+                self.map.mapped()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts are those of the bits; the index holds the closed blocks and no others.
+    fn check_blocks(&self) -> Result<(), Violation> {
+        let mut valid_total = 0;
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let valid = self.validity.count(&self.geometry, block);
+            let counted = self.blocks.valid(block);
+            if valid != counted {
+                let problem = format!("{block:?} has {valid} valid units and counts {counted}");
+                return Err(Violation(problem));
+            }
+            let state = self.blocks.state(block);
+            if self.index.contains(block) != (state == BlockState::Closed) {
+                return Err(Violation(format!(
+                    "{block:?} is {state:?}, and the index disagrees"
+                )));
+            }
+            if valid > 0 && matches!(state, BlockState::Free | BlockState::Bad) {
+                return Err(Violation(format!(
+                    "{block:?} is {state:?} and has valid units"
+                )));
+            }
+            valid_total += u64::from(valid);
+        }
+        if valid_total != self.map.mapped() {
+            let mapped = self.map.mapped();
+            return Err(Violation(format!(
+                "{valid_total} units valid, {mapped} pages mapped"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Every unit of every programmed page is user data, a copy, or padding.
+    fn check_conservation(&self) -> Result<(), Violation> {
+        if !self.inflight.is_empty() {
+            return Ok(()); // counted where programs end; the sums are exact when none is under way
+        }
+        let stats = &self.stats;
+        let programmed =
+            (stats.user_programs + stats.gc_programs) * u64::from(self.geometry.units_per_page());
+        let accounted = stats.user_units + stats.gc_units + stats.padded_units;
+        if programmed != accounted {
+            return Err(Violation(format!(
+                "{programmed} units programmed, {accounted} accounted for"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! Garbage collection of one die, a step at a time.
+//!
+//! A collection reads the pages of its victim that hold valid units, gathers full pages of them,
+//! programs those on the same die, and erases the victim when nothing in it is valid. Each step is
+//! one operation, so that the host's operations go between them. Units that do not fill a page wait
+//! for the next victim's; their block waits with them, so nothing is lost if the power fails.
+
+use leyden_nand::{BlockId, Content, DieId, Kind, Operation, Ppa, Ppn};
+use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
+
+use super::blocks::BlockState;
+use super::ftl::{Ftl, ProgramCause};
+use crate::place::StreamId;
+
+/// What a step of garbage collection did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GcStep {
+    /// Started an operation: the die is busy.
+    Started,
+    /// There is nothing to do, or nothing that can be done.
+    Nothing,
+}
+
+/// One die's collection.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Collection {
+    /// The block being emptied, and the next of its pages to look at.
+    victim: Option<(BlockId, u32)>,
+    /// Where its data goes.
+    dest: StreamId,
+    /// Units read and not yet programmed, by stream.
+    staged: Vec<Vec<Ppa>>,
+    /// Blocks all of whose pages have been looked at, to be erased when nothing in them is valid.
+    emptied: Vec<BlockId>,
+}
+
+impl Collection {
+    pub(crate) fn new(streams: u8) -> Self {
+        let staged = vec![Vec::new(); usize::from(streams)];
+        Self {
+            victim: None,
+            dest: StreamId(0),
+            staged,
+            emptied: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fits(&self, streams: u8) -> bool {
+        self.staged.len() == usize::from(streams) && self.dest.0 < streams
+    }
+
+    /// True if nothing is under way: no victim, no copies waiting.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.victim.is_none() && self.emptied.is_empty()
+    }
+}
+
+impl<C: Content> Ftl<C> {
+    /// True if `die` is so short of free blocks that collecting goes before the host's writes.
+    #[inline]
+    pub fn gc_is_urgent(&self, die: DieId) -> bool {
+        self.blocks.free(die) <= self.hard_free_blocks
+    }
+
+    /// True if `die` has, or should have, a collection under way.
+    #[inline]
+    pub fn wants_collection(&self, die: DieId) -> bool {
+        self.blocks.free(die) <= self.soft_free_blocks || !self.collections[die.index()].is_idle()
+    }
+
+    /// Does the next step of `die`'s collection, if there is one to do.
+    ///
+    /// # Panics
+    /// If the die does not accept operations.
+    #[inline]
+    pub fn gc_step(&mut self, now: Time, die: DieId) -> GcStep {
+        if !self.wants_collection(die) && self.blocks.next_failing(die).is_none() {
+            return GcStep::Nothing;
+        }
+        if self.erase_emptied(now, die) || self.program_copies(now, die, false) {
+            return GcStep::Started;
+        }
+        loop {
+            if self.read_next(now, die) {
+                return GcStep::Started;
+            }
+            // Looked at all of the victim: it may be free of valid units already.
+            if self.erase_emptied(now, die) {
+                return GcStep::Started;
+            }
+            if !self.choose_victim(now, die) {
+                break;
+            }
+        }
+        // No victim to be had, and no block to open: what waits for a full page waits in vain.
+        if self.blocks.free(die) == 0 && self.program_copies(now, die, true) {
+            return GcStep::Started;
+        }
+        GcStep::Nothing
+    }
+
+    /// The stream that `die`'s collection writes to, and the pages it may still need there.
+    #[inline]
+    pub(super) fn collection_needs(&self, die: DieId) -> Option<(StreamId, u32)> {
+        let collection = &self.collections[die.index()];
+        let (victim, _) = collection.victim?;
+        let units = self.geometry.units_per_page();
+        // Whatever is valid in it, and the odd units of the victim before it.
+        let pages = (self.blocks.valid(victim) + units - 1).div_ceil(units);
+        Some((collection.dest, pages))
+    }
+
+    /// Erases a block that has been emptied, or retires it if it is failing.
+    fn erase_emptied(&mut self, now: Time, die: DieId) -> bool {
+        loop {
+            let emptied = &mut self.collections[die.index()].emptied;
+            let Some(at) = emptied
+                .iter()
+                .position(|&block| self.blocks.valid(block) == 0)
+            else {
+                return false;
+            };
+            let block = emptied.remove(at);
+            if self.blocks.state(block) == BlockState::Failing {
+                self.blocks.retire(block);
+            } else {
+                self.flash.submit(
+                    now,
+                    Operation {
+                        kind: Kind::Erase(block),
+                        bytes: 0,
+                        tag: 0,
+                    },
+                );
+                return true;
+            }
+        }
+    }
+
+    /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
+    fn program_copies(&mut self, now: Time, die: DieId, pad: bool) -> bool {
+        let units_per_page = self.geometry.units_per_page() as usize;
+        for stream in 0..self.placement.streams() {
+            let staged = &mut self.collections[die.index()].staged[usize::from(stream)];
+            if staged.len() < units_per_page && !pad {
+                continue;
+            }
+            // The host may have overwritten some since they were read.
+            staged.retain(|&unit| self.validity.get(unit));
+            let count = staged.len().min(units_per_page);
+            if count == 0 || (count < units_per_page && !pad) {
+                continue;
+            }
+            let Some(page) = self.blocks.allocate(die, StreamId(stream)) else {
+                continue;
+            };
+            let tag = self.inflight.insert(ProgramCause::Gc);
+            let first = self.geometry.first_unit(page).0;
+            for (i, from) in staged.drain(..count).enumerate() {
+                self.inflight.sources_mut(tag)[i] = from.0;
+                let lpn = self.media.lpn(from).expect("a valid unit without an owner");
+                self.media
+                    .write(Ppa(first + i as u32), lpn, self.media.content(from));
+            }
+            self.stats.gc_units += count as u64;
+            self.submit_program(now, page, tag, count as u32);
+            return true;
+        }
+        false
+    }
+
+    /// Reads the victim's next page that holds valid units. If there is none, the victim has been
+    /// emptied.
+    fn read_next(&mut self, now: Time, die: DieId) -> bool {
+        let Some((victim, from)) = self.collections[die.index()].victim else {
+            return false;
+        };
+        let units = self.geometry.units_per_page();
+        for index in from..self.blocks.written_pages(victim) {
+            let page = self.geometry.page(victim, index);
+            let valid = self
+                .validity
+                .valid_in(self.geometry.first_unit(page), units)
+                .count() as u32;
+            if valid > 0 {
+                self.collections[die.index()].victim = Some((victim, index + 1));
+                let bytes = valid * self.geometry.unit_bytes();
+                self.flash.submit(
+                    now,
+                    Operation {
+                        kind: Kind::Read(page),
+                        bytes,
+                        tag: 0,
+                    },
+                );
+                return true;
+            }
+        }
+        let collection = &mut self.collections[die.index()];
+        collection.victim = None;
+        collection.emptied.push(victim);
+        false
+    }
+
+    /// A page of the victim has been read: its valid units are to be programmed.
+    #[inline]
+    pub(super) fn stage_copies(&mut self, page: Ppn, die: DieId) {
+        let collection = &mut self.collections[die.index()];
+        let staged = &mut collection.staged[collection.dest.index()];
+        let first = self.geometry.first_unit(page);
+        staged.extend(
+            self.validity
+                .valid_in(first, self.geometry.units_per_page()),
+        );
+    }
+
+    /// A page of copies has been programmed: what is still valid has moved.
+    #[inline]
+    pub(super) fn end_copies(&mut self, now: Time, die: DieId, page: Ppn, tag: u32, failed: bool) {
+        let stream = self.blocks.stream(self.geometry.block_of_page(page));
+        for unit in 0..self.geometry.units_per_page() {
+            let Some(from) = self.source(tag, unit).map(Ppa) else {
+                continue;
+            };
+            if failed {
+                self.collections[die.index()].staged[stream.index()].push(from);
+            } else if self.validity.get(from) {
+                // Not overwritten meanwhile: the map still points to where it came from.
+                self.commit(now, page, unit);
+            }
+        }
+        self.end_program(now, page, tag, failed);
+    }
+
+    /// Chooses the next victim of `die`, if it needs one and one is worth it.
+    fn choose_victim(&mut self, now: Time, die: DieId) -> bool {
+        let free = self.blocks.free(die);
+        let failing = self.blocks.next_failing(die);
+        let victim = if free <= self.soft_free_blocks {
+            self.worthwhile_victim(now, die)
+        } else {
+            None
+        };
+        // Emptying a failing block gains nothing and costs up to a block: only from plenty.
+        let victim = victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block)));
+        let Some(victim) = victim else { return false };
+        if self.index.contains(victim) {
+            self.index.remove(victim);
+        }
+        self.blocks.collect(victim);
+        self.stats.collections += 1;
+        self.stats.victim_valid_units += u64::from(self.blocks.valid(victim));
+        let dest = self.placement.for_gc(self.blocks.stream(victim));
+        let collection = &mut self.collections[die.index()];
+        (collection.victim, collection.dest) = (Some((victim, 0)), dest);
+        true
+    }
+
+    /// The policy's choice, or else the least utilised block, if collecting it makes room.
+    fn worthwhile_victim(&self, now: Time, die: DieId) -> Option<BlockId> {
+        let choice = self.policy.victim(&self.index, die, now)?;
+        if self.is_worthwhile(die, choice) {
+            return Some(choice);
+        }
+        let least = self.index.candidates(die).next()?.block;
+        self.is_worthwhile(die, least).then_some(least)
+    }
+
+    /// True if collecting `block` makes room, or takes its die closer to a block that does.
+    fn is_worthwhile(&self, die: DieId, block: BlockId) -> bool {
+        let gains_page = self.geometry.units_per_block() - self.blocks.valid(block)
+            >= self.geometry.units_per_page();
+        // A policy that does not look at utilisation may have to go round; it gets somewhere as
+        // long as there is more than a block of garbage.
+        let goes_round = self.index.garbage_units(die) > u64::from(self.geometry.units_per_block());
+        (gains_page || goes_round) && self.has_room_for(die, block)
+    }
+
+    /// True if `die` has pages for all of `block`'s valid units.
+    fn has_room_for(&self, die: DieId, block: BlockId) -> bool {
+        let dest = self.placement.for_gc(self.blocks.stream(block));
+        let staged = self.collections[die.index()].staged[dest.index()].len() as u32;
+        let pages = (staged + self.blocks.valid(block)).div_ceil(self.geometry.units_per_page());
+        let free_pages = self.blocks.free(die) * self.geometry.pages_per_block();
+        pages <= self.blocks.open_pages(die, dest) + free_pages
+    }
+}

@@ -1,0 +1,390 @@
+//! The mechanism: what programs, reads and trims change.
+
+use leyden_nand::{
+    BlockId, Content, DieId, Flash, Geometry, Kind, Lpn, Media, Operation, Outcome, Ppa, Ppn,
+};
+use leyden_sim::{Span, Time};
+
+use super::blocks::Blocks;
+use super::collect::Collection;
+use super::inflight::{Inflight, NOTHING};
+use super::validity::Validity;
+use crate::gc::{VictimIndex, VictimPolicy};
+use crate::map::MapTable;
+use crate::place::{PlacementConfig, StreamId};
+use crate::{Config, ConfigError};
+
+/// Why a page is programmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProgramCause {
+    /// Data the host wrote.
+    User,
+    /// Data that garbage collection copies.
+    Gc,
+}
+
+/// A unit of user data to program.
+#[derive(Clone, Copy, Debug)]
+pub struct UserUnit<C> {
+    /// Whose data it is.
+    pub lpn: Lpn,
+    /// The data.
+    pub content: C,
+    /// The caller's own name for it, handed back when the program has ended.
+    pub source: u32,
+}
+
+/// What ended, as far as the caller is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// A host read; its tag.
+    HostRead(u32),
+    /// A program of user data: for each of its units the caller says what became of it
+    /// ([`Ftl::commit`] or not), then calls [`Ftl::end_program`].
+    UserProgram {
+        /// The page.
+        page: Ppn,
+        /// Names its units' sources.
+        tag: u32,
+        /// True if it failed: none of its units is on flash.
+        failed: bool,
+    },
+    /// Something of the FTL's own.
+    Internal,
+}
+
+/// What the FTL counts since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FtlStats {
+    /// Page programs of user data.
+    pub user_programs: u64,
+    /// Page programs of copied data.
+    pub gc_programs: u64,
+    /// Page reads for the host.
+    pub host_reads: u64,
+    /// Page reads to copy.
+    pub gc_reads: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Programs that failed (also counted by cause).
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+    /// Units of user data programmed.
+    pub user_units: u64,
+    /// Units copied.
+    pub gc_units: u64,
+    /// Units left empty.
+    pub padded_units: u64,
+    /// Blocks chosen by garbage collection.
+    pub collections: u64,
+    /// Valid units in them, when they were chosen.
+    pub victim_valid_units: u64,
+}
+
+/// A page-mapped FTL over its flash.
+#[derive(Debug)]
+pub struct Ftl<C: Content> {
+    pub(super) geometry: Geometry,
+    pub(super) placement: PlacementConfig,
+    pub(super) policy: Box<dyn VictimPolicy>,
+    pub(super) soft_free_blocks: u32,
+    pub(super) hard_free_blocks: u32,
+    pub(super) endurance_cycles: u32,
+    pub(super) map: MapTable,
+    pub(super) validity: Validity,
+    pub(super) blocks: Blocks,
+    pub(super) index: VictimIndex,
+    pub(super) collections: Vec<Collection>,
+    pub(super) inflight: Inflight,
+    pub(super) media: Media<C>,
+    pub(super) flash: Flash,
+    pub(super) stats: FtlStats,
+}
+
+impl<C: Content> Ftl<C> {
+    /// An empty drive.
+    pub fn new(
+        config: &Config,
+        nand: &leyden_nand::Config,
+        geometry: Geometry,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let lpns = config.logical_units(&geometry)?;
+        let streams = config.placement.streams();
+        Ok(Self {
+            placement: config.placement.clone(),
+            policy: config.gc.victim.policy(),
+            soft_free_blocks: config.gc.soft_free_blocks,
+            hard_free_blocks: config.gc.hard_free_blocks,
+            endurance_cycles: nand.endurance_cycles,
+            map: MapTable::new(lpns, geometry.page_bytes()),
+            validity: Validity::new(&geometry),
+            blocks: Blocks::new(&geometry, streams, nand.faults.factory_bad_blocks, seed),
+            index: VictimIndex::new(&geometry),
+            collections: (0..geometry.dies())
+                .map(|_| Collection::new(streams))
+                .collect(),
+            inflight: Inflight::new(geometry.units_per_page()),
+            media: Media::new(&geometry),
+            flash: Flash::new(nand, geometry, seed),
+            stats: FtlStats::default(),
+            geometry,
+        })
+    }
+
+    /// The flash's shape.
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    /// The mapping table.
+    pub const fn map(&self) -> &MapTable {
+        &self.map
+    }
+    /// The blocks.
+    pub const fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+    /// The counters.
+    pub const fn stats(&self) -> &FtlStats {
+        &self.stats
+    }
+    /// Time dies have been busy.
+    pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.flash.die_busy()
+    }
+    /// Time channels have been busy.
+    pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.flash.channel_busy()
+    }
+    /// Bytes of memory that grow with capacity.
+    pub fn memory_bytes(&self) -> u64 {
+        self.map.memory_bytes()
+            + self.validity.memory_bytes()
+            + self.blocks.memory_bytes()
+            + self.media.memory_bytes()
+            + self.index.memory_bytes()
+    }
+    /// See [`Flash::set_untimed`].
+    pub fn set_untimed(&mut self, untimed: bool) {
+        self.flash.set_untimed(untimed);
+    }
+    /// True if no operation is in progress.
+    pub fn is_idle(&self) -> bool {
+        self.flash.is_idle()
+    }
+    /// When something next happens.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        self.flash.next_event()
+    }
+    /// True if `die` would take a program, or a step of garbage collection.
+    #[inline]
+    pub fn accepts(&self, die: DieId) -> bool {
+        self.flash.accepts(die)
+    }
+    /// The data of a unit.
+    #[inline]
+    pub fn content(&self, unit: Ppa) -> C {
+        self.media.content(unit)
+    }
+
+    /// The stream for new data of `lpn`.
+    #[inline]
+    pub fn stream_for(&self, lpn: Lpn) -> StreamId {
+        if self.placement.streams() == 1 {
+            return StreamId(0);
+        }
+        let old = self
+            .map
+            .get(lpn)
+            .map(|old| self.blocks.stream(self.geometry.block_of(old)));
+        self.placement.for_host(old)
+    }
+
+    /// Starts a read for the host of `units` units of `page`.
+    #[inline]
+    pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
+        self.stats.host_reads += 1;
+        let bytes = units * self.geometry.unit_bytes();
+        self.flash.submit(
+            now,
+            Operation {
+                kind: Kind::HostRead(page),
+                bytes,
+                tag,
+            },
+        );
+    }
+
+    /// True if the host may have the next page of `stream` on `die`: it must leave what the current
+    /// collection needs, or else the last free block for the next one.
+    #[inline]
+    pub fn may_program(&self, die: DieId, stream: StreamId) -> bool {
+        let free = self.blocks.free(die);
+        let open = self.blocks.open_pages(die, stream);
+        if open == 0 && free < 2 {
+            return false;
+        }
+        match self.collection_needs(die) {
+            Some((dest, pages)) if dest == stream => {
+                open + free * self.geometry.pages_per_block() > pages
+            }
+            Some(_) => true,
+            None => free > 0,
+        }
+    }
+
+    /// Programs the next page of `stream` on `die` with up to a page of units; the rest is padding.
+    ///
+    /// # Panics
+    /// If the die does not accept it, or has no room ([`Ftl::may_program`]).
+    #[inline]
+    pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
+        let page = self
+            .blocks
+            .allocate(die, stream)
+            .expect("no page for the host");
+        let tag = self.inflight.insert(ProgramCause::User);
+        let first = self.geometry.first_unit(page);
+        let sources = self.inflight.sources_mut(tag);
+        for (i, unit) in units.iter().enumerate() {
+            sources[i] = unit.source;
+            self.media
+                .write(Ppa(first.0 + i as u32), unit.lpn, unit.content);
+        }
+        self.stats.user_units += units.len() as u64;
+        self.submit_program(now, page, tag, units.len() as u32);
+    }
+
+    /// Starts the program of a page that holds `units` units, padding the rest.
+    #[inline]
+    pub(super) fn submit_program(&mut self, now: Time, page: Ppn, tag: u32, units: u32) {
+        let first = self.geometry.first_unit(page).0;
+        for unit in units..self.geometry.units_per_page() {
+            self.media.pad(Ppa(first + unit));
+            self.stats.padded_units += 1;
+        }
+        // The whole page is transferred: padding too.
+        let bytes = self.geometry.page_bytes();
+        self.flash.submit(
+            now,
+            Operation {
+                kind: Kind::Program(page),
+                bytes,
+                tag,
+            },
+        );
+    }
+
+    /// The next operation to end at or before `now`, with what the caller must know of it.
+    #[inline]
+    pub fn next_ended(&mut self, now: Time) -> Option<(Outcome, Ended)> {
+        let outcome = self.flash.next_outcome(now)?;
+        let Operation { kind, tag, .. } = outcome.operation;
+        let ended = match kind {
+            Kind::HostRead(_) => Ended::HostRead(tag),
+            Kind::Read(page) => {
+                self.stats.gc_reads += 1;
+                self.stage_copies(page, outcome.die);
+                Ended::Internal
+            }
+            Kind::Program(page) => {
+                if outcome.failed {
+                    self.stats.program_failures += 1;
+                }
+                match self.inflight.cause(tag) {
+                    ProgramCause::User => {
+                        self.stats.user_programs += 1;
+                        Ended::UserProgram {
+                            page,
+                            tag,
+                            failed: outcome.failed,
+                        }
+                    }
+                    ProgramCause::Gc => {
+                        self.stats.gc_programs += 1;
+                        self.end_copies(outcome.time, outcome.die, page, tag, outcome.failed);
+                        Ended::Internal
+                    }
+                }
+            }
+            Kind::Erase(block) => {
+                self.end_erase(block, outcome.failed);
+                Ended::Internal
+            }
+        };
+        Some((outcome, ended))
+    }
+
+    /// The source of unit `unit` of a program; `None` for padding.
+    #[inline]
+    pub fn source(&self, tag: u32, unit: u32) -> Option<u32> {
+        let source = self.inflight.source(tag, unit);
+        (source != NOTHING).then_some(source)
+    }
+
+    /// Makes unit `unit` of `page`, whose program has ended, the current version of its logical page.
+    #[inline]
+    pub fn commit(&mut self, now: Time, page: Ppn, unit: u32) {
+        let ppa = Ppa(self.geometry.first_unit(page).0 + unit);
+        let lpn = self
+            .media
+            .lpn(ppa)
+            .expect("committed a unit that was not written");
+        if let Some(old) = self.map.set(lpn, ppa) {
+            self.invalidate(now, old);
+        }
+        self.validity.set(ppa);
+        self.blocks.add_valid(self.geometry.block_of_page(page));
+    }
+
+    /// Lets go of a program that has ended, once its units have been committed or not.
+    #[inline]
+    pub fn end_program(&mut self, now: Time, page: Ppn, tag: u32, failed: bool) {
+        self.inflight.remove(tag);
+        let block = self.geometry.block_of_page(page);
+        if failed {
+            self.blocks.fail(block);
+        } else {
+            self.close_if_full(now, block);
+        }
+    }
+
+    #[inline]
+    fn close_if_full(&mut self, now: Time, block: BlockId) {
+        if self.blocks.close_if_full(block) {
+            self.index.insert(block, self.blocks.valid(block), now);
+        }
+    }
+
+    /// Forgets `lpn`.
+    pub fn trim(&mut self, now: Time, lpn: Lpn) {
+        if let Some(old) = self.map.unmap(lpn) {
+            self.invalidate(now, old);
+        }
+    }
+
+    #[inline]
+    pub(super) fn invalidate(&mut self, now: Time, unit: Ppa) {
+        self.validity.clear(unit);
+        let block = self.geometry.block_of(unit);
+        self.blocks.remove_valid(block);
+        self.index.lost_unit(block, now);
+    }
+
+    fn end_erase(&mut self, block: BlockId, failed: bool) {
+        self.stats.erases += 1;
+        if failed {
+            self.stats.erase_failures += 1;
+            self.blocks.retire(block);
+            return;
+        }
+        self.media.erase(&self.geometry, block);
+        self.blocks.erased(block);
+        let worn = |erases| self.endurance_cycles != 0 && erases >= self.endurance_cycles;
+        if self.blocks.erases(block).is_some_and(worn) {
+            self.blocks.wear_out(block);
+        }
+    }
+}

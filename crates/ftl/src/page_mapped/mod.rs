@@ -1,0 +1,28 @@
+//! The page-mapped FTL: every mapping unit can lie anywhere.
+//!
+//! **What lives here**: the mechanism. Which unit is valid and where ([`validity`]), which blocks
+//! are free, open, closed or bad ([`blocks`]), what programs and copies change ([`Ftl`]), and the
+//! collection of garbage, die by die ([`collect`]). **What doesn't**: which victim
+//! ([`crate::gc`]), which stream ([`crate::place`]), when (the device asks), how long
+//! ([`leyden_nand`]).
+//!
+//! **Invariants** (asserted by [`Ftl::check`])
+//! - A unit is valid exactly if the map points to it; a block's count is that of its valid units.
+//! - The map changes when a program has ended, never before (so a cut leaves the old version).
+//! - A block is erased only when nothing in it is valid.
+//! - The host never takes the last free block of a die: it is what a collection moves data to.
+
+mod blocks;
+mod check;
+mod collect;
+#[expect(clippy::module_inception, reason = "the type this folder is about")]
+mod ftl;
+mod inflight;
+mod snapshot;
+mod validity;
+
+pub use blocks::{BlockState, Blocks};
+pub use check::Violation;
+pub use collect::GcStep;
+pub use ftl::{Ended, Ftl, FtlStats, ProgramCause, UserUnit};
+pub use snapshot::FtlState;

@@ -1,0 +1,80 @@
+//! A die: what it is doing, and what it will do next.
+
+use std::collections::VecDeque;
+
+use leyden_sim::{Span, Time};
+
+use crate::{Kind, Operation};
+
+/// How far the operation in progress is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Nothing in progress.
+    Idle,
+    /// Data in the page register (or to come into it) waits for the channel.
+    WaitingForChannel,
+    /// On the channel.
+    Transferring,
+    /// In the array.
+    Array,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Die {
+    pub(crate) stage: Stage,
+    /// In progress, unless idle.
+    pub(crate) current: Option<Operation>,
+    /// Host reads to do next.
+    pub(crate) host_reads: VecDeque<Operation>,
+    /// What to do after them.
+    pub(crate) accepted: Option<Operation>,
+    /// Bumped whenever the die stops waiting for its channel: an older place there is void.
+    pub(crate) ticket: u32,
+    /// When the current operation and the current stage began.
+    pub(crate) began: Time,
+    pub(crate) stage_began: Time,
+    /// Time spent on operations.
+    pub(crate) busy_time: Span,
+}
+
+impl Default for Die {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Idle,
+            current: None,
+            host_reads: VecDeque::new(),
+            accepted: None,
+            ticket: 0,
+            began: Time::ZERO,
+            stage_began: Time::ZERO,
+            busy_time: Span::ZERO,
+        }
+    }
+}
+
+impl Die {
+    /// True if the die would accept an operation other than a host read.
+    #[inline]
+    pub(crate) fn accepts(&self) -> bool {
+        self.accepted.is_none()
+            && self
+                .current
+                .is_none_or(|current| matches!(current.kind, Kind::HostRead(_)))
+    }
+
+    /// True if a host read may push aside the current operation: a program whose transfer has not
+    /// begun has changed nothing yet.
+    #[inline]
+    pub(crate) fn can_be_pushed_aside(&self) -> bool {
+        self.stage == Stage::WaitingForChannel
+            && self
+                .current
+                .is_some_and(|current| matches!(current.kind, Kind::Program(_)))
+    }
+
+    /// What to do next, if anything.
+    #[inline]
+    pub(crate) fn take_next(&mut self) -> Option<Operation> {
+        self.host_reads.pop_front().or_else(|| self.accepted.take())
+    }
+}

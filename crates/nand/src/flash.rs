@@ -1,0 +1,414 @@
+//! The array of dies and channels on one timeline.
+
+use std::collections::VecDeque;
+
+use leyden_sim::{EventQueue, Ratio, Rng, Span, Time};
+
+use crate::channel::{Channel, Urgency};
+use crate::die::{Die, Stage};
+use crate::{Config, DieId, FaultConfig, Geometry, Kind, Operation};
+
+/// An operation that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// What was asked.
+    pub operation: Operation,
+    /// The die that did it.
+    pub die: DieId,
+    /// When it ended.
+    pub time: Time,
+    /// True if the program or erase failed.
+    pub failed: bool,
+}
+
+/// Dies and channels at work. Operations go in by [`Flash::submit`]; outcomes come out of
+/// [`Flash::next_outcome`] in the order of `(time, sequence)`.
+#[derive(Debug)]
+pub struct Flash {
+    geometry: Geometry,
+    read: Span,
+    program: Span,
+    erase: Span,
+    /// Transfer time by mapping units moved: what a channel carries is a whole number of units.
+    transfer: Vec<Span>,
+    dies: Vec<Die>,
+    channels: Vec<Channel>,
+    /// When each busy die next changes its stage.
+    events: EventQueue<DieId>,
+    /// Ended, not yet handed out.
+    outcomes: VecDeque<Outcome>,
+    faults: FaultConfig,
+    rng: Rng,
+    /// Operations end as soon as they are submitted.
+    untimed: bool,
+}
+
+impl Flash {
+    /// Idle flash of `geometry`, which `config` yielded.
+    pub fn new(config: &Config, geometry: Geometry, seed: u64) -> Self {
+        let transfer = (0..=geometry.units_per_page())
+            .map(|units| {
+                config
+                    .channel_rate
+                    .time_for(u64::from(units * geometry.unit_bytes()))
+            })
+            .collect();
+        Self {
+            geometry,
+            read: config.read,
+            program: config.program,
+            erase: config.erase,
+            transfer,
+            dies: vec![Die::default(); geometry.dies() as usize],
+            channels: vec![Channel::default(); geometry.channels() as usize],
+            events: EventQueue::default(),
+            outcomes: VecDeque::new(),
+            faults: config.faults.clone(),
+            rng: Rng::new(seed, "nand.faults"),
+            untimed: false,
+        }
+    }
+
+    /// Lets operations end as soon as they are submitted, to precondition a drive quickly.
+    ///
+    /// # Panics
+    /// If anything is in progress.
+    pub fn set_untimed(&mut self, untimed: bool) {
+        assert!(self.is_idle(), "the flash is at work");
+        self.untimed = untimed;
+    }
+
+    /// True if nothing is in progress or waiting to be handed out.
+    pub fn is_idle(&self) -> bool {
+        self.events.is_empty() && self.outcomes.is_empty()
+    }
+
+    /// True if `die` would accept an operation other than a host read.
+    #[inline]
+    pub fn accepts(&self, die: DieId) -> bool {
+        self.dies[die.index()].accepts()
+    }
+
+    /// Hands an operation to its die at `now`. Host reads are always accepted.
+    ///
+    /// # Panics
+    /// If the die does not accept it (see [`Flash::accepts`]).
+    pub fn submit(&mut self, now: Time, operation: Operation) {
+        let die_id = match operation.kind {
+            Kind::HostRead(page) | Kind::Read(page) | Kind::Program(page) => {
+                self.geometry.die_of_page(page)
+            }
+            Kind::Erase(block) => self.geometry.die_of(block),
+        };
+        if self.untimed {
+            self.finish(now, die_id, operation);
+            return;
+        }
+        let die = &mut self.dies[die_id.index()];
+        if let Kind::HostRead(_) = operation.kind {
+            if die.can_be_pushed_aside() {
+                assert!(die.accepted.is_none(), "two operations accepted by one die");
+                die.accepted = die.current.take();
+                die.ticket += 1;
+                die.stage = Stage::Idle;
+            }
+            die.host_reads.push_back(operation);
+        } else {
+            assert!(die.accepts(), "{die_id:?} accepts no more");
+            die.accepted = Some(operation);
+        }
+        if self.dies[die_id.index()].stage == Stage::Idle {
+            self.start_next(now, die_id);
+        }
+    }
+
+    /// When something next happens.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        match self.outcomes.front() {
+            Some(outcome) => Some(outcome.time),
+            None => self.events.next_time(),
+        }
+    }
+
+    /// The next operation to end at or before `now`. Its die is free again when this returns.
+    #[inline]
+    pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
+        loop {
+            if let Some(outcome) = self.outcomes.pop_front() {
+                return Some(outcome);
+            }
+            if self.events.next_time()? > now {
+                return None;
+            }
+            let (time, die) = self.events.pop()?;
+            self.step(time, die);
+        }
+    }
+
+    /// Time each die has been busy with operations that have ended.
+    pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.dies.iter().map(|die| die.busy_time)
+    }
+
+    /// Time each channel has been busy with transfers that have ended.
+    pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.channels.iter().map(|channel| channel.busy_time)
+    }
+
+    /// The generator that faults are drawn from, for a snapshot.
+    pub const fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Continues from a snapshot's generator.
+    pub fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+
+    /// `die` has reached the end of a stage.
+    fn step(&mut self, now: Time, die_id: DieId) {
+        let die = &mut self.dies[die_id.index()];
+        let operation = die.current.expect("an event of an idle die");
+        match (operation.kind, die.stage) {
+            (Kind::HostRead(_), Stage::Array) => self.want_channel(now, die_id, Urgency::HostRead),
+            (Kind::Read(_), Stage::Array) => self.want_channel(now, die_id, Urgency::Read),
+            (Kind::Program(_), Stage::Transferring) => {
+                let since = die.stage_began;
+                die.stage = Stage::Array;
+                self.events.schedule(now + self.program, die_id);
+                self.release_channel(since, now, die_id);
+            }
+            (Kind::HostRead(_) | Kind::Read(_), Stage::Transferring) => {
+                let since = die.stage_began;
+                self.end_operation(now, die_id);
+                self.release_channel(since, now, die_id);
+            }
+            (Kind::Program(_) | Kind::Erase(_), Stage::Array) => self.end_operation(now, die_id),
+            (kind, stage) => unreachable!("{kind:?} in {stage:?}"),
+        }
+    }
+
+    fn start_next(&mut self, now: Time, die_id: DieId) {
+        let die = &mut self.dies[die_id.index()];
+        let Some(operation) = die.take_next() else {
+            die.stage = Stage::Idle;
+            return;
+        };
+        die.current = Some(operation);
+        die.began = now;
+        match operation.kind {
+            Kind::HostRead(_) | Kind::Read(_) => {
+                die.stage = Stage::Array;
+                self.events.schedule(now + self.read, die_id);
+            }
+            Kind::Erase(_) => {
+                die.stage = Stage::Array;
+                self.events.schedule(now + self.erase, die_id);
+            }
+            Kind::Program(_) => self.want_channel(now, die_id, Urgency::Program),
+        }
+    }
+
+    /// Starts the die's transfer, or queues it for its channel.
+    fn want_channel(&mut self, now: Time, die_id: DieId, urgency: Urgency) {
+        let channel = &mut self.channels[self.geometry.channel_of(die_id).index()];
+        if channel.try_take() {
+            self.start_transfer(now, die_id);
+        } else {
+            let die = &mut self.dies[die_id.index()];
+            die.stage = Stage::WaitingForChannel;
+            channel.wait(die_id, die.ticket, urgency);
+        }
+    }
+
+    fn start_transfer(&mut self, now: Time, die_id: DieId) {
+        let die = &mut self.dies[die_id.index()];
+        if die.stage == Stage::WaitingForChannel {
+            die.ticket += 1;
+            // A program holds its die from the transfer on; it has only waited until now.
+            if matches!(
+                die.current,
+                Some(Operation {
+                    kind: Kind::Program(_),
+                    ..
+                })
+            ) {
+                die.began = now;
+            }
+        }
+        die.stage = Stage::Transferring;
+        die.stage_began = now;
+        let bytes = die.current.expect("a transfer of nothing").bytes;
+        let span = self.transfer[(bytes / self.geometry.unit_bytes()) as usize];
+        self.events.schedule(now + span, die_id);
+    }
+
+    fn release_channel(&mut self, since: Time, now: Time, die_id: DieId) {
+        let channel = &mut self.channels[self.geometry.channel_of(die_id).index()];
+        channel.release(since, now);
+        let dies = &self.dies;
+        if let Some(next) = channel.next(|die, ticket| dies[die.index()].ticket == ticket) {
+            channel.try_take();
+            self.start_transfer(now, next);
+        }
+    }
+
+    fn end_operation(&mut self, now: Time, die_id: DieId) {
+        let die = &mut self.dies[die_id.index()];
+        let operation = die.current.take().expect("the end of nothing");
+        die.busy_time += now - die.began;
+        self.finish(now, die_id, operation);
+        self.start_next(now, die_id);
+    }
+
+    fn finish(&mut self, now: Time, die: DieId, operation: Operation) {
+        let share = match operation.kind {
+            Kind::Program(_) => self.faults.program_failures,
+            Kind::Erase(_) => self.faults.erase_failures,
+            Kind::HostRead(_) | Kind::Read(_) => Ratio::ZERO,
+        };
+        let failed = share > Ratio::ZERO && self.rng.chance(share);
+        self.outcomes.push_back(Outcome {
+            operation,
+            die,
+            time: now,
+            failed,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlockId, Ppn};
+    use leyden_sim::{Bytes, BytesPerSec};
+
+    const US: u64 = 1_000;
+
+    /// Two channels, two dies each, 8 KiB pages at 10 us a page.
+    fn flash() -> Flash {
+        let config = Config {
+            channels: 2,
+            dies_per_channel: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 8,
+            channel_rate: BytesPerSec::new(819_200_000),
+            ..Config::default()
+        };
+        let geometry = config.geometry(Bytes::new(4096)).unwrap();
+        Flash::new(&config, geometry, 1)
+    }
+
+    /// A page on `die`.
+    fn page(die: u32) -> Ppn {
+        Ppn(die * 4 * 8)
+    }
+
+    fn operation(kind: Kind, tag: u32) -> Operation {
+        Operation {
+            kind,
+            bytes: if let Kind::Erase(_) = kind { 0 } else { 8192 },
+            tag,
+        }
+    }
+
+    /// Runs everything to its end: `(tag, time in us)`.
+    fn run(flash: &mut Flash) -> Vec<(u32, u64)> {
+        std::iter::from_fn(|| flash.next_outcome(Time::MAX))
+            .map(|outcome| (outcome.operation.tag, outcome.time.as_ns() / US))
+            .collect()
+    }
+
+    #[test]
+    fn unloaded_operations_take_the_sum_of_their_parts() {
+        let mut flash = flash();
+        flash.submit(Time::ZERO, operation(Kind::Read(page(0)), 1));
+        flash.submit(Time::ZERO, operation(Kind::Program(page(1)), 2));
+        flash.submit(Time::ZERO, operation(Kind::Erase(BlockId(2 * 4)), 3));
+        assert_eq!(run(&mut flash), [(1, 60 + 10), (2, 10 + 700), (3, 3_500)]);
+        let busy: Vec<u64> = flash.die_busy().map(|span| span.as_ns() / US).collect();
+        assert_eq!(busy, [70, 710, 3_500, 0]);
+        assert!(flash.is_idle());
+    }
+
+    #[test]
+    fn a_partial_read_transfers_only_what_is_wanted() {
+        let mut flash = flash();
+        let half = Operation {
+            bytes: 4096,
+            ..operation(Kind::HostRead(page(0)), 1)
+        };
+        flash.submit(Time::ZERO, half);
+        assert_eq!(run(&mut flash), [(1, 65)]);
+    }
+
+    #[test]
+    fn a_channel_carries_one_transfer_at_a_time() {
+        let mut flash = flash();
+        // Dies 0 and 2 share channel 0; die 1 hangs on channel 1.
+        for die in [0, 2, 1] {
+            flash.submit(Time::ZERO, operation(Kind::Program(page(die)), die));
+        }
+        assert_eq!(run(&mut flash), [(0, 710), (1, 710), (2, 720)]);
+        let busy: Vec<u64> = flash.channel_busy().map(|span| span.as_ns() / US).collect();
+        assert_eq!(busy, [20, 10]);
+    }
+
+    #[test]
+    fn host_reads_wait_only_for_what_has_begun() {
+        let mut flash = flash();
+        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 1));
+        let at = |us| Time::from_ns(us * US);
+        flash.submit(at(20), operation(Kind::HostRead(page(0)), 2));
+        flash.submit(at(30), operation(Kind::HostRead(page(0)), 3));
+        assert!(!flash.accepts(DieId(0)), "the program is still in progress");
+        assert_eq!(flash.next_outcome(at(710)).unwrap().operation.tag, 1);
+        // Work that is accepted while a host read is in progress lets the queued one go first.
+        flash.submit(at(710), operation(Kind::Erase(BlockId(0)), 4));
+        assert_eq!(run(&mut flash), [(2, 780), (3, 850), (4, 850 + 3_500)]);
+    }
+
+    #[test]
+    fn a_host_read_pushes_aside_a_program_that_waits_for_the_channel() {
+        let mut flash = flash();
+        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 1));
+        flash.submit(Time::ZERO, operation(Kind::Program(page(2)), 2));
+        flash.submit(Time::from_ns(5 * US), operation(Kind::HostRead(page(2)), 3));
+        // Read 5..65, transfer 65..75; then the program's transfer 75..85.
+        assert_eq!(run(&mut flash), [(3, 75), (1, 710), (2, 785)]);
+    }
+
+    #[test]
+    fn host_data_goes_first_on_the_channel() {
+        let mut flash = flash();
+        // All three reach the channel's queue while die 0's program is on it.
+        let mut late_program = operation(Kind::Program(page(0)), 1);
+        late_program.bytes = 8192;
+        flash.submit(Time::from_ns(55 * US), late_program);
+        flash.submit(Time::from_ns(0), operation(Kind::Read(page(2)), 2));
+        assert_eq!(run(&mut flash), [(2, 75), (1, 765)]);
+    }
+
+    #[test]
+    fn untimed_operations_end_at_once_in_order() {
+        let mut flash = flash();
+        flash.set_untimed(true);
+        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 1));
+        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 2));
+        assert_eq!(run(&mut flash), [(1, 0), (2, 0)]);
+    }
+
+    #[test]
+    fn faults_hit_their_share_of_programs() {
+        let mut flash = flash();
+        flash.faults.program_failures = Ratio::from_percent(10);
+        flash.set_untimed(true);
+        let mut failed = 0;
+        for _ in 0..10_000 {
+            flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 0));
+            failed += u32::from(flash.next_outcome(Time::ZERO).unwrap().failed);
+        }
+        assert!((900..1_100).contains(&failed), "{failed}");
+    }
+}

@@ -1,4 +1,5 @@
 //! Runs, comparisons and their records.
 
+pub mod driver;
 mod record;
 pub use record::*;

@@ -1,0 +1,140 @@
+//! Drives a device with a workload, and measures.
+//!
+//! **What lives here**: pacing (closed loop by threads and queue depth, open loop by a trace's
+//! timestamps), measurement ([`Measured`]), and the check of what reads return ([`Verifier`]).
+//! **What doesn't**: building devices, preconditioning, files; wall time.
+//!
+//! **Invariants**
+//! - Simulated time only moves to the device's next event, the workload's next arrival, or the end
+//!   of an interval; observing (intervals, progress, cancellation) changes nothing of what happens.
+//! - No queue is ever deeper than the workload allows.
+//! - Nothing is allocated per I/O once every queue slot has been used, but for a read's content.
+//! - Latency runs from when the host asked: a trace's request that had to wait for a slot has been
+//!   waiting since its arrival.
+
+mod content;
+mod fill;
+mod jobs;
+mod measure;
+mod options;
+mod pump;
+mod replay;
+mod series;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+
+use leyden_device::{BlockDevice, Payload, Stats};
+use leyden_sim::Time;
+use leyden_workload::Request;
+use leyden_workload::synth::Job;
+use thiserror::Error as ThisError;
+
+pub use content::{Content, Unchecked};
+pub use fill::Units;
+pub use measure::{Latencies, Measured};
+pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
+pub use verify::{Verifier, Violation};
+
+/// Why a workload did not run to its end.
+#[derive(Debug, ThisError)]
+pub enum DriveError {
+    /// The trace could not be opened (again).
+    #[error("the trace can't be opened")]
+    Open(#[source] Box<dyn Error + Send + Sync>),
+    /// The trace could not be read on.
+    #[error("request {number} of the trace can't be read")]
+    Trace {
+        /// Its number, counted from 1.
+        number: u64,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A request does not fit on the device, and the policy is to refuse that.
+    #[error(
+        "request {number} of the trace (sector {lba}, {sectors} sectors) ends beyond the device's \
+         {capacity_sectors} sectors; use a larger device, or `beyond_end = \"wrap\"` or \"clip\""
+    )]
+    BeyondEnd {
+        /// Its number, counted from 1.
+        number: u64,
+        /// Its first sector.
+        lba: u64,
+        /// Its sectors.
+        sectors: u32,
+        /// The device's sectors.
+        capacity_sectors: u64,
+    },
+    /// A read returned what it must not.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    /// The device owes completions and has no event to come: a bug of the device.
+    #[error("the device is stuck at {} ns with {in_flight} commands outstanding", now.as_ns())]
+    Stuck {
+        /// When.
+        now: Time,
+        /// Commands that were not completed.
+        in_flight: u64,
+    },
+}
+
+/// Runs `jobs` together until each has reached its limit and everything is completed.
+///
+/// `stats` reads the device's counters; it is called at the ends of the measurement and of its
+/// intervals, some thousand times in all.
+pub fn run_jobs<P, D, C>(
+    device: &mut D,
+    jobs: Vec<Job>,
+    content: &mut C,
+    stats: &dyn Fn(&D) -> Stats,
+    options: Options<'_>,
+) -> Result<Measured, DriveError>
+where
+    P: Payload,
+    D: BlockDevice<P>,
+    C: Content<P>,
+{
+    let source = jobs::Jobs::new(jobs, options.start);
+    pump::Pump::new(device, content, source, stats, options).run()
+}
+
+/// Replays a trace. `open` yields its requests from the beginning; it is called once per loop.
+///
+/// # Panics
+/// If `replay` asks for a queue depth, speed or bound of zero.
+pub fn replay<P, D, C, I, E>(
+    device: &mut D,
+    open: impl FnMut() -> Result<I, E>,
+    replay: &Replay,
+    content: &mut C,
+    stats: &dyn Fn(&D) -> Stats,
+    options: Options<'_>,
+) -> Result<Measured, DriveError>
+where
+    P: Payload,
+    D: BlockDevice<P>,
+    C: Content<P>,
+    I: Iterator<Item = Result<Request, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    let capacity = device.capacity_sectors();
+    let trace = replay::Trace::new(open, replay, capacity);
+    let expected = options.expected_requests;
+    match replay.pace {
+        Pace::QueueDepth(queue_depth) => {
+            let source = replay::ByDepth::new(trace, queue_depth, expected);
+            pump::Pump::new(device, content, source, stats, options).run()
+        }
+        Pace::Timestamps {
+            speed,
+            max_outstanding,
+        } => {
+            let source =
+                replay::ByTime::new(trace, speed, max_outstanding, options.start, expected);
+            pump::Pump::new(device, content, source, stats, options).run()
+        }
+    }
+}

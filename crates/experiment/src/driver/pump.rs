@@ -1,0 +1,264 @@
+//! The loop between a source of requests and a device.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leyden_device::{BlockDevice, Command, Completion, Payload, SECTOR_BYTES, Stats};
+use leyden_sim::Time;
+use leyden_workload::Request;
+
+use super::measure::{Measure, Measured, Sample};
+use super::{Content, DriveError, Options};
+
+/// How many steps between two looks at the cancel flag.
+const CANCEL_EVERY: u64 = 1 << 12;
+/// How many steps between two reports of progress.
+const PROGRESS_EVERY: u64 = 1 << 16;
+
+/// What a source of requests has to say.
+pub(super) enum Next {
+    /// Submit this now.
+    Submit {
+        request: Request,
+        /// Handed back to [`Source::completed`].
+        owner: u32,
+        /// When the host asked for it.
+        arrived: Time,
+    },
+    /// Ask again then, or after a completion.
+    At(Time),
+    /// Ask again after a completion.
+    Wait,
+    /// Nothing more will come.
+    End,
+}
+
+/// Where requests come from.
+pub(super) trait Source {
+    /// The next request, if it may be submitted at `now`. `At` lies after `now`.
+    fn next(&mut self, now: Time) -> Result<Next, DriveError>;
+    /// A request of `owner`'s completed at `now`.
+    fn completed(&mut self, owner: u32, now: Time);
+    /// The share done, 0..=1, as far as it is known.
+    fn fraction(&self, now: Time) -> f64;
+    /// What is worth knowing at the end.
+    fn warnings(&self) -> Vec<String>;
+}
+
+/// Commands outstanding, by the tag they carry.
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    owner: u32,
+    sectors: u32,
+    arrived: Time,
+}
+
+impl Slots {
+    #[inline]
+    fn take(&mut self, slot: Slot) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = slot;
+            index
+        } else {
+            self.slots.push(slot);
+            (self.slots.len() - 1) as u32
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, index: u32) -> Slot {
+        self.free.push(index);
+        self.slots[index as usize]
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
+    device: &'a mut D,
+    content: &'a mut C,
+    source: S,
+    stats: &'a dyn Fn(&D) -> Stats,
+    cancel: Option<&'o AtomicBool>,
+    progress: Option<&'o mut dyn FnMut(f64)>,
+    slots: Slots,
+    measure: Measure,
+    completions: Vec<Completion<P>>,
+    now: Time,
+    /// Loop turns and completions, for cancellation and progress.
+    steps: u64,
+    next_look: u64,
+    next_report: u64,
+}
+
+/// Whether more can come from the source, and when.
+struct Coming {
+    timer: Option<Time>,
+    ended: bool,
+}
+
+impl<'a, 'o, P, D, C, S> Pump<'a, 'o, P, D, C, S>
+where
+    P: Payload,
+    D: BlockDevice<P>,
+    C: Content<P>,
+    S: Source,
+{
+    pub(super) fn new(
+        device: &'a mut D,
+        content: &'a mut C,
+        source: S,
+        stats: &'a dyn Fn(&D) -> Stats,
+        options: Options<'o>,
+    ) -> Self {
+        let measure = Measure::new(options.start, options.ramp, stats(device));
+        Self {
+            device,
+            content,
+            source,
+            stats,
+            cancel: options.cancel,
+            progress: options.progress,
+            slots: Slots::default(),
+            measure,
+            completions: Vec::new(),
+            now: options.start,
+            steps: 0,
+            next_look: CANCEL_EVERY,
+            next_report: PROGRESS_EVERY,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Measured, DriveError> {
+        loop {
+            let coming = self.submit_ready()?;
+            if coming.ended && self.slots.in_flight() == 0 {
+                return Ok(self.finish(false));
+            }
+            let event = [self.device.next_event(), coming.timer]
+                .into_iter()
+                .flatten()
+                .min();
+            let Some(event) = event else {
+                return Err(DriveError::Stuck {
+                    now: self.now,
+                    in_flight: self.slots.in_flight() as u64,
+                });
+            };
+            // An event that is overdue happens now.
+            self.now = event.max(self.now).min(self.measure.next_boundary());
+            self.device.advance(self.now, &mut self.completions);
+            self.handle_completions()?;
+            if self.now >= self.measure.next_boundary() {
+                self.measure.boundary(self.now, &(self.stats)(self.device));
+            }
+            if self.interrupted() {
+                return Ok(self.finish(true));
+            }
+        }
+    }
+
+    fn finish(mut self, interrupted: bool) -> Measured {
+        let mut warnings = self.source.warnings();
+        if let Some(progress) = &mut self.progress {
+            progress(if interrupted {
+                self.source.fraction(self.now)
+            } else {
+                1.0
+            });
+        }
+        let after = (self.stats)(self.device);
+        let mut measured = self.measure.finish(self.now, after, interrupted);
+        measured.warnings.append(&mut warnings);
+        measured
+    }
+
+    /// Submits everything that may be submitted now.
+    #[inline]
+    fn submit_ready(&mut self) -> Result<Coming, DriveError> {
+        loop {
+            let (timer, ended) = match self.source.next(self.now)? {
+                Next::Submit {
+                    request,
+                    owner,
+                    arrived,
+                } => {
+                    self.submit(&request, owner, arrived);
+                    continue;
+                }
+                Next::At(time) => (Some(time), false),
+                Next::Wait => (None, false),
+                Next::End => (None, true),
+            };
+            return Ok(Coming { timer, ended });
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
+        let slot = self.slots.take(Slot {
+            owner,
+            sectors: request.sectors,
+            arrived,
+        });
+        let command = Command {
+            op: request.op,
+            lba: request.lba,
+            sectors: request.sectors,
+            fua: request.fua,
+            data: self.content.submit(slot, request),
+            tag: slot,
+        };
+        self.device.submit(self.now, command);
+    }
+
+    #[inline]
+    fn handle_completions(&mut self) -> Result<(), DriveError> {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.steps += completions.len() as u64;
+        for completion in completions.drain(..) {
+            let slot = self.slots.release(completion.tag);
+            self.content.complete(completion.tag, &completion)?;
+            let ramp_over = self.measure.record(&Sample {
+                op: completion.op,
+                tag: completion.tag,
+                bytes: u64::from(slot.sectors) * SECTOR_BYTES,
+                arrived: slot.arrived,
+                time: completion.time,
+                status: completion.status,
+            });
+            if ramp_over {
+                self.measure.begin(self.now, (self.stats)(self.device));
+            }
+            self.source.completed(slot.owner, self.now);
+        }
+        self.completions = completions;
+        Ok(())
+    }
+
+    /// Looks at the cancel flag and reports progress, now and then.
+    #[inline]
+    fn interrupted(&mut self) -> bool {
+        self.steps += 1;
+        self.steps >= self.next_look && self.look()
+    }
+
+    #[cold]
+    fn look(&mut self) -> bool {
+        self.next_look = self.steps + CANCEL_EVERY;
+        if self.steps >= self.next_report
+            && let Some(progress) = &mut self.progress
+        {
+            self.next_report = self.steps + PROGRESS_EVERY;
+            progress(self.source.fraction(self.now));
+        }
+        self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,323 @@
+//! Traces: by timestamp (open loop) and by queue depth (closed loop).
+
+use std::error::Error;
+
+use leyden_device::{Lba, Op};
+use leyden_sim::{Ratio, Span, Time};
+use leyden_workload::Request;
+
+use super::pump::{Next, Source};
+use super::{BeyondEnd, DriveError, Replay};
+
+/// A trace's requests, over all loops, made to fit the device. Generic over what opens it.
+pub(super) struct Trace<I, F> {
+    open: F,
+    requests: Option<I>,
+    loops_left: u32,
+    beyond_end: BeyondEnd,
+    capacity_sectors: u64,
+    /// Added to the timestamps of this loop.
+    shift: Span,
+    /// The latest arrival so far.
+    latest: Time,
+    /// Requests read so far.
+    number: u64,
+    beyond: u64,
+    left_out: u64,
+    backwards: u64,
+}
+
+impl<I, F> Trace<I, F> {
+    pub(super) fn new(open: F, replay: &Replay, capacity_sectors: u64) -> Self {
+        Self {
+            open,
+            requests: None,
+            loops_left: replay.loops,
+            beyond_end: replay.beyond_end,
+            capacity_sectors,
+            shift: Span::ZERO,
+            latest: Time::ZERO,
+            number: 0,
+            beyond: 0,
+            left_out: 0,
+            backwards: 0,
+        }
+    }
+
+    /// Makes `request` fit; `None` if nothing of it is left.
+    #[inline]
+    fn fit(&mut self, request: Request) -> Result<Option<Request>, DriveError> {
+        let end = request.lba.0.saturating_add(u64::from(request.sectors));
+        if end <= self.capacity_sectors || request.op == Op::Flush {
+            return Ok(Some(request));
+        }
+        self.fit_beyond(request)
+    }
+
+    #[cold]
+    fn fit_beyond(&mut self, mut request: Request) -> Result<Option<Request>, DriveError> {
+        self.beyond += 1;
+        let capacity = self.capacity_sectors;
+        match self.beyond_end {
+            BeyondEnd::Error => Err(DriveError::BeyondEnd {
+                number: self.number,
+                lba: request.lba.0,
+                sectors: request.sectors,
+                capacity_sectors: capacity,
+            }),
+            BeyondEnd::Clip if request.lba.0 >= capacity => {
+                self.left_out += 1;
+                Ok(None)
+            }
+            BeyondEnd::Clip | BeyondEnd::Wrap => {
+                // Clipped requests begin below the end: the remainder leaves them where they are.
+                let lba = request.lba.0 % capacity;
+                request.lba = Lba(lba);
+                request.sectors = u64::from(request.sectors).min(capacity - lba) as u32;
+                Ok(Some(request))
+            }
+        }
+    }
+
+    fn beyond_warning(&self) -> Option<String> {
+        let what = match self.beyond_end {
+            BeyondEnd::Error => "refused".to_owned(),
+            BeyondEnd::Wrap => "wrapped around".to_owned(),
+            BeyondEnd::Clip => format!("cut off, {} of them left out", self.left_out),
+        };
+        (self.beyond > 0).then(|| {
+            format!(
+                "{} of {} requests ended beyond the device and were {what}",
+                self.beyond, self.number
+            )
+        })
+    }
+
+    fn order_warning(&self) -> Option<String> {
+        (self.backwards > 0).then(|| {
+            format!(
+                "{} requests were stamped earlier than their predecessors; they were submitted \
+                 right after them",
+                self.backwards
+            )
+        })
+    }
+
+    fn fraction(&self, expected: Option<u64>) -> f64 {
+        expected.map_or(0.0, |expected| {
+            (self.number as f64 / expected.max(1) as f64).min(1.0)
+        })
+    }
+}
+
+impl<I, F, E> Trace<I, F>
+where
+    F: FnMut() -> Result<I, E>,
+    I: Iterator<Item = Result<Request, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// The next request, its arrival counted from the start of the first loop and never before
+    /// its predecessor's.
+    #[inline]
+    fn next(&mut self) -> Result<Option<Request>, DriveError> {
+        loop {
+            let Some(requests) = &mut self.requests else {
+                if self.loops_left == 0 {
+                    return Ok(None);
+                }
+                self.loops_left -= 1;
+                let opened = (self.open)().map_err(|error| DriveError::Open(error.into()))?;
+                self.shift = self.latest - Time::ZERO;
+                self.requests = Some(opened);
+                continue;
+            };
+            let Some(request) = requests.next() else {
+                self.requests = None;
+                continue;
+            };
+            self.number += 1;
+            let mut request = request.map_err(|error| DriveError::Trace {
+                number: self.number,
+                source: error.into(),
+            })?;
+            request.at += self.shift;
+            if request.at < self.latest {
+                self.backwards += 1;
+                request.at = self.latest;
+            }
+            self.latest = request.at;
+            if let Some(request) = self.fit(request)? {
+                return Ok(Some(request));
+            }
+        }
+    }
+}
+
+/// Keeps a number of requests outstanding, whatever the timestamps say.
+pub(super) struct ByDepth<I, F> {
+    trace: Trace<I, F>,
+    room: u32,
+    ended: bool,
+    expected: Option<u64>,
+}
+
+impl<I, F> ByDepth<I, F> {
+    pub(super) fn new(trace: Trace<I, F>, queue_depth: u32, expected: Option<u64>) -> Self {
+        assert!(queue_depth > 0, "a replay that never submits anything");
+        Self {
+            trace,
+            room: queue_depth,
+            ended: false,
+            expected,
+        }
+    }
+}
+
+impl<I, F, E> Source for ByDepth<I, F>
+where
+    F: FnMut() -> Result<I, E>,
+    I: Iterator<Item = Result<Request, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    #[inline]
+    fn next(&mut self, now: Time) -> Result<Next, DriveError> {
+        if self.ended {
+            return Ok(Next::End);
+        }
+        if self.room == 0 {
+            return Ok(Next::Wait);
+        }
+        let Some(request) = self.trace.next()? else {
+            self.ended = true;
+            return Ok(Next::End);
+        };
+        self.room -= 1;
+        Ok(Next::Submit {
+            request,
+            owner: 0,
+            arrived: now,
+        })
+    }
+
+    #[inline]
+    fn completed(&mut self, _: u32, _: Time) {
+        self.room += 1;
+    }
+
+    fn fraction(&self, _: Time) -> f64 {
+        self.trace.fraction(self.expected)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        // Timestamps play no part here.
+        self.trace.beyond_warning().into_iter().collect()
+    }
+}
+
+/// Submits requests when the trace says, as long as not too many are outstanding.
+pub(super) struct ByTime<I, F> {
+    trace: Trace<I, F>,
+    start: Time,
+    speed: Ratio,
+    room: u32,
+    max_outstanding: u32,
+    /// The next request, and when it arrives.
+    pending: Option<(Request, Time)>,
+    ended: bool,
+    /// Requests that had to wait for room.
+    delayed: u64,
+    expected: Option<u64>,
+}
+
+impl<I, F> ByTime<I, F> {
+    pub(super) fn new(
+        trace: Trace<I, F>,
+        speed: Ratio,
+        max_outstanding: u32,
+        start: Time,
+        expected: Option<u64>,
+    ) -> Self {
+        assert!(
+            speed > Ratio::ZERO && max_outstanding > 0,
+            "a replay that never submits anything"
+        );
+        Self {
+            trace,
+            start,
+            speed,
+            room: max_outstanding,
+            max_outstanding,
+            pending: None,
+            ended: false,
+            delayed: 0,
+            expected,
+        }
+    }
+
+    #[inline]
+    fn arrival(&self, at: Time) -> Time {
+        let ns = at.as_ns();
+        let scaled = if self.speed == Ratio::ONE {
+            ns
+        } else {
+            let scaled = u128::from(ns) * u128::from(Ratio::ONE.as_ppm());
+            u64::try_from(scaled / u128::from(self.speed.as_ppm())).unwrap_or(u64::MAX)
+        };
+        self.start + Span::from_ns(scaled)
+    }
+}
+
+impl<I, F, E> Source for ByTime<I, F>
+where
+    F: FnMut() -> Result<I, E>,
+    I: Iterator<Item = Result<Request, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    #[inline]
+    fn next(&mut self, now: Time) -> Result<Next, DriveError> {
+        if self.pending.is_none() && !self.ended {
+            let request = self.trace.next()?;
+            self.pending = request.map(|request| (request, self.arrival(request.at)));
+            self.ended = self.pending.is_none();
+        }
+        let Some((request, arrived)) = self.pending else {
+            return Ok(Next::End);
+        };
+        if arrived > now {
+            return Ok(Next::At(arrived));
+        }
+        if self.room == 0 {
+            return Ok(Next::Wait);
+        }
+        self.delayed += u64::from(arrived < now);
+        self.room -= 1;
+        self.pending = None;
+        Ok(Next::Submit {
+            request,
+            owner: 0,
+            arrived,
+        })
+    }
+
+    #[inline]
+    fn completed(&mut self, _: u32, _: Time) {
+        self.room += 1;
+    }
+
+    fn fraction(&self, _: Time) -> f64 {
+        self.trace.fraction(self.expected)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let late = (self.delayed > 0).then(|| {
+            format!(
+                "{} of {} requests arrived while {} were outstanding already and were submitted \
+                 late (their latency counts from their arrival): the device can't keep up with \
+                 the trace",
+                self.delayed, self.trace.number, self.max_outstanding
+            )
+        });
+        let others = [self.trace.beyond_warning(), self.trace.order_warning()];
+        others.into_iter().chain([late]).flatten().collect()
+    }
+}

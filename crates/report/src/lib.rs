@@ -1,1 +1,30 @@
-//! One self-contained HTML file with plots, from run records.
+//! One self-contained HTML file with plots, from one or several run records.
+//!
+//! Here: reading records back from JSON ([`read_records`]) and laying them out as a page
+//! ([`render`], [`render_to`]). Not here: running anything, or computing what a record does not
+//! already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
+//!
+//! What holds for every page:
+//! - it is one file that asks the network for nothing (its content security policy forbids it);
+//! - same records, same bytes: no time stamps, no random ids;
+//! - every text from a record is escaped, in the HTML by the template engine, in the embedded JSON
+//!   by `html::json_for_script`;
+//! - a chart never stands over nothing: if there is nothing to draw, a sentence says so;
+//! - every chart has its table.
+
+mod cards;
+mod compare;
+mod config;
+mod error;
+mod figures;
+mod format;
+mod html;
+mod page;
+mod read;
+mod run;
+mod series;
+mod table;
+
+pub use error::ReportError;
+pub use page::{render, render_to};
+pub use read::read_records;

@@ -1,0 +1,284 @@
+// Draws the charts of the page from the JSON in #data, and makes the buttons work.
+//
+// Specifications come from Rust complete; here they get their rows. Colours are CSS variables in them,
+// so nothing is drawn anew when the theme changes. The page reads well without this script.
+(() => {
+  "use strict";
+
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const FONT = getComputedStyle(document.body).fontFamily;
+
+  // Vega writes these into attributes of the SVG, where a browser resolves the variables.
+  const CONFIG = {
+    background: "transparent",
+    font: FONT,
+    padding: { left: 0, right: 10, top: 6, bottom: 0 },
+    autosize: { type: "fit-x", contains: "padding" },
+    view: { stroke: null },
+    axis: {
+      labelColor: "var(--muted)",
+      titleColor: "var(--muted)",
+      gridColor: "var(--rule)",
+      domainColor: "var(--rule-strong)",
+      tickColor: "var(--rule-strong)",
+      labelFontSize: 11.5,
+      titleFontSize: 11.5,
+      titleFontWeight: 400,
+      titlePadding: 8,
+      labelPadding: 5,
+      tickSize: 4,
+    },
+    axisY: { domain: false, ticks: false, tickCount: 5, minExtent: 34 },
+    axisX: { grid: false, titlePadding: 6, labelBound: true, labelFlush: true, tickCount: { expr: "max(2, floor(width / 70))" } },
+  };
+
+  // --- rows -------------------------------------------------------------------------------------
+
+  // A line's points as {x: [...], y: [...], start}; start only for series over time.
+  function points(line) {
+    if (line.x) return { x: line.x, y: line.y };
+    const run = data.runs[line.run];
+    return { x: run.time, y: run.values[line.column], start: run.start };
+  }
+
+  // Rows for Vega. Over time a value holds for its whole interval and is drawn as a step that ends at
+  // the interval's end; a value after a gap (or the first one) therefore also starts its interval.
+  function rows(chart) {
+    if (chart.rows.length) return chart.rows;
+    const out = [];
+    // Backwards: Vega draws what comes later on top.
+    for (let i = chart.lines.length - 1; i >= 0; i--) {
+      const line = chart.lines[i];
+      const { x, y, start } = points(line);
+      let before = null;
+      y.forEach((v, at) => {
+        if (start !== undefined && before === null && v !== null) {
+          out.push({ x: at ? x[at - 1] : start, v, k: line.label, i });
+        }
+        out.push({ x: x[at], v, k: line.label, i });
+        before = v;
+      });
+    }
+    return out;
+  }
+
+  // --- numbers ----------------------------------------------------------------------------------
+
+  const digits = (n) => (v) => v.toLocaleString("en", { maximumSignificantDigits: n });
+  const three = digits(3);
+  const four = digits(4);
+
+  function latency(us) {
+    if (us >= 999500) return three(us / 1e6) + " s";
+    return us >= 999.5 ? three(us / 1e3) + " ms" : three(us) + " µs";
+  }
+
+  const SHOW = {
+    iops: (v) => four(v) + " /s",
+    pages_per_s: (v) => four(v) + " /s",
+    mib_per_s: (v) => four(v) + " MiB/s",
+    latency,
+    percent: (v) => three(v * 100) + " %",
+    factor: three,
+    blocks: (v) => four(v) + (v === 1 ? " block" : " blocks"),
+  };
+
+  function percentile(nines) {
+    const left = 10 ** -nines * 100;
+    return "p" + (100 - left).toFixed(Math.min(8, Math.max(0, Math.ceil(nines - 1))));
+  }
+
+  // --- looking up what is under the pointer -----------------------------------------------------
+
+  // Index of the first value that is not below x.
+  function firstFrom(xs, x) {
+    let low = 0;
+    let high = xs.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (xs[middle] < x) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  function lookUp(chart, x) {
+    if (chart.across === "erases") {
+      const bar = chart.rows.find((r) => r.x <= x && x < r.x2);
+      if (!bar) return null;
+      const last = bar.x2 - 1;
+      const head = bar.x === last ? `${bar.x} erases` : `${bar.x} to ${last} erases`;
+      return { head, entries: [{ text: SHOW.blocks(bar.v) }] };
+    }
+    const entries = chart.lines.map((line, i) => {
+      const { x: xs, y } = points(line);
+      const at = firstFrom(xs, x);
+      const v = at < y.length ? y[at] : null;
+      const swatch = document.querySelector(`#${CSS.escape(chart.id)} .legend li:nth-child(${i + 1}) .swatch`);
+      return { label: line.label, text: v === null ? "–" : SHOW[chart.unit](v), swatch };
+    });
+    if (chart.stacked) entries.reverse();
+    const head = chart.across === "nines" ? percentile(x) : three(x) + " s";
+    return { head, entries };
+  }
+
+  // --- the tooltip ------------------------------------------------------------------------------
+
+  function element(tag, className, text) {
+    const made = document.createElement(tag);
+    made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function addTooltip(place, chart, view) {
+    const line = element("div", "crosshair");
+    const box = element("div", "tooltip");
+    line.hidden = box.hidden = true;
+    place.append(line, box);
+    const hide = () => { line.hidden = box.hidden = true; };
+    place.addEventListener("pointerleave", hide);
+    const show = (event) => {
+      const svg = place.querySelector("svg");
+      if (!svg) return;
+      const left = svg.getBoundingClientRect().left;
+      const origin = view.origin()[0];
+      const width = view.width();
+      const at = event.clientX - left - origin;
+      const found = at >= 0 && at <= width ? lookUp(chart, view.scale("x").invert(at)) : null;
+      if (!found) return hide();
+      box.replaceChildren(element("p", "head", found.head), ...found.entries.map((entry) => {
+        const row = element("p", "");
+        if (entry.swatch) row.append(entry.swatch.cloneNode());
+        if (entry.label) row.append(element("span", "label", entry.label));
+        row.append(element("b", "", entry.text));
+        return row;
+      }));
+      line.hidden = box.hidden = false;
+      const x = at + origin + svg.getBoundingClientRect().left - place.getBoundingClientRect().left;
+      line.style.left = x + "px";
+      line.style.height = view.height() + "px";
+      line.style.top = view.origin()[1] + "px";
+      const right = x + 14 + box.offsetWidth > place.clientWidth;
+      box.style.left = Math.max(0, right ? x - 14 - box.offsetWidth : x + 14) + "px";
+    };
+    place.addEventListener("pointermove", show);
+    place.addEventListener("pointerdown", show);
+  }
+
+  // --- charts -----------------------------------------------------------------------------------
+
+  function fullSpec(chart) {
+    return { ...chart.spec, data: { values: rows(chart) } };
+  }
+
+  async function draw(place) {
+    const chart = data.charts[place.dataset.figure];
+    const result = await vegaEmbed(place, fullSpec(chart), {
+      mode: "vega-lite",
+      renderer: "svg",
+      actions: false,
+      tooltip: false,
+      ast: true, // expressions are interpreted: the page allows no eval
+      config: CONFIG,
+    });
+    addTooltip(place, chart, result.view);
+  }
+
+  // A standing picture: its own legend, and today's colours in place of the variables.
+  async function save(id) {
+    const chart = data.charts[id];
+    const config = { ...CONFIG, background: "var(--surface)", padding: 12, font: "sans-serif" };
+    const spec = { ...fullSpec(chart), width: 720 };
+    const colour = spec.encoding.color;
+    if (colour && chart.lines.length > 1) spec.encoding = { ...spec.encoding, color: { ...colour, legend: { title: null } } };
+    config.legend = { orient: "top", labelColor: "var(--ink)", symbolType: "stroke", labelLimit: 400 };
+    const holder = document.createElement("div");
+    const result = await vegaEmbed(holder, spec, { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config });
+    const style = getComputedStyle(root);
+    const svg = (await result.view.toSVG()).replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    result.finalize();
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+    link.download = id + ".svg";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  // --- buttons ----------------------------------------------------------------------------------
+
+  function isDark() {
+    const chosen = root.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  function themeButton() {
+    const button = document.getElementById("theme");
+    // Files opened from disk may have no storage.
+    try {
+      const kept = localStorage.getItem("leyden-report-theme");
+      if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+    } catch { /* the system's choice, then */ }
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try { localStorage.setItem("leyden-report-theme", root.dataset.theme); } catch { /* for this time */ }
+    });
+  }
+
+  function copyButtons() {
+    for (const button of document.querySelectorAll("button.copy")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        const pre = button.parentElement.querySelector("pre");
+        try {
+          await navigator.clipboard.writeText(pre.textContent);
+          button.textContent = "Copied";
+        } catch {
+          // No clipboard for this page: leave the text selected, one key away from it.
+          getSelection().selectAllChildren(pre);
+          button.textContent = "Selected";
+        }
+        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      });
+    }
+  }
+
+  function saveButtons() {
+    for (const button of document.querySelectorAll("button.save")) {
+      button.hidden = false;
+      button.addEventListener("click", () => save(button.dataset.figure));
+    }
+  }
+
+  // On paper everything that can be opened is open.
+  function printing() {
+    let opened = [];
+    addEventListener("beforeprint", () => {
+      opened = [...document.querySelectorAll("main details.panel:not([open])")];
+      opened.forEach((details) => { details.open = true; });
+    });
+    addEventListener("afterprint", () => opened.forEach((details) => { details.open = false; }));
+  }
+
+  for (const [id, chart] of Object.entries(data.charts)) {
+    chart.id = id;
+    chart.stacked = "order" in chart.spec.encoding;
+  }
+  themeButton();
+  copyButtons();
+  saveButtons();
+  printing();
+  (async () => {
+    for (const place of document.querySelectorAll(".chart")) {
+      try {
+        await draw(place);
+      } catch (error) {
+        place.append(element("p", "empty", "This chart could not be drawn; its table is below."));
+        console.error(place.dataset.figure, error);
+      }
+    }
+    root.dataset.drawn = "";
+  })();
+})();

@@ -1,0 +1,175 @@
+//! The key figures of a single run: what one wants to know first, in large type.
+
+use crate::format;
+use leyden_experiment::{Latency, RunRecord};
+use serde::Serialize;
+
+/// A figure in large type with a sentence below.
+#[derive(Serialize)]
+pub(crate) struct Card {
+    label: &'static str,
+    value: String,
+    unit: String,
+    note: String,
+}
+
+/// Latencies of one kind of command.
+#[derive(Serialize)]
+pub(crate) struct LatencyCard {
+    label: &'static str,
+    /// What to say in place of the numbers.
+    nothing: Option<&'static str>,
+    numbers: Vec<Number>,
+    note: String,
+}
+
+/// One number of a [`LatencyCard`].
+#[derive(Serialize)]
+struct Number {
+    label: &'static str,
+    value: String,
+    unit: &'static str,
+}
+
+/// IOPS, bandwidth, write amplification, speed of the simulation.
+pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
+    vec![
+        iops(record),
+        bandwidth(record),
+        write_amplification(record),
+        speed(record),
+    ]
+}
+
+/// Read and write latencies.
+pub(crate) fn latency_cards(record: &RunRecord) -> Vec<LatencyCard> {
+    let host = &record.host;
+    let reads = (host.reads, &host.read_latency_us);
+    let writes = (host.writes, &host.write_latency_us);
+    let flushes = (host.flushes, &host.flush_latency_us);
+    let mut cards = vec![
+        latency("Read latency", reads, "Nothing was read."),
+        latency("Write latency", writes, "Nothing was written."),
+    ];
+    if host.flushes > 0 {
+        cards.push(latency("Flush latency", flushes, ""));
+    }
+    cards
+}
+
+fn iops(record: &RunRecord) -> Card {
+    let host = &record.host;
+    let (value, suffix) = format::scaled(host.iops);
+    let both = host.reads + host.writes;
+    let note = if both == 0 {
+        "nothing was read or written".to_owned()
+    } else {
+        let reads = format::percent(host.reads as f64 / both as f64);
+        let commands = format::count(both as f64);
+        format!("{commands} commands, {reads} of them reads")
+    };
+    Card {
+        label: "IOPS",
+        value: value + suffix,
+        unit: String::new(),
+        note,
+    }
+}
+
+fn bandwidth(record: &RunRecord) -> Card {
+    let host = &record.host;
+    Card {
+        label: "Bandwidth",
+        value: format::number(host.mib_per_s),
+        unit: "MiB/s".to_owned(),
+        note: format!(
+            "{} read, {} written in {}",
+            format::bytes(host.bytes_read as f64),
+            format::bytes(host.bytes_written as f64),
+            format::seconds(host.elapsed_s),
+        ),
+    }
+}
+
+fn write_amplification(record: &RunRecord) -> Card {
+    let flash = &record.flash;
+    let programs = &flash.programs;
+    let all = programs.user
+        + programs.gc_user
+        + programs.map
+        + programs.gc_map
+        + programs.dump
+        + programs.recovery;
+    let (value, note) = if record.host.bytes_written == 0 {
+        let note = "nothing was written".to_owned();
+        (format::DASH.to_owned(), note)
+    } else if all == 0 {
+        (
+            format::factor(flash.waf),
+            "no page was programmed".to_owned(),
+        )
+    } else {
+        let gc = (programs.gc_user + programs.gc_map) as f64 / all as f64;
+        let map = programs.map as f64 / all as f64;
+        let (gc, map) = (format::percent(gc), format::percent(map));
+        let note = format!("{gc} of the programs were garbage collection, {map} mapping");
+        (format::factor(flash.waf), note)
+    };
+    Card {
+        label: "Write amplification",
+        value,
+        unit: String::new(),
+        note,
+    }
+}
+
+fn speed(record: &RunRecord) -> Card {
+    let sim = &record.sim;
+    let (value, suffix) = format::scaled(sim.host_ios_per_s);
+    let pace = record.host.elapsed_s / sim.wall_s;
+    let pace = match pace {
+        p if !p.is_finite() || p <= 0.0 => String::new(),
+        p if p >= 1.0 => format!(", {} times real time", format::number(p)),
+        p => format!(", {} times slower than real time", format::number(1.0 / p)),
+    };
+    Card {
+        label: "Simulation speed",
+        value: value + suffix,
+        unit: "I/Os per s".to_owned(),
+        note: format!("{} of wall time{pace}", format::seconds(sim.wall_s)),
+    }
+}
+
+fn latency(
+    label: &'static str,
+    (count, latency): (u64, &Latency),
+    nothing: &'static str,
+) -> LatencyCard {
+    if count == 0 {
+        return LatencyCard {
+            label,
+            nothing: Some(nothing),
+            numbers: Vec::new(),
+            note: String::new(),
+        };
+    }
+    let numbers = [
+        ("p50", latency.p50),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+    ];
+    let numbers = numbers.map(|(label, us)| {
+        let (value, unit) = format::latency_parts(us);
+        Number { label, value, unit }
+    });
+    LatencyCard {
+        label,
+        nothing: None,
+        numbers: numbers.into(),
+        note: format!(
+            "mean {}, maximum {}",
+            format::latency(latency.mean),
+            format::latency(latency.max)
+        ),
+    }
+}

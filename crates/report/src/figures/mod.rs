@@ -1,0 +1,185 @@
+//! The figures of a report, each made from the runs by a file of its own.
+//!
+//! A single run has one figure per subject with all its lines in it (reads and writes, mean and
+//! maximum). Several runs have one figure per line with the runs in it, so that what is compared
+//! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
+//! figure per run with common axes.
+
+mod busy;
+mod causes;
+mod over_time;
+mod percentiles;
+mod spec;
+mod wear;
+
+use crate::run::Run;
+use crate::table::Table;
+use serde::Serialize;
+pub(crate) use spec::Chart;
+
+/// Number of colours in the palette (`--c0`.. in the style sheet).
+pub(crate) const COLOURS: usize = 8;
+
+/// A titled part of the page with figures in it.
+#[derive(Serialize)]
+pub(crate) struct Section {
+    /// Anchor.
+    pub id: &'static str,
+    /// Heading.
+    pub title: &'static str,
+    /// The figures, in reading order.
+    pub figures: Vec<Figure>,
+}
+
+/// One figure: a chart or something drawn by the template, with its table.
+#[derive(Default, Serialize)]
+pub(crate) struct Figure {
+    /// Element id, unique on the page.
+    pub id: String,
+    /// Caption.
+    pub title: String,
+    /// One sentence on how to read it; may be empty.
+    pub note: String,
+    /// Share of the page's width.
+    pub size: Size,
+    /// What stands in place of the figure if there is nothing to draw.
+    pub nothing: Option<String>,
+    /// Legend.
+    pub keys: Vec<Key>,
+    /// Horizontal bars.
+    pub bars: Vec<Bar>,
+    /// Busy times by channel and die.
+    pub heat: Option<busy::Heat>,
+    /// Whether a chart is drawn here.
+    pub has_chart: bool,
+    /// The same as text.
+    pub table: Option<Table>,
+    /// The chart, which travels in the page's data.
+    #[serde(skip)]
+    pub chart: Option<Chart>,
+}
+
+/// Share of the page's width a figure takes.
+#[derive(Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Size {
+    /// All of it.
+    Wide,
+    /// Half of it.
+    #[default]
+    Half,
+    /// A third, for small multiples.
+    Third,
+}
+
+impl Size {
+    /// For one of as many figures as there are runs: rows without holes where that can be.
+    fn of_one_in(runs: usize) -> Self {
+        match runs {
+            1 => Self::Wide,
+            2 | 4 => Self::Half,
+            _ => Self::Third,
+        }
+    }
+}
+
+/// An entry of a legend.
+#[derive(Clone, Serialize)]
+pub(crate) struct Key {
+    /// What.
+    pub label: String,
+    /// Index into the palette.
+    pub colour: usize,
+    /// Drawn thin (a maximum beside its mean).
+    pub thin: bool,
+    /// Drawn dashed (the palette has been used up once).
+    pub dashed: bool,
+}
+
+/// A horizontal bar made of segments.
+#[derive(Serialize)]
+pub(crate) struct Bar {
+    /// Left of the bar.
+    pub label: String,
+    /// Right of the bar.
+    pub value: String,
+    /// From left to right.
+    pub segments: Vec<Segment>,
+}
+
+/// A piece of a [`Bar`].
+#[derive(Serialize)]
+pub(crate) struct Segment {
+    /// Index into the palette.
+    pub colour: usize,
+    /// Share of the bar's full length, 0..=100.
+    pub percent: f64,
+    /// What it is and how much.
+    pub title: String,
+}
+
+impl Figure {
+    fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A sentence in place of the figure.
+    fn nothing(mut self, sentence: impl Into<String>) -> Self {
+        self.nothing = Some(sentence.into());
+        self
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    fn chart(mut self, chart: Chart) -> Self {
+        self.keys = chart.keys();
+        self.has_chart = true;
+        self.chart = Some(chart);
+        self
+    }
+}
+
+/// All sections with figures, for one run or several.
+pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
+    let mut latency = percentiles::figures(runs);
+    latency.extend(over_time::latency(runs));
+    let mut flash = over_time::write_amplification(runs);
+    flash.extend(causes::programs(runs));
+    flash.extend(causes::reads(runs));
+    let mut busy = over_time::busy(runs);
+    busy.extend(busy::figures(runs));
+    vec![
+        Section {
+            id: "throughput",
+            title: "Throughput",
+            figures: over_time::throughput(runs),
+        },
+        Section {
+            id: "latency",
+            title: "Latency",
+            figures: latency,
+        },
+        Section {
+            id: "flash",
+            title: "Flash operations",
+            figures: flash,
+        },
+        Section {
+            id: "utilisation",
+            title: "Utilisation",
+            figures: busy,
+        },
+        Section {
+            id: "wear",
+            title: "Wear",
+            figures: wear::figures(runs),
+        },
+    ]
+}

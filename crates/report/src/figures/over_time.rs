@@ -1,0 +1,292 @@
+//! Lines over simulated time: throughput, latency, write amplification, busy shares.
+
+use super::spec::{self, Line, Points, Unit};
+use super::{Figure, Size};
+use crate::format;
+use crate::run::Run;
+use crate::series;
+use crate::table::Table;
+
+/// Most rows of a table over time.
+const TABLE_ROWS: usize = 16;
+
+/// Lines that belong together.
+struct Subject {
+    id: &'static str,
+    title: &'static str,
+    unit: Unit,
+    parts: &'static [Part],
+    /// Spans the page when it is one figure.
+    wide: bool,
+}
+
+/// One of its lines.
+struct Part {
+    id: &'static str,
+    /// In the legend of a single run, and after the title where runs are overlaid.
+    label: &'static str,
+    column: &'static str,
+    colour: usize,
+    thin: bool,
+    /// What to say if there is none of it.
+    nothing: &'static str,
+}
+
+const fn part(
+    id: &'static str,
+    label: &'static str,
+    column: &'static str,
+    colour: usize,
+    nothing: &'static str,
+) -> Part {
+    Part {
+        id,
+        label,
+        column,
+        colour,
+        thin: false,
+        nothing,
+    }
+}
+
+const fn thin(part: Part) -> Part {
+    Part { thin: true, ..part }
+}
+
+const NO_READS: &str = "Nothing was read.";
+const NO_WRITES: &str = "Nothing was written.";
+
+static IOPS: Subject = Subject {
+    id: "iops",
+    title: "IOPS over time",
+    unit: Unit::Iops,
+    parts: &[
+        part("reads", "Reads", "read_iops", 0, NO_READS),
+        part("writes", "Writes", "write_iops", 1, NO_WRITES),
+    ],
+    wide: false,
+};
+
+static BANDWIDTH: Subject = Subject {
+    id: "bandwidth",
+    title: "Bandwidth over time",
+    unit: Unit::MibPerS,
+    parts: &[
+        part("reads", "Reads", "read_mib_per_s", 0, NO_READS),
+        part("writes", "Writes", "write_mib_per_s", 1, NO_WRITES),
+    ],
+    wide: false,
+};
+
+static READ_LATENCY: Subject = Subject {
+    id: "read-latency",
+    title: "Read latency over time",
+    unit: Unit::Latency,
+    parts: &[
+        part("mean", "Mean", "read_mean_us", 0, NO_READS),
+        thin(part("max", "Maximum", "read_max_us", 0, NO_READS)),
+    ],
+    wide: false,
+};
+
+static WRITE_LATENCY: Subject = Subject {
+    id: "write-latency",
+    title: "Write latency over time",
+    unit: Unit::Latency,
+    parts: &[
+        part("mean", "Mean", "write_mean_us", 1, NO_WRITES),
+        thin(part("max", "Maximum", "write_max_us", 1, NO_WRITES)),
+    ],
+    wide: false,
+};
+
+static WAF: Subject = Subject {
+    id: "waf",
+    title: "Write amplification over time",
+    unit: Unit::Factor,
+    parts: &[part("", "", "waf", 0, NO_WRITES)],
+    wide: true,
+};
+
+static BUSY: Subject = Subject {
+    id: "busy",
+    title: "Busy time over time",
+    unit: Unit::Percent,
+    parts: &[
+        part("dies", "Dies, mean", "die_busy", 2, "No die did anything."),
+        part(
+            "channels",
+            "Channels, mean",
+            "channel_busy",
+            3,
+            "No channel carried anything.",
+        ),
+    ],
+    wide: true,
+};
+
+/// IOPS and bandwidth.
+pub(crate) fn throughput(runs: &[Run]) -> Vec<Figure> {
+    let subjects = [&IOPS, &BANDWIDTH];
+    subjects.iter().flat_map(|s| figures(runs, s)).collect()
+}
+
+/// Mean and maximum latencies of reads and writes.
+pub(crate) fn latency(runs: &[Run]) -> Vec<Figure> {
+    let subjects = [&READ_LATENCY, &WRITE_LATENCY];
+    subjects.iter().flat_map(|s| figures(runs, s)).collect()
+}
+
+/// The write amplification factor.
+pub(crate) fn write_amplification(runs: &[Run]) -> Vec<Figure> {
+    let mut figures = figures(runs, &WAF);
+    if let [run] = runs
+        && let Some(figure) = figures.first_mut()
+        && run.record.flash.waf > 0.0
+    {
+        figure.note = format!(
+            "Over the whole run: {}.",
+            format::factor(run.record.flash.waf)
+        );
+    }
+    figures
+}
+
+/// Mean busy shares of dies and channels.
+pub(crate) fn busy(runs: &[Run]) -> Vec<Figure> {
+    figures(runs, &BUSY)
+}
+
+/// One figure with all parts for one run, one figure per part for several.
+fn figures(runs: &[Run], subject: &Subject) -> Vec<Figure> {
+    if let [_] = runs {
+        return vec![single(runs, subject)];
+    }
+    let parts = subject.parts.iter();
+    parts.map(|part| overlay(runs, subject, part)).collect()
+}
+
+/// All parts of a subject of one run.
+fn single(runs: &[Run], subject: &Subject) -> Figure {
+    let mut figure = Figure::new(subject.id, subject.title);
+    if subject.wide {
+        figure.size = Size::Wide;
+    }
+    let (present, absent): (Vec<&Part>, Vec<&Part>) = subject
+        .parts
+        .iter()
+        .partition(|part| has_values(&runs[0], part.column));
+    let mut missing: Vec<&str> = absent.iter().map(|part| part.nothing).collect();
+    missing.dedup();
+    if present.is_empty() {
+        return figure.nothing(missing.join(" "));
+    }
+    let lines = present.iter().map(|part| Line {
+        label: named(part.label, subject.title),
+        colour: part.colour,
+        thin: part.thin,
+        points: Points::Column {
+            run: 0,
+            column: part.column,
+        },
+    });
+    let lines: Vec<Line> = lines.collect();
+    // A lone line needs its name: the legend is only for telling several apart.
+    let mut note = missing.join(" ");
+    if let ([part], false) = (&present[..], absent.is_empty()) {
+        note = format!("{} only. {note}", part.label);
+    }
+    figure.table = Some(table(runs, &lines, subject.unit));
+    let description = subject.title;
+    figure.note(note).chart(spec::lines_over_time(
+        runs,
+        lines,
+        subject.unit,
+        description,
+    ))
+}
+
+/// One part of a subject of all runs.
+fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
+    let title = if part.label.is_empty() {
+        subject.title.to_owned()
+    } else {
+        format!("{}: {}", subject.title, part.label.to_lowercase())
+    };
+    let id = format!("{}-{}", subject.id, part.id);
+    let mut figure = Figure::new(id.trim_end_matches('-'), title.clone());
+    if subject.wide && subject.parts.len() == 1 {
+        figure.size = Size::Wide;
+    }
+    let (present, absent): (Vec<usize>, Vec<usize>) =
+        (0..runs.len()).partition(|&run| has_values(&runs[run], part.column));
+    if present.is_empty() {
+        return figure.nothing(part.nothing);
+    }
+    let lines = present.iter().map(|&run| Line {
+        label: runs[run].label.clone(),
+        colour: run,
+        thin: part.thin,
+        points: Points::Column {
+            run,
+            column: part.column,
+        },
+    });
+    let lines: Vec<Line> = lines.collect();
+    if !absent.is_empty() {
+        let names: Vec<&str> = absent.iter().map(|&i| runs[i].label.as_str()).collect();
+        figure.note = format!("{}: {}", names.join(", "), part.nothing.to_lowercase());
+    }
+    figure.table = Some(table(runs, &lines, subject.unit));
+    figure.chart(spec::lines_over_time(runs, lines, subject.unit, &title))
+}
+
+/// Whether a column has anything but zeros and gaps.
+fn has_values(run: &Run, column: &str) -> bool {
+    let values = run.columns.values.get(column);
+    values.is_some_and(|v| v.iter().flatten().any(|v| *v > 0.0))
+}
+
+fn named(label: &str, otherwise: &str) -> String {
+    let label = if label.is_empty() { otherwise } else { label };
+    label.to_owned()
+}
+
+/// The lines as text, over a few equal spans of time.
+pub(super) fn table(runs: &[Run], lines: &[Line], unit: Unit) -> Table {
+    let labels = lines.iter().map(|line| line.label.clone());
+    let mut table = Table::new(std::iter::once("Until".to_owned()).chain(labels));
+    let longest = runs.iter().map(|r| r.record.series.time_s.len()).max();
+    let n = longest.unwrap_or(0).min(TABLE_ROWS);
+    let [start, end] = spec::time_domain(runs);
+    let edge = |i: usize| start + (end - start) * i as f64 / n as f64;
+    for i in 0..n {
+        // The very first and last edges are taken wide, against rounding.
+        let after = if i == 0 { f64::MIN } else { edge(i) };
+        let until = if i + 1 == n { f64::MAX } else { edge(i + 1) };
+        let cells = lines.iter().map(|line| {
+            let Points::Column { run, column } = line.points else {
+                return format::DASH.to_owned();
+            };
+            let value = series::between(&runs[run].record.series, column, after, until);
+            value.map_or_else(|| format::DASH.to_owned(), |v| show(unit, v))
+        });
+        let until = format::seconds(edge(i + 1));
+        table
+            .rows
+            .push(std::iter::once(until).chain(cells).collect());
+    }
+    table
+}
+
+/// A value with its unit.
+fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Iops | Unit::PagesPerS => format!("{}/s", format::number(value)),
+        Unit::MibPerS => format::mib_per_s(value),
+        Unit::Latency => format::latency(value),
+        Unit::Percent => format::percent(value),
+        Unit::Factor => format::factor(value),
+        Unit::Blocks => format::count(value),
+    }
+}

@@ -1,0 +1,361 @@
+//! Vega-Lite specifications, and the data the page's script fills them with.
+//!
+//! A specification names its data `rows`; the script makes rows `{x, v, k}` of a chart's lines, so
+//! that a series is stored once however many charts show it. Colours are CSS variables, which is how
+//! charts follow the theme (and the printer) without being drawn anew.
+
+use super::{COLOURS, Key};
+use crate::format::rounded;
+use crate::run::Run;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Widths of lines.
+const THICK: f64 = 1.75;
+const THIN: f64 = 1.0;
+
+/// Labels of plain numbers; the formatter alone would write "0k" and "0.5k".
+pub(crate) const NUMBER: &str =
+    "abs(datum.value) < 1 ? format(datum.value, '~r') : format(datum.value, '~s')";
+
+/// What the values of a chart are; decides ticks here and tooltips in the script.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// Commands per second.
+    Iops,
+    /// MiB per second.
+    MibPerS,
+    /// Microseconds, on a logarithmic scale.
+    Latency,
+    /// A share of one.
+    Percent,
+    /// A plain ratio.
+    Factor,
+    /// Page operations per second.
+    PagesPerS,
+    /// A number of blocks.
+    Blocks,
+}
+
+impl Unit {
+    fn axis_title(self) -> &'static str {
+        match self {
+            Self::Iops => "commands per second",
+            Self::MibPerS => "MiB per second",
+            Self::Latency => "latency (µs, ms, s; logarithmic)",
+            Self::Percent => "share of time busy (%)",
+            Self::Factor => "bytes programmed / bytes written",
+            Self::PagesPerS => "pages per second",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// What the horizontal axis of a chart of lines is.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Across {
+    /// Simulated seconds.
+    Time,
+    /// The nines of a percentile: -log10(1 - p).
+    Nines,
+    /// Erases of a block.
+    Erases,
+}
+
+/// One line or one layer of a stack.
+#[derive(Clone, Serialize)]
+pub(crate) struct Line {
+    /// Name, unique within the chart.
+    pub label: String,
+    /// Index into the palette, beyond its end dashed.
+    #[serde(skip)]
+    pub colour: usize,
+    /// Drawn thin.
+    #[serde(skip)]
+    pub thin: bool,
+    /// Where its points are.
+    #[serde(flatten)]
+    pub points: Points,
+}
+
+/// The points of a line.
+#[derive(Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Points {
+    /// A column of a run's series.
+    Column {
+        /// Index of the run.
+        run: usize,
+        /// Name of the column.
+        column: &'static str,
+    },
+    /// Given here.
+    Here {
+        /// Ascending.
+        x: Vec<f64>,
+        /// As long as `x`.
+        y: Vec<f64>,
+    },
+}
+
+/// A chart as it travels to the page.
+#[derive(Clone, Serialize)]
+pub(crate) struct Chart {
+    /// What the horizontal axis is.
+    pub across: Across,
+    /// What the values are.
+    pub unit: Unit,
+    /// Lines, from the front to the back, or layers from the bottom to the top.
+    pub lines: Vec<Line>,
+    /// Rows that are not made of lines (a histogram's bars).
+    pub rows: Vec<Value>,
+    /// The Vega-Lite specification.
+    pub spec: Value,
+}
+
+impl Chart {
+    /// The legend; none where there is only one thing to tell apart.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        if self.lines.len() < 2 {
+            return Vec::new();
+        }
+        let keys = self.lines.iter().map(|line| Key {
+            label: line.label.clone(),
+            colour: line.colour % COLOURS,
+            thin: line.thin,
+            dashed: line.colour >= COLOURS,
+        });
+        keys.collect()
+    }
+}
+
+/// The end of the horizontal axis: where the runs start and end.
+pub(crate) fn time_domain(runs: &[Run]) -> [f64; 2] {
+    let with_series = || runs.iter().filter(|r| !r.columns.time.is_empty());
+    let start = with_series().map(|r| r.columns.start);
+    let end = with_series().filter_map(|r| r.columns.time.last().copied());
+    [
+        start.reduce(f64::min).unwrap_or(0.0),
+        end.reduce(f64::max).unwrap_or(1.0),
+    ]
+}
+
+/// A chart of lines over time.
+pub(crate) fn lines_over_time(
+    runs: &[Run],
+    lines: Vec<Line>,
+    unit: Unit,
+    description: &str,
+) -> Chart {
+    let values = lines.iter().filter_map(|line| match &line.points {
+        Points::Column { run, column } => runs[*run].columns.values.get(column),
+        Points::Here { .. } => None,
+    });
+    let values: Vec<f64> = values.flatten().flatten().copied().collect();
+    let x = x_axis(
+        &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
+        &json!({"title": "simulated time (s)"}),
+    );
+    let spec = line_spec(
+        &lines,
+        &x,
+        &y_axis(unit, &values),
+        "step-before",
+        description,
+    );
+    Chart {
+        across: Across::Time,
+        unit,
+        lines,
+        rows: Vec::new(),
+        spec,
+    }
+}
+
+/// Layers on top of each other over time, up to `top` on the vertical axis.
+pub(crate) fn stack_over_time(
+    runs: &[Run],
+    lines: Vec<Line>,
+    unit: Unit,
+    top: f64,
+    description: &str,
+) -> Chart {
+    let x = x_axis(
+        &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
+        &json!({"title": "simulated time (s)"}),
+    );
+    let mut y = y_axis(unit, &[top]);
+    y["stack"] = json!("zero");
+    let spec = json!({
+        "description": description,
+        "width": "container",
+        "height": 220,
+        "data": {"name": "rows"},
+        "mark": {"type": "area", "interpolate": "step-before", "fillOpacity": 0.9},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "order": {"field": "i", "type": "quantitative"},
+            "color": colour_channel(&lines),
+        },
+    });
+    Chart {
+        across: Across::Time,
+        unit,
+        lines,
+        rows: Vec::new(),
+        spec,
+    }
+}
+
+/// A specification of lines whose points are `x`, `v`, told apart by `k`.
+pub(crate) fn line_spec(
+    lines: &[Line],
+    x: &Value,
+    y: &Value,
+    interpolate: &str,
+    description: &str,
+) -> Value {
+    let labels: Vec<&str> = lines.iter().map(|l| l.label.as_str()).collect();
+    let all_thin = lines.iter().all(|l| l.thin);
+    let per_line = |value: fn(&Line) -> Value| {
+        let range: Vec<Value> = lines.iter().map(value).collect();
+        let scale = json!({"domain": labels, "range": range});
+        // Ordinal, since nominal values have no business being thin or thick.
+        json!({"field": "k", "type": "ordinal", "scale": scale, "legend": null})
+    };
+    let mut spec = json!({
+        "description": description,
+        "width": "container",
+        "height": 220,
+        "data": {"name": "rows"},
+        "mark": {"type": "line", "interpolate": interpolate, "strokeJoin": "round", "clip": true,
+                 "strokeWidth": if all_thin { THIN } else { THICK }},
+        "encoding": {"x": x, "y": y, "color": colour_channel(lines)},
+    });
+    // Only what tells lines apart is a channel: a scale of one value is not a constant to Vega.
+    if lines.iter().any(|l| l.thin) && !all_thin {
+        spec["encoding"]["strokeWidth"] = per_line(|l| json!(if l.thin { THIN } else { THICK }));
+        spec["encoding"]["strokeOpacity"] = per_line(|l| json!(if l.thin { 0.6 } else { 1.0 }));
+    }
+    if lines.iter().any(|l| l.colour >= COLOURS) {
+        spec["encoding"]["strokeDash"] = per_line(|l| match l.colour / COLOURS {
+            0 => json!([1, 0]),
+            n => json!([4 * n, 2]),
+        });
+    }
+    spec
+}
+
+/// Colours of the lines, as CSS variables.
+fn colour_channel(lines: &[Line]) -> Value {
+    let labels: Vec<&str> = lines.iter().map(|l| l.label.as_str()).collect();
+    let range = lines
+        .iter()
+        .map(|l| format!("var(--c{})", l.colour % COLOURS));
+    let range: Vec<String> = range.collect();
+    json!({
+        "field": "k",
+        "type": "nominal",
+        "sort": null,
+        "scale": {"domain": labels, "range": range},
+        "legend": null,
+    })
+}
+
+/// The horizontal channel.
+pub(crate) fn x_axis(scale: &Value, axis: &Value) -> Value {
+    json!({"field": "x", "type": "quantitative", "scale": scale, "axis": axis})
+}
+
+/// The vertical channel for these values.
+pub(crate) fn y_axis(unit: Unit, values: &[f64]) -> Value {
+    let (scale, axis) = match unit {
+        Unit::Latency => log_axis(values),
+        Unit::Percent => (
+            json!({"domain": [0, 1], "nice": false}),
+            json!({"format": "~%", "values": [0, 0.25, 0.5, 0.75, 1]}),
+        ),
+        _ => {
+            let top = values.iter().copied().fold(0.0, f64::max);
+            let top = if top > 0.0 { rounded(top) } else { 1.0 };
+            (
+                json!({"domain": [0, top], "nice": true, "zero": true}),
+                json!({"labelExpr": NUMBER}),
+            )
+        }
+    };
+    let mut axis = axis;
+    axis["title"] = json!(unit.axis_title());
+    json!({"field": "v", "type": "quantitative", "scale": scale, "axis": axis})
+}
+
+/// Scale and axis of latencies: from one round number to another, labelled in µs, ms and s.
+fn log_axis(values: &[f64]) -> (Value, Value) {
+    let positive = || values.iter().copied().filter(|v| *v > 0.0);
+    let low = floor_125(positive().reduce(f64::min).unwrap_or(1.0));
+    let high = positive().reduce(f64::max).unwrap_or(10.0);
+    let mut ticks = vec![low];
+    // One step beyond the highest value, and at least one step in all.
+    while ticks[ticks.len() - 1] < high || ticks.len() < 2 {
+        ticks.push(next_125(ticks[ticks.len() - 1]));
+    }
+    let top = ticks[ticks.len() - 1];
+    // More would be dropped for want of room; decades read better than what is left then.
+    if ticks.len() > 5 {
+        ticks.retain(|t| is_power_of_ten(*t));
+    }
+    let label = "datum.value >= 1e6 ? format(datum.value / 1e6, '~r') + ' s' \
+                 : datum.value >= 1e3 ? format(datum.value / 1e3, '~r') + ' ms' \
+                 : format(datum.value, '~r') + ' µs'";
+    (
+        json!({"type": "log", "domain": [low, top], "nice": false}),
+        json!({"values": ticks, "labelExpr": label, "labelOverlap": false}),
+    )
+}
+
+/// The largest of 1, 2, 5 times a power of ten that is not above `value`.
+fn floor_125(value: f64) -> f64 {
+    let mut step = 1e-3;
+    while next_125(step) <= value {
+        step = next_125(step);
+    }
+    step
+}
+
+/// The next of 1, 2, 5 times a power of ten.
+fn next_125(step: f64) -> f64 {
+    let lead = format!("{step:e}");
+    rounded(step * if lead.starts_with('2') { 2.5 } else { 2.0 })
+}
+
+fn is_power_of_ten(value: f64) -> bool {
+    format!("{value:e}").starts_with("1e")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_axes_enclose_their_values_in_round_numbers() {
+        let (scale, axis) = log_axis(&[0.0, 73.0, 1234.0]);
+        assert_eq!(scale["domain"], json!([50.0, 2000.0]));
+        assert_eq!(axis["values"], json!([100.0, 1000.0]));
+        let (scale, axis) = log_axis(&[3.0, 4e6]);
+        assert_eq!(scale["domain"], json!([2.0, 5e6]));
+        assert_eq!(axis["values"].as_array().unwrap().len(), 6);
+    }
+
+    #[test]
+    fn one_value_still_spans_an_axis() {
+        for value in [1.0, 80.0, 0.5] {
+            let (scale, _) = log_axis(&[value]);
+            let domain = scale["domain"].as_array().unwrap();
+            assert!(domain[0].as_f64() <= Some(value) && domain[1].as_f64() >= Some(value));
+            assert!(domain[0].as_f64() < domain[1].as_f64());
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The page: what stands where, and the assets it is made of.
+
+use crate::cards::{self, Card, LatencyCard};
+use crate::compare::{self, Group};
+use crate::figures::{self, Chart, Section};
+use crate::run::Run;
+use crate::series::Columns;
+use crate::table::Table;
+use crate::{ReportError, config, format, html};
+use leyden_experiment::RunRecord;
+use minijinja::Environment;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+
+// The name decides the escaping: `.html` has everything escaped that is not marked safe.
+const TEMPLATE: &str = "page.html";
+const STYLE: &str = include_str!("../assets/style.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
+const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
+
+/// What the template is filled with.
+#[derive(Serialize)]
+struct Page<'a> {
+    title: &'a str,
+    runs: Vec<Head<'a>>,
+    warnings: Vec<Warning<'a>>,
+    /// Of a single run.
+    cards: Vec<Card>,
+    latency_cards: Vec<LatencyCard>,
+    /// Of several runs.
+    key_figures: Vec<Group>,
+    sections: Vec<Section>,
+    everything: Vec<Group>,
+    differences: Option<Table>,
+    style: &'static str,
+    script: &'static str,
+    vega: &'static str,
+    licences: &'static str,
+    data: String,
+}
+
+/// Who a run is.
+#[derive(Serialize)]
+struct Head<'a> {
+    label: &'a str,
+    colour: usize,
+    version: &'a str,
+    seed: u64,
+    digest: &'a str,
+    elapsed: String,
+    policy: &'a str,
+    reproduce: &'a str,
+    /// Markup, escaped already.
+    config: String,
+}
+
+/// What a run warns of.
+#[derive(Serialize)]
+struct Warning<'a> {
+    /// Empty for a single run.
+    label: &'a str,
+    texts: &'a [String],
+}
+
+/// What the script is given: series by run, charts by figure.
+#[derive(Serialize)]
+struct Data<'a> {
+    runs: Vec<&'a Columns>,
+    charts: BTreeMap<&'a str, &'a Chart>,
+}
+
+/// The report on these runs, compared if there are several. Same records, same bytes.
+///
+/// # Errors
+/// [`ReportError::NoRuns`] if there are no records; [`ReportError::Template`] is a bug in here.
+pub fn render(records: &[RunRecord], title: &str) -> Result<String, ReportError> {
+    let mut out = Vec::new();
+    render_to(&mut out, records, title)?;
+    // The template engine writes text only.
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// As [`render`], written to `out` piece by piece.
+///
+/// # Errors
+/// Those of [`render`], and [`ReportError::Write`] if `out` takes no more.
+pub fn render_to(
+    out: &mut dyn io::Write,
+    records: &[RunRecord],
+    title: &str,
+) -> Result<(), ReportError> {
+    if records.is_empty() {
+        return Err(ReportError::NoRuns);
+    }
+    let runs = Run::all(records);
+    let page = page(&runs, title)?;
+    let mut environment = Environment::new();
+    environment.add_template(TEMPLATE, include_str!("../assets/page.html"))?;
+    let template = environment.get_template(TEMPLATE)?;
+    let html = template.render(&page)?;
+    out.write_all(html.as_bytes())?;
+    Ok(())
+}
+
+fn page<'a>(runs: &'a [Run], title: &'a str) -> Result<Page<'a>, ReportError> {
+    let single = match runs {
+        [run] => Some(run.record),
+        _ => None,
+    };
+    let sections = figures::sections(runs);
+    let data = data(runs, &sections)?;
+    Ok(Page {
+        title,
+        runs: heads(runs),
+        warnings: warnings(runs),
+        cards: single.map_or_else(Vec::new, cards::cards),
+        latency_cards: single.map_or_else(Vec::new, cards::latency_cards),
+        key_figures: match single {
+            Some(_) => Vec::new(),
+            None => compare::key_figures(runs),
+        },
+        sections,
+        everything: compare::everything(runs),
+        differences: config::differences(runs),
+        style: STYLE,
+        script: SCRIPT,
+        vega: VEGA,
+        licences: LICENCES,
+        data,
+    })
+}
+
+fn heads<'a>(runs: &'a [Run]) -> Vec<Head<'a>> {
+    let runs = runs.iter().enumerate();
+    runs.map(|(i, run)| Head {
+        label: &run.label,
+        colour: i % figures::COLOURS,
+        version: &run.record.leyden_version,
+        seed: run.record.seed,
+        digest: &run.record.sim.digest,
+        elapsed: format::seconds(run.record.host.elapsed_s),
+        policy: &run.record.gc.policy,
+        reproduce: &run.record.reproduce,
+        config: config::markup(&run.record.config),
+    })
+    .collect()
+}
+
+fn warnings<'a>(runs: &'a [Run]) -> Vec<Warning<'a>> {
+    let warned = runs.iter().filter(|run| !run.record.warnings.is_empty());
+    warned
+        .map(|run| Warning {
+            label: if runs.len() > 1 { &run.label } else { "" },
+            texts: &run.record.warnings,
+        })
+        .collect()
+}
+
+fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportError> {
+    let figures = sections.iter().flat_map(|section| &section.figures);
+    let charts = figures.filter_map(|f| Some((f.id.as_str(), f.chart.as_ref()?)));
+    let data = Data {
+        runs: runs.iter().map(|run| &run.columns).collect(),
+        charts: charts.collect(),
+    };
+    // Numbers and strings always make JSON; what is not finite becomes null.
+    html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))
+}

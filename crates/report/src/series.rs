@@ -1,0 +1,336 @@
+//! What happened over time, as columns that a chart can draw.
+//!
+//! A chart is some 600 pixels wide, so longer series are thinned out: runs of consecutive intervals
+//! become one, at most [`MAX_POINTS`] of them. How they are joined depends on what they hold:
+//! - a maximum keeps the maximum, so that no spike is lost;
+//! - a rate or a share becomes the mean, weighted by the length of the intervals;
+//! - a mean latency becomes the mean over all the commands, weighted by how many there were;
+//! - write amplification becomes the mean over all the bytes, weighted by what the host wrote.
+//!
+//! A record says 0 for the latency or the write amplification of an interval in which nothing was
+//! read or written. That is "no value" here, and a gap in the line.
+
+use crate::format::rounded;
+use leyden_experiment::{Programs, Reads, Series};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Most points of a line.
+pub(crate) const MAX_POINTS: usize = 600;
+
+type Get = fn(&Series, usize) -> Option<f64>;
+
+/// How intervals are joined into one.
+#[derive(Clone, Copy)]
+enum Join {
+    /// The largest.
+    Max,
+    /// The mean over time.
+    Mean,
+    /// The mean over whatever the getter counts per second.
+    MeanOver(Get),
+}
+
+/// One column of a series.
+pub(crate) struct Column {
+    /// Its name in the page's data.
+    pub name: &'static str,
+    get: Get,
+    join: Join,
+    /// Whether 0 stands for "no value".
+    zero_is_none: bool,
+}
+
+/// The series of one run, thinned out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Columns {
+    /// Where the first interval starts, seconds.
+    pub start: f64,
+    /// End of each interval, seconds.
+    pub time: Vec<f64>,
+    /// Values by column name; each as long as `time`.
+    pub values: BTreeMap<&'static str, Vec<Option<f64>>>,
+}
+
+macro_rules! field {
+    ($field:ident) => {
+        |s: &Series, i: usize| s.$field.get(i).copied()
+    };
+    ($list:ident . $field:ident) => {
+        |s: &Series, i: usize| s.$list.get(i).map(|p| p.$field as f64)
+    };
+}
+
+const fn rate(name: &'static str, get: Get) -> Column {
+    Column {
+        name,
+        get,
+        join: Join::Mean,
+        zero_is_none: false,
+    }
+}
+
+const fn gaps(name: &'static str, get: Get, join: Join) -> Column {
+    Column {
+        name,
+        get,
+        join,
+        zero_is_none: true,
+    }
+}
+
+/// Every column, in no particular order.
+static COLUMNS: &[Column] = &[
+    rate("read_iops", field!(read_iops)),
+    rate("write_iops", field!(write_iops)),
+    rate("read_mib_per_s", field!(read_mib_per_s)),
+    rate("write_mib_per_s", field!(write_mib_per_s)),
+    gaps(
+        "read_mean_us",
+        field!(read_mean_us),
+        Join::MeanOver(field!(read_iops)),
+    ),
+    gaps("read_max_us", field!(read_max_us), Join::Max),
+    gaps(
+        "write_mean_us",
+        field!(write_mean_us),
+        Join::MeanOver(field!(write_iops)),
+    ),
+    gaps("write_max_us", field!(write_max_us), Join::Max),
+    gaps("waf", field!(waf), Join::MeanOver(field!(write_mib_per_s))),
+    rate("die_busy", field!(die_busy)),
+    rate("channel_busy", field!(channel_busy)),
+    rate("programs.user", field!(programs.user)),
+    rate("programs.gc_user", field!(programs.gc_user)),
+    rate("programs.map", field!(programs.map)),
+    rate("programs.gc_map", field!(programs.gc_map)),
+    rate("programs.dump", field!(programs.dump)),
+    rate("programs.recovery", field!(programs.recovery)),
+    rate("reads.host", field!(reads.host)),
+    rate("reads.rmw", field!(reads.rmw)),
+    rate("reads.gc_user", field!(reads.gc_user)),
+    rate("reads.map", field!(reads.map)),
+    rate("reads.gc_map", field!(reads.gc_map)),
+    rate("reads.recovery", field!(reads.recovery)),
+];
+
+/// The column of that name.
+fn column(name: &str) -> Option<&'static Column> {
+    COLUMNS.iter().find(|c| c.name == name)
+}
+
+/// Where the first interval starts.
+pub(crate) fn start(series: &Series) -> f64 {
+    let first = series.time_s.first().copied().unwrap_or(0.0);
+    // A run shorter than its interval has one short interval, which starts at 0.
+    (first - series.interval_s).max(0.0)
+}
+
+/// All columns of a series, thinned out.
+pub(crate) fn columns(series: &Series) -> Columns {
+    let n = series.time_s.len();
+    let step = n.div_ceil(MAX_POINTS).max(1);
+    let pieces: Vec<Range<usize>> = (0..n)
+        .step_by(step)
+        .map(|from| from..(from + step).min(n))
+        .collect();
+    let time = pieces.iter().map(|r| series.time_s[r.end - 1]);
+    Columns {
+        start: start(series),
+        time: time.collect(),
+        values: COLUMNS
+            .iter()
+            .map(|c| {
+                let values = pieces.iter().map(|r| join(c, series, r.clone()));
+                (c.name, values.map(|v| v.map(rounded)).collect())
+            })
+            .collect(),
+    }
+}
+
+/// The value of the named column over the intervals that end in `(after, until]`, for tables.
+pub(crate) fn between(series: &Series, name: &str, after: f64, until: f64) -> Option<f64> {
+    let from = series.time_s.partition_point(|&t| t <= after);
+    let to = series.time_s.partition_point(|&t| t <= until);
+    join(column(name)?, series, from..to)
+}
+
+/// One value for several intervals.
+fn join(column: &Column, series: &Series, range: Range<usize>) -> Option<f64> {
+    let values = range.filter_map(|i| {
+        let value = (column.get)(series, i)?;
+        let absent = !value.is_finite() || (column.zero_is_none && value <= 0.0);
+        (!absent).then_some((i, value))
+    });
+    match column.join {
+        Join::Max => values.map(|(_, v)| v).reduce(f64::max),
+        Join::Mean => mean(values.map(|(i, v)| (v, length(series, i)))),
+        Join::MeanOver(weight) => mean(values.map(|(i, v)| {
+            let per_s = weight(series, i).filter(|w| w.is_finite());
+            (v, per_s.unwrap_or(0.0) * length(series, i))
+        })),
+    }
+}
+
+/// Length of an interval; the last may be short.
+fn length(series: &Series, i: usize) -> f64 {
+    let before = if i == 0 {
+        start(series)
+    } else {
+        series.time_s[i - 1]
+    };
+    series.time_s[i] - before
+}
+
+/// The weighted mean; the plain one if all weights are 0; none of nothing.
+fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (mut sum, mut weights, mut plain, mut n) = (0.0, 0.0, 0.0, 0_u32);
+    for (value, weight) in values {
+        sum += value * weight;
+        weights += weight;
+        plain += value;
+        n += 1;
+    }
+    match n {
+        0 => None,
+        _ if weights > 0.0 => Some(sum / weights),
+        n => Some(plain / f64::from(n)),
+    }
+}
+
+/// A cause of programs or reads, and where its numbers stand.
+pub(crate) struct Cause<T: 'static> {
+    /// What it is called on the page.
+    pub label: &'static str,
+    /// Its column.
+    pub column: &'static str,
+    /// Its total.
+    pub total: fn(&T) -> u64,
+}
+
+/// Why pages were programmed.
+pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 6] = [
+    Cause {
+        label: "Host data",
+        column: "programs.user",
+        total: |p| p.user,
+    },
+    Cause {
+        label: "GC, data",
+        column: "programs.gc_user",
+        total: |p| p.gc_user,
+    },
+    Cause {
+        label: "Mapping table",
+        column: "programs.map",
+        total: |p| p.map,
+    },
+    Cause {
+        label: "GC, mapping",
+        column: "programs.gc_map",
+        total: |p| p.gc_map,
+    },
+    Cause {
+        label: "Power-loss dump",
+        column: "programs.dump",
+        total: |p| p.dump,
+    },
+    Cause {
+        label: "Recovery",
+        column: "programs.recovery",
+        total: |p| p.recovery,
+    },
+];
+
+/// Why pages were read.
+pub(crate) static READ_CAUSES: [Cause<Reads>; 6] = [
+    Cause {
+        label: "Host data",
+        column: "reads.host",
+        total: |r| r.host,
+    },
+    Cause {
+        label: "GC, data",
+        column: "reads.gc_user",
+        total: |r| r.gc_user,
+    },
+    Cause {
+        label: "Mapping table",
+        column: "reads.map",
+        total: |r| r.map,
+    },
+    Cause {
+        label: "GC, mapping",
+        column: "reads.gc_map",
+        total: |r| r.gc_map,
+    },
+    Cause {
+        label: "Read-modify-write",
+        column: "reads.rmw",
+        total: |r| r.rmw,
+    },
+    Cause {
+        label: "Recovery",
+        column: "reads.recovery",
+        total: |r| r.recovery,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long(n: usize) -> Series {
+        Series {
+            interval_s: 1.0,
+            time_s: (1..=n).map(|i| i as f64).collect(),
+            read_iops: (0..n).map(|i| (i % 2) as f64 * 100.0).collect(),
+            read_mean_us: (0..n).map(|i| (i % 2) as f64 * 80.0).collect(),
+            read_max_us: (0..n)
+                .map(|i| if i == 777 { 5000.0 } else { 100.0 })
+                .collect(),
+            write_mean_us: vec![0.0; n],
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn long_series_keep_their_maxima_and_their_ends() {
+        let columns = columns(&long(6001));
+        assert!(columns.time.len() <= MAX_POINTS);
+        assert_eq!(columns.time.last(), Some(&6001.0));
+        let max = &columns.values["read_max_us"];
+        assert_eq!(max.iter().flatten().copied().fold(0.0, f64::max), 5000.0);
+    }
+
+    #[test]
+    fn means_weigh_what_they_are_means_of() {
+        let columns = columns(&long(6000));
+        // Half the intervals read nothing: they halve the rate, and leave the latency alone.
+        assert_eq!(columns.values["read_iops"][3], Some(50.0));
+        assert_eq!(columns.values["read_mean_us"][3], Some(80.0));
+        assert!(columns.values["write_mean_us"].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn short_columns_and_strange_numbers_are_gaps() {
+        let series = Series {
+            interval_s: 1.0,
+            time_s: vec![1.0, 2.0],
+            read_iops: vec![f64::NAN],
+            ..Series::default()
+        };
+        let columns = columns(&series);
+        assert_eq!(columns.values["read_iops"], [None, None]);
+        assert_eq!(columns.values["programs.user"], [None, None]);
+    }
+
+    #[test]
+    fn every_cause_has_its_column() {
+        let programs = PROGRAM_CAUSES.iter().map(|c| c.column);
+        for name in programs.chain(READ_CAUSES.iter().map(|c| c.column)) {
+            assert!(column(name).is_some(), "{name}");
+        }
+    }
+}

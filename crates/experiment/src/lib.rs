@@ -1,5 +1,16 @@
-//! Runs, comparisons and their records.
+//! Scenarios, runs, comparisons and their records.
+//!
+//! **What lives here**: what a run is told ([`scenario`]), how a workload meets a drive
+//! ([`driver`]), and what a run tells ([`RunRecord`]). **What doesn't**: the drive, the workloads,
+//! and how results are shown.
 
 pub mod driver;
+mod policies;
 mod record;
+mod run;
+pub mod scenario;
+
+pub use policies::{Policy, PolicyFolder, policies};
 pub use record::*;
+pub use run::{Hooks, Outcome, Phase, RunError, run};
+pub use scenario::{Diagnostic, LoadError, Loaded, Scenario, Set};

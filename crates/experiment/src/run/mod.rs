@@ -1,0 +1,269 @@
+//! From a scenario to a run record.
+//!
+//! **What lives here**: building the drive, preconditioning it (or loading its snapshot), driving
+//! it, checking it, and filling the record; the machine's clock and memory, which the record states
+//! too. **What doesn't**: pacing and measuring, which is [`driver`]'s; showing anything.
+//!
+//! **Invariants**
+//! - Nothing but the scenario decides the results: not the hooks, not the machine, not whether the
+//!   drive came from a snapshot.
+//! - Every run ends with the drive's own check that each page programmed is accounted for.
+
+mod machine;
+mod precondition;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leyden_device::{ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_sim::{Digest, Ratio};
+use leyden_workload::synth::Job;
+use thiserror::Error;
+
+use crate::driver::{self, Content, DriveError, Measured, Options, Unchecked, Units, Verifier};
+use crate::record::{RECORD_VERSION, RunRecord, Wear};
+use crate::scenario::{Scenario, WorkloadConfig};
+
+/// Bars of the wear histogram, at most.
+const WEAR_BARS: u64 = 64;
+
+/// Why a run yielded nothing.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The configuration cannot be run: `key` is the whole dotted key.
+    #[error("`{key}`: {problem}")]
+    Config {
+        /// The offending key.
+        key: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// The workload did not run to its end.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The drive refused a write while it was preconditioned.
+    #[error("the drive failed while it was preconditioned: {0}")]
+    Precondition(String),
+    /// Interrupted before there was anything to keep.
+    #[error("interrupted before there was anything to measure")]
+    Interrupted,
+}
+
+impl RunError {
+    fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Config {
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::config(format!("device.{}", error.key), error.problem)
+    }
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The drive is being brought into the state it begins with.
+    Preconditioning,
+    /// The workload runs.
+    Running,
+}
+
+/// How a caller watches and stops a run.
+#[derive(Default)]
+pub struct Hooks<'a> {
+    /// Once true, the run ends soon, with what was measured so far.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Told what the run is doing and which share of that is done, some times a second.
+    pub progress: Option<&'a mut dyn FnMut(Phase, f64)>,
+}
+
+impl Hooks<'_> {
+    fn cancelled(&self) -> bool {
+        self.cancel
+            .is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    fn progress(&mut self, phase: Phase, fraction: f64) {
+        if let Some(progress) = &mut self.progress {
+            progress(phase, fraction);
+        }
+    }
+}
+
+/// A run's record, and whether that is all of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was measured.
+    pub record: RunRecord,
+    /// The run was cancelled: the record ends there.
+    pub interrupted: bool,
+}
+
+/// Runs `scenario`.
+pub fn run(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Outcome, RunError> {
+    if scenario.workload.is_empty() {
+        let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
+        return Err(RunError::config("workload", problem));
+    }
+    if scenario.run.stamps {
+        let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
+        run_with::<Stamp, _>(scenario, hooks, |capacity| {
+            Verifier::new(capacity, unit_sectors)
+        })
+    } else {
+        run_with::<NoData, _>(scenario, hooks, |_| Unchecked)
+    }
+}
+
+fn run_with<P, C>(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+    content: impl FnOnce(u64) -> C,
+) -> Result<Outcome, RunError>
+where
+    P: Payload,
+    C: Content<P>,
+{
+    let preparing = machine::Stopwatch::start();
+    hooks.progress(Phase::Preconditioning, 0.0);
+    let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed)?;
+    let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
+    let precondition_wall_s = preparing.seconds();
+
+    let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;
+    let mut content = content(capacity);
+    hooks.progress(Phase::Running, 0.0);
+    let running = machine::Stopwatch::start();
+    let measured = drive(&mut ssd, scenario, &mut content, hooks, capacity)?;
+    let wall_s = running.seconds();
+    ssd.check();
+
+    let mut record = describe(scenario, &ssd, &measured, warnings);
+    record.sim.wall_s = wall_s;
+    record.sim.precondition_wall_s = precondition_wall_s;
+    record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
+    record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
+    record.sim.peak_rss_mib = machine::peak_rss_mib();
+    Ok(Outcome {
+        record,
+        interrupted: measured.interrupted,
+    })
+}
+
+fn drive<P: Payload, C: Content<P>>(
+    ssd: &mut Ssd<P>,
+    scenario: &Scenario,
+    content: &mut C,
+    hooks: &mut Hooks<'_>,
+    capacity: u64,
+) -> Result<Measured, RunError> {
+    let cancel = hooks.cancel;
+    let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
+    let options = Options {
+        start: ssd.now(),
+        ramp: scenario.run.ramp,
+        cancel,
+        progress: Some(&mut progress),
+        expected_requests: None,
+    };
+    let stats = |ssd: &Ssd<P>| ssd.stats();
+    if let Some(trace) = &scenario.workload.trace {
+        let replay = trace.replay();
+        let measured = driver::replay(ssd, || trace.open(), &replay, content, &stats, options)?;
+        return Ok(measured);
+    }
+    let jobs = build_jobs(&scenario.workload, scenario.seed, capacity)?;
+    Ok(driver::run_jobs(ssd, jobs, content, &stats, options)?)
+}
+
+/// The scenario's jobs, ready to yield requests.
+fn build_jobs(workload: &WorkloadConfig, seed: u64, capacity: u64) -> Result<Vec<Job>, RunError> {
+    let build = |(index, job): (usize, &leyden_workload::synth::JobConfig)| {
+        job.build(seed, index, capacity).map_err(|error| {
+            RunError::config(format!("workload.job.{index}.{}", error.key), error.problem)
+        })
+    };
+    workload.job.iter().enumerate().map(build).collect()
+}
+
+fn units_of<P: Payload>(ssd: &Ssd<P>) -> Units {
+    let geometry = ssd.geometry();
+    Units {
+        page_bytes: u64::from(geometry.page_bytes()),
+        unit_bytes: u64::from(geometry.unit_bytes()),
+        block_units: u64::from(geometry.units_per_block()),
+    }
+}
+
+/// Everything of the record but the machine's part.
+fn describe<P: Payload>(
+    scenario: &Scenario,
+    ssd: &Ssd<P>,
+    measured: &Measured,
+    warnings: Vec<String>,
+) -> RunRecord {
+    let mut record = RunRecord {
+        record_version: RECORD_VERSION,
+        leyden_version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        config: serde_json::to_value(scenario).unwrap_or_default(),
+        warnings,
+        ..RunRecord::default()
+    };
+    let victim = &scenario.device.ftl.gc.victim;
+    victim.name().clone_into(&mut record.gc.policy);
+    record.wear = wear(ssd.wear());
+    measured.fill(&units_of(ssd), &mut record);
+    record.sim.bytes_per_mapping_unit =
+        ssd.memory_bytes() as f64 / f64::from(ssd.mapping_units().max(1));
+    let mut digest = Digest::default();
+    digest
+        .add(measured.digest.value())
+        .add(ssd.digest().value());
+    record.sim.digest = digest.to_string();
+    record
+}
+
+fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
+    let mut good: Vec<u64> = erases.flatten().map(u64::from).collect();
+    good.sort_unstable();
+    let (Some(&min), Some(&max)) = (good.first(), good.last()) else {
+        return Wear::default();
+    };
+    let width = (max - min + 1).div_ceil(WEAR_BARS);
+    let mut histogram: Vec<(u64, u64)> = (min..=max)
+        .step_by(width as usize)
+        .map(|left| (left, 0))
+        .collect();
+    for erases in &good {
+        histogram[((erases - min) / width) as usize].1 += 1;
+    }
+    Wear {
+        min,
+        mean: good.iter().sum::<u64>() as f64 / good.len() as f64,
+        max,
+        bad_blocks: 0, // filled in from the drive's counters
+        histogram,
+    }
+}
+
+/// Flash page operations of the measured part.
+fn flash_operations(record: &RunRecord) -> u64 {
+    let (p, r) = (&record.flash.programs, &record.flash.reads);
+    let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
+    let reads = r.host + r.rmw + r.gc_user + r.map + r.gc_map + r.recovery;
+    programs + reads + record.flash.erases
+}
+
+/// `tolerance` as a fraction of `value`.
+fn share(tolerance: Ratio, value: f64) -> f64 {
+    tolerance.as_f64() * value
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Whole runs on small drives.
+
+use super::*;
+use crate::scenario::{Loaded, Set};
+
+/// A drive of 64 MiB in two channels, under random writes.
+fn small(sets: &[&str]) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.toml");
+    let text = "
+        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 32, pages_per_block = 64 }
+        device.buffer.size = \"1 MiB\"
+        device.ftl.over_provisioning = \"28 %\"
+        precondition.kind = \"steady\"
+        [[workload.job]]
+        queue_depth = 8
+        requests = 20000
+        read_share = \"30 %\"
+    ";
+    std::fs::write(&file, text).unwrap();
+    let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
+    match Loaded::new(file.to_str().unwrap(), &sets) {
+        Ok(loaded) => loaded.scenario,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn record(scenario: &Scenario) -> RunRecord {
+    run(scenario, &mut Hooks::default()).unwrap().record
+}
+
+#[test]
+fn a_run_fills_its_record() {
+    let record = record(&small(&[]));
+    assert_eq!(record.host.reads + record.host.writes, 20_000);
+    assert_eq!(record.host.errors, 0);
+    assert!(
+        record.flash.waf > 1.2,
+        "collection is at work: {}",
+        record.flash.waf
+    );
+    assert!(record.gc.collections > 0 && record.gc.policy == "greedy");
+    assert_eq!(
+        record
+            .wear
+            .histogram
+            .iter()
+            .map(|(_, blocks)| blocks)
+            .sum::<u64>(),
+        128
+    );
+    assert!(record.wear.min > 0 && record.wear.mean <= record.wear.max as f64);
+    assert!(record.sim.peak_rss_mib > 0.0 && record.sim.bytes_per_mapping_unit > 0.0);
+    assert_eq!((record.name.as_str(), record.seed), ("small", 1));
+    assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+}
+
+#[test]
+fn the_digest_depends_on_the_scenario_and_on_nothing_else() {
+    let scenario = small(&[]);
+    let digest = record(&scenario).sim.digest;
+    assert_eq!(record(&scenario).sim.digest, digest);
+    assert_ne!(record(&small(&["seed=2"])).sim.digest, digest);
+    // Verifying content changes nothing of what happens; neither does being watched.
+    assert_eq!(record(&small(&["run.stamps=false"])).sim.digest, digest);
+    let mut calls = 0;
+    let mut progress = |_, _| calls += 1;
+    let mut hooks = Hooks {
+        progress: Some(&mut progress),
+        ..Hooks::default()
+    };
+    assert_eq!(
+        run(&scenario, &mut hooks).unwrap().record.sim.digest,
+        digest
+    );
+    assert!(calls > 2);
+}
+
+#[test]
+fn preconditioning_leaves_the_state_it_names() {
+    let fresh = record(&small(&["precondition.kind=none"]));
+    let filled = record(&small(&["precondition.kind=fill"]));
+    let steady = record(&small(&[]));
+    let own = record(&small(&["precondition.distribution=workload"]));
+    assert!(
+        fresh.flash.reads.host < filled.flash.reads.host,
+        "reads of nothing cost nothing"
+    );
+    assert!(filled.flash.waf < steady.flash.waf);
+    assert!((own.flash.waf / steady.flash.waf - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn a_workload_that_cannot_be_repeated_is_refused() {
+    let scenario = small(&[
+        "precondition.distribution=workload",
+        "workload.job.0.read_share=1",
+    ]);
+    let error = run(&scenario, &mut Hooks::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("`precondition.distribution`"),
+        "{error}"
+    );
+    let mut empty = small(&[]);
+    empty.workload.job.clear();
+    let error = run(&empty, &mut Hooks::default()).unwrap_err();
+    assert!(error.to_string().contains("nothing to do"), "{error}");
+    let scenario = small(&["workload.job.0.queue_depth=0"]);
+    let error = run(&scenario, &mut Hooks::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("`workload.job.0.queue_depth`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn cancelling_keeps_what_was_measured() {
+    let cancel = AtomicBool::new(false);
+    let mut progress = |phase, _| {
+        if phase == Phase::Running {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let mut hooks = Hooks {
+        cancel: Some(&cancel),
+        progress: Some(&mut progress),
+    };
+    let scenario = small(&["workload.job.0.requests=1000000"]);
+    let outcome = run(&scenario, &mut hooks).unwrap();
+    assert!(outcome.interrupted);
+    assert!(outcome.record.host.writes < 1_000_000);
+    let cancelled = AtomicBool::new(true);
+    let mut hooks = Hooks {
+        cancel: Some(&cancelled),
+        progress: None,
+    };
+    assert!(matches!(
+        run(&scenario, &mut hooks),
+        Err(RunError::Interrupted)
+    ));
+}

@@ -1,0 +1,101 @@
+//! The scenarios of this repository's `scenarios/`, compiled in so that the command works anywhere.
+
+/// Lists files once; a test holds the list against the folder.
+macro_rules! bundle {
+    ($($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../../scenarios/", $path)))),+]
+    };
+}
+
+/// Every bundled file: its path below `scenarios/`, and its text.
+pub const SCENARIOS: &[(&str, &str)] = bundle![
+    "hot-cold.toml",
+    "tpcc.toml",
+    "bench/random-read-1tib.toml",
+    "bench/random-read.toml",
+    "bench/random-write-1tib.toml",
+    "bench/random-write-7-1tib.toml",
+    "bench/random-write-7.toml",
+    "bench/random-write.toml",
+    "bench/sequential-write-1tib.toml",
+    "bench/sequential-write.toml",
+    "bench/tpcc-1tib.toml",
+    "bench/tpcc.toml",
+    "devices/hexa.toml",
+    "devices/journal-zones.toml",
+    "devices/qlc.toml",
+    "devices/selective-plp.toml",
+    "devices/tlc-datacenter.toml",
+    "devices/zombie-16bank.toml",
+    "devices/zombie-4bank.toml",
+];
+
+/// Every bundled trace.
+const TRACES: &[(&str, &[u8])] = &[(
+    "traces/tpcc.csv.zst",
+    include_bytes!("../../../../scenarios/traces/tpcc.csv.zst"),
+)];
+
+/// The bundled trace at `path` below `scenarios/`.
+pub(super) fn trace(path: &str) -> Option<&'static [u8]> {
+    TRACES
+        .iter()
+        .find(|(name, _)| *name == path)
+        .map(|(_, bytes)| *bytes)
+}
+
+/// What a user calls the file at `path`: `bench/random-write`.
+pub fn name(path: &str) -> &str {
+    path.strip_suffix(".toml").unwrap_or(path)
+}
+
+/// The file called `wanted`, with or without `.toml`.
+pub(super) fn find(wanted: &str) -> Option<(&'static str, &'static str)> {
+    let wanted = name(wanted.strip_prefix("scenarios/").unwrap_or(wanted));
+    SCENARIOS
+        .iter()
+        .find(|(path, _)| name(path) == wanted)
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn tomls(folder: &Path, found: &mut Vec<String>, root: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                tomls(&path, found, root);
+            } else if path.extension().is_some_and(|e| e == "toml") {
+                found.push(
+                    path.strip_prefix(root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_scenario_is_bundled_and_loads() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut found = Vec::new();
+        tomls(&root, &mut found, &root);
+        found.sort();
+        let mut listed: Vec<_> = SCENARIOS
+            .iter()
+            .map(|(path, _)| (*path).to_owned())
+            .collect();
+        listed.sort();
+        assert_eq!(found, listed, "list every file of scenarios/ above");
+        for (path, _) in SCENARIOS {
+            if let Err(error) = super::super::Loaded::new(name(path), &[]) {
+                panic!("{path}: {error}");
+            }
+        }
+    }
+}

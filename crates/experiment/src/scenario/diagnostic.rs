@@ -1,0 +1,180 @@
+//! What is wrong with a scenario, where, and what to do about it.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A text that configuration came from: a file, a bundled scenario, or a `--set` argument.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    /// How messages name it.
+    pub name: String,
+    /// All of it, to quote from.
+    pub text: String,
+    /// What paths written in it are relative to.
+    pub base: Base,
+}
+
+/// What paths written in a text are relative to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A folder on disk; empty for the current one.
+    Disk(PathBuf),
+    /// A folder among the bundled scenarios, like `bench`; empty for their root.
+    Bundled(String),
+}
+
+/// Where in which text a key or value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub source: Arc<Source>,
+    pub span: Range<usize>,
+}
+
+/// A place in a text, as people and editors write it: 1-based, columns in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, or what stands for one (`--set`).
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The line itself.
+    pub quote: String,
+    /// How many characters of it are meant; at least 1.
+    pub width: usize,
+}
+
+/// One thing wrong with a scenario. Displays as the message, the place with the line quoted, and
+/// the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong; names the key where there is one.
+    pub message: String,
+    /// Where it was written, if it was written at all (a default has no place).
+    pub place: Option<Place>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Origin {
+    /// As a place to show. A span of several lines is cut to its first.
+    pub(super) fn place(&self) -> Place {
+        let text = &self.source.text;
+        let mut start = self.span.start.min(text.len());
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
+        let quote = text[line_start..line_end].trim_end();
+        let end = self
+            .span
+            .end
+            .clamp(start, line_start + quote.len().max(start - line_start));
+        let width = text
+            .get(start..end)
+            .map_or(1, |meant| meant.chars().count());
+        Place {
+            file: self.source.name.clone(),
+            line: text[..line_start].matches('\n').count() + 1,
+            column: text[line_start..start].chars().count() + 1,
+            quote: quote.to_owned(),
+            width: width.max(1),
+        }
+    }
+}
+
+impl Diagnostic {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            place: None,
+            help: None,
+        }
+    }
+
+    pub(super) fn at(mut self, origin: &Origin) -> Self {
+        self.place = Some(origin.place());
+        self
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(place) = &self.place {
+            let margin = place.line.to_string().len();
+            // Tabs are quoted as they are, so the caret's margin repeats them.
+            let indent: String = place
+                .quote
+                .chars()
+                .take(place.column - 1)
+                .map(|c| if c == '\t' { c } else { ' ' })
+                .collect();
+            write!(
+                f,
+                "\n{:margin$}--> {}:{}:{}\n{:margin$} |\n{} | {}\n{:margin$} | {indent}{}",
+                "",
+                place.file,
+                place.line,
+                place.column,
+                "",
+                place.line,
+                place.quote,
+                "",
+                "^".repeat(place.width),
+            )?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(text: &str, span: Range<usize>) -> Origin {
+        Origin {
+            source: Arc::new(Source {
+                name: "a.toml".into(),
+                text: text.into(),
+                base: Base::Disk(PathBuf::new()),
+            }),
+            span,
+        }
+    }
+
+    #[test]
+    fn quotes_the_line_with_a_caret_under_the_characters() {
+        let diagnostic = Diagnostic::new("no such key")
+            .at(&origin("[a]\nb = 1\n\"µs\" = \"x\"\n", 18..21))
+            .help("remove it");
+        assert_eq!(
+            diagnostic.to_string(),
+            "no such key\n --> a.toml:3:8\n  |\n3 | \"µs\" = \"x\"\n  |        ^^^\n  help: remove it"
+        );
+    }
+
+    #[test]
+    fn spans_over_several_lines_or_past_the_end_are_cut() {
+        let place = origin("a = [\n 1,\n]\n", 4..11).place();
+        assert_eq!((place.line, place.column, place.width), (1, 5, 1));
+        let place = origin("a", 7..9).place();
+        assert_eq!((place.line, place.column, place.width), (1, 2, 1));
+        let place = origin("", 0..0).place();
+        assert_eq!((place.line, place.column, place.width), (1, 1, 1));
+    }
+}

@@ -1,0 +1,313 @@
+//! From files and `--set` arguments to a [`Scenario`]: reads the chain of `extends`, lays the
+//! overrides on top, and keeps the tree so that later complaints find their place too.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thiserror::Error;
+use toml::de::DeValue;
+
+use super::diagnostic::{Base, Diagnostic, Origin, Source};
+use super::explain::{explain, nearest, remedied};
+use super::tree::{Entry, Node, Value};
+use super::{Scenario, TraceSource, bundled, de};
+
+/// Why a scenario could not be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file itself could not be read.
+    #[error("cannot read {path}: {source}{}", help.as_deref().map(|h| format!("\n  help: {h}")).unwrap_or_default())]
+    Read {
+        /// Which file.
+        path: String,
+        /// What might have been meant.
+        help: Option<String>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Box<Diagnostic>),
+}
+
+/// One override, `key=value`: the value is TOML, or else a bare text.
+///
+/// ```
+/// use leyden_experiment::Set;
+/// let set: Set = "device.nand.read=60 us".parse().unwrap();
+/// assert_eq!(set.to_string(), "device.nand.read=60 us");
+/// assert!("device..read=1".parse::<Set>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    text: String,
+    tree: Node,
+}
+
+impl std::fmt::Display for Set {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::str::FromStr for Set {
+    type Err = Box<Diagnostic>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let source = Arc::new(Source {
+            name: "--set".into(),
+            text: text.to_owned(),
+            base: Base::Disk(PathBuf::new()),
+        });
+        let origin = |span| Origin {
+            source: Arc::clone(&source),
+            span,
+        };
+        let example = "write `key=value`, like device.ftl.over_provisioning=28%";
+        let Some((key, value)) = text.split_once('=') else {
+            let problem = format!("`{text}` sets nothing: there is no `=`");
+            return Err(Box::new(Diagnostic::new(problem).help(example)));
+        };
+        let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if key
+            .trim()
+            .split('.')
+            .any(|part| part.is_empty() || !part.chars().all(valid))
+        {
+            let problem = format!("`{}` is not a key", key.trim());
+            let at = origin(0..key.len());
+            return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
+        }
+        let lead = key.len() + 1 + (value.len() - value.trim_start().len());
+        let value = value.trim();
+        let span = 0..value.len();
+        let mut tree = match DeValue::parse(value) {
+            Ok(parsed) => Node::from_toml(parsed.into_inner(), &source, lead, span)?,
+            Err(error) if value.starts_with(['{', '[', '"', '\'']) => {
+                let problem = format!("not a TOML value: {}", error.message());
+                let at = error.span().unwrap_or(span);
+                let at = origin(lead + at.start..lead + at.end);
+                return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
+            }
+            Err(_) => Node {
+                value: Value::Text(value.to_owned()),
+                origin: origin(lead..lead + value.len()),
+            },
+        };
+        for part in key.trim().rsplit('.') {
+            let entry = Entry {
+                key: origin(0..key.trim_end().len()),
+                node: tree,
+            };
+            tree = Node {
+                value: Value::Table([(part.to_owned(), entry)].into()),
+                origin: origin(0..text.len()),
+            };
+        }
+        let text = text.to_owned();
+        Ok(Self { text, tree })
+    }
+}
+
+/// A scenario, and what is known of where it was written.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario, checked as far as it can be without building the drive.
+    pub scenario: Scenario,
+    tree: Node,
+}
+
+impl Loaded {
+    /// Loads the file `name`, or the bundled scenario called so if there is no such file, with
+    /// `sets` on top.
+    pub fn new(name: &str, sets: &[Set]) -> Result<Self, LoadError> {
+        let found = find(name)?;
+        let mut tree = chain(&found, &mut Vec::new())?;
+        for set in sets {
+            tree = tree.overlaid(set.tree.clone());
+        }
+        let mut scenario: Scenario = de::read(&tree).map_err(|error| {
+            let defaults = serde_json::to_value(Scenario::default()).unwrap_or_default();
+            Box::new(explain(error, &defaults))
+        })?;
+        if scenario.name.is_empty() {
+            let stem = Path::new(name).file_stem().unwrap_or_default();
+            scenario.name = stem.to_string_lossy().into_owned();
+        }
+        let mut loaded = Self { scenario, tree };
+        loaded.resolve_paths();
+        loaded.scenario.check().map_err(|(key, problem)| {
+            LoadError::Invalid(Box::new(loaded.complaint(&key, &problem)))
+        })?;
+        Ok(loaded)
+    }
+
+    /// A problem that a layer found with `key`, placed where that key was written.
+    pub fn complaint(&self, key: &str, problem: &str) -> Diagnostic {
+        let (node, exact) = self.tree.nearest(key);
+        let (problem, remedy) = remedied(problem);
+        let remedy = remedy.map(str::to_owned);
+        if exact {
+            let diagnostic = Diagnostic::new(format!("`{key}`: {problem}")).at(&node.origin);
+            return match remedy {
+                Some(remedy) => diagnostic.help(remedy),
+                None => diagnostic.help(format!("change `{key}`, or override it with --set")),
+            };
+        }
+        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, in the file or with --set"));
+        Diagnostic::new(format!("`{key}`, by default: {problem}")).help(remedy)
+    }
+
+    /// Finds the files the scenario names, relative to the file that named them.
+    fn resolve_paths(&mut self) {
+        let base_of = |key: &str| match self.tree.nearest(key) {
+            (node, true) => node.origin.source.base.clone(),
+            _ => Base::Disk(PathBuf::new()),
+        };
+        let trace_base = match self.tree.nearest("workload.trace.path") {
+            (_, true) => base_of("workload.trace.path"),
+            _ => base_of("workload.trace"),
+        };
+        if let Some(trace) = &mut self.scenario.workload.trace {
+            trace.source = locate(&trace_base, trace.path());
+        }
+        let snapshot_base = base_of("precondition.snapshot");
+        let precondition = &mut self.scenario.precondition;
+        if let Some(snapshot) = &precondition.snapshot {
+            precondition.snapshot_file = match snapshot_base {
+                Base::Disk(folder) => Some(folder.join(snapshot)),
+                Base::Bundled(_) => Some(PathBuf::from(snapshot)),
+            };
+        }
+    }
+}
+
+/// Where `path`, written in a text with `base`, is.
+fn locate(base: &Base, path: &str) -> TraceSource {
+    match base {
+        Base::Disk(folder) => TraceSource::Disk(folder.join(path)),
+        Base::Bundled(folder) => match bundled::trace(&normal(folder, path)) {
+            Some(bytes) => TraceSource::Bundled(bytes),
+            None => TraceSource::Disk(PathBuf::from(path)),
+        },
+    }
+}
+
+/// Finds what a user called `name`.
+fn find(name: &str) -> Result<Arc<Source>, LoadError> {
+    let path = Path::new(name);
+    let error = match std::fs::read_to_string(path) {
+        Ok(text) => return Ok(disk_source(path, text)),
+        Err(error) => error,
+    };
+    if error.kind() == io::ErrorKind::NotFound {
+        if let Some((name, text)) = bundled::find(name) {
+            return Ok(bundled_source(name, text));
+        }
+        let known = bundled::SCENARIOS
+            .iter()
+            .map(|(path, _)| bundled::name(path));
+        let help = match nearest(name, known) {
+            Some(near) => format!("there is a bundled scenario called `{near}`"),
+            None => "`leyden run --list` names the bundled scenarios".into(),
+        };
+        return Err(LoadError::Read {
+            path: name.to_owned(),
+            help: Some(help),
+            source: error,
+        });
+    }
+    Err(LoadError::Read {
+        path: name.to_owned(),
+        help: None,
+        source: error,
+    })
+}
+
+fn disk_source(path: &Path, text: String) -> Arc<Source> {
+    Arc::new(Source {
+        name: path.display().to_string(),
+        text,
+        base: Base::Disk(path.parent().unwrap_or(Path::new("")).to_owned()),
+    })
+}
+
+fn bundled_source(path: &str, text: &str) -> Arc<Source> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    Arc::new(Source {
+        name: format!("scenarios/{path}"),
+        text: text.to_owned(),
+        base: Base::Bundled(folder.to_owned()),
+    })
+}
+
+/// `source` with everything it extends below it. `seen` holds the chain so far.
+fn chain(source: &Arc<Source>, seen: &mut Vec<String>) -> Result<Node, LoadError> {
+    let mut node = Node::parse(source)?;
+    seen.push(identity(source));
+    let Value::Table(table) = &mut node.value else {
+        return Ok(node);
+    };
+    let Some(extends) = table.remove("extends") else {
+        return Ok(node);
+    };
+    let at = &extends.node.origin;
+    let Value::Text(path) = &extends.node.value else {
+        let problem = Diagnostic::new("`extends` is not a path");
+        let help = "write the other file's path in double quotes, relative to this file";
+        return Err(LoadError::Invalid(Box::new(problem.at(at).help(help))));
+    };
+    let base = extended(&source.base, path).map_err(|error| {
+        let problem = Diagnostic::new(format!("`extends`: cannot read {path}: {error}"));
+        let help = "the path is relative to this file, or names a bundled scenario";
+        Box::new(problem.at(at).help(help))
+    })?;
+    if seen.contains(&identity(&base)) {
+        let problem = Diagnostic::new(format!("`extends` goes round in circles through {path}"));
+        let help = "remove one `extends` of the circle";
+        return Err(LoadError::Invalid(Box::new(problem.at(at).help(help))));
+    }
+    Ok(chain(&base, seen)?.overlaid(node))
+}
+
+/// The text that `extends = "path"` names in a text with `base`.
+fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
+    let inside = match base {
+        Base::Disk(folder) => {
+            let file = folder.join(path);
+            match std::fs::read_to_string(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+                outcome => return outcome.map(|text| disk_source(&file, text)),
+            }
+        }
+        Base::Bundled(folder) => normal(folder, path),
+    };
+    bundled::find(&inside)
+        .map(|(path, text)| bundled_source(path, text))
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+/// What tells one text from another, whatever way it was named.
+fn identity(source: &Source) -> String {
+    match &source.base {
+        Base::Disk(_) => std::fs::canonicalize(&source.name)
+            .map_or_else(|_| source.name.clone(), |path| path.display().to_string()),
+        Base::Bundled(_) => format!("bundled {}", source.name),
+    }
+}
+
+/// `folder/path` without `.` and `..`.
+fn normal(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

@@ -1,0 +1,113 @@
+//! The configuration of a run: a drive, the work it is given, and how the run is made.
+//!
+//! **What lives here**: the types that a scenario's TOML is read into, and how: files that extend
+//! each other, overrides, and messages that name key, file, line and remedy. **What doesn't**: what
+//! a drive or a job can be, which their own crates' `Config` types say; running.
+//!
+//! **Invariants**
+//! - A key that is not known is refused, wherever it was written.
+//! - Everything that a value means is in the value: the environment and the folder a run is started
+//!   in change nothing, but for the files that `--set` names.
+
+pub mod bundled;
+mod de;
+mod diagnostic;
+mod explain;
+mod load;
+mod precondition;
+mod tree;
+mod workload;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::driver::Ramp;
+
+pub use diagnostic::{Diagnostic, Place};
+pub use load::{LoadError, Loaded, Set};
+pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
+pub use workload::{ReplayMode, TraceConfig, TraceSource, WorkloadConfig};
+
+/// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with
+/// their unit: `"64 MiB"`, `"60 us"`, `"7 %"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "Leyden scenario")]
+pub struct Scenario {
+    /// Another file that this one builds on: its path relative to this file, or the name of a
+    /// bundled scenario. Tables merge key by key, everything else is replaced; naming another kind
+    /// of workload, or another policy, replaces what the other file said of it.
+    #[serde(skip_serializing)]
+    pub extends: Option<String>,
+    /// The run's name in tables and reports; the file's name if empty.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// What everything random comes from. Same scenario, same seed: same result, to the bit.
+    pub seed: u64,
+    /// The drive.
+    pub device: leyden_device::Config,
+    /// What the host asks of it.
+    pub workload: WorkloadConfig,
+    /// What happened to the drive before the run.
+    pub precondition: PreconditionConfig,
+    /// How the run is made and measured.
+    pub run: RunConfig,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            extends: None,
+            name: String::new(),
+            description: String::new(),
+            seed: 1,
+            device: leyden_device::Config::default(),
+            workload: WorkloadConfig::default(),
+            precondition: PreconditionConfig::default(),
+            run: RunConfig::default(),
+        }
+    }
+}
+
+/// How the run is made and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// The beginning of the run, which is left out of the measurement.
+    pub ramp: Ramp,
+    /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
+    /// every read. Costs memory and some speed.
+    pub stamps: bool,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            ramp: Ramp::default(),
+            stamps: true,
+        }
+    }
+}
+
+/// What a check found: the dotted key, and the problem (`problem: remedy`).
+type Problem = (String, String);
+
+impl Scenario {
+    /// Checks what can be checked without building the drive or opening a trace.
+    fn check(&self) -> Result<(), Problem> {
+        if let Err(error) = self.device.nand.geometry(self.device.ftl.mapping_unit) {
+            return Err((format!("device.nand.{}", error.key), error.problem));
+        }
+        self.workload.check()?;
+        self.precondition.check()
+    }
+
+    /// The published schema of a scenario.
+    pub fn schema() -> schemars::Schema {
+        schemars::schema_for!(Scenario)
+    }
+}
+
+#[cfg(test)]
+mod tests;

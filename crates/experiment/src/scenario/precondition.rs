@@ -1,0 +1,95 @@
+//! What happened to the drive before the run.
+
+use std::path::PathBuf;
+
+use leyden_sim::Ratio;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Problem;
+
+/// What happened to the drive before the run. Flash operations of preconditioning take no simulated
+/// time, and none of it is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PreconditionConfig {
+    /// How far it goes.
+    pub kind: PreconditionKind,
+    /// Where `steady` writes.
+    pub distribution: Distribution,
+    /// Largest difference between the write amplification of successive chunks that counts as
+    /// settled.
+    pub tolerance: Ratio,
+    /// `steady` gives up, with a warning, once it has written the logical capacity this often.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_passes: u32,
+    /// A file that keeps the drive's state: loaded if it is there and was made by the same
+    /// configuration and seed, else made and saved. Relative to the file that says so.
+    pub snapshot: Option<String>,
+    /// The same, from the current folder.
+    #[serde(skip)]
+    pub snapshot_file: Option<PathBuf>,
+}
+
+impl Default for PreconditionConfig {
+    fn default() -> Self {
+        Self {
+            kind: PreconditionKind::default(),
+            distribution: Distribution::default(),
+            tolerance: Ratio::from_percent(1),
+            max_passes: 20,
+            snapshot: None,
+            snapshot_file: None,
+        }
+    }
+}
+
+/// How far preconditioning goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreconditionKind {
+    /// A new drive: nothing has been written.
+    #[default]
+    None,
+    /// Every logical address written once, in order.
+    Fill,
+    /// Filled, then overwritten until the write amplification settles. Overwriting goes in chunks;
+    /// a chunk ends when the drive has erased a quarter as many blocks as it has, or written its
+    /// logical capacity once. Settled means that four successive chunks differ by no more than
+    /// `tolerance` from the smallest to the largest, relative to their mean, which a drift in one
+    /// direction does not pass by chance.
+    Steady,
+}
+
+/// Where preconditioning to the steady state writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Mapping units anywhere, each as likely as any other.
+    #[default]
+    Uniform,
+    /// What the workload itself writes, over and over (a trace: looped).
+    Workload,
+}
+
+impl PreconditionConfig {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let wrong = |key: &str, problem: String| Err((format!("precondition.{key}"), problem));
+        if self.tolerance == Ratio::ZERO || self.tolerance > Ratio::from_percent(50) {
+            return wrong(
+                "tolerance",
+                format!("{} is not above 0 and up to 50 %", self.tolerance),
+            );
+        }
+        if !(1..=1000).contains(&self.max_passes) {
+            return wrong(
+                "max_passes",
+                format!("{} is not in 1..=1000", self.max_passes),
+            );
+        }
+        if self.snapshot.as_deref() == Some("") {
+            return wrong("snapshot", "the path is empty".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! What the host asks of the drive: synthetic jobs, or a trace.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use leyden_sim::{Ratio, Span, Time};
+use leyden_workload::synth::JobConfig;
+use leyden_workload::trace::{self, Cut, CutIter, Format, OpenOptions, Reader, TraceError};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::Problem;
+use crate::driver::{BeyondEnd, Pace, Replay};
+
+/// The most requests outstanding in open-loop replay; later arrivals wait in the host.
+const MAX_OUTSTANDING: u32 = 65_536;
+
+/// What the host asks of the drive: one or more jobs, or a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkloadConfig {
+    /// Synthetic jobs, one `[[workload.job]]` each; they run at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub job: Vec<JobConfig>,
+    /// A recorded trace: `trace = "path"`, or a table with the path under `path` and options beside
+    /// it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceConfig>,
+}
+
+/// A recorded trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceConfig {
+    #[serde(flatten)]
+    table: Table,
+    /// Where it is.
+    #[serde(skip)]
+    pub(super) source: TraceSource,
+}
+
+/// Where a trace is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceSource {
+    /// On disk; the path is relative to the current folder.
+    Disk(PathBuf),
+    /// In this program.
+    Bundled(&'static [u8]),
+}
+
+impl Default for TraceSource {
+    fn default() -> Self {
+        Self::Disk(PathBuf::new())
+    }
+}
+
+/// When the requests of a trace are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayMode {
+    /// Each when the trace says so, however long the drive takes.
+    Open,
+    /// Each as soon as fewer than `queue_depth` requests are outstanding.
+    #[default]
+    Closed,
+}
+
+/// The table form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    /// The trace, relative to the file that says so, plain or compressed with gzip or zstd.
+    path: String,
+    /// Its format, as `leyden trace info` names it; told from its content if not given.
+    #[serde(default)]
+    format: Option<String>,
+    /// When requests are made.
+    #[serde(default)]
+    mode: ReplayMode,
+    /// Requests kept outstanding in closed-loop replay.
+    #[serde(default = "default_queue_depth")]
+    queue_depth: u32,
+    /// How much faster than recorded open-loop replay runs: `2` is twice as fast, `"50 %"` half.
+    #[serde(default = "default_speed")]
+    speed: Ratio,
+    /// How often the trace is replayed, each after the other's last arrival.
+    #[serde(default = "default_loops")]
+    loops: u32,
+    /// What becomes of requests beyond the drive's end.
+    #[serde(default)]
+    beyond_end: BeyondEnd,
+    /// Leave out what was recorded before this time of the trace.
+    #[serde(default)]
+    from: Option<Span>,
+    /// Leave out what was recorded at this time of the trace or later.
+    #[serde(default)]
+    until: Option<Span>,
+    /// Replay at most so many requests of the trace.
+    #[serde(default)]
+    limit: Option<u64>,
+}
+
+const fn default_queue_depth() -> u32 {
+    32
+}
+const fn default_speed() -> Ratio {
+    Ratio::ONE
+}
+const fn default_loops() -> u32 {
+    1
+}
+
+impl From<Table> for TraceConfig {
+    fn from(table: Table) -> Self {
+        let source = TraceSource::default();
+        Self { table, source }
+    }
+}
+
+impl From<&str> for TraceConfig {
+    fn from(path: &str) -> Self {
+        Self::from(Table {
+            path: path.to_owned(),
+            format: None,
+            mode: ReplayMode::default(),
+            queue_depth: default_queue_depth(),
+            speed: default_speed(),
+            loops: default_loops(),
+            beyond_end: BeyondEnd::default(),
+            from: None,
+            until: None,
+            limit: None,
+        })
+    }
+}
+
+// By hand, because serde's untagged enums forget what was wrong.
+impl<'de> Deserialize<'de> for TraceConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PathOrTable;
+        impl<'de> de::Visitor<'de> for PathOrTable {
+            type Value = TraceConfig;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the path of a trace, or a table with it under `path`")
+            }
+            fn visit_str<E: de::Error>(self, path: &str) -> Result<TraceConfig, E> {
+                Ok(TraceConfig::from(path))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<TraceConfig, A::Error> {
+                Table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Into::into)
+            }
+        }
+        deserializer.deserialize_any(PathOrTable)
+    }
+}
+
+impl JsonSchema for TraceConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "TraceConfig".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = Table::json_schema(generator);
+        schemars::json_schema!({
+            "description": "A recorded trace: its path, or a table.",
+            "anyOf": [{ "type": "string" }, table],
+        })
+    }
+}
+
+impl WorkloadConfig {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if !self.job.is_empty() && self.trace.is_some() {
+            let problem = "there are both jobs and a trace: keep one kind";
+            return Err(("workload.trace".into(), problem.into()));
+        }
+        match &self.trace {
+            Some(trace) => trace.check(),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is anything to do: device files on their own say nothing of work.
+    pub fn is_empty(&self) -> bool {
+        self.job.is_empty() && self.trace.is_none()
+    }
+}
+
+impl TraceConfig {
+    fn check(&self) -> Result<(), Problem> {
+        let table = &self.table;
+        let wrong = |key: &str, problem: String| Err((format!("workload.trace.{key}"), problem));
+        if table.path.is_empty() {
+            return wrong("path", "the path is empty; name a trace".into());
+        }
+        if let Some(Err(error)) = table.format.as_deref().map(str::parse::<Format>) {
+            return wrong("format", error.to_string());
+        }
+        if !(1..=1 << 20).contains(&table.queue_depth) {
+            return wrong(
+                "queue_depth",
+                format!("{} is not in 1..=1048576", table.queue_depth),
+            );
+        }
+        if table.speed == Ratio::ZERO {
+            return wrong(
+                "speed",
+                "at 0 nothing would ever happen; use 1 for as recorded".into(),
+            );
+        }
+        if table.loops == 0 {
+            return wrong("loops", "0 is not in 1..=4294967295".into());
+        }
+        if table.limit == Some(0) {
+            return wrong(
+                "limit",
+                "0 requests are no work; leave it out for all".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// How the driver is to replay it.
+    pub fn replay(&self) -> Replay {
+        let table = &self.table;
+        let pace = match table.mode {
+            ReplayMode::Closed => Pace::QueueDepth(table.queue_depth),
+            ReplayMode::Open => Pace::Timestamps {
+                speed: table.speed,
+                max_outstanding: MAX_OUTSTANDING,
+            },
+        };
+        Replay {
+            pace,
+            beyond_end: table.beyond_end,
+            loops: table.loops,
+        }
+    }
+
+    /// The path as it was written.
+    pub fn path(&self) -> &str {
+        &self.table.path
+    }
+
+    /// Opens the trace, cut to what is to be replayed.
+    pub fn open(&self) -> Result<CutIter<Reader>, TraceError> {
+        let table = &self.table;
+        let options = OpenOptions {
+            format: table.format.as_deref().and_then(|name| name.parse().ok()),
+            ..OpenOptions::default()
+        };
+        let reader = match &self.source {
+            TraceSource::Disk(path) => trace::open(path, &options)?,
+            TraceSource::Bundled(bytes) => {
+                Reader::new(Path::new(&table.path), Box::new(*bytes), &options)?
+            }
+        };
+        let at = |span: Span| Time::ZERO + span;
+        let cut = Cut {
+            max_requests: table.limit,
+            from: table.from.map(at),
+            until: table.until.map(at),
+            ..Cut::default()
+        };
+        Ok(cut.apply(reader))
+    }
+}

@@ -208,7 +208,7 @@ impl Lines {
                 return Err(too_long());
             }
             if !self.input.more()? {
-                self.unterminated = searched > 0;
+                self.unterminated |= searched > 0;
                 return Ok((searched > 0).then_some((searched, searched)));
             }
             if let Some(at) = memchr::memchr(b'\n', &self.input.window()[searched..]) {

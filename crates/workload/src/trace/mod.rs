@@ -36,6 +36,8 @@ mod num;
 mod profile;
 mod read;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use context::{Devices, ReadCounts, Unsorted};

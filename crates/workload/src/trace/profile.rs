@@ -112,14 +112,18 @@ pub fn profile(
     Ok(profiler.finish())
 }
 
-#[derive(Default)]
+/// Counts by power of two: slot `n` counts those up to 2^n and above 2^(n-1).
+type Octaves = [u64; 65];
+
 struct Profiler {
     profile: Profile,
     written: Extents,
     read: Cover,
-    touched: Cover,
     /// Distances in units, by [`bucket`].
-    distances: BTreeMap<u64, u64>,
+    distances: Vec<u64>,
+    read_sizes: Octaves,
+    write_sizes: Octaves,
+    written_by_class: [u64; CLASSES.len()],
     ends: [u64; STREAMS],
     next_end: usize,
     addressed: u64,
@@ -128,6 +132,28 @@ struct Profiler {
     units_written: u64,
     first: Option<u64>,
     last: Time,
+}
+
+impl Default for Profiler {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            written: Extents::default(),
+            read: Cover::default(),
+            distances: vec![0; bucket(u64::MAX) + 1],
+            read_sizes: [0; 65],
+            write_sizes: [0; 65],
+            written_by_class: [0; CLASSES.len()],
+            ends: [0; STREAMS],
+            next_end: 0,
+            addressed: 0,
+            sequential: 0,
+            aligned: 0,
+            units_written: 0,
+            first: None,
+            last: Time::ZERO,
+        }
+    }
 }
 
 impl Profiler {
@@ -146,26 +172,13 @@ impl Profiler {
             Op::Read => {
                 self.profile.reads += 1;
                 self.profile.bytes_read += bytes;
-                *self
-                    .profile
-                    .read_sizes
-                    .entry(bytes.next_power_of_two())
-                    .or_default() += 1;
+                self.read_sizes[octave(bytes)] += 1;
             }
             Op::Write => {
                 self.profile.writes += 1;
                 self.profile.bytes_written += bytes;
-                *self
-                    .profile
-                    .write_sizes
-                    .entry(bytes.next_power_of_two())
-                    .or_default() += 1;
-                let class = class_name(request.class);
-                *self
-                    .profile
-                    .bytes_written_by_class
-                    .entry(class)
-                    .or_default() += bytes;
+                self.write_sizes[octave(bytes)] += 1;
+                self.written_by_class[request.class as usize] += bytes;
             }
             Op::Trim => {
                 self.profile.trims += 1;
@@ -194,7 +207,6 @@ impl Profiler {
     }
 
     fn units(&mut self, op: Op, begin: u64, end: u64) {
-        self.touched.add(begin, end);
         if op == Op::Read {
             self.read.add(begin, end);
             return;
@@ -205,7 +217,7 @@ impl Profiler {
             .write(begin, end, self.units_written, |units, distance| {
                 overwritten.count += units;
                 overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
-                *distances.entry(bucket(distance)).or_default() += units;
+                distances[bucket(distance)] += units;
             });
         self.units_written += end - begin;
     }
@@ -214,7 +226,14 @@ impl Profiler {
         let mut profile = std::mem::take(&mut self.profile);
         profile.footprint_read_bytes = self.read.units() * UNIT_BYTES;
         profile.footprint_written_bytes = self.written.units() * UNIT_BYTES;
-        profile.footprint_bytes = self.touched.units() * UNIT_BYTES;
+        for (begin, end) in self.written.iter() {
+            self.read.add(begin, end);
+        }
+        profile.footprint_bytes = self.read.units() * UNIT_BYTES;
+        profile.read_sizes = octaves(&self.read_sizes);
+        profile.write_sizes = octaves(&self.write_sizes);
+        let by_class = CLASSES.into_iter().zip(self.written_by_class);
+        profile.bytes_written_by_class = by_class.filter(|&(_, bytes)| bytes > 0).collect();
         profile.first_byte = self.first.unwrap_or(0) * SECTOR_BYTES;
         let ns = self.last.as_ns();
         profile.duration_s = ns as f64 / 1e9;
@@ -240,43 +259,59 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-const fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Unknown => "unknown",
-        Class::Data => "data",
-        Class::Wal => "wal",
-        Class::Journal => "journal",
-        Class::FsMeta => "fs-meta",
-    }
+/// The names of [`Class`], in its order.
+const CLASSES: [&str; 5] = ["unknown", "data", "wal", "journal", "fs-meta"];
+const _: () = assert!(Class::FsMeta as usize + 1 == CLASSES.len());
+
+/// The slot of [`Octaves`] that counts `value`: its logarithm to base 2, rounded up.
+const fn octave(value: u64) -> usize {
+    (u64::BITS - value.saturating_sub(1).leading_zeros()) as usize
 }
 
-/// The distance that stands for `units`: itself up to 128, and above, the upper end of one of 64
-/// equal parts of its octave.
-const fn bucket(units: u64) -> u64 {
+fn octaves(counts: &Octaves) -> BTreeMap<u64, u64> {
+    let counted = counts.iter().zip(0u32..).filter(|&(&count, _)| count > 0);
+    counted
+        .map(|(&count, octave)| (1 << octave, count))
+        .collect()
+}
+
+/// Parts of an octave that distances are told apart by, as a power of two.
+const PART_BITS: u32 = 6;
+
+/// Which slot counts a distance of `units`: one for each up to 128, and above, one for each of 64
+/// equal parts of an octave.
+const fn bucket(units: u64) -> usize {
     let bits = u64::BITS - units.leading_zeros();
-    if bits <= 7 {
-        return units;
+    if bits <= PART_BITS + 1 {
+        return units as usize;
     }
-    let part = 1u64 << (bits - 7);
-    units | (part - 1)
+    let shift = bits - PART_BITS - 1;
+    ((shift as usize) << PART_BITS) + (units >> shift) as usize
 }
 
-fn summarize(buckets: &BTreeMap<u64, u64>, distances: &mut Distances) {
+/// The largest distance that `bucket` counts, in units.
+const fn bucket_end(bucket: usize) -> u64 {
+    if bucket < 2 << PART_BITS {
+        return bucket as u64;
+    }
+    let shift = (bucket >> PART_BITS) as u32 - 1;
+    let part = bucket as u64 - ((shift as u64) << PART_BITS);
+    (part << shift) | ((1 << shift) - 1)
+}
+
+fn summarize(buckets: &[u64], distances: &mut Distances) {
     let quantile = |percent: u64| {
-        let rank = (u128::from(distances.count) * u128::from(percent))
-            .div_ceil(100)
-            .max(1);
+        let rank = (u128::from(distances.count) * u128::from(percent)).div_ceil(100);
         let mut seen = 0u128;
-        buckets
-            .iter()
-            .find(|&(_, &count)| {
-                seen += u128::from(count);
-                seen >= rank
-            })
-            .map_or(0, |(&units, _)| units * UNIT_BYTES)
+        let found = buckets.iter().position(|&count| {
+            seen += u128::from(count);
+            seen >= rank.max(1)
+        });
+        found.map_or(0, |bucket| bucket_end(bucket) * UNIT_BYTES)
     };
     let (p5, p50, p95) = (quantile(5), quantile(50), quantile(95));
-    for (&units, &count) in buckets {
+    for (bucket, &count) in buckets.iter().enumerate().filter(|&(_, &count)| count > 0) {
+        let units = bucket_end(bucket);
         let upper = if units == 0 {
             0
         } else {

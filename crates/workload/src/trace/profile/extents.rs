@@ -64,6 +64,13 @@ impl Extents {
         self.units
     }
 
+    /// Those units, in extents: the first, and the first beyond.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.extents
+            .iter()
+            .map(|(&begin, extent)| (begin, extent.end))
+    }
+
     /// Writes `begin..end` when `stamp` units had been written before. Tells `overwritten` of units
     /// that were written before: how many, and how many other units were written in between.
     pub(super) fn write(

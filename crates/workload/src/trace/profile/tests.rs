@@ -103,12 +103,28 @@ proptest! {
 
 #[test]
 fn buckets_are_at_most_a_64th_too_high() {
-    for units in (0..2_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX >> 12]) {
-        let upper = bucket(units);
+    for units in (0..2_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX >> 12, u64::MAX]) {
+        let upper = bucket_end(bucket(units));
         assert!(
             upper >= units && upper - units <= units / 64,
             "{units} -> {upper}"
         );
+    }
+}
+
+#[test]
+fn octaves_end_at_powers_of_two() {
+    for (bytes, end) in [
+        (1, 1),
+        (2, 2),
+        (512, 512),
+        (513, 1024),
+        (4096, 4096),
+        (1 << 41, 1 << 41),
+    ] {
+        let mut counts = [0; 65];
+        counts[octave(bytes)] += 1;
+        assert_eq!(octaves(&counts), BTreeMap::from([(end, 1)]));
     }
 }
 

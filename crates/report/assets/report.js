@@ -7,6 +7,7 @@
 
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
+  const views = [];
   const FONT = getComputedStyle(document.body).fontFamily;
 
   // Vega writes these into attributes of the SVG, where a browser resolves the variables.
@@ -184,6 +185,7 @@
       config: CONFIG,
     });
     addTooltip(place, chart, result.view);
+    views.push({ place, view: result.view });
   }
 
   // A standing picture: its own legend, and today's colours in place of the variables.
@@ -252,14 +254,22 @@
     }
   }
 
-  // On paper everything that can be opened is open.
+  // On paper everything that can be opened is open, and charts are as wide as their column of a page
+  // of A4 or Letter, so that their text keeps its size.
   function printing() {
+    const COLUMN = { wide: 650, half: 290, third: 185 };
     let opened = [];
     addEventListener("beforeprint", () => {
       opened = [...document.querySelectorAll("main details.panel:not([open])")];
       opened.forEach((details) => { details.open = true; });
+      for (const { place, view } of views) {
+        view.signal("width", COLUMN[place.closest("figure").className]).run();
+      }
     });
-    addEventListener("afterprint", () => opened.forEach((details) => { details.open = false; }));
+    addEventListener("afterprint", () => {
+      opened.forEach((details) => { details.open = false; });
+      for (const { place, view } of views) view.signal("width", place.clientWidth).run();
+    });
   }
 
   for (const [id, chart] of Object.entries(data.charts)) {

@@ -16,6 +16,7 @@ enum Better {
 use Better::{Higher, Lower, Neutral};
 
 /// A figure of a record.
+#[derive(Clone, Copy)]
 struct Metric {
     label: &'static str,
     better: Better,

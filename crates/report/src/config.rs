@@ -6,15 +6,16 @@ use crate::run::Run;
 use crate::table::Table;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Pretty JSON with its parts marked up, all text escaped.
 pub(crate) fn markup(config: &Value) -> String {
     let mut out = String::new();
-    write(config, 0, &mut out);
+    markup_value(config, 0, &mut out);
     out
 }
 
-fn write(value: &Value, depth: usize, out: &mut String) {
+fn markup_value(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             let members = members.iter().map(|(key, value)| {
@@ -32,7 +33,7 @@ fn write(value: &Value, depth: usize, out: &mut String) {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" });
-                write(item, depth, out);
+                markup_value(item, depth, out);
             }
             out.push(']');
         }
@@ -53,7 +54,7 @@ fn nested<'a>(
         out.push_str(if i > 0 { ",\n" } else { "\n" });
         out.push_str(&"  ".repeat(depth + 1));
         out.push_str(&prefix);
-        write(value, depth + 1, out);
+        markup_value(value, depth + 1, out);
     }
     out.push('\n');
     out.push_str(&"  ".repeat(depth));
@@ -62,7 +63,8 @@ fn nested<'a>(
 
 fn span(class: &str, value: &Value, out: &mut String) {
     let text = escape(&value.to_string());
-    out.push_str(&format!("<span class=\"{class}\">{text}</span>"));
+    // Writing to a string cannot fail.
+    let _ = write!(out, "<span class=\"{class}\">{text}</span>");
 }
 
 /// The settings that are not the same in all runs; none if all are.

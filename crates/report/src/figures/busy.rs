@@ -76,7 +76,7 @@ fn heat(busy: &Utilisation) -> Heat {
         let dies = busy.dies.iter().enumerate().skip(channel);
         let cells = dies.step_by(channels).map(|(die, &share)| Cell {
             title: format!("die {die}: {}", format::percent(share)),
-            text: format!("{:.0}", share * 100.0),
+            text: format!("{:.0}", clamped(share) * 100.0),
             share: clamped(share),
         });
         let bus = busy.channels.get(channel);

@@ -21,6 +21,7 @@ struct Subject {
 }
 
 /// One of its lines.
+#[derive(Clone, Copy)]
 struct Part {
     id: &'static str,
     /// In the legend of a single run, and after the title where runs are overlaid.

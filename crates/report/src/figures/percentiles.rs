@@ -9,6 +9,7 @@ use crate::series::MAX_POINTS;
 use crate::table::Table;
 use leyden_experiment::{Host, Latency};
 use serde_json::json;
+use std::f64::consts::LOG10_2;
 
 /// A kind of command.
 struct Kind {
@@ -140,15 +141,27 @@ fn chart(lines: Vec<Line>, title: &str) -> Chart {
     });
     let right = xs.iter().copied().fold(1.0, f64::max);
     let (values, labels): (Vec<f64>, Vec<String>) = ticks(right).into_iter().unzip();
+    // Where room is short, every second or third of the nines, and no 50.
+    let every = |n: f64| {
+        let kept = values.iter().copied();
+        kept.filter(|v| v % n == 0.0).collect::<Vec<f64>>()
+    };
+    let (second, third) = (every(2.0), every(3.0));
     // Ticks are looked up by their place, as the label expression knows only numbers.
-    let pairs = values.iter().zip(&labels);
-    let cases: String = pairs
-        .map(|(v, l)| format!("datum.value === {v} ? '{l}' : "))
-        .collect();
+    let cases = values.iter().zip(&labels);
+    let cases = cases.map(|(v, l)| format!("datum.value === {v} ? '{l}'"));
+    let cases: Vec<String> = cases.collect();
+    let cases = cases.join(" : ");
     let x = spec::x_axis(
         &json!({"domain": [0.0, right], "nice": false, "zero": true}),
-        &json!({"title": "percentile (%)", "values": values, "labelExpr": format!("{cases}''"),
-                "labelOverlap": "greedy"}),
+        &json!({
+            "title": "percentile (%)",
+            "values": {"expr": format!(
+                "width < 220 ? {third:?} : width < 480 ? {second:?} : {values:?}"
+            )},
+            "labelOverlap": false,
+            "labelExpr": format!("{cases} : ''"),
+        }),
     );
     let y = spec::y_axis(Unit::Latency, &ys);
     let mut spec = spec::line_spec(&lines, &x, &y, "monotone", title);
@@ -164,7 +177,10 @@ fn chart(lines: Vec<Line>, title: &str) -> Chart {
 
 /// Ticks up to `right` nines: 0, 50, 90, 99, 99.9 ...
 fn ticks(right: f64) -> Vec<(f64, String)> {
-    let mut ticks = vec![(0.0, "0".to_owned()), (0.30103, "50".to_owned())];
+    let mut ticks = vec![
+        (0.0, "0".to_owned()),
+        (format::rounded(LOG10_2), "50".to_owned()),
+    ];
     for nines in 1..=(right.floor() as usize) {
         let label = match nines {
             1 => "90".to_owned(),
@@ -228,7 +244,7 @@ mod tests {
             .collect();
         let points = points(&long, 1_000_000);
         assert!(points.len() <= MAX_POINTS + 1);
-        assert_eq!(points[0].1, 1.0);
+        assert_eq!(points.first().map(|p| p.1), Some(1.0));
         assert_eq!(points.last().map(|p| p.1), Some(5000.0));
     }
 

@@ -232,7 +232,8 @@ pub(crate) fn line_spec(
         "height": 220,
         "data": {"name": "rows"},
         "mark": {"type": "line", "interpolate": interpolate, "strokeJoin": "round", "clip": true,
-                 "strokeWidth": if all_thin { THIN } else { THICK }},
+                 "strokeWidth": if all_thin { THIN } else { THICK },
+                 "strokeOpacity": if all_thin { 0.75 } else { 1.0 }},
         "encoding": {"x": x, "y": y, "color": colour_channel(lines)},
     });
     // Only what tells lines apart is a channel: a scale of one value is not a constant to Vega.

@@ -87,7 +87,7 @@ impl Sample<'_> {
     pub(crate) fn record(&self) -> RunRecord {
         let series = self.series();
         let host = self.host(&series);
-        let flash = self.flash(&series, &host);
+        let flash = Self::flash(&series, &host);
         RunRecord {
             record_version: RECORD_VERSION,
             leyden_version: "0.1.0".into(),
@@ -115,7 +115,7 @@ impl Sample<'_> {
                 coalesced_writes: 41_220,
                 read_hits: 90_133,
             },
-            wear: self.wear(),
+            wear: Self::wear(),
             utilisation: self.utilisation(),
             host,
             flash,
@@ -242,7 +242,7 @@ impl Sample<'_> {
         }
     }
 
-    fn flash(&self, series: &Series, host: &Host) -> Flash {
+    fn flash(series: &Series, host: &Host) -> Flash {
         let programs = |get: fn(&Programs) -> u64| {
             let sum = series
                 .programs
@@ -313,7 +313,7 @@ impl Sample<'_> {
         }
     }
 
-    fn wear(&self) -> Wear {
+    fn wear() -> Wear {
         let bars = 40;
         let histogram = (0..bars).map(|i| {
             let distance = (f64::from(i) - 17.0) / 6.5;

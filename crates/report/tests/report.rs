@@ -1,0 +1,285 @@
+//! The page as a whole: well-formed, escaped, deterministic, honest about what is missing.
+
+mod samples;
+
+use leyden_experiment::RunRecord;
+use leyden_report::{ReportError, read_records, render, render_to};
+use samples::Sample;
+use serde_json::Value;
+
+const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
+
+fn one() -> Vec<RunRecord> {
+    vec![Sample::default().record()]
+}
+
+fn page(records: &[RunRecord]) -> String {
+    render(records, "A report").unwrap()
+}
+
+/// What stands between two marks, the first time.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let start = text.find(from).unwrap() + from.len();
+    let end = text[start..].find(to).unwrap();
+    &text[start..start + end]
+}
+
+/// The page without style, library, script and licences: what a record can have an effect on.
+fn body(html: &str) -> &str {
+    between(html, "<body>", "<details><summary>Licences")
+}
+
+/// The JSON the page's script reads.
+fn data(html: &str) -> Value {
+    let json = between(
+        html,
+        "<script type=\"application/json\" id=\"data\">",
+        "</script>",
+    );
+    serde_json::from_str(json).unwrap()
+}
+
+/// Ids and captions of the figures; `!` marks those that say there is nothing.
+fn outline(html: &str) -> Vec<String> {
+    let figures = body(html).split("<figure id=\"").skip(1);
+    figures
+        .map(|figure| {
+            let id = figure.split('"').next().unwrap();
+            let figure = figure.split("</figure>").next().unwrap();
+            let title = between(figure, "<h3>", "</h3>");
+            let empty = figure.contains("<p class=\"empty\">");
+            format!("{id}{} | {title}", if empty { "!" } else { "" })
+        })
+        .collect()
+}
+
+/// Opening tags without their closing ones, apart from elements that have none.
+fn unbalanced(html: &str) -> Vec<String> {
+    let void = ["meta", "br", "!doctype", "img", "input"];
+    let mut open: Vec<String> = Vec::new();
+    for tag in body(html).split('<').skip(1) {
+        let tag = tag.split('>').next().unwrap();
+        let name = tag.trim_start_matches('/');
+        let name = name.split([' ', '\n']).next().unwrap().to_owned();
+        if tag.starts_with('/') {
+            if open.pop().as_ref() != Some(&name) {
+                return vec![format!("</{name}> closes nothing")];
+            }
+        } else if !void.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    // The body ends where its footer has been cut off.
+    open.retain(|name| name != "footer");
+    open
+}
+
+#[test]
+fn same_records_same_bytes() {
+    assert_eq!(page(&samples::comparison()), page(&samples::comparison()));
+    let mut out = Vec::new();
+    render_to(&mut out, &one(), "A report").unwrap();
+    assert_eq!(out, page(&one()).into_bytes());
+}
+
+#[test]
+fn a_single_run_has_its_figures() {
+    assert_eq!(
+        outline(&page(&one())),
+        [
+            "iops | IOPS over time",
+            "bandwidth | Bandwidth over time",
+            "percentiles | Latency distribution",
+            "read-latency | Read latency over time",
+            "write-latency | Write latency over time",
+            "waf | Write amplification over time",
+            "programs | Page programs by cause",
+            "programs-totals | Page programs by cause: totals",
+            "page-reads | Page reads by cause",
+            "page-reads-totals | Page reads by cause: totals",
+            "busy | Busy time over time",
+            "dies | Busy time by channel and die",
+            "wear-histogram | Erases per block",
+        ]
+    );
+}
+
+#[test]
+fn several_runs_are_overlaid_or_stand_side_by_side() {
+    let records = &samples::comparison()[..2];
+    assert_eq!(
+        outline(&page(records)),
+        [
+            "iops-reads | IOPS over time: reads",
+            "iops-writes | IOPS over time: writes",
+            "bandwidth-reads | Bandwidth over time: reads",
+            "bandwidth-writes | Bandwidth over time: writes",
+            "percentiles-reads | Latency distribution: reads",
+            "percentiles-writes | Latency distribution: writes",
+            "percentiles-flushes | Latency distribution: flushes",
+            "read-latency-mean | Read latency over time: mean",
+            "read-latency-max | Read latency over time: maximum",
+            "write-latency-mean | Write latency over time: mean",
+            "write-latency-max | Write latency over time: maximum",
+            "waf | Write amplification over time",
+            "programs-totals | Page programs by cause: totals",
+            "programs-1 | Page programs by cause: greedy",
+            "programs-2 | Page programs by cause: cost-benefit",
+            "page-reads-totals | Page reads by cause: totals",
+            "page-reads-1 | Page reads by cause: greedy",
+            "page-reads-2 | Page reads by cause: cost-benefit",
+            "busy-dies | Busy time over time: dies, mean",
+            "busy-channels | Busy time over time: channels, mean",
+            "dies-1 | Busy time by channel and die: greedy",
+            "dies-2 | Busy time by channel and die: cost-benefit",
+            "wear-1 | Erases per block: greedy",
+            "wear-2 | Erases per block: cost-benefit",
+        ]
+    );
+}
+
+#[test]
+fn every_chart_has_its_place_its_data_and_its_table() {
+    for records in [one(), samples::comparison()] {
+        let html = page(&records);
+        let data = data(&html);
+        let charts = data["charts"].as_object().unwrap();
+        assert_eq!(
+            charts.len(),
+            html.matches("<div class=\"chart\" data-figure=").count()
+        );
+        for (id, chart) in charts {
+            assert!(html.contains(&format!("<div class=\"chart\" data-figure=\"{id}\">")));
+            let figure = between(&html, &format!("<figure id=\"{id}\""), "</figure>");
+            assert!(figure.contains("<table>"), "{id} has no table");
+            for line in chart["lines"].as_array().unwrap() {
+                let points = match line["column"].as_str() {
+                    Some(column) => {
+                        &data["runs"][line["run"].as_u64().unwrap() as usize]["values"][column]
+                    }
+                    None => &line["y"],
+                };
+                assert!(!points.as_array().unwrap().is_empty(), "{id}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_recorded_is_said_and_not_drawn() {
+    let html = page(&[samples::nothing()]);
+    assert_eq!(data(&html)["charts"], serde_json::json!({}));
+    assert!(outline(&html).iter().all(|line| line.contains("! | ")));
+    assert!(body(&html).contains("Nothing was read."));
+    assert!(!body(&html).contains("NaN") && !body(&html).contains("inf"));
+    assert_eq!(unbalanced(&html), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_without_reads_says_so_once_and_draws_the_rest() {
+    let sample = Sample {
+        reads: 0.0,
+        ..Sample::default()
+    };
+    let html = page(&[sample.record()]);
+    let iops = between(&html, "<figure id=\"iops\"", "</figure>");
+    assert!(iops.contains("Writes only. Nothing was read."));
+    assert!(outline(&html).contains(&"read-latency! | Read latency over time".to_owned()));
+    assert!(outline(&html).contains(&"write-latency | Write latency over time".to_owned()));
+}
+
+#[test]
+fn one_interval_is_drawn() {
+    let sample = Sample {
+        intervals: 1,
+        ..Sample::default()
+    };
+    let data = data(&page(&[sample.record()]));
+    assert_eq!(
+        data["charts"]["iops"]["spec"]["encoding"]["x"]["scale"]["domain"],
+        serde_json::json!([0.0, 60.0])
+    );
+}
+
+#[test]
+fn numbers_that_are_none_do_no_harm() {
+    let mut record = Sample::default().record();
+    record.host.iops = f64::NAN;
+    record.flash.waf = f64::INFINITY;
+    record.series.read_iops[3] = f64::NAN;
+    record.series.waf.truncate(7);
+    record.host.read_latency_us.distribution[2].1 = f64::NAN;
+    record.utilisation.dies[1] = f64::NAN;
+    let html = page(&[record]);
+    assert!(!body(&html).contains("NaN"));
+    // `null` is a gap; the data must stay JSON.
+    data(&html);
+}
+
+#[test]
+fn what_users_write_is_only_ever_text() {
+    let nasty = "</script></title><img src=x onerror=alert(1)>\"'&{{ 7*7 }}";
+    let mut record = Sample::default().record();
+    record.name = nasty.into();
+    record.reproduce = nasty.into();
+    record.warnings = vec![nasty.into()];
+    record.leyden_version = nasty.into();
+    record.gc.policy = nasty.into();
+    record.sim.digest = nasty.into();
+    record.config = serde_json::json!({nasty: [nasty, {"x": nasty}]});
+    let html = render(&[record.clone(), record], nasty).unwrap();
+    assert!(!html.replace(VEGA, "").contains("<img"));
+    assert_eq!(html.matches("</script>").count(), 3);
+    assert_eq!(unbalanced(&html), Vec::<String>::new());
+    let charts = data(&html);
+    let labels = charts["charts"]["iops-reads"]["lines"].as_array().unwrap();
+    assert_eq!(labels[0]["label"], nasty);
+    assert_eq!(labels[1]["label"], format!("{nasty} (2)"));
+}
+
+#[test]
+fn tags_are_balanced() {
+    for records in [one(), samples::comparison()] {
+        assert_eq!(unbalanced(&page(&records)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let html = page(&samples::comparison());
+    assert!(html.contains("default-src 'none'"));
+    for tag in ["<link", "<iframe", "<script src", "@import", "url("] {
+        let own = html.replace(VEGA, "");
+        assert!(!own.contains(tag), "{tag}");
+    }
+}
+
+#[test]
+fn even_long_runs_make_a_small_file() {
+    let sample = |reads| Sample {
+        intervals: 50_000,
+        reads,
+        ..Sample::default()
+    };
+    let records = [0.5, 0.7, 0.9].map(|reads| sample(reads).record());
+    assert!(page(&records).len() < 2_500_000);
+}
+
+#[test]
+fn the_library_can_stand_in_a_script_element() {
+    for end in ["</script", "<!--", "<script"] {
+        assert!(!VEGA.contains(end), "{end}");
+    }
+}
+
+#[test]
+fn records_read_back_render_the_same() {
+    let records = samples::comparison();
+    let json = serde_json::to_string(&records).unwrap();
+    assert_eq!(page(&read_records(&json).unwrap()), page(&records));
+}
+
+#[test]
+fn no_runs_no_report() {
+    assert!(matches!(render(&[], "none"), Err(ReportError::NoRuns)));
+}

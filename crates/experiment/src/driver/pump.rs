@@ -142,19 +142,17 @@ where
             if coming.ended && self.slots.in_flight() == 0 {
                 return Ok(self.finish(false));
             }
-            let event = [self.device.next_event(), coming.timer]
-                .into_iter()
-                .flatten()
-                .min();
-            let Some(event) = event else {
-                return Err(DriveError::Stuck {
-                    now: self.now,
-                    in_flight: self.slots.in_flight() as u64,
-                });
+            let event = self.device.next_event();
+            let next = match (event, coming.timer) {
+                (Some(event), Some(timer)) => event.min(timer),
+                (Some(time), None) | (None, Some(time)) => time,
+                (None, None) => return Err(self.stuck()),
             };
             // An event that is overdue happens now.
-            self.now = event.max(self.now).min(self.measure.next_boundary());
-            self.device.advance(self.now, &mut self.completions);
+            self.now = next.max(self.now).min(self.measure.next_boundary());
+            if event.is_some_and(|event| event <= self.now) {
+                self.device.advance(self.now, &mut self.completions);
+            }
             self.handle_completions()?;
             if self.now >= self.measure.next_boundary() {
                 self.measure.boundary(self.now, &(self.stats)(self.device));
@@ -162,6 +160,14 @@ where
             if self.interrupted() {
                 return Ok(self.finish(true));
             }
+        }
+    }
+
+    #[cold]
+    fn stuck(&self) -> DriveError {
+        DriveError::Stuck {
+            now: self.now,
+            in_flight: self.slots.in_flight() as u64,
         }
     }
 

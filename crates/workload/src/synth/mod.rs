@@ -26,6 +26,9 @@ mod size;
 mod validate;
 mod zipf;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{BlockSize, JobConfig, Pattern, WeightedSize};
 pub use distribution::{Distribution, HotCold, Pareto, SelfSimilar, Zipf, Zone, Zones};
 pub use generate::{Job, Pacing};

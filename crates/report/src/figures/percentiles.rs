@@ -160,6 +160,8 @@ fn chart(lines: Vec<Line>, title: &str) -> Chart {
                 "width < 220 ? {third:?} : width < 480 ? {second:?} : {values:?}"
             )},
             "labelOverlap": false,
+            // Without room for all, Vega would thin them out once more.
+            "tickCount": 20,
             "labelExpr": format!("{cases} : ''"),
         }),
     );

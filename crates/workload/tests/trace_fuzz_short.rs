@@ -95,6 +95,10 @@ fn mutated_seeds_are_read_or_refused() {
                 }
                 let _ = fuzz::read_all(Some(format), &mutant);
                 let _ = fuzz::read_all(None, &mutant);
+                if format == Format::Compact {
+                    fuzz::reseal(&mut mutant);
+                    let _ = fuzz::read_all(Some(format), &mutant);
+                }
             }
         }
     }

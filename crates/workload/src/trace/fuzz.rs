@@ -11,6 +11,7 @@ use std::path::Path;
 use leyden_device::Op;
 use leyden_sim::Time;
 
+use super::read::compact::{BLOCK_HEADER_BYTES, HEADER_BYTES};
 use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError};
 
 /// Reads all of `data` as `format` (or as what it looks like), and returns how many requests it
@@ -57,4 +58,25 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
         ));
     }
     ended
+}
+
+/// Makes the checksums of a compact trace right, as far as its blocks can be followed: without it,
+/// hardly a changed byte gets past them to what lies behind.
+pub fn reseal(data: &mut [u8]) {
+    let Some((header, mut rest)) = data.split_at_mut_checked(HEADER_BYTES) else {
+        return;
+    };
+    let crc = crc32fast::hash(&header[..36]);
+    header[36..].copy_from_slice(&crc.to_le_bytes());
+    while let Some((header, behind)) = rest.split_at_mut_checked(BLOCK_HEADER_BYTES) {
+        let mut length = [0; 4];
+        length.copy_from_slice(&header[..4]);
+        let length = (u32::from_le_bytes(length) as usize).min(behind.len());
+        let (payload, behind) = behind.split_at_mut(length);
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&header[..16]);
+        hasher.update(payload);
+        header[16..].copy_from_slice(&hasher.finalize().to_le_bytes());
+        rest = behind;
+    }
 }

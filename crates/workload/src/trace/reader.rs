@@ -192,7 +192,7 @@ impl Reader {
         }
         self.buffer.drain(..self.ready);
         (self.next, self.ready) = (0, 0);
-        let limit = (2 * self.window).max(BATCH);
+        let limit = self.window.saturating_mul(2).max(BATCH);
         match self.source.fill(&mut self.context, &mut self.buffer, limit) {
             Ok(true) => {}
             Ok(false) => self.state = State::Ended(None),

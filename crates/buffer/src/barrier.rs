@@ -26,12 +26,7 @@ pub(crate) struct Barrier {
 
 impl Default for Barrier {
     fn default() -> Self {
-        Self {
-            unsettled: VecDeque::from([0]),
-            oldest: 0,
-            overdue: 0,
-            dirty: 0,
-        }
+        Self { unsettled: VecDeque::from([0]), oldest: 0, overdue: 0, dirty: 0 }
     }
 }
 

@@ -139,11 +139,7 @@ impl<C: Content> WriteBuffer<C> {
             barrier,
             dirty: 0,
         };
-        Self {
-            state,
-            threshold,
-            stats: BufferStats::default(),
-        }
+        Self { state, threshold, stats: BufferStats::default() }
     }
 
     /// The counters.
@@ -172,10 +168,7 @@ impl<C: Content> WriteBuffer<C> {
     /// The newest version of `lpn`, if it is buffered.
     #[inline]
     pub fn read(&self, lpn: Lpn) -> Option<C> {
-        self.state
-            .index
-            .get(lpn)
-            .map(|slot| self.state.slots[slot.index()].content)
+        self.state.index.get(lpn).map(|slot| self.state.slots[slot.index()].content)
     }
 
     /// The logical page in `slot`.
@@ -228,9 +221,7 @@ impl<C: Content> WriteBuffer<C> {
     pub fn lpns_in(&self, first: Lpn, end: Lpn) -> Vec<Lpn> {
         if end.0.saturating_sub(first.0) as usize <= self.state.slots.len() {
             let lpns = (first.0..end.0).map(Lpn);
-            return lpns
-                .filter(|&lpn| self.state.index.get(lpn).is_some())
-                .collect();
+            return lpns.filter(|&lpn| self.state.index.get(lpn).is_some()).collect();
         }
         let slots = self.state.slots.iter().enumerate();
         slots
@@ -260,10 +251,7 @@ impl<C: Content> WriteBuffer<C> {
                 self.state.dirty -= 1;
                 self.state.barrier.start(slot.epoch);
                 self.release(newest);
-                Some(Discarded {
-                    slot: newest,
-                    staged: was == State::Staged,
-                })
+                Some(Discarded { slot: newest, staged: was == State::Staged })
             }
             State::InFlight => {
                 self.state.slots[newest.index()].state = State::Stale;
@@ -311,13 +299,7 @@ impl<C: Content> WriteBuffer<C> {
     /// mapped. The slot is free.
     #[inline]
     pub fn settle(&mut self, id: SlotId) -> bool {
-        let Slot {
-            lpn,
-            state,
-            older,
-            newer,
-            ..
-        } = self.state.slots[id.index()];
+        let Slot { lpn, state, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
@@ -335,12 +317,7 @@ impl<C: Content> WriteBuffer<C> {
 
     /// The program of a slot has failed.
     pub fn fail(&mut self, id: SlotId) -> Failed {
-        let Slot {
-            state,
-            epoch,
-            newer,
-            ..
-        } = self.state.slots[id.index()];
+        let Slot { state, epoch, newer, .. } = self.state.slots[id.index()];
         if state == State::Stale {
             self.release(id);
             return Failed::Unwanted;

@@ -22,10 +22,7 @@ pub(crate) struct SlotIndex {
 impl SlotIndex {
     pub(crate) fn new(slots: u32) -> Self {
         let places = (slots as usize * 2).next_power_of_two().max(4);
-        Self {
-            places: vec![EMPTY; places],
-            shift: 32 - places.trailing_zeros(),
-        }
+        Self { places: vec![EMPTY; places], shift: 32 - places.trailing_zeros() }
     }
 
     #[inline]

@@ -47,14 +47,7 @@ pub struct Command<P: Payload> {
 impl<P: Payload> Command<P> {
     /// A command without data or flags.
     pub fn new(op: Op, lba: Lba, sectors: u32) -> Self {
-        Self {
-            op,
-            lba,
-            sectors,
-            fua: false,
-            data: P::WriteData::default(),
-            tag: 0,
-        }
+        Self { op, lba, sectors, fua: false, data: P::WriteData::default(), tag: 0 }
     }
 }
 

@@ -59,10 +59,7 @@ pub struct ConfigError {
 impl ConfigError {
     /// The error of a layer, whose table is `table`.
     pub(crate) fn within(table: &str, (key, problem): (&str, String)) -> Self {
-        Self {
-            key: format!("{table}.{key}"),
-            problem,
-        }
+        Self { key: format!("{table}.{key}"), problem }
     }
 }
 
@@ -73,10 +70,7 @@ impl FrontendConfig {
             return Err(("command", format!("{} is more than 1 s", self.command)));
         }
         if self.link_rate.get() < 1_000 {
-            return Err((
-                "link_rate",
-                format!("{} is less than 1 kB/s", self.link_rate),
-            ));
+            return Err(("link_rate", format!("{} is less than 1 kB/s", self.link_rate)));
         }
         // NVM Express Base 2.0: up to 65,535 I/O queues of up to 65,536 entries.
         for (key, value) in [("queues", self.queues), ("queue_depth", self.queue_depth)] {

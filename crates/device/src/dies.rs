@@ -11,10 +11,7 @@ pub(crate) struct DieSet {
 
 impl DieSet {
     pub(crate) fn empty(dies: u32) -> Self {
-        Self {
-            words: vec![0; dies.div_ceil(64) as usize],
-            count: 0,
-        }
+        Self { words: vec![0; dies.div_ceil(64) as usize], count: 0 }
     }
 
     pub(crate) fn full(dies: u32) -> Self {
@@ -50,13 +47,7 @@ impl DieSet {
         if masked != 0 {
             return Some(DieId(first as u32 * 64 + masked.trailing_zeros()));
         }
-        let word = self
-            .words
-            .iter()
-            .skip(first + 1)
-            .position(|&word| word != 0)?
-            + first
-            + 1;
+        let word = self.words.iter().skip(first + 1).position(|&word| word != 0)? + first + 1;
         Some(DieId(word as u32 * 64 + self.words[word].trailing_zeros()))
     }
 }

@@ -100,17 +100,11 @@ impl Frontend {
         let due =
             |queue: &VecDeque<(Time, RequestId)>| queue.front().is_some_and(|&(t, _)| t <= now);
         if due(&self.outgoing) {
-            self.outgoing
-                .pop_front()
-                .map(|(_, request)| Passage::Delivered(request))
+            self.outgoing.pop_front().map(|(_, request)| Passage::Delivered(request))
         } else if due(&self.without_data) {
-            self.without_data
-                .pop_front()
-                .map(|(_, request)| Passage::Arrived(request))
+            self.without_data.pop_front().map(|(_, request)| Passage::Arrived(request))
         } else if due(&self.with_data) {
-            self.with_data
-                .pop_front()
-                .map(|(_, request)| Passage::Arrived(request))
+            self.with_data.pop_front().map(|(_, request)| Passage::Arrived(request))
         } else {
             None
         }

@@ -37,10 +37,7 @@ pub(crate) struct Requests<P: Payload> {
 
 impl<P: Payload> Requests<P> {
     pub(crate) const fn new() -> Self {
-        Self {
-            places: Vec::new(),
-            free: Vec::new(),
-        }
+        Self { places: Vec::new(), free: Vec::new() }
     }
 
     #[inline]

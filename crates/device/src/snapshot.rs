@@ -90,9 +90,7 @@ impl<P: Payload> Ssd<P> {
         {
             return Err(foreign());
         }
-        ssd.ftl
-            .restore(state.ftl)
-            .map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
+        ssd.ftl.restore(state.ftl).map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
         (ssd.now, ssd.digest) = (state.now, state.digest);
         ssd.writer.wake(&ssd.ftl);
         Ok(ssd)
@@ -108,9 +106,7 @@ fn read_body(from: &mut impl Read, kind: u8) -> Result<Vec<u8>, SnapshotError> {
     let mut header = [0; HEADER_BYTES];
     from.read_exact(&mut header).map_err(short)?;
     if &header[..8] != MAGIC {
-        return Err(SnapshotError::Foreign(
-            "it does not begin with LEYDSNAP".to_owned(),
-        ));
+        return Err(SnapshotError::Foreign("it does not begin with LEYDSNAP".to_owned()));
     }
     let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
     if version != VERSION {
@@ -135,9 +131,7 @@ fn read_body(from: &mut impl Read, kind: u8) -> Result<Vec<u8>, SnapshotError> {
     crc.update(&header);
     crc.update(&body);
     if crc.finalize() != u32::from_le_bytes(expected) {
-        return Err(SnapshotError::Corrupt(
-            "its checksum does not match".to_owned(),
-        ));
+        return Err(SnapshotError::Corrupt("its checksum does not match".to_owned()));
     }
     Ok(body)
 }

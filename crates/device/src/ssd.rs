@@ -66,10 +66,7 @@ pub(crate) struct Counters {
 impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
-        config
-            .frontend
-            .check()
-            .map_err(|error| ConfigError::within("frontend", error))?;
+        config.frontend.check().map_err(|error| ConfigError::within("frontend", error))?;
         let geometry = config
             .nand
             .geometry(config.ftl.mapping_unit)
@@ -183,10 +180,7 @@ impl<P: Payload> Ssd<P> {
                     (content, None)
                 }
                 None => match self.ftl.map().get(lpn) {
-                    Some(unit) => (
-                        self.ftl.content(unit),
-                        Some(self.ftl.geometry().page_of(unit)),
-                    ),
+                    Some(unit) => (self.ftl.content(unit), Some(self.ftl.geometry().page_of(unit))),
                     None => (P::default(), None),
                 },
             };
@@ -225,8 +219,7 @@ impl<P: Payload> Ssd<P> {
                 continue; // merged in DRAM
             }
             if let Some(unit) = self.ftl.map().get(lpn) {
-                self.ftl
-                    .read(now, self.ftl.geometry().page_of(unit), 1, id.0);
+                self.ftl.read(now, self.ftl.geometry().page_of(unit), 1, id.0);
                 self.counters.rmw_reads += 1;
                 pending += 1;
             }
@@ -378,10 +371,9 @@ impl<P: Payload> Ssd<P> {
             Ended::HostRead(tag) => self.host_read_ended(now, RequestId(tag), out),
             Ended::UserProgram { page, tag, failed } => {
                 let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
-                self.writer
-                    .end_program(now, &mut self.ftl, (page, tag, failed), |request| {
-                        settled.push(request);
-                    });
+                self.writer.end_program(now, &mut self.ftl, (page, tag, failed), |request| {
+                    settled.push(request);
+                });
                 for request in settled {
                     self.settled(now, request, out);
                 }
@@ -439,10 +431,7 @@ impl<P: Payload> Ssd<P> {
     #[inline]
     fn complete(&mut self, now: Time, id: RequestId, status: Status, out: &mut Vec<Completion<P>>) {
         let request = self.requests.get_mut(id);
-        self.digest
-            .add(request.id.0)
-            .add(now.as_ns())
-            .add(u64::from(status.code()));
+        self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
         out.push(Completion {
             id: request.id,
             op: request.op,
@@ -464,11 +453,7 @@ impl<P: Payload> Ssd<P> {
     #[inline]
     fn units_of(&self, id: RequestId) -> Units {
         let request = self.requests.get(id);
-        Units::new(
-            request.lba.0,
-            u64::from(request.sectors),
-            self.unit_sectors(),
-        )
+        Units::new(request.lba.0, u64::from(request.sectors), self.unit_sectors())
     }
 }
 
@@ -516,9 +501,7 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
             self.now = time;
             while let Some((outcome, ended)) = self.ftl.next_ended(time) {
                 let what = outcome.operation.kind.fingerprint();
-                self.digest
-                    .add(time.as_ns())
-                    .add(what ^ u64::from(outcome.failed) << 63);
+                self.digest.add(time.as_ns()).add(what ^ u64::from(outcome.failed) << 63);
                 self.flash_ended(time, outcome.die, ended, completions);
             }
             while let Some(passage) = self.frontend.next_passage(time) {

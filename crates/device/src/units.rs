@@ -53,10 +53,7 @@ mod tests {
     use super::*;
 
     fn partial(lba: u64, sectors: u64) -> Vec<u32> {
-        Units::new(lba, sectors, 8)
-            .partial()
-            .map(|lpn| lpn.0)
-            .collect()
+        Units::new(lba, sectors, 8).partial().map(|lpn| lpn.0).collect()
     }
 
     #[test]

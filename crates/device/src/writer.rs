@@ -68,10 +68,7 @@ impl<P: Payload> Writer<P> {
 
     /// Finds out which dies have something to do, after a snapshot was loaded.
     pub(crate) fn wake(&mut self, ftl: &Ftl<P>) {
-        for die in (0..self.dies)
-            .map(DieId)
-            .filter(|&die| ftl.wants_collection(die))
-        {
+        for die in (0..self.dies).map(DieId).filter(|&die| ftl.wants_collection(die)) {
             self.starved.insert(die);
         }
     }
@@ -88,9 +85,7 @@ impl<P: Payload> Writer<P> {
     /// Forgets `slot`, which a trim has freed; returns who waited for it, one call each.
     pub(crate) fn let_go(&mut self, slot: SlotId, staged: bool) -> Option<RequestId> {
         if staged {
-            self.staged
-                .iter_mut()
-                .for_each(|slots| slots.retain(|&other| other != slot));
+            self.staged.iter_mut().for_each(|slots| slots.retain(|&other| other != slot));
         }
         let waiter = self.waiter_of(slot)?;
         self.urgent -= 1;
@@ -178,17 +173,10 @@ impl<P: Payload> Writer<P> {
         for slot in self.staged[stream.index()].drain(..count) {
             self.buffer.start(slot);
             let (lpn, content) = (self.buffer.lpn(slot), self.buffer.content(slot));
-            self.page.push(UserUnit {
-                lpn,
-                content,
-                source: slot.0,
-            });
+            self.page.push(UserUnit { lpn, content, source: slot.0 });
             if !self.waiters.is_empty() {
-                self.urgent -= self
-                    .waiters
-                    .iter()
-                    .filter(|&&(other, _)| other == slot)
-                    .count() as u32;
+                self.urgent -=
+                    self.waiters.iter().filter(|&&(other, _)| other == slot).count() as u32;
             }
         }
         ftl.program(now, die, stream, &self.page);
@@ -211,11 +199,7 @@ impl<P: Payload> Writer<P> {
                 }
             }
             // Not more than a page ahead for streams that this die has no room for.
-            if self
-                .staged
-                .iter()
-                .any(|slots| slots.len() >= 2 * self.units_per_page)
-            {
+            if self.staged.iter().any(|slots| slots.len() >= 2 * self.units_per_page) {
                 return None;
             }
             let Some(slot) = self.buffer.take_next() else {
@@ -273,11 +257,8 @@ impl<P: Payload> Writer<P> {
         match self.buffer.fail(slot) {
             Failed::Again => {
                 self.stage(ftl, slot);
-                self.urgent += self
-                    .waiters
-                    .iter()
-                    .filter(|&&(other, _)| other == slot)
-                    .count() as u32;
+                self.urgent +=
+                    self.waiters.iter().filter(|&&(other, _)| other == slot).count() as u32;
             }
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();

@@ -58,11 +58,7 @@ pub struct GcConfig {
 
 impl Default for GcConfig {
     fn default() -> Self {
-        Self {
-            victim: VictimConfig::default(),
-            soft_free_blocks: 2,
-            hard_free_blocks: 1,
-        }
+        Self { victim: VictimConfig::default(), soft_free_blocks: 2, hard_free_blocks: 1 }
     }
 }
 
@@ -94,10 +90,7 @@ impl Config {
             Some(capacity) => ("capacity", capacity.get() / unit),
             None => {
                 let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
-                (
-                    "over_provisioning",
-                    (u128::from(geometry.units()) * 1_000_000 / ppm) as u64,
-                )
+                ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
             }
         };
         let most = self.most_logical_units(geometry);
@@ -125,21 +118,14 @@ impl Config {
         let error = |key, problem| Err(ConfigError { key, problem });
         let unit = self.mapping_unit.get();
         if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
-            let problem = format!(
-                "{} is not a power of two in 512 B..=1 MiB",
-                self.mapping_unit
-            );
+            let problem = format!("{} is not a power of two in 512 B..=1 MiB", self.mapping_unit);
             return error("mapping_unit", problem);
         }
         let streams = self.placement.streams();
         if !(1..=8).contains(&streams) {
             return error("placement.regions", format!("{streams} is not in 2..=8"));
         }
-        let GcConfig {
-            soft_free_blocks: soft,
-            hard_free_blocks: hard,
-            ..
-        } = self.gc;
+        let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
         if hard == 0 {
             let problem = "a collection needs a free block to move data to: at least 1".to_owned();
             return error("gc.hard_free_blocks", problem);

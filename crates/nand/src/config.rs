@@ -88,10 +88,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     fn new(key: &'static str, problem: impl Into<String>) -> Self {
-        Self {
-            key,
-            problem: problem.into(),
-        }
+        Self { key, problem: problem.into() }
     }
 }
 
@@ -100,10 +97,7 @@ impl Config {
     pub fn geometry(&self, mapping_unit: Bytes) -> Result<Geometry, ConfigError> {
         let bounded = |key, value: u32, max: u32| {
             if value == 0 || value > max {
-                return Err(ConfigError::new(
-                    key,
-                    format!("{value} is not in 1..={max}"),
-                ));
+                return Err(ConfigError::new(key, format!("{value} is not in 1..={max}")));
             }
             Ok(u64::from(value))
         };
@@ -164,16 +158,9 @@ impl Config {
     }
 
     fn check_timing(&self) -> Result<(), ConfigError> {
-        for (key, span) in [
-            ("read", self.read),
-            ("program", self.program),
-            ("erase", self.erase),
-        ] {
+        for (key, span) in [("read", self.read), ("program", self.program), ("erase", self.erase)] {
             if span == Span::ZERO || span > Span::from_ms(60_000) {
-                return Err(ConfigError::new(
-                    key,
-                    format!("{span} is not in 1 ns..=60 s"),
-                ));
+                return Err(ConfigError::new(key, format!("{span} is not in 1 ns..=60 s")));
             }
         }
         if self.channel_rate.get() < 1_000 {
@@ -211,19 +198,10 @@ mod tests {
 
     #[test]
     fn multi_plane_folds_the_planes() {
-        let config = Config {
-            planes_per_die: 4,
-            multi_plane: true,
-            ..Config::default()
-        };
+        let config = Config { planes_per_die: 4, multi_plane: true, ..Config::default() };
         let folded = config.geometry(UNIT).unwrap();
         assert_eq!((folded.units_per_page(), folded.blocks_per_die()), (8, 128));
-        let flat = Config {
-            multi_plane: false,
-            ..config
-        }
-        .geometry(UNIT)
-        .unwrap();
+        let flat = Config { multi_plane: false, ..config }.geometry(UNIT).unwrap();
         assert_eq!((flat.units_per_page(), flat.blocks_per_die()), (2, 512));
     }
 
@@ -240,13 +218,7 @@ mod tests {
         assert_eq!(wrong(|c| c.page_size = Bytes::new(2048)), "page_size");
         assert_eq!(wrong(|c| c.blocks_per_plane = 1 << 20), "blocks_per_plane");
         assert_eq!(wrong(|c| c.read = Span::ZERO), "read");
-        assert_eq!(
-            wrong(|c| c.channel_rate = BytesPerSec::new(0)),
-            "channel_rate"
-        );
-        assert_eq!(
-            wrong(|c| c.faults.erase_failures = Ratio::ONE),
-            "faults.erase_failures"
-        );
+        assert_eq!(wrong(|c| c.channel_rate = BytesPerSec::new(0)), "channel_rate");
+        assert_eq!(wrong(|c| c.faults.erase_failures = Ratio::ONE), "faults.erase_failures");
     }
 }

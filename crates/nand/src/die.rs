@@ -57,9 +57,7 @@ impl Die {
     #[inline]
     pub(crate) fn accepts(&self) -> bool {
         self.accepted.is_none()
-            && self
-                .current
-                .is_none_or(|current| matches!(current.kind, Kind::HostRead(_)))
+            && self.current.is_none_or(|current| matches!(current.kind, Kind::HostRead(_)))
     }
 
     /// True if a host read may push aside the current operation: a program whose transfer has not
@@ -67,9 +65,7 @@ impl Die {
     #[inline]
     pub(crate) fn can_be_pushed_aside(&self) -> bool {
         self.stage == Stage::WaitingForChannel
-            && self
-                .current
-                .is_some_and(|current| matches!(current.kind, Kind::Program(_)))
+            && self.current.is_some_and(|current| matches!(current.kind, Kind::Program(_)))
     }
 
     /// What to do next, if anything.

@@ -47,11 +47,7 @@ impl Flash {
     /// Idle flash of `geometry`, which `config` yielded.
     pub fn new(config: &Config, geometry: Geometry, seed: u64) -> Self {
         let transfer = (0..=geometry.units_per_page())
-            .map(|units| {
-                config
-                    .channel_rate
-                    .time_for(u64::from(units * geometry.unit_bytes()))
-            })
+            .map(|units| config.channel_rate.time_for(u64::from(units * geometry.unit_bytes())))
             .collect();
         Self {
             geometry,
@@ -227,13 +223,7 @@ impl Flash {
         if die.stage == Stage::WaitingForChannel {
             die.ticket += 1;
             // A program holds its die from the transfer on; it has only waited until now.
-            if matches!(
-                die.current,
-                Some(Operation {
-                    kind: Kind::Program(_),
-                    ..
-                })
-            ) {
+            if matches!(die.current, Some(Operation { kind: Kind::Program(_), .. })) {
                 die.began = now;
             }
         }
@@ -269,12 +259,7 @@ impl Flash {
             Kind::HostRead(_) | Kind::Read(_) => Ratio::ZERO,
         };
         let failed = share > Ratio::ZERO && self.rng.chance(share);
-        self.outcomes.push_back(Outcome {
-            operation,
-            die,
-            time: now,
-            failed,
-        });
+        self.outcomes.push_back(Outcome { operation, die, time: now, failed });
     }
 }
 
@@ -306,11 +291,7 @@ mod tests {
     }
 
     fn operation(kind: Kind, tag: u32) -> Operation {
-        Operation {
-            kind,
-            bytes: if let Kind::Erase(_) = kind { 0 } else { 8192 },
-            tag,
-        }
+        Operation { kind, bytes: if let Kind::Erase(_) = kind { 0 } else { 8192 }, tag }
     }
 
     /// Runs everything to its end: `(tag, time in us)`.
@@ -335,10 +316,7 @@ mod tests {
     #[test]
     fn a_partial_read_transfers_only_what_is_wanted() {
         let mut flash = flash();
-        let half = Operation {
-            bytes: 4096,
-            ..operation(Kind::HostRead(page(0)), 1)
-        };
+        let half = Operation { bytes: 4096, ..operation(Kind::HostRead(page(0)), 1) };
         flash.submit(Time::ZERO, half);
         assert_eq!(run(&mut flash), [(1, 65)]);
     }

@@ -191,10 +191,7 @@ mod tests {
     fn addresses_agree_with_each_other() {
         let g = Geometry::new(2, 4, 3, 5, 2, 4096);
         assert_eq!((g.blocks(), g.pages(), g.units()), (12, 60, 120));
-        assert_eq!(
-            (g.channel_of(DieId(3)), g.channel_of(DieId(2))),
-            (ChannelId(1), ChannelId(0))
-        );
+        assert_eq!((g.channel_of(DieId(3)), g.channel_of(DieId(2))), (ChannelId(1), ChannelId(0)));
         for unit in 0..g.units() {
             let page = g.page_of(Ppa(unit));
             assert_eq!(g.block_of(Ppa(unit)), g.block_of_page(page));

@@ -28,10 +28,7 @@ impl<C: Content> Media<C> {
     /// Erased cells. The memory is only touched as it is written.
     pub fn new(geometry: &Geometry) -> Self {
         let units = geometry.units() as usize;
-        Self {
-            oob: vec![0; units],
-            content: vec![C::default(); units],
-        }
+        Self { oob: vec![0; units], content: vec![C::default(); units] }
     }
 
     /// Which logical page the unit's data belongs to; `None` if the unit is erased or padding.

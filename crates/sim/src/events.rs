@@ -50,10 +50,7 @@ impl<E> Ord for Entry<E> {
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            sequence: 0,
-        }
+        Self { heap: BinaryHeap::new(), sequence: 0 }
     }
 }
 
@@ -69,9 +66,7 @@ impl<E> EventQueue<E> {
     /// When the next event happens.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        self.heap
-            .peek()
-            .map(|Reverse(entry)| Time::from_ns((entry.key >> 64) as u64))
+        self.heap.peek().map(|Reverse(entry)| Time::from_ns((entry.key >> 64) as u64))
     }
 
     /// Takes the next event.

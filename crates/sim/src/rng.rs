@@ -83,10 +83,7 @@ mod tests {
         let mut rng = Rng::new(1, "golden");
         let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
         assert_eq!(first, GOLDEN);
-        assert_eq!(
-            (0..8).map(|_| rng.below(10)).collect::<Vec<_>>(),
-            GOLDEN_BELOW_10
-        );
+        assert_eq!((0..8).map(|_| rng.below(10)).collect::<Vec<_>>(), GOLDEN_BELOW_10);
     }
 
     const GOLDEN: [u64; 4] = [
@@ -105,18 +102,13 @@ mod tests {
         for _ in 0..60_000 {
             counts[rng.below(6) as usize] += 1;
         }
-        assert!(
-            counts.iter().all(|c| (9_500..10_500).contains(c)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|c| (9_500..10_500).contains(c)), "{counts:?}");
     }
 
     #[test]
     fn chance_hits_its_ratio() {
         let mut rng = Rng::new(7, "chance");
-        let hits = (0..100_000)
-            .filter(|_| rng.chance(Ratio::from_percent(3)))
-            .count();
+        let hits = (0..100_000).filter(|_| rng.chance(Ratio::from_percent(3))).count();
         assert!((2_800..3_200).contains(&hits), "{hits}");
         assert!(!rng.chance(Ratio::ZERO) && rng.chance(Ratio::ONE));
     }

@@ -96,10 +96,7 @@ impl Sub for Time {
     /// If `other` is later than `self`: time ran backwards, a bug of ours.
     #[inline]
     fn sub(self, other: Self) -> Span {
-        assert!(
-            self.0 >= other.0,
-            "time ran backwards: {self:?} - {other:?}"
-        );
+        assert!(self.0 >= other.0, "time ran backwards: {self:?} - {other:?}");
         Span(self.0 - other.0)
     }
 }

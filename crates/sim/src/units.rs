@@ -66,10 +66,7 @@ impl Dimension {
                 example: self.example,
             });
         }
-        let Some(&(_, scale)) = self
-            .units
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        let Some(&(_, scale)) = self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))
         else {
             let names: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
             return Err(UnitError::UnknownUnit {
@@ -78,10 +75,8 @@ impl Dimension {
                 expected: names.join(", "),
             });
         };
-        scaled(number, scale).ok_or_else(|| UnitError::OutOfRange {
-            text: text.to_owned(),
-            what: self.what,
-        })
+        scaled(number, scale)
+            .ok_or_else(|| UnitError::OutOfRange { text: text.to_owned(), what: self.what })
     }
 
     /// Writes `value` in the largest unit that divides it.
@@ -154,11 +149,8 @@ const RATE: Dimension = Dimension {
     ],
 };
 
-const RATIO: Dimension = Dimension {
-    what: "a share",
-    example: "7 %",
-    units: &[("ppm", 1), ("%", 10_000)],
-};
+const RATIO: Dimension =
+    Dimension { what: "a share", example: "7 %", units: &[("ppm", 1), ("%", 10_000)] };
 
 macro_rules! quantity {
     ($type:ident, $dimension:ident, $pattern:literal, $doc:literal, $get:expr, $make:expr) => {
@@ -322,10 +314,8 @@ impl FromStr for Ratio {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         match text.trim().parse::<f64>() {
-            Ok(fraction) => Self::from_fraction(fraction).ok_or_else(|| UnitError::OutOfRange {
-                text: text.to_owned(),
-                what: RATIO.what,
-            }),
+            Ok(fraction) => Self::from_fraction(fraction)
+                .ok_or_else(|| UnitError::OutOfRange { text: text.to_owned(), what: RATIO.what }),
             Err(_) => RATIO.parse(text).map(Self),
         }
     }
@@ -337,11 +327,7 @@ impl fmt::Display for Ratio {
         if rest == 0 {
             write!(f, "{whole} %")
         } else {
-            write!(
-                f,
-                "{whole}.{} %",
-                format!("{rest:04}").trim_end_matches('0')
-            )
+            write!(f, "{whole}.{} %", format!("{rest:04}").trim_end_matches('0'))
         }
     }
 }
@@ -365,9 +351,7 @@ impl<'de> Deserialize<'de> for Ratio {
             }
             fn visit_f64<E: de::Error>(self, fraction: f64) -> Result<Ratio, E> {
                 Ratio::from_fraction(fraction).ok_or_else(|| {
-                    E::custom(format!(
-                        "`{fraction}` is not a share: write \"7 %\" or 0.07"
-                    ))
+                    E::custom(format!("`{fraction}` is not a share: write \"7 %\" or 0.07"))
                 })
             }
             fn visit_u64<E: de::Error>(self, whole: u64) -> Result<Ratio, E> {
@@ -412,35 +396,19 @@ mod tests {
         assert_eq!("4 kib".parse(), Ok(Bytes::new(4096)));
         assert_eq!("7 %".parse(), Ok(Ratio::from_percent(7)));
         assert_eq!("0.07".parse(), Ok(Ratio::from_percent(7)));
-        assert_eq!(
-            "102.4 MB/s".parse::<BytesPerSec>().unwrap().time_for(4096),
-            Span::from_us(40)
-        );
+        assert_eq!("102.4 MB/s".parse::<BytesPerSec>().unwrap().time_for(4096), Span::from_us(40));
     }
 
     #[test]
     fn refuses_the_rest_and_names_the_remedy() {
-        for bad in [
-            "",
-            "64",
-            "MiB",
-            "-1 MiB",
-            "NaN B",
-            "1e9 B",
-            "0.3 B",
-            "99999999999 TiB",
-            ".",
-        ] {
+        for bad in ["", "64", "MiB", "-1 MiB", "NaN B", "1e9 B", "0.3 B", "99999999999 TiB", "."] {
             assert!(bad.parse::<Bytes>().is_err(), "{bad}");
         }
         for bad in ["NaN", "-0.1", "inf", "x", "5 MiB", "1001"] {
             assert!(bad.parse::<Ratio>().is_err(), "{bad}");
         }
         let error = "60 usec".parse::<Span>().unwrap_err().to_string();
-        assert!(
-            error.contains("usec") && error.contains("us, ms"),
-            "{error}"
-        );
+        assert!(error.contains("usec") && error.contains("us, ms"), "{error}");
     }
 
     #[test]

@@ -24,11 +24,7 @@ pub struct FifoQueue {
 
 impl FifoQueue {
     pub(super) fn new(slots: u32) -> Self {
-        Self {
-            links: vec![(NONE, NONE); slots as usize],
-            first: NONE,
-            last: NONE,
-        }
+        Self { links: vec![(NONE, NONE); slots as usize], first: NONE, last: NONE }
     }
 
     #[inline]

@@ -14,9 +14,6 @@ pub struct Greedy {}
 
 impl VictimPolicy for Greedy {
     fn victim(&self, index: &VictimIndex, die: DieId, _: Time) -> Option<BlockId> {
-        index
-            .candidates(die)
-            .next()
-            .map(|candidate| candidate.block)
+        index.candidates(die).next().map(|candidate| candidate.block)
     }
 }

@@ -45,10 +45,7 @@ struct Ends {
     last: u32,
 }
 
-const EMPTY: Ends = Ends {
-    first: NONE,
-    last: NONE,
-};
+const EMPTY: Ends = Ends { first: NONE, last: NONE };
 
 /// The victims-to-be of all dies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -152,14 +149,10 @@ impl VictimIndex {
     /// Takes a block out, to collect it.
     pub fn remove(&mut self, block: BlockId) {
         assert!(self.contains(block), "{block:?} is not in the index");
-        self.unlink(block.0);
-
         let die = (block.0 / self.blocks_per_die) as usize;
-        let Node {
-            next_filled,
-            previous_filled,
-            ..
-        } = self.nodes[block.index()];
+        let Node { valid, next_filled, previous_filled, .. } = self.nodes[block.index()];
+        self.garbage[die] -= u64::from(self.units_per_block - valid);
+        self.unlink(block.0);
         if previous_filled == NONE {
             self.filled[die].first = next_filled;
         } else {
@@ -228,12 +221,7 @@ impl VictimIndex {
     #[inline]
     fn unlink(&mut self, block: u32) {
         let die = block / self.blocks_per_die;
-        let Node {
-            next,
-            previous,
-            valid,
-            ..
-        } = self.nodes[block as usize];
+        let Node { next, previous, valid, .. } = self.nodes[block as usize];
         self.nodes[block as usize].valid = ABSENT;
         let list = self.list(die, valid);
         if previous == NONE {

@@ -50,9 +50,7 @@ impl MapTable {
 
     /// Forgets `lpn`, and returns where it lay.
     pub fn unmap(&mut self, lpn: Lpn) -> Option<Ppa> {
-        let old = std::mem::take(&mut self.entries[lpn.index()])
-            .checked_sub(1)
-            .map(Ppa)?;
+        let old = std::mem::take(&mut self.entries[lpn.index()]).checked_sub(1).map(Ppa)?;
         self.mapped[(lpn.0 / self.entries_per_page) as usize] -= 1;
         self.mapped_total -= 1;
         Some(old)

@@ -56,13 +56,8 @@ impl Blocks {
     /// Erased blocks, but for those bad from the factory.
     pub(crate) fn new(geometry: &Geometry, streams: u8, factory_bad: Ratio, seed: u64) -> Self {
         let mut rng = Rng::new(seed, "ftl.factory_bad_blocks");
-        let block = Block {
-            state: BlockState::Free,
-            stream: 0,
-            valid: 0,
-            written_pages: 0,
-            erases: 0,
-        };
+        let block =
+            Block { state: BlockState::Free, stream: 0, valid: 0, written_pages: 0, erases: 0 };
         let mut blocks = Self {
             blocks: vec![block; geometry.blocks() as usize],
             blocks_per_die: geometry.blocks_per_die(),
@@ -127,9 +122,8 @@ impl Blocks {
     /// Pages left in the open block of `stream` on `die`.
     #[inline]
     pub fn open_pages(&self, die: DieId, stream: StreamId) -> u32 {
-        self.open[self.write_point(die, stream)].map_or(0, |open| {
-            self.pages_per_block - self.blocks[open.index()].written_pages
-        })
+        self.open[self.write_point(die, stream)]
+            .map_or(0, |open| self.pages_per_block - self.blocks[open.index()].written_pages)
     }
 
     /// Pages handed out in `block` since its last erase.
@@ -147,11 +141,7 @@ impl Blocks {
             _ => {
                 let free = self.free[die.index()].pop_front()?;
                 let block = &mut self.blocks[free.index()];
-                assert_eq!(
-                    (block.state, block.valid),
-                    (BlockState::Free, 0),
-                    "{free:?}"
-                );
+                assert_eq!((block.state, block.valid), (BlockState::Free, 0), "{free:?}");
                 block.state = BlockState::Open;
                 block.stream = stream.0;
                 self.open[point] = Some(free);
@@ -178,11 +168,7 @@ impl Blocks {
 
     /// Stops writing to `block`, where a program has failed.
     pub(crate) fn fail(&mut self, block: BlockId) {
-        assert_eq!(
-            self.state(block),
-            BlockState::Open,
-            "a program in a block that is not open"
-        );
+        assert_eq!(self.state(block), BlockState::Open, "a program in a block that is not open");
         self.blocks[block.index()].state = BlockState::Failing;
         self.forget_open(block);
         self.failing[(block.0 / self.blocks_per_die) as usize].push(block);
@@ -209,11 +195,7 @@ impl Blocks {
     /// Returns an erased block to its pool.
     pub(crate) fn erased(&mut self, block: BlockId) {
         let erased = &mut self.blocks[block.index()];
-        assert_eq!(
-            (erased.state, erased.valid),
-            (BlockState::Collected, 0),
-            "erased {block:?}"
-        );
+        assert_eq!((erased.state, erased.valid), (BlockState::Collected, 0), "erased {block:?}");
         erased.state = BlockState::Free;
         erased.written_pages = 0;
         erased.erases += 1;

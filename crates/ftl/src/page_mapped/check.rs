@@ -26,32 +26,22 @@ impl<C: Content> Ftl<C> {
         let mut next = Lpn(0);
         let mut mapped = 0;
         while let Some(lpn) = self.map.next_mapped(next, end) {
-            let unit = self
-                .map
-                .get(lpn)
-                .filter(|unit| unit.0 < self.geometry.units());
+            let unit = self.map.get(lpn).filter(|unit| unit.0 < self.geometry.units());
             let Some(unit) = unit else {
                 return Err(Violation(format!("{lpn:?} points beyond the flash")));
             };
             if !self.validity.get(unit) {
-                return Err(Violation(format!(
-                    "{lpn:?} points to {unit:?}, which is not valid"
-                )));
+                return Err(Violation(format!("{lpn:?} points to {unit:?}, which is not valid")));
             }
             if self.media.lpn(unit) != Some(lpn) {
                 let owner = self.media.lpn(unit);
-                return Err(Violation(format!(
-                    "{lpn:?} points to {unit:?} of {owner:?}"
-                )));
+                return Err(Violation(format!("{lpn:?} points to {unit:?} of {owner:?}")));
             }
             mapped += 1;
             next = Lpn(lpn.0 + 1);
         }
         if mapped != self.map.mapped() {
-            return Err(Violation(format!(
-                "{mapped} pages mapped, {} counted",
-                self.map.mapped()
-            )));
+            return Err(Violation(format!("{mapped} pages mapped, {} counted", self.map.mapped())));
         }
         Ok(())
     }
@@ -68,22 +58,16 @@ impl<C: Content> Ftl<C> {
             }
             let state = self.blocks.state(block);
             if self.index.contains(block) != (state == BlockState::Closed) {
-                return Err(Violation(format!(
-                    "{block:?} is {state:?}, and the index disagrees"
-                )));
+                return Err(Violation(format!("{block:?} is {state:?}, and the index disagrees")));
             }
             if valid > 0 && matches!(state, BlockState::Free | BlockState::Bad) {
-                return Err(Violation(format!(
-                    "{block:?} is {state:?} and has valid units"
-                )));
+                return Err(Violation(format!("{block:?} is {state:?} and has valid units")));
             }
             valid_total += u64::from(valid);
         }
         if valid_total != self.map.mapped() {
             let mapped = self.map.mapped();
-            return Err(Violation(format!(
-                "{valid_total} units valid, {mapped} pages mapped"
-            )));
+            return Err(Violation(format!("{valid_total} units valid, {mapped} pages mapped")));
         }
         Ok(())
     }

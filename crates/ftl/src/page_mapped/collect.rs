@@ -38,12 +38,7 @@ pub(crate) struct Collection {
 impl Collection {
     pub(crate) fn new(streams: u8) -> Self {
         let staged = vec![Vec::new(); usize::from(streams)];
-        Self {
-            victim: None,
-            dest: StreamId(0),
-            staged,
-            emptied: Vec::new(),
-        }
+        Self { victim: None, dest: StreamId(0), staged, emptied: Vec::new() }
     }
 
     pub(crate) fn fits(&self, streams: u8) -> bool {
@@ -115,24 +110,14 @@ impl<C: Content> Ftl<C> {
     fn erase_emptied(&mut self, now: Time, die: DieId) -> bool {
         loop {
             let emptied = &mut self.collections[die.index()].emptied;
-            let Some(at) = emptied
-                .iter()
-                .position(|&block| self.blocks.valid(block) == 0)
-            else {
+            let Some(at) = emptied.iter().position(|&block| self.blocks.valid(block) == 0) else {
                 return false;
             };
             let block = emptied.remove(at);
             if self.blocks.state(block) == BlockState::Failing {
                 self.blocks.retire(block);
             } else {
-                self.flash.submit(
-                    now,
-                    Operation {
-                        kind: Kind::Erase(block),
-                        bytes: 0,
-                        tag: 0,
-                    },
-                );
+                self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
                 return true;
             }
         }
@@ -160,8 +145,7 @@ impl<C: Content> Ftl<C> {
             for (i, from) in staged.drain(..count).enumerate() {
                 self.inflight.sources_mut(tag)[i] = from.0;
                 let lpn = self.media.lpn(from).expect("a valid unit without an owner");
-                self.media
-                    .write(Ppa(first + i as u32), lpn, self.media.content(from));
+                self.media.write(Ppa(first + i as u32), lpn, self.media.content(from));
             }
             self.stats.gc_units += count as u64;
             self.submit_program(now, page, tag, count as u32);
@@ -179,21 +163,12 @@ impl<C: Content> Ftl<C> {
         let units = self.geometry.units_per_page();
         for index in from..self.blocks.written_pages(victim) {
             let page = self.geometry.page(victim, index);
-            let valid = self
-                .validity
-                .valid_in(self.geometry.first_unit(page), units)
-                .count() as u32;
+            let valid =
+                self.validity.valid_in(self.geometry.first_unit(page), units).count() as u32;
             if valid > 0 {
                 self.collections[die.index()].victim = Some((victim, index + 1));
                 let bytes = valid * self.geometry.unit_bytes();
-                self.flash.submit(
-                    now,
-                    Operation {
-                        kind: Kind::Read(page),
-                        bytes,
-                        tag: 0,
-                    },
-                );
+                self.flash.submit(now, Operation { kind: Kind::Read(page), bytes, tag: 0 });
                 return true;
             }
         }
@@ -209,10 +184,7 @@ impl<C: Content> Ftl<C> {
         let collection = &mut self.collections[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
         let first = self.geometry.first_unit(page);
-        staged.extend(
-            self.validity
-                .valid_in(first, self.geometry.units_per_page()),
-        );
+        staged.extend(self.validity.valid_in(first, self.geometry.units_per_page()));
     }
 
     /// A page of copies has been programmed: what is still valid has moved.
@@ -237,11 +209,8 @@ impl<C: Content> Ftl<C> {
     fn choose_victim(&mut self, now: Time, die: DieId) -> bool {
         let free = self.blocks.free(die);
         let failing = self.blocks.next_failing(die);
-        let victim = if free <= self.soft_free_blocks {
-            self.worthwhile_victim(now, die)
-        } else {
-            None
-        };
+        let victim =
+            if free <= self.soft_free_blocks { self.worthwhile_victim(now, die) } else { None };
         // Emptying a failing block gains nothing and costs up to a block: only from plenty.
         let victim = victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block)));
         let Some(victim) = victim else { return false };

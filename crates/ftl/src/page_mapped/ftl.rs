@@ -122,9 +122,7 @@ impl<C: Content> Ftl<C> {
             validity: Validity::new(&geometry),
             blocks: Blocks::new(&geometry, streams, nand.faults.factory_bad_blocks, seed),
             index: VictimIndex::new(&geometry),
-            collections: (0..geometry.dies())
-                .map(|_| Collection::new(streams))
-                .collect(),
+            collections: (0..geometry.dies()).map(|_| Collection::new(streams)).collect(),
             inflight: Inflight::new(geometry.units_per_page()),
             media: Media::new(&geometry),
             flash: Flash::new(nand, geometry, seed),
@@ -195,10 +193,7 @@ impl<C: Content> Ftl<C> {
         if self.placement.streams() == 1 {
             return StreamId(0);
         }
-        let old = self
-            .map
-            .get(lpn)
-            .map(|old| self.blocks.stream(self.geometry.block_of(old)));
+        let old = self.map.get(lpn).map(|old| self.blocks.stream(self.geometry.block_of(old)));
         self.placement.for_host(old)
     }
 
@@ -207,14 +202,7 @@ impl<C: Content> Ftl<C> {
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
         self.stats.host_reads += 1;
         let bytes = units * self.geometry.unit_bytes();
-        self.flash.submit(
-            now,
-            Operation {
-                kind: Kind::HostRead(page),
-                bytes,
-                tag,
-            },
-        );
+        self.flash.submit(now, Operation { kind: Kind::HostRead(page), bytes, tag });
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current
@@ -241,17 +229,13 @@ impl<C: Content> Ftl<C> {
     /// If the die does not accept it, or has no room ([`Ftl::may_program`]).
     #[inline]
     pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
-        let page = self
-            .blocks
-            .allocate(die, stream)
-            .expect("no page for the host");
+        let page = self.blocks.allocate(die, stream).expect("no page for the host");
         let tag = self.inflight.insert(ProgramCause::User);
         let first = self.geometry.first_unit(page);
         let sources = self.inflight.sources_mut(tag);
         for (i, unit) in units.iter().enumerate() {
             sources[i] = unit.source;
-            self.media
-                .write(Ppa(first.0 + i as u32), unit.lpn, unit.content);
+            self.media.write(Ppa(first.0 + i as u32), unit.lpn, unit.content);
         }
         self.stats.user_units += units.len() as u64;
         self.submit_program(now, page, tag, units.len() as u32);
@@ -267,14 +251,7 @@ impl<C: Content> Ftl<C> {
         }
         // The whole page is transferred: padding too.
         let bytes = self.geometry.page_bytes();
-        self.flash.submit(
-            now,
-            Operation {
-                kind: Kind::Program(page),
-                bytes,
-                tag,
-            },
-        );
+        self.flash.submit(now, Operation { kind: Kind::Program(page), bytes, tag });
     }
 
     /// The next operation to end at or before `now`, with what the caller must know of it.
@@ -296,11 +273,7 @@ impl<C: Content> Ftl<C> {
                 match self.inflight.cause(tag) {
                     ProgramCause::User => {
                         self.stats.user_programs += 1;
-                        Ended::UserProgram {
-                            page,
-                            tag,
-                            failed: outcome.failed,
-                        }
+                        Ended::UserProgram { page, tag, failed: outcome.failed }
                     }
                     ProgramCause::Gc => {
                         self.stats.gc_programs += 1;
@@ -328,10 +301,7 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn commit(&mut self, now: Time, page: Ppn, unit: u32) {
         let ppa = Ppa(self.geometry.first_unit(page).0 + unit);
-        let lpn = self
-            .media
-            .lpn(ppa)
-            .expect("committed a unit that was not written");
+        let lpn = self.media.lpn(ppa).expect("committed a unit that was not written");
         if let Some(old) = self.map.set(lpn, ppa) {
             self.invalidate(now, old);
         }

@@ -29,8 +29,7 @@ impl Inflight {
     pub(crate) fn insert(&mut self, cause: super::ProgramCause) -> u32 {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.causes.push(cause);
-            self.sources
-                .extend(std::iter::repeat_n(NOTHING, self.units_per_page));
+            self.sources.extend(std::iter::repeat_n(NOTHING, self.units_per_page));
             self.causes.len() as u32 - 1
         });
         self.causes[tag as usize] = cause;

@@ -30,10 +30,7 @@ impl<C: Content> Ftl<C> {
     /// # Panics
     /// If an operation is in progress.
     pub fn state(&self) -> FtlState<C> {
-        assert!(
-            self.is_idle() && self.inflight.is_empty(),
-            "the flash is at work"
-        );
+        assert!(self.is_idle() && self.inflight.is_empty(), "the flash is at work");
         FtlState {
             map: self.map.clone(),
             validity: self.validity.clone(),
@@ -54,15 +51,10 @@ impl<C: Content> Ftl<C> {
             && state.blocks.fits(&self.geometry, self.placement.streams())
             && state.index.fits(&self.geometry)
             && state.collections.len() == self.collections.len()
-            && state
-                .collections
-                .iter()
-                .all(|c| c.fits(self.placement.streams()))
+            && state.collections.iter().all(|c| c.fits(self.placement.streams()))
             && state.media.fits(&self.geometry);
         if !fits {
-            return Err(Violation(
-                "the snapshot is of a drive of another shape".to_owned(),
-            ));
+            return Err(Violation("the snapshot is of a drive of another shape".to_owned()));
         }
         (self.map, self.validity, self.blocks) = (state.map, state.validity, state.blocks);
         (self.index, self.collections, self.media) = (state.index, state.collections, state.media);

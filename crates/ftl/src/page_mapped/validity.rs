@@ -11,9 +11,7 @@ pub(crate) struct Validity {
 
 impl Validity {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self {
-            words: vec![0; geometry.units().div_ceil(64) as usize],
-        }
+        Self { words: vec![0; geometry.units().div_ceil(64) as usize] }
     }
 
     #[inline]
@@ -38,18 +36,13 @@ impl Validity {
     /// The valid units among the `count` ones from `first` on.
     #[inline]
     pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
-        (first.0..first.0 + count)
-            .map(Ppa)
-            .filter(|&unit| self.get(unit))
+        (first.0..first.0 + count).map(Ppa).filter(|&unit| self.get(unit))
     }
 
     /// How many units of `block` are valid.
     pub(crate) fn count(&self, geometry: &Geometry, block: BlockId) -> u32 {
-        self.valid_in(
-            geometry.first_unit_of_block(block),
-            geometry.units_per_block(),
-        )
-        .count() as u32
+        self.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block()).count()
+            as u32
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

@@ -1,0 +1,67 @@
+//! How fast the bare drive is: 4 KiB uniform random writes at queue depth 32, then reads.
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+#![expect(clippy::print_stdout, reason = "an example reports on standard output")]
+
+use std::time::Instant;
+
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
+use leyden_sim::{Ratio, Rng};
+
+fn run(ssd: &mut Ssd<NoData>, op: Op, count: u64, depth: u64, rng: &mut Rng) {
+    let units = u64::from(ssd.mapping_units());
+    let mut next = || Command::new(op, Lba(rng.below(units) * 8), 8);
+    let mut done = Vec::new();
+    for _ in 0..depth {
+        ssd.submit(ssd.now(), next());
+    }
+    let mut left = count - depth;
+    while let Some(time) = ssd.next_event() {
+        ssd.advance(time, &mut done);
+        for completion in done.drain(..) {
+            if left > 0 {
+                left -= 1;
+                ssd.submit(completion.time, next());
+            }
+        }
+    }
+}
+
+fn main() {
+    let op: u64 = std::env::args().nth(1).map_or(28, |text| text.parse().expect("a percentage"));
+    let mut config = Config::default();
+    config.ftl.over_provisioning = Ratio::from_percent(op);
+    let mut ssd = Ssd::<NoData>::new(&config, 1).expect("a good configuration");
+    let units = u64::from(ssd.mapping_units());
+    let mut rng = Rng::new(1, "speed");
+
+    let start = Instant::now();
+    ssd.set_untimed(true);
+    run(&mut ssd, Op::Write, units * 4, 32, &mut rng);
+    ssd.set_untimed(false);
+    println!("precondition: {:.2} s for {} writes", start.elapsed().as_secs_f64(), units * 4);
+    ssd.check();
+
+    for (name, op, count) in [("write", Op::Write, 5_000_000), ("read", Op::Read, 5_000_000)] {
+        let before = ssd.stats();
+        let (start, began) = (Instant::now(), ssd.now());
+        run(&mut ssd, op, count, 32, &mut rng);
+        let wall = start.elapsed().as_secs_f64();
+        let after = ssd.stats();
+        let programs = after.programs.user + after.programs.gc_user
+            - before.programs.user
+            - before.programs.gc_user;
+        let reads =
+            after.reads.host + after.reads.gc_user - before.reads.host - before.reads.gc_user;
+        let ops = programs + reads + after.erases - before.erases;
+        let written = after.host_units_written - before.host_units_written;
+        println!(
+            "{name}: {:.2} M I/Os/s, {:.2} M flash ops/s, waf {:.3}, simulated {:.0} IOPS",
+            count as f64 / wall / 1e6,
+            ops as f64 / wall / 1e6,
+            programs as f64 * 2.0 / written.max(1) as f64,
+            count as f64 / (ssd.now() - began).as_secs_f64(),
+        );
+    }
+    ssd.check();
+    println!("digest {}", ssd.digest());
+}

@@ -81,12 +81,11 @@ impl Pacer {
     fn charge(&mut self, units: u64) {
         // A command is at most 2^32 sectors of 2^9 bytes; a billion times that needs the width.
         let due = u128::from(units) * 1_000_000_000 + u128::from(self.remainder);
-        let (ns, remainder) = match u64::try_from(due) {
-            Ok(due) => (due / self.rate, due % self.rate),
-            Err(_) => {
-                let rate = u128::from(self.rate);
-                ((due / rate) as u64, (due % rate) as u64)
-            }
+        let (ns, remainder) = if let Ok(due) = u64::try_from(due) {
+            (due / self.rate, due % self.rate)
+        } else {
+            let rate = u128::from(self.rate);
+            ((due / rate) as u64, (due % rate) as u64)
         };
         self.next += Span::from_ns(ns);
         self.remainder = remainder;
@@ -160,7 +159,7 @@ impl JobState {
 
 /// Several jobs side by side.
 pub(super) struct Jobs {
-    jobs: Vec<JobState>,
+    states: Vec<JobState>,
     threads: Vec<Thread>,
     /// Threads that may be able to go on, in the order they became so.
     ready: VecDeque<u32>,
@@ -171,13 +170,13 @@ pub(super) struct Jobs {
 
 impl Jobs {
     pub(super) fn new(jobs: Vec<Job>, start: Time) -> Self {
-        let jobs: Vec<_> = jobs
+        let states: Vec<_> = jobs
             .into_iter()
             .map(|job| JobState::new(job, start))
             .collect();
         let mut threads = Vec::new();
         let mut timers = EventQueue::default();
-        for (index, job) in (0..).zip(&jobs) {
+        for (index, job) in (0..).zip(&states) {
             for thread in 0..job.job.pacing().threads {
                 timers.schedule(job.start, Timer::Thread(threads.len() as u32));
                 threads.push(Thread {
@@ -192,7 +191,7 @@ impl Jobs {
             }
         }
         Self {
-            jobs,
+            states,
             live: threads.len(),
             ready: VecDeque::with_capacity(threads.len()),
             threads,
@@ -214,7 +213,7 @@ impl Jobs {
             match self.timers.pop() {
                 Some((_, Timer::Thread(id))) => self.open(id),
                 Some((_, Timer::Rate(job))) => {
-                    self.jobs[job as usize].timer_set = false;
+                    self.states[job as usize].timer_set = false;
                     self.release_limited(job, now);
                 }
                 None => {}
@@ -230,7 +229,7 @@ impl Jobs {
     /// Lets the first thread that waits for `job`'s rate limits go on, or sets a timer for it.
     #[inline]
     fn release_limited(&mut self, job: u32, now: Time) {
-        let state = &mut self.jobs[job as usize];
+        let state = &mut self.states[job as usize];
         if state.limited.is_empty() {
             return;
         }
@@ -253,7 +252,7 @@ impl Jobs {
         let thread = &mut self.threads[id as usize];
         thread.ready = false;
         let job_id = thread.job;
-        let job = &mut self.jobs[job_id as usize];
+        let job = &mut self.states[job_id as usize];
         match thread.state {
             State::Open if thread.in_flight < job.queue_depth => {}
             State::Draining if thread.in_flight == 0 => return self.barrier(id, now),
@@ -288,7 +287,7 @@ impl Jobs {
     /// Flushes or rests, now that nothing is outstanding.
     fn barrier(&mut self, id: u32, now: Time) -> Option<Request> {
         let thread = &mut self.threads[id as usize];
-        let job = &self.jobs[thread.job as usize];
+        let job = &self.states[thread.job as usize];
         if job.flush_due(thread) {
             thread.state = State::Flushing;
             thread.writes_since_flush = 0;
@@ -302,9 +301,15 @@ impl Jobs {
                 class: Class::Unknown,
             });
         }
+        if job.over(now) {
+            // A rest after the last request would only make the run look longer.
+            self.open(id);
+            return None;
+        }
         thread.since_rest = 0;
         thread.state = State::Resting;
-        self.timers.schedule(now + job.rest, Timer::Thread(id));
+        let until = (now + job.rest).min(job.deadline);
+        self.timers.schedule(until, Timer::Thread(id));
         None
     }
 }
@@ -353,7 +358,7 @@ impl Source for Jobs {
             State::Open => self.make_ready(owner),
             State::Draining if thread.in_flight == 0 => self.make_ready(owner),
             State::Flushing => {
-                let rests = self.jobs[thread.job as usize].rest_due(thread);
+                let rests = self.states[thread.job as usize].rest_due(thread);
                 thread.state = if rests { State::Draining } else { State::Open };
                 self.make_ready(owner);
             }
@@ -362,7 +367,7 @@ impl Source for Jobs {
     }
 
     fn fraction(&self, now: Time) -> f64 {
-        let fractions = self.jobs.iter().map(|job| job.fraction(now));
+        let fractions = self.states.iter().map(|job| job.fraction(now));
         fractions.fold(1.0, f64::min)
     }
 

@@ -15,7 +15,8 @@ pub struct Options<'a> {
     /// What is left out of the measurement.
     pub ramp: Ramp,
     /// Checked every few thousand completions; once true, the run ends and its results so far are
-    /// returned, marked as interrupted. The device keeps what was outstanding.
+    /// returned, marked as interrupted. The device keeps what was outstanding: it (and a verifier)
+    /// can be looked at, but not driven further.
     pub cancel: Option<&'a AtomicBool>,
     /// Told the fraction done, about every 2^16 completions.
     pub progress: Option<&'a mut dyn FnMut(f64)>,

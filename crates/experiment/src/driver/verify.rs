@@ -73,8 +73,9 @@ struct Logged {
     value: u64,
 }
 
-/// Gives each write a stamp of its own and checks each read. 8 bytes per mapping unit; commands on
-/// units that are being written cost a tree operation each.
+/// Gives each write a stamp of its own and checks each read. It can go through several runs on the
+/// same device. 8 bytes per mapping unit; commands on units that are being written cost a tree
+/// operation each.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     unit_sectors: u64,
@@ -110,6 +111,16 @@ impl Verifier {
             reads: VecDeque::new(),
             first_read: 0,
         }
+    }
+
+    /// States what `unit` holds from before, when nothing is outstanding.
+    ///
+    /// # Panics
+    /// If there is no such unit.
+    pub fn assume(&mut self, unit: u64, stamp: u64) {
+        self.settled[unit as usize] = stamp;
+        // Stamps of writes to come must differ.
+        self.next_id = self.next_id.max(stamp + 1);
     }
 
     /// Units that `request` touches; for trims, those it covers.

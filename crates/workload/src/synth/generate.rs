@@ -1,7 +1,7 @@
 //! A job ready to yield requests.
 
 use leyden_device::{Lba, Op, SECTOR_BYTES};
-use leyden_sim::{BytesPerSec, Ratio, Rng, Span, Time};
+use leyden_sim::{Bytes, BytesPerSec, Ratio, Rng, Span, Time};
 
 use super::place::Places;
 use super::size::Sizes;
@@ -125,7 +125,7 @@ fn pacing(config: &JobConfig) -> Pacing {
         fsync_every: config.fsync_every,
         start_delay: config.start_delay,
         requests: config.requests.unwrap_or(u64::MAX),
-        bytes: config.bytes.map_or(u64::MAX, |bytes| bytes.get()),
+        bytes: config.bytes.map_or(u64::MAX, Bytes::get),
         time: config.time.unwrap_or(Span::from_ns(u64::MAX)),
     }
 }

@@ -102,7 +102,8 @@ fn rests_and_flushes_go_together() {
         think_time: Span::from_us(100),
         ..writes(4)
     };
-    run(&mut mock, &[config], Options::default());
+    let measured = run(&mut mock, &[config], Options::default());
+    assert_eq!(measured.end, Time::from_ns(160 * US), "no rest at the end");
     let submitted: Vec<_> = mock
         .submissions()
         .iter()
@@ -163,9 +164,8 @@ fn who_fell_behind_a_rate_catches_up() {
     };
     let measured = run(&mut mock, &[config], Options::default());
     // Nine rests of 1 ms; at 10 us instead of 20 us each, the hundred requests in between make up
-    // for all of them.
-    let behind_ns = measured.end.as_ns() - 20_000 * US;
-    assert!(behind_ns < 1_000 * US, "{behind_ns}");
+    // for all of them, and the last, due at 19,980 us, is in time.
+    assert_eq!(measured.end, Time::from_ns(19_990 * US));
 }
 
 #[test]

@@ -18,17 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: trace_speed FILE")?;
     let bytes = std::fs::read(&path)?;
-    let options = OpenOptions {
-        devices: Devices::Overlay,
-        ..OpenOptions::default()
-    };
-    let open = || {
-        Reader::new(
-            Path::new(&path),
-            Box::new(Cursor::new(bytes.clone())),
-            &options,
-        )
-    };
+    let options = OpenOptions { devices: Devices::Overlay, ..OpenOptions::default() };
+    let open = || Reader::new(Path::new(&path), Box::new(Cursor::new(bytes.clone())), &options);
 
     let mut reader = open()?;
     let start = Instant::now();
@@ -53,9 +44,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let profile = trace::profile(open()?)?;
     let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "  profiled in {seconds:.3} s: footprint {} MiB",
-        profile.footprint_bytes >> 20
-    );
+    println!("  profiled in {seconds:.3} s: footprint {} MiB", profile.footprint_bytes >> 20);
     Ok(())
 }

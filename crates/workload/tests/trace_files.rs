@@ -116,10 +116,7 @@ fn a_name_taken_meanwhile_is_not_overwritten() {
 fn parts_are_cut_by_number_time_and_bytes() {
     let cut = |cut: Cut| -> Vec<Request> { cut.apply(requests(100)).map(Result::unwrap).collect() };
     assert_eq!(cut(Cut::default()).len(), 100);
-    let first = Cut {
-        max_requests: Some(7),
-        ..Cut::default()
-    };
+    let first = Cut { max_requests: Some(7), ..Cut::default() };
     assert_eq!(cut(first).len(), 7);
     let stretch = Cut {
         from: Some(Time::from_ns(20_500)),
@@ -130,22 +127,12 @@ fn parts_are_cut_by_number_time_and_bytes() {
     assert_eq!(part.len(), 4);
     assert_eq!((part[0].at, part[0].lba), (Time::ZERO, Lba(21 * 8)));
     // Ten writes of 4 KiB, and the flush between them, which moves nothing.
-    let bytes = Cut {
-        max_bytes: Some(10 * 4096 + 4095),
-        ..Cut::default()
-    };
+    let bytes = Cut { max_bytes: Some(10 * 4096 + 4095), ..Cut::default() };
     assert_eq!(cut(bytes).len(), 11);
 }
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = trace::open(Path::new("no/such.trace"), &OpenOptions::default())
-        .err()
-        .unwrap();
-    assert!(
-        error
-            .to_string()
-            .starts_with("no/such.trace: it can't be read"),
-        "{error}"
-    );
+    let error = trace::open(Path::new("no/such.trace"), &OpenOptions::default()).err().unwrap();
+    assert!(error.to_string().starts_with("no/such.trace: it can't be read"), "{error}");
 }

@@ -42,10 +42,7 @@ fn seeds(format: Format) -> Vec<(PathBuf, Vec<u8>)> {
         .map(|entry| entry.unwrap().path())
         .collect();
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
-        .collect()
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
 fn below(rng: &mut Rng, end: usize) -> usize {
@@ -82,11 +79,7 @@ fn mutated_seeds_are_read_or_refused() {
         let mut rng = Rng::new(number as u64, "trace fuzz");
         for (path, seed) in &seeds {
             let found = fuzz::read_all(None, seed);
-            assert!(
-                found.is_ok(),
-                "the seed {} is refused: {found:?}",
-                path.display()
-            );
+            assert!(found.is_ok(), "the seed {} is refused: {found:?}", path.display());
             for _ in 0..MUTANTS {
                 let mut mutant = seed.clone();
                 let (_, other) = &seeds[below(&mut rng, seeds.len())];

@@ -19,10 +19,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn overlaid() -> OpenOptions {
-    OpenOptions {
-        devices: Devices::Overlay,
-        ..OpenOptions::default()
-    }
+    OpenOptions { devices: Devices::Overlay, ..OpenOptions::default() }
 }
 
 #[test]
@@ -45,12 +42,7 @@ fn real_traces_are_read_to_their_ends() {
         }
         let requests = requests.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(requests.len() as u64, reader.counts().requests);
-        eprintln!(
-            "{name}: {} {} {:?}",
-            reader.format(),
-            requests.len(),
-            reader.warnings()
-        );
+        eprintln!("{name}: {} {} {:?}", reader.format(), requests.len(), reader.warnings());
         let profile = trace::profile(trace::open(&path, &overlaid()).unwrap()).unwrap();
         assert_eq!(profile.requests, requests.len() as u64);
         eprintln!("{}", serde_json::to_string_pretty(&profile).unwrap());
@@ -71,10 +63,7 @@ fn known_figures_of_real_traces_come_out() {
     let profile = trace::profile(reader).unwrap();
     // blkparse's own summary: 161 reads of 644 KiB, 512 writes of 131,072 KiB dispatched.
     assert_eq!((profile.reads, profile.bytes_read >> 10), (161, 644));
-    assert_eq!(
-        (profile.writes, profile.bytes_written >> 10),
-        (512, 131_072)
-    );
+    assert_eq!((profile.writes, profile.bytes_written >> 10), (512, 131_072));
 }
 
 #[test]

@@ -12,13 +12,8 @@ use leyden_workload::{Class, Request};
 use proptest::prelude::*;
 
 const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes];
-const CLASSES: [Class; 5] = [
-    Class::Unknown,
-    Class::Data,
-    Class::Wal,
-    Class::Journal,
-    Class::FsMeta,
-];
+const CLASSES: [Class; 5] =
+    [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 
 fn request() -> impl Strategy<Value = Request> {
     let gap_ns = prop_oneof![Just(0u64), 0..5_000u64, 0..1u64 << 44];
@@ -41,16 +36,16 @@ fn request() -> impl Strategy<Value = Request> {
 /// Requests in time order, the first at zero; more than a block of the compact format now and then.
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let length = prop_oneof![9 => 1..60usize, 1 => 4_000..9_000usize];
-    length
-        .prop_flat_map(|length| proptest::collection::vec(request(), length))
-        .prop_map(|mut all| {
+    length.prop_flat_map(|length| proptest::collection::vec(request(), length)).prop_map(
+        |mut all| {
             let mut now_ns = 0;
             for (i, request) in all.iter_mut().enumerate() {
                 now_ns += if i == 0 { 0 } else { request.at.as_ns() };
                 request.at = Time::from_ns(now_ns);
             }
             all
-        })
+        },
+    )
 }
 
 fn written(
@@ -167,19 +162,10 @@ fn a_writer_takes_only_what_a_reader_could_hand_out() {
         class: Class::Unknown,
     };
     let bad = [
-        Request {
-            at: Time::ZERO,
-            ..good
-        },
+        Request { at: Time::ZERO, ..good },
         Request { sectors: 0, ..good },
-        Request {
-            lba: Lba(1 << 55),
-            ..good
-        },
-        Request {
-            lba: Lba(u64::MAX),
-            ..good
-        },
+        Request { lba: Lba(1 << 55), ..good },
+        Request { lba: Lba(u64::MAX), ..good },
     ];
     for request in bad {
         let mut writer = Writer::in_memory(&WriteOptions::new(Format::Compact)).unwrap();
@@ -188,9 +174,7 @@ fn a_writer_takes_only_what_a_reader_could_hand_out() {
     }
     let empty = Writer::in_memory(&WriteOptions::new(Format::Csv)).unwrap();
     assert!(empty.into_bytes().is_err());
-    let options = WriteOptions {
-        fio_file: "two words".to_owned(),
-        ..WriteOptions::new(Format::FioV3)
-    };
+    let options =
+        WriteOptions { fio_file: "two words".to_owned(), ..WriteOptions::new(Format::FioV3) };
     assert!(Writer::in_memory(&options).is_err());
 }

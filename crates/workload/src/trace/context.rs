@@ -71,32 +71,14 @@ impl ReadCounts {
     pub fn warnings(&self) -> Vec<String> {
         let counted = [
             (self.skipped_hints, "hints were skipped"),
-            (
-                self.skipped_passthrough,
-                "passthrough commands were skipped",
-            ),
+            (self.skipped_passthrough, "passthrough commands were skipped"),
             (self.skipped_zone_ops, "zone commands were skipped"),
-            (
-                self.skipped_zero_length,
-                "requests of zero bytes were skipped",
-            ),
-            (
-                self.skipped_no_type,
-                "records that neither read nor write were skipped",
-            ),
-            (
-                self.skipped_devices,
-                "requests to other devices were skipped",
-            ),
-            (
-                self.widened,
-                "byte ranges were widened to whole 512-byte sectors",
-            ),
+            (self.skipped_zero_length, "requests of zero bytes were skipped"),
+            (self.skipped_no_type, "records that neither read nor write were skipped"),
+            (self.skipped_devices, "requests to other devices were skipped"),
+            (self.widened, "byte ranges were widened to whole 512-byte sectors"),
             (self.unknown_flags, "unknown flag letters were read past"),
-            (
-                self.reordered,
-                "records were out of order and have been sorted by time",
-            ),
+            (self.reordered, "records were out of order and have been sorted by time"),
         ];
         let mut all: Vec<String> = counted
             .into_iter()
@@ -201,10 +183,7 @@ impl Context {
     #[cold]
     fn other_device(&mut self, name: &[u8]) -> Result<Option<u64>, ErrorKind> {
         let Ok(text) = std::str::from_utf8(name) else {
-            return Err(ErrorKind::Field {
-                column: "device",
-                want: "text (UTF-8)",
-            });
+            return Err(ErrorKind::Field { column: "device", want: "text (UTF-8)" });
         };
         let base = match &self.devices {
             Devices::One => match &self.last_device {
@@ -258,9 +237,7 @@ impl Context {
 
     #[inline]
     fn place(&self, base: u64, lba: u64, sectors: u32) -> Result<u64, ErrorKind> {
-        let end = lba
-            .checked_add(u64::from(sectors))
-            .ok_or(ErrorKind::Range)?;
+        let end = lba.checked_add(u64::from(sectors)).ok_or(ErrorKind::Range)?;
         if let Devices::Stack { stride_sectors } = self.devices
             && end > stride_sectors
         {
@@ -274,11 +251,7 @@ impl Context {
 
     #[cold]
     fn late(&mut self, at: Time) -> Result<(), ErrorKind> {
-        let limit = if self.window == 0 {
-            self.newest
-        } else {
-            self.floor
-        };
+        let limit = if self.window == 0 { self.newest } else { self.floor };
         if at < limit {
             return Err(ErrorKind::Unsorted {
                 behind_ns: limit.as_ns() - at.as_ns(),
@@ -297,11 +270,7 @@ impl Context {
         base: u64,
         request: Request,
     ) -> Result<(), ErrorKind> {
-        let flush = Request {
-            op: Op::Flush,
-            class: Class::Unknown,
-            ..request
-        };
+        let flush = Request { op: Op::Flush, class: Class::Unknown, ..request };
         self.emit(out, base, flush)?;
         if request.sectors > 0 && request.op != Op::Flush {
             self.counts.split_preflush += 1;

@@ -31,14 +31,7 @@ impl Cut {
     where
         I: Iterator<Item = Result<Request, TraceError>>,
     {
-        CutIter {
-            cut: self,
-            inner: requests,
-            base: None,
-            requests: 0,
-            bytes: 0,
-            ended: false,
-        }
+        CutIter { cut: self, inner: requests, base: None, requests: 0, bytes: 0, ended: false }
     }
 }
 

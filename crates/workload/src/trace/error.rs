@@ -193,15 +193,8 @@ impl TraceError {
 
     /// An error at a place of a file that the reader will name.
     pub(crate) fn new(kind: ErrorKind, place: Place, found: Option<&[u8]>) -> Self {
-        let details = Details {
-            path: PathBuf::new(),
-            place,
-            kind,
-            found: found.map(excerpt),
-        };
-        Self {
-            details: Box::new(details),
-        }
+        let details = Details { path: PathBuf::new(), place, kind, found: found.map(excerpt) };
+        Self { details: Box::new(details) }
     }
 
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
@@ -264,10 +257,7 @@ mod tests {
 
     #[test]
     fn an_error_names_file_line_finding_and_remedy() {
-        let kind = ErrorKind::Field {
-            column: "lba",
-            want: "a number of sectors",
-        };
+        let kind = ErrorKind::Field { column: "lba", want: "a number of sectors" };
         let error = TraceError::new(kind, Place::Line(17), Some(b"1,W,x\xff,8"))
             .in_file(Path::new("db.csv"));
         let text = error.to_string();

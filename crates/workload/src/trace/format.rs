@@ -97,10 +97,8 @@ impl Format {
         if let Some(found) = blktrace::sniff(head) {
             return found.map(|()| Self::Blktrace);
         }
-        let line = head
-            .split(|&byte| byte == b'\n')
-            .map(<[u8]>::trim_ascii)
-            .find(|line| !line.is_empty());
+        let line =
+            head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty());
         match line {
             None if head.len() < SNIFF_BYTES => Err(ErrorKind::Empty { skipped: 0 }),
             None => Err(ErrorKind::UnknownFormat),
@@ -179,11 +177,7 @@ mod tests {
     fn names_are_read_back_and_listed() {
         for format in Format::ALL {
             assert_eq!(format.name().parse(), Ok(format));
-            assert!(
-                UnknownFormatName(String::new())
-                    .to_string()
-                    .contains(format.name())
-            );
+            assert!(UnknownFormatName(String::new()).to_string().contains(format.name()));
         }
         assert!("csv2".parse::<Format>().is_err());
     }
@@ -192,28 +186,13 @@ mod tests {
     fn first_lines_tell_the_format() {
         let cases = [
             ("time_us,op,lba,len\n", Format::Csv),
-            (
-                "time_us,op,lba,len,flags,class\r\n0,W,1,1,W,data\r\n",
-                Format::Csv,
-            ),
+            ("time_us,op,lba,len,flags,class\r\n0,W,1,1,W,data\r\n", Format::Csv),
             ("\n fio version 2 iolog\n", Format::FioV2),
             ("fio version 3 iolog", Format::FioV3),
-            (
-                "128166372003061629,web,0,Write,3154132992,4096,6\n",
-                Format::Msr,
-            ),
-            (
-                "Timestamp,Response,IOType,LUN,Offset,Size\n",
-                Format::Systor,
-            ),
-            (
-                "1456135145.1,0.0008,R,0,899056122368,131072\n",
-                Format::Systor,
-            ),
-            (
-                "  8,33  30 1 0.001368096  5025  D   R 540544 + 8 [x]\n",
-                Format::Blkparse,
-            ),
+            ("128166372003061629,web,0,Write,3154132992,4096,6\n", Format::Msr),
+            ("Timestamp,Response,IOType,LUN,Offset,Size\n", Format::Systor),
+            ("1456135145.1,0.0008,R,0,899056122368,131072\n", Format::Systor),
+            ("  8,33  30 1 0.001368096  5025  D   R 540544 + 8 [x]\n", Format::Blkparse),
             ("11413000 0 657728 16 1\n", Format::DiskSim),
         ];
         for (text, format) in cases {

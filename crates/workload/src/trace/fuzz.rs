@@ -21,11 +21,7 @@ use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError};
 /// If the reader breaks a promise: times that run backwards, empty requests, ranges beyond 2^64
 /// bytes, more after an error.
 pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> {
-    let options = OpenOptions {
-        format,
-        devices: Devices::Overlay,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions { format, devices: Devices::Overlay, ..OpenOptions::default() };
     let bytes = Box::new(Cursor::new(data.to_vec()));
     let mut reader = Reader::new(Path::new("(fuzz)"), bytes, &options)?;
     let mut requests = 0u64;
@@ -46,16 +42,10 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
     };
     assert!(reader.next().is_none(), "something followed the end");
     assert_eq!(reader.counts().requests, requests);
-    assert!(
-        ended.is_err() || requests > 0,
-        "an empty trace must be an error"
-    );
+    assert!(ended.is_err() || requests > 0, "an empty trace must be an error");
     if let Err(error) = &ended {
         assert!(error.to_string().len() < 2048);
-        assert!(!matches!(
-            error.kind(),
-            ErrorKind::Cancelled | ErrorKind::Write(_)
-        ));
+        assert!(!matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Write(_)));
     }
     ended
 }

@@ -61,10 +61,7 @@ pub(crate) struct Input {
 impl Input {
     /// Takes the raw bytes of a file and finds out how they are compressed.
     pub(crate) fn new(file: Box<dyn Read + Send>, position: Position) -> Result<Self, ErrorKind> {
-        let mut file = Counted {
-            inner: file,
-            position,
-        };
+        let mut file = Counted { inner: file, position };
         let mut magic = Vec::new();
         (&mut file)
             .take(ZSTD_MAGIC.len() as u64)
@@ -162,11 +159,7 @@ impl Lines {
         if input.hold(UTF8_BOM.len())? && input.window().starts_with(UTF8_BOM) {
             input.consume(UTF8_BOM.len());
         }
-        Ok(Self {
-            input,
-            number: 0,
-            unterminated: false,
-        })
+        Ok(Self { input, number: 0, unterminated: false })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -219,9 +212,7 @@ impl Lines {
 }
 
 fn too_long() -> ErrorKind {
-    ErrorKind::LineTooLong {
-        limit_bytes: MAX_LINE_BYTES,
-    }
+    ErrorKind::LineTooLong { limit_bytes: MAX_LINE_BYTES }
 }
 
 #[cfg(test)]
@@ -247,10 +238,7 @@ mod tests {
 
     #[test]
     fn lines_end_in_any_of_the_usual_ways() {
-        assert_eq!(
-            lines_of(b"\xef\xbb\xbfa\r\nb\n\nc".to_vec()).unwrap(),
-            ["a", "b", "", "c"]
-        );
+        assert_eq!(lines_of(b"\xef\xbb\xbfa\r\nb\n\nc".to_vec()).unwrap(), ["a", "b", "", "c"]);
         assert!(lines_of(Vec::new()).unwrap().is_empty());
     }
 
@@ -267,9 +255,7 @@ mod tests {
 
     #[test]
     fn a_compressed_stream_cut_anywhere_is_an_error() {
-        let text: Vec<u8> = (0..200u32)
-            .flat_map(|i| format!("{}\n", i * i).into_bytes())
-            .collect();
+        let text: Vec<u8> = (0..200u32).flat_map(|i| format!("{}\n", i * i).into_bytes()).collect();
         for whole in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             assert!(lines_of(whole.clone()).is_ok());
             for cut in 4..whole.len() {
@@ -290,9 +276,6 @@ mod tests {
         }
         let bomb = zstd::encode_all(&vec![b'0'; 1 << 24][..], 19).unwrap();
         assert!(bomb.len() < 4096);
-        assert!(matches!(
-            lines_of(bomb).unwrap_err(),
-            ErrorKind::LineTooLong { .. }
-        ));
+        assert!(matches!(lines_of(bomb).unwrap_err(), ErrorKind::LineTooLong { .. }));
     }
 }

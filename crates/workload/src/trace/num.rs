@@ -56,9 +56,7 @@ fn long_decimal(text: &[u8]) -> Result<u64, NotNumber> {
         return Err(NotNumber::Garbled);
     }
     text.iter()
-        .try_fold(0u64, |value, byte| {
-            value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
-        })
+        .try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
         .ok_or(NotNumber::TooLarge)
 }
 
@@ -116,8 +114,7 @@ pub(crate) fn split<'a, const N: usize>(
 
 /// The words of a line, separated by blanks and tabs.
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b' ' || byte == b'\t')
-        .filter(|word| !word.is_empty())
+    line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty())
 }
 
 /// Appends `value` in decimal.
@@ -157,11 +154,7 @@ mod tests {
         assert_eq!(decimal(b"18446744073709551615"), Ok(u64::MAX));
         assert_eq!(decimal(b"18446744073709551616"), Err(NotNumber::TooLarge));
         for garbled in ["", "-1", "+1", " 1", "1 ", "1e3", "NaN", "0x10", "1.5"] {
-            assert_eq!(
-                decimal(garbled.as_bytes()),
-                Err(NotNumber::Garbled),
-                "{garbled}"
-            );
+            assert_eq!(decimal(garbled.as_bytes()), Err(NotNumber::Garbled), "{garbled}");
         }
     }
 
@@ -171,20 +164,11 @@ mod tests {
         assert_eq!(decimal_ns(b"12.5", US_DIGITS), Ok(12_500));
         assert_eq!(decimal_ns(b"1.000000001", S_DIGITS), Ok(1_000_000_001));
         assert_eq!(decimal_ns(b"1.00000000100", S_DIGITS), Ok(1_000_000_001));
-        assert_eq!(
-            decimal_ns(b"1.0000000015", S_DIGITS),
-            Err(NotNumber::Garbled)
-        );
+        assert_eq!(decimal_ns(b"1.0000000015", S_DIGITS), Err(NotNumber::Garbled));
         assert_eq!(decimal_ns(b"1.", S_DIGITS), Err(NotNumber::Garbled));
         assert_eq!(decimal_ns(b".5", S_DIGITS), Err(NotNumber::Garbled));
-        assert_eq!(
-            decimal_ns(b"99999999999999999999", S_DIGITS),
-            Err(NotNumber::TooLarge)
-        );
-        assert_eq!(
-            decimal_ns(b"18446744073709551615", US_DIGITS),
-            Err(NotNumber::TooLarge)
-        );
+        assert_eq!(decimal_ns(b"99999999999999999999", S_DIGITS), Err(NotNumber::TooLarge));
+        assert_eq!(decimal_ns(b"18446744073709551615", US_DIGITS), Err(NotNumber::TooLarge));
     }
 
     #[test]

@@ -213,12 +213,11 @@ impl Profiler {
         }
         let distances = &mut self.distances;
         let overwritten = &mut self.profile.overwrite_distances;
-        self.written
-            .write(begin, end, self.units_written, |units, distance| {
-                overwritten.count += units;
-                overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
-                distances[bucket(distance)] += units;
-            });
+        self.written.write(begin, end, self.units_written, |units, distance| {
+            overwritten.count += units;
+            overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
+            distances[bucket(distance)] += units;
+        });
         self.units_written += end - begin;
     }
 
@@ -252,11 +251,7 @@ impl Profiler {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// The names of [`Class`], in its order.
@@ -270,9 +265,7 @@ const fn octave(value: u64) -> usize {
 
 fn octaves(counts: &Octaves) -> BTreeMap<u64, u64> {
     let counted = counts.iter().zip(0u32..).filter(|&(&count, _)| count > 0);
-    counted
-        .map(|(&count, octave)| (1 << octave, count))
-        .collect()
+    counted.map(|(&count, octave)| (1 << octave, count)).collect()
 }
 
 /// Parts of an octave that distances are told apart by, as a power of two.
@@ -312,11 +305,7 @@ fn summarize(buckets: &[u64], distances: &mut Distances) {
     let (p5, p50, p95) = (quantile(5), quantile(50), quantile(95));
     for (bucket, &count) in buckets.iter().enumerate().filter(|&(_, &count)| count > 0) {
         let units = bucket_end(bucket);
-        let upper = if units == 0 {
-            0
-        } else {
-            units.next_power_of_two()
-        };
+        let upper = if units == 0 { 0 } else { units.next_power_of_two() };
         *distances.histogram.entry(upper * UNIT_BYTES).or_default() += count;
     }
     let max = distances.max_bytes;

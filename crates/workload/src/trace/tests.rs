@@ -29,12 +29,5 @@ fn read_plain(text: &str) -> Result<(Vec<Request>, ReadCounts), TraceError> {
 }
 
 fn request(ns: u64, op: Op, lba: u64, sectors: u32) -> Request {
-    Request {
-        at: Time::from_ns(ns),
-        op,
-        lba: Lba(lba),
-        sectors,
-        fua: false,
-        class: Class::Unknown,
-    }
+    Request { at: Time::from_ns(ns), op, lba: Lba(lba), sectors, fua: false, class: Class::Unknown }
 }

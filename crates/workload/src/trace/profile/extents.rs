@@ -66,9 +66,7 @@ impl Extents {
 
     /// Those units, in extents: the first, and the first beyond.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.extents
-            .iter()
-            .map(|(&begin, extent)| (begin, extent.end))
+        self.extents.iter().map(|(&begin, extent)| (begin, extent.end))
     }
 
     /// Writes `begin..end` when `stamp` units had been written before. Tells `overwritten` of units
@@ -92,13 +90,7 @@ impl Extents {
             self.units -= to - from;
             if to < old.end {
                 let stamp = old.stamp + (to - first);
-                self.extents.insert(
-                    to,
-                    Extent {
-                        end: old.end,
-                        stamp,
-                    },
-                );
+                self.extents.insert(to, Extent { end: old.end, stamp });
             }
             if first < from {
                 let end = from;

@@ -17,11 +17,7 @@ fn request() -> impl Strategy<Value = Request> {
     let lba = prop_oneof![0u64..400, (0u64..50).prop_map(|unit| unit * 8)];
     let sectors = prop_oneof![1u32..60, Just(8)];
     (op, lba, sectors, any::<bool>(), 0u64..2_000).prop_map(|(op, lba, sectors, fua, gap_ns)| {
-        let (lba, sectors) = if op == Op::Flush {
-            (0, 0)
-        } else {
-            (lba, sectors)
-        };
+        let (lba, sectors) = if op == Op::Flush { (0, 0) } else { (lba, sectors) };
         Request {
             at: Time::from_ns(gap_ns),
             op,
@@ -61,10 +57,7 @@ fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 3]) {
     };
     let either = [writes.clone(), reads.clone()].concat();
     distances.sort_unstable();
-    (
-        distances,
-        [distinct(writes), distinct(reads), distinct(either)],
-    )
+    (distances, [distinct(writes), distinct(reads), distinct(either)])
 }
 
 proptest! {
@@ -105,23 +98,14 @@ proptest! {
 fn buckets_are_at_most_a_64th_too_high() {
     for units in (0..2_000).chain([1 << 20, (1 << 40) + 12_345, u64::MAX >> 12, u64::MAX]) {
         let upper = bucket_end(bucket(units));
-        assert!(
-            upper >= units && upper - units <= units / 64,
-            "{units} -> {upper}"
-        );
+        assert!(upper >= units && upper - units <= units / 64, "{units} -> {upper}");
     }
 }
 
 #[test]
 fn octaves_end_at_powers_of_two() {
-    for (bytes, end) in [
-        (1, 1),
-        (2, 2),
-        (512, 512),
-        (513, 1024),
-        (4096, 4096),
-        (1 << 41, 1 << 41),
-    ] {
+    for (bytes, end) in [(1, 1), (2, 2), (512, 512), (513, 1024), (4096, 4096), (1 << 41, 1 << 41)]
+    {
         let mut counts = [0; 65];
         counts[octave(bytes)] += 1;
         assert_eq!(octaves(&counts), BTreeMap::from([(end, 1)]));

@@ -47,9 +47,7 @@ pub(crate) struct Blkparse {
 
 impl Blkparse {
     pub(crate) fn new(action: BlkAction) -> Self {
-        Self {
-            action: action.letter().as_bytes(),
-        }
+        Self { action: action.letter().as_bytes() }
     }
 }
 
@@ -59,20 +57,13 @@ pub(crate) fn looks_like(line: &[u8]) -> bool {
     let device = words.next().is_some_and(is_device);
     let numbers = words.next().is_some_and(|word| decimal(word).is_ok())
         && words.next().is_some_and(|word| decimal(word).is_ok());
-    let time = words
-        .next()
-        .is_some_and(|word| decimal_ns(word, S_DIGITS).is_ok());
+    let time = words.next().is_some_and(|word| decimal_ns(word, S_DIGITS).is_ok());
     (device && numbers && time) || line.starts_with(b"Input file ")
 }
 
 fn is_device(word: &[u8]) -> bool {
     let mut numbers = word.split(|&byte| byte == b',');
-    let two = numbers
-        .by_ref()
-        .take(2)
-        .filter(|part| decimal(part).is_ok())
-        .count()
-        == 2;
+    let two = numbers.by_ref().take(2).filter(|part| decimal(part).is_ok()).count() == 2;
     two && numbers.next().is_none()
 }
 
@@ -85,9 +76,7 @@ impl LineParser for Blkparse {
     ) -> Result<(), ErrorKind> {
         let line = line.trim_ascii_start();
         if !line.first().is_some_and(u8::is_ascii_digit) {
-            let known = STATISTICS
-                .iter()
-                .any(|word| line.starts_with(word.as_bytes()));
+            let known = STATISTICS.iter().any(|word| line.starts_with(word.as_bytes()));
             return if known { Ok(()) } else { Err(columns(line)) };
         }
         let mut words = words(line);
@@ -95,10 +84,7 @@ impl LineParser for Blkparse {
         let device = word()?;
         let (cpu, sequence, time, pid, action) = (word()?, word()?, word()?, word()?, word()?);
         if !is_device(device) {
-            return Err(ErrorKind::Field {
-                column: "device",
-                want: "major,minor",
-            });
+            return Err(ErrorKind::Field { column: "device", want: "major,minor" });
         }
         for (column, number) in [("cpu", cpu), ("sequence", sequence), ("pid", pid)] {
             decimal(number).map_err(|e| e.of(column, "a number"))?;
@@ -120,21 +106,13 @@ impl LineParser for Blkparse {
         let Some(base) = context.device(device)? else {
             return Ok(());
         };
-        let event = Event {
-            at: Time::from_ns(ns),
-            rwbs,
-            lba,
-            sectors,
-        };
+        let event = Event { at: Time::from_ns(ns), rwbs, lba, sectors };
         event.emit(base, context, out)
     }
 }
 
 fn columns(line: &[u8]) -> ErrorKind {
-    ErrorKind::Columns {
-        got: words(line).count(),
-        want: WANT,
-    }
+    ErrorKind::Columns { got: words(line).count(), want: WANT }
 }
 
 /// What stands behind the RWBS letters.
@@ -169,10 +147,7 @@ fn range<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Range, ErrorK
         Some(word) if word.starts_with(b"(") => Ok(Range::Passthrough),
         Some(word) if word.starts_with(b"[") => Ok(Range::Empty),
         None => Ok(Range::Empty),
-        Some(_) => Err(ErrorKind::Field {
-            column: "sectors",
-            want: "`+ sectors`",
-        }),
+        Some(_) => Err(ErrorKind::Field { column: "sectors", want: "`+ sectors`" }),
     }
 }
 

@@ -83,10 +83,7 @@ struct Record {
 
 impl Blktrace {
     pub(crate) fn new(action: BlkAction) -> Self {
-        Self {
-            action: action.number(),
-            device: None,
-        }
+        Self { action: action.number(), device: None }
     }
 
     /// Takes one record; false at the end of the file.
@@ -116,11 +113,7 @@ impl Blktrace {
             return Err(ErrorKind::Truncated("a record"));
         }
         let window = input.window();
-        let (event, pdu_bytes) = if length == V1_BYTES {
-            v1(window)
-        } else {
-            v2(window)
-        };
+        let (event, pdu_bytes) = if length == V1_BYTES { v1(window) } else { v2(window) };
         if !input.hold(length + pdu_bytes)? {
             return Err(ErrorKind::Truncated("the data behind a record"));
         }
@@ -184,12 +177,7 @@ fn rwbs(event: &Record) -> Rwbs {
     } else {
         Kind::None
     };
-    Rwbs {
-        kind,
-        preflush: has(category::FLUSH),
-        fua: has(category::FUA),
-        unknown: false,
-    }
+    Rwbs { kind, preflush: has(category::FLUSH), fua: has(category::FUA), unknown: false }
 }
 
 fn v1(record: &[u8]) -> (Record, usize) {

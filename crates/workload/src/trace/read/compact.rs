@@ -34,13 +34,8 @@ pub(crate) const TAG_SAME_SECTORS: u8 = 1 << 7;
 pub(crate) const TAG_CLASS_SHIFT: u32 = 4;
 
 pub(crate) const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes];
-pub(crate) const CLASSES: [Class; 5] = [
-    Class::Unknown,
-    Class::Data,
-    Class::Wal,
-    Class::Journal,
-    Class::FsMeta,
-];
+pub(crate) const CLASSES: [Class; 5] =
+    [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 
 const DAMAGED: ErrorKind = ErrorKind::Corrupt("a block is inconsistent");
 
@@ -77,9 +72,7 @@ impl Compact {
         }
         let header = input.window();
         if !header.starts_with(MAGIC) {
-            return Err(ErrorKind::Header {
-                want: "that of a compact trace",
-            });
+            return Err(ErrorKind::Header { want: "that of a compact trace" });
         }
         if u16::from_le_bytes([header[8], header[9]]) != VERSION {
             return Err(ErrorKind::Unsupported {
@@ -95,10 +88,7 @@ impl Compact {
         }
         let (requests, end_sector) = (u64_at(header, 16), u64_at(header, 24));
         if requests != UNKNOWN {
-            self.declared = Some(Declared {
-                requests,
-                end_sector,
-            });
+            self.declared = Some(Declared { requests, end_sector });
         }
         input.consume(HEADER_BYTES);
         self.headed = true;
@@ -149,14 +139,9 @@ impl Compact {
     }
 
     fn end(&self, requests: u64, input: &mut Input) -> Result<(), ErrorKind> {
-        let found = Declared {
-            requests: self.requests,
-            end_sector: self.end_sector,
-        };
+        let found = Declared { requests: self.requests, end_sector: self.end_sector };
         if requests != self.requests || self.declared.is_some_and(|declared| declared != found) {
-            return Err(ErrorKind::Corrupt(
-                "it doesn't hold what its header declares",
-            ));
+            return Err(ErrorKind::Corrupt("it doesn't hold what its header declares"));
         }
         if input.hold(1)? {
             return Err(ErrorKind::Corrupt("something follows its end block"));
@@ -209,11 +194,7 @@ fn decode(
         }
         context.emit(out, 0, request)?;
     }
-    if bytes.is_empty() {
-        Ok(Time::from_ns(ns))
-    } else {
-        Err(DAMAGED)
-    }
+    if bytes.is_empty() { Ok(Time::from_ns(ns)) } else { Err(DAMAGED) }
 }
 
 /// A LEB128 number: 7 bits a byte, the lowest first, the top bit set on all but the last.

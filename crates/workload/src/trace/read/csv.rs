@@ -34,10 +34,7 @@ impl Header {
             b"time_us,op,lba,len,flags,is_journal" => (6, true),
             _ => return Err(ErrorKind::Header { want: WANT }),
         };
-        Ok(Self {
-            columns,
-            is_journal,
-        })
+        Ok(Self { columns, is_journal })
     }
 }
 
@@ -80,10 +77,7 @@ impl LineParser for Csv {
             return Ok(());
         };
         if op == Op::Flush && sectors > 0 {
-            return Err(ErrorKind::Field {
-                column: "len",
-                want: "0, as a flush covers nothing",
-            });
+            return Err(ErrorKind::Field { column: "len", want: "0, as a flush covers nothing" });
         }
         let request = Request {
             at: Time::from_ns(ns),
@@ -110,10 +104,7 @@ fn line_op(op: &[u8]) -> Result<LineOp, ErrorKind> {
         b"Z" => Op::WriteZeroes,
         b"H" => return Ok(LineOp::Hint),
         _ => {
-            return Err(ErrorKind::Field {
-                column: "op",
-                want: "one of R, W, F, D, Z, H",
-            });
+            return Err(ErrorKind::Field { column: "op", want: "one of R, W, F, D, Z, H" });
         }
     }))
 }
@@ -127,10 +118,7 @@ fn class_of(header: Header, class: &[u8]) -> Result<Class, ErrorKind> {
         return match class {
             b"0" => Ok(Class::Unknown),
             b"1" => Ok(Class::Journal),
-            _ => Err(ErrorKind::Field {
-                column: "is_journal",
-                want: "0 or 1",
-            }),
+            _ => Err(ErrorKind::Field { column: "is_journal", want: "0 or 1" }),
         };
     }
     Ok(match class {
@@ -164,10 +152,7 @@ fn with_flags(
         Op::Flush | Op::WriteZeroes => true,
     };
     if !agree {
-        return Err(ErrorKind::Field {
-            column: "flags",
-            want: "of the operation in column `op`",
-        });
+        return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });
     }
     context.counts.unknown_flags += u64::from(rwbs.unknown);
     request.fua = rwbs.fua;

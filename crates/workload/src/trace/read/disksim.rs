@@ -39,12 +39,8 @@ impl LineParser for DiskSim {
             return Err(ErrorKind::Columns { got, want: WANT });
         }
         let [time, device, lba, sectors, kind] = columns;
-        let ns = decimal(time).map_err(|e| {
-            e.of(
-                "arrival_ns",
-                "whole nanoseconds (DiskSim's own traces use ms)",
-            )
-        })?;
+        let ns = decimal(time)
+            .map_err(|e| e.of("arrival_ns", "whole nanoseconds (DiskSim's own traces use ms)"))?;
         decimal(device).map_err(|e| e.of("device", "a number"))?;
         let lba = decimal(lba).map_err(|e| e.of("lba", "a number of 512-byte sectors"))?;
         let sectors = decimal(sectors).map_err(|e| e.of("sectors", "a number of sectors"))?;
@@ -54,10 +50,7 @@ impl LineParser for DiskSim {
             b"0" => Op::Write,
             b"1" => Op::Read,
             _ => {
-                return Err(ErrorKind::Field {
-                    column: "type",
-                    want: "0 (write) or 1 (read)",
-                });
+                return Err(ErrorKind::Field { column: "type", want: "0 (write) or 1 (read)" });
             }
         };
         let Some(base) = context.device(device)? else {

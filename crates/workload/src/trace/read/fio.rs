@@ -38,11 +38,7 @@ pub(crate) struct Fio {
 
 impl Fio {
     pub(crate) fn new(version: Version) -> Self {
-        Self {
-            version,
-            headed: false,
-            now_us: 0,
-        }
+        Self { version, headed: false, now_us: 0 }
     }
 
     fn header(&mut self, line: &[u8]) -> Result<(), ErrorKind> {
@@ -65,10 +61,8 @@ impl Fio {
             });
         }
         let us = us.ok_or(ErrorKind::Columns { got, want: WANT_V2 })?;
-        self.now_us = self
-            .now_us
-            .checked_add(us)
-            .ok_or(ErrorKind::Overflow { column: "offset" })?;
+        self.now_us =
+            self.now_us.checked_add(us).ok_or(ErrorKind::Overflow { column: "offset" })?;
         Ok(())
     }
 }
@@ -115,21 +109,12 @@ impl Fio {
             let time = words.next().unwrap_or_default();
             self.now_us = decimal(time).map_err(|e| e.of("timestamp", "microseconds"))?;
         }
-        let (file, action) = (
-            words.next().unwrap_or_default(),
-            words.next().unwrap_or_default(),
-        );
+        let (file, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let mut number = |column| {
             let number = words.next().map(decimal).transpose();
             number.map_err(|e| e.of(column, "a number of bytes"))
         };
-        Ok(Columns {
-            file,
-            action,
-            offset: number("offset")?,
-            length: number("length")?,
-            got,
-        })
+        Ok(Columns { file, action, offset: number("offset")?, length: number("length")?, got })
     }
 }
 
@@ -158,16 +143,11 @@ impl LineParser for Fio {
             (_, Some(offset), Some(length)) => (offset, length),
             _ => {
                 let want = "offset and length of a read, write or trim";
-                return Err(ErrorKind::Columns {
-                    got: columns.got,
-                    want,
-                });
+                return Err(ErrorKind::Columns { got: columns.got, want });
             }
         };
         let ns = self.now_us.checked_mul(1_000);
-        let ns = ns.ok_or(ErrorKind::Overflow {
-            column: "timestamp",
-        })?;
+        let ns = ns.ok_or(ErrorKind::Overflow { column: "timestamp" })?;
         let Some(base) = context.device(columns.file)? else {
             return Ok(());
         };

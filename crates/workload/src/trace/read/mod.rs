@@ -107,11 +107,7 @@ fn fill_lines<P: LineParser>(
                 }
                 if let Err(kind) = parser.line(line, context, out) {
                     let line = line.to_owned();
-                    return Err(TraceError::new(
-                        kind,
-                        Place::Line(lines.number()),
-                        Some(&line),
-                    ));
+                    return Err(TraceError::new(kind, Place::Line(lines.number()), Some(&line)));
                 }
             }
             Ok(None) => {

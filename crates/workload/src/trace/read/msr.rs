@@ -57,14 +57,9 @@ impl LineParser for Msr {
         let ns = decimal(ticks)
             .map_err(|e| e.of("Timestamp", "a filetime in ticks of 100 ns"))?
             .checked_mul(TICK_NS)
-            .ok_or(ErrorKind::Overflow {
-                column: "Timestamp",
-            })?;
+            .ok_or(ErrorKind::Overflow { column: "Timestamp" })?;
         decimal(disk).map_err(|e| e.of("DiskNumber", "a number"))?;
-        let op = op(kind).ok_or(ErrorKind::Field {
-            column: "Type",
-            want: "Read or Write",
-        })?;
+        let op = op(kind).ok_or(ErrorKind::Field { column: "Type", want: "Read or Write" })?;
         let offset = decimal(offset).map_err(|e| e.of("Offset", "a number of bytes"))?;
         let size = decimal(size).map_err(|e| e.of("Size", "a number of bytes"))?;
         let response = response.strip_prefix(b"-").unwrap_or(response);

@@ -55,12 +55,7 @@ impl Rwbs {
                 });
             }
         };
-        let mut parsed = Self {
-            kind,
-            preflush,
-            fua: false,
-            unknown: false,
-        };
+        let mut parsed = Self { kind, preflush, fua: false, unknown: false };
         for &letter in rest {
             match letter {
                 b'F' => parsed.fua = true,

@@ -54,10 +54,7 @@ impl LineParser for Systor {
                 return Ok(());
             }
             _ => {
-                return Err(ErrorKind::Field {
-                    column: "IOType",
-                    want: "R, W or blank",
-                });
+                return Err(ErrorKind::Field { column: "IOType", want: "R, W or blank" });
             }
         };
         decimal(lun).map_err(|e| e.of("LUN", "a number"))?;

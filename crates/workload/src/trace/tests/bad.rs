@@ -5,10 +5,7 @@ use super::*;
 /// The error of reading `text` (as `format`, if given) stands at `place` and says `says`.
 #[track_caller]
 fn refused(format: Option<Format>, text: &[u8], place: Place, says: &str) {
-    let options = OpenOptions {
-        format,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions { format, ..OpenOptions::default() };
     let error = read(text, &options).unwrap_err();
     assert_eq!(error.place(), place, "{error}");
     assert!(error.to_string().contains(says), "{error}");
@@ -41,46 +38,18 @@ fn our_csv() {
         ("1,F,8,8,FF,-", "`len` isn't 0"),
         ("time_us,op,lba,len,flags,class", "`time_us` isn't"),
         ("11413000 0 657728 16 1", "1 columns"),
-        (
-            "\u{1f980},W,8,8,W,-",
-            "found `\\xf0\\x9f\\xa6\\x80,W,8,8,W,-`",
-        ),
+        ("\u{1f980},W,8,8,W,-", "found `\\xf0\\x9f\\xa6\\x80,W,8,8,W,-`"),
     ];
     for (bad, says) in cases {
         refused(None, line(bad).as_bytes(), Place::Line(3), says);
     }
-    refused(
-        None,
-        b"time_us,op,lba,len\n",
-        Place::File,
-        "no request in it",
-    );
-    refused(
-        None,
-        b"time_us,lba,op,len\n1,1,W,1\n",
-        Place::File,
-        "first line isn't",
-    );
-    refused(
-        Some(Format::Csv),
-        b"0,W,8,8\n",
-        Place::Line(1),
-        "first line isn't",
-    );
+    refused(None, b"time_us,op,lba,len\n", Place::File, "no request in it");
+    refused(None, b"time_us,lba,op,len\n1,1,W,1\n", Place::File, "first line isn't");
+    refused(Some(Format::Csv), b"0,W,8,8\n", Place::Line(1), "first line isn't");
     refused(None, b"", Place::File, "no request in it");
     refused(None, b"\n\n", Place::File, "no request in it");
-    refused(
-        None,
-        b"\x00\x01\x02\x03",
-        Place::File,
-        "format can't be told",
-    );
-    refused(
-        None,
-        "t\0i\0m\0e\0".as_bytes(),
-        Place::File,
-        "format can't be told",
-    );
+    refused(None, b"\x00\x01\x02\x03", Place::File, "format can't be told");
+    refused(None, "t\0i\0m\0e\0".as_bytes(), Place::File, "format can't be told");
     let hints = b"time_us,op,lba,len\n0,H,8,8\n";
     refused(None, hints, Place::File, "1 records were skipped");
 }
@@ -90,12 +59,7 @@ fn endless_lines() {
     let mut text = b"time_us,op,lba,len\n1,W,".to_vec();
     text.resize(1 << 20, b'1');
     refused(None, &text, Place::Line(2), "longer than 65536 bytes");
-    refused(
-        Some(Format::Msr),
-        &b"1".repeat(1 << 17),
-        Place::Line(1),
-        "longer than 65536 bytes",
-    );
+    refused(Some(Format::Msr), &b"1".repeat(1 << 17), Place::Line(1), "longer than 65536 bytes");
 }
 
 #[test]
@@ -111,20 +75,12 @@ fn blkparse() {
         ("8,0 1 2 0.1 7 D W 0 + x [x]", "`sectors` isn't"),
         ("8,0 1 2 0.1 7 D W 0 +", "`sectors` isn't"),
         ("8,0 1 2 0.1 7 D W 0 8 [x]", "`sectors` isn't `+ sectors`"),
-        (
-            "8,16 1 2 0.1 7 D W 0 + 8 [x]",
-            "a second device, `8,16` after `8,0`",
-        ),
+        ("8,16 1 2 0.1 7 D W 0 + 8 [x]", "a second device, `8,16` after `8,0`"),
         ("hello", "1 columns where"),
         ("time_us,op,lba,len", "1 columns where"),
     ];
     for (bad, says) in cases {
-        refused(
-            None,
-            format!("{good}{bad}\n").as_bytes(),
-            Place::Line(2),
-            says,
-        );
+        refused(None, format!("{good}{bad}\n").as_bytes(), Place::Line(2), says);
     }
     let other = b"8,0 1 1 0.000000000 700 Q WS 1000 + 16 [db]\n";
     refused(None, other, Place::File, "Check the action (Q, D or C)");
@@ -140,10 +96,7 @@ fn fio() {
         ("f write 0 -1", "`length` isn't a number of bytes"),
         ("f erase 0 4096", "`action` isn't one of"),
         ("f wait", "2 columns where"),
-        (
-            "f wait 18446744073709551615\nf write 0 512",
-            "`timestamp` is too large",
-        ),
+        ("f wait 18446744073709551615\nf write 0 512", "`timestamp` is too large"),
         ("f write 0 18446744073709551615", "`size` is too large"),
         ("f write 18446744073709551615 2", "beyond 2^64"),
         ("g write 0 512", "a second device, `g` after `f`"),
@@ -154,24 +107,9 @@ fn fio() {
         refused(None, text.as_bytes(), Place::Line(line), says);
     }
     let v3 = "fio version 3 iolog\n0 f write 0 512\n";
-    refused(
-        None,
-        format!("{v3}5 f wait 10\n").as_bytes(),
-        Place::Line(3),
-        "`action` isn't known",
-    );
-    refused(
-        None,
-        format!("{v3}f write 0 512\n").as_bytes(),
-        Place::Line(3),
-        "`timestamp` isn't",
-    );
-    refused(
-        None,
-        b"fio version 1 iolog\n",
-        Place::File,
-        "a version that isn't known",
-    );
+    refused(None, format!("{v3}5 f wait 10\n").as_bytes(), Place::Line(3), "`action` isn't known");
+    refused(None, format!("{v3}f write 0 512\n").as_bytes(), Place::Line(3), "`timestamp` isn't");
+    refused(None, b"fio version 1 iolog\n", Place::File, "a version that isn't known");
 }
 
 #[test]
@@ -180,35 +118,21 @@ fn msr() {
         ("1,web,0,Write,0,512", "6 columns where"),
         ("1,web,0,Write,0,512,1,1", "8 columns where"),
         ("x,web,0,Write,0,512,1", "`Timestamp` isn't"),
-        (
-            "184467440737095517,web,0,Write,0,512,1",
-            "`Timestamp` is too large",
-        ),
+        ("184467440737095517,web,0,Write,0,512,1", "`Timestamp` is too large"),
         ("2,web,x,Write,0,512,1", "`DiskNumber` isn't"),
         ("2,web,0,Erase,0,512,1", "`Type` isn't Read or Write"),
         ("2,web,0,Write,-512,512,1", "`Offset` isn't"),
         ("2,web,0,Write,0,NaN,1", "`Size` isn't"),
         ("2,web,0,Write,0,512,fast", "`ResponseTime` isn't"),
         ("2,web,0,Write,0,9999999999999,1", "`size` is too large"),
-        (
-            "2,web,1,Write,0,512,1",
-            "a second device, `web,1` after `web,0`",
-        ),
-        (
-            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-            "`Timestamp` isn't",
-        ),
+        ("2,web,1,Write,0,512,1", "a second device, `web,1` after `web,0`"),
+        ("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", "`Timestamp` isn't"),
     ];
     for (bad, says) in cases {
         let text = format!("1,web,0,Write,0,512,1\n{bad}\n");
         refused(None, text.as_bytes(), Place::Line(2), says);
     }
-    refused(
-        None,
-        b"1,w\xff,0,Read,0,512,1\n",
-        Place::Line(1),
-        "`device` isn't text (UTF-8)",
-    );
+    refused(None, b"1,w\xff,0,Read,0,512,1\n", Place::Line(1), "`device` isn't text (UTF-8)");
 }
 
 #[test]
@@ -236,12 +160,7 @@ fn systor_and_disksim() {
         ("1 0 0 8 2", "`type` isn't 0 (write) or 1 (read)"),
     ];
     for (bad, says) in cases {
-        refused(
-            None,
-            format!("0 0 0 8 1\n{bad}\n").as_bytes(),
-            Place::Line(2),
-            says,
-        );
+        refused(None, format!("0 0 0 8 1\n{bad}\n").as_bytes(), Place::Line(2), says);
     }
 }
 

@@ -65,10 +65,7 @@ fn expected() -> Vec<Request> {
     vec![
         request(0, Op::Write, 8, 8),
         request(1_000, Op::Flush, 0, 0),
-        Request {
-            fua: true,
-            ..request(2_000, Op::Write, 16, 1)
-        },
+        Request { fua: true, ..request(2_000, Op::Write, 16, 1) },
         request(4_000, Op::Read, 24, 2),
         request(5_000, Op::Trim, 32, 16),
     ]
@@ -82,10 +79,8 @@ fn blktrace_records_of_both_versions_are_read() {
         assert_eq!(requests, expected());
         assert_eq!((counts.skipped_actions, counts.skipped_passthrough), (2, 1));
     }
-    let extra = [
-        (7_000, 0, 512, ISSUE | WRITE_ZEROES, &b""[..]),
-        (7_000, 0, 0, ISSUE | ZONE_RESET, b""),
-    ];
+    let extra =
+        [(7_000, 0, 512, ISSUE | WRITE_ZEROES, &b""[..]), (7_000, 0, 0, ISSUE | ZONE_RESET, b"")];
     let bytes: Vec<u8> = extra.into_iter().flat_map(v2).collect();
     let (requests, counts) = read(&bytes, &OpenOptions::default()).unwrap();
     assert_eq!(requests, [request(0, Op::WriteZeroes, 0, 1)]);
@@ -107,19 +102,13 @@ fn blktrace_damage_is_named() {
         // A cut between two records can't be noticed: the format has no end mark.
         if !ends.contains(&cut) {
             let error = read(&bytes[..cut], &options).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Truncated(_)),
-                "{cut}: {error}"
-            );
+            assert!(matches!(error.kind(), ErrorKind::Truncated(_)), "{cut}: {error}");
         }
     }
     let mut shifted = bytes.clone();
     shifted.remove(ends[2] - 1);
     let error = read(&shifted, &options).unwrap_err();
-    assert!(
-        error.to_string().contains("no record begins here"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("no record begins here"), "{error}");
     let mut swapped = bytes.clone();
     swapped[..4].reverse();
     let error = read(&swapped, &options).unwrap_err();
@@ -131,10 +120,7 @@ fn blktrace_damage_is_named() {
 }
 
 fn compact(requests: &[Request], compression: Compression) -> Vec<u8> {
-    let options = WriteOptions {
-        compression,
-        ..WriteOptions::new(Format::Compact)
-    };
+    let options = WriteOptions { compression, ..WriteOptions::new(Format::Compact) };
     let mut writer = Writer::in_memory(&options).unwrap();
     for request in requests {
         writer.write(request).unwrap();
@@ -158,10 +144,7 @@ fn compact_says_what_it_holds_where_it_can() {
 #[test]
 fn every_cut_and_every_changed_byte_of_a_compact_trace_is_noticed() {
     let bytes = compact(&expected(), Compression::None);
-    let options = OpenOptions {
-        format: Some(Format::Compact),
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions { format: Some(Format::Compact), ..OpenOptions::default() };
     assert!(read(&bytes, &options).is_ok());
     for at in 0..bytes.len() {
         assert!(read(&bytes[..at], &options).is_err(), "cut at {at}");

@@ -17,10 +17,7 @@ fn our_csv_knows_all_operations_flags_and_classes() {
     )
     .unwrap();
     let class = |request, class| Request { class, ..request };
-    let fua = |request| Request {
-        fua: true,
-        ..request
-    };
+    let fua = |request| Request { fua: true, ..request };
     let expected = [
         class(request(0, Op::Write, 8, 16), Class::Wal),
         request(500, Op::Flush, 0, 0),
@@ -75,10 +72,7 @@ Skips: 0 forward (0 -   0.0%)
 #[test]
 fn blkparse_takes_the_action_asked_for() {
     let (issued, counts) = read_plain(BLKPARSE).unwrap();
-    let fua = Request {
-        fua: true,
-        ..request(698_000, Op::Write, 2000, 8)
-    };
+    let fua = Request { fua: true, ..request(698_000, Op::Write, 2000, 8) };
     let expected = [
         request(0, Op::Write, 1000, 16),
         request(599_000, Op::Flush, 0, 0),
@@ -91,10 +85,7 @@ fn blkparse_takes_the_action_asked_for() {
     assert_eq!(counts.skipped_zone_ops, 1);
     assert_eq!(counts.skipped_actions, 5);
 
-    let action = |blkparse_action| OpenOptions {
-        blkparse_action,
-        ..OpenOptions::default()
-    };
+    let action = |blkparse_action| OpenOptions { blkparse_action, ..OpenOptions::default() };
     let (queued, counts) = read(BLKPARSE.as_bytes(), &action(BlkAction::Queue)).unwrap();
     assert_eq!(queued.len(), 3);
     assert_eq!(counts.split_preflush, 1);
@@ -148,46 +139,28 @@ fn systor_has_decimal_seconds_and_blank_types() {
          1456135201.013118000,0.002,R,0,0,512\n",
     )
     .unwrap();
-    assert_eq!(
-        requests,
-        [
-            request(0, Op::Write, 8, 8),
-            request(1_000_000_000, Op::Read, 0, 1)
-        ]
-    );
+    assert_eq!(requests, [request(0, Op::Write, 8, 8), request(1_000_000_000, Op::Read, 0, 1)]);
     assert_eq!(counts.skipped_no_type, 1);
 }
 
 #[test]
 fn disksim_zero_is_a_write() {
     let (requests, _) = read_plain("500 3 16 8 0\n700 3 32 16 1\n").unwrap();
-    assert_eq!(
-        requests,
-        [request(0, Op::Write, 16, 8), request(200, Op::Read, 32, 16)]
-    );
+    assert_eq!(requests, [request(0, Op::Write, 16, 8), request(200, Op::Read, 32, 16)]);
 }
 
 #[test]
 fn several_devices_need_a_rule() {
     let text = "0 0 16 8 0\n100 1 16 8 0\n200 0 32 8 1\n";
     let with = |devices| {
-        let options = OpenOptions {
-            devices,
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions { devices, ..OpenOptions::default() };
         read(text.as_bytes(), &options)
     };
     let error = with(Devices::One).unwrap_err();
     assert_eq!(error.place(), Place::Line(2));
-    assert!(
-        error.to_string().contains("second device, `1` after `0`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("second device, `1` after `0`"), "{error}");
     let (only, counts) = with(Devices::Only("1".to_owned())).unwrap();
-    assert_eq!(
-        (only, counts.skipped_devices),
-        (vec![request(0, Op::Write, 16, 8)], 2)
-    );
+    assert_eq!((only, counts.skipped_devices), (vec![request(0, Op::Write, 16, 8)], 2));
     assert_eq!(with(Devices::Overlay).unwrap().0.len(), 3);
     let stacked = with(Devices::Stack { stride_sectors: 40 }).unwrap().0;
     let lbas: Vec<u64> = stacked.iter().map(|request| request.lba.0).collect();
@@ -204,27 +177,16 @@ fn late_records_are_sorted_within_the_window() {
         format!("{late},W,{late},1\n{early},R,{early},1\n")
     });
     let text = format!("time_us,op,lba,len\n{}", pairs.collect::<String>());
-    let unsorted = |unsorted| OpenOptions {
-        unsorted,
-        ..OpenOptions::default()
-    };
+    let unsorted = |unsorted| OpenOptions { unsorted, ..OpenOptions::default() };
     for window in [1, 2, 3, 1000, 64 << 10] {
         let options = unsorted(Unsorted::Sort { window });
         let (requests, counts) = read(text.as_bytes(), &options).unwrap();
         assert_eq!(counts.reordered, 20_000);
-        assert!(
-            requests
-                .iter()
-                .zip(0..)
-                .all(|(request, lba)| request.lba == Lba(lba))
-        );
+        assert!(requests.iter().zip(0..).all(|(request, lba)| request.lba == Lba(lba)));
     }
     let error = read(text.as_bytes(), &unsorted(Unsorted::Refuse)).unwrap_err();
     assert_eq!(error.place(), Place::Line(3));
-    assert!(
-        error.to_string().contains("Sort the trace by time"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("Sort the trace by time"), "{error}");
 }
 
 #[test]

@@ -236,14 +236,9 @@ impl Writer {
 
     /// Appends a request. Times must not run backwards.
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
-        self.check(request)
-            .map_err(|kind| TraceError::file(&self.path, kind))?;
+        self.check(request).map_err(|kind| TraceError::file(&self.path, kind))?;
         self.last = request.at;
-        if !self
-            .encoder
-            .carries()
-            .count(request, &mut self.written.lost)
-        {
+        if !self.encoder.carries().count(request, &mut self.written.lost) {
             return Ok(());
         }
         self.encoder.request(request, &mut self.buffer);
@@ -274,19 +269,14 @@ impl Writer {
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        self.sink
-            .write(&self.buffer)
-            .map_err(|kind| TraceError::file(&self.path, kind))?;
+        self.sink.write(&self.buffer).map_err(|kind| TraceError::file(&self.path, kind))?;
         self.buffer.clear();
         Ok(())
     }
 
     fn complete(&mut self) -> Result<(), TraceError> {
         if self.written.requests == 0 {
-            return Err(TraceError::file(
-                &self.path,
-                ErrorKind::Empty { skipped: 0 },
-            ));
+            return Err(TraceError::file(&self.path, ErrorKind::Empty { skipped: 0 }));
         }
         self.encoder.end(&mut self.buffer);
         self.flush()
@@ -323,10 +313,7 @@ fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKind> {
         Format::FioV2 | Format::FioV3 => {
             let name = options.fio_file.as_bytes();
             if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
-                return Err(ErrorKind::Field {
-                    column: "fio_file",
-                    want: "a name without blanks",
-                });
+                return Err(ErrorKind::Field { column: "fio_file", want: "a name without blanks" });
             }
             let stamped = options.format == Format::FioV3;
             Box::new(text::Fio::new(name, stamped))

@@ -134,14 +134,8 @@ impl TempFile {
         // As any new file, not for the owner's eyes only, as is the way of temporary ones.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder
-            .tempfile_in(folder(becomes))
-            .map_err(ErrorKind::Write)?;
-        Ok(Self {
-            file,
-            becomes: becomes.to_owned(),
-            overwrite,
-        })
+        let file = builder.tempfile_in(folder(becomes)).map_err(ErrorKind::Write)?;
+        Ok(Self { file, becomes: becomes.to_owned(), overwrite })
     }
 
     fn replace_head(&mut self, header: &[u8]) -> io::Result<()> {

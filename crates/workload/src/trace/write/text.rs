@@ -91,11 +91,7 @@ pub(crate) struct Fio {
 
 impl Fio {
     pub(crate) fn new(file: &[u8], stamped: bool) -> Self {
-        Self {
-            file: file.to_owned(),
-            stamped,
-            last_us: 0,
-        }
+        Self { file: file.to_owned(), stamped, last_us: 0 }
     }
 
     fn action(&self, action: &[u8], numbers: &[u64], out: &mut Vec<u8>) {
@@ -116,11 +112,7 @@ impl Fio {
 
 impl Encode for Fio {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        let header = if self.stamped {
-            fio::HEADER_V3
-        } else {
-            fio::HEADER_V2
-        };
+        let header = if self.stamped { fio::HEADER_V3 } else { fio::HEADER_V2 };
         out.extend_from_slice(header.as_bytes());
         out.push(b'\n');
         self.action(b"add", &[], out);
@@ -147,12 +139,7 @@ impl Encode for Fio {
     }
 
     fn carries(&self) -> Carries {
-        Carries {
-            flushes: true,
-            trims: true,
-            resolution_ns: 1_000,
-            ..Carries::PLAIN
-        }
+        Carries { flushes: true, trims: true, resolution_ns: 1_000, ..Carries::PLAIN }
     }
 }
 
@@ -176,10 +163,7 @@ impl Encode for Msr {
     fn end(&mut self, _: &mut Vec<u8>) {}
 
     fn carries(&self) -> Carries {
-        Carries {
-            resolution_ns: 100,
-            ..Carries::PLAIN
-        }
+        Carries { resolution_ns: 100, ..Carries::PLAIN }
     }
 }
 
@@ -219,11 +203,7 @@ impl Encode for DiskSim {
     fn request(&mut self, request: &Request, out: &mut Vec<u8>) {
         let kind = u64::from(request.op == Op::Read);
         let sectors = u64::from(request.sectors);
-        push_numbers(
-            out,
-            b' ',
-            &[request.at.as_ns(), 0, request.lba.0, sectors, kind],
-        );
+        push_numbers(out, b' ', &[request.at.as_ns(), 0, request.lba.0, sectors, kind]);
         out.push(b'\n');
     }
 

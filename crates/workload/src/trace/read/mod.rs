@@ -26,7 +26,7 @@ use super::reader::BlkAction;
 
 /// What reads one line of a text format.
 pub(crate) trait LineParser {
-    /// Takes a line that isn't blank. `first` says that it is the first such line.
+    /// Takes a line that isn't blank, without its line end and trailing blanks.
     fn line(
         &mut self,
         line: &[u8],

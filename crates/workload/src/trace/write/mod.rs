@@ -123,7 +123,7 @@ pub(crate) trait Encode: Send {
     /// Appends what comes before the first request.
     fn begin(&mut self, out: &mut Vec<u8>);
 
-    /// Appends a request. False if the format can't carry it, which the caller has counted.
+    /// Appends a request; only of an operation that the format [`carries`](Self::carries).
     fn request(&mut self, request: &Request, out: &mut Vec<u8>);
 
     /// Appends what comes after the last request.

@@ -125,13 +125,14 @@ impl Encode for Fio {
             self.action(b"wait", &[us - self.last_us, 0], out);
         }
         self.last_us = us;
-        let (action, range): (&[u8], _) = match request.op {
-            Op::Read => (b"read", [offset_bytes(request), size_bytes(request)]),
-            Op::Write | Op::WriteZeroes => (b"write", [offset_bytes(request), size_bytes(request)]),
-            Op::Trim => (b"trim", [offset_bytes(request), size_bytes(request)]),
-            Op::Flush => (b"sync", [0, 0]),
-        };
-        self.action(action, &range, out);
+        let range = [offset_bytes(request), size_bytes(request)];
+        match request.op {
+            Op::Read => self.action(b"read", &range, out),
+            Op::Trim => self.action(b"trim", &range, out),
+            Op::Flush => self.action(b"sync", &[0, 0], out),
+            // Writing zeroes isn't carried, and doesn't come here.
+            Op::Write | Op::WriteZeroes => self.action(b"write", &range, out),
+        }
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {

@@ -40,6 +40,7 @@ pub enum SnapshotError {
 #[serde(bound = "P: Payload")]
 struct State<P: Payload> {
     now: Time,
+    next_id: u64,
     digest: leyden_sim::Digest,
     staged: Vec<Vec<SlotId>>,
     cursor: u32,
@@ -57,6 +58,7 @@ impl<P: Payload> Ssd<P> {
         let (staged, cursor) = self.writer.staged();
         let state = State {
             now: self.now,
+            next_id: self.next_id,
             digest: self.digest,
             staged: staged.to_vec(),
             cursor,
@@ -87,11 +89,12 @@ impl<P: Payload> Ssd<P> {
         let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
         if !ssd.writer.restore(state.staged, state.cursor)
             || !ssd.writer.buffer.restore(state.buffer)
+            || !ssd.ftl.fits(&state.ftl)
         {
             return Err(foreign());
         }
         ssd.ftl.restore(state.ftl).map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
-        (ssd.now, ssd.digest) = (state.now, state.digest);
+        (ssd.now, ssd.next_id, ssd.digest) = (state.now, state.next_id, state.digest);
         ssd.writer.wake(&ssd.ftl);
         Ok(ssd)
     }

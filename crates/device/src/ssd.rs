@@ -49,7 +49,7 @@ pub struct Ssd<P: Payload> {
     waiting: VecDeque<RequestId>,
     /// Flushes that wait for data to be on flash, in order.
     flushes: VecDeque<(FlushTicket, RequestId)>,
-    next_id: u64,
+    pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
 }

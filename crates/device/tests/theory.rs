@@ -49,8 +49,8 @@ fn measure(victim: &str, over_provisioning: u64, dies: u32, blocks: u32) -> Meas
     ssd.check();
 
     let total = |stats: &Stats| stats.user_units + stats.gc_copied_units + stats.padded_units;
-    let waf = (total(&after) - total(&before)) as f64
-        / (after.user_units - before.user_units) as f64;
+    let waf =
+        (total(&after) - total(&before)) as f64 / (after.user_units - before.user_units) as f64;
     // Collections run at the soft threshold: two blocks are free, and on average half of the open
     // one is too.
     let reserved = f64::from(dies) * 2.5 * 64.0;
@@ -105,8 +105,16 @@ fn within_5_percent(victim: &str, theory: fn(f64, f64) -> f64) {
         let measured = measure(victim, over_provisioning, 2, 1024);
         let expected = theory(measured.alpha, measured.units_per_block);
         let error = measured.waf / expected - 1.0;
-        println!("{victim} {over_provisioning} %: {:.3}, theory {expected:.3}, {:+.1} %", measured.waf, error * 100.0);
-        assert!(error.abs() < 0.05, "{victim} at {over_provisioning} %: {} against {expected}", measured.waf);
+        println!(
+            "{victim} {over_provisioning} %: {:.3}, theory {expected:.3}, {:+.1} %",
+            measured.waf,
+            error * 100.0
+        );
+        assert!(
+            error.abs() < 0.05,
+            "{victim} at {over_provisioning} %: {} against {expected}",
+            measured.waf
+        );
     }
 }
 

@@ -42,20 +42,26 @@ impl<C: Content> Ftl<C> {
         }
     }
 
-    /// Takes over a state that was saved from a drive of the same configuration. Refuses one that
-    /// does not fit or that contradicts itself; this FTL is of no use then.
-    pub fn restore(&mut self, state: FtlState<C>) -> Result<(), Violation> {
-        let fits = state.map.len() == self.map.len()
+    /// True if `state` is of a drive of this shape.
+    pub fn fits(&self, state: &FtlState<C>) -> bool {
+        let streams = self.placement.streams();
+        state.map.len() == self.map.len()
             && state.map.pages() == self.map.pages()
             && state.validity.fits(&self.geometry)
-            && state.blocks.fits(&self.geometry, self.placement.streams())
+            && state.blocks.fits(&self.geometry, streams)
             && state.index.fits(&self.geometry)
             && state.collections.len() == self.collections.len()
-            && state.collections.iter().all(|c| c.fits(self.placement.streams()))
-            && state.media.fits(&self.geometry);
-        if !fits {
-            return Err(Violation("the snapshot is of a drive of another shape".to_owned()));
-        }
+            && state.collections.iter().all(|collection| collection.fits(streams))
+            && state.media.fits(&self.geometry)
+    }
+
+    /// Takes over a state that was saved from a drive of the same configuration. Refuses one that
+    /// contradicts itself; this FTL is of no use then.
+    ///
+    /// # Panics
+    /// If the state does not fit ([`Ftl::fits`]).
+    pub fn restore(&mut self, state: FtlState<C>) -> Result<(), Violation> {
+        assert!(self.fits(&state), "a snapshot of another shape");
         (self.map, self.validity, self.blocks) = (state.map, state.validity, state.blocks);
         (self.index, self.collections, self.media) = (state.index, state.collections, state.media);
         self.flash.set_rng(state.fault_rng);

@@ -5,7 +5,7 @@
 //! do at all wait in a set until there is.
 
 use leyden_buffer::{Failed, SlotId, WriteBuffer};
-use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit};
+use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit, WARM_UNITS};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Ppn};
 use leyden_sim::Time;
@@ -33,6 +33,8 @@ pub(crate) struct Writer<P: Payload> {
     units_per_page: usize,
     /// The units of the page being handed over; kept to save an allocation.
     page: Vec<UserUnit<P>>,
+    /// Slots just taken from the schedule; kept to save an allocation.
+    drawn: Vec<SlotId>,
 }
 
 impl<P: Payload> Writer<P> {
@@ -49,6 +51,7 @@ impl<P: Payload> Writer<P> {
             dies,
             units_per_page: ftl.geometry().units_per_page() as usize,
             page: Vec::new(),
+            drawn: Vec::new(),
         }
     }
 
@@ -198,14 +201,13 @@ impl<P: Payload> Writer<P> {
                     return Some(stream);
                 }
             }
-            // Not more than a page ahead for streams that this die has no room for.
-            if self.staged.iter().any(|slots| slots.len() >= 2 * self.units_per_page) {
+            // Not further ahead for streams that this die has no room for.
+            if self.staged.iter().any(|slots| slots.len() >= self.units_per_page) {
                 return None;
             }
-            let Some(slot) = self.buffer.take_next() else {
+            if !self.draw(ftl) {
                 break;
-            };
-            self.stage(ftl, slot);
+            }
         }
         if !self.buffer.is_forced() && self.urgent == 0 {
             return None;
@@ -215,6 +217,19 @@ impl<P: Payload> Writer<P> {
             .filter(|&stream| ftl.may_program(die, stream))
             .max_by_key(|stream| self.staged[stream.index()].len())
             .filter(|stream| !self.staged[stream.index()].is_empty())
+    }
+
+    /// Stages what the schedule yields next, some pages at once. False if it has nothing.
+    #[inline]
+    fn draw(&mut self, ftl: &Ftl<P>) -> bool {
+        self.drawn.clear();
+        let count = self.units_per_page.max(WARM_UNITS as usize);
+        self.drawn.extend(std::iter::from_fn(|| self.buffer.take_next()).take(count));
+        ftl.map().warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
+        for i in 0..self.drawn.len() {
+            self.stage(ftl, self.drawn[i]);
+        }
+        !self.drawn.is_empty()
     }
 
     #[inline]

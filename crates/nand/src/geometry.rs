@@ -4,6 +4,7 @@
 //! that state lives in flat arrays. Dies are numbered across channels first (die `d` hangs on
 //! channel `d % channels`), so that neighbouring dies do not share a bus.
 
+use leyden_sim::Divisor;
 use serde::{Deserialize, Serialize};
 
 macro_rules! id {
@@ -51,12 +52,12 @@ id!(
 /// The shape of the flash, in effective pages and blocks (see `multi_plane`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    channels: u32,
+    channels: Divisor,
     dies: u32,
-    blocks_per_die: u32,
-    pages_per_block: u32,
-    units_per_page: u32,
-    units_per_block: u32,
+    blocks_per_die: Divisor,
+    pages_per_block: Divisor,
+    units_per_page: Divisor,
+    units_per_block: Divisor,
     unit_bytes: u32,
 }
 
@@ -70,21 +71,20 @@ impl Geometry {
         units_per_page: u32,
         unit_bytes: u32,
     ) -> Self {
-        let units_per_block = pages_per_block * units_per_page;
         Self {
-            channels,
+            channels: Divisor::new(channels),
             dies,
-            blocks_per_die,
-            pages_per_block,
-            units_per_page,
-            units_per_block,
+            blocks_per_die: Divisor::new(blocks_per_die),
+            pages_per_block: Divisor::new(pages_per_block),
+            units_per_page: Divisor::new(units_per_page),
+            units_per_block: Divisor::new(pages_per_block * units_per_page),
             unit_bytes,
         }
     }
 
     /// Channels.
     pub const fn channels(&self) -> u32 {
-        self.channels
+        self.channels.get()
     }
     /// Dies on all channels.
     pub const fn dies(&self) -> u32 {
@@ -92,31 +92,31 @@ impl Geometry {
     }
     /// Blocks of one die.
     pub const fn blocks_per_die(&self) -> u32 {
-        self.blocks_per_die
+        self.blocks_per_die.get()
     }
     /// Blocks of the whole drive.
     pub const fn blocks(&self) -> u32 {
-        self.dies * self.blocks_per_die
+        self.dies * self.blocks_per_die.get()
     }
     /// Effective pages of a block.
     pub const fn pages_per_block(&self) -> u32 {
-        self.pages_per_block
+        self.pages_per_block.get()
     }
     /// Effective pages of the whole drive.
     pub const fn pages(&self) -> u32 {
-        self.blocks() * self.pages_per_block
+        self.blocks() * self.pages_per_block.get()
     }
     /// Mapping units of an effective page.
     pub const fn units_per_page(&self) -> u32 {
-        self.units_per_page
+        self.units_per_page.get()
     }
     /// Mapping units of a block.
     pub const fn units_per_block(&self) -> u32 {
-        self.units_per_block
+        self.units_per_block.get()
     }
     /// Mapping units of the whole drive.
     pub const fn units(&self) -> u32 {
-        self.blocks() * self.units_per_block
+        self.blocks() * self.units_per_block.get()
     }
     /// Bytes of a mapping unit.
     pub const fn unit_bytes(&self) -> u32 {
@@ -124,7 +124,7 @@ impl Geometry {
     }
     /// Bytes of an effective page.
     pub const fn page_bytes(&self) -> u32 {
-        self.units_per_page * self.unit_bytes
+        self.units_per_page.get() * self.unit_bytes
     }
     /// Bytes of flash in all.
     pub const fn flash_bytes(&self) -> u64 {
@@ -134,32 +134,32 @@ impl Geometry {
     /// The channel a die hangs on.
     #[inline]
     pub const fn channel_of(&self, die: DieId) -> ChannelId {
-        ChannelId(die.0 % self.channels)
+        ChannelId(die.0 - self.channels.divide(die.0) * self.channels.get())
     }
     /// The die a block is on.
     #[inline]
     pub const fn die_of(&self, block: BlockId) -> DieId {
-        DieId(block.0 / self.blocks_per_die)
+        DieId(self.blocks_per_die.divide(block.0))
     }
     /// The first block of a die.
     #[inline]
     pub const fn first_block(&self, die: DieId) -> BlockId {
-        BlockId(die.0 * self.blocks_per_die)
+        BlockId(die.0 * self.blocks_per_die.get())
     }
     /// The block a page is in.
     #[inline]
     pub const fn block_of_page(&self, page: Ppn) -> BlockId {
-        BlockId(page.0 / self.pages_per_block)
+        BlockId(self.pages_per_block.divide(page.0))
     }
     /// The block a unit is in.
     #[inline]
     pub const fn block_of(&self, unit: Ppa) -> BlockId {
-        BlockId(unit.0 / self.units_per_block)
+        BlockId(self.units_per_block.divide(unit.0))
     }
     /// The page a unit is in.
     #[inline]
     pub const fn page_of(&self, unit: Ppa) -> Ppn {
-        Ppn(unit.0 / self.units_per_page)
+        Ppn(self.units_per_page.divide(unit.0))
     }
     /// The die a page is on.
     #[inline]
@@ -169,17 +169,17 @@ impl Geometry {
     /// Page `index` of a block.
     #[inline]
     pub const fn page(&self, block: BlockId, index: u32) -> Ppn {
-        Ppn(block.0 * self.pages_per_block + index)
+        Ppn(block.0 * self.pages_per_block.get() + index)
     }
     /// The first unit of a page.
     #[inline]
     pub const fn first_unit(&self, page: Ppn) -> Ppa {
-        Ppa(page.0 * self.units_per_page)
+        Ppa(page.0 * self.units_per_page.get())
     }
     /// The first unit of a block.
     #[inline]
     pub const fn first_unit_of_block(&self, block: BlockId) -> Ppa {
-        Ppa(block.0 * self.units_per_block)
+        Ppa(block.0 * self.units_per_block.get())
     }
 }
 

@@ -9,6 +9,7 @@
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
 mod digest;
+mod divisor;
 mod events;
 mod policy;
 mod rng;
@@ -16,6 +17,7 @@ mod time;
 mod units;
 
 pub use digest::Digest;
+pub use divisor::Divisor;
 pub use events::EventQueue;
 pub use policy::PolicyInfo;
 pub use rng::Rng;

@@ -9,7 +9,7 @@
 //! the list of its count of valid units; lists are ordered by `changed`, ascending.
 
 use leyden_nand::{BlockId, DieId, Geometry};
-use leyden_sim::Time;
+use leyden_sim::{Divisor, Time};
 use serde::{Deserialize, Serialize};
 
 /// No block: the end of a list.
@@ -51,7 +51,7 @@ const EMPTY: Ends = Ends { first: NONE, last: NONE };
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VictimIndex {
     units_per_block: u32,
-    blocks_per_die: u32,
+    blocks_per_die: Divisor,
     nodes: Vec<Node>,
     /// `units_per_block + 1` lists per die.
     lists: Vec<Ends>,
@@ -79,7 +79,7 @@ impl VictimIndex {
         let words_per_die = lists_per_die.div_ceil(64);
         Self {
             units_per_block: geometry.units_per_block(),
-            blocks_per_die: geometry.blocks_per_die(),
+            blocks_per_die: Divisor::new(geometry.blocks_per_die()),
             nodes: vec![node; geometry.blocks() as usize],
             lists: vec![EMPTY; (dies * lists_per_die) as usize],
             occupied: vec![0; (dies * words_per_die) as usize],
@@ -133,7 +133,7 @@ impl VictimIndex {
         self.nodes[block.index()].changed = now;
         self.link(block.0, valid);
 
-        let die = (block.0 / self.blocks_per_die) as usize;
+        let die = self.blocks_per_die.divide(block.0) as usize;
         self.garbage[die] += u64::from(self.units_per_block - valid);
         let last = self.filled[die].last;
         self.nodes[block.index()].previous_filled = last;
@@ -149,7 +149,7 @@ impl VictimIndex {
     /// Takes a block out, to collect it.
     pub fn remove(&mut self, block: BlockId) {
         assert!(self.contains(block), "{block:?} is not in the index");
-        let die = (block.0 / self.blocks_per_die) as usize;
+        let die = self.blocks_per_die.divide(block.0) as usize;
         let Node { valid, next_filled, previous_filled, .. } = self.nodes[block.index()];
         self.garbage[die] -= u64::from(self.units_per_block - valid);
         self.unlink(block.0);
@@ -175,7 +175,7 @@ impl VictimIndex {
         self.unlink(block.0);
         self.nodes[block.index()].changed = now;
         self.link(block.0, valid - 1);
-        self.garbage[(block.0 / self.blocks_per_die) as usize] += 1;
+        self.garbage[self.blocks_per_die.divide(block.0) as usize] += 1;
     }
 
     /// Bytes of memory.
@@ -203,7 +203,7 @@ impl VictimIndex {
     /// Appends `block` to the list of `valid`.
     #[inline]
     fn link(&mut self, block: u32, valid: u32) {
-        let die = block / self.blocks_per_die;
+        let die = self.blocks_per_die.divide(block);
         let list = self.list(die, valid);
         let last = self.lists[list].last;
         let node = &mut self.nodes[block as usize];
@@ -220,7 +220,7 @@ impl VictimIndex {
     /// Takes `block` out of its list.
     #[inline]
     fn unlink(&mut self, block: u32) {
-        let die = block / self.blocks_per_die;
+        let die = self.blocks_per_die.divide(block);
         let Node { next, previous, valid, .. } = self.nodes[block as usize];
         self.nodes[block as usize].valid = ABSENT;
         let list = self.list(die, valid);

@@ -37,6 +37,17 @@ impl MapTable {
         self.entries[lpn.index()].checked_sub(1).map(Ppa)
     }
 
+    /// Brings the entries of `lpns` near, for a [`MapTable::set`] of each soon.
+    ///
+    /// The table is the largest array that is accessed at random: waiting for it would be most of
+    /// what a simulated write costs. The reads of one call do not depend on each other, so the
+    /// processor waits for all of them at once.
+    #[inline]
+    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) {
+        let sum = lpns.fold(0_u32, |sum, lpn| sum.wrapping_add(self.entries[lpn.index()]));
+        std::hint::black_box(sum);
+    }
+
     /// Points `lpn` to `ppa`, and returns where it lay before.
     #[inline]
     pub fn set(&mut self, lpn: Lpn, ppa: Ppa) -> Option<Ppa> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_nand::{BlockId, DieId, Geometry, Ppn};
-use leyden_sim::{Ratio, Rng};
+use leyden_sim::{Divisor, Ratio, Rng};
 use serde::{Deserialize, Serialize};
 
 use crate::place::StreamId;
@@ -40,7 +40,7 @@ struct Block {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blocks {
     blocks: Vec<Block>,
-    blocks_per_die: u32,
+    blocks_per_die: Divisor,
     pages_per_block: u32,
     /// Free blocks, first erased first: spreads wear over the pool.
     free: Vec<VecDeque<BlockId>>,
@@ -60,7 +60,7 @@ impl Blocks {
             Block { state: BlockState::Free, stream: 0, valid: 0, written_pages: 0, erases: 0 };
         let mut blocks = Self {
             blocks: vec![block; geometry.blocks() as usize],
-            blocks_per_die: geometry.blocks_per_die(),
+            blocks_per_die: Divisor::new(geometry.blocks_per_die()),
             pages_per_block: geometry.pages_per_block(),
             free: vec![VecDeque::new(); geometry.dies() as usize],
             open: vec![None; geometry.dies() as usize * usize::from(streams)],
@@ -171,7 +171,7 @@ impl Blocks {
         assert_eq!(self.state(block), BlockState::Open, "a program in a block that is not open");
         self.blocks[block.index()].state = BlockState::Failing;
         self.forget_open(block);
-        self.failing[(block.0 / self.blocks_per_die) as usize].push(block);
+        self.failing[self.blocks_per_die.divide(block.0) as usize].push(block);
     }
 
     /// The next block of `die` to empty and retire.
@@ -186,7 +186,7 @@ impl Blocks {
             BlockState::Closed => *state = BlockState::Collected,
             // Stays failing, so that it is retired and not erased; but is chosen no more.
             BlockState::Failing => {
-                self.failing[(block.0 / self.blocks_per_die) as usize].retain(|&id| id != block);
+                self.failing[self.blocks_per_die.divide(block.0) as usize].retain(|&id| id != block);
             }
             other => unreachable!("collected {block:?}, which is {other:?}"),
         }
@@ -199,7 +199,7 @@ impl Blocks {
         erased.state = BlockState::Free;
         erased.written_pages = 0;
         erased.erases += 1;
-        self.free[(block.0 / self.blocks_per_die) as usize].push_back(block);
+        self.free[self.blocks_per_die.divide(block.0) as usize].push_back(block);
     }
 
     /// Never uses `block` again.
@@ -212,7 +212,7 @@ impl Blocks {
 
     /// Never uses `block`, which is free, again.
     pub(crate) fn wear_out(&mut self, block: BlockId) {
-        self.free[(block.0 / self.blocks_per_die) as usize].retain(|&id| id != block);
+        self.free[self.blocks_per_die.divide(block.0) as usize].retain(|&id| id != block);
         self.retire(block);
     }
 
@@ -228,7 +228,7 @@ impl Blocks {
 
     pub(crate) fn fits(&self, geometry: &Geometry, streams: u8) -> bool {
         self.blocks.len() == geometry.blocks() as usize
-            && self.blocks_per_die == geometry.blocks_per_die()
+            && self.blocks_per_die.get() == geometry.blocks_per_die()
             && self.pages_per_block == geometry.pages_per_block()
             && self.streams == streams
             && self.free.len() == geometry.dies() as usize
@@ -246,7 +246,7 @@ impl Blocks {
     }
 
     fn forget_open(&mut self, block: BlockId) {
-        let die = DieId(block.0 / self.blocks_per_die);
+        let die = DieId(self.blocks_per_die.divide(block.0));
         let point = self.write_point(die, self.stream(block));
         assert_eq!(
             self.open[point].take(),

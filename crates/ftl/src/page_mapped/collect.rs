@@ -10,7 +10,7 @@ use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockState;
-use super::ftl::{Ftl, ProgramCause};
+use super::ftl::{Ftl, ProgramCause, WARM_UNITS};
 use crate::place::StreamId;
 
 /// What a step of garbage collection did.
@@ -27,6 +27,8 @@ pub enum GcStep {
 pub(crate) struct Collection {
     /// The block being emptied, and the next of its pages to look at.
     victim: Option<(BlockId, u32)>,
+    /// Up to which page of the victim map entries have been brought near.
+    warmed: u32,
     /// Where its data goes.
     dest: StreamId,
     /// Units read and not yet programmed, by stream.
@@ -38,7 +40,7 @@ pub(crate) struct Collection {
 impl Collection {
     pub(crate) fn new(streams: u8) -> Self {
         let staged = vec![Vec::new(); usize::from(streams)];
-        Self { victim: None, dest: StreamId(0), staged, emptied: Vec::new() }
+        Self { victim: None, warmed: 0, dest: StreamId(0), staged, emptied: Vec::new() }
     }
 
     pub(crate) fn fits(&self, streams: u8) -> bool {
@@ -166,6 +168,7 @@ impl<C: Content> Ftl<C> {
             let valid =
                 self.validity.valid_in(self.geometry.first_unit(page), units).count() as u32;
             if valid > 0 {
+                self.warm_ahead(die, victim, index);
                 self.collections[die.index()].victim = Some((victim, index + 1));
                 let bytes = valid * self.geometry.unit_bytes();
                 self.flash.submit(now, Operation { kind: Kind::Read(page), bytes, tag: 0 });
@@ -176,6 +179,21 @@ impl<C: Content> Ftl<C> {
         collection.victim = None;
         collection.emptied.push(victim);
         false
+    }
+
+    /// Brings the map entries near that the copies from page `index` of `victim` on will change.
+    #[inline]
+    fn warm_ahead(&mut self, die: DieId, victim: BlockId, index: u32) {
+        let collection = &mut self.collections[die.index()];
+        if index < collection.warmed {
+            return;
+        }
+        let units = self.geometry.units_per_page();
+        let end = (index + WARM_UNITS.div_ceil(units)).min(self.geometry.pages_per_block());
+        collection.warmed = end;
+        let first = self.geometry.first_unit(self.geometry.page(victim, index));
+        let ahead = self.validity.valid_in(first, (end - index) * units);
+        self.map.warm(ahead.filter_map(|unit| self.media.lpn(unit)));
     }
 
     /// A page of the victim has been read: its valid units are to be programmed.
@@ -222,7 +240,7 @@ impl<C: Content> Ftl<C> {
         self.stats.victim_valid_units += u64::from(self.blocks.valid(victim));
         let dest = self.placement.for_gc(self.blocks.stream(victim));
         let collection = &mut self.collections[die.index()];
-        (collection.victim, collection.dest) = (Some((victim, 0)), dest);
+        (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
         true
     }
 

@@ -14,6 +14,10 @@ use crate::map::MapTable;
 use crate::place::{PlacementConfig, StreamId};
 use crate::{Config, ConfigError};
 
+/// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
+/// cache misses to overlap, few enough for the entries of all dies to stay in a near cache.
+pub const WARM_UNITS: u32 = 16;
+
 /// Why a page is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProgramCause {

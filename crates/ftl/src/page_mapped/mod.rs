@@ -24,5 +24,5 @@ mod validity;
 pub use blocks::{BlockState, Blocks};
 pub use check::Violation;
 pub use collect::GcStep;
-pub use ftl::{Ended, Ftl, FtlStats, ProgramCause, UserUnit};
+pub use ftl::{Ended, Ftl, FtlStats, ProgramCause, UserUnit, WARM_UNITS};
 pub use snapshot::FtlState;

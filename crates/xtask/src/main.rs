@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks of this repository that neither rustc nor clippy can make.
 //!
-//! **What lives here**: [`tidy`], and the command around it. **What doesn't**: anything a user of
+//! **What lives here**: [`mod@tidy`], and the command around it. **What doesn't**: anything a user of
 //! Leyden runs; anything that needs the other crates (their tests do that).
 //!
 //! **Invariants**: no dependencies, so that it builds in a second; a finding names file, line and

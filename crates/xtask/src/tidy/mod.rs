@@ -1,6 +1,6 @@
 //! The rules of the house, one file each.
 //!
-//! Each rule reads the [`Tree`](tree::Tree) and returns [`Finding`]s. A rule has a test that shows
+//! Each rule reads the [`Tree`] and returns [`Finding`]s. A rule has a test that shows
 //! it failing on a bad example: a check that cannot fail checks nothing.
 
 mod code;

@@ -34,7 +34,7 @@ pub struct Flash {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     /// When each busy die next changes its stage.
-    events: EventQueue,
+    events: EventQueue<DieId>,
     /// Ended, not yet handed out.
     outcomes: VecDeque<Outcome>,
     faults: FaultConfig,
@@ -138,7 +138,7 @@ impl Flash {
                 return None;
             }
             let (time, die) = self.events.pop()?;
-            self.step(time, DieId(die));
+            self.step(time, die);
         }
     }
 
@@ -172,7 +172,7 @@ impl Flash {
             (Kind::Program(_), Stage::Transferring) => {
                 let since = die.stage_began;
                 die.stage = Stage::Array;
-                self.events.schedule(now + self.program, die_id.0);
+                self.events.schedule(now + self.program, die_id);
                 self.release_channel(since, now, die_id);
             }
             (Kind::HostRead(_) | Kind::Read(_), Stage::Transferring) => {
@@ -196,11 +196,11 @@ impl Flash {
         match operation.kind {
             Kind::HostRead(_) | Kind::Read(_) => {
                 die.stage = Stage::Array;
-                self.events.schedule(now + self.read, die_id.0);
+                self.events.schedule(now + self.read, die_id);
             }
             Kind::Erase(_) => {
                 die.stage = Stage::Array;
-                self.events.schedule(now + self.erase, die_id.0);
+                self.events.schedule(now + self.erase, die_id);
             }
             Kind::Program(_) => self.want_channel(now, die_id, Urgency::Program),
         }
@@ -231,7 +231,7 @@ impl Flash {
         die.stage_began = now;
         let bytes = die.current.expect("a transfer of nothing").bytes;
         let span = self.transfer[(bytes / self.geometry.unit_bytes()) as usize];
-        self.events.schedule(now + span, die_id.0);
+        self.events.schedule(now + span, die_id);
     }
 
     fn release_channel(&mut self, since: Time, now: Time, die_id: DieId) {

@@ -2,18 +2,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::marker::PhantomData;
 
 use crate::Time;
 
 /// Pending events. Two events at the same time leave in the order they were scheduled, so that a
 /// run's outcome never depends on the heap's shape.
 ///
-/// An event is a small number of its owner's (a die, say). Time, sequence and event share one
-/// 128-bit key: one comparison orders both, and a heap of them stays in the nearest cache.
+/// Time, sequence and event share one 128-bit key: one comparison orders both, and a heap of them
+/// stays in the nearest cache.
 ///
 /// ```
 /// use leyden_sim::{EventQueue, Time};
-/// let mut queue = EventQueue::default();
+/// let mut queue = EventQueue::<u32>::default();
 /// queue.schedule(Time::from_ns(7), 2);
 /// queue.schedule(Time::from_ns(7), 3);
 /// queue.schedule(Time::from_ns(3), 1);
@@ -21,22 +22,49 @@ use crate::Time;
 /// let order: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
 /// assert_eq!(order, [1, 2, 3]);
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct EventQueue {
+#[derive(Clone, Debug)]
+pub struct EventQueue<E> {
     /// Time in bits 127:64, sequence in 63:24, event in 23:0.
     heap: BinaryHeap<Reverse<u128>>,
     sequence: u64,
+    event: PhantomData<E>,
+}
+
+/// What an event queue can hold: something small that says what happens, like a die's number.
+pub trait Event: Copy {
+    /// As a number of at most 24 bits.
+    fn to_bits(self) -> u32;
+    /// From the number that [`Event::to_bits`] gave.
+    fn from_bits(bits: u32) -> Self;
+}
+
+impl Event for u32 {
+    #[inline]
+    fn to_bits(self) -> u32 {
+        self
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Self {
+        bits
+    }
 }
 
 const EVENT_BITS: u32 = 24;
 
-impl EventQueue {
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), sequence: 0, event: PhantomData }
+    }
+}
+
+impl<E: Event> EventQueue<E> {
     /// Adds `event` at `time`.
     ///
     /// # Panics
     /// If `event` does not fit in 24 bits, or after 2^40 events.
     #[inline]
-    pub fn schedule(&mut self, time: Time, event: u32) {
+    pub fn schedule(&mut self, time: Time, event: E) {
+        let event = event.to_bits();
         assert!(event >> EVENT_BITS == 0, "event {event} is too large");
         assert!(self.sequence >> (64 - EVENT_BITS) == 0, "too many events");
         let low = self.sequence << EVENT_BITS | u64::from(event);
@@ -52,9 +80,9 @@ impl EventQueue {
 
     /// Takes the next event.
     #[inline]
-    pub fn pop(&mut self) -> Option<(Time, u32)> {
+    pub fn pop(&mut self) -> Option<(Time, E)> {
         let Reverse(key) = self.heap.pop()?;
-        Some((time_of(key), key as u32 & ((1 << EVENT_BITS) - 1)))
+        Some((time_of(key), E::from_bits(key as u32 & ((1 << EVENT_BITS) - 1))))
     }
 
     /// How many events are pending.
@@ -102,6 +130,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "too large")]
     fn refuses_events_that_do_not_fit() {
-        EventQueue::default().schedule(Time::ZERO, 1 << 24);
+        EventQueue::<u32>::default().schedule(Time::ZERO, 1 << 24);
     }
 }

@@ -18,7 +18,7 @@ mod units;
 
 pub use digest::Digest;
 pub use divisor::Divisor;
-pub use events::EventQueue;
+pub use events::{Event, EventQueue};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
 pub use time::{Span, Time};

@@ -1,1 +1,49 @@
-fn main() {}
+//! The `leyden` command.
+//!
+//! **What lives here**: arguments, tables, progress, files and exit codes. **What doesn't**:
+//! anything that decides a result; that is `leyden-experiment`'s.
+//!
+//! **Invariants**
+//! - With `--json`, standard output holds JSON and nothing else; everything for people to watch
+//!   goes to standard error, and only to a terminal.
+//! - A result file appears whole or not at all.
+//! - Whatever goes wrong says what, where and what to do, and ends with a documented exit code.
+
+mod args;
+mod commands;
+mod failure;
+mod output;
+mod reference;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return failure::of_clap(&error),
+    };
+    let cancel = match signals::install() {
+        Ok(cancel) => cancel,
+        Err(error) => return failure::report(&Failure::io(error)),
+    };
+    let outcome = match args.command {
+        Command::Run(run) => commands::run::main(&run, &cancel),
+        Command::Compare(compare) => commands::compare::main(&compare, &cancel),
+        Command::Trace(command) => commands::trace::main(&command, &cancel),
+        Command::Policies => commands::list_policies(),
+        Command::Schema => commands::schema(),
+        Command::Report(report) => commands::report(&report),
+        Command::Completions { shell } => commands::completions(shell, &mut Args::command()),
+        Command::Reference { folder } => reference::write(&folder),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure::report(&failure),
+    }
+}

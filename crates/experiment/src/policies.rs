@@ -76,11 +76,7 @@ fn folder<T: JsonSchema>(
             }
         })
         .collect();
-    PolicyFolder {
-        key,
-        summary: description(&schema),
-        policies,
-    }
+    PolicyFolder { key, summary: description(&schema), policies }
 }
 
 /// The parameters of the policy `name`: what its variant's schema names beside the tag.
@@ -97,9 +93,7 @@ fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<(String, Stri
         .filter(|(key, _)| *key != "policy")
         .map(|(key, property)| {
             let default = &defaults[key];
-            let default = default
-                .as_str()
-                .map_or_else(|| default.to_string(), str::to_owned);
+            let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
             (key.clone(), default, description(property))
         })
         .collect()
@@ -107,9 +101,7 @@ fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<(String, Stri
 
 /// The properties of `part`, following its reference into `schema`.
 fn collect(schema: &Value, part: &Value, found: &mut Map<String, Value>) {
-    if let Some(path) = part["$ref"]
-        .as_str()
-        .and_then(|path| path.strip_prefix('#'))
+    if let Some(path) = part["$ref"].as_str().and_then(|path| path.strip_prefix('#'))
         && let Some(target) = schema.pointer(path)
     {
         collect(schema, target, found);
@@ -133,18 +125,11 @@ fn regions() -> PolicyFolder {
         })
         .collect();
     policies.sort_by_key(|policy| default != *policy.name); // the default first, else as declared
-    PolicyFolder {
-        key: "device.buffer.region",
-        summary: description(&schema),
-        policies,
-    }
+    PolicyFolder { key: "device.buffer.region", summary: description(&schema), policies }
 }
 
 fn description(schema: &Value) -> String {
-    schema["description"]
-        .as_str()
-        .unwrap_or_default()
-        .replace('\n', " ")
+    schema["description"].as_str().unwrap_or_default().replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -160,27 +145,16 @@ mod tests {
                 assert!(!policy.doc.is_empty(), "{}: {}", folder.key, policy.name);
             }
             let default = to_value(crate::Scenario::default());
-            let chosen = folder
-                .key
-                .split('.')
-                .fold(&default, |value, key| &value[key]);
+            let chosen = folder.key.split('.').fold(&default, |value, key| &value[key]);
             let name = chosen["policy"].as_str().or(chosen.as_str());
-            assert_eq!(
-                name,
-                Some(folder.policies[0].name.as_str()),
-                "{}",
-                folder.key
-            );
+            assert_eq!(name, Some(folder.policies[0].name.as_str()), "{}", folder.key);
         }
     }
 
     #[test]
     fn parameters_come_with_their_defaults() {
         let folders = policies();
-        let place = folders
-            .iter()
-            .find(|f| f.key == "device.ftl.placement")
-            .unwrap();
+        let place = folders.iter().find(|f| f.key == "device.ftl.placement").unwrap();
         let dac = place.policies.iter().find(|p| p.name == "dac").unwrap();
         let (key, default, meaning) = &dac.parameters[0];
         assert_eq!((key.as_str(), default.as_str()), ("regions", "3"));

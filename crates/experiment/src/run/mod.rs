@@ -11,11 +11,12 @@
 
 mod machine;
 mod precondition;
+mod snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_device::{ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
-use leyden_sim::{Digest, Ratio};
+use leyden_sim::Digest;
 use leyden_workload::synth::Job;
 use thiserror::Error;
 
@@ -43,17 +44,27 @@ pub enum RunError {
     /// The drive refused a write while it was preconditioned.
     #[error("the drive failed while it was preconditioned: {0}")]
     Precondition(String),
+    /// The snapshot file could not be read or written.
+    #[error("the snapshot {0}")]
+    Snapshot(String, #[source] std::io::Error),
     /// Interrupted before there was anything to keep.
     #[error("interrupted before there was anything to measure")]
     Interrupted,
 }
 
 impl RunError {
+    /// Whether the workload is to blame: a trace that cannot be read or does not fit.
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Self::Drive(
+                DriveError::Open(_) | DriveError::Trace { .. } | DriveError::BeyondEnd { .. }
+            )
+        )
+    }
+
     fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Config {
-            key: key.into(),
-            problem: problem.into(),
-        }
+        Self::Config { key: key.into(), problem: problem.into() }
     }
 }
 
@@ -83,8 +94,7 @@ pub struct Hooks<'a> {
 
 impl Hooks<'_> {
     fn cancelled(&self) -> bool {
-        self.cancel
-            .is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
     fn progress(&mut self, phase: Phase, fraction: f64) {
@@ -111,9 +121,7 @@ pub fn run(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Outcome, RunErr
     }
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
-        run_with::<Stamp, _>(scenario, hooks, |capacity| {
-            Verifier::new(capacity, unit_sectors)
-        })
+        run_with::<Stamp, _>(scenario, hooks, |capacity| Verifier::new(capacity, unit_sectors))
     } else {
         run_with::<NoData, _>(scenario, hooks, |_| Unchecked)
     }
@@ -130,8 +138,7 @@ where
 {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed)?;
-    let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
+    let (mut ssd, warnings) = prepare::<P>(scenario, hooks)?;
     let precondition_wall_s = preparing.seconds();
 
     let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;
@@ -148,10 +155,29 @@ where
     record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
     record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
     record.sim.peak_rss_mib = machine::peak_rss_mib();
-    Ok(Outcome {
-        record,
-        interrupted: measured.interrupted,
-    })
+    Ok(Outcome { record, interrupted: measured.interrupted })
+}
+
+/// A drive as a run begins, and what preparing it warned of.
+type Prepared<P> = (Ssd<P>, Vec<String>);
+
+/// The drive as the run begins: preconditioned, or from its snapshot.
+fn prepare<P: Payload>(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<Prepared<P>, RunError> {
+    let snapshot = scenario.precondition.snapshot_file.as_deref();
+    if let Some(path) = snapshot
+        && let Some(prepared) = snapshot::load(path, scenario)?
+    {
+        return Ok(prepared);
+    }
+    let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed)?;
+    let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
+    if let Some(path) = snapshot {
+        snapshot::save(path, scenario, &ssd, &warnings)?;
+    }
+    Ok((ssd, warnings))
 }
 
 fn drive<P: Payload, C: Content<P>>(
@@ -222,9 +248,7 @@ fn describe<P: Payload>(
     record.sim.bytes_per_mapping_unit =
         ssd.memory_bytes() as f64 / f64::from(ssd.mapping_units().max(1));
     let mut digest = Digest::default();
-    digest
-        .add(measured.digest.value())
-        .add(ssd.digest().value());
+    digest.add(measured.digest.value()).add(ssd.digest().value());
     record.sim.digest = digest.to_string();
     record
 }
@@ -236,10 +260,8 @@ fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
         return Wear::default();
     };
     let width = (max - min + 1).div_ceil(WEAR_BARS);
-    let mut histogram: Vec<(u64, u64)> = (min..=max)
-        .step_by(width as usize)
-        .map(|left| (left, 0))
-        .collect();
+    let mut histogram: Vec<(u64, u64)> =
+        (min..=max).step_by(width as usize).map(|left| (left, 0)).collect();
     for erases in &good {
         histogram[((erases - min) / width) as usize].1 += 1;
     }
@@ -258,11 +280,6 @@ fn flash_operations(record: &RunRecord) -> u64 {
     let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
     let reads = r.host + r.rmw + r.gc_user + r.map + r.gc_map + r.recovery;
     programs + reads + record.flash.erases
-}
-
-/// `tolerance` as a fraction of `value`.
-fn share(tolerance: Ratio, value: f64) -> f64 {
-    tolerance.as_f64() * value
 }
 
 #[cfg(test)]

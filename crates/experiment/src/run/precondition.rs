@@ -9,7 +9,7 @@ use leyden_device::{
 use leyden_sim::{Ratio, Rng};
 use leyden_workload::synth::Job;
 
-use super::{Hooks, Phase, RunError, build_jobs, share};
+use super::{Hooks, Phase, RunError, build_jobs};
 use crate::driver::{self, Options, Pace, Replay, Unchecked};
 use crate::scenario::{Distribution, PreconditionKind, Scenario, TraceConfig};
 
@@ -21,8 +21,8 @@ const FILL_BYTES: u64 = 256 << 10;
 const BATCH: u32 = 4096;
 /// A chunk has at least so many unit writes: fewer are too noisy to compare.
 const MIN_CHUNK_UNITS: u64 = 1 << 16;
-/// Successive chunks that must agree.
-const AGREEING: usize = 4;
+/// Settled is not before more chunks than this.
+const MIN_CHUNKS: usize = 8;
 /// Requests in a row that may write nothing before a workload counts as one that never writes.
 const PATIENCE: u64 = 1 << 22;
 
@@ -109,11 +109,7 @@ struct Feeder<'a, P: Payload> {
 
 impl<'a, P: Payload> Feeder<'a, P> {
     fn new(ssd: &'a mut Ssd<P>) -> Self {
-        Self {
-            ssd,
-            done: Vec::new(),
-            outstanding: 0,
-        }
+        Self { ssd, done: Vec::new(), outstanding: 0 }
     }
 
     fn submit(&mut self, op: Op, lba: u64, sectors: u32) -> Result<(), RunError> {
@@ -154,15 +150,8 @@ impl<'a, P: Payload> Feeder<'a, P> {
 
 /// Where overwrites go.
 enum Source<'a> {
-    Uniform {
-        rng: Rng,
-        units: u64,
-        unit_sectors: u32,
-    },
-    Jobs {
-        jobs: Vec<Job>,
-        turn: usize,
-    },
+    Uniform { rng: Rng, units: u64, unit_sectors: u32 },
+    Jobs { jobs: Vec<Job>, turn: usize },
     Trace(&'a TraceConfig),
 }
 
@@ -190,11 +179,7 @@ impl<'a> Source<'a> {
         hooks: &Hooks<'_>,
     ) -> Result<(), RunError> {
         match self {
-            Self::Uniform {
-                rng,
-                units,
-                unit_sectors,
-            } => {
+            Self::Uniform { rng, units, unit_sectors } => {
                 for _ in 0..BATCH {
                     let unit = rng.below(*units);
                     feeder.submit(Op::Write, unit * u64::from(*unit_sectors), *unit_sectors)?;
@@ -239,26 +224,11 @@ fn replay<P: Payload>(
     hooks: &Hooks<'_>,
 ) -> Result<(), RunError> {
     feeder.drain()?;
-    let replay = Replay {
-        pace: Pace::QueueDepth(DEPTH),
-        loops: 1,
-        ..trace.replay()
-    };
-    let options = Options {
-        start: feeder.ssd.now(),
-        cancel: hooks.cancel,
-        ..Options::default()
-    };
+    let replay = Replay { pace: Pace::QueueDepth(DEPTH), loops: 1, ..trace.replay() };
+    let options = Options { start: feeder.ssd.now(), cancel: hooks.cancel, ..Options::default() };
     let stats = |ssd: &Ssd<P>| ssd.stats();
     let ssd = &mut *feeder.ssd;
-    let measured = driver::replay(
-        ssd,
-        || trace.open(),
-        &replay,
-        &mut Unchecked,
-        &stats,
-        options,
-    )?;
+    let measured = driver::replay(ssd, || trace.open(), &replay, &mut Unchecked, &stats, options)?;
     if measured.interrupted {
         return Err(RunError::Interrupted);
     }
@@ -340,17 +310,18 @@ impl Steadiness {
     }
 }
 
-/// True if the last chunks agree.
+/// True if the last quarter of the chunks agrees with the quarter before, and did so one chunk ago
+/// too. Quarters, because chunks of skewed work differ by ten percent and more among themselves, and
+/// because what came first, the transition itself, is left out in proportion.
 fn settled(wafs: &[f64], tolerance: Ratio) -> bool {
-    let Some(last) = wafs.last_chunk::<AGREEING>() else {
-        return false;
+    let agree = |wafs: &[f64]| {
+        let quarter = wafs.len() / 4;
+        let (earlier, last) = wafs.split_at(wafs.len() - quarter);
+        let before = &earlier[earlier.len() - quarter..];
+        let mean = |wafs: &[f64]| wafs.iter().sum::<f64>() / wafs.len() as f64;
+        (mean(last) - mean(before)).abs() <= tolerance.as_f64() * mean(last)
     };
-    let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
-    for &waf in last {
-        low = low.min(waf);
-        high = high.max(waf);
-    }
-    high - low <= share(tolerance, last.iter().sum::<f64>() / AGREEING as f64)
+    wafs.len() > MIN_CHUNKS && agree(wafs) && agree(&wafs[..wafs.len() - 1])
 }
 
 #[cfg(test)]
@@ -358,13 +329,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settled_means_that_four_chunks_agree() {
+    fn settled_means_that_two_quarters_agree_twice() {
         let percent = Ratio::from_percent(1);
-        assert!(!settled(&[2.0, 2.0, 2.0], percent));
-        assert!(settled(&[1.0, 2.0, 2.01, 2.0, 2.005], percent));
-        assert!(
-            !settled(&[2.0, 2.01, 2.02, 2.03], percent),
-            "a drift is not settled"
-        );
+        assert!(!settled(&[2.0; 8], percent), "too few");
+        assert!(settled(&[2.0; 9], percent));
+        let noisy: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 1.9 } else { 2.1 }).collect();
+        let end = (9..40).find(|&end| settled(&noisy[..end], percent));
+        assert!(end.is_some(), "noise alone does not count");
+        let drifting: Vec<f64> = (0..40).map(|n| 2.0 + 0.01 * f64::from(n)).collect();
+        assert!(!settled(&drifting, percent), "a drift is not settled");
+        let mut late = vec![3.0; 4];
+        late.extend([2.0; 12]);
+        assert!(settled(&late, percent), "what came first is left out");
     }
 }

@@ -34,21 +34,9 @@ fn a_run_fills_its_record() {
     let record = record(&small(&[]));
     assert_eq!(record.host.reads + record.host.writes, 20_000);
     assert_eq!(record.host.errors, 0);
-    assert!(
-        record.flash.waf > 1.2,
-        "collection is at work: {}",
-        record.flash.waf
-    );
+    assert!(record.flash.waf > 1.2, "collection is at work: {}", record.flash.waf);
     assert!(record.gc.collections > 0 && record.gc.policy == "greedy");
-    assert_eq!(
-        record
-            .wear
-            .histogram
-            .iter()
-            .map(|(_, blocks)| blocks)
-            .sum::<u64>(),
-        128
-    );
+    assert_eq!(record.wear.histogram.iter().map(|(_, blocks)| blocks).sum::<u64>(), 128);
     assert!(record.wear.min > 0 && record.wear.mean <= record.wear.max as f64);
     assert!(record.sim.peak_rss_mib > 0.0 && record.sim.bytes_per_mapping_unit > 0.0);
     assert_eq!((record.name.as_str(), record.seed), ("small", 1));
@@ -65,14 +53,8 @@ fn the_digest_depends_on_the_scenario_and_on_nothing_else() {
     assert_eq!(record(&small(&["run.stamps=false"])).sim.digest, digest);
     let mut calls = 0;
     let mut progress = |_, _| calls += 1;
-    let mut hooks = Hooks {
-        progress: Some(&mut progress),
-        ..Hooks::default()
-    };
-    assert_eq!(
-        run(&scenario, &mut hooks).unwrap().record.sim.digest,
-        digest
-    );
+    let mut hooks = Hooks { progress: Some(&mut progress), ..Hooks::default() };
+    assert_eq!(run(&scenario, &mut hooks).unwrap().record.sim.digest, digest);
     assert!(calls > 2);
 }
 
@@ -82,35 +64,23 @@ fn preconditioning_leaves_the_state_it_names() {
     let filled = record(&small(&["precondition.kind=fill"]));
     let steady = record(&small(&[]));
     let own = record(&small(&["precondition.distribution=workload"]));
-    assert!(
-        fresh.flash.reads.host < filled.flash.reads.host,
-        "reads of nothing cost nothing"
-    );
+    assert!(fresh.flash.reads.host < filled.flash.reads.host, "reads of nothing cost nothing");
     assert!(filled.flash.waf < steady.flash.waf);
     assert!((own.flash.waf / steady.flash.waf - 1.0).abs() < 0.05);
 }
 
 #[test]
 fn a_workload_that_cannot_be_repeated_is_refused() {
-    let scenario = small(&[
-        "precondition.distribution=workload",
-        "workload.job.0.read_share=1",
-    ]);
+    let scenario = small(&["precondition.distribution=workload", "workload.job.0.read_share=1"]);
     let error = run(&scenario, &mut Hooks::default()).unwrap_err();
-    assert!(
-        error.to_string().contains("`precondition.distribution`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("`precondition.distribution`"), "{error}");
     let mut empty = small(&[]);
     empty.workload.job.clear();
     let error = run(&empty, &mut Hooks::default()).unwrap_err();
     assert!(error.to_string().contains("nothing to do"), "{error}");
     let scenario = small(&["workload.job.0.queue_depth=0"]);
     let error = run(&scenario, &mut Hooks::default()).unwrap_err();
-    assert!(
-        error.to_string().contains("`workload.job.0.queue_depth`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("`workload.job.0.queue_depth`"), "{error}");
 }
 
 #[test]
@@ -121,21 +91,37 @@ fn cancelling_keeps_what_was_measured() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let mut hooks = Hooks {
-        cancel: Some(&cancel),
-        progress: Some(&mut progress),
-    };
+    let mut hooks = Hooks { cancel: Some(&cancel), progress: Some(&mut progress) };
     let scenario = small(&["workload.job.0.requests=1000000"]);
     let outcome = run(&scenario, &mut hooks).unwrap();
     assert!(outcome.interrupted);
     assert!(outcome.record.host.writes < 1_000_000);
     let cancelled = AtomicBool::new(true);
-    let mut hooks = Hooks {
-        cancel: Some(&cancelled),
-        progress: None,
-    };
-    assert!(matches!(
-        run(&scenario, &mut hooks),
-        Err(RunError::Interrupted)
-    ));
+    let mut hooks = Hooks { cancel: Some(&cancelled), progress: None };
+    assert!(matches!(run(&scenario, &mut hooks), Err(RunError::Interrupted)));
+}
+
+#[test]
+fn a_snapshot_stands_for_the_preconditioning_that_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.snapshot");
+    let set = format!("precondition.snapshot={}", path.display());
+    let digest = record(&small(&[])).sim.digest;
+    for _ in 0..2 {
+        assert_eq!(record(&small(&[&set])).sim.digest, digest);
+    }
+    let made = std::fs::read(&path).unwrap();
+    // Another drive's snapshot is no use: it is made anew.
+    let other = ["device.nand.read=61us", set.as_str()];
+    assert_eq!(record(&small(&other)).sim.digest, record(&small(&other[..1])).sim.digest);
+    assert_ne!(std::fs::read(&path).unwrap(), made);
+
+    std::fs::write(&path, &made[..made.len() - 9]).unwrap();
+    let error = run(&small(&[&set]), &mut Hooks::default()).unwrap_err();
+    assert!(error.to_string().contains("made anew"), "{error}");
+    // What is no snapshot is somebody's: it is not replaced.
+    std::fs::write(&path, "thesis").unwrap();
+    let error = run(&small(&[&set]), &mut Hooks::default()).unwrap_err();
+    assert!(error.to_string().contains("no snapshot"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"thesis");
 }

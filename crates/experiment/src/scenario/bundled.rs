@@ -31,17 +31,12 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
 ];
 
 /// Every bundled trace.
-const TRACES: &[(&str, &[u8])] = &[(
-    "traces/tpcc.csv.zst",
-    include_bytes!("../../../../scenarios/traces/tpcc.csv.zst"),
-)];
+const TRACES: &[(&str, &[u8])] =
+    &[("traces/tpcc.csv.zst", include_bytes!("../../../../scenarios/traces/tpcc.csv.zst"))];
 
 /// The bundled trace at `path` below `scenarios/`.
 pub(super) fn trace(path: &str) -> Option<&'static [u8]> {
-    TRACES
-        .iter()
-        .find(|(name, _)| *name == path)
-        .map(|(_, bytes)| *bytes)
+    TRACES.iter().find(|(name, _)| *name == path).map(|(_, bytes)| *bytes)
 }
 
 /// What a user calls the file at `path`: `bench/random-write`.
@@ -52,10 +47,7 @@ pub fn name(path: &str) -> &str {
 /// The file called `wanted`, with or without `.toml`.
 pub(super) fn find(wanted: &str) -> Option<(&'static str, &'static str)> {
     let wanted = name(wanted.strip_prefix("scenarios/").unwrap_or(wanted));
-    SCENARIOS
-        .iter()
-        .find(|(path, _)| name(path) == wanted)
-        .copied()
+    SCENARIOS.iter().find(|(path, _)| name(path) == wanted).copied()
 }
 
 #[cfg(test)]
@@ -69,13 +61,7 @@ mod tests {
             if path.is_dir() {
                 tomls(&path, found, root);
             } else if path.extension().is_some_and(|e| e == "toml") {
-                found.push(
-                    path.strip_prefix(root)
-                        .unwrap()
-                        .to_str()
-                        .unwrap()
-                        .to_owned(),
-                );
+                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
             }
         }
     }
@@ -86,10 +72,7 @@ mod tests {
         let mut found = Vec::new();
         tomls(&root, &mut found, &root);
         found.sort();
-        let mut listed: Vec<_> = SCENARIOS
-            .iter()
-            .map(|(path, _)| (*path).to_owned())
-            .collect();
+        let mut listed: Vec<_> = SCENARIOS.iter().map(|(path, _)| (*path).to_owned()).collect();
         listed.sort();
         assert_eq!(found, listed, "list every file of scenarios/ above");
         for (path, _) in SCENARIOS {

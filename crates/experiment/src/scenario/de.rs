@@ -43,10 +43,7 @@ pub(super) struct Error {
 
 impl Error {
     fn new(complaint: Complaint) -> Self {
-        Self {
-            complaint,
-            at: None,
-        }
+        Self { complaint, at: None }
     }
 
     /// Places the error at `node`, unless a deeper node has done so. What serde buffered (tables
@@ -82,25 +79,16 @@ impl de::Error for Error {
         Self::new(Complaint::Other(message.to_string()))
     }
     fn unknown_field(key: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(Complaint::UnknownKey {
-            key: key.to_owned(),
-            expected,
-        })
+        Self::new(Complaint::UnknownKey { key: key.to_owned(), expected })
     }
     fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(Complaint::UnknownVariant {
-            name: name.to_owned(),
-            expected,
-        })
+        Self::new(Complaint::UnknownVariant { name: name.to_owned(), expected })
     }
     fn missing_field(key: &'static str) -> Self {
         Self::new(Complaint::MissingKey(key))
     }
     fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(Complaint::Type {
-            found: plain(found),
-            expected: expected.to_string(),
-        })
+        Self::new(Complaint::Type { found: plain(found), expected: expected.to_string() })
     }
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         Self::invalid_type(found, expected)
@@ -129,10 +117,7 @@ pub(super) struct Reader<'a> {
 
 /// Reads a whole tree.
 pub(super) fn read<T: de::DeserializeOwned>(node: &Node) -> Result<T, Error> {
-    let reader = Reader {
-        node,
-        path: String::new(),
-    };
+    let reader = Reader { node, path: String::new() };
     T::deserialize(reader).map_err(|error| error.placed("", node))
 }
 
@@ -146,15 +131,12 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
             Value::Negative(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
             Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Array(items) => visitor.visit_seq(Items {
-                items: items.iter().enumerate(),
-                path: &self.path,
-            }),
-            Value::Table(table) => visitor.visit_map(Entries {
-                rest: table.iter(),
-                next: None,
-                path: &self.path,
-            }),
+            Value::Array(items) => {
+                visitor.visit_seq(Items { items: items.iter().enumerate(), path: &self.path })
+            }
+            Value::Table(table) => {
+                visitor.visit_map(Entries { rest: table.iter(), next: None, path: &self.path })
+            }
         }
     }
 
@@ -211,13 +193,8 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
             return Ok(None);
         };
         let path = join(self.path, &index.to_string());
-        let reader = Reader {
-            node,
-            path: path.clone(),
-        };
-        seed.deserialize(reader)
-            .map(Some)
-            .map_err(|error| error.placed(&path, node))
+        let reader = Reader { node, path: path.clone() };
+        seed.deserialize(reader).map(Some).map_err(|error| error.placed(&path, node))
     }
 }
 
@@ -239,22 +216,16 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
             return Ok(None);
         };
         let deserializer: de::value::StrDeserializer<'_, Error> = key.as_str().into_deserializer();
-        seed.deserialize(deserializer)
-            .map(Some)
-            .map_err(|mut error| {
-                error.at = Some((join(self.path, key), entry.key.clone()));
-                error
-            })
+        seed.deserialize(deserializer).map(Some).map_err(|mut error| {
+            error.at = Some((join(self.path, key), entry.key.clone()));
+            error
+        })
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let (key, entry) = self.next.take().expect("serde asks for a key first");
         let path = join(self.path, key);
-        let reader = Reader {
-            node: &entry.node,
-            path: path.clone(),
-        };
-        seed.deserialize(reader)
-            .map_err(|error| error.placed(&path, &entry.node))
+        let reader = Reader { node: &entry.node, path: path.clone() };
+        seed.deserialize(reader).map_err(|error| error.placed(&path, &entry.node))
     }
 }

@@ -70,13 +70,8 @@ impl Origin {
         let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
         let quote = text[line_start..line_end].trim_end();
-        let end = self
-            .span
-            .end
-            .clamp(start, line_start + quote.len().max(start - line_start));
-        let width = text
-            .get(start..end)
-            .map_or(1, |meant| meant.chars().count());
+        let end = self.span.end.clamp(start, line_start + quote.len().max(start - line_start));
+        let width = text.get(start..end).map_or(1, |meant| meant.chars().count());
         Place {
             file: self.source.name.clone(),
             line: text[..line_start].matches('\n').count() + 1,
@@ -89,11 +84,7 @@ impl Origin {
 
 impl Diagnostic {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            place: None,
-            help: None,
-        }
+        Self { message: message.into(), place: None, help: None }
     }
 
     pub(super) fn at(mut self, origin: &Origin) -> Self {

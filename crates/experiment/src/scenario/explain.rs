@@ -19,9 +19,7 @@ pub(super) fn explain(error: Error, defaults: &serde_json::Value) -> Diagnostic 
                 .help(remedy_for_name(&name, expected))
         }
         Complaint::MissingKey(key) => Diagnostic::new(format!("`{shown}` lacks the key `{key}`"))
-            .help(format!(
-                "add `{key} = ...`; `leyden schema` says what it takes"
-            )),
+            .help(format!("add `{key} = ...`; `leyden schema` says what it takes")),
         Complaint::Type { found, expected } => Diagnostic::new(format!(
             "`{shown}` is {found}, where {} is expected",
             expected_plain(&expected)
@@ -37,10 +35,7 @@ pub(super) fn explain(error: Error, defaults: &serde_json::Value) -> Diagnostic 
 
 /// A layer's own words: by convention the remedy follows the problem after a semicolon or colon.
 pub(super) fn remedied(message: &str) -> (&str, Option<&str>) {
-    match message
-        .split_once("; ")
-        .or_else(|| message.split_once(": "))
-    {
+    match message.split_once("; ").or_else(|| message.split_once(": ")) {
         Some((problem, remedy)) => (problem, Some(remedy)),
         None => (message, None),
     }
@@ -84,12 +79,7 @@ pub(crate) fn nearest<'a>(
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let name = plain(name);
     candidates
-        .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&name, &plain(candidate)),
-                candidate,
-            )
-        })
+        .map(|candidate| (strsim::damerau_levenshtein(&name, &plain(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= (candidate.len().max(name.len()) / 3).max(1))
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)

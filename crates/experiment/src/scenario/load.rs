@@ -60,21 +60,14 @@ impl std::str::FromStr for Set {
             text: text.to_owned(),
             base: Base::Disk(PathBuf::new()),
         });
-        let origin = |span| Origin {
-            source: Arc::clone(&source),
-            span,
-        };
+        let origin = |span| Origin { source: Arc::clone(&source), span };
         let example = "write `key=value`, like device.ftl.over_provisioning=28%";
         let Some((key, value)) = text.split_once('=') else {
             let problem = format!("`{text}` sets nothing: there is no `=`");
             return Err(Box::new(Diagnostic::new(problem).help(example)));
         };
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if key
-            .trim()
-            .split('.')
-            .any(|part| part.is_empty() || !part.chars().all(valid))
-        {
+        if key.trim().split('.').any(|part| part.is_empty() || !part.chars().all(valid)) {
             let problem = format!("`{}` is not a key", key.trim());
             let at = origin(0..key.len());
             return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
@@ -96,10 +89,7 @@ impl std::str::FromStr for Set {
             },
         };
         for part in key.trim().rsplit('.') {
-            let entry = Entry {
-                key: origin(0..key.trim_end().len()),
-                node: tree,
-            };
+            let entry = Entry { key: origin(0..key.trim_end().len()), node: tree };
             tree = Node {
                 value: Value::Table([(part.to_owned(), entry)].into()),
                 origin: origin(0..text.len()),
@@ -122,8 +112,24 @@ impl Loaded {
     /// Loads the file `name`, or the bundled scenario called so if there is no such file, with
     /// `sets` on top.
     pub fn new(name: &str, sets: &[Set]) -> Result<Self, LoadError> {
-        let found = find(name)?;
-        let mut tree = chain(&found, &mut Vec::new())?;
+        let tree = chain(&find(name)?, &mut Vec::new())?;
+        Self::finish(name, tree, sets)
+    }
+
+    /// As [`Loaded::new`], with the drive of the file (or bundled one) `device` in place of its own.
+    pub fn on_device(name: &str, device: &str, sets: &[Set]) -> Result<Self, LoadError> {
+        let mut tree = chain(&find(name)?, &mut Vec::new())?;
+        let mut other = chain(&find(device)?, &mut Vec::new())?;
+        if let Value::Table(table) = &mut tree.value {
+            table.remove("device");
+        }
+        if let Value::Table(table) = &mut other.value {
+            table.retain(|key, _| key == "device");
+        }
+        Self::finish(name, tree.overlaid(other), sets)
+    }
+
+    fn finish(name: &str, mut tree: Node, sets: &[Set]) -> Result<Self, LoadError> {
         for set in sets {
             tree = tree.overlaid(set.tree.clone());
         }
@@ -156,7 +162,7 @@ impl Loaded {
             };
         }
         let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, in the file or with --set"));
-        Diagnostic::new(format!("`{key}`, by default: {problem}")).help(remedy)
+        Diagnostic::new(format!("`{key}`: {problem}")).help(remedy)
     }
 
     /// Finds the files the scenario names, relative to the file that named them.
@@ -205,24 +211,14 @@ fn find(name: &str) -> Result<Arc<Source>, LoadError> {
         if let Some((name, text)) = bundled::find(name) {
             return Ok(bundled_source(name, text));
         }
-        let known = bundled::SCENARIOS
-            .iter()
-            .map(|(path, _)| bundled::name(path));
+        let known = bundled::SCENARIOS.iter().map(|(path, _)| bundled::name(path));
         let help = match nearest(name, known) {
             Some(near) => format!("there is a bundled scenario called `{near}`"),
             None => "`leyden run --list` names the bundled scenarios".into(),
         };
-        return Err(LoadError::Read {
-            path: name.to_owned(),
-            help: Some(help),
-            source: error,
-        });
+        return Err(LoadError::Read { path: name.to_owned(), help: Some(help), source: error });
     }
-    Err(LoadError::Read {
-        path: name.to_owned(),
-        help: None,
-        source: error,
-    })
+    Err(LoadError::Read { path: name.to_owned(), help: None, source: error })
 }
 
 fn disk_source(path: &Path, text: String) -> Arc<Source> {

@@ -83,10 +83,7 @@ pub struct RunConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self {
-            ramp: Ramp::default(),
-            stamps: true,
-        }
+        Self { ramp: Ramp::default(), stamps: true }
     }
 }
 

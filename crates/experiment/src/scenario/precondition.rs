@@ -17,8 +17,7 @@ pub struct PreconditionConfig {
     pub kind: PreconditionKind,
     /// Where `steady` writes.
     pub distribution: Distribution,
-    /// Largest difference between the write amplification of successive chunks that counts as
-    /// settled.
+    /// How much the write amplification may still change and count as settled.
     pub tolerance: Ratio,
     /// `steady` gives up, with a warning, once it has written the logical capacity this often.
     #[schemars(range(min = 1, max = 1000))]
@@ -53,11 +52,11 @@ pub enum PreconditionKind {
     None,
     /// Every logical address written once, in order.
     Fill,
-    /// Filled, then overwritten until the write amplification settles. Overwriting goes in chunks;
-    /// a chunk ends when the drive has erased a quarter as many blocks as it has, or written its
-    /// logical capacity once. Settled means that four successive chunks differ by no more than
-    /// `tolerance` from the smallest to the largest, relative to their mean, which a drift in one
-    /// direction does not pass by chance.
+    /// Filled, then overwritten until the write amplification settles. Overwriting goes in chunks:
+    /// one ends when the drive has erased a quarter as many blocks as it has, or written its
+    /// logical capacity once; a trace's passes are not cut. Settled means that the last quarter of
+    /// the chunks so far and the quarter before have means that differ by no more than `tolerance`,
+    /// at two chunks in a row, of more than eight.
     Steady,
 }
 
@@ -76,16 +75,10 @@ impl PreconditionConfig {
     pub(super) fn check(&self) -> Result<(), Problem> {
         let wrong = |key: &str, problem: String| Err((format!("precondition.{key}"), problem));
         if self.tolerance == Ratio::ZERO || self.tolerance > Ratio::from_percent(50) {
-            return wrong(
-                "tolerance",
-                format!("{} is not above 0 and up to 50 %", self.tolerance),
-            );
+            return wrong("tolerance", format!("{} is not above 0 and up to 50 %", self.tolerance));
         }
         if !(1..=1000).contains(&self.max_passes) {
-            return wrong(
-                "max_passes",
-                format!("{} is not in 1..=1000", self.max_passes),
-            );
+            return wrong("max_passes", format!("{} is not in 1..=1000", self.max_passes));
         }
         if self.snapshot.as_deref() == Some("") {
             return wrong("snapshot", "the path is empty".into());

@@ -20,9 +20,7 @@ fn refused(text: &str, sets: &[&str]) -> String {
     let file = write(folder.path(), "a.toml", text);
     let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
     let error = Loaded::new(&file, &sets).expect_err("this must be refused");
-    error
-        .to_string()
-        .replace(&format!("{}/", folder.path().display()), "")
+    error.to_string().replace(&format!("{}/", folder.path().display()), "")
 }
 
 fn accepted(text: &str, sets: &[&str]) -> Scenario {
@@ -46,10 +44,7 @@ fn says(message: &str, parts: &[&str]) {
 fn an_empty_file_is_all_defaults_and_named_after_itself() {
     let scenario = accepted("", &[]);
     assert_eq!(scenario.name, "a");
-    let expected = Scenario {
-        name: "a".into(),
-        ..Scenario::default()
-    };
+    let expected = Scenario { name: "a".into(), ..Scenario::default() };
     assert_eq!(scenario, expected);
 }
 
@@ -69,10 +64,7 @@ fn unknown_keys_name_the_nearest_and_the_place() {
     let message = refused("over_provisioning = \"7 %\"", &[]);
     says(&message, &["there is a `device.ftl.over_provisioning`"]);
     let message = refused("[device.ftl.gc]\ntemperature = 3", &[]);
-    says(
-        &message,
-        &["the keys here are `victim`, `soft_free_blocks`"],
-    );
+    says(&message, &["the keys here are `victim`, `soft_free_blocks`"]);
 }
 
 #[test]
@@ -80,63 +72,26 @@ fn policies_are_named_exactly() {
     let message = refused("[device.ftl.gc]\nvictim = \"gredy\"", &[]);
     says(
         &message,
-        &[
-            "`device.ftl.gc.victim` knows no `gredy`",
-            "a.toml:2:10",
-            "nearest is `greedy`",
-        ],
+        &["`device.ftl.gc.victim` knows no `gredy`", "a.toml:2:10", "nearest is `greedy`"],
     );
     let message = refused("[device.ftl.placement]\npolicy = \"dac\"\nregion = 4", &[]);
-    says(
-        &message,
-        &[
-            "unknown key `device.ftl.placement.region`",
-            "a.toml:3:1",
-            "`regions`",
-        ],
-    );
+    says(&message, &["unknown key `device.ftl.placement.region`", "a.toml:3:1", "`regions`"]);
     let message = refused("[device.ftl.placement]\npolicy = \"dca\"", &[]);
-    says(
-        &message,
-        &["knows no `dca`", "a.toml:2:10", "nearest is `dac`"],
-    );
+    says(&message, &["knows no `dca`", "a.toml:2:10", "nearest is `dac`"]);
     let message = refused("[device.ftl.placement]\nregions = 4", &[]);
-    says(
-        &message,
-        &[
-            "`device.ftl.placement` lacks the key `policy`",
-            "a.toml:1:1",
-        ],
-    );
+    says(&message, &["`device.ftl.placement` lacks the key `policy`", "a.toml:1:1"]);
 }
 
 #[test]
 fn wrong_units_and_values_name_key_place_and_remedy() {
     let message = refused("[device.nand]\nread = 60", &[]);
-    says(
-        &message,
-        &[
-            "`device.nand.read` is the number `60`",
-            "a.toml:2:8",
-            "like \"60 us\"",
-        ],
-    );
+    says(&message, &["`device.nand.read` is the number `60`", "a.toml:2:8", "like \"60 us\""]);
     let message = refused("[device.nand]\nread = \"60 usec\"", &[]);
-    says(
-        &message,
-        &[
-            "unknown unit `usec`",
-            "a.toml:2:8",
-            "expected one of ns, us, ms",
-        ],
-    );
+    says(&message, &["unknown unit `usec`", "a.toml:2:8", "expected one of ns, us, ms"]);
     let message = refused("[device.nand]\nchannels = -1", &[]);
     says(
         &message,
-        &[
-            "`device.nand.channels` is the number `-1`",
-            "whole number in 0..=4294967295",
-        ],
+        &["`device.nand.channels` is the number `-1`", "whole number in 0..=4294967295"],
     );
     let message = refused("[device.nand]\nchannels = 99999999999999999999", &[]);
     says(&message, &["more than 64 bits", "a.toml:2:12"]);
@@ -153,22 +108,10 @@ fn wrong_units_and_values_name_key_place_and_remedy() {
 #[test]
 fn impossible_drives_are_placed_too() {
     let message = refused("[device.nand]\npage_size = \"5000 B\"", &[]);
-    says(
-        &message,
-        &[
-            "`device.nand.page_size`: 5 kB is not a power of two",
-            "a.toml:2:13",
-        ],
-    );
+    says(&message, &["`device.nand.page_size`: 5 kB is not a power of two", "a.toml:2:13"]);
     // Said nowhere: no place, but how to say it.
     let message = refused("[device.ftl]\nmapping_unit = \"3 KiB\"", &[]);
-    says(
-        &message,
-        &[
-            "`device.nand.page_size`, by default: a page of 8 KiB",
-            "--set",
-        ],
-    );
+    says(&message, &["`device.nand.page_size`: a page of 8 KiB", "--set"]);
 }
 
 #[test]
@@ -188,14 +131,7 @@ fn overrides_are_toml_or_bare_texts_and_keep_their_place() {
     assert_eq!(scenario.device.ftl.over_provisioning.as_ppm(), 280_000);
     assert_eq!(scenario.device.ftl.placement.name(), "dac");
     let message = refused("", &["device.nand.read=60 usec"]);
-    says(
-        &message,
-        &[
-            "--> --set:1:18",
-            "1 | device.nand.read=60 usec",
-            "help: expected one of",
-        ],
-    );
+    says(&message, &["--> --set:1:18", "1 | device.nand.read=60 usec", "help: expected one of"]);
     let message = refused("", &["device.nand.raed=60 us"]);
     says(&message, &["--> --set:1:1", "the nearest key is `read`"]);
 }
@@ -218,26 +154,14 @@ fn files_extend_files_relative_to_themselves() {
         "devices/base.toml",
         "seed = 3\n[device.nand]\nread = \"40 us\"\nprogram = \"1 ms\"\n",
     );
-    write(
-        at,
-        "devices/mid.toml",
-        "extends = \"base.toml\"\n[device.nand]\nprogram = \"2 ms\"\n",
-    );
-    let top = write(
-        at,
-        "jobs/top.toml",
-        "extends = \"../devices/mid.toml\"\nseed = 5\n",
-    );
+    write(at, "devices/mid.toml", "extends = \"base.toml\"\n[device.nand]\nprogram = \"2 ms\"\n");
+    let top = write(at, "jobs/top.toml", "extends = \"../devices/mid.toml\"\nseed = 5\n");
     let scenario = Loaded::new(&top, &[]).unwrap().scenario;
     assert_eq!(scenario.seed, 5);
     assert_eq!(scenario.device.nand.read, Span::from_us(40));
     assert_eq!(scenario.device.nand.program, Span::from_ms(2));
 
-    write(
-        at,
-        "devices/base.toml",
-        "[device.nand]\nread = \"40 parsec\"\n",
-    );
+    write(at, "devices/base.toml", "[device.nand]\nread = \"40 parsec\"\n");
     let message = Loaded::new(&top, &[]).unwrap_err().to_string();
     says(&message, &["base.toml:2:8", "unknown unit `parsec`"]);
 }
@@ -250,24 +174,10 @@ fn circles_and_missing_files_are_refused() {
     write(at, "b.toml", "extends = \"./a.toml\"");
     let message = Loaded::new(&a, &[]).unwrap_err().to_string();
     says(&message, &["goes round in circles", "b.toml:1:11"]);
-    says(
-        &refused("\nextends = \"no.toml\"", &[]),
-        &["cannot read no.toml", "a.toml:2:11"],
-    );
-    says(
-        &refused("extends = 3", &[]),
-        &["`extends` is not a path", "a.toml:1:11"],
-    );
-    let message = Loaded::new("bench/randm-write", &[])
-        .unwrap_err()
-        .to_string();
-    says(
-        &message,
-        &[
-            "cannot read bench/randm-write",
-            "called `bench/random-write`",
-        ],
-    );
+    says(&refused("\nextends = \"no.toml\"", &[]), &["cannot read no.toml", "a.toml:2:11"]);
+    says(&refused("extends = 3", &[]), &["`extends` is not a path", "a.toml:1:11"]);
+    let message = Loaded::new("bench/randm-write", &[]).unwrap_err().to_string();
+    says(&message, &["cannot read bench/randm-write", "called `bench/random-write`"]);
 }
 
 #[test]
@@ -285,19 +195,11 @@ fn a_policy_or_workload_replaces_the_other_files() {
     assert_eq!(scenario.device.ftl.placement.name(), "single");
     assert!(scenario.workload.job.is_empty());
     let trace = scenario.workload.trace.unwrap();
-    assert_eq!(
-        (trace.path(), trace.replay().pace),
-        ("x.csv", Pace::QueueDepth(32))
-    );
+    assert_eq!((trace.path(), trace.replay().pace), ("x.csv", Pace::QueueDepth(32)));
     assert_eq!(trace.source, TraceSource::Disk(at.join("sub/x.csv")));
     // Options beside a bare name belong to it.
     let set = ["workload.trace.queue_depth=4".parse().unwrap()];
-    let trace = Loaded::new(&top, &set)
-        .unwrap()
-        .scenario
-        .workload
-        .trace
-        .unwrap();
+    let trace = Loaded::new(&top, &set).unwrap().scenario.workload.trace.unwrap();
     assert_eq!(trace.replay().pace, Pace::QueueDepth(4));
     assert_eq!(trace.source, TraceSource::Disk(at.join("sub/x.csv")));
     let set = ["workload.job.0.requests=4".parse().unwrap()];
@@ -309,43 +211,24 @@ fn a_policy_or_workload_replaces_the_other_files() {
 #[test]
 fn traces_are_checked() {
     let trace = |line: &str| refused(&format!("[workload.trace]\npath = \"x\"\n{line}\n"), &[]);
-    says(
-        &trace("queue_depth = 0"),
-        &["`workload.trace.queue_depth`", "a.toml:3:15"],
-    );
+    says(&trace("queue_depth = 0"), &["`workload.trace.queue_depth`", "a.toml:3:15"]);
     says(
         &trace("mode = \"open\"\nspeed = 0"),
         &["at 0 nothing would", "a.toml:4:9", "help: use 1"],
     );
-    says(
-        &trace("format = \"cvs\""),
-        &["no trace format is called `cvs`", "a.toml:3:10"],
-    );
+    says(&trace("format = \"cvs\""), &["no trace format is called `cvs`", "a.toml:3:10"]);
     says(&trace("speed = nan"), &["is not a share"]);
-    says(
-        &trace("spead = 1"),
-        &[
-            "unknown key `workload.trace.spead`",
-            "a.toml:3:1",
-            "`speed`",
-        ],
-    );
+    says(&trace("spead = 1"), &["unknown key `workload.trace.spead`", "a.toml:3:1", "`speed`"]);
     says(&trace("[[workload.job]]"), &["both jobs and a trace"]);
 }
 
 #[test]
 fn what_is_loaded_serialises_to_what_loads_the_same() {
-    let scenario = accepted(
-        "[workload.trace]\npath = \"t\"\nspeed = 2\nmode = \"open\"\n",
-        &[],
-    );
+    let scenario = accepted("[workload.trace]\npath = \"t\"\nspeed = 2\nmode = \"open\"\n", &[]);
     let text = serde_json::to_string(&scenario).unwrap();
     let back: Scenario = serde_json::from_str(&text).unwrap();
     let speed = leyden_sim::Ratio::from_percent(200);
     let pace = back.workload.trace.unwrap().replay().pace;
-    assert!(
-        matches!(pace, Pace::Timestamps { speed: s, .. } if s == speed),
-        "{pace:?}"
-    );
+    assert!(matches!(pace, Pace::Timestamps { speed: s, .. } if s == speed), "{pace:?}");
     assert_eq!(back.device, scenario.device);
 }

@@ -41,10 +41,7 @@ impl Node {
     pub(super) fn parse(source: &Arc<Source>) -> Result<Self, Box<Diagnostic>> {
         let table = DeTable::parse(&source.text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
-            let origin = Origin {
-                source: Arc::clone(source),
-                span,
-            };
+            let origin = Origin { source: Arc::clone(source), span };
             Box::new(
                 Diagnostic::new(format!("not valid TOML: {}", error.message()))
                     .at(&origin)
@@ -99,13 +96,7 @@ impl Node {
                     let (key_origin, span) = (shift(key.span()), value.span());
                     let node = Self::from_toml(value.into_inner(), source, offset, span)?;
                     let key = key.into_inner().into_owned();
-                    table.insert(
-                        key,
-                        Entry {
-                            key: key_origin,
-                            node,
-                        },
-                    );
+                    table.insert(key, Entry { key: key_origin, node });
                 }
                 Value::Table(table)
             }
@@ -124,17 +115,10 @@ impl Node {
             // `placement = "dac"` below `placement.regions = 4` means that policy with that
             // parameter: a bare text is short for a table with one key.
             (Value::Text(text), Value::Table(over)) => {
-                let key = if path == "workload.trace" {
-                    "path"
-                } else {
-                    "policy"
-                };
+                let key = if path == "workload.trace" { "path" } else { "policy" };
                 let entry = Entry {
                     key: self.origin.clone(),
-                    node: Self {
-                        value: Value::Text(text),
-                        origin: self.origin.clone(),
-                    },
+                    node: Self { value: Value::Text(text), origin: self.origin.clone() },
                 };
                 (self.origin, BTreeMap::from([(key.into(), entry)]), over)
             }
@@ -147,16 +131,10 @@ impl Node {
                     let path = join(path, &key);
                     items[index] = items[index].clone().overlaid_at(entry.node, &path);
                 }
-                return Self {
-                    value: Value::Array(items),
-                    origin: self.origin,
-                };
+                return Self { value: Value::Array(items), origin: self.origin };
             }
             (_, value) => {
-                return Self {
-                    value,
-                    origin: over.origin,
-                };
+                return Self { value, origin: over.origin };
             }
         };
         // Parameters of one policy, or of one distribution, mean nothing to another.
@@ -180,18 +158,9 @@ impl Node {
                 }
                 None => entry.node,
             };
-            base.insert(
-                key,
-                Entry {
-                    key: entry.key,
-                    node,
-                },
-            );
+            base.insert(key, Entry { key: entry.key, node });
         }
-        Self {
-            value: Value::Table(base),
-            origin: base_origin,
-        }
+        Self { value: Value::Table(base), origin: base_origin }
     }
 
     /// The child called `key`, or numbered so.
@@ -232,9 +201,7 @@ impl Node {
     pub(super) fn find_text(&self, wanted: &str) -> Option<&Origin> {
         match &self.value {
             Value::Text(text) if text == wanted => Some(&self.origin),
-            Value::Table(table) => table
-                .values()
-                .find_map(|entry| entry.node.find_text(wanted)),
+            Value::Table(table) => table.values().find_map(|entry| entry.node.find_text(wanted)),
             Value::Array(items) => items.iter().find_map(|item| item.find_text(wanted)),
             _ => None,
         }
@@ -243,11 +210,7 @@ impl Node {
 
 /// `path.key`.
 pub(super) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 fn in_range(key: &str, len: usize) -> bool {

@@ -196,25 +196,16 @@ impl TraceConfig {
             return wrong("format", error.to_string());
         }
         if !(1..=1 << 20).contains(&table.queue_depth) {
-            return wrong(
-                "queue_depth",
-                format!("{} is not in 1..=1048576", table.queue_depth),
-            );
+            return wrong("queue_depth", format!("{} is not in 1..=1048576", table.queue_depth));
         }
         if table.speed == Ratio::ZERO {
-            return wrong(
-                "speed",
-                "at 0 nothing would ever happen; use 1 for as recorded".into(),
-            );
+            return wrong("speed", "at 0 nothing would ever happen; use 1 for as recorded".into());
         }
         if table.loops == 0 {
             return wrong("loops", "0 is not in 1..=4294967295".into());
         }
         if table.limit == Some(0) {
-            return wrong(
-                "limit",
-                "0 requests are no work; leave it out for all".into(),
-            );
+            return wrong("limit", "0 requests are no work; leave it out for all".into());
         }
         Ok(())
     }
@@ -224,16 +215,11 @@ impl TraceConfig {
         let table = &self.table;
         let pace = match table.mode {
             ReplayMode::Closed => Pace::QueueDepth(table.queue_depth),
-            ReplayMode::Open => Pace::Timestamps {
-                speed: table.speed,
-                max_outstanding: MAX_OUTSTANDING,
-            },
+            ReplayMode::Open => {
+                Pace::Timestamps { speed: table.speed, max_outstanding: MAX_OUTSTANDING }
+            }
         };
-        Replay {
-            pace,
-            beyond_end: table.beyond_end,
-            loops: table.loops,
-        }
+        Replay { pace, beyond_end: table.beyond_end, loops: table.loops }
     }
 
     /// The path as it was written.

@@ -1,0 +1,239 @@
+//! The command line. Doc comments are the help texts.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use leyden_experiment::Set;
+use leyden_workload::trace::Format;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "leyden",
+    version,
+    about = "A deterministic software-defined SSD, simulated fast",
+    long_about = "Leyden simulates flash SSDs: deterministic to the bit, at millions of I/Os a \
+                  second, on synthetic jobs and real block traces.",
+    after_help = EXAMPLE,
+    after_long_help = AFTER_LONG,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLE: &str = "\
+Begin with:
+  leyden run tpcc --report tpcc.html    a real TPC-C trace, a table and a report with plots";
+
+const AFTER_LONG: &str = "\
+Begin with:
+  leyden run tpcc --report tpcc.html    a real TPC-C trace, a table and a report with plots
+  leyden run --list                     the bundled scenarios
+  leyden policies                       what a drive can be told to do
+  leyden schema                         everything a scenario can say
+
+Exit codes:
+  0    done
+  1    the run failed, or a read returned what it must not
+  2    bad usage, bad input or configuration
+  3    a result could not be written, or a file not read on
+  130  interrupted; what was finished is kept (a second Ctrl-C keeps nothing)
+
+Colour is used on terminals only; NO_COLOR=1 turns it off.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario and print what came of it
+    #[command(after_long_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Run several configurations on the same work and print one table of ratios
+    #[command(after_long_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// Profile or convert a block trace
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// List the policies that a configuration can choose from
+    Policies,
+    /// Print the JSON schema of scenarios
+    ///
+    /// Editors that know it complete keys and check values while a scenario is written.
+    Schema,
+    /// Make one HTML file with plots from run records
+    ///
+    /// The file is self-contained: it needs no network and no other file.
+    Report(ReportArgs),
+    /// Print a shell's completion script
+    ///
+    /// For bash: leyden completions bash > ~/.local/share/bash-completion/completions/leyden
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the generated pages of docs/reference
+    #[command(hide = true)]
+    Reference {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  leyden run tpcc --report tpcc.html
+  leyden run mine.toml --set device.ftl.over_provisioning=28% --seed 7
+  leyden run bench/random-write --json | jq .host.iops";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  leyden compare hot-cold --vary device.ftl.placement=single,dac
+  leyden compare tpcc --vary device.ftl.gc.victim=greedy,cost_benefit --report gc.html
+  leyden compare tpcc --device devices/hexa --device devices/tlc-datacenter";
+
+/// `leyden run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The scenario: a file, or the name of a bundled one
+    #[arg(required_unless_present = "list")]
+    pub(crate) file: Option<String>,
+    /// List the bundled scenarios
+    #[arg(long, exclusive = true)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `leyden compare`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// The scenarios: files, or names of bundled ones; the first is what ratios are over
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Run with each of these values of a key; several keys give every combination
+    ///
+    /// Values are separated by commas outside of brackets and quotes.
+    #[arg(long, value_name = "KEY=A,B,...")]
+    pub(crate) vary: Vec<String>,
+    /// Run on each of these devices: files, or names of bundled ones, whose `device` table
+    /// replaces the scenario's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) device: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What `run` and `compare` share.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Common {
+    /// Override a key of the configuration; may be repeated
+    ///
+    /// The value is TOML; what is not is taken as a text, so that units need no quotes:
+    /// --set device.nand.read=45us. A list's items are numbered: workload.job.0.queue_depth=8.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    /// Shorthand for --set seed=N
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Print the run record (or all of them) as JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep each run record as NAME.json in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a report with plots
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `leyden trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Say what a trace is like: mix, sizes, footprint, overwrites, sequentiality
+    Info(InfoArgs),
+    /// Turn a trace into another format
+    #[command(after_long_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  leyden trace convert msr.csv.gz web.leyden --device web,0
+  leyden trace convert db.blktrace db.csv.zst
+  leyden trace convert db.csv db.log --to fio-v3";
+
+/// How to read a trace.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReadArgs {
+    /// The format; told from the content if not given
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub(crate) from: Option<Format>,
+    /// Take this device's requests only, if the trace is of several
+    #[arg(long, value_name = "NAME", conflicts_with = "overlay")]
+    pub(crate) device: Option<String>,
+    /// Take all devices' requests as if they were one's
+    #[arg(long)]
+    pub(crate) overlay: bool,
+}
+
+/// `leyden trace info`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InfoArgs {
+    /// The trace, plain or compressed with gzip or zstd
+    pub(crate) file: PathBuf,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// `leyden trace convert`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConvertArgs {
+    /// The trace, plain or compressed with gzip or zstd
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// The new trace; compressed if its name ends in .gz or .zst
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Its format; told from a name that ends in .csv or .leyden (compact) if not given
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub(crate) to: Option<Format>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// `leyden report`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Run records, as `leyden run --json` and `--out` write them
+    #[arg(required = true, value_name = "RECORD.json")]
+    pub(crate) records: Vec<PathBuf>,
+    /// The report
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: PathBuf,
+    /// Its title; the runs' names if not given
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+}
+
+/// The names of trace formats, with their descriptions.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let names =
+        Format::ALL.map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+fn parse_set(text: &str) -> Result<Set, String> {
+    text.parse::<Set>().map_err(|problem| problem.to_string())
+}

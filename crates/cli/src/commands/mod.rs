@@ -1,0 +1,253 @@
+//! What each command does.
+
+pub(crate) mod compare;
+pub(crate) mod run;
+pub(crate) mod trace;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use clap_complete::Shell;
+use leyden_experiment::{
+    Comparison, Hooks, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Scenario, Set,
+    policies, run as run_scenario,
+};
+
+use leyden_workload::trace::TraceError;
+
+use crate::args::{Common, ReportArgs};
+use crate::failure::Failure;
+use crate::output::progress::Progress;
+use crate::output::{atomic, table};
+
+/// The flag that Ctrl-C sets.
+pub(crate) type Cancel = Arc<AtomicBool>;
+
+/// `leyden policies`.
+pub(crate) fn list_policies() -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let bold = anstyle::Style::new().bold();
+    for (index, folder) in policies().into_iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{bold}{}{bold:#}  {}", folder.key, folder.summary)?;
+        for (rank, policy) in folder.policies.iter().enumerate() {
+            let default = if rank == 0 { " (default)" } else { "" };
+            writeln!(out, "  {}{default}", policy.name)?;
+            for line in table::wrap(&policy.doc, 90) {
+                writeln!(out, "      {line}")?;
+            }
+            for (key, value, meaning) in &policy.parameters {
+                writeln!(out, "      {key} = {value}  {meaning}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `leyden schema`.
+pub(crate) fn schema() -> Result<(), Failure> {
+    print_json(&Scenario::schema())
+}
+
+/// `leyden completions`.
+pub(crate) fn completions(shell: Shell, command: &mut clap::Command) -> Result<(), Failure> {
+    // Into memory first: the generator panics when its writer fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, "leyden", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(())
+}
+
+/// `leyden report`.
+pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let mut records = Vec::new();
+    for path in &args.records {
+        let json = std::fs::read_to_string(path)
+            .with_context(|| {
+                let help = "name run records, as `leyden run --json` and `--out` write them";
+                format!("cannot read {}\n  help: {help}", path.display())
+            })
+            .map_err(Failure::usage)?;
+        let read = leyden_report::read_records(&json)
+            .with_context(|| path.display().to_string())
+            .map_err(Failure::usage)?;
+        records.extend(read);
+    }
+    write_report(&args.output, &records, args.title.as_deref())
+}
+
+/// Renders the report on `records` into `path`.
+fn write_report(path: &Path, records: &[RunRecord], title: Option<&str>) -> Result<(), Failure> {
+    let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
+    let names = names.join(", ");
+    let html = leyden_report::render(records, title.unwrap_or(&names)).map_err(Failure::failed)?;
+    atomic::write(path, html.as_bytes())
+}
+
+/// JSON on standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
+    text.push('\n');
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// A note on standard error, in the manner of errors.
+pub(crate) fn warn(text: &str) {
+    let style = anstyle::AnsiColor::Yellow.on_default().bold();
+    anstream::eprintln!("{style}warning{style:#}: {text}");
+}
+
+/// The overrides of the command line, `--seed` included.
+fn overrides(common: &Common) -> Result<Vec<Set>, Failure> {
+    let mut sets = common.set.clone();
+    if let Some(seed) = common.seed {
+        let set: Set = format!("seed={seed}")
+            .parse()
+            .map_err(|problem: Box<_>| Failure::usage(LoadError::from(problem)))?;
+        sets.push(set);
+    }
+    Ok(sets)
+}
+
+/// Refuses before a long run what could not be kept after it.
+fn check_outputs(common: &Common) -> Result<(), Failure> {
+    if let Some(folder) = &common.out {
+        std::fs::create_dir_all(folder)
+            .with_context(|| {
+                format!("cannot make the folder {}\n  help: choose another", folder.display())
+            })
+            .map_err(Failure::io)?;
+        atomic::check_writable(&folder.join("record.json"))?;
+    }
+    match &common.report {
+        Some(report) => atomic::check_writable(report),
+        None => Ok(()),
+    }
+}
+
+/// Runs one scenario with a progress bar.
+fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome, Failure> {
+    let bar = Progress::new(&loaded.scenario.name);
+    let mut progress = |phase, fraction| {
+        bar.phase(match phase {
+            Phase::Preconditioning => "preconditioning",
+            Phase::Running => "running",
+        });
+        bar.fraction(fraction);
+    };
+    let mut hooks = Hooks { cancel: Some(cancel), progress: Some(&mut progress) };
+    let outcome = run_scenario(&loaded.scenario, &mut hooks);
+    drop(bar);
+    let mut outcome = outcome.map_err(|error| explain(loaded, error))?;
+    reproduce.clone_into(&mut outcome.record.reproduce);
+    Ok(outcome)
+}
+
+/// A run's failure, placed where its cause was written.
+fn explain(loaded: &Loaded, error: RunError) -> Failure {
+    match error {
+        RunError::Config { key, problem } => loaded.complaint(&key, &problem).into(),
+        RunError::Interrupted => Failure::interrupted("there was nothing to keep yet"),
+        RunError::Snapshot(..) => Failure::io(error),
+        error if error.is_input() => match cause_in_trace(&error) {
+            Some(cause) => trace::failure(cause),
+            None => Failure::usage(error),
+        },
+        error => Failure::failed(error),
+    }
+}
+
+/// What was wrong with the trace, if that is what ended the run.
+fn cause_in_trace(error: &RunError) -> Option<&TraceError> {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
+    causes.find_map(|cause| cause.downcast_ref())
+}
+
+/// Keeps and reports what was run: `--out`, `--report`, and JSON if that is asked for.
+fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
+    if let Some(folder) = &common.out {
+        for (path, record) in record_paths(folder, records).into_iter().zip(records) {
+            let mut json = serde_json::to_vec_pretty(record).map_err(Failure::failed)?;
+            json.push(b'\n');
+            atomic::write(&path, &json)?;
+        }
+    }
+    if let Some(path) = &common.report {
+        write_report(path, records, None)?;
+    }
+    if !common.json {
+        return Ok(());
+    }
+    match records {
+        [record] => print_json(record),
+        runs => print_json(&Comparison { runs: runs.to_vec() }),
+    }
+}
+
+/// A file for each record, named after it; runs of one name are numbered.
+fn record_paths(folder: &Path, records: &[RunRecord]) -> Vec<PathBuf> {
+    let plain = |name: &str| -> String {
+        let safe = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
+        let text: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+        text.trim_matches(|c| c == '.' || c == '-').to_owned()
+    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for record in records {
+        let stem = plain(&record.name);
+        let stem = if stem.is_empty() { "run".to_owned() } else { stem };
+        let numbered = (2..).map(|n| folder.join(format!("{stem}-{n}.json")));
+        let path = std::iter::once(folder.join(format!("{stem}.json")))
+            .chain(numbered)
+            .find(|path| !paths.contains(path));
+        paths.extend(path);
+    }
+    paths
+}
+
+/// The command that repeats a run: `leyden run` with what was set.
+fn reproduce(file: &str, sets: &[Set]) -> String {
+    let mut command = format!("leyden run {}", quote(file));
+    for set in sets {
+        command.push_str(" --set ");
+        command.push_str(&quote(&set.to_string()));
+    }
+    command
+}
+
+/// `text` as a shell takes it for one word.
+fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%:,+@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_read_back_what_is_quoted() {
+        assert_eq!(quote("a.toml"), "a.toml");
+        assert_eq!(quote("device.nand.read=60 us"), "'device.nand.read=60 us'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        let sets = ["seed=7".parse().unwrap()];
+        assert_eq!(reproduce("a b.toml", &sets), "leyden run 'a b.toml' --set seed=7");
+    }
+
+    #[test]
+    fn records_get_files_of_their_own() {
+        let named = |name: &str| RunRecord { name: name.into(), ..RunRecord::default() };
+        let records = [named("a"), named("a"), named("../x, y=1"), named("")];
+        let paths = record_paths(Path::new("out"), &records);
+        let names: Vec<_> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(names, ["out/a.json", "out/a-2.json", "out/x--y=1.json", "out/run.json"]);
+    }
+}

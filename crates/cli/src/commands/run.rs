@@ -1,0 +1,143 @@
+//! `leyden run`.
+
+use std::io::Write;
+
+use leyden_experiment::{Latency, Loaded, RunRecord, scenario::bundled};
+
+use super::{Cancel, check_outputs, keep, overrides, reproduce, run_one, warn};
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::output::number::{bytes, count, percent, rate, real};
+use crate::output::table::Table;
+
+pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let Some(file) = args.file.as_deref().filter(|_| !args.list) else {
+        return list();
+    };
+    let sets = overrides(&args.common)?;
+    let loaded = Loaded::new(file, &sets)?;
+    check_outputs(&args.common)?;
+    let outcome = run_one(&loaded, &reproduce(file, &sets), cancel)?;
+    let record = outcome.record;
+    keep(&args.common, std::slice::from_ref(&record))?;
+    if !args.common.json {
+        show(&record, &mut anstream::stdout().lock())?;
+    }
+    for warning in &record.warnings {
+        warn(warning);
+    }
+    if outcome.interrupted {
+        return Err(Failure::interrupted("the results are of the part that ran"));
+    }
+    Ok(())
+}
+
+/// `leyden run --list`.
+fn list() -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let mut names = Vec::new();
+    for (path, _) in bundled::SCENARIOS {
+        let name = bundled::name(path);
+        let loaded = Loaded::new(name, &[])?;
+        names.push((name, loaded.scenario.description));
+    }
+    let width = names.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, description) in names {
+        writeln!(out, "{name:width$}  {description}")?;
+    }
+    Ok(())
+}
+
+/// The record as a table.
+pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    writeln!(out, "{bold}{}{bold:#}  seed {}", record.name, record.seed)?;
+    writeln!(out)?;
+    let mut table = Table::default();
+    host(record, &mut table);
+    flash(record, &mut table);
+    drive(record, &mut table);
+    simulation(record, &mut table);
+    table.write(out)
+}
+
+/// A name, and how to find it in a latency.
+type Figure = (&'static str, fn(&Latency) -> f64);
+
+fn host(record: &RunRecord, table: &mut Table) {
+    let host = &record.host;
+    table.head(["host", "read", "write", "flush"]);
+    table.row(["requests", &count(host.reads), &count(host.writes), &count(host.flushes)]);
+    table.row(["data", &bytes(host.bytes_read), &bytes(host.bytes_written), ""]);
+    let each = [&host.read_latency_us, &host.write_latency_us, &host.flush_latency_us];
+    let counts = [host.reads, host.writes, host.flushes];
+    let figures: [Figure; 5] = [
+        ("latency, mean", |l| l.mean),
+        ("  median", |l| l.p50),
+        ("  99 %", |l| l.p99),
+        ("  99.9 %", |l| l.p999),
+        ("  largest", |l| l.max),
+    ];
+    for (name, figure) in figures {
+        let cells = each.iter().zip(counts).map(|(latency, count)| match count {
+            0 => "-".to_owned(),
+            _ => format!("{} us", real(figure(latency))),
+        });
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    }
+    if host.trims > 0 {
+        table.row(["trims", &count(host.trims)]);
+    }
+    if host.errors > 0 {
+        table.row(["errors", &count(host.errors)]);
+    }
+    table.head(["throughput", ""]);
+    table.row(["simulated time", &format!("{} s", real(host.elapsed_s))]);
+    table.row(["requests a second", &real(host.iops)]);
+    table.row(["MiB a second", &real(host.mib_per_s)]);
+}
+
+fn flash(record: &RunRecord, table: &mut Table) {
+    let (flash, gc) = (&record.flash, &record.gc);
+    let (p, r) = (&flash.programs, &flash.reads);
+    table.head(["flash pages", "programs", "reads"]);
+    table.row(["for the host", &count(p.user), &count(r.host + r.rmw)]);
+    table.row(["for garbage collection", &count(p.gc_user), &count(r.gc_user)]);
+    if p.map + p.gc_map + r.map + r.gc_map > 0 {
+        let (programs, reads) = (p.map + p.gc_map, r.map + r.gc_map);
+        table.row(["for the mapping table", &count(programs), &count(reads)]);
+    }
+    table.head(["garbage collection", ""]);
+    table.row(["write amplification", &real(flash.waf)]);
+    table.row(["victims chosen by", &gc.policy]);
+    table.row(["blocks collected", &count(gc.collections)]);
+    table.row(["valid in them", &percent(gc.victim_utilisation)]);
+    table.row(["block erases", &count(flash.erases)]);
+}
+
+fn drive(record: &RunRecord, table: &mut Table) {
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    let (wear, buffer) = (&record.wear, &record.buffer);
+    table.head(["drive", ""]);
+    table.row(["dies busy", &percent(mean(&record.utilisation.dies))]);
+    table.row(["channels busy", &percent(mean(&record.utilisation.channels))]);
+    table.row(["write buffer, most held", &bytes(buffer.peak_bytes)]);
+    table.row(["overwritten in the buffer", &count(buffer.coalesced_writes)]);
+    table.row(["writes waiting for room", &format!("{} s", real(buffer.stalls_s))]);
+    let erases = format!("{} / {} / {}", wear.min, real(wear.mean), wear.max);
+    table.row(["erases, least / mean / most", &erases]);
+    if wear.bad_blocks > 0 {
+        table.row(["bad blocks", &count(wear.bad_blocks)]);
+    }
+}
+
+fn simulation(record: &RunRecord, table: &mut Table) {
+    let sim = &record.sim;
+    table.head(["simulation", ""]);
+    table.row(["wall time", &format!("{:.2} s", sim.wall_s)]);
+    table.row(["  preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
+    table.row(["host I/Os a second", &rate(sim.host_ios_per_s)]);
+    table.row(["flash operations a second", &rate(sim.flash_ops_per_s)]);
+    table.row(["peak memory", &format!("{} MiB", real(sim.peak_rss_mib))]);
+    table.row(["digest", &sim.digest]);
+}

@@ -1,0 +1,237 @@
+//! `leyden trace info` and `leyden trace convert`.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use leyden_workload::trace::{
+    self, Compression, Devices, ErrorKind, Format, OpenOptions, Profile, Reader, TraceError,
+    WriteOptions, Writer,
+};
+
+use super::{Cancel, print_json, warn};
+use crate::args::{ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
+use crate::failure::Failure;
+use crate::output::number::{bytes, count, percent, real};
+use crate::output::progress::Progress;
+use crate::output::table::Table;
+
+pub(crate) fn main(command: &TraceCommand, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        TraceCommand::Info(args) => info(args, cancel),
+        TraceCommand::Convert(args) => convert(args, cancel),
+    }
+}
+
+fn info(args: &InfoArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let mut watched = Watched::open(&args.file, &args.read, cancel)?;
+    watched.stops = true;
+    let profile = trace::profile(&mut watched);
+    if cancelled(cancel) {
+        return Err(Failure::interrupted("a profile of a part would mislead"));
+    }
+    let (format, warnings) = (watched.reader.format(), watched.reader.warnings());
+    drop(watched);
+    let profile = profile.map_err(|error| failure(&error))?;
+    if args.json {
+        print_json(
+            &serde_json::json!({ "format": format.name(), "warnings": &warnings, "profile": &profile }),
+        )?;
+    } else {
+        show(&args.file, format, &profile)?;
+    }
+    for warning in warnings {
+        warn(&warning);
+    }
+    Ok(())
+}
+
+fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let options = WriteOptions {
+        compression: compression(&args.output),
+        overwrite: args.force,
+        ..WriteOptions::new(target(args)?)
+    };
+    let mut watched = Watched::open(&args.input, &args.read, cancel)?;
+    let writer = Writer::create(&args.output, &options).map_err(|error| failure(&error))?;
+    let written = trace::convert(&mut watched, writer, &mut |_| {}, cancel);
+    let warnings = watched.reader.warnings();
+    drop(watched);
+    let written = written.map_err(|error| failure(&error))?;
+    for warning in warnings.iter().chain(&written.lost.sentences()) {
+        warn(warning);
+    }
+    writeln!(
+        anstream::stdout(),
+        "{}: {} requests, {}",
+        args.output.display(),
+        count(written.requests),
+        bytes(written.file_bytes)
+    )?;
+    Ok(())
+}
+
+/// The format to write: as told, or as the name says.
+fn target(args: &ConvertArgs) -> Result<Format, Failure> {
+    if let Some(format) = args.to {
+        return Ok(format);
+    }
+    let name = args.output.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let stem = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    match stem.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("csv") => Ok(Format::Csv),
+        Some("leyden") => Ok(Format::Compact),
+        _ => Err(Failure::usage(anyhow!(
+            "{}: the name does not tell the format\n  help: name it with --to, or end the name in .csv or .leyden",
+            args.output.display()
+        ))),
+    }
+}
+
+fn compression(path: &Path) -> Compression {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("gz") => Compression::Gzip,
+        Some("zst") => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// A reader with a progress bar.
+struct Watched<'a> {
+    reader: Reader,
+    bar: Progress,
+    file_bytes: u64,
+    cancel: &'a Cancel,
+    /// Whether Ctrl-C ends the requests; a conversion looks for itself, lest it keep a part.
+    stops: bool,
+    requests: u64,
+}
+
+fn cancelled(cancel: &Cancel) -> bool {
+    cancel.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+impl<'a> Watched<'a> {
+    fn open(path: &Path, args: &ReadArgs, cancel: &'a Cancel) -> Result<Self, Failure> {
+        let options = OpenOptions {
+            format: args.from,
+            devices: match (&args.device, args.overlay) {
+                (Some(device), _) => Devices::Only(device.clone()),
+                (None, true) => Devices::Overlay,
+                (None, false) => Devices::One,
+            },
+            ..OpenOptions::default()
+        };
+        let reader = trace::open(path, &options).map_err(|error| failure(&error))?;
+        let bar = Progress::new(&path.display().to_string());
+        bar.phase("reading");
+        Ok(Self {
+            reader,
+            bar,
+            file_bytes: std::fs::metadata(path).map_or(0, |found| found.len()),
+            cancel,
+            stops: false,
+            requests: 0,
+        })
+    }
+}
+
+impl Iterator for Watched<'_> {
+    type Item = Result<leyden_workload::Request, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.requests += 1;
+        if self.requests.is_multiple_of(1 << 16) {
+            if self.stops && cancelled(self.cancel) {
+                return None;
+            }
+            let read = self.reader.position().bytes() as f64;
+            self.bar.fraction(read / self.file_bytes.max(1) as f64);
+        }
+        self.reader.next()
+    }
+}
+
+/// A trace's error with the exit code that suits it.
+pub(crate) fn failure(error: &TraceError) -> Failure {
+    let text = anyhow!("{}", message(error));
+    match error.kind() {
+        ErrorKind::Cancelled => Failure::interrupted("no partial file was left"),
+        ErrorKind::Write(_) => Failure::io(text),
+        _ => Failure::usage(text),
+    }
+}
+
+/// The error with its remedy on a line of its own, as all our errors have it.
+fn message(error: &TraceError) -> String {
+    let text = error.to_string();
+    match error.kind().remedy() {
+        Some(remedy) => {
+            let problem = text.strip_suffix(&format!(". {remedy}.")).unwrap_or(&text);
+            format!("{problem}\n  help: {remedy}")
+        }
+        None => text,
+    }
+}
+
+fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let bold = anstyle::Style::new().bold();
+    writeln!(out, "{bold}{}{bold:#}  {format}: {}\n", path.display(), format.description())?;
+    let mut table = Table::default();
+    table.head(["requests", "number", "data", "mean size"]);
+    let mean = |bytes_in_all: u64, number: u64| match number {
+        0 => "-".to_owned(),
+        _ => bytes(bytes_in_all / number),
+    };
+    let rows = [
+        ("reads", p.reads, p.bytes_read),
+        ("writes", p.writes, p.bytes_written),
+        ("trims", p.trims, p.bytes_trimmed),
+        ("write zeroes", p.write_zeroes, p.bytes_zeroed),
+    ];
+    for (name, number, size) in rows.into_iter().filter(|(_, number, _)| *number > 0) {
+        table.row([name, &count(number), &bytes(size), &mean(size, number)]);
+    }
+    table.row(["flushes", &count(p.flushes)]);
+    table.row(["with forced unit access", &count(p.fua)]);
+    table.head(["time", ""]);
+    table.row(["duration", &format!("{} s", real(p.duration_s))]);
+    table.row(["requests a second", &real(p.mean_iops)]);
+    table.row(["MiB a second", &real(p.mean_mib_per_s)]);
+    places(p, &mut table);
+    table.head(["sizes, up to", "reads", "writes"]);
+    let mut sizes: Vec<u64> = p.read_sizes.keys().chain(p.write_sizes.keys()).copied().collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for size in sizes {
+        let of = |sizes: &std::collections::BTreeMap<u64, u64>| {
+            count(sizes.get(&size).copied().unwrap_or(0))
+        };
+        table.row([bytes(size), of(&p.read_sizes), of(&p.write_sizes)]);
+    }
+    if p.bytes_written_by_class.len() > 1 {
+        table.head(["written, by class", ""]);
+        for (class, written) in &p.bytes_written_by_class {
+            table.row([(*class).to_owned(), bytes(*written)]);
+        }
+    }
+    table.write(&mut out).context("standard output").map_err(Failure::io)
+}
+
+fn places(p: &Profile, table: &mut Table) {
+    table.head(["addresses", ""]);
+    table.row(["smallest drive that holds it", &bytes(p.end_byte)]);
+    table.row(["footprint", &bytes(p.footprint_bytes)]);
+    table.row(["  written", &bytes(p.footprint_written_bytes)]);
+    table.row(["  read", &bytes(p.footprint_read_bytes)]);
+    table.row(["sequential", &percent(p.sequential_share)]);
+    table.row(["aligned to 4 KiB", &percent(p.aligned_share)]);
+    table.row(["units written that are overwrites", &percent(p.overwrite_share)]);
+    let d = &p.overwrite_distances;
+    if d.count > 0 {
+        table.row(["written between overwrites, 5 %", &bytes(d.p5_bytes)]);
+        table.row(["  median", &bytes(d.p50_bytes)]);
+        table.row(["  95 %", &bytes(d.p95_bytes)]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What ends a command early, and the exit code it ends with.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use leyden_experiment::{Diagnostic, LoadError};
+
+/// The run failed, or content was not what it must be.
+pub(crate) const FAILED: u8 = 1;
+/// Bad usage, input or configuration.
+pub(crate) const USAGE: u8 = 2;
+/// A result could not be written, or a file not read on.
+pub(crate) const IO: u8 = 3;
+/// Interrupted: 128 + SIGINT, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// What ended a command early. Its message may have several lines: the problem, the place, the
+/// remedy.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (FAILED, error.into());
+        Self { code, error }
+    }
+
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (USAGE, error.into());
+        Self { code, error }
+    }
+
+    pub(crate) fn io(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (IO, error.into());
+        Self { code, error }
+    }
+
+    /// After Ctrl-C; `kept` says what became of the results so far.
+    pub(crate) fn interrupted(kept: impl fmt::Display) -> Self {
+        let error = anyhow::anyhow!("interrupted: {kept}");
+        let code = INTERRUPTED;
+        Self { code, error }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::usage(error)
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::usage(diagnostic)
+    }
+}
+
+/// Failures of writing to standard output; a closed pipe is nobody's failure (see [`report`]).
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::io(error)
+    }
+}
+
+/// Tells the user, and yields the exit code.
+pub(crate) fn report(failure: &Failure) -> ExitCode {
+    let closed_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if failure.error.chain().any(closed_pipe) {
+        return ExitCode::SUCCESS; // the reader has had enough: `leyden policies | head`
+    }
+    let style = anstyle::AnsiColor::Red.on_default().bold();
+    // Causes go in front of the place and remedy, which follow the first line.
+    let message = failure.error.to_string();
+    let (first, rest) = match message.split_once('\n') {
+        Some((first, rest)) => (first.to_owned(), format!("\n{rest}")),
+        None => (message, String::new()),
+    };
+    let mut causes = String::new();
+    for cause in failure.error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !first.contains(&cause) {
+            causes.push_str(": ");
+            causes.push_str(&cause);
+        }
+    }
+    anstream::eprintln!("{style}error{style:#}: {first}{causes}{rest}");
+    ExitCode::from(failure.code)
+}
+
+/// What clap has to say: help and version are no errors.
+pub(crate) fn of_clap(error: &clap::Error) -> ExitCode {
+    let code = if error.use_stderr() { USAGE } else { 0 };
+    match error.print() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(IO),
+        _ => ExitCode::from(code),
+    }
+}

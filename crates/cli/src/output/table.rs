@@ -1,0 +1,105 @@
+//! Aligned tables for a terminal or a text file.
+
+use std::io::{self, Write};
+
+/// A table: the first column is left-aligned, the others right-aligned.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+enum Row {
+    /// A heading over the rows that follow; its cells head the columns.
+    Head(Vec<String>),
+    Cells(Vec<String>),
+    Gap,
+}
+
+impl Table {
+    pub(crate) fn head<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        if !self.rows.is_empty() {
+            self.rows.push(Row::Gap);
+        }
+        self.rows.push(Row::Head(cells.into_iter().map(Into::into).collect()));
+    }
+
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(Row::Cells(cells.into_iter().map(Into::into).collect()));
+    }
+
+    /// Writes the table; headings are bold where `out` shows that.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths = self.widths();
+        let bold = anstyle::Style::new().bold();
+        for row in &self.rows {
+            match row {
+                Row::Gap => writeln!(out)?,
+                Row::Head(cells) => writeln!(out, "{bold}{}{bold:#}", line(cells, &widths))?,
+                Row::Cells(cells) => writeln!(out, "{}", line(cells, &widths))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = Vec::new();
+        for row in &self.rows {
+            let (Row::Head(cells) | Row::Cells(cells)) = row else {
+                continue;
+            };
+            widths.resize(widths.len().max(cells.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        widths
+    }
+}
+
+fn line(cells: &[String], widths: &[usize]) -> String {
+    use std::fmt::Write as _; // into a text, which never fails
+
+    let mut line = String::new();
+    for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        if index == 0 {
+            let _ = write!(line, "{cell:width$}");
+        } else {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// `text` in lines of at most `width` characters, broken at spaces.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align() {
+        let mut table = Table::default();
+        table.head(["host", "read", "write"]);
+        table.row(["requests", "5", "1,000"]);
+        table.row(["µs", "12.5"]);
+        let mut out = Vec::new();
+        table.write(&mut anstream::StripStream::new(&mut out)).unwrap();
+        let expected = "host      read  write\nrequests     5  1,000\nµs        12.5\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -4,8 +4,9 @@
 //! that decided the state, and what preconditioning warned of. The drive's own snapshot follows. A
 //! file with another fingerprint is made anew; a file that is something else is left alone.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use leyden_device::{Payload, SnapshotError, Ssd};
@@ -76,7 +77,10 @@ pub(super) fn save<P: Payload>(
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".leyden-")
+            .permissions(Permissions::from_mode(0o666)) // less the umask, as for any new file
+            .tempfile_in(folder)?;
         let mut to = BufWriter::with_capacity(1 << 20, &mut file);
         to.write_all(MAGIC.as_bytes())?;
         serde_json::to_writer(&mut to, &header)?;

@@ -32,6 +32,7 @@ fn cpu_s() -> f64 {
 
 fn main() {
     let op: u64 = std::env::args().nth(1).map_or(28, |text| text.parse().expect("a percentage"));
+    let passes: u64 = std::env::args().nth(2).map_or(4, |text| text.parse().expect("a number"));
     let mut config = Config::default();
     config.ftl.over_provisioning = Ratio::from_percent(op);
     let mut ssd = Ssd::<NoData>::new(&config, 1).expect("a good configuration");
@@ -40,9 +41,9 @@ fn main() {
 
     let start = cpu_s();
     ssd.set_untimed(true);
-    run(&mut ssd, Op::Write, units * 4, 32, &mut rng);
+    run(&mut ssd, Op::Write, units * passes, 32, &mut rng);
     ssd.set_untimed(false);
-    println!("precondition: {:.2} s for {} writes", cpu_s() - start, units * 4);
+    println!("precondition: {:.2} s for {} writes", cpu_s() - start, units * passes);
     ssd.check();
 
     for (name, op, count) in [("write", Op::Write, 5_000_000), ("read", Op::Read, 5_000_000)] {

@@ -18,7 +18,8 @@ impl Units {
     pub(crate) fn new(lba: u64, sectors: u64, unit_sectors: u64) -> Self {
         let end = lba + sectors;
         let (first, last) = (lba / unit_sectors, end.div_ceil(unit_sectors));
-        let (starts_inside, ends_inside) = (lba % unit_sectors != 0, end % unit_sectors != 0);
+        let starts_inside = !lba.is_multiple_of(unit_sectors);
+        let ends_inside = !end.is_multiple_of(unit_sectors);
         Self {
             first: Lpn(first as u32),
             count: (last - first) as u32,

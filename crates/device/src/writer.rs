@@ -202,7 +202,7 @@ impl<P: Payload> Writer<P> {
                 }
             }
             // Not further ahead for streams that this die has no room for.
-            if self.staged.iter().any(|slots| slots.len() >= self.units_per_page) {
+            if self.staged.iter().any(|slots| slots.len() >= 2 * self.units_per_page) {
                 return None;
             }
             if !self.draw(ftl) {
@@ -219,11 +219,16 @@ impl<P: Payload> Writer<P> {
             .filter(|stream| !self.staged[stream.index()].is_empty())
     }
 
-    /// Stages what the schedule yields next, some pages at once. False if it has nothing.
+    /// Stages what the schedule yields next. False if it has nothing.
+    ///
+    /// With one stream, some pages at once, so that their map entries are brought near together.
+    /// With several, unit by unit: which stream's page is full next must depend on the data alone,
+    /// or else a period in the draws meets the round of the dies, and one die gets all the cold data.
     #[inline]
     fn draw(&mut self, ftl: &Ftl<P>) -> bool {
         self.drawn.clear();
-        let count = self.units_per_page.max(WARM_UNITS as usize);
+        let single = self.staged.len() == 1;
+        let count = if single { self.units_per_page.max(WARM_UNITS as usize) } else { 1 };
         self.drawn.extend(std::iter::from_fn(|| self.buffer.take_next()).take(count));
         ftl.map().warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
         for i in 0..self.drawn.len() {

@@ -65,10 +65,9 @@ fn touched(command: &Command<Stamp>) -> Vec<(usize, u64)> {
         .filter_map(|unit| {
             let whole = from <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= to;
             let stamp = match command.op {
-                Op::Write => command.data,
                 Op::Trim | Op::WriteZeroes if whole => 0,
                 // Zeroes in part of a unit: the unit is what that write made of it.
-                Op::WriteZeroes => command.data,
+                Op::Write | Op::WriteZeroes => command.data,
                 _ => return None,
             };
             Some((unit as usize, stamp))
@@ -182,7 +181,7 @@ fn run(setup: &Setup) -> String {
         steps += 1;
         assert!(steps < 1_000_000, "the drive never comes to rest");
         if rng.below(3) == 0 {
-            time = time + Span::from_us(rng.below(2_000)); // a late driver
+            time += Span::from_us(rng.below(2_000)); // a late driver
         }
         ssd.advance(time, &mut done);
         for completion in done.drain(..) {

@@ -13,12 +13,12 @@ const PROGRAM: u64 = 700_000;
 const TRANSFER: u64 = 5_000;
 
 fn config(region: Region) -> Config {
-    let mut config = Config::default();
-    config.frontend = FrontendConfig {
+    let frontend = FrontendConfig {
         command: Span::from_ns(COMMAND),
         link_rate: BytesPerSec::new(4_096_000_000),
         ..FrontendConfig::default()
     };
+    let mut config = Config { frontend, ..Config::default() };
     config.nand.channel_rate = BytesPerSec::new(819_200_000);
     config.buffer.region = region;
     config

@@ -1,6 +1,8 @@
 //! The policies do what they are for: on skewed writes, keeping hot and cold apart pays, and so does
 //! leaving hot blocks alone until they have cooled.
 
+#![expect(clippy::print_stdout, reason = "shows what was measured, with --nocapture")]
+
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::place::PlacementConfig;

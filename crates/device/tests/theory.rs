@@ -3,6 +3,8 @@
 //! Both forms take the ratio of physical to logical pages, with free blocks and open blocks left
 //! out of the physical ones: they hold no garbage to be collected.
 
+#![expect(clippy::print_stdout, reason = "shows what was measured, with --nocapture")]
+
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd, Stats};
 use leyden_ftl::gc::VictimConfig;
 use leyden_sim::{Bytes, Ratio, Rng};

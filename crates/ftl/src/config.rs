@@ -86,12 +86,11 @@ impl Config {
     pub fn logical_units(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
         self.check_policies(geometry)?;
         let unit = self.mapping_unit.get();
-        let (key, units) = match self.capacity {
-            Some(capacity) => ("capacity", capacity.get() / unit),
-            None => {
-                let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
-                ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
-            }
+        let (key, units) = if let Some(capacity) = self.capacity {
+            ("capacity", capacity.get() / unit)
+        } else {
+            let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
+            ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
         };
         let most = self.most_logical_units(geometry);
         if units == 0 || units > most {

@@ -19,36 +19,41 @@ pub(crate) enum Urgency {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
-    busy: bool,
+    /// When the transfer in progress ends. Nobody is woken then unless somebody waits: most
+    /// transfers find the channel free, and cost no event of its own.
+    busy_until: Time,
+    /// Somebody waits, and will be woken at `busy_until`.
+    wake_set: bool,
     /// Dies waiting, by urgency; first come, first served within one. A die that gave up its place
     /// for a host read has a newer ticket than its entry here.
     waiting: [VecDeque<(DieId, u32)>; 3],
-    /// Time spent transferring.
+    /// Time of all transfers that have begun.
     pub(crate) busy_time: Span,
 }
 
 impl Channel {
-    /// Takes the channel if it is free.
+    /// True if a transfer may begin now: none is in progress, and nobody waits.
     #[inline]
-    pub(crate) fn try_take(&mut self) -> bool {
-        !std::mem::replace(&mut self.busy, true)
+    pub(crate) fn is_free(&self, now: Time) -> bool {
+        now >= self.busy_until && !self.wake_set
     }
 
-    /// Queues a die for the channel.
-    pub(crate) fn wait(&mut self, die: DieId, ticket: u32, urgency: Urgency) {
+    /// Begins a transfer.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Time, span: Span) {
+        self.busy_until = now + span;
+        self.busy_time += span;
+    }
+
+    /// Queues a die. If it is the first, yields when the channel is to be woken.
+    pub(crate) fn wait(&mut self, die: DieId, ticket: u32, urgency: Urgency) -> Option<Time> {
         self.waiting[urgency as usize].push_back((die, ticket));
+        (!std::mem::replace(&mut self.wake_set, true)).then_some(self.busy_until)
     }
 
-    /// Ends a transfer that began at `since`.
-    #[inline]
-    pub(crate) fn release(&mut self, since: Time, now: Time) {
-        self.busy = false;
-        self.busy_time += now - since;
-    }
-
-    /// The die to serve next, if one waits whose ticket is `current`.
-    #[inline]
-    pub(crate) fn next(&mut self, current: impl Fn(DieId, u32) -> bool) -> Option<DieId> {
+    /// The channel is woken: the die to serve next, if one still waits whose ticket is `current`.
+    pub(crate) fn wake(&mut self, current: impl Fn(DieId, u32) -> bool) -> Option<DieId> {
+        self.wake_set = false;
         for queue in &mut self.waiting {
             while let Some((die, ticket)) = queue.pop_front() {
                 if current(die, ticket) {
@@ -57,5 +62,11 @@ impl Channel {
             }
         }
         None
+    }
+
+    /// After a die was served: yields when to wake the channel again, if somebody waits.
+    pub(crate) fn wake_again(&mut self) -> Option<Time> {
+        self.wake_set = self.waiting.iter().any(|queue| !queue.is_empty());
+        self.wake_set.then_some(self.busy_until)
     }
 }

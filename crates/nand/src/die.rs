@@ -13,9 +13,9 @@ pub(crate) enum Stage {
     Idle,
     /// Data in the page register (or to come into it) waits for the channel.
     WaitingForChannel,
-    /// On the channel.
+    /// On the channel, or past it: a program that has begun its transfer goes on to its end.
     Transferring,
-    /// In the array.
+    /// In the array, before any transfer.
     Array,
 }
 
@@ -30,9 +30,8 @@ pub(crate) struct Die {
     pub(crate) accepted: Option<Operation>,
     /// Bumped whenever the die stops waiting for its channel: an older place there is void.
     pub(crate) ticket: u32,
-    /// When the current operation and the current stage began.
+    /// When the current operation began.
     pub(crate) began: Time,
-    pub(crate) stage_began: Time,
     /// Time spent on operations.
     pub(crate) busy_time: Span,
 }
@@ -46,7 +45,6 @@ impl Default for Die {
             accepted: None,
             ticket: 0,
             began: Time::ZERO,
-            stage_began: Time::ZERO,
             busy_time: Span::ZERO,
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use leyden_sim::{EventQueue, Ratio, Rng, Span, Time};
+use leyden_sim::{Event, EventQueue, Ratio, Rng, Span, Time};
 
 use crate::channel::{Channel, Urgency};
 use crate::die::{Die, Stage};
-use crate::{Config, DieId, FaultConfig, Geometry, Kind, Operation};
+use crate::{ChannelId, Config, DieId, FaultConfig, Geometry, Kind, Operation};
 
 /// An operation that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,32 @@ pub struct Outcome {
     pub failed: bool,
 }
 
+/// What an event is about.
+#[derive(Clone, Copy, Debug)]
+enum Wake {
+    Die(DieId),
+    Channel(ChannelId),
+}
+
+/// The lowest bit tells the kinds apart.
+impl Event for Wake {
+    #[inline]
+    fn to_bits(self) -> u32 {
+        match self {
+            Self::Die(die) => die.0 << 1,
+            Self::Channel(channel) => channel.0 << 1 | 1,
+        }
+    }
+    #[inline]
+    fn from_bits(bits: u32) -> Self {
+        if bits & 1 == 0 {
+            Self::Die(DieId(bits >> 1))
+        } else {
+            Self::Channel(ChannelId(bits >> 1))
+        }
+    }
+}
+
 /// Dies and channels at work. Operations go in by [`Flash::submit`]; outcomes come out of
 /// [`Flash::next_outcome`] in the order of `(time, sequence)`.
 #[derive(Debug)]
@@ -33,8 +59,8 @@ pub struct Flash {
     transfer: Vec<Span>,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// When each busy die next changes its stage.
-    events: EventQueue<DieId>,
+    /// When each busy die next changes its stage, and when waiting dies get their channel.
+    events: EventQueue<Wake>,
     /// Ended, not yet handed out.
     outcomes: VecDeque<Outcome>,
     faults: FaultConfig,
@@ -137,8 +163,10 @@ impl Flash {
             if self.events.next_time()? > now {
                 return None;
             }
-            let (time, die) = self.events.pop()?;
-            self.step(time, die);
+            match self.events.pop()? {
+                (time, Wake::Die(die)) => self.step(time, die),
+                (time, Wake::Channel(channel)) => self.wake_channel(time, channel),
+            }
         }
     }
 
@@ -147,7 +175,7 @@ impl Flash {
         self.dies.iter().map(|die| die.busy_time)
     }
 
-    /// Time each channel has been busy with transfers that have ended.
+    /// Time each channel has been busy with transfers that have begun.
     pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
         self.channels.iter().map(|channel| channel.busy_time)
     }
@@ -164,23 +192,13 @@ impl Flash {
 
     /// `die` has reached the end of a stage.
     fn step(&mut self, now: Time, die_id: DieId) {
-        let die = &mut self.dies[die_id.index()];
+        let die = &self.dies[die_id.index()];
         let operation = die.current.expect("an event of an idle die");
         match (operation.kind, die.stage) {
             (Kind::HostRead(_), Stage::Array) => self.want_channel(now, die_id, Urgency::HostRead),
             (Kind::Read(_), Stage::Array) => self.want_channel(now, die_id, Urgency::Read),
-            (Kind::Program(_), Stage::Transferring) => {
-                let since = die.stage_began;
-                die.stage = Stage::Array;
-                self.events.schedule(now + self.program, die_id);
-                self.release_channel(since, now, die_id);
-            }
-            (Kind::HostRead(_) | Kind::Read(_), Stage::Transferring) => {
-                let since = die.stage_began;
-                self.end_operation(now, die_id);
-                self.release_channel(since, now, die_id);
-            }
-            (Kind::Program(_) | Kind::Erase(_), Stage::Array) => self.end_operation(now, die_id),
+            (Kind::HostRead(_) | Kind::Read(_) | Kind::Program(_), Stage::Transferring)
+            | (Kind::Erase(_), Stage::Array) => self.end_operation(now, die_id),
             (kind, stage) => unreachable!("{kind:?} in {stage:?}"),
         }
     }
@@ -196,11 +214,11 @@ impl Flash {
         match operation.kind {
             Kind::HostRead(_) | Kind::Read(_) => {
                 die.stage = Stage::Array;
-                self.events.schedule(now + self.read, die_id);
+                self.events.schedule(now + self.read, Wake::Die(die_id));
             }
             Kind::Erase(_) => {
                 die.stage = Stage::Array;
-                self.events.schedule(now + self.erase, die_id);
+                self.events.schedule(now + self.erase, Wake::Die(die_id));
             }
             Kind::Program(_) => self.want_channel(now, die_id, Urgency::Program),
         }
@@ -208,39 +226,48 @@ impl Flash {
 
     /// Starts the die's transfer, or queues it for its channel.
     fn want_channel(&mut self, now: Time, die_id: DieId, urgency: Urgency) {
-        let channel = &mut self.channels[self.geometry.channel_of(die_id).index()];
-        if channel.try_take() {
+        let channel_id = self.geometry.channel_of(die_id);
+        let channel = &mut self.channels[channel_id.index()];
+        if channel.is_free(now) {
             self.start_transfer(now, die_id);
-        } else {
-            let die = &mut self.dies[die_id.index()];
-            die.stage = Stage::WaitingForChannel;
-            channel.wait(die_id, die.ticket, urgency);
+            return;
+        }
+        let die = &mut self.dies[die_id.index()];
+        die.stage = Stage::WaitingForChannel;
+        if let Some(time) = channel.wait(die_id, die.ticket, urgency) {
+            self.events.schedule(time, Wake::Channel(channel_id));
         }
     }
 
+    /// Starts the die's transfer: a read ends with it, and a program goes on in the array.
     fn start_transfer(&mut self, now: Time, die_id: DieId) {
         let die = &mut self.dies[die_id.index()];
+        let operation = die.current.expect("a transfer of nothing");
+        let span = self.transfer[(operation.bytes / self.geometry.unit_bytes()) as usize];
+        let mut end = now + span;
+        if let Kind::Program(_) = operation.kind {
+            // A program holds its die from the transfer on; it has only waited until now.
+            die.began = now;
+            end += self.program;
+        }
         if die.stage == Stage::WaitingForChannel {
             die.ticket += 1;
-            // A program holds its die from the transfer on; it has only waited until now.
-            if matches!(die.current, Some(Operation { kind: Kind::Program(_), .. })) {
-                die.began = now;
-            }
         }
         die.stage = Stage::Transferring;
-        die.stage_began = now;
-        let bytes = die.current.expect("a transfer of nothing").bytes;
-        let span = self.transfer[(bytes / self.geometry.unit_bytes()) as usize];
-        self.events.schedule(now + span, die_id);
+        self.events.schedule(end, Wake::Die(die_id));
+        self.channels[self.geometry.channel_of(die_id).index()].begin(now, span);
     }
 
-    fn release_channel(&mut self, since: Time, now: Time, die_id: DieId) {
-        let channel = &mut self.channels[self.geometry.channel_of(die_id).index()];
-        channel.release(since, now);
+    /// A transfer has ended for which dies have waited.
+    fn wake_channel(&mut self, now: Time, channel: ChannelId) {
         let dies = &self.dies;
-        if let Some(next) = channel.next(|die, ticket| dies[die.index()].ticket == ticket) {
-            channel.try_take();
+        let next =
+            self.channels[channel.index()].wake(|die, ticket| dies[die.index()].ticket == ticket);
+        if let Some(next) = next {
             self.start_transfer(now, next);
+            if let Some(time) = self.channels[channel.index()].wake_again() {
+                self.events.schedule(time, Wake::Channel(channel));
+            }
         }
     }
 
@@ -359,13 +386,16 @@ mod tests {
 
     #[test]
     fn host_data_goes_first_on_the_channel() {
-        let mut flash = flash();
-        // All three reach the channel's queue while die 0's program is on it.
-        let mut late_program = operation(Kind::Program(page(0)), 1);
-        late_program.bytes = 8192;
-        flash.submit(Time::from_ns(55 * US), late_program);
-        flash.submit(Time::from_ns(0), operation(Kind::Read(page(2)), 2));
-        assert_eq!(run(&mut flash), [(2, 75), (1, 765)]);
+        let mut config = Config { channels: 1, dies_per_channel: 3, ..Config::default() };
+        (config.blocks_per_plane, config.pages_per_block) = (4, 8);
+        config.channel_rate = BytesPerSec::new(81_920_000); // 100 us a page
+        let geometry = config.geometry(Bytes::new(4096)).unwrap();
+        let mut flash = Flash::new(&config, geometry, 1);
+        // Die 0's program is on the channel until 100; the reads' data is ready at 60 and at 70.
+        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 1));
+        flash.submit(Time::ZERO, operation(Kind::Read(page(1)), 2));
+        flash.submit(Time::from_ns(10 * US), operation(Kind::HostRead(page(2)), 3));
+        assert_eq!(run(&mut flash), [(3, 200), (2, 300), (1, 800)]);
     }
 
     #[test]

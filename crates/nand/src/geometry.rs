@@ -4,7 +4,7 @@
 //! that state lives in flat arrays. Dies are numbered across channels first (die `d` hangs on
 //! channel `d % channels`), so that neighbouring dies do not share a bus.
 
-use leyden_sim::{Divisor, Event};
+use leyden_sim::Divisor;
 use serde::{Deserialize, Serialize};
 
 macro_rules! id {
@@ -48,18 +48,6 @@ id!(
     /// A logical page number: a mapping unit of the host's address space.
     Lpn
 );
-
-/// A die's next event: whatever it is doing gets to its next stage.
-impl Event for DieId {
-    #[inline]
-    fn to_bits(self) -> u32 {
-        self.0
-    }
-    #[inline]
-    fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
-}
 
 /// The shape of the flash, in effective pages and blocks (see `multi_plane`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,6 +38,7 @@ struct Block {
 
 /// All blocks, and each die's pool and write points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the field's terms")]
 pub struct Blocks {
     blocks: Vec<Block>,
     blocks_per_die: Divisor,
@@ -186,7 +187,8 @@ impl Blocks {
             BlockState::Closed => *state = BlockState::Collected,
             // Stays failing, so that it is retired and not erased; but is chosen no more.
             BlockState::Failing => {
-                self.failing[self.blocks_per_die.divide(block.0) as usize].retain(|&id| id != block);
+                self.failing[self.blocks_per_die.divide(block.0) as usize]
+                    .retain(|&id| id != block);
             }
             other => unreachable!("collected {block:?}, which is {other:?}"),
         }

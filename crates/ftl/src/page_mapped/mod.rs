@@ -15,7 +15,6 @@
 mod blocks;
 mod check;
 mod collect;
-#[expect(clippy::module_inception, reason = "the type this folder is about")]
 mod ftl;
 mod inflight;
 mod snapshot;

@@ -49,10 +49,7 @@ impl Measured {
             bytes_written: self.bytes_written,
             elapsed_s,
             iops: ratio((reads + writes) as f64, elapsed_s),
-            mib_per_s: ratio(
-                (self.bytes_read + self.bytes_written) as f64 / MIB,
-                elapsed_s,
-            ),
+            mib_per_s: ratio((self.bytes_read + self.bytes_written) as f64 / MIB, elapsed_s),
             read_latency_us: latency(&self.reads),
             write_latency_us: latency(&self.writes),
             flush_latency_us: latency(&self.flushes),
@@ -115,9 +112,7 @@ impl Measured {
         let shares = |before: &[Span], after: &[Span]| {
             let before = before.iter().copied().chain(std::iter::repeat(Span::ZERO));
             let grown = after.iter().zip(before).map(|(a, b)| a.as_ns() - b.as_ns());
-            grown
-                .map(|busy_ns| ratio(busy_ns as f64, elapsed_ns))
-                .collect()
+            grown.map(|busy_ns| ratio(busy_ns as f64, elapsed_ns)).collect()
         };
         record::Utilisation {
             dies: shares(&self.before.die_busy, &self.after.die_busy),
@@ -134,14 +129,10 @@ impl Measured {
         let (mut start, mut before) = (self.series.start, self.series.before);
         for interval in &self.series.closed {
             let shown = Shown::new(start, &before, interval);
-            series
-                .time_s
-                .push(interval.end.since(self.series.start).as_secs_f64());
+            series.time_s.push(interval.end.since(self.series.start).as_secs_f64());
             shown.push_host(interval, &mut series);
             shown.push_flash(interval, units, &mut series);
-            series
-                .die_busy
-                .push(shown.busy(interval.device.die_busy, before.die_busy, dies));
+            series.die_busy.push(shown.busy(interval.device.die_busy, before.die_busy, dies));
             series.channel_busy.push(shown.busy(
                 interval.device.channel_busy,
                 before.channel_busy,
@@ -174,10 +165,7 @@ impl Shown {
         let iops = |direction: &Direction| ratio(direction.count as f64, self.seconds);
         let rate = |direction: &Direction| ratio(direction.bytes as f64 / MIB, self.seconds);
         let mean = |direction: &Direction| {
-            ratio(
-                direction.latency_sum_ns as f64 / 1e3,
-                direction.count as f64,
-            )
+            ratio(direction.latency_sum_ns as f64 / 1e3, direction.count as f64)
         };
         let max = |direction: &Direction| direction.latency_max_ns as f64 / 1e3;
         series.read_iops.push(iops(reads));

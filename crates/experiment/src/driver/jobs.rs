@@ -109,11 +109,7 @@ impl JobState {
     fn new(job: Job, start: Time) -> Self {
         let pacing = job.pacing();
         let start = start + pacing.start_delay;
-        let pacer = |rate| Pacer {
-            rate,
-            next: start,
-            remainder: 0,
-        };
+        let pacer = |rate| Pacer { rate, next: start, remainder: 0 };
         Self {
             start,
             deadline: start + pacing.time,
@@ -183,10 +179,7 @@ pub(super) struct Jobs {
 
 impl Jobs {
     pub(super) fn new(jobs: Vec<Job>, start: Time) -> Self {
-        let states: Vec<_> = jobs
-            .into_iter()
-            .map(|job| JobState::new(job, start))
-            .collect();
+        let states: Vec<_> = jobs.into_iter().map(|job| JobState::new(job, start)).collect();
         let mut threads = Vec::new();
         let mut timers = EventQueue::default();
         for (index, job) in (0..).zip(&states) {
@@ -346,11 +339,7 @@ impl Source for Jobs {
             self.fire_timers(now);
             while let Some(id) = self.ready.pop_front() {
                 if let Some(request) = self.step(id, now) {
-                    return Ok(Next::Submit {
-                        request,
-                        owner: id,
-                        arrived: now,
-                    });
+                    return Ok(Next::Submit { request, owner: id, arrived: now });
                 }
             }
             return Ok(match self.timers.next_time() {

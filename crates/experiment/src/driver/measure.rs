@@ -24,11 +24,7 @@ impl Latencies {
     fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NS, LATENCY_DIGITS)
             .expect("constant bounds that the histogram documents as valid");
-        Self {
-            histogram,
-            sum_ns: 0,
-            max_ns: 0,
-        }
+        Self { histogram, sum_ns: 0, max_ns: 0 }
     }
 
     #[inline]
@@ -161,9 +157,7 @@ pub(super) struct Measure {
 impl Measure {
     pub(super) fn new(start: Time, ramp: Ramp, before: Stats) -> Self {
         let series = Intervals::new(start, Snapshot::new(&before));
-        let ramping = (ramp != Ramp::default()).then_some(Ramping {
-            requests: ramp.requests,
-        });
+        let ramping = (ramp != Ramp::default()).then_some(Ramping { requests: ramp.requests });
         let next_boundary = if ramping.is_none() {
             series.next_end()
         } else if ramp.time == Span::ZERO {
@@ -220,9 +214,7 @@ impl Measure {
     #[inline]
     pub(super) fn record(&mut self, sample: &Sample) -> bool {
         let kind = sample.op as u64 | u64::from(sample.status.code()) << 8;
-        self.digest
-            .add(sample.time.as_ns())
-            .add(kind << 32 | u64::from(sample.tag));
+        self.digest.add(sample.time.as_ns()).add(kind << 32 | u64::from(sample.tag));
         if self.ramping.is_some() {
             return self.ramp();
         }

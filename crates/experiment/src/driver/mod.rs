@@ -128,10 +128,7 @@ where
             let source = replay::ByDepth::new(trace, queue_depth, expected);
             pump::Pump::new(device, content, source, stats, options).run()
         }
-        Pace::Timestamps {
-            speed,
-            max_outstanding,
-        } => {
+        Pace::Timestamps { speed, max_outstanding } => {
             let source =
                 replay::ByTime::new(trace, speed, max_outstanding, options.start, expected);
             pump::Pump::new(device, content, source, stats, options).run()

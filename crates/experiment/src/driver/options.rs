@@ -72,19 +72,12 @@ pub enum Pace {
 
 impl Pace {
     /// As the trace says, with the usual bound of 65,536 requests outstanding.
-    pub const RECORDED: Self = Self::Timestamps {
-        speed: Ratio::ONE,
-        max_outstanding: 65_536,
-    };
+    pub const RECORDED: Self = Self::Timestamps { speed: Ratio::ONE, max_outstanding: 65_536 };
 }
 
 impl Default for Replay {
     fn default() -> Self {
-        Self {
-            pace: Pace::RECORDED,
-            beyond_end: BeyondEnd::Error,
-            loops: 1,
-        }
+        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1 }
     }
 }
 

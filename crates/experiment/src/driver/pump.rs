@@ -165,20 +165,13 @@ where
 
     #[cold]
     fn stuck(&self) -> DriveError {
-        DriveError::Stuck {
-            now: self.now,
-            in_flight: self.slots.in_flight() as u64,
-        }
+        DriveError::Stuck { now: self.now, in_flight: self.slots.in_flight() as u64 }
     }
 
     fn finish(mut self, interrupted: bool) -> Measured {
         let mut warnings = self.source.warnings();
         if let Some(progress) = &mut self.progress {
-            progress(if interrupted {
-                self.source.fraction(self.now)
-            } else {
-                1.0
-            });
+            progress(if interrupted { self.source.fraction(self.now) } else { 1.0 });
         }
         let after = (self.stats)(self.device);
         let mut measured = self.measure.finish(self.now, after, interrupted);
@@ -191,11 +184,7 @@ where
     fn submit_ready(&mut self) -> Result<Coming, DriveError> {
         loop {
             let (timer, ended) = match self.source.next(self.now)? {
-                Next::Submit {
-                    request,
-                    owner,
-                    arrived,
-                } => {
+                Next::Submit { request, owner, arrived } => {
                     self.submit(&request, owner, arrived);
                     continue;
                 }
@@ -209,11 +198,7 @@ where
 
     #[inline]
     fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
-        let slot = self.slots.take(Slot {
-            owner,
-            sectors: request.sectors,
-            arrived,
-        });
+        let slot = self.slots.take(Slot { owner, sectors: request.sectors, arrived });
         let command = Command {
             op: request.op,
             lba: request.lba,

@@ -104,9 +104,7 @@ impl<I, F> Trace<I, F> {
     }
 
     fn fraction(&self, expected: Option<u64>) -> f64 {
-        expected.map_or(0.0, |expected| {
-            (self.number as f64 / expected.max(1) as f64).min(1.0)
-        })
+        expected.map_or(0.0, |expected| (self.number as f64 / expected.max(1) as f64).min(1.0))
     }
 }
 
@@ -136,10 +134,8 @@ where
                 continue;
             };
             self.number += 1;
-            let mut request = request.map_err(|error| DriveError::Trace {
-                number: self.number,
-                source: error.into(),
-            })?;
+            let mut request = request
+                .map_err(|error| DriveError::Trace { number: self.number, source: error.into() })?;
             request.at += self.shift;
             if request.at < self.latest {
                 self.backwards += 1;
@@ -164,12 +160,7 @@ pub(super) struct ByDepth<I, F> {
 impl<I, F> ByDepth<I, F> {
     pub(super) fn new(trace: Trace<I, F>, queue_depth: u32, expected: Option<u64>) -> Self {
         assert!(queue_depth > 0, "a replay that never submits anything");
-        Self {
-            trace,
-            room: queue_depth,
-            ended: false,
-            expected,
-        }
+        Self { trace, room: queue_depth, ended: false, expected }
     }
 }
 
@@ -192,11 +183,7 @@ where
             return Ok(Next::End);
         };
         self.room -= 1;
-        Ok(Next::Submit {
-            request,
-            owner: 0,
-            arrived: now,
-        })
+        Ok(Next::Submit { request, owner: 0, arrived: now })
     }
 
     #[inline]
@@ -237,10 +224,7 @@ impl<I, F> ByTime<I, F> {
         start: Time,
         expected: Option<u64>,
     ) -> Self {
-        assert!(
-            speed > Ratio::ZERO && max_outstanding > 0,
-            "a replay that never submits anything"
-        );
+        assert!(speed > Ratio::ZERO && max_outstanding > 0, "a replay that never submits anything");
         Self {
             trace,
             start,
@@ -292,11 +276,7 @@ where
         self.delayed += u64::from(arrived < now);
         self.room -= 1;
         self.pending = None;
-        Ok(Next::Submit {
-            request,
-            owner: 0,
-            arrived,
-        })
+        Ok(Next::Submit { request, owner: 0, arrived })
     }
 
     #[inline]

@@ -123,11 +123,7 @@ impl Intervals {
     }
 
     fn push(&mut self, device: Snapshot, end: Time) {
-        self.closed.push(Closed {
-            host: std::mem::take(&mut self.current),
-            device,
-            end,
-        });
+        self.closed.push(Closed { host: std::mem::take(&mut self.current), device, end });
     }
 
     fn double(&mut self) {

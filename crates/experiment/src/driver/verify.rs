@@ -141,24 +141,14 @@ impl Verifier {
         let value = if is_write { id } else { 0 };
         for unit in units.clone() {
             let settled = self.settled[unit as usize];
-            let candidates = self.contended.entry(unit).or_insert_with(|| {
-                vec![Candidate {
-                    id: 0,
-                    value: settled,
-                    completed: Some(0),
-                }]
-            });
-            candidates.push(Candidate {
-                id,
-                value,
-                completed: None,
-            });
+            let candidates = self
+                .contended
+                .entry(unit)
+                .or_insert_with(|| vec![Candidate { id: 0, value: settled, completed: Some(0) }]);
+            candidates.push(Candidate { id, value, completed: None });
         }
         if !self.reads.is_empty() {
-            self.log.push_back(Logged {
-                units: units.clone(),
-                value,
-            });
+            self.log.push_back(Logged { units: units.clone(), value });
         }
         Pending::Change { id, units }
     }
@@ -280,16 +270,9 @@ impl Content<Stamp> for Verifier {
                 self.complete_change(id, units, succeeded);
                 Ok(())
             }
-            Pending::Read {
-                units,
-                clock,
-                sequence,
-            } => {
-                let checked = if succeeded {
-                    self.check(slot, units, clock, completion)
-                } else {
-                    Ok(())
-                };
+            Pending::Read { units, clock, sequence } => {
+                let checked =
+                    if succeeded { self.check(slot, units, clock, completion) } else { Ok(()) };
                 self.retire_read(sequence);
                 checked
             }

@@ -12,10 +12,7 @@ const US: u64 = 1_000;
 #[test]
 fn latency_and_rate_are_the_devices() {
     let mut mock = Mock::new(Span::from_us(10), 4);
-    let config = JobConfig {
-        queue_depth: 8,
-        ..writes(400)
-    };
+    let config = JobConfig { queue_depth: 8, ..writes(400) };
     let measured = run(&mut mock, &[config], Options::default());
     // Four at once take 10 us; a request waits for one batch and is served in the next, but for
     // the first four.
@@ -32,15 +29,8 @@ fn latency_and_rate_are_the_devices() {
 #[test]
 fn queues_never_exceed_their_depth_and_are_kept_full() {
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let first = JobConfig {
-        threads: 3,
-        queue_depth: 4,
-        ..writes(1_000)
-    };
-    let second = JobConfig {
-        queue_depth: 5,
-        ..writes(2_000)
-    };
+    let first = JobConfig { threads: 3, queue_depth: 4, ..writes(1_000) };
+    let second = JobConfig { queue_depth: 5, ..writes(2_000) };
     let measured = run(&mut mock, &[first, second], Options::default());
     assert_eq!(mock.deepest, 3 * 4 + 5);
     assert_eq!(measured.writes.count(), 3_000);
@@ -49,11 +39,7 @@ fn queues_never_exceed_their_depth_and_are_kept_full() {
 #[test]
 fn a_flush_waits_for_the_threads_writes_and_holds_up_the_next() {
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let config = JobConfig {
-        queue_depth: 4,
-        fsync_every: 6,
-        ..writes(24)
-    };
+    let config = JobConfig { queue_depth: 4, fsync_every: 6, ..writes(24) };
     let measured = run(&mut mock, &[config], Options::default());
     assert_eq!(measured.flushes.count(), 4);
     let (mut outstanding, mut since_flush) = (0, 0);
@@ -77,18 +63,11 @@ fn a_flush_waits_for_the_threads_writes_and_holds_up_the_next() {
 #[test]
 fn threads_rest_after_their_requests_completed() {
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let config = JobConfig {
-        queue_depth: 2,
-        think_every: 3,
-        think_time: Span::from_us(50),
-        ..writes(9)
-    };
+    let config =
+        JobConfig { queue_depth: 2, think_every: 3, think_time: Span::from_us(50), ..writes(9) };
     run(&mut mock, &[config], Options::default());
-    let submitted: Vec<u64> = mock
-        .submissions()
-        .iter()
-        .map(|(time, _)| time.as_ns() / US)
-        .collect();
+    let submitted: Vec<u64> =
+        mock.submissions().iter().map(|(time, _)| time.as_ns() / US).collect();
     // Two at once, the third when one is done, rest from 20 us to 70 us.
     assert_eq!(submitted, [0, 0, 10, 70, 70, 80, 140, 140, 150]);
 }
@@ -96,58 +75,33 @@ fn threads_rest_after_their_requests_completed() {
 #[test]
 fn rests_and_flushes_go_together() {
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let config = JobConfig {
-        fsync_every: 2,
-        think_every: 2,
-        think_time: Span::from_us(100),
-        ..writes(4)
-    };
+    let config =
+        JobConfig { fsync_every: 2, think_every: 2, think_time: Span::from_us(100), ..writes(4) };
     let measured = run(&mut mock, &[config], Options::default());
     assert_eq!(measured.end, Time::from_ns(160 * US), "no rest at the end");
-    let submitted: Vec<_> = mock
-        .submissions()
-        .iter()
-        .map(|(time, op)| (time.as_ns() / US, *op))
-        .collect();
+    let submitted: Vec<_> =
+        mock.submissions().iter().map(|(time, op)| (time.as_ns() / US, *op)).collect();
     let (write, flush) = (Op::Write, Op::Flush);
     assert_eq!(
         submitted,
-        [
-            (0, write),
-            (10, write),
-            (20, flush),
-            (130, write),
-            (140, write),
-            (150, flush)
-        ]
+        [(0, write), (10, write), (20, flush), (130, write), (140, write), (150, flush)]
     );
 }
 
 #[test]
 fn rates_are_kept_exactly() {
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let by_count = JobConfig {
-        threads: 7,
-        queue_depth: 3,
-        iops_limit: Some(30_000),
-        ..writes(3_001)
-    };
-    run(
-        &mut mock,
-        std::slice::from_ref(&by_count),
-        Options::default(),
-    );
+    let by_count =
+        JobConfig { threads: 7, queue_depth: 3, iops_limit: Some(30_000), ..writes(3_001) };
+    run(&mut mock, std::slice::from_ref(&by_count), Options::default());
     let submitted = mock.submissions();
     // Request n is due at n / rate.
     for (n, (time, _)) in (0_u64..).zip(&submitted) {
         assert_eq!(time.as_ns(), n * 1_000_000_000 / 30_000);
     }
     let mut mock = Mock::new(Span::from_us(10), 100);
-    let by_bytes = JobConfig {
-        iops_limit: None,
-        rate_limit: Some(BytesPerSec::new(4_096_000)),
-        ..by_count
-    };
+    let by_bytes =
+        JobConfig { iops_limit: None, rate_limit: Some(BytesPerSec::new(4_096_000)), ..by_count };
     run(&mut mock, &[by_bytes], Options::default());
     let last = mock.submissions()[3_000].0;
     assert_eq!(last, Time::from_ns(3_000 * 1_000 * US));
@@ -171,19 +125,10 @@ fn who_fell_behind_a_rate_catches_up() {
 #[test]
 fn jobs_stop_at_whichever_limit_comes_first() {
     let limits = [
-        JobConfig {
-            requests: Some(17),
-            ..JobConfig::default()
-        },
-        JobConfig {
-            bytes: Some(Bytes::new(17 * UNIT_BYTES - 5)),
-            ..JobConfig::default()
-        },
+        JobConfig { requests: Some(17), ..JobConfig::default() },
+        JobConfig { bytes: Some(Bytes::new(17 * UNIT_BYTES - 5)), ..JobConfig::default() },
         // The 17th starts at 160 us.
-        JobConfig {
-            time: Some(Span::from_ns(160_001)),
-            ..JobConfig::default()
-        },
+        JobConfig { time: Some(Span::from_ns(160_001)), ..JobConfig::default() },
     ];
     for config in limits {
         let mut mock = Mock::new(Span::from_us(10), 1);
@@ -215,14 +160,8 @@ fn a_time_limit_cuts_waits_short() {
 #[test]
 fn jobs_start_when_told_counted_from_the_workloads_start() {
     let mut mock = Mock::new(Span::from_us(10), 1);
-    let config = JobConfig {
-        start_delay: Span::from_us(30),
-        ..writes(1)
-    };
-    let options = Options {
-        start: Time::from_ns(500 * US),
-        ..Options::default()
-    };
+    let config = JobConfig { start_delay: Span::from_us(30), ..writes(1) };
+    let options = Options { start: Time::from_ns(500 * US), ..Options::default() };
     let measured = run(&mut mock, &[config], options);
     assert_eq!(mock.submissions(), [(Time::from_ns(530 * US), Op::Write)]);
     assert_eq!(measured.elapsed(), Span::from_us(40));
@@ -249,10 +188,7 @@ fn a_stuck_device_is_reported() {
     let mut mock = Mock::new(Span::from_us(10), 1);
     mock.broken = true;
     let error = try_run(&mut mock, &[writes(5)], Options::default()).unwrap_err();
-    assert!(
-        matches!(error, DriveError::Stuck { in_flight: 1, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, DriveError::Stuck { in_flight: 1, .. }), "{error}");
 }
 
 #[test]
@@ -260,17 +196,6 @@ fn failures_are_counted_apart_and_warned_of() {
     let mut mock = Mock::new(Span::from_us(10), 1);
     mock.failing_from = 0;
     let measured = run(&mut mock, &[writes(5)], Options::default());
-    assert_eq!(
-        (
-            measured.errors,
-            measured.writes.count(),
-            measured.bytes_written
-        ),
-        (5, 0, 0)
-    );
-    assert!(
-        measured.warnings[0].contains("5 commands failed"),
-        "{:?}",
-        measured.warnings
-    );
+    assert_eq!((measured.errors, measured.writes.count(), measured.bytes_written), (5, 0, 0));
+    assert!(measured.warnings[0].contains("5 commands failed"), "{:?}", measured.warnings);
 }

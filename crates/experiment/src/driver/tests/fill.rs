@@ -8,11 +8,7 @@ use super::{Options, run, writes};
 use crate::RunRecord;
 use crate::driver::Units;
 
-const UNITS: Units = Units {
-    page_bytes: 16_384,
-    unit_bytes: 4_096,
-    block_units: 1_024,
-};
+const UNITS: Units = Units { page_bytes: 16_384, unit_bytes: 4_096, block_units: 1_024 };
 
 #[test]
 fn the_record_says_what_was_measured() {
@@ -53,10 +49,7 @@ fn the_record_says_what_was_measured() {
         series.die_busy.len(),
         series.channel_busy.len(),
     ];
-    assert!(
-        lengths.iter().all(|len| *len == series.time_s.len()),
-        "{lengths:?}"
-    );
+    assert!(lengths.iter().all(|len| *len == series.time_s.len()), "{lengths:?}");
     let mut start = 0.0;
     let mut written = 0.0;
     for (iops, end) in series.write_iops.iter().zip(&series.time_s) {

@@ -26,11 +26,8 @@ fn totals(measured: &Measured) -> (u64, u64, u64, u64) {
 fn the_series_sums_to_the_totals_whatever_the_length() {
     for requests in [1, 10, 11, 9_999, 300_000] {
         let mut mock = Mock::new(Span::from_us(10), 2);
-        let config = JobConfig {
-            queue_depth: 3,
-            read_share: Ratio::from_percent(40),
-            ..writes(requests)
-        };
+        let config =
+            JobConfig { queue_depth: 3, read_share: Ratio::from_percent(40), ..writes(requests) };
         let measured = run(&mut mock, &[config], Options::default());
         let (reads, writes, bytes, max_ns) = totals(&measured);
         assert_eq!(reads, measured.reads.count());
@@ -89,24 +86,10 @@ fn doubling_is_exact() {
 fn observing_changes_nothing() {
     let digest = |ramp| {
         let mut mock = Mock::new(Span::from_us(7), 3);
-        let config = JobConfig {
-            queue_depth: 5,
-            ..writes(5_000)
-        };
-        run(
-            &mut mock,
-            &[config],
-            Options {
-                ramp,
-                ..Options::default()
-            },
-        )
-        .digest
+        let config = JobConfig { queue_depth: 5, ..writes(5_000) };
+        run(&mut mock, &[config], Options { ramp, ..Options::default() }).digest
     };
-    let ramp = Ramp {
-        time: Span::from_ns(123_457),
-        requests: 0,
-    };
+    let ramp = Ramp { time: Span::from_ns(123_457), requests: 0 };
     assert_eq!(digest(Ramp::default()), digest(ramp));
 }
 
@@ -115,31 +98,14 @@ fn a_ramp_is_left_out() {
     // One request every 10 us.
     let measure = |time_us, requests| {
         let mut mock = Mock::new(Span::from_us(10), 1);
-        let ramp = Ramp {
-            time: Span::from_us(time_us),
-            requests,
-        };
-        run(
-            &mut mock,
-            &[writes(100)],
-            Options {
-                ramp,
-                ..Options::default()
-            },
-        )
+        let ramp = Ramp { time: Span::from_us(time_us), requests };
+        run(&mut mock, &[writes(100)], Options { ramp, ..Options::default() })
     };
-    for (time_us, requests, counted, start_us) in [
-        (95, 0, 91, 95),
-        (0, 30, 70, 300),
-        (95, 30, 70, 300),
-        (505, 30, 50, 505),
-    ] {
+    for (time_us, requests, counted, start_us) in
+        [(95, 0, 91, 95), (0, 30, 70, 300), (95, 30, 70, 300), (505, 30, 50, 505)]
+    {
         let measured = measure(time_us, requests);
-        assert_eq!(
-            measured.writes.count(),
-            counted,
-            "{time_us} us and {requests} requests"
-        );
+        assert_eq!(measured.writes.count(), counted, "{time_us} us and {requests} requests");
         assert_eq!(measured.start, Time::from_ns(start_us * 1_000));
         assert_eq!(measured.end, Time::from_ns(1_000_000));
         assert_eq!(measured.bytes_written, counted * UNIT_BYTES);
@@ -154,20 +120,14 @@ fn a_ramp_is_left_out() {
 fn cancelling_keeps_what_was_measured() {
     let flag = AtomicBool::new(true);
     let mut mock = Mock::new(Span::from_us(10), 1);
-    let options = Options {
-        cancel: Some(&flag),
-        ..Options::default()
-    };
+    let options = Options { cancel: Some(&flag), ..Options::default() };
     let measured = run(&mut mock, &[writes(1_000_000)], options);
     assert!(measured.interrupted);
     assert!((1..10_000).contains(&measured.writes.count()));
     assert_eq!(totals(&measured).1, measured.writes.count());
     flag.store(false, Ordering::Relaxed);
     let mut mock = Mock::new(Span::from_us(10), 1);
-    let options = Options {
-        cancel: Some(&flag),
-        ..Options::default()
-    };
+    let options = Options { cancel: Some(&flag), ..Options::default() };
     assert!(!run(&mut mock, &[writes(10_000)], options).interrupted);
 }
 
@@ -175,15 +135,8 @@ fn cancelling_keeps_what_was_measured() {
 fn progress_rises_to_one() {
     let mut fractions = Vec::new();
     let mut progress = |fraction| fractions.push(fraction);
-    let options = Options {
-        progress: Some(&mut progress),
-        ..Options::default()
-    };
-    run(
-        &mut Mock::new(Span::from_us(10), 1),
-        &[writes(200_000)],
-        options,
-    );
+    let options = Options { progress: Some(&mut progress), ..Options::default() };
+    run(&mut Mock::new(Span::from_us(10), 1), &[writes(200_000)], options);
     assert!(fractions.len() > 3, "{fractions:?}");
     assert!(fractions.is_sorted(), "{fractions:?}");
     assert_eq!(fractions.last(), Some(&1.0));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leyden_device::{
     BlockDevice, Command, CommandId, Completion, NoData, Op, SECTOR_BYTES, Stats, Status,
 };
-use leyden_sim::{EventQueue, Span, Time};
+use leyden_sim::{Span, Time};
 
 pub(super) const CAPACITY_SECTORS: u64 = 1 << 20;
 
@@ -20,7 +20,8 @@ pub(super) struct Mock {
     latency: Span,
     /// Commands worked on at once.
     parallel: usize,
-    working: EventQueue<Completion<NoData>>,
+    /// In the order they end: all take the same time.
+    working: VecDeque<Completion<NoData>>,
     waiting: VecDeque<Completion<NoData>>,
     lbas: Vec<u64>,
     pub(super) seen: Vec<Seen>,
@@ -38,7 +39,7 @@ impl Mock {
         Self {
             latency,
             parallel,
-            working: EventQueue::default(),
+            working: VecDeque::new(),
             waiting: VecDeque::new(),
             lbas: Vec::new(),
             seen: Vec::new(),
@@ -69,7 +70,7 @@ impl Mock {
             && let Some(mut completion) = self.waiting.pop_front()
         {
             completion.time = now + self.latency;
-            self.working.schedule(completion.time, completion);
+            self.working.push_back(completion);
         }
     }
 }
@@ -78,14 +79,12 @@ impl BlockDevice<NoData> for Mock {
     fn submit(&mut self, now: Time, command: Command<NoData>) -> CommandId {
         assert!(now >= self.advanced, "time ran backwards");
         assert!(
-            self.next_event()
-                .is_none_or(|event| event > now || self.latency == Span::ZERO),
+            self.next_event().is_none_or(|event| event > now || self.latency == Span::ZERO),
             "what is due comes before what is asked"
         );
         let id = CommandId(self.lbas.len() as u64);
         self.lbas.push(command.lba.0);
-        self.seen
-            .push(Seen::Submitted(now, command.op, command.lba.0));
+        self.seen.push(Seen::Submitted(now, command.op, command.lba.0));
         let failed = command.lba.0 >= self.failing_from;
         if command.op == Op::Write && !failed {
             self.bytes_written += u64::from(command.sectors) * SECTOR_BYTES;
@@ -96,11 +95,7 @@ impl BlockDevice<NoData> for Mock {
             tag: command.tag,
             submitted: now,
             time: now,
-            status: if failed {
-                Status::WriteFault
-            } else {
-                Status::Success
-            },
+            status: if failed { Status::WriteFault } else { Status::Success },
             data: (),
         });
         if !self.broken {
@@ -111,16 +106,16 @@ impl BlockDevice<NoData> for Mock {
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.working.next_time()
+        self.working.front().map(|completion| completion.time)
     }
 
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<NoData>>) {
         assert!(now >= self.advanced, "time ran backwards");
         self.advanced = now;
-        while self.working.next_time().is_some_and(|time| time <= now) {
-            let Some((time, completion)) = self.working.pop() else {
-                break;
-            };
+        while self.next_event().is_some_and(|time| time <= now)
+            && let Some(completion) = self.working.pop_front()
+        {
+            let time = completion.time;
             let lba = self.lbas[completion.id.0 as usize];
             self.seen.push(Seen::Completed(time, completion.op, lba));
             completions.push(completion);

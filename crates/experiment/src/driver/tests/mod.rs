@@ -21,10 +21,7 @@ fn build(config: &JobConfig) -> Job {
 
 /// Sequential 4 KiB writes until `requests`.
 fn writes(requests: u64) -> JobConfig {
-    JobConfig {
-        requests: Some(requests),
-        ..JobConfig::default()
-    }
+    JobConfig { requests: Some(requests), ..JobConfig::default() }
 }
 
 fn run(mock: &mut Mock, configs: &[JobConfig], options: Options<'_>) -> Measured {

@@ -27,14 +27,7 @@ fn try_trace(
     config: Replay,
 ) -> Result<Measured, DriveError> {
     let open = || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
-    replay(
-        mock,
-        open,
-        &config,
-        &mut Unchecked,
-        &Mock::stats,
-        Options::default(),
-    )
+    replay(mock, open, &config, &mut Unchecked, &Mock::stats, Options::default())
 }
 
 fn trace(mock: &mut Mock, requests: &[Request], config: Replay) -> Measured {
@@ -42,30 +35,17 @@ fn trace(mock: &mut Mock, requests: &[Request], config: Replay) -> Measured {
 }
 
 fn submitted_us(mock: &Mock) -> Vec<u64> {
-    mock.submissions()
-        .iter()
-        .map(|(time, _)| time.as_ns() / 1_000)
-        .collect()
+    mock.submissions().iter().map(|(time, _)| time.as_ns() / 1_000).collect()
 }
 
 fn by_time(speed: Ratio, max_outstanding: u32) -> Replay {
-    Replay {
-        pace: Pace::Timestamps {
-            speed,
-            max_outstanding,
-        },
-        ..Replay::default()
-    }
+    Replay { pace: Pace::Timestamps { speed, max_outstanding }, ..Replay::default() }
 }
 
 #[test]
 fn arrivals_are_respected_at_any_speed() {
     let requests = [at(0, 0, 8), at(3, 8, 8), at(3, 16, 8), at(100, 24, 8)];
-    for (percent, expected) in [
-        (100, [0, 3, 3, 100]),
-        (50, [0, 6, 6, 200]),
-        (300, [0, 1, 1, 33]),
-    ] {
+    for (percent, expected) in [(100, [0, 3, 3, 100]), (50, [0, 6, 6, 200]), (300, [0, 1, 1, 33])] {
         let mut mock = Mock::new(Span::from_us(10), 10);
         let config = by_time(Ratio::from_percent(percent), 100);
         let measured = trace(&mut mock, &requests, config);
@@ -82,11 +62,7 @@ fn a_bound_delays_arrivals_and_latency_counts_from_them() {
     let measured = trace(&mut mock, &requests, by_time(Ratio::ONE, 2));
     assert_eq!(submitted_us(&mock), [0, 1, 10, 11, 20]);
     assert_eq!(mock.deepest, 2);
-    assert_eq!(
-        measured.writes.max_ns(),
-        26_000,
-        "arrived at 4 us, done at 30 us"
-    );
+    assert_eq!(measured.writes.max_ns(), 26_000, "arrived at 4 us, done at 30 us");
     assert!(measured.warnings[0].starts_with("3 of 5 requests arrived while 2"));
 }
 
@@ -103,10 +79,7 @@ fn requests_stamped_backwards_follow_their_predecessors() {
 fn loops_shift_time_and_start_over() {
     let requests = [at(0, 0, 8), at(30, 8, 8)];
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let config = Replay {
-        loops: 3,
-        ..Replay::default()
-    };
+    let config = Replay { loops: 3, ..Replay::default() };
     let measured = trace(&mut mock, &requests, config);
     assert_eq!(submitted_us(&mock), [0, 30, 30, 60, 60, 90]);
     assert_eq!(measured.writes.count(), 6);
@@ -122,10 +95,7 @@ fn an_empty_trace_ends_at_once() {
 fn by_depth_ignores_timestamps() {
     let requests: Vec<_> = (0..6).map(|n| at(n * 1_000, n * 8, 8)).collect();
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let config = Replay {
-        pace: Pace::QueueDepth(2),
-        ..Replay::default()
-    };
+    let config = Replay { pace: Pace::QueueDepth(2), ..Replay::default() };
     let measured = trace(&mut mock, &requests, config);
     assert_eq!(submitted_us(&mock), [0, 0, 10, 10, 20, 20]);
     assert_eq!(mock.deepest, 2);
@@ -136,21 +106,12 @@ fn by_depth_ignores_timestamps() {
 fn requests_beyond_the_end_are_refused_wrapped_or_clipped() {
     let end = CAPACITY_SECTORS;
     let requests = [at(0, 0, 8), at(0, end - 4, 8), at(0, end + 16, 8)];
-    let config = |beyond_end| Replay {
-        beyond_end,
-        ..Replay::default()
-    };
+    let config = |beyond_end| Replay { beyond_end, ..Replay::default() };
 
     let mut mock = Mock::new(Span::from_us(10), 10);
     let error = try_trace(&mut mock, &requests, config(BeyondEnd::Error)).unwrap_err();
-    assert!(
-        matches!(error, DriveError::BeyondEnd { number: 2, .. }),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("wrap"),
-        "names the remedy: {error}"
-    );
+    assert!(matches!(error, DriveError::BeyondEnd { number: 2, .. }), "{error}");
+    assert!(error.to_string().contains("wrap"), "names the remedy: {error}");
 
     let mut mock = Mock::new(Span::from_us(10), 10);
     let measured = trace(&mut mock, &requests, config(BeyondEnd::Wrap));
@@ -169,22 +130,12 @@ fn a_trace_that_cannot_be_read_names_the_request() {
     let run = |open: &mut dyn FnMut() -> io::Result<std::vec::IntoIter<io::Result<Request>>>| {
         let mut mock = Mock::new(Span::from_us(10), 10);
         let stats = &Mock::stats;
-        replay(
-            &mut mock,
-            open,
-            &Replay::default(),
-            &mut Unchecked,
-            stats,
-            Options::default(),
-        )
-        .unwrap_err()
+        replay(&mut mock, open, &Replay::default(), &mut Unchecked, stats, Options::default())
+            .unwrap_err()
     };
     let torn = || io::Error::other("torn");
     let error = run(&mut || Ok(vec![Ok(at(0, 0, 8)), Err(torn())].into_iter()));
-    assert!(
-        matches!(error, DriveError::Trace { number: 2, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, DriveError::Trace { number: 2, .. }), "{error}");
     let error = run(&mut || Err(torn()));
     assert!(matches!(error, DriveError::Open(_)), "{error}");
 }

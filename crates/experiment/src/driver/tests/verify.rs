@@ -31,11 +31,7 @@ struct Twin {
 impl Twin {
     /// Whether a read submitted at step `submitted`, completing now, may show `found` for `unit`.
     fn allows(&self, unit: u64, found: u64, submitted: u64) -> bool {
-        let touching = || {
-            self.changes
-                .iter()
-                .filter(|change| change.units.contains(&unit))
-        };
+        let touching = || self.changes.iter().filter(|change| change.units.contains(&unit));
         let replaced = |at: Option<u64>| {
             touching().any(|later| {
                 !later.failed
@@ -73,14 +69,7 @@ fn touched(request: &Request) -> Vec<u64> {
 }
 
 fn any_request(rng: &mut Rng) -> Request {
-    let ops = [
-        Op::Read,
-        Op::Read,
-        Op::Write,
-        Op::Write,
-        Op::Trim,
-        Op::Flush,
-    ];
+    let ops = [Op::Read, Op::Read, Op::Write, Op::Write, Op::Trim, Op::Flush];
     let lba = rng.below(UNITS * UNIT_SECTORS);
     Request {
         at: Time::ZERO,
@@ -117,10 +106,7 @@ impl Race {
         let stamp = self.verifier.submit(slot as u32, &request);
         let units = touched(&request);
         self.under[slot] = Some(match request.op {
-            Op::Read => Under::Read {
-                units,
-                submitted: step,
-            },
+            Op::Read => Under::Read { units, submitted: step },
             Op::Flush => Under::Flush,
             op => {
                 self.twin.changes.push(Change {
@@ -145,11 +131,7 @@ impl Race {
             }
             Under::Change(index) => {
                 let failed = self.rng.below(10) == 0;
-                let status = if failed {
-                    Status::WriteFault
-                } else {
-                    Status::Success
-                };
+                let status = if failed { Status::WriteFault } else { Status::Success };
                 let change = &mut self.twin.changes[*index];
                 (change.completed, change.failed) = (Some(step), failed);
                 let done = completion(Op::Write, slot, &[], status);
@@ -174,9 +156,7 @@ impl Race {
                     .find(|(unit, stamp)| !self.twin.allows(**unit, **stamp, *submitted));
                 let read = completion(Op::Read, slot, &data, Status::Success);
                 let verdict = self.verifier.complete(slot as u32, &read);
-                let found = verdict
-                    .err()
-                    .map(|violation| (violation.unit, violation.found));
+                let found = verdict.err().map(|violation| (violation.unit, violation.found));
                 prop_assert_eq!(found, wrong.map(|(unit, stamp)| (*unit, Some(*stamp))));
             }
         }
@@ -218,9 +198,7 @@ fn violations_say_what_was_expected() {
     };
     let write = request(Op::Write, 8, 8);
     let stamp = verifier.submit(0, &write);
-    verifier
-        .complete(0, &completion(Op::Write, 0, &[], Status::Success))
-        .unwrap();
+    verifier.complete(0, &completion(Op::Write, 0, &[], Status::Success)).unwrap();
     verifier.submit(1, &request(Op::Read, 0, 24));
     let good = completion(Op::Read, 1, &[0, stamp, 0], Status::Success);
     verifier.complete(1, &good).unwrap();
@@ -229,10 +207,7 @@ fn violations_say_what_was_expected() {
     let violation = verifier.complete(1, &stale).unwrap_err();
     assert_eq!((violation.unit, violation.found), (1, Some(0)));
     assert_eq!(violation.expected, [stamp]);
-    assert!(
-        violation.to_string().contains("returned stamp 0"),
-        "{violation}"
-    );
+    assert!(violation.to_string().contains("returned stamp 0"), "{violation}");
     verifier.submit(1, &request(Op::Read, 0, 24));
     let short = completion(Op::Read, 1, &[0], Status::Success);
     assert_eq!(verifier.complete(1, &short).unwrap_err().found, None);
@@ -268,14 +243,8 @@ fn the_real_device_passes() {
     };
     let jobs = vec![job.build(1, 0, capacity).unwrap()];
     let mut verifier = Verifier::new(capacity, 8);
-    let measured = run_jobs(
-        &mut ssd,
-        jobs,
-        &mut verifier,
-        &|ssd| ssd.stats(),
-        Options::default(),
-    )
-    .unwrap();
+    let measured =
+        run_jobs(&mut ssd, jobs, &mut verifier, &|ssd| ssd.stats(), Options::default()).unwrap();
     assert_eq!(measured.errors, 0);
     assert!(measured.writes.count() > 10_000);
 }

@@ -13,6 +13,7 @@
 mod command;
 mod config;
 mod dies;
+mod execute;
 mod frontend;
 mod payload;
 mod requests;

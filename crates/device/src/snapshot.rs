@@ -4,7 +4,7 @@
 //! the body (u64), the body ([`State`], in postcard's encoding), CRC-32 of everything before it
 //! (u32). A snapshot belongs to a configuration: its loader must give the one it was made with.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 
 use leyden_buffer::{BufferState, SlotId};
 use leyden_ftl::page_mapped::FtlState;
@@ -18,6 +18,8 @@ const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 8 + 4 + 1 + 8;
+/// The body is read and written in pieces of this size.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Why a snapshot could not be saved or loaded.
 #[derive(Debug, Error)]
@@ -38,18 +40,18 @@ pub enum SnapshotError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "P: Payload")]
-struct State<P: Payload> {
+struct State<'a, P: Payload> {
     now: Time,
     next_id: u64,
     digest: leyden_sim::Digest,
     staged: Vec<Vec<SlotId>>,
     cursor: u32,
     buffer: BufferState<P>,
-    ftl: FtlState<P>,
+    ftl: FtlState<'a, P>,
 }
 
 impl<P: Payload> Ssd<P> {
-    /// Saves the drive's state.
+    /// Saves the drive's state, in a stream: no copy of it is made.
     ///
     /// # Panics
     /// If the drive is not idle.
@@ -65,27 +67,30 @@ impl<P: Payload> Ssd<P> {
             buffer: self.writer.buffer.state(),
             ftl: self.ftl.state(),
         };
-        let body = postcard::to_stdvec(&state).map_err(io::Error::other)?;
-        let mut header = Vec::with_capacity(HEADER_BYTES);
-        header.extend_from_slice(MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
-        header.push(P::KIND);
-        header.extend_from_slice(&(body.len() as u64).to_le_bytes());
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&header);
-        crc.update(&body);
-        to.write_all(&header)?;
-        to.write_all(&body)?;
-        to.write_all(&crc.finalize().to_le_bytes())?;
+        let failed = |error: postcard::Error| SnapshotError::Io(io::Error::other(error));
+        let size = postcard::ser_flavors::Size::default();
+        let length = postcard::serialize_with_flavor(&state, size).map_err(failed)?;
+
+        let mut to = Hashing::new(to);
+        to.write_all(MAGIC)?;
+        to.write_all(&VERSION.to_le_bytes())?;
+        to.write_all(&[P::KIND])?;
+        to.write_all(&(length as u64).to_le_bytes())?;
+        let mut body = BufWriter::with_capacity(CHUNK_BYTES, &mut to);
+        if postcard::to_io(&state, &mut body).is_err() {
+            return Err(body_error(&mut body));
+        }
+        body.flush()?;
+        drop(body);
+        let crc = to.crc.clone().finalize();
+        to.inner.write_all(&crc.to_le_bytes())?;
         Ok(())
     }
 
     /// A drive with a saved state. `config` and `seed` are those it was saved with.
     pub fn load(config: &Config, seed: u64, from: &mut impl Read) -> Result<Self, SnapshotError> {
         let mut ssd = Self::new(config, seed)?;
-        let body = read_body(from, P::KIND)?;
-        let state: State<P> = postcard::from_bytes(&body)
-            .map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
+        let state: State<'_, P> = read_state(from)?;
         let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
         if !ssd.writer.restore(state.staged, state.cursor)
             || !ssd.writer.buffer.restore(state.buffer)
@@ -100,14 +105,37 @@ impl<P: Payload> Ssd<P> {
     }
 }
 
-/// Reads the header and the body, and checks both.
-fn read_body(from: &mut impl Read, kind: u8) -> Result<Vec<u8>, SnapshotError> {
-    let short = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => SnapshotError::Corrupt("it ends too early".to_owned()),
-        _ => SnapshotError::Io(error),
-    };
+/// Reads header, body and checksum, and checks all three.
+fn read_state<P: Payload>(from: &mut impl Read) -> Result<State<'static, P>, SnapshotError> {
+    let mut from = Hashing::new(from);
     let mut header = [0; HEADER_BYTES];
     from.read_exact(&mut header).map_err(short)?;
+    let length = check_header(&header, P::KIND)?;
+
+    let body = BufReader::with_capacity(CHUNK_BYTES, (&mut from).take(length));
+    let mut scratch = [0; 16]; // for texts and bytes, of which there are none
+    let (state, (mut rest, _)) =
+        postcard::from_io((body, &mut scratch[..])).map_err(|error| match error {
+            postcard::Error::DeserializeUnexpectedEnd => {
+                SnapshotError::Corrupt("it ends too early".to_owned())
+            }
+            other => SnapshotError::Corrupt(other.to_string()),
+        })?;
+    if rest.read(&mut [0])? > 0 {
+        return Err(SnapshotError::Corrupt("it is longer than its content".to_owned()));
+    }
+    drop(rest);
+    let crc = from.crc.clone().finalize();
+    let mut expected = [0; 4];
+    from.inner.read_exact(&mut expected).map_err(short)?;
+    if crc != u32::from_le_bytes(expected) {
+        return Err(SnapshotError::Corrupt("its checksum does not match".to_owned()));
+    }
+    Ok(state)
+}
+
+/// Checks the header; returns the length of the body.
+fn check_header(header: &[u8; HEADER_BYTES], kind: u8) -> Result<u64, SnapshotError> {
     if &header[..8] != MAGIC {
         return Err(SnapshotError::Foreign("it does not begin with LEYDSNAP".to_owned()));
     }
@@ -121,20 +149,49 @@ fn read_body(from: &mut impl Read, kind: u8) -> Result<Vec<u8>, SnapshotError> {
             "it was saved with run.stamps set otherwise".to_owned(),
         ));
     }
-    let length = u64::from_le_bytes(header[13..21].try_into().expect("eight bytes"));
-    // Not allocated up front: a corrupt length must not ask for all memory.
-    let mut body = Vec::new();
-    from.take(length).read_to_end(&mut body)?;
-    if body.len() as u64 != length {
-        return Err(SnapshotError::Corrupt("it ends too early".to_owned()));
+    Ok(u64::from_le_bytes(header[13..21].try_into().expect("eight bytes")))
+}
+
+fn short(error: io::Error) -> SnapshotError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => SnapshotError::Corrupt("it ends too early".to_owned()),
+        _ => SnapshotError::Io(error),
     }
-    let mut expected = [0; 4];
-    from.read_exact(&mut expected).map_err(short)?;
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&header);
-    crc.update(&body);
-    if crc.finalize() != u32::from_le_bytes(expected) {
-        return Err(SnapshotError::Corrupt("its checksum does not match".to_owned()));
+}
+
+/// What went wrong below postcard, which does not say: writing again does.
+fn body_error(body: &mut impl Write) -> SnapshotError {
+    let error = body.flush().err();
+    SnapshotError::Io(error.unwrap_or_else(|| io::Error::other("the snapshot was not written")))
+}
+
+/// Passes bytes through, and their checksum along.
+struct Hashing<T> {
+    inner: T,
+    crc: crc32fast::Hasher,
+}
+
+impl<T> Hashing<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, crc: crc32fast::Hasher::new() }
     }
-    Ok(body)
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.crc.update(&bytes[..read]);
+        Ok(read)
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use leyden_buffer::{FlushTicket, Region, WriteBuffer, Written};
+use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
-use leyden_nand::{DieId, Geometry, Lpn};
+use leyden_nand::{DieId, Geometry};
 use leyden_sim::{Digest, Span, Time};
 
 use crate::command::SECTOR_BYTES;
@@ -46,9 +46,9 @@ pub struct Ssd<P: Payload> {
     pub(crate) ftl: Ftl<P>,
     pub(crate) region: Region,
     /// Writes that wait for room in the buffer, first come, first served.
-    waiting: VecDeque<RequestId>,
+    pub(crate) waiting: VecDeque<RequestId>,
     /// Flushes that wait for data to be on flash, in order.
-    flushes: VecDeque<(FlushTicket, RequestId)>,
+    pub(crate) flushes: VecDeque<(FlushTicket, RequestId)>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -143,207 +143,8 @@ impl<P: Payload> Ssd<P> {
         }
     }
 
-    /// A command, with its data if it is a write, is in the controller.
-    fn arrive(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let request = self.requests.get(id);
-        let end = request.lba.0.checked_add(u64::from(request.sectors));
-        let status = match request.op {
-            Op::Flush => Status::Success,
-            _ if request.sectors == 0 => Status::InvalidField,
-            _ if end.is_none_or(|end| end > self.capacity_sectors()) => Status::LbaOutOfRange,
-            _ => Status::Success,
-        };
-        if status != Status::Success {
-            self.complete(now, id, status, out);
-            return;
-        }
-        match request.op {
-            Op::Read => self.read(now, id),
-            Op::Write => self.write(now, id, out),
-            Op::Flush => self.flush(now, id, out),
-            Op::Trim => self.trim(now, id, out),
-            Op::WriteZeroes => self.write_zeroes(now, id, out),
-        }
-    }
-
-    /// Reads each unit from the buffer, from flash (one operation for neighbours in a page), or
-    /// as zeroes.
-    fn read(&mut self, now: Time, id: RequestId) {
-        let units = self.units_of(id);
-        let mut run: Option<(leyden_nand::Ppn, u32)> = None;
-        let mut pending = 0;
-        for index in 0..units.count {
-            let lpn = Lpn(units.first.0 + index);
-            let (content, page) = match self.writer.buffer.read(lpn) {
-                Some(content) => {
-                    self.counters.read_hits += 1;
-                    (content, None)
-                }
-                None => match self.ftl.map().get(lpn) {
-                    Some(unit) => (self.ftl.content(unit), Some(self.ftl.geometry().page_of(unit))),
-                    None => (P::default(), None),
-                },
-            };
-            if P::STORED {
-                let request = self.requests.get_mut(id);
-                P::gather(&mut request.read, index, units.count, content);
-            }
-            run = match (run, page) {
-                (Some((current, count)), Some(page)) if current == page => Some((page, count + 1)),
-                (previous, page) => {
-                    if let Some((page, count)) = previous {
-                        self.ftl.read(now, page, count, id.0);
-                        pending += 1;
-                    }
-                    page.map(|page| (page, 1))
-                }
-            };
-        }
-        if let Some((page, count)) = run {
-            self.ftl.read(now, page, count, id.0);
-            pending += 1;
-        }
-        self.requests.get_mut(id).pending = pending;
-        if pending == 0 {
-            self.deliver(now, id);
-        }
-    }
-
-    /// Brings in the rest of units written in part, then takes the data into the buffer.
-    fn write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id);
-        self.counters.units_written += u64::from(units.count);
-        let mut pending = 0;
-        for lpn in units.partial() {
-            if self.writer.buffer.read(lpn).is_some() {
-                continue; // merged in DRAM
-            }
-            if let Some(unit) = self.ftl.map().get(lpn) {
-                self.ftl.read(now, self.ftl.geometry().page_of(unit), 1, id.0);
-                self.counters.rmw_reads += 1;
-                pending += 1;
-            }
-        }
-        self.requests.get_mut(id).pending = pending;
-        if pending == 0 {
-            self.queue_write(now, id, out);
-        }
-    }
-
-    /// A write has all its data: it is next, or behind those that wait for room.
-    #[inline]
-    fn queue_write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        self.requests.get_mut(id).waiting_since = now;
-        if !self.waiting.is_empty() || !self.take_in(now, id, out) {
-            self.waiting.push_back(id);
-        }
-        self.writer.pump_idle(now, &mut self.ftl);
-    }
-
-    /// Takes units of a write into the buffer until it is full. True if the write is all in.
-    #[inline]
-    fn take_in(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
-        let units = self.units_of(id);
-        let fua = self.requests.get(id).fua && self.region == Region::None;
-        loop {
-            let request = self.requests.get_mut(id);
-            let index = request.next_unit;
-            if index == units.count {
-                break;
-            }
-            if request.op == Op::WriteZeroes && !units.is_partial(index) {
-                request.next_unit += 1; // deallocated
-                continue;
-            }
-            let content = P::written(request.data, index);
-            let lpn = Lpn(units.first.0 + index);
-            let slot = match self.writer.buffer.write(lpn, content) {
-                Written::Inserted(slot) | Written::Coalesced(slot) => slot,
-                Written::Full => return false,
-            };
-            let request = self.requests.get_mut(id);
-            request.next_unit += 1;
-            if fua {
-                request.pending += 1;
-                self.writer.wait_for(&self.ftl, slot, id);
-            }
-        }
-        let request = self.requests.get(id);
-        self.counters.stalled += now - request.waiting_since;
-        if request.pending == 0 {
-            self.complete(now, id, Status::Success, out);
-        }
-        true
-    }
-
-    /// Lets waiting writes in, as far as there is room.
-    #[inline]
-    fn take_in_waiting(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
-        while let Some(&id) = self.waiting.front() {
-            if !self.take_in(now, id, out) {
-                break;
-            }
-            self.waiting.pop_front();
-        }
-    }
-
-    /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
-    fn flush(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let ticket = match self.region {
-            Region::Full => None,
-            Region::None => self.writer.buffer.begin_flush(),
-        };
-        match ticket {
-            None => self.complete(now, id, Status::Success, out),
-            Some(ticket) => {
-                self.flushes.push_back((ticket, id));
-                self.writer.pump_idle(now, &mut self.ftl);
-            }
-        }
-    }
-
-    /// Deallocates the whole units of the range; parts of units keep their data (NVM Command Set
-    /// 1.0, 3.2.3: the range is a hint).
-    fn trim(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id);
-        let (first, end) = units.whole();
-        self.deallocate(now, first, end, out);
-        self.complete(now, id, Status::Success, out);
-    }
-
-    /// Deallocates whole units; zeroes in part of a unit are a write like any other.
-    fn write_zeroes(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let (first, end) = self.units_of(id).whole();
-        self.deallocate(now, first, end, out);
-        self.write(now, id, out);
-    }
-
-    fn deallocate(&mut self, now: Time, first: Lpn, end: Lpn, out: &mut Vec<Completion<P>>) {
-        self.discard_buffered(now, first, end, out);
-        let mut next = first;
-        while let Some(lpn) = self.ftl.map().next_mapped(next, end) {
-            self.ftl.trim(now, lpn);
-            next = Lpn(lpn.0 + 1);
-        }
-        self.settle_flushes(now, out);
-        self.take_in_waiting(now, out);
-        self.writer.pump_starved(now, &mut self.ftl);
-        self.writer.pump_idle(now, &mut self.ftl);
-    }
-
-    fn discard_buffered(&mut self, now: Time, first: Lpn, end: Lpn, out: &mut Vec<Completion<P>>) {
-        for lpn in self.writer.buffer.lpns_in(first, end) {
-            let Some(freed) = self.writer.buffer.discard(lpn) else {
-                continue;
-            };
-            while let Some(request) = self.writer.let_go(freed.slot, freed.staged) {
-                self.settled(now, request, out);
-            }
-        }
-    }
-
     /// One of the units a FUA write waits for is on flash, or trimmed.
-    fn settled(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
+    pub(crate) fn settled(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
         let units = self.units_of(id).count;
         let request = self.requests.get_mut(id);
         request.pending -= 1;
@@ -354,7 +155,7 @@ impl<P: Payload> Ssd<P> {
 
     /// Ends the flushes that have nothing left to wait for.
     #[inline]
-    fn settle_flushes(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
+    pub(crate) fn settle_flushes(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
         while let Some(&(ticket, id)) = self.flushes.front() {
             if !self.writer.buffer.is_flushed(ticket) {
                 break;
@@ -423,13 +224,19 @@ impl<P: Payload> Ssd<P> {
         }
     }
 
-    fn deliver(&mut self, now: Time, id: RequestId) {
+    pub(crate) fn deliver(&mut self, now: Time, id: RequestId) {
         let bytes = u64::from(self.requests.get(id).sectors) * SECTOR_BYTES;
         self.frontend.deliver(now, id, bytes);
     }
 
     #[inline]
-    fn complete(&mut self, now: Time, id: RequestId, status: Status, out: &mut Vec<Completion<P>>) {
+    pub(crate) fn complete(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        status: Status,
+        out: &mut Vec<Completion<P>>,
+    ) {
         let request = self.requests.get_mut(id);
         self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
         out.push(Completion {
@@ -446,12 +253,12 @@ impl<P: Payload> Ssd<P> {
     }
 
     #[inline]
-    fn unit_sectors(&self) -> u64 {
+    pub(crate) fn unit_sectors(&self) -> u64 {
         u64::from(self.ftl.geometry().unit_bytes()) / SECTOR_BYTES
     }
 
     #[inline]
-    fn units_of(&self, id: RequestId) -> Units {
+    pub(crate) fn units_of(&self, id: RequestId) -> Units {
         let request = self.requests.get(id);
         Units::new(request.lba.0, u64::from(request.sectors), self.unit_sectors())
     }

@@ -1,5 +1,7 @@
 //! The FTL's state at rest, to save and load.
 
+use std::borrow::Cow;
+
 use leyden_nand::{Content, Media};
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +13,17 @@ use super::validity::Validity;
 use crate::gc::VictimIndex;
 use crate::map::MapTable;
 
-/// Everything that outlives an idle moment, borrowed or owned. Counters start anew.
+/// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied
+/// for that, and owned when loaded. Counters start anew.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
-pub struct FtlState<C: Content> {
-    map: MapTable,
-    validity: Validity,
-    blocks: Blocks,
-    index: VictimIndex,
-    collections: Vec<Collection>,
-    media: Media<C>,
+pub struct FtlState<'a, C: Content> {
+    map: Cow<'a, MapTable>,
+    validity: Cow<'a, Validity>,
+    blocks: Cow<'a, Blocks>,
+    index: Cow<'a, VictimIndex>,
+    collections: Cow<'a, [Collection]>,
+    media: Cow<'a, Media<C>>,
     fault_rng: leyden_sim::Rng,
 }
 
@@ -29,21 +32,21 @@ impl<C: Content> Ftl<C> {
     ///
     /// # Panics
     /// If an operation is in progress.
-    pub fn state(&self) -> FtlState<C> {
+    pub fn state(&self) -> FtlState<'_, C> {
         assert!(self.is_idle() && self.inflight.is_empty(), "the flash is at work");
         FtlState {
-            map: self.map.clone(),
-            validity: self.validity.clone(),
-            blocks: self.blocks.clone(),
-            index: self.index.clone(),
-            collections: self.collections.clone(),
-            media: self.media.clone(),
+            map: Cow::Borrowed(&self.map),
+            validity: Cow::Borrowed(&self.validity),
+            blocks: Cow::Borrowed(&self.blocks),
+            index: Cow::Borrowed(&self.index),
+            collections: Cow::Borrowed(&self.collections),
+            media: Cow::Borrowed(&self.media),
             fault_rng: self.flash.rng().clone(),
         }
     }
 
     /// True if `state` is of a drive of this shape.
-    pub fn fits(&self, state: &FtlState<C>) -> bool {
+    pub fn fits(&self, state: &FtlState<'_, C>) -> bool {
         let streams = self.placement.streams();
         state.map.len() == self.map.len()
             && state.map.pages() == self.map.pages()
@@ -60,10 +63,14 @@ impl<C: Content> Ftl<C> {
     ///
     /// # Panics
     /// If the state does not fit ([`Ftl::fits`]).
-    pub fn restore(&mut self, state: FtlState<C>) -> Result<(), Violation> {
+    pub fn restore(&mut self, state: FtlState<'_, C>) -> Result<(), Violation> {
         assert!(self.fits(&state), "a snapshot of another shape");
-        (self.map, self.validity, self.blocks) = (state.map, state.validity, state.blocks);
-        (self.index, self.collections, self.media) = (state.index, state.collections, state.media);
+        self.map = state.map.into_owned();
+        self.validity = state.validity.into_owned();
+        self.blocks = state.blocks.into_owned();
+        self.index = state.index.into_owned();
+        self.collections = state.collections.into_owned();
+        self.media = state.media.into_owned();
         self.flash.set_rng(state.fault_rng);
         self.check()
     }

@@ -33,12 +33,7 @@ struct Number {
 
 /// IOPS, bandwidth, write amplification, speed of the simulation.
 pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
-    vec![
-        iops(record),
-        bandwidth(record),
-        write_amplification(record),
-        speed(record),
-    ]
+    vec![iops(record), bandwidth(record), write_amplification(record), speed(record)]
 }
 
 /// Read and write latencies.
@@ -68,12 +63,7 @@ fn iops(record: &RunRecord) -> Card {
         let commands = format::count(both as f64);
         format!("{commands} commands, {reads} of them reads")
     };
-    Card {
-        label: "IOPS",
-        value: value + suffix,
-        unit: String::new(),
-        note,
-    }
+    Card { label: "IOPS", value: value + suffix, unit: String::new(), note }
 }
 
 fn bandwidth(record: &RunRecord) -> Card {
@@ -104,10 +94,7 @@ fn write_amplification(record: &RunRecord) -> Card {
         let note = "nothing was written".to_owned();
         (format::DASH.to_owned(), note)
     } else if all == 0 {
-        (
-            format::factor(flash.waf),
-            "no page was programmed".to_owned(),
-        )
+        (format::factor(flash.waf), "no page was programmed".to_owned())
     } else {
         let gc = (programs.gc_user + programs.gc_map) as f64 / all as f64;
         let map = programs.map as f64 / all as f64;
@@ -115,12 +102,7 @@ fn write_amplification(record: &RunRecord) -> Card {
         let note = format!("{gc} of the programs were garbage collection, {map} mapping");
         (format::factor(flash.waf), note)
     };
-    Card {
-        label: "Write amplification",
-        value,
-        unit: String::new(),
-        note,
-    }
+    Card { label: "Write amplification", value, unit: String::new(), note }
 }
 
 fn speed(record: &RunRecord) -> Card {
@@ -153,11 +135,7 @@ fn latency(
             note: String::new(),
         };
     }
-    let numbers = [
-        ("p50", latency.p50),
-        ("p99", latency.p99),
-        ("p99.9", latency.p999),
-    ];
+    let numbers = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)];
     let numbers = numbers.map(|(label, us)| {
         let (value, unit) = format::latency_parts(us);
         Number { label, value, unit }

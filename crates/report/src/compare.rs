@@ -33,20 +33,11 @@ const fn metric(
     show: fn(f64) -> String,
     get: fn(&RunRecord) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        label,
-        better,
-        show,
-        get,
-        key: false,
-    }
+    Metric { label, better, show, get, key: false }
 }
 
 const fn key(metric: Metric) -> Metric {
-    Metric {
-        key: true,
-        ..metric
-    }
+    Metric { key: true, ..metric }
 }
 
 /// A group of rows under a heading.
@@ -86,11 +77,7 @@ pub(crate) fn key_figures(runs: &[Run]) -> Vec<Group> {
 fn groups(runs: &[Run], wanted: fn(&Metric) -> bool) -> Vec<Group> {
     let groups = METRICS.iter().map(|(title, metrics)| Group {
         title,
-        rows: metrics
-            .iter()
-            .filter(|m| wanted(m))
-            .map(|m| row(m, runs))
-            .collect(),
+        rows: metrics.iter().filter(|m| wanted(m)).map(|m| row(m, runs)).collect(),
     });
     groups.filter(|g| !g.rows.is_empty()).collect()
 }
@@ -109,10 +96,7 @@ fn row(metric: &Metric, runs: &[Run]) -> Row {
             class: ratio.map_or("", |ratio| verdict(metric.better, ratio)),
         }
     });
-    Row {
-        label: metric.label,
-        cells: cells.collect(),
-    }
+    Row { label: metric.label, cells: cells.collect() }
 }
 
 /// Differences below one per cent are none.
@@ -247,10 +231,7 @@ mod tests {
         let records = [with_iops(100.0), with_iops(150.0), with_iops(100.5)];
         let groups = everything(&Run::all(&records));
         let cells = &groups[0].rows[0].cells;
-        assert_eq!(
-            (cells[0].ratio.as_str(), cells[1].ratio.as_str()),
-            ("", "×1.50")
-        );
+        assert_eq!((cells[0].ratio.as_str(), cells[1].ratio.as_str()), ("", "×1.50"));
         assert_eq!((cells[1].class, cells[2].class), ("better", ""));
     }
 

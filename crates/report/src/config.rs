@@ -85,9 +85,7 @@ pub(crate) fn differences(runs: &[Run]) -> Option<Table> {
         if values.iter().all(|v| *v == values[0]) {
             continue;
         }
-        let cells = values
-            .iter()
-            .map(|v| v.map_or_else(|| DASH.to_owned(), String::clone));
+        let cells = values.iter().map(|v| v.map_or_else(|| DASH.to_owned(), String::clone));
         let row = std::iter::once(path.clone()).chain(cells);
         table.rows.push(row.collect());
     }
@@ -137,31 +135,19 @@ mod tests {
         let config =
             json!({"a": {"</pre>": [1, "x<y>&"], "empty": {}}, "b": [{"c": null}, []], "d": true});
         let markup = markup(&config);
-        assert_eq!(
-            serde_json::from_str::<Value>(&shown(&markup)).unwrap(),
-            config
-        );
+        assert_eq!(serde_json::from_str::<Value>(&shown(&markup)).unwrap(), config);
         assert!(!markup.contains("</pre>"));
     }
 
     #[test]
     fn only_differences_are_listed() {
-        let with = |config| RunRecord {
-            config,
-            ..RunRecord::default()
-        };
+        let with = |config| RunRecord { config, ..RunRecord::default() };
         let records = [
             with(json!({"gc": {"policy": "greedy"}, "same": 1})),
             with(json!({"gc": {"policy": "cost_benefit", "extra": 2}, "same": 1})),
         ];
         let table = differences(&Run::all(&records)).unwrap();
-        assert_eq!(
-            table.rows,
-            [
-                ["gc.extra", DASH, "2"],
-                ["gc.policy", "greedy", "cost_benefit"]
-            ]
-        );
+        assert_eq!(table.rows, [["gc.extra", DASH, "2"], ["gc.policy", "greedy", "cost_benefit"]]);
         assert!(differences(&Run::all(&records[..1])).is_none());
     }
 }

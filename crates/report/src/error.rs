@@ -16,7 +16,7 @@ pub enum ReportError {
         "{place} is not a run record ({what}); a report is made from the output of `leyden run --json` or `leyden compare --json`"
     )]
     NotARecord {
-        /// Which value: "the file", "runs[2]".
+        /// Which value: "the file", `runs[2]`.
         place: String,
         /// What gave it away.
         what: String,
@@ -27,7 +27,7 @@ pub enum ReportError {
          repeat the run with this build, or make the report with the build that wrote it{writer}"
     )]
     Version {
-        /// Which value: "the file", "runs[2]".
+        /// Which value: "the file", `runs[2]`.
         place: String,
         /// Its `record_version`.
         found: u64,
@@ -39,7 +39,7 @@ pub enum ReportError {
         "{place} is a damaged run record ({source}); repeat the run, and do not edit records by hand"
     )]
     Damaged {
-        /// Which value: "the file", "runs[2]".
+        /// Which value: "the file", `runs[2]`.
         place: String,
         /// What is missing or wrong.
         source: serde_json::Error,

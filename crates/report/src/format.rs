@@ -13,10 +13,7 @@ fn significant(value: f64, digits: i32) -> String {
     }
     // The scientific form knows the magnitude after rounding, so 999.6 becomes "1000", not "1000.0".
     let scientific = format!("{value:.*e}", (digits - 1) as usize);
-    let exponent: i32 = scientific
-        .split_once('e')
-        .and_then(|(_, e)| e.parse().ok())
-        .unwrap_or(0);
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let decimals = (digits - 1 - exponent).clamp(0, 12) as usize;
     format!("{value:.decimals$}")
 }
@@ -73,11 +70,7 @@ pub(crate) fn scaled(value: f64) -> (String, &'static str) {
 /// A latency given in microseconds.
 pub(crate) fn latency(us: f64) -> String {
     let (value, unit) = latency_parts(us);
-    if unit.is_empty() {
-        value
-    } else {
-        format!("{value}\u{a0}{unit}")
-    }
+    if unit.is_empty() { value } else { format!("{value}\u{a0}{unit}") }
 }
 
 /// Value and unit of a latency given in microseconds.
@@ -137,11 +130,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A write amplification factor.
 pub(crate) fn factor(value: f64) -> String {
-    if value.is_finite() {
-        format!("{value:.2}")
-    } else {
-        DASH.to_owned()
-    }
+    if value.is_finite() { format!("{value:.2}") } else { DASH.to_owned() }
 }
 
 /// A ratio over the first run.

@@ -44,9 +44,6 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        assert_eq!(
-            escape("<a href=\"'&\">"),
-            "&lt;a href=&quot;&#39;&amp;&quot;&gt;"
-        );
+        assert_eq!(escape("<a href=\"'&\">"), "&lt;a href=&quot;&#39;&amp;&quot;&gt;");
     }
 }

@@ -161,10 +161,8 @@ fn warnings<'a>(runs: &'a [Run]) -> Vec<Warning<'a>> {
 fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportError> {
     let figures = sections.iter().flat_map(|section| &section.figures);
     let charts = figures.filter_map(|f| Some((f.id.as_str(), f.chart.as_ref()?)));
-    let data = Data {
-        runs: runs.iter().map(|run| &run.columns).collect(),
-        charts: charts.collect(),
-    };
+    let data =
+        Data { runs: runs.iter().map(|run| &run.columns).collect(), charts: charts.collect() };
     // Numbers and strings always make JSON; what is not finite becomes null.
     html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))
 }

@@ -27,9 +27,7 @@ pub fn read_records(json: &str) -> Result<Vec<RunRecord>, ReportError> {
         return Err(ReportError::NoRuns);
     }
     let numbered = runs.into_iter().enumerate();
-    numbered
-        .map(|(i, run)| record(&format!("{prefix}{} of the file", i + 1), run))
-        .collect()
+    numbered.map(|(i, run)| record(&format!("{prefix}{} of the file", i + 1), run)).collect()
 }
 
 /// One record, its version checked.
@@ -51,17 +49,12 @@ fn record(place: &str, value: Value) -> Result<RunRecord, ReportError> {
             writer: writer.map_or_else(String::new, |v| format!(" (Leyden {v})")),
         });
     }
-    serde_json::from_value(value).map_err(|source| ReportError::Damaged {
-        place: place.to_owned(),
-        source,
-    })
+    serde_json::from_value(value)
+        .map_err(|source| ReportError::Damaged { place: place.to_owned(), source })
 }
 
 fn not_a_record(place: &str, what: &str) -> ReportError {
-    ReportError::NotARecord {
-        place: place.to_owned(),
-        what: what.to_owned(),
-    }
+    ReportError::NotARecord { place: place.to_owned(), what: what.to_owned() }
 }
 
 /// What a value is, for people.
@@ -82,11 +75,7 @@ mod tests {
     use leyden_experiment::Comparison;
 
     fn sample() -> RunRecord {
-        RunRecord {
-            record_version: RECORD_VERSION,
-            name: "a".into(),
-            ..RunRecord::default()
-        }
+        RunRecord { record_version: RECORD_VERSION, name: "a".into(), ..RunRecord::default() }
     }
 
     fn refusal(json: &str) -> String {
@@ -99,9 +88,7 @@ mod tests {
         assert_eq!(read_records(&one).unwrap(), [sample()]);
         let array = serde_json::to_string(&[sample(), sample()]).unwrap();
         assert_eq!(read_records(&array).unwrap().len(), 2);
-        let comparison = serde_json::to_string(&Comparison {
-            runs: vec![sample(), sample()],
-        });
+        let comparison = serde_json::to_string(&Comparison { runs: vec![sample(), sample()] });
         assert_eq!(read_records(&comparison.unwrap()).unwrap().len(), 2);
     }
 
@@ -110,29 +97,17 @@ mod tests {
         let json =
             r#"{"runs": [{"record_version": 7, "leyden_version": "9.1.0", "strange": true}]}"#;
         let message = refusal(json);
-        for part in [
-            "run 1 of the file",
-            "version 7",
-            "version 1",
-            "Leyden 9.1.0",
-            "repeat the run",
-        ] {
+        for part in
+            ["run 1 of the file", "version 7", "version 1", "Leyden 9.1.0", "repeat the run"]
+        {
             assert!(message.contains(part), "{message}");
         }
     }
 
     #[test]
     fn foreign_input_is_refused_with_the_remedy() {
-        for json in [
-            "",
-            "3",
-            "null",
-            "{}",
-            "[1]",
-            r#"{"runs": 3}"#,
-            r#"{"claims": []}"#,
-            "<html>",
-        ] {
+        for json in ["", "3", "null", "{}", "[1]", r#"{"runs": 3}"#, r#"{"claims": []}"#, "<html>"]
+        {
             assert!(refusal(json).contains("leyden run --json"), "{json}");
         }
         assert!(refusal("[]").contains("at least one run record"));

@@ -19,11 +19,7 @@ impl<'a> Run<'a> {
         let labels = labels(records);
         let pairs = records.iter().zip(labels);
         pairs
-            .map(|(record, label)| Self {
-                label,
-                record,
-                columns: series::columns(&record.series),
-            })
+            .map(|(record, label)| Self { label, record, columns: series::columns(&record.series) })
             .collect()
     }
 }
@@ -33,11 +29,7 @@ fn labels(records: &[RunRecord]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::with_capacity(records.len());
     for (i, record) in records.iter().enumerate() {
         let name = record.name.trim();
-        let name = if name.is_empty() {
-            format!("run {}", i + 1)
-        } else {
-            name.to_owned()
-        };
+        let name = if name.is_empty() { format!("run {}", i + 1) } else { name.to_owned() };
         let mut label = name.clone();
         let mut n = 2;
         while taken.contains(&label) {
@@ -55,10 +47,7 @@ mod tests {
 
     #[test]
     fn labels_are_unique_and_never_empty() {
-        let named = |name: &str| RunRecord {
-            name: name.into(),
-            ..RunRecord::default()
-        };
+        let named = |name: &str| RunRecord { name: name.into(), ..RunRecord::default() };
         let records = [named("a"), named("a"), named(" "), named("a (2)")];
         assert_eq!(labels(&records), ["a", "a (2)", "run 3", "a (2) (2)"]);
     }

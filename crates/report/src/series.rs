@@ -63,21 +63,11 @@ macro_rules! field {
 }
 
 const fn rate(name: &'static str, get: Get) -> Column {
-    Column {
-        name,
-        get,
-        join: Join::Mean,
-        zero_is_none: false,
-    }
+    Column { name, get, join: Join::Mean, zero_is_none: false }
 }
 
 const fn gaps(name: &'static str, get: Get, join: Join) -> Column {
-    Column {
-        name,
-        get,
-        join,
-        zero_is_none: true,
-    }
+    Column { name, get, join, zero_is_none: true }
 }
 
 /// Every column, in no particular order.
@@ -86,17 +76,9 @@ static COLUMNS: &[Column] = &[
     rate("write_iops", field!(write_iops)),
     rate("read_mib_per_s", field!(read_mib_per_s)),
     rate("write_mib_per_s", field!(write_mib_per_s)),
-    gaps(
-        "read_mean_us",
-        field!(read_mean_us),
-        Join::MeanOver(field!(read_iops)),
-    ),
+    gaps("read_mean_us", field!(read_mean_us), Join::MeanOver(field!(read_iops))),
     gaps("read_max_us", field!(read_max_us), Join::Max),
-    gaps(
-        "write_mean_us",
-        field!(write_mean_us),
-        Join::MeanOver(field!(write_iops)),
-    ),
+    gaps("write_mean_us", field!(write_mean_us), Join::MeanOver(field!(write_iops))),
     gaps("write_max_us", field!(write_max_us), Join::Max),
     gaps("waf", field!(waf), Join::MeanOver(field!(write_mib_per_s))),
     rate("die_busy", field!(die_busy)),
@@ -131,10 +113,8 @@ pub(crate) fn start(series: &Series) -> f64 {
 pub(crate) fn columns(series: &Series) -> Columns {
     let n = series.time_s.len();
     let step = n.div_ceil(MAX_POINTS).max(1);
-    let pieces: Vec<Range<usize>> = (0..n)
-        .step_by(step)
-        .map(|from| from..(from + step).min(n))
-        .collect();
+    let pieces: Vec<Range<usize>> =
+        (0..n).step_by(step).map(|from| from..(from + step).min(n)).collect();
     let time = pieces.iter().map(|r| series.time_s[r.end - 1]);
     Columns {
         start: start(series),
@@ -175,11 +155,7 @@ fn join(column: &Column, series: &Series, range: Range<usize>) -> Option<f64> {
 
 /// Length of an interval; the last may be short.
 fn length(series: &Series, i: usize) -> f64 {
-    let before = if i == 0 {
-        start(series)
-    } else {
-        series.time_s[i - 1]
-    };
+    let before = if i == 0 { start(series) } else { series.time_s[i - 1] };
     series.time_s[i] - before
 }
 
@@ -211,70 +187,22 @@ pub(crate) struct Cause<T: 'static> {
 
 /// Why pages were programmed.
 pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 6] = [
-    Cause {
-        label: "Host data",
-        column: "programs.user",
-        total: |p| p.user,
-    },
-    Cause {
-        label: "GC, data",
-        column: "programs.gc_user",
-        total: |p| p.gc_user,
-    },
-    Cause {
-        label: "Mapping table",
-        column: "programs.map",
-        total: |p| p.map,
-    },
-    Cause {
-        label: "GC, mapping",
-        column: "programs.gc_map",
-        total: |p| p.gc_map,
-    },
-    Cause {
-        label: "Power-loss dump",
-        column: "programs.dump",
-        total: |p| p.dump,
-    },
-    Cause {
-        label: "Recovery",
-        column: "programs.recovery",
-        total: |p| p.recovery,
-    },
+    Cause { label: "Host data", column: "programs.user", total: |p| p.user },
+    Cause { label: "GC, data", column: "programs.gc_user", total: |p| p.gc_user },
+    Cause { label: "Mapping table", column: "programs.map", total: |p| p.map },
+    Cause { label: "GC, mapping", column: "programs.gc_map", total: |p| p.gc_map },
+    Cause { label: "Power-loss dump", column: "programs.dump", total: |p| p.dump },
+    Cause { label: "Recovery", column: "programs.recovery", total: |p| p.recovery },
 ];
 
 /// Why pages were read.
 pub(crate) static READ_CAUSES: [Cause<Reads>; 6] = [
-    Cause {
-        label: "Host data",
-        column: "reads.host",
-        total: |r| r.host,
-    },
-    Cause {
-        label: "GC, data",
-        column: "reads.gc_user",
-        total: |r| r.gc_user,
-    },
-    Cause {
-        label: "Mapping table",
-        column: "reads.map",
-        total: |r| r.map,
-    },
-    Cause {
-        label: "GC, mapping",
-        column: "reads.gc_map",
-        total: |r| r.gc_map,
-    },
-    Cause {
-        label: "Read-modify-write",
-        column: "reads.rmw",
-        total: |r| r.rmw,
-    },
-    Cause {
-        label: "Recovery",
-        column: "reads.recovery",
-        total: |r| r.recovery,
-    },
+    Cause { label: "Host data", column: "reads.host", total: |r| r.host },
+    Cause { label: "GC, data", column: "reads.gc_user", total: |r| r.gc_user },
+    Cause { label: "Mapping table", column: "reads.map", total: |r| r.map },
+    Cause { label: "GC, mapping", column: "reads.gc_map", total: |r| r.gc_map },
+    Cause { label: "Read-modify-write", column: "reads.rmw", total: |r| r.rmw },
+    Cause { label: "Recovery", column: "reads.recovery", total: |r| r.recovery },
 ];
 
 #[cfg(test)]
@@ -287,9 +215,7 @@ mod tests {
             time_s: (1..=n).map(|i| i as f64).collect(),
             read_iops: (0..n).map(|i| (i % 2) as f64 * 100.0).collect(),
             read_mean_us: (0..n).map(|i| (i % 2) as f64 * 80.0).collect(),
-            read_max_us: (0..n)
-                .map(|i| if i == 777 { 5000.0 } else { 100.0 })
-                .collect(),
+            read_max_us: (0..n).map(|i| if i == 777 { 5000.0 } else { 100.0 }).collect(),
             write_mean_us: vec![0.0; n],
             ..Series::default()
         }

@@ -14,9 +14,6 @@ pub(crate) struct Table {
 impl Table {
     /// A table without rows.
     pub(crate) fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            head: head.into_iter().map(Into::into).collect(),
-            rows: Vec::new(),
-        }
+        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 }

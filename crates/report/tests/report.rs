@@ -31,11 +31,7 @@ fn body(html: &str) -> &str {
 
 /// The JSON the page's script reads.
 fn data(html: &str) -> Value {
-    let json = between(
-        html,
-        "<script type=\"application/json\" id=\"data\">",
-        "</script>",
-    );
+    let json = between(html, "<script type=\"application/json\" id=\"data\">", "</script>");
     serde_json::from_str(json).unwrap()
 }
 
@@ -144,10 +140,7 @@ fn every_chart_has_its_place_its_data_and_its_table() {
         let html = page(&records);
         let data = data(&html);
         let charts = data["charts"].as_object().unwrap();
-        assert_eq!(
-            charts.len(),
-            html.matches("<div class=\"chart\" data-figure=").count()
-        );
+        assert_eq!(charts.len(), html.matches("<div class=\"chart\" data-figure=").count());
         for (id, chart) in charts {
             assert!(html.contains(&format!("<div class=\"chart\" data-figure=\"{id}\">")));
             let figure = between(&html, &format!("<figure id=\"{id}\""), "</figure>");
@@ -177,10 +170,7 @@ fn nothing_recorded_is_said_and_not_drawn() {
 
 #[test]
 fn a_run_without_reads_says_so_once_and_draws_the_rest() {
-    let sample = Sample {
-        reads: 0.0,
-        ..Sample::default()
-    };
+    let sample = Sample { reads: 0.0, ..Sample::default() };
     let html = page(&[sample.record()]);
     let iops = between(&html, "<figure id=\"iops\"", "</figure>");
     assert!(iops.contains("Writes only. Nothing was read."));
@@ -190,10 +180,7 @@ fn a_run_without_reads_says_so_once_and_draws_the_rest() {
 
 #[test]
 fn one_interval_is_drawn() {
-    let sample = Sample {
-        intervals: 1,
-        ..Sample::default()
-    };
+    let sample = Sample { intervals: 1, ..Sample::default() };
     let data = data(&page(&[sample.record()]));
     assert_eq!(
         data["charts"]["iops"]["spec"]["encoding"]["x"]["scale"]["domain"],
@@ -256,11 +243,7 @@ fn nothing_is_fetched() {
 
 #[test]
 fn even_long_runs_make_a_small_file() {
-    let sample = |reads| Sample {
-        intervals: 50_000,
-        reads,
-        ..Sample::default()
-    };
+    let sample = |reads| Sample { intervals: 50_000, reads, ..Sample::default() };
     let records = [0.5, 0.7, 0.9].map(|reads| sample(reads).record());
     assert!(page(&records).len() < 2_500_000);
 }

@@ -44,10 +44,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     let runs = runs.iter().enumerate();
     runs.map(|(i, run)| {
         let (id, title) = if several {
-            (
-                format!("dies-{}", i + 1),
-                format!("Busy time by channel and die: {}", run.label),
-            )
+            (format!("dies-{}", i + 1), format!("Busy time by channel and die: {}", run.label))
         } else {
             ("dies".to_owned(), "Busy time by channel and die".to_owned())
         };
@@ -86,20 +83,12 @@ fn heat(busy: &Utilisation) -> Heat {
             cells: cells.collect(),
         }
     });
-    Heat {
-        columns,
-        numbered: columns <= MOST_NUMBERED,
-        rows: rows.collect(),
-    }
+    Heat { columns, numbered: columns <= MOST_NUMBERED, rows: rows.collect() }
 }
 
 /// A share a style sheet can use.
 fn clamped(share: f64) -> f64 {
-    if share.is_finite() {
-        format::rounded(share.clamp(0.0, 1.0))
-    } else {
-        0.0
-    }
+    if share.is_finite() { format::rounded(share.clamp(0.0, 1.0)) } else { 0.0 }
 }
 
 fn table(busy: &Utilisation) -> Table {
@@ -118,10 +107,8 @@ mod tests {
 
     #[test]
     fn dies_stand_in_the_row_of_their_channel() {
-        let heat = heat(&Utilisation {
-            dies: vec![0.0, 0.1, 0.2, 0.3, 0.4],
-            channels: vec![0.5, 0.6],
-        });
+        let heat =
+            heat(&Utilisation { dies: vec![0.0, 0.1, 0.2, 0.3, 0.4], channels: vec![0.5, 0.6] });
         assert_eq!(heat.columns, 3);
         let titles: Vec<&str> = heat.rows[1].cells.iter().map(|c| &*c.title).collect();
         assert_eq!(titles, ["die 1: 10.0\u{a0}%", "die 3: 30.0\u{a0}%"]);
@@ -129,10 +116,7 @@ mod tests {
 
     #[test]
     fn dies_without_channels_still_show() {
-        let heat = heat(&Utilisation {
-            dies: vec![f64::NAN, 2.0],
-            channels: vec![],
-        });
+        let heat = heat(&Utilisation { dies: vec![f64::NAN, 2.0], channels: vec![] });
         assert_eq!(heat.rows.len(), 1);
         assert!(heat.rows[0].bus.is_none());
         assert!((heat.rows[0].cells[1].share - 1.0).abs() < f64::EPSILON);

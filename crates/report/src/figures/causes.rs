@@ -63,9 +63,7 @@ fn figures<T>(runs: &[Run], subject: &Subject<T>) -> Vec<Figure> {
 /// The highest point of a run's stack.
 fn highest<T>(run: &Run, causes: &[Cause<T>]) -> f64 {
     let at = |i: usize| {
-        let values = causes
-            .iter()
-            .filter_map(|c| run.columns.values.get(c.column));
+        let values = causes.iter().filter_map(|c| run.columns.values.get(c.column));
         values.filter_map(|v| v[i]).sum::<f64>()
     };
     (0..run.columns.time.len()).map(at).fold(0.0, f64::max)
@@ -76,10 +74,7 @@ fn stack<T>(runs: &[Run], run: usize, subject: &Subject<T>, top: f64) -> Figure 
     let (id, title) = if runs.len() == 1 {
         (subject.id.to_owned(), subject.title.to_owned())
     } else {
-        (
-            format!("{}-{}", subject.id, run + 1),
-            format!("{}: {}", subject.title, runs[run].label),
-        )
+        (format!("{}-{}", subject.id, run + 1), format!("{}: {}", subject.title, runs[run].label))
     };
     let mut figure = Figure::new(id, title.clone());
     if runs.len() > 1 {
@@ -93,10 +88,7 @@ fn stack<T>(runs: &[Run], run: usize, subject: &Subject<T>, top: f64) -> Figure 
         label: cause.label.to_owned(),
         colour,
         thin: false,
-        points: Points::Column {
-            run,
-            column: cause.column,
-        },
+        points: Points::Column { run, column: cause.column },
     });
     let lines: Vec<Line> = lines.collect();
     if lines.is_empty() {
@@ -107,21 +99,13 @@ fn stack<T>(runs: &[Run], run: usize, subject: &Subject<T>, top: f64) -> Figure 
         _ => figure,
     };
     figure.table = Some(over_time::table(runs, &lines, Unit::PagesPerS));
-    figure.chart(spec::stack_over_time(
-        runs,
-        lines,
-        Unit::PagesPerS,
-        top,
-        &title,
-    ))
+    figure.chart(spec::stack_over_time(runs, lines, Unit::PagesPerS, top, &title))
 }
 
 /// Totals over the run: a bar per cause for one run, a bar per run for several.
 fn totals<T>(runs: &[Run], subject: &Subject<T>) -> Figure {
-    let mut figure = Figure::new(
-        format!("{}-totals", subject.id),
-        format!("{}: totals", subject.title),
-    );
+    let mut figure =
+        Figure::new(format!("{}-totals", subject.id), format!("{}: totals", subject.title));
     let counts = |run: &Run| -> Vec<u64> {
         let totals = (subject.totals)(run.record);
         subject.causes.iter().map(|c| (c.total)(totals)).collect()
@@ -157,18 +141,14 @@ fn bars_by_cause<T>(subject: &Subject<T>, counts: &[u64], total: u64) -> Vec<Bar
             format::count(count as f64),
             format::percent(count as f64 / total as f64)
         ),
-        segments: segment(colour, cause.label, count, total)
-            .into_iter()
-            .collect(),
+        segments: segment(colour, cause.label, count, total).into_iter().collect(),
     });
     bars.collect()
 }
 
 fn segments<T>(subject: &Subject<T>, counts: &[u64], of: u64) -> Vec<Segment> {
     let causes = subject.causes.iter().zip(counts).enumerate();
-    causes
-        .filter_map(|(colour, (cause, &count))| segment(colour, cause.label, count, of))
-        .collect()
+    causes.filter_map(|(colour, (cause, &count))| segment(colour, cause.label, count, of)).collect()
 }
 
 /// A piece of a bar; none of nothing.
@@ -200,15 +180,9 @@ fn totals_table<T>(runs: &[Run], subject: &Subject<T>, counts: &[Vec<u64>]) -> T
     for (i, cause) in subject.causes.iter().enumerate() {
         let cells = counts.iter().map(|c| format::count(c[i] as f64));
         let head = cause.label.to_owned();
-        table
-            .rows
-            .push(std::iter::once(head).chain(cells).collect());
+        table.rows.push(std::iter::once(head).chain(cells).collect());
     }
-    let sums = counts
-        .iter()
-        .map(|c| format::count(c.iter().sum::<u64>() as f64));
-    table
-        .rows
-        .push(std::iter::once("All".to_owned()).chain(sums).collect());
+    let sums = counts.iter().map(|c| format::count(c.iter().sum::<u64>() as f64));
+    table.rows.push(std::iter::once("All".to_owned()).chain(sums).collect());
     table
 }

@@ -120,11 +120,7 @@ pub(crate) struct Segment {
 
 impl Figure {
     fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            title: title.into(),
-            ..Self::default()
-        }
+        Self { id: id.into(), title: title.into(), ..Self::default() }
     }
 
     /// A sentence in place of the figure.
@@ -156,30 +152,10 @@ pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
     vec![
-        Section {
-            id: "throughput",
-            title: "Throughput",
-            figures: over_time::throughput(runs),
-        },
-        Section {
-            id: "latency",
-            title: "Latency",
-            figures: latency,
-        },
-        Section {
-            id: "flash",
-            title: "Flash operations",
-            figures: flash,
-        },
-        Section {
-            id: "utilisation",
-            title: "Utilisation",
-            figures: busy,
-        },
-        Section {
-            id: "wear",
-            title: "Wear",
-            figures: wear::figures(runs),
-        },
+        Section { id: "throughput", title: "Throughput", figures: over_time::throughput(runs) },
+        Section { id: "latency", title: "Latency", figures: latency },
+        Section { id: "flash", title: "Flash operations", figures: flash },
+        Section { id: "utilisation", title: "Utilisation", figures: busy },
+        Section { id: "wear", title: "Wear", figures: wear::figures(runs) },
     ]
 }

@@ -40,14 +40,7 @@ const fn part(
     colour: usize,
     nothing: &'static str,
 ) -> Part {
-    Part {
-        id,
-        label,
-        column,
-        colour,
-        thin: false,
-        nothing,
-    }
+    Part { id, label, column, colour, thin: false, nothing }
 }
 
 const fn thin(part: Part) -> Part {
@@ -115,13 +108,7 @@ static BUSY: Subject = Subject {
     unit: Unit::Percent,
     parts: &[
         part("dies", "Dies, mean", "die_busy", 2, "No die did anything."),
-        part(
-            "channels",
-            "Channels, mean",
-            "channel_busy",
-            3,
-            "No channel carried anything.",
-        ),
+        part("channels", "Channels, mean", "channel_busy", 3, "No channel carried anything."),
     ],
     wide: true,
 };
@@ -145,10 +132,7 @@ pub(crate) fn write_amplification(runs: &[Run]) -> Vec<Figure> {
         && let Some(figure) = figures.first_mut()
         && run.record.flash.waf > 0.0
     {
-        figure.note = format!(
-            "Over the whole run: {}.",
-            format::factor(run.record.flash.waf)
-        );
+        figure.note = format!("Over the whole run: {}.", format::factor(run.record.flash.waf));
     }
     figures
 }
@@ -173,10 +157,8 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     if subject.wide {
         figure.size = Size::Wide;
     }
-    let (present, absent): (Vec<&Part>, Vec<&Part>) = subject
-        .parts
-        .iter()
-        .partition(|part| has_values(&runs[0], part.column));
+    let (present, absent): (Vec<&Part>, Vec<&Part>) =
+        subject.parts.iter().partition(|part| has_values(&runs[0], part.column));
     let mut missing: Vec<&str> = absent.iter().map(|part| part.nothing).collect();
     missing.dedup();
     if present.is_empty() {
@@ -186,10 +168,7 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
         label: named(part.label, subject.title),
         colour: part.colour,
         thin: part.thin,
-        points: Points::Column {
-            run: 0,
-            column: part.column,
-        },
+        points: Points::Column { run: 0, column: part.column },
     });
     let lines: Vec<Line> = lines.collect();
     // A lone line needs its name: the legend is only for telling several apart.
@@ -199,12 +178,7 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     }
     figure.table = Some(table(runs, &lines, subject.unit));
     let description = subject.title;
-    figure.note(note).chart(spec::lines_over_time(
-        runs,
-        lines,
-        subject.unit,
-        description,
-    ))
+    figure.note(note).chart(spec::lines_over_time(runs, lines, subject.unit, description))
 }
 
 /// One part of a subject of all runs.
@@ -228,10 +202,7 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
         label: runs[run].label.clone(),
         colour: run,
         thin: part.thin,
-        points: Points::Column {
-            run,
-            column: part.column,
-        },
+        points: Points::Column { run, column: part.column },
     });
     let lines: Vec<Line> = lines.collect();
     if !absent.is_empty() {
@@ -273,9 +244,7 @@ pub(super) fn table(runs: &[Run], lines: &[Line], unit: Unit) -> Table {
             value.map_or_else(|| format::DASH.to_owned(), |v| show(unit, v))
         });
         let until = format::seconds(edge(i + 1));
-        table
-            .rows
-            .push(std::iter::once(until).chain(cells).collect());
+        table.rows.push(std::iter::once(until).chain(cells).collect());
     }
     table
 }

@@ -55,12 +55,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     if let [run] = runs {
         let lines = KINDS.iter().enumerate();
         let lines = lines.filter_map(|(i, kind)| line(kind, run, kind.label, i));
-        return vec![figure(
-            "percentiles",
-            title,
-            lines.collect(),
-            "No command was measured.",
-        )];
+        return vec![figure("percentiles", title, lines.collect(), "No command was measured.")];
     }
     let kinds = KINDS
         .iter()
@@ -120,10 +115,7 @@ fn points(distribution: &[(f64, f64)], count: u64) -> Vec<(f64, f64)> {
     let end = points.len().wrapping_sub(1);
     let thinned = points.iter().enumerate();
     // Counted from the right, where every point matters.
-    thinned
-        .filter(|(i, _)| *i == 0 || (end - i).is_multiple_of(step))
-        .map(|(_, p)| *p)
-        .collect()
+    thinned.filter(|(i, _)| *i == 0 || (end - i).is_multiple_of(step)).map(|(_, p)| *p).collect()
 }
 
 fn chart(lines: Vec<Line>, title: &str) -> Chart {
@@ -168,21 +160,12 @@ fn chart(lines: Vec<Line>, title: &str) -> Chart {
     let y = spec::y_axis(Unit::Latency, &ys);
     let mut spec = spec::line_spec(&lines, &x, &y, "monotone", title);
     spec["height"] = json!(300);
-    Chart {
-        across: Across::Nines,
-        unit: Unit::Latency,
-        lines,
-        rows: Vec::new(),
-        spec,
-    }
+    Chart { across: Across::Nines, unit: Unit::Latency, lines, rows: Vec::new(), spec }
 }
 
 /// Ticks up to `right` nines: 0, 50, 90, 99, 99.9 ...
 fn ticks(right: f64) -> Vec<(f64, String)> {
-    let mut ticks = vec![
-        (0.0, "0".to_owned()),
-        (format::rounded(LOG10_2), "50".to_owned()),
-    ];
+    let mut ticks = vec![(0.0, "0".to_owned()), (format::rounded(LOG10_2), "50".to_owned())];
     for nines in 1..=(right.floor() as usize) {
         let label = match nines {
             1 => "90".to_owned(),
@@ -207,14 +190,9 @@ fn table(lines: &[Line]) -> Table {
             let at = x.partition_point(|v| *v < nines).min(y.len() - 1);
             format::latency(y[at])
         });
-        let head = if percentile >= 100.0 {
-            "Maximum".to_owned()
-        } else {
-            format!("{percentile}\u{a0}%")
-        };
-        table
-            .rows
-            .push(std::iter::once(head).chain(cells).collect());
+        let head =
+            if percentile >= 100.0 { "Maximum".to_owned() } else { format!("{percentile}\u{a0}%") };
+        table.rows.push(std::iter::once(head).chain(cells).collect());
     }
     table
 }
@@ -225,10 +203,7 @@ mod tests {
 
     #[test]
     fn the_maximum_stands_where_one_command_in_all_stands() {
-        let points = points(
-            &[(0.0, 10.0), (90.0, 20.0), (99.0, 30.0), (100.0, 99.0)],
-            10_000,
-        );
+        let points = points(&[(0.0, 10.0), (90.0, 20.0), (99.0, 30.0), (100.0, 99.0)], 10_000);
         assert_eq!(points, [(0.0, 10.0), (1.0, 20.0), (2.0, 30.0), (4.0, 99.0)]);
     }
 
@@ -241,9 +216,8 @@ mod tests {
 
     #[test]
     fn thinning_keeps_both_ends() {
-        let long: Vec<(f64, f64)> = (0..5000)
-            .map(|i| (f64::from(i) / 50.0, f64::from(i + 1)))
-            .collect();
+        let long: Vec<(f64, f64)> =
+            (0..5000).map(|i| (f64::from(i) / 50.0, f64::from(i + 1))).collect();
         let points = points(&long, 1_000_000);
         assert!(points.len() <= MAX_POINTS + 1);
         assert_eq!(points.first().map(|p| p.1), Some(1.0));

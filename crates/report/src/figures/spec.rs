@@ -136,10 +136,7 @@ pub(crate) fn time_domain(runs: &[Run]) -> [f64; 2] {
     let with_series = || runs.iter().filter(|r| !r.columns.time.is_empty());
     let start = with_series().map(|r| r.columns.start);
     let end = with_series().filter_map(|r| r.columns.time.last().copied());
-    [
-        start.reduce(f64::min).unwrap_or(0.0),
-        end.reduce(f64::max).unwrap_or(1.0),
-    ]
+    [start.reduce(f64::min).unwrap_or(0.0), end.reduce(f64::max).unwrap_or(1.0)]
 }
 
 /// A chart of lines over time.
@@ -158,20 +155,8 @@ pub(crate) fn lines_over_time(
         &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
         &json!({"title": "simulated time (s)"}),
     );
-    let spec = line_spec(
-        &lines,
-        &x,
-        &y_axis(unit, &values),
-        "step-before",
-        description,
-    );
-    Chart {
-        across: Across::Time,
-        unit,
-        lines,
-        rows: Vec::new(),
-        spec,
-    }
+    let spec = line_spec(&lines, &x, &y_axis(unit, &values), "step-before", description);
+    Chart { across: Across::Time, unit, lines, rows: Vec::new(), spec }
 }
 
 /// Layers on top of each other over time, up to `top` on the vertical axis.
@@ -201,13 +186,7 @@ pub(crate) fn stack_over_time(
             "color": colour_channel(&lines),
         },
     });
-    Chart {
-        across: Across::Time,
-        unit,
-        lines,
-        rows: Vec::new(),
-        spec,
-    }
+    Chart { across: Across::Time, unit, lines, rows: Vec::new(), spec }
 }
 
 /// A specification of lines whose points are `x`, `v`, told apart by `k`.
@@ -253,9 +232,7 @@ pub(crate) fn line_spec(
 /// Colours of the lines, as CSS variables.
 fn colour_channel(lines: &[Line]) -> Value {
     let labels: Vec<&str> = lines.iter().map(|l| l.label.as_str()).collect();
-    let range = lines
-        .iter()
-        .map(|l| format!("var(--c{})", l.colour % COLOURS));
+    let range = lines.iter().map(|l| format!("var(--c{})", l.colour % COLOURS));
     let range: Vec<String> = range.collect();
     json!({
         "field": "k",
@@ -282,10 +259,7 @@ pub(crate) fn y_axis(unit: Unit, values: &[f64]) -> Value {
         _ => {
             let top = values.iter().copied().fold(0.0, f64::max);
             let top = if top > 0.0 { rounded(top) } else { 1.0 };
-            (
-                json!({"domain": [0, top], "nice": true, "zero": true}),
-                json!({"labelExpr": NUMBER}),
-            )
+            (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": NUMBER}))
         }
     };
     let mut axis = axis;

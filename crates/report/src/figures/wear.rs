@@ -20,10 +20,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     let runs = runs.iter().enumerate();
     runs.map(|(i, run)| {
         let (id, title) = if several {
-            (
-                format!("wear-{}", i + 1),
-                format!("Erases per block: {}", run.label),
-            )
+            (format!("wear-{}", i + 1), format!("Erases per block: {}", run.label))
         } else {
             ("wear-histogram".to_owned(), "Erases per block".to_owned())
         };
@@ -52,8 +49,7 @@ fn bars(wear: &Wear) -> Vec<(u64, u64, u64)> {
     let width = starts.map(|w| w[1].0.saturating_sub(w[0].0)).min();
     let width = width.unwrap_or(1).max(1);
     let bars = wear.histogram.iter();
-    bars.map(|&(from, blocks)| (from, from.saturating_add(width), blocks))
-        .collect()
+    bars.map(|&(from, blocks)| (from, from.saturating_add(width), blocks)).collect()
 }
 
 fn note(wear: &Wear) -> String {
@@ -71,9 +67,8 @@ fn note(wear: &Wear) -> String {
 }
 
 fn chart(wear: &Wear, across: [u64; 2], top: u64, colour: usize, title: &str) -> Chart {
-    let rows = bars(wear)
-        .into_iter()
-        .map(|(from, to, blocks)| json!({"x": from, "x2": to, "v": blocks}));
+    let rows =
+        bars(wear).into_iter().map(|(from, to, blocks)| json!({"x": from, "x2": to, "v": blocks}));
     let rows: Vec<Value> = rows.collect();
     let mut x = spec::x_axis(
         &json!({"domain": across, "nice": false, "zero": false}),
@@ -106,11 +101,7 @@ fn table(wear: &Wear) -> Table {
         let erases = if from == last {
             format::count(from as f64)
         } else {
-            format!(
-                "{} to {}",
-                format::count(from as f64),
-                format::count(last as f64)
-            )
+            format!("{} to {}", format::count(from as f64), format::count(last as f64))
         };
         vec![erases, format::count(blocks as f64)]
     });
@@ -124,19 +115,13 @@ mod tests {
 
     #[test]
     fn bars_are_equally_wide_even_where_some_are_left_out() {
-        let wear = Wear {
-            histogram: vec![(0, 4), (3, 9), (9, 1)],
-            ..Wear::default()
-        };
+        let wear = Wear { histogram: vec![(0, 4), (3, 9), (9, 1)], ..Wear::default() };
         assert_eq!(bars(&wear), [(0, 3, 4), (3, 6, 9), (9, 12, 1)]);
     }
 
     #[test]
     fn a_lone_bar_has_a_width() {
-        let wear = Wear {
-            histogram: vec![(7, 100)],
-            ..Wear::default()
-        };
+        let wear = Wear { histogram: vec![(7, 100)], ..Wear::default() };
         assert_eq!(bars(&wear), [(7, 8, 100)]);
         assert_eq!(table(&wear).rows, [["7", "100"]]);
     }

@@ -1,10 +1,7 @@
 //! Run records that look like real ones, made up deterministically. Shared by the tests and the
 //! example; nothing here has been simulated.
 
-#![allow(
-    dead_code,
-    reason = "each user of this module needs another part of it"
-)]
+#![allow(dead_code, reason = "each user of this module needs another part of it")]
 
 use leyden_experiment::{
     Buffer, Flash, Gc, Host, Latency, Map, Programs, RECORD_VERSION, Reads, RunRecord, Series, Sim,
@@ -47,12 +44,7 @@ impl Default for Sample<'_> {
 /// Three runs on the same work.
 pub(crate) fn comparison() -> Vec<RunRecord> {
     let with = |name, policy, quality| {
-        let sample = Sample {
-            name,
-            policy,
-            quality,
-            ..Sample::default()
-        };
+        let sample = Sample { name, policy, quality, ..Sample::default() };
         sample.record()
     };
     vec![
@@ -158,9 +150,7 @@ impl Sample<'_> {
             write_mean_us: write(&|i| 14.0 + 9.0 * self.waf_at(i) + 2.0 * noise(7, i)),
             write_max_us: write(&|i| 2200.0 + 9000.0 * noise(8, i).powi(6) / self.quality),
             waf: write(&|i| self.waf_at(i)),
-            programs: (0..self.intervals)
-                .map(|i| self.programs_at(i, write_iops[i]))
-                .collect(),
+            programs: (0..self.intervals).map(|i| self.programs_at(i, write_iops[i])).collect(),
             reads: (0..self.intervals)
                 .map(|i| self.reads_at(i, read_iops[i], write_iops[i]))
                 .collect(),
@@ -244,17 +234,11 @@ impl Sample<'_> {
 
     fn flash(series: &Series, host: &Host) -> Flash {
         let programs = |get: fn(&Programs) -> u64| {
-            let sum = series
-                .programs
-                .iter()
-                .map(|p| get(p) as f64 * series.interval_s);
+            let sum = series.programs.iter().map(|p| get(p) as f64 * series.interval_s);
             sum.sum::<f64>() as u64
         };
         let reads = |get: fn(&Reads) -> u64| {
-            let sum = series
-                .reads
-                .iter()
-                .map(|r| get(r) as f64 * series.interval_s);
+            let sum = series.reads.iter().map(|r| get(r) as f64 * series.interval_s);
             sum.sum::<f64>() as u64
         };
         let programs = Programs {
@@ -266,11 +250,7 @@ impl Sample<'_> {
         };
         let all = programs.user + programs.gc_user + programs.map + programs.gc_map;
         Flash {
-            waf: if host.writes == 0 {
-                0.0
-            } else {
-                all as f64 / programs.user as f64
-            },
+            waf: if host.writes == 0 { 0.0 } else { all as f64 / programs.user as f64 },
             erases: all / 1152,
             reads: Reads {
                 host: reads(|r| r.host),
@@ -306,10 +286,7 @@ impl Sample<'_> {
             precondition_wall_s: 3.2,
             peak_rss_mib: 212.4,
             bytes_per_mapping_unit: 9.6,
-            digest: format!(
-                "{:016x}",
-                0x51ab_9c03_7710_0000_u64 + (self.quality * 4096.0) as u64
-            ),
+            digest: format!("{:016x}", 0x51ab_9c03_7710_0000_u64 + (self.quality * 4096.0) as u64),
         }
     }
 
@@ -323,22 +300,14 @@ impl Sample<'_> {
                     as u64,
             )
         });
-        Wear {
-            min: 2,
-            mean: 52.3,
-            max: 118,
-            bad_blocks: 3,
-            histogram: histogram.collect(),
-        }
+        Wear { min: 2, mean: 52.3, max: 118, bad_blocks: 3, histogram: histogram.collect() }
     }
 
     fn utilisation(&self) -> Utilisation {
         let dies = self.channels * self.dies_per_channel;
         let busy = |stream, i, base: f64| (base + 0.12 * noise(stream, i)).clamp(0.0, 1.0);
         Utilisation {
-            dies: (0..dies)
-                .map(|i| busy(10, i, 0.82 / self.quality))
-                .collect(),
+            dies: (0..dies).map(|i| busy(10, i, 0.82 / self.quality)).collect(),
             channels: (0..self.channels).map(|i| busy(11, i, 0.44)).collect(),
         }
     }

@@ -27,8 +27,8 @@ pub(crate) struct Frontend {
     slots: usize,
     /// Commands that have a queue slot.
     taken: usize,
-    /// Commands that wait in the host for one: request and bytes to bring in.
-    outside: VecDeque<(RequestId, u64)>,
+    /// Commands that wait in the host for one: since when, request and bytes to bring in.
+    outside: VecDeque<(Time, RequestId, u64)>,
     controller_free: Time,
     link_in_free: Time,
     link_out_free: Time,
@@ -64,7 +64,7 @@ impl Frontend {
             self.taken += 1;
             self.enter(now, request, bytes);
         } else {
-            self.outside.push_back((request, bytes));
+            self.outside.push_back((now, request, bytes));
         }
     }
 
@@ -72,7 +72,8 @@ impl Frontend {
     #[inline]
     pub(crate) fn leave(&mut self, now: Time) {
         match self.outside.pop_front() {
-            Some((request, bytes)) => self.enter(now, request, bytes),
+            // A late driver hears of an end after it has submitted what came later.
+            Some((since, request, bytes)) => self.enter(now.max(since), request, bytes),
             None => self.taken -= 1,
         }
     }

@@ -15,6 +15,7 @@ mod config;
 mod dies;
 mod execute;
 mod frontend;
+mod inspect;
 mod payload;
 mod requests;
 mod snapshot;

@@ -56,6 +56,21 @@ fn a_loaded_drive_goes_on_where_the_saved_one_was() {
     assert_eq!(loaded.digest(), ssd.digest());
 }
 
+/// Wherever the drive stands: whose turn it is among the dies is part of its state.
+#[test]
+fn any_moment_at_rest_can_be_saved() {
+    for count in 100..130 {
+        let mut ssd = Ssd::<Stamp>::new(&config(), 5).unwrap();
+        work(&mut ssd, count, 1);
+        let mut bytes = Vec::new();
+        ssd.save(&mut bytes).unwrap();
+        let mut loaded = Ssd::<Stamp>::load(&config(), 5, &mut bytes.as_slice()).unwrap();
+        work(&mut ssd, 50, 2);
+        work(&mut loaded, 50, 2);
+        assert_eq!(loaded.digest(), ssd.digest(), "after {count} writes");
+    }
+}
+
 #[test]
 fn foreign_snapshots_are_refused() {
     let (_, bytes) = saved();

@@ -123,6 +123,10 @@ impl Flash {
             Kind::Erase(block) => self.geometry.die_of(block),
         };
         if self.untimed {
+            if !matches!(operation.kind, Kind::HostRead(_)) {
+                // Until it is handed out: the issuer does not know yet how it ended.
+                self.dies[die_id.index()].accepted = Some(operation);
+            }
             self.finish(now, die_id, operation);
             return;
         }
@@ -158,6 +162,9 @@ impl Flash {
     pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
         loop {
             if let Some(outcome) = self.outcomes.pop_front() {
+                if self.untimed && !matches!(outcome.operation.kind, Kind::HostRead(_)) {
+                    self.dies[outcome.die.index()].accepted = None;
+                }
                 return Some(outcome);
             }
             if self.events.next_time()? > now {
@@ -402,9 +409,13 @@ mod tests {
     fn untimed_operations_end_at_once_in_order() {
         let mut flash = flash();
         flash.set_untimed(true);
-        flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 1));
+        flash.submit(Time::ZERO, operation(Kind::HostRead(page(0)), 1));
         flash.submit(Time::ZERO, operation(Kind::Program(page(0)), 2));
-        assert_eq!(run(&mut flash), [(1, 0), (2, 0)]);
+        flash.submit(Time::ZERO, operation(Kind::Program(page(1)), 3));
+        assert_eq!(flash.next_outcome(Time::ZERO).unwrap().operation.tag, 1);
+        assert!(!flash.accepts(DieId(0)), "its program has not been handed out");
+        assert_eq!(run(&mut flash), [(2, 0), (3, 0)]);
+        assert!(flash.accepts(DieId(0)));
     }
 
     #[test]

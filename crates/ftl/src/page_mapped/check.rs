@@ -1,6 +1,6 @@
 //! Asks the FTL whether it still believes itself.
 
-use leyden_nand::{BlockId, Content, Lpn};
+use leyden_nand::{BlockId, Content, DieId, Lpn};
 use thiserror::Error;
 
 use super::blocks::BlockState;
@@ -17,6 +17,7 @@ impl<C: Content> Ftl<C> {
     pub fn check(&self) -> Result<(), Violation> {
         self.check_map()?;
         self.check_blocks()?;
+        self.check_collections()?;
         self.check_conservation()
     }
 
@@ -68,6 +69,23 @@ impl<C: Content> Ftl<C> {
         if valid_total != self.map.mapped() {
             let mapped = self.map.mapped();
             return Err(Violation(format!("{valid_total} units valid, {mapped} pages mapped")));
+        }
+        Ok(())
+    }
+
+    /// What is valid in the blocks that wait to be erased has been read, and waits to be programmed:
+    /// else they would wait for ever.
+    fn check_collections(&self) -> Result<(), Violation> {
+        if !self.inflight.is_empty() {
+            return Ok(()); // some copies are on their way
+        }
+        for die in (0..self.geometry.dies()).map(DieId) {
+            let (valid, staged) = self.waiting_units(die);
+            if valid > staged {
+                let problem =
+                    format!("{valid} units of {die:?} are to be copied, {staged} will be");
+                return Err(Violation(problem));
+            }
         }
         Ok(())
     }

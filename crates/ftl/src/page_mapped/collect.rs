@@ -90,11 +90,26 @@ impl<C: Content> Ftl<C> {
                 break;
             }
         }
-        // No victim to be had, and no block to open: what waits for a full page waits in vain.
-        if self.blocks.free(die) == 0 && self.program_copies(now, die, true) {
+        // No victim to be had: what waits for a full page waits in vain.
+        if self.padding_helps(die) && self.program_copies(now, die, true) {
             return GcStep::Started;
         }
         GcStep::Nothing
+    }
+
+    /// True if there is no block to open, or the host needs one and padding frees more than it costs.
+    ///
+    /// It does if more blocks wait than streams: two of them wait for the same page, so at least one
+    /// was nearly all garbage. It also does if going round is out of the question, even with the
+    /// garbage that padding makes: each block that waits had more than a page of garbage then.
+    fn padding_helps(&self, die: DieId) -> bool {
+        let waiting = self.collections[die.index()].emptied.len();
+        let streams = u32::from(self.placement.streams());
+        let garbage = self.index.garbage_units(die)
+            + u64::from(streams) * u64::from(self.geometry.units_per_page());
+        let goes_round = garbage > u64::from(self.geometry.units_per_block());
+        self.blocks.free(die) == 0
+            || (self.gc_is_urgent(die) && waiting > if goes_round { streams as usize } else { 1 })
     }
 
     /// The stream that `die`'s collection writes to, and the pages it may still need there.
@@ -106,6 +121,13 @@ impl<C: Content> Ftl<C> {
         // Whatever is valid in it, and the odd units of the victim before it.
         let pages = (self.blocks.valid(victim) + units - 1).div_ceil(units);
         Some((collection.dest, pages))
+    }
+
+    /// The valid units in blocks of `die` that wait to be erased, and the units that wait for a page.
+    pub(super) fn waiting_units(&self, die: DieId) -> (u32, u32) {
+        let collection = &self.collections[die.index()];
+        let valid = collection.emptied.iter().map(|&block| self.blocks.valid(block)).sum();
+        (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
     }
 
     /// Erases a block that has been emptied, or retires it if it is failing.
@@ -261,15 +283,39 @@ impl<C: Content> Ftl<C> {
         // A policy that does not look at utilisation may have to go round; it gets somewhere as
         // long as there is more than a block of garbage.
         let goes_round = self.index.garbage_units(die) > u64::from(self.geometry.units_per_block());
-        (gains_page || goes_round) && self.has_room_for(die, block)
+        gains_page && self.has_room_for(die, block)
+            || goes_round && self.has_room_to_go_on(die, block)
     }
 
     /// True if `die` has pages for all of `block`'s valid units.
     fn has_room_for(&self, die: DieId, block: BlockId) -> bool {
+        let (dest, staged) = self.joins(die, block);
+        self.has_room(die, dest, staged + self.blocks.valid(block))
+    }
+
+    /// True if `die` has pages for all of `block`'s valid units, and going round with it gets
+    /// somewhere. Odd units that no further victim's can join are padded in the end: if that makes
+    /// as much garbage as the block had, going round would never end.
+    fn has_room_to_go_on(&self, die: DieId, block: BlockId) -> bool {
+        let (dest, staged) = self.joins(die, block);
+        let valid = self.blocks.valid(block);
+        let units = (staged + valid).next_multiple_of(self.geometry.units_per_page());
+        let padding = units - staged - valid;
+        let gains = padding == 0 || self.geometry.units_per_block() - valid > padding;
+        let next = if gains { 0 } else { self.geometry.units_per_block() };
+        self.has_room(die, dest, staged + valid + next)
+    }
+
+    /// The stream of `block`'s copies, and how many units wait there for a full page.
+    fn joins(&self, die: DieId, block: BlockId) -> (StreamId, u32) {
         let dest = self.placement.for_gc(self.blocks.stream(block));
-        let staged = self.collections[die.index()].staged[dest.index()].len() as u32;
-        let pages = (staged + self.blocks.valid(block)).div_ceil(self.geometry.units_per_page());
+        (dest, self.collections[die.index()].staged[dest.index()].len() as u32)
+    }
+
+    /// True if `die` has pages for `units` more units of `stream`.
+    fn has_room(&self, die: DieId, stream: StreamId, units: u32) -> bool {
         let free_pages = self.blocks.free(die) * self.geometry.pages_per_block();
-        pages <= self.blocks.open_pages(die, dest) + free_pages
+        let pages = units.div_ceil(self.geometry.units_per_page());
+        pages <= self.blocks.open_pages(die, stream) + free_pages
     }
 }

@@ -319,6 +319,8 @@ impl<C: Content> Ftl<C> {
         self.inflight.remove(tag);
         let block = self.geometry.block_of_page(page);
         if failed {
+            let first = self.geometry.first_unit(page).0;
+            (0..self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(first + unit)));
             self.blocks.fail(block);
         } else {
             self.close_if_full(now, block);

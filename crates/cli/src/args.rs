@@ -139,7 +139,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
     /// Shorthand for --set seed=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Print the run record (or all of them) as JSON, and nothing else, on standard output
     #[arg(long)]

@@ -83,15 +83,15 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
         Some((first, rest)) => (first.to_owned(), format!("\n{rest}")),
         None => (message, String::new()),
     };
-    let mut causes = String::new();
+    let mut line = first;
     for cause in failure.error.chain().skip(1) {
         let cause = cause.to_string();
-        if !first.contains(&cause) {
-            causes.push_str(": ");
-            causes.push_str(&cause);
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
         }
     }
-    anstream::eprintln!("{style}error{style:#}: {first}{causes}{rest}");
+    anstream::eprintln!("{style}error{style:#}: {line}{rest}");
     ExitCode::from(failure.code)
 }
 

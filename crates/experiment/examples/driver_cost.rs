@@ -72,22 +72,12 @@ fn main() {
         requests: Some(REQUESTS),
         ..JobConfig::default()
     };
-    let job = |threads, queue_depth| JobConfig {
-        threads,
-        queue_depth,
-        ..base.clone()
-    };
+    let job = |threads, queue_depth| JobConfig { threads, queue_depth, ..base.clone() };
     let zipf = JobConfig {
-        distribution: Distribution::Zipf(Zipf {
-            theta: 0.99,
-            scatter: true,
-        }),
+        distribution: Distribution::Zipf(Zipf { theta: 0.99, scatter: true }),
         ..job(4, 32)
     };
-    let limited = JobConfig {
-        iops_limit: Some(1_000_000),
-        ..job(4, 32)
-    };
+    let limited = JobConfig { iops_limit: Some(1_000_000), ..job(4, 32) };
     for (name, config) in [
         ("uniform, 1 x 1", job(1, 1)),
         ("uniform, 1 x 32", job(1, 32)),
@@ -97,10 +87,7 @@ fn main() {
     ] {
         report(name, || run(&config));
     }
-    let by_depth = Replay {
-        pace: Pace::QueueDepth(32),
-        ..Replay::default()
-    };
+    let by_depth = Replay { pace: Pace::QueueDepth(32), ..Replay::default() };
     report("trace by depth 32", || run_trace(&by_depth));
     report("trace by timestamp", || run_trace(&Replay::default()));
 }

@@ -19,19 +19,13 @@ const REQUESTS: u32 = 2_000_000;
 const CAPACITY_SECTORS: u64 = 1 << 31;
 
 fn main() {
-    let random = |distribution| JobConfig {
-        distribution,
-        ..JobConfig::default()
-    };
+    let random = |distribution| JobConfig { distribution, ..JobConfig::default() };
     let zipf = |theta, scatter| random(Distribution::Zipf(Zipf { theta, scatter }));
     let jobs = [
         ("uniform writes", random(Distribution::Uniform)),
         (
             "uniform, half reads",
-            JobConfig {
-                read_share: Ratio::from_percent(50),
-                ..JobConfig::default()
-            },
+            JobConfig { read_share: Ratio::from_percent(50), ..JobConfig::default() },
         ),
         ("zipf 0.99, scattered", zipf(0.99, true)),
         ("zipf 0.99", zipf(0.99, false)),
@@ -44,20 +38,8 @@ fn main() {
                 scatter: true,
             })),
         ),
-        (
-            "jesd219",
-            JobConfig {
-                pattern: Pattern::Jesd219,
-                ..JobConfig::default()
-            },
-        ),
-        (
-            "sequential",
-            JobConfig {
-                pattern: Pattern::Sequential,
-                ..JobConfig::default()
-            },
-        ),
+        ("jesd219", JobConfig { pattern: Pattern::Jesd219, ..JobConfig::default() }),
+        ("sequential", JobConfig { pattern: Pattern::Sequential, ..JobConfig::default() }),
     ];
     for (name, config) in jobs {
         println!("{name:30} {:6.1} ns", cost_ns(&config));
@@ -65,10 +47,7 @@ fn main() {
 }
 
 fn cost_ns(config: &JobConfig) -> f64 {
-    let config = JobConfig {
-        requests: Some(1),
-        ..config.clone()
-    };
+    let config = JobConfig { requests: Some(1), ..config.clone() };
     let mut job = match config.build(1, 0, CAPACITY_SECTORS) {
         Ok(job) => job,
         Err(error) => panic!("{error}"),

@@ -18,7 +18,9 @@ struct Plan {
 
 pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
     let plans = plan(args)?; // everything is checked before anything runs
-    check_outputs(&args.common)?;
+    for plan in &plans {
+        check_outputs(&args.common, &plan.loaded)?;
+    }
     let mut records: Vec<RunRecord> = Vec::new();
     let mut failure = None;
     for plan in &plans {

@@ -4,7 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod run;
 pub(crate) mod trace;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,11 @@ use crate::output::{atomic, table};
 
 /// The flag that Ctrl-C sets.
 pub(crate) type Cancel = Arc<AtomicBool>;
+
+/// The largest file that is read as a run record.
+const MAX_RECORD_BYTES: u64 = 1 << 30;
+/// The longest name of a record's file, in bytes, before its number and ending.
+const MAX_STEM_BYTES: usize = 200;
 
 /// `leyden policies`.
 pub(crate) fn list_policies() -> Result<(), Failure> {
@@ -67,7 +72,7 @@ pub(crate) fn completions(shell: Shell, command: &mut clap::Command) -> Result<(
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     let mut records = Vec::new();
     for path in &args.records {
-        let json = std::fs::read_to_string(path)
+        let json = read_record(path)
             .with_context(|| {
                 let help = "name run records, as `leyden run --json` and `--out` write them";
                 format!("cannot read {}\n  help: {help}", path.display())
@@ -79,6 +84,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         records.extend(read);
     }
     write_report(&args.output, &records, args.title.as_deref())
+}
+
+/// A record's text; what has no end is none.
+fn read_record(path: &Path) -> std::io::Result<String> {
+    let mut json = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MAX_RECORD_BYTES + 1).read_to_string(&mut json)? as u64 > MAX_RECORD_BYTES {
+        let problem = format!("it is larger than {} MiB", MAX_RECORD_BYTES >> 20);
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(json)
 }
 
 /// Renders the report on `records` into `path`.
@@ -116,7 +132,11 @@ fn overrides(common: &Common) -> Result<Vec<Set>, Failure> {
 }
 
 /// Refuses before a long run what could not be kept after it.
-fn check_outputs(common: &Common) -> Result<(), Failure> {
+fn check_outputs(common: &Common, loaded: &Loaded) -> Result<(), Failure> {
+    match &loaded.scenario.precondition.snapshot_file {
+        Some(snapshot) if !snapshot.exists() => atomic::check_writable(snapshot)?,
+        _ => {}
+    }
     if let Some(folder) = &common.out {
         std::fs::create_dir_all(folder)
             .with_context(|| {
@@ -157,7 +177,11 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
         RunError::Snapshot(..) => Failure::io(error),
         error if error.is_input() => match cause_in_trace(&error) {
             Some(cause) => trace::failure(cause),
-            None => Failure::usage(error),
+            None => {
+                let trace = loaded.scenario.workload.trace.as_ref();
+                let path = trace.map_or("the trace", |trace| trace.path());
+                loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
+            }
         },
         error => Failure::failed(error),
     }
@@ -194,7 +218,8 @@ fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
 fn record_paths(folder: &Path, records: &[RunRecord]) -> Vec<PathBuf> {
     let plain = |name: &str| -> String {
         let safe = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
-        let text: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+        let mut text: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+        text.truncate(text.floor_char_boundary(MAX_STEM_BYTES));
         text.trim_matches(|c| c == '.' || c == '-').to_owned()
     };
     let mut paths: Vec<PathBuf> = Vec::new();

@@ -16,7 +16,7 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     };
     let sets = overrides(&args.common)?;
     let loaded = Loaded::new(file, &sets)?;
-    check_outputs(&args.common)?;
+    check_outputs(&args.common, &loaded)?;
     let outcome = run_one(&loaded, &reproduce(file, &sets), cancel)?;
     let record = outcome.record;
     keep(&args.common, std::slice::from_ref(&record))?;

@@ -61,13 +61,13 @@ fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
     for warning in warnings.iter().chain(&written.lost.sentences()) {
         warn(warning);
     }
-    writeln!(
-        anstream::stdout(),
-        "{}: {} requests, {}",
-        args.output.display(),
-        count(written.requests),
-        bytes(written.file_bytes)
-    )?;
+    let (requests, size) = (count(written.requests), bytes(written.file_bytes));
+    let summary = format!("{}: {requests} requests, {size}", args.output.display());
+    if std::fs::metadata(&args.output).is_ok_and(|found| found.is_file()) {
+        writeln!(anstream::stdout(), "{summary}")?;
+    } else {
+        anstream::eprintln!("{summary}"); // the output may be standard output
+    }
     Ok(())
 }
 
@@ -158,8 +158,18 @@ pub(crate) fn failure(error: &TraceError) -> Failure {
     match error.kind() {
         ErrorKind::Cancelled => Failure::interrupted("no partial file was left"),
         ErrorKind::Write(_) => Failure::io(text),
+        // The system could not read on; not to find the file is bad usage.
+        ErrorKind::Read(cause) if cause.raw_os_error().is_some() && !is_usage(cause) => {
+            Failure::io(text)
+        }
         _ => Failure::usage(text),
     }
+}
+
+/// Whether the path was wrong, and not what is behind it.
+fn is_usage(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | IsADirectory | PermissionDenied)
 }
 
 /// The error with its remedy on a line of its own, as all our errors have it.

@@ -23,6 +23,8 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
 }
 
 fn try_write(path: &Path, content: &[u8]) -> io::Result<()> {
+    // Through links: a rename would replace the link itself, `/dev/stdout` for one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let mut file = File::options().write(true).open(path)?;
         return file.write_all(content);
@@ -43,15 +45,7 @@ fn try_write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Finds out before a long run that its result could not be written after it.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Ok(());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    tempfile::tempfile_in(folder)
-        .map(drop)
+    try_check(path)
         .with_context(|| {
             format!(
                 "cannot write {}\n  help: choose a folder that is there and writable",
@@ -59,6 +53,19 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
             )
         })
         .map_err(Failure::io)
+}
+
+fn try_check(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => return Ok(()),
+        _ => {}
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::tempfile_in(folder).map(drop)
 }
 
 #[cfg(test)]
@@ -80,5 +87,6 @@ mod tests {
         assert!(write(Path::new("/dev/full"), b"x").is_err());
         assert!(write(Path::new("/no/such/folder/a"), b"x").is_err());
         assert!(check_writable(Path::new("/no/such/folder/a")).is_err());
+        assert!(check_writable(Path::new("/tmp")).is_err());
     }
 }

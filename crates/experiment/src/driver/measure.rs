@@ -254,11 +254,19 @@ impl Measure {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        let kinds = [&self.reads, &self.writes, &self.flushes, &self.trims];
+        self.errors == 0 && kinds.iter().all(|kind| kind.count() == 0)
+    }
+
     pub(super) fn finish(mut self, end: Time, after: Stats, interrupted: bool) -> Measured {
         let mut warnings = Vec::new();
         if self.ramping.is_some() {
             warnings.push("the run ended within its ramp: nothing was measured".to_owned());
             self.begin(end, after.clone());
+        } else if self.is_empty() {
+            warnings
+                .push("no command completed in the measured part: nothing was measured".to_owned());
         }
         if let Some((op, status)) = self.first_error {
             warnings.push(format!(

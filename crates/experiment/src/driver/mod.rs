@@ -68,6 +68,9 @@ pub enum DriveError {
         /// The device's sectors.
         capacity_sectors: u64,
     },
+    /// Nothing of the trace is left to replay.
+    #[error("none of the trace's requests is between `from` and `until`; widen them")]
+    NothingToReplay,
     /// A read returned what it must not.
     #[error(transparent)]
     Violation(#[from] Violation),

@@ -150,6 +150,9 @@ where
             };
             // An event that is overdue happens now.
             self.now = next.max(self.now).min(self.measure.next_boundary());
+            if self.now == Time::MAX {
+                return Ok(self.out_of_time());
+            }
             if event.is_some_and(|event| event <= self.now) {
                 self.device.advance(self.now, &mut self.completions);
             }
@@ -166,6 +169,16 @@ where
     #[cold]
     fn stuck(&self) -> DriveError {
         DriveError::Stuck { now: self.now, in_flight: self.slots.in_flight() as u64 }
+    }
+
+    /// Times saturate at the clock's end: what would happen there never happens.
+    #[cold]
+    fn out_of_time(self) -> Measured {
+        let mut measured = self.finish(false);
+        let problem = "the simulated clock ran out, after 584 years: what was still to be asked was \
+                       left out";
+        measured.warnings.push(problem.to_owned());
+        measured
     }
 
     fn finish(mut self, interrupted: bool) -> Measured {

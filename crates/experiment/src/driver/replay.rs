@@ -121,6 +121,9 @@ where
         loop {
             let Some(requests) = &mut self.requests else {
                 if self.loops_left == 0 {
+                    if self.number == 0 {
+                        return Err(DriveError::NothingToReplay);
+                    }
                     return Ok(None);
                 }
                 self.loops_left -= 1;

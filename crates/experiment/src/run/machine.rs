@@ -3,6 +3,12 @@
 
 use std::time::Instant;
 
+use super::RunError;
+use crate::scenario::Scenario;
+
+/// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
+const UNIT_BYTES: u64 = 8;
+
 /// Wall time.
 pub(super) struct Stopwatch(Instant);
 
@@ -19,6 +25,28 @@ impl Stopwatch {
     pub(super) fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64().max(1e-9)
     }
+}
+
+/// Refuses a drive that cannot fit in memory; without, the system would end the process.
+pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
+    let device = &scenario.device;
+    let geometry = device
+        .nand
+        .geometry(device.ftl.mapping_unit)
+        .map_err(|error| RunError::config(format!("device.nand.{}", error.key), error.problem))?;
+    let bytes = u64::from(geometry.units()) * UNIT_BYTES;
+    let mut memory = Vec::<u8>::new();
+    let room = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
+    std::hint::black_box(&memory);
+    if room {
+        return Ok(());
+    }
+    let problem = format!(
+        "the drive takes more than {} MiB of memory, and there is less; shrink the geometry, or \
+         raise ftl.mapping_unit",
+        bytes >> 20
+    );
+    Err(RunError::config("device.nand", problem))
 }
 
 /// Peak resident memory of this process, MiB; 0 where the system does not tell.

@@ -42,7 +42,10 @@ pub enum RunError {
     #[error(transparent)]
     Drive(#[from] DriveError),
     /// The drive refused a write while it was preconditioned.
-    #[error("the drive failed while it was preconditioned: {0}")]
+    #[error(
+        "the drive failed while it was preconditioned: {0}\n  help: lower `device.nand.faults`, or \
+         raise `device.ftl.over_provisioning` or `device.nand.endurance_cycles`"
+    )]
     Precondition(String),
     /// The snapshot file could not be read or written.
     #[error("the snapshot {0}")]
@@ -58,7 +61,10 @@ impl RunError {
         matches!(
             self,
             Self::Drive(
-                DriveError::Open(_) | DriveError::Trace { .. } | DriveError::BeyondEnd { .. }
+                DriveError::Open(_)
+                    | DriveError::Trace { .. }
+                    | DriveError::BeyondEnd { .. }
+                    | DriveError::NothingToReplay
             )
         )
     }
@@ -172,6 +178,7 @@ fn prepare<P: Payload>(
     {
         return Ok(prepared);
     }
+    machine::has_room_for(scenario)?;
     let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed)?;
     let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
     if let Some(path) = snapshot {

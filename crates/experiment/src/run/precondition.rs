@@ -169,7 +169,7 @@ impl<'a> Source<'a> {
         }
         let capacity = ssd.capacity_sectors();
         let jobs = build_jobs(&scenario.workload, scenario.seed, capacity)?;
-        Ok(Self::Jobs { jobs, turn: 0 })
+        Ok(Self::Jobs { jobs, turn: 0, idle: 0 })
     }
 
     /// Some more writes: a few thousand, or one pass over the trace.
@@ -186,9 +186,9 @@ impl<'a> Source<'a> {
                 }
                 Ok(())
             }
-            Self::Jobs { jobs, turn } => {
+            Self::Jobs { jobs, turn, idle } => {
                 for _ in 0..BATCH {
-                    let request = next_change(jobs, turn)?;
+                    let request = next_change(jobs, turn, idle)?;
                     feeder.submit(request.op, request.lba.0, request.sectors)?;
                 }
                 Ok(())
@@ -199,17 +199,24 @@ impl<'a> Source<'a> {
 }
 
 /// The jobs' next request that changes anything; jobs and threads take turns.
-fn next_change(jobs: &mut [Job], turn: &mut usize) -> Result<leyden_workload::Request, RunError> {
-    for _ in 0..PATIENCE {
+fn next_change(
+    jobs: &mut [Job],
+    turn: &mut usize,
+    idle: &mut u32,
+) -> Result<leyden_workload::Request, RunError> {
+    loop {
         *turn += 1;
         let (job, round) = (*turn % jobs.len(), *turn / jobs.len());
         let threads = jobs[job].pacing().threads;
         let request = jobs[job].next_request((round % threads as usize) as u32);
+        *idle = if request.op == Op::Write { 0 } else { *idle + 1 };
+        if *idle == PATIENCE {
+            return Err(never_writes());
+        }
         if !matches!(request.op, Op::Read | Op::Flush) {
             return Ok(request);
         }
     }
-    Err(never_writes())
 }
 
 fn never_writes() -> RunError {

@@ -42,9 +42,9 @@ pub(super) fn load<P: Payload>(
             format!("{} is no snapshot; name a file that may be replaced", path.display());
         return Err(RunError::config("precondition.snapshot", problem));
     }
-    let mut line = String::new();
-    from.read_line(&mut line).map_err(|error| failure(path, "cannot be read", error))?;
-    let Ok(header) = serde_json::from_str::<Header>(&line) else {
+    let mut line = Vec::new();
+    from.read_until(b'\n', &mut line).map_err(|error| failure(path, "cannot be read", error))?;
+    let Ok(header) = serde_json::from_slice::<Header>(&line) else {
         return Ok(None);
     };
     if header.fingerprint != fingerprint::<P>(scenario) {
@@ -92,7 +92,9 @@ pub(super) fn save<P: Payload>(
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| failure(path, "cannot be written", error))
+    let what =
+        "cannot be written\n  help: choose another place, or make room; no partial file was left";
+    write().map_err(|error| failure(path, what, error))
 }
 
 fn failure(path: &Path, what: &str, error: io::Error) -> RunError {

@@ -5,6 +5,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The most that is quoted of a line.
+const QUOTE_CHARS: usize = 160;
+
 /// A text that configuration came from: a file, a bundled scenario, or a `--set` argument.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Source {
@@ -82,6 +85,18 @@ impl Origin {
     }
 }
 
+impl Place {
+    /// What is shown of the line, and how many characters of that are before what is meant.
+    fn excerpt(&self) -> (String, usize) {
+        let before = self.column - 1;
+        let skipped = before.saturating_sub(QUOTE_CHARS / 2);
+        // What a terminal would obey is not for quoting.
+        let plain = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+        let shown = self.quote.chars().skip(skipped).take(QUOTE_CHARS).map(plain).collect();
+        (shown, before - skipped)
+    }
+}
+
 impl Diagnostic {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), place: None, help: None }
@@ -103,13 +118,10 @@ impl fmt::Display for Diagnostic {
         f.write_str(&self.message)?;
         if let Some(place) = &self.place {
             let margin = place.line.to_string().len();
+            let (quote, before) = place.excerpt();
             // Tabs are quoted as they are, so the caret's margin repeats them.
-            let indent: String = place
-                .quote
-                .chars()
-                .take(place.column - 1)
-                .map(|c| if c == '\t' { c } else { ' ' })
-                .collect();
+            let indent: String =
+                quote.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
             write!(
                 f,
                 "\n{:margin$}--> {}:{}:{}\n{:margin$} |\n{} | {}\n{:margin$} | {indent}{}",
@@ -119,9 +131,9 @@ impl fmt::Display for Diagnostic {
                 place.column,
                 "",
                 place.line,
-                place.quote,
+                quote,
                 "",
-                "^".repeat(place.width),
+                "^".repeat(place.width.min(quote.chars().count() - before).max(1)),
             )?;
         }
         if let Some(help) = &self.help {
@@ -157,6 +169,16 @@ mod tests {
             diagnostic.to_string(),
             "no such key\n --> a.toml:3:8\n  |\n3 | \"µs\" = \"x\"\n  |        ^^^\n  help: remove it"
         );
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_control_characters_are_not_repeated() {
+        let text = format!("a = \"{}\u{1b}[31m{}\"", "x".repeat(900), "y".repeat(900));
+        let shown = Diagnostic::new("no").at(&origin(&text, 905..1800)).to_string();
+        assert!(shown.contains("xxx\u{fffd}[31myyy"), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
+        let shown = Diagnostic::new("no").at(&origin("", 0..0)).to_string();
+        assert!(shown.ends_with("| ^"), "{shown}");
     }
 
     #[test]

@@ -24,7 +24,15 @@ pub(super) fn explain(error: Error, defaults: &serde_json::Value) -> Diagnostic 
             "`{shown}` is {found}, where {} is expected",
             expected_plain(&expected)
         ))
-        .help(format!("write {}", expected_plain(&expected))),
+        .help(match expected.as_str() {
+            // What a number beyond the list's end comes to.
+            "a sequence" if found == "a table" => {
+                format!(
+                    "write a list in square brackets, or number an item that is there: `{shown}.0`"
+                )
+            }
+            expected => format!("write {}", expected_plain(expected)),
+        }),
         Complaint::Other(message) => other(shown, &message),
     };
     match origin {

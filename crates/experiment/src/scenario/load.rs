@@ -1,7 +1,7 @@
 //! From files and `--set` arguments to a [`Scenario`]: reads the chain of `extends`, lays the
 //! overrides on top, and keeps the tree so that later complaints find their place too.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,9 @@ use super::diagnostic::{Base, Diagnostic, Origin, Source};
 use super::explain::{explain, nearest, remedied};
 use super::tree::{Entry, Node, Value};
 use super::{Scenario, TraceSource, bundled, de};
+
+/// The largest file that is read as a scenario.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Why a scenario could not be loaded.
 #[derive(Debug, Error)]
@@ -71,6 +74,11 @@ impl std::str::FromStr for Set {
             let problem = format!("`{}` is not a key", key.trim());
             let at = origin(0..key.len());
             return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
+        }
+        if key.trim().split('.').next() == Some("extends") {
+            let at = origin(0..key.len());
+            let problem = Diagnostic::new("`extends` means something in a file only").at(&at);
+            return Err(Box::new(problem.help("write it into the scenario")));
         }
         let lead = key.len() + 1 + (value.len() - value.trim_start().len());
         let value = value.trim();
@@ -142,11 +150,24 @@ impl Loaded {
             scenario.name = stem.to_string_lossy().into_owned();
         }
         let mut loaded = Self { scenario, tree };
+        loaded.check_units()?;
         loaded.resolve_paths();
         loaded.scenario.check().map_err(|(key, problem)| {
             LoadError::Invalid(Box::new(loaded.complaint(&key, &problem)))
         })?;
         Ok(loaded)
+    }
+
+    /// Shares may be bare numbers; of over-provisioning alone 7 could be meant as 7 and as 700 %.
+    fn check_units(&self) -> Result<(), LoadError> {
+        let key = "device.ftl.over_provisioning";
+        match self.tree.nearest(key) {
+            (Node { value: Value::Natural(share @ 1..), .. }, true) => {
+                let problem = format!("{share} has no unit; write \"{share} %\", if that is meant");
+                Err(LoadError::Invalid(Box::new(self.complaint(key, &problem))))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A problem that a layer found with `key`, placed where that key was written.
@@ -203,7 +224,7 @@ fn locate(base: &Base, path: &str) -> TraceSource {
 /// Finds what a user called `name`.
 fn find(name: &str) -> Result<Arc<Source>, LoadError> {
     let path = Path::new(name);
-    let error = match std::fs::read_to_string(path) {
+    let error = match read_text(path) {
         Ok(text) => return Ok(disk_source(path, text)),
         Err(error) => error,
     };
@@ -218,7 +239,19 @@ fn find(name: &str) -> Result<Arc<Source>, LoadError> {
         };
         return Err(LoadError::Read { path: name.to_owned(), help: Some(help), source: error });
     }
-    Err(LoadError::Read { path: name.to_owned(), help: None, source: error })
+    let help = "name a scenario, which is TOML; a trace is named in one, as `workload.trace`";
+    Err(LoadError::Read { path: name.to_owned(), help: Some(help.into()), source: error })
+}
+
+/// A file's text, if it can be a scenario's: a trace or a device named by mistake has no end.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        let problem = format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(text)
 }
 
 fn disk_source(path: &Path, text: String) -> Arc<Source> {
@@ -272,7 +305,7 @@ fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
     let inside = match base {
         Base::Disk(folder) => {
             let file = folder.join(path);
-            match std::fs::read_to_string(&file) {
+            match read_text(&file) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
                 outcome => return outcome.map(|text| disk_source(&file, text)),
             }

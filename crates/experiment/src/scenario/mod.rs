@@ -96,6 +96,10 @@ impl Scenario {
         if let Err(error) = self.device.nand.geometry(self.device.ftl.mapping_unit) {
             return Err((format!("device.nand.{}", error.key), error.problem));
         }
+        if self.name.contains(char::is_control) {
+            let problem = "there is a control character in it; leave it out";
+            return Err(("name".into(), problem.into()));
+        }
         self.workload.check()?;
         self.precondition.check()
     }

@@ -204,6 +204,14 @@ impl TraceConfig {
         if table.loops == 0 {
             return wrong("loops", "0 is not in 1..=4294967295".into());
         }
+        if let (Some(from), Some(until)) = (table.from, table.until)
+            && from >= until
+        {
+            return wrong(
+                "until",
+                format!("{until} leaves nothing after {from}; use a later time"),
+            );
+        }
         if table.limit == Some(0) {
             return wrong("limit", "0 requests are no work; leave it out for all".into());
         }

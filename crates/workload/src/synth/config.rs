@@ -140,10 +140,7 @@ impl BlockSize {
     /// The sizes and weights; one size has the weight 1.
     pub fn sizes(&self) -> Cow<'_, [WeightedSize]> {
         match self {
-            Self::One(size) => Cow::Owned(vec![WeightedSize {
-                size: *size,
-                weight: 1,
-            }]),
+            Self::One(size) => Cow::Owned(vec![WeightedSize { size: *size, weight: 1 }]),
             Self::Mix(sizes) => Cow::Borrowed(sizes),
         }
     }

@@ -61,10 +61,7 @@ struct Mix {
 #[derive(Clone, Debug)]
 enum Order {
     /// Each thread's next sector, from the start of its part.
-    Sequential {
-        cursors: Vec<u64>,
-        part_sectors: u64,
-    },
+    Sequential { cursors: Vec<u64>, part_sectors: u64 },
     /// Places for writes and trims, and for reads.
     Random(Box<[Places; 2]>),
 }
@@ -105,12 +102,7 @@ impl JobConfig {
                 },
             ]))
         };
-        Ok(Job {
-            pacing: pacing(config),
-            mix,
-            order,
-            region: checked.region,
-        })
+        Ok(Job { pacing: pacing(config), mix, order, region: checked.region })
     }
 }
 
@@ -149,10 +141,7 @@ impl Job {
                 let place = places[usize::from(op == Op::Read)].draw();
                 self.region.first_sector + place * self.region.align_sectors
             }
-            Order::Sequential {
-                cursors,
-                part_sectors,
-            } => {
+            Order::Sequential { cursors, part_sectors } => {
                 let cursor = &mut cursors[thread as usize];
                 let at = *cursor;
                 sectors = u64::from(sectors).min(*part_sectors - at) as u32;

@@ -33,10 +33,8 @@ const ZONES: [(u64, u64); 3] = [(5, 50), (15, 30), (80, 20)];
 impl JobConfig {
     /// The enterprise workload with `self`'s threads, pacing, region and limits.
     pub(super) fn with_jesd219(&self) -> Self {
-        let sizes = SIZES.iter().map(|&(bytes, weight)| WeightedSize {
-            size: Bytes::new(bytes),
-            weight,
-        });
+        let sizes =
+            SIZES.iter().map(|&(bytes, weight)| WeightedSize { size: Bytes::new(bytes), weight });
         let zones = ZONES.iter().map(|&(space, accesses)| Zone {
             space: Ratio::from_percent(space),
             accesses: Ratio::from_percent(accesses),
@@ -46,10 +44,7 @@ impl JobConfig {
             read_share: Ratio::from_percent(40),
             block_size: BlockSize::Mix(sizes.collect()),
             align: Some(Bytes::new(4096)),
-            distribution: Distribution::Zones(Zones {
-                zones: zones.collect(),
-                scatter: false,
-            }),
+            distribution: Distribution::Zones(Zones { zones: zones.collect(), scatter: false }),
             ..self.clone()
         }
     }

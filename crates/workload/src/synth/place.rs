@@ -52,10 +52,7 @@ impl Places {
             Distribution::Zipf(zipf) => Law::Zipf(ZipfRanks::new(places, zipf.theta)),
             Distribution::SelfSimilar(law) => {
                 let h = law.h.as_f64();
-                Law::SelfSimilar {
-                    places,
-                    power: libm::log(h) / libm::log(1.0 - h),
-                }
+                Law::SelfSimilar { places, power: libm::log(h) / libm::log(1.0 - h) }
             }
             zoned => Law::Zones(parts(&zones_of(zoned), places)?),
         };
@@ -107,13 +104,7 @@ pub(super) fn zones_of(distribution: &Distribution) -> Vec<Zone> {
     let two = |space: Ratio, accesses: Ratio| {
         let rest =
             |share: Ratio| Ratio::from_ppm(Ratio::ONE.as_ppm().saturating_sub(share.as_ppm()));
-        vec![
-            Zone { space, accesses },
-            Zone {
-                space: rest(space),
-                accesses: rest(accesses),
-            },
-        ]
+        vec![Zone { space, accesses }, Zone { space: rest(space), accesses: rest(accesses) }]
     };
     match distribution {
         Distribution::Pareto(law) => {
@@ -138,11 +129,7 @@ fn parts(zones: &[Zone], places: u64) -> Result<Vec<Part>, EmptyPart> {
             if end == first {
                 return Err(EmptyPart { index });
             }
-            parts.push(Part {
-                first,
-                len: end - first,
-                until_ppm,
-            });
+            parts.push(Part { first, len: end - first, until_ppm });
         }
         first = end;
     }

@@ -28,11 +28,7 @@ impl Sizes {
                 ((size.size.get() / SECTOR_BYTES) as u32, total)
             })
             .collect();
-        Self {
-            cumulative,
-            total,
-            rng,
-        }
+        Self { cumulative, total, rng }
     }
 
     /// A size, in sectors.

@@ -30,10 +30,7 @@ fn share(requests: &[Request], predicate: impl Fn(&Request) -> bool) -> f64 {
 /// Within five standard deviations of a binomial.
 fn assert_share(found: f64, expected: f64, draws: usize) {
     let bound = 5.0 * (expected * (1.0 - expected) / draws as f64).sqrt() + 1e-9;
-    assert!(
-        (found - expected).abs() < bound,
-        "{found} is not {expected} +- {bound}"
-    );
+    assert!((found - expected).abs() < bound, "{found} is not {expected} +- {bound}");
 }
 
 fn below(percent: u64) -> impl Fn(&Request) -> bool {
@@ -49,10 +46,8 @@ fn uniform_requests_spread_evenly() {
     }
     // Chi-square with 63 degrees of freedom: above 120 once in 10^5 times.
     let expected = requests.len() as f64 / 64.0;
-    let chi_square: f64 = counts
-        .iter()
-        .map(|&n| (f64::from(n) - expected).powi(2) / expected)
-        .sum();
+    let chi_square: f64 =
+        counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
     assert!(chi_square < 120.0, "{chi_square}");
 }
 
@@ -76,10 +71,9 @@ fn zipf_hits_its_hottest_place_as_often_scattered_or_not() {
 
 #[test]
 fn pareto_is_zombie_chasings_rule_for_writes_and_leaves_reads_alone() {
-    let config = job(
-        r#"{"distribution": {"pareto": {"h": "20 %"}}, "read_distribution": "uniform",
-            "read_share": "50 %", "block_size": "16 KiB"}"#,
-    );
+    let config =
+        job(r#"{"distribution": {"pareto": {"h": "20 %"}}, "read_distribution": "uniform",
+            "read_share": "50 %", "block_size": "16 KiB"}"#);
     let requests = requests(&config, 200_000);
     let (reads, writes): (Vec<_>, Vec<_>) = requests.iter().partition(|r| r.op == Op::Read);
     assert_share(reads.len() as f64 / 200_000.0, 0.5, 200_000);
@@ -103,10 +97,9 @@ fn hot_cold_and_zones_get_their_shares() {
         r#"{"distribution": {"hot_cold": {"hot_share_of_space": "10 %", "hot_share_of_accesses": "90 %"}}}"#,
     );
     assert_share(share(&requests(&config, 100_000), below(10)), 0.9, 100_000);
-    let config = job(
-        r#"{"distribution": {"zones": {"zones": [{"space": "60 %", "accesses": "0 %"},
-            {"space": "40 %", "accesses": "100 %"}]}}}"#,
-    );
+    let config =
+        job(r#"{"distribution": {"zones": {"zones": [{"space": "60 %", "accesses": "0 %"},
+            {"space": "40 %", "accesses": "100 %"}]}}}"#);
     assert_share(share(&requests(&config, 10_000), below(60)), 0.0, 10_000);
 }
 
@@ -161,9 +154,7 @@ fn sequential_threads_divide_the_region() {
 fn golden_requests() {
     let first = |text: &str| -> String {
         let requests = requests(&job(text), 4);
-        let texts = requests
-            .iter()
-            .map(|r| format!("{:?} {}+{}", r.op, r.lba.0, r.sectors));
+        let texts = requests.iter().map(|r| format!("{:?} {}+{}", r.op, r.lba.0, r.sectors));
         texts.collect::<Vec<_>>().join(", ")
     };
     let found = [
@@ -215,25 +206,13 @@ fn changing_reads_does_not_move_writes() {
 fn refusals_name_the_key_and_the_remedy() {
     for (text, key, remedy) in [
         (r#"{"block_size": "0 B"}"#, "block_size", "multiple of 512"),
-        (
-            r#"{"block_size": "1000 B"}"#,
-            "block_size",
-            "multiple of 512",
-        ),
+        (r#"{"block_size": "1000 B"}"#, "block_size", "multiple of 512"),
         (r#"{"block_size": []}"#, "block_size", "at least one"),
-        (
-            r#"{"block_size": [{"size": "4 KiB", "weight": 0}]}"#,
-            "block_size",
-            "weight",
-        ),
+        (r#"{"block_size": [{"size": "4 KiB", "weight": 0}]}"#, "block_size", "weight"),
         (r#"{"block_size": "16 GiB"}"#, "block_size", "span"),
         (r#"{"align": "100 B"}"#, "align", "multiple of 512"),
         (r#"{"read_share": "101 %"}"#, "read_share", "at most 100 %"),
-        (
-            r#"{"read_share": "60 %", "trim_share": "50 %"}"#,
-            "trim_share",
-            "lower",
-        ),
+        (r#"{"read_share": "60 %", "trim_share": "50 %"}"#, "trim_share", "lower"),
         (r#"{"threads": 0}"#, "threads", "at least 1"),
         (r#"{"queue_depth": 0}"#, "queue_depth", "at least 1"),
         (r#"{"queue_depth": 2000000}"#, "queue_depth", "at most"),
@@ -242,21 +221,9 @@ fn refusals_name_the_key_and_the_remedy() {
         (r#"{"rate_limit": "0 B/s"}"#, "rate_limit", "remove"),
         (r#"{"requests": 0}"#, "requests", "raise"),
         (r#"{"offset": "8 GiB"}"#, "offset", "lower"),
-        (
-            r#"{"offset": "1 GiB", "span": "8 GiB"}"#,
-            "span",
-            "at most 7 GiB",
-        ),
-        (
-            r#"{"distribution": {"zipf": {"theta": -1}}}"#,
-            "distribution.zipf.theta",
-            "0.99",
-        ),
-        (
-            r#"{"distribution": {"pareto": {"h": "100 %"}}}"#,
-            "distribution.pareto.h",
-            "less",
-        ),
+        (r#"{"offset": "1 GiB", "span": "8 GiB"}"#, "span", "at most 7 GiB"),
+        (r#"{"distribution": {"zipf": {"theta": -1}}}"#, "distribution.zipf.theta", "0.99"),
+        (r#"{"distribution": {"pareto": {"h": "100 %"}}}"#, "distribution.pareto.h", "less"),
         (
             r#"{"distribution": {"self_similar": {"h": "60 %"}}}"#,
             "distribution.self_similar.h",
@@ -282,16 +249,8 @@ fn refusals_name_the_key_and_the_remedy() {
             "distribution",
             "remove",
         ),
-        (
-            r#"{"pattern": "jesd219", "read_share": "50 %"}"#,
-            "read_share",
-            "remove",
-        ),
-        (
-            r#"{"pattern": "sequential", "span": "8 KiB", "threads": 3}"#,
-            "threads",
-            "fewer",
-        ),
+        (r#"{"pattern": "jesd219", "read_share": "50 %"}"#, "read_share", "remove"),
+        (r#"{"pattern": "sequential", "span": "8 KiB", "threads": 3}"#, "threads", "fewer"),
     ] {
         let error = job(text).build(1, 0, CAPACITY_SECTORS).expect_err(text);
         assert_eq!(error.key, key, "{text}: {error}");
@@ -299,15 +258,8 @@ fn refusals_name_the_key_and_the_remedy() {
     }
     let endless = JobConfig::default().build(1, 0, CAPACITY_SECTORS);
     assert_eq!(endless.unwrap_err().key, "time");
-    let nan = Distribution::Zipf(Zipf {
-        theta: f64::NAN,
-        scatter: true,
-    });
-    let nan = JobConfig {
-        distribution: nan,
-        ..job("{}")
-    }
-    .build(1, 0, CAPACITY_SECTORS);
+    let nan = Distribution::Zipf(Zipf { theta: f64::NAN, scatter: true });
+    let nan = JobConfig { distribution: nan, ..job("{}") }.build(1, 0, CAPACITY_SECTORS);
     assert_eq!(nan.unwrap_err().key, "distribution.zipf.theta");
 }
 

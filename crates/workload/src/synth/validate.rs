@@ -21,10 +21,7 @@ pub struct JobError {
 }
 
 fn refuse<T>(key: impl Into<String>, problem: impl Into<String>) -> Result<T, JobError> {
-    Err(JobError {
-        key: key.into(),
-        problem: problem.into(),
-    })
+    Err(JobError { key: key.into(), problem: problem.into() })
 }
 
 /// The part of the device that a job uses.
@@ -169,10 +166,7 @@ fn check_pacing(config: &JobConfig) -> Result<(), JobError> {
         }
     }
     if config.rate_limit.is_some_and(|rate| rate.get() == 0) {
-        return refuse(
-            "rate_limit",
-            "0 B/s would never ask for anything; remove it or raise it",
-        );
+        return refuse("rate_limit", "0 B/s would never ask for anything; remove it or raise it");
     }
     let outstanding = u64::from(config.threads) * u64::from(config.queue_depth);
     if outstanding > OUTSTANDING_MAX {
@@ -201,10 +195,9 @@ fn check_limits(config: &JobConfig) -> Result<(), JobError> {
         );
     }
     match limits.iter().find(|(_, limit)| *limit == Some(0)) {
-        Some((key, _)) => refuse(
-            *key,
-            "0 ends the job before its first request; raise it, or remove the job",
-        ),
+        Some((key, _)) => {
+            refuse(*key, "0 ends the job before its first request; raise it, or remove the job")
+        }
         None => Ok(()),
     }
 }
@@ -234,10 +227,7 @@ fn check_distribution(key: &str, distribution: &Distribution) -> Result<(), JobE
             Ok(())
         }
         Distribution::HotCold(law) => {
-            inner_share(
-                format!("{key}.hot_cold.hot_share_of_space"),
-                law.hot_share_of_space,
-            )?;
+            inner_share(format!("{key}.hot_cold.hot_share_of_space"), law.hot_share_of_space)?;
             share_at_most_one(
                 format!("{key}.hot_cold.hot_share_of_accesses"),
                 law.hot_share_of_accesses,
@@ -247,10 +237,9 @@ fn check_distribution(key: &str, distribution: &Distribution) -> Result<(), JobE
             let sum = |shares: &dyn Fn(&super::Zone) -> Ratio| -> u64 {
                 law.zones.iter().map(|zone| shares(zone).as_ppm()).sum()
             };
-            for (column, sum) in [
-                ("space", sum(&|zone| zone.space)),
-                ("accesses", sum(&|zone| zone.accesses)),
-            ] {
+            for (column, sum) in
+                [("space", sum(&|zone| zone.space)), ("accesses", sum(&|zone| zone.accesses))]
+            {
                 if sum != Ratio::ONE.as_ppm() {
                     return refuse(
                         format!("{key}.zones.zones"),
@@ -284,18 +273,12 @@ fn check_sizes(block_size: &BlockSize) -> Result<(Bytes, Bytes), JobError> {
     for size in sizes.iter() {
         whole_sectors("block_size", size.size)?;
         if u32::try_from(size.size.get() / SECTOR_BYTES).is_err() {
-            return refuse(
-                "block_size",
-                format!("{} is too large for a command", size.size),
-            );
+            return refuse("block_size", format!("{} is too large for a command", size.size));
         }
         if size.weight == 0 {
             return refuse(
                 "block_size",
-                format!(
-                    "{} has the weight 0; give it a weight or remove it",
-                    size.size
-                ),
+                format!("{} has the weight 0; give it a weight or remove it", size.size),
             );
         }
     }
@@ -328,10 +311,7 @@ fn region(config: &JobConfig, smallest: Bytes, capacity: u64) -> Result<Region, 
     if left == 0 {
         return refuse(
             "offset",
-            format!(
-                "{} is beyond the device, which holds {capacity}; lower it",
-                config.offset
-            ),
+            format!("{} is beyond the device, which holds {capacity}; lower it", config.offset),
         );
     }
     let span = config.span.unwrap_or(Bytes::new(left));

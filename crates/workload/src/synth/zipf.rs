@@ -24,14 +24,8 @@ pub(super) struct ZipfRanks {
 impl ZipfRanks {
     /// Ranks up to `n >= 1` with the exponent `theta > 0`.
     pub(super) fn new(n: u64, theta: f64) -> Self {
-        let mut ranks = Self {
-            n: n as f64,
-            theta,
-            q: 1.0 - theta,
-            low: 0.0,
-            high: 0.0,
-            squeeze: 0.0,
-        };
+        let mut ranks =
+            Self { n: n as f64, theta, q: 1.0 - theta, low: 0.0, high: 0.0, squeeze: 0.0 };
         ranks.low = ranks.integral(1.5) - 1.0;
         ranks.high = ranks.integral(ranks.n + 0.5);
         ranks.squeeze = 2.0 - ranks.inverse(ranks.integral(2.5) - ranks.density(2.0));
@@ -88,13 +82,7 @@ mod tests {
     /// Frequencies of the ranks against the formula, within five standard deviations.
     #[test]
     fn ranks_are_as_frequent_as_the_formula_says() {
-        for (n, theta) in [
-            (10, 0.5),
-            (1_000, 0.99),
-            (1_000, 1.0),
-            (100_000, 1.2),
-            (1_000, 2.5),
-        ] {
+        for (n, theta) in [(10, 0.5), (1_000, 0.99), (1_000, 1.0), (100_000, 1.2), (1_000, 2.5)] {
             let ranks = ZipfRanks::new(n, theta);
             let mut rng = Rng::new(5, "zipf");
             let mut counts = vec![0_u32; n as usize];
@@ -118,13 +106,9 @@ mod tests {
 
     #[test]
     fn extremes_stay_in_range() {
-        for (n, theta) in [
-            (1, 0.9),
-            (2, 1.0),
-            (1 << 40, 0.01),
-            (1 << 40, 1.0 + 1e-12),
-            (1 << 40, 10.0),
-        ] {
+        for (n, theta) in
+            [(1, 0.9), (2, 1.0), (1 << 40, 0.01), (1 << 40, 1.0 + 1e-12), (1 << 40, 10.0)]
+        {
             let ranks = ZipfRanks::new(n, theta);
             let mut rng = Rng::new(6, "zipf");
             for _ in 0..10_000 {

@@ -166,7 +166,9 @@ impl ErrorKind {
             Self::Columns { .. } | Self::Field { .. } | Self::LineTooLong { .. } => {
                 "Mend the line, or name another format if this one was guessed wrongly"
             }
-            Self::Overflow { .. } | Self::Range => "Mend the record: no device is that large",
+            Self::Overflow { .. } | Self::Range => {
+                "Mend the record: no device is that large, and no capture that long"
+            }
             Self::Unsorted { window: 0, .. } => {
                 "Sort the trace by time, or allow a window in which records are sorted"
             }
@@ -179,7 +181,14 @@ impl ErrorKind {
             Self::BeyondStride { .. } => "Give each device more room",
             Self::Exists => "Choose another name, or allow overwriting",
             Self::ReadOnly(_) => "Choose a format that can be written",
-            Self::Read(_) | Self::Write(_) | Self::ZeroLength | Self::Cancelled => return None,
+            Self::Read(error) => match error.kind() {
+                io::ErrorKind::NotFound => "Check the path",
+                io::ErrorKind::IsADirectory => "Name a file in it",
+                io::ErrorKind::PermissionDenied => "Ask for leave to read it",
+                _ => "Get the file again, or capture it again",
+            },
+            Self::Write(_) => "Choose another place, or make room; no partial file was left",
+            Self::ZeroLength | Self::Cancelled => return None,
         };
         Some(Cow::Borrowed(text))
     }

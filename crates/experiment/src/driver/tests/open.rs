@@ -86,9 +86,9 @@ fn loops_shift_time_and_start_over() {
 }
 
 #[test]
-fn an_empty_trace_ends_at_once() {
-    let measured = trace(&mut Mock::new(Span::from_us(10), 1), &[], Replay::default());
-    assert_eq!(measured.completions(), 0);
+fn an_empty_trace_is_refused() {
+    let replayed = try_trace(&mut Mock::new(Span::from_us(10), 1), &[], Replay::default());
+    assert!(matches!(replayed, Err(DriveError::NothingToReplay)));
 }
 
 #[test]

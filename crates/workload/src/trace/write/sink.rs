@@ -1,11 +1,11 @@
-//! Where encoded bytes go: a temporary file that is renamed when complete, or memory; compressed
-//! or not.
+//! Where encoded bytes go: a temporary file that is renamed when complete, a device or pipe, or
+//! memory; compressed or not.
 //!
 //! **What lives here**: durability and compression of output. **What doesn't**: formats.
 //!
 //! **Invariants**: a sink that is dropped before it is finished leaves no file behind.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,8 @@ const ZSTD_LEVEL: i32 = 3;
 /// Where the (compressed) bytes end up.
 enum Target {
     File(TempFile),
+    /// A device or pipe, and what it was given, in bytes.
+    Stream(File, u64),
     Memory(Vec<u8>),
 }
 
@@ -27,6 +29,11 @@ impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(temp) => temp.file.write(bytes),
+            Self::Stream(file, sent) => {
+                let taken = file.write(bytes)?;
+                *sent += taken as u64;
+                Ok(taken)
+            }
             Self::Memory(memory) => memory.write(bytes),
         }
     }
@@ -49,8 +56,22 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn file(path: &Path, options: &WriteOptions) -> Result<Self, ErrorKind> {
-        let temp = TempFile::create(path, options.overwrite)?;
-        Self::new(Target::File(temp), options.compression)
+        if !options.overwrite && path.exists() {
+            return Err(ErrorKind::Exists);
+        }
+        // A rename would put a file in the place of a device, or of a link to somewhere else.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                return Err(ErrorKind::Write(io::ErrorKind::IsADirectory.into()));
+            }
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(&path).map_err(ErrorKind::Write)?;
+                Target::Stream(file, 0)
+            }
+            _ => Target::File(TempFile::create(&path, options.overwrite)?),
+        };
+        Self::new(target, options.compression)
     }
 
     pub(crate) fn memory(options: &WriteOptions) -> Result<Self, ErrorKind> {
@@ -87,7 +108,8 @@ impl Sink {
     fn end(self, header: Option<&[u8]>) -> Result<Target, ErrorKind> {
         let ended = match self.coder {
             Coder::Plain(mut target) => match (header, &mut target) {
-                (None, _) => Ok(target),
+                // A stream's header stays as it is: what it counts is not known.
+                (None, _) | (_, Target::Stream(..)) => Ok(target),
                 (Some(header), Target::Memory(memory)) => {
                     memory[..header.len()].copy_from_slice(header);
                     Ok(target)
@@ -104,6 +126,7 @@ impl Sink {
     pub(crate) fn finish(self, header: Option<&[u8]>) -> Result<u64, ErrorKind> {
         match self.end(header)? {
             Target::File(temp) => temp.persist(),
+            Target::Stream(_, sent) => Ok(sent),
             Target::Memory(memory) => Ok(memory.len() as u64),
         }
     }
@@ -112,7 +135,7 @@ impl Sink {
     pub(crate) fn into_bytes(self, header: Option<&[u8]>) -> Result<Vec<u8>, ErrorKind> {
         match self.end(header)? {
             Target::Memory(memory) => Ok(memory),
-            Target::File(_) => Ok(Vec::new()),
+            Target::File(_) | Target::Stream(..) => Ok(Vec::new()),
         }
     }
 }
@@ -126,9 +149,6 @@ struct TempFile {
 
 impl TempFile {
     fn create(becomes: &Path, overwrite: bool) -> Result<Self, ErrorKind> {
-        if !overwrite && becomes.exists() {
-            return Err(ErrorKind::Exists);
-        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".leyden-trace-");
         // As any new file, not for the owner's eyes only, as is the way of temporary ones.

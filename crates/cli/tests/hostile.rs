@@ -125,6 +125,19 @@ fn a_run_that_measured_nothing_or_ran_out_of_time_says_so() {
 }
 
 #[test]
+fn a_drive_cannot_settle_under_work_that_only_trims() {
+    let sets = [
+        "workload.job.0.read_share=0 %",
+        "workload.job.0.trim_share=100 %",
+        "precondition.kind=steady",
+        "precondition.distribution=workload",
+    ];
+    let mut args = vec!["run", TINY];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    refused(&args, 2, &["writes nothing", "help: use \"uniform\""]);
+}
+
+#[test]
 fn a_drive_that_memory_cannot_hold_is_refused() {
     let run = format!(
         "ulimit -v 4000000; exec {} run {TINY} --set device.nand.channels=8 \

@@ -150,8 +150,17 @@ impl<'a, P: Payload> Feeder<'a, P> {
 
 /// Where overwrites go.
 enum Source<'a> {
-    Uniform { rng: Rng, units: u64, unit_sectors: u32 },
-    Jobs { jobs: Vec<Job>, turn: usize },
+    Uniform {
+        rng: Rng,
+        units: u64,
+        unit_sectors: u32,
+    },
+    /// `idle` counts the requests since one that wrote.
+    Jobs {
+        jobs: Vec<Job>,
+        turn: usize,
+        idle: u64,
+    },
     Trace(&'a TraceConfig),
 }
 
@@ -202,7 +211,7 @@ impl<'a> Source<'a> {
 fn next_change(
     jobs: &mut [Job],
     turn: &mut usize,
-    idle: &mut u32,
+    idle: &mut u64,
 ) -> Result<leyden_workload::Request, RunError> {
     loop {
         *turn += 1;

@@ -175,14 +175,14 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
         RunError::Config { key, problem } => loaded.complaint(&key, &problem).into(),
         RunError::Interrupted => Failure::interrupted("there was nothing to keep yet"),
         RunError::Snapshot(..) => Failure::io(error),
-        error if error.is_input() => match cause_in_trace(&error) {
-            Some(cause) => trace::failure(cause),
-            None => {
-                let trace = loaded.scenario.workload.trace.as_ref();
-                let path = trace.map_or("the trace", |trace| trace.path());
-                loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
+        error if error.is_input() => {
+            if let Some(cause) = cause_in_trace(&error) {
+                return trace::failure(cause);
             }
-        },
+            let trace = loaded.scenario.workload.trace.as_ref();
+            let path = trace.map_or("the trace", |trace| trace.path());
+            loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
+        }
         error => Failure::failed(error),
     }
 }

@@ -178,8 +178,7 @@ impl<P: Payload> Writer<P> {
             let (lpn, content) = (self.buffer.lpn(slot), self.buffer.content(slot));
             self.page.push(UserUnit { lpn, content, source: slot.0 });
             if !self.waiters.is_empty() {
-                self.urgent -=
-                    self.waiters.iter().filter(|&&(other, _)| other == slot).count() as u32;
+                self.urgent -= count_waiting(&self.waiters, slot);
             }
         }
         ftl.program(now, die, stream, &self.page);
@@ -277,8 +276,7 @@ impl<P: Payload> Writer<P> {
         match self.buffer.fail(slot) {
             Failed::Again => {
                 self.stage(ftl, slot);
-                self.urgent +=
-                    self.waiters.iter().filter(|&&(other, _)| other == slot).count() as u32;
+                self.urgent += count_waiting(&self.waiters, slot);
             }
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
@@ -305,12 +303,10 @@ impl<P: Payload> Writer<P> {
 
     /// Forgets what `request` waits for: it has been given up.
     pub(crate) fn forget(&mut self, request: RequestId) {
-        let started = |buffer: &WriteBuffer<P>, slot| buffer.is_started(slot);
-        let buffer = &self.buffer;
-        let urgent = &mut self.urgent;
+        let (buffer, urgent) = (&self.buffer, &mut self.urgent);
         self.waiters.retain(|&(slot, other)| {
             let keep = other != request;
-            *urgent -= u32::from(!keep && !started(buffer, slot));
+            *urgent -= u32::from(!keep && !buffer.is_started(slot));
             keep
         });
     }
@@ -329,4 +325,9 @@ impl<P: Payload> Writer<P> {
         let at = self.waiters.iter().position(|&(other, _)| other == slot)?;
         Some(self.waiters.remove(at).1)
     }
+}
+
+/// How many requests wait for `slot`.
+fn count_waiting(waiters: &[(SlotId, RequestId)], slot: SlotId) -> u32 {
+    waiters.iter().filter(|&&(other, _)| other == slot).count() as u32
 }

@@ -1,6 +1,7 @@
 //! Quantities as people write them in a configuration: `"64 MiB"`, `"60 us"`, `"1200 MB/s"`, `"7 %"`.
 //!
-//! A bare number is refused: which unit was meant is exactly what goes wrong.
+//! A bare number is refused: which unit was meant is exactly what goes wrong. What electricity is
+//! measured in is in `electric`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,6 +51,8 @@ struct Dimension {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
+    /// Capitals matter: `mW` is not `MW`.
+    exact: bool,
 }
 
 impl Dimension {
@@ -66,8 +69,8 @@ impl Dimension {
                 example: self.example,
             });
         }
-        let Some(&(_, scale)) = self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))
-        else {
+        let is_it = |name: &str| name == unit || !self.exact && name.eq_ignore_ascii_case(unit);
+        let Some(&(_, scale)) = self.units.iter().find(|(name, _)| is_it(name)) else {
             let names: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
             return Err(UnitError::UnknownUnit {
                 text: text.to_owned(),
@@ -117,6 +120,7 @@ const SPAN: Dimension = Dimension {
         ("min", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ],
+    exact: false,
 };
 
 const BYTES: Dimension = Dimension {
@@ -133,6 +137,7 @@ const BYTES: Dimension = Dimension {
         ("TB", 1_000_000_000_000),
         ("TiB", 1 << 40),
     ],
+    exact: false,
 };
 
 const RATE: Dimension = Dimension {
@@ -147,10 +152,15 @@ const RATE: Dimension = Dimension {
         ("GB/s", 1_000_000_000),
         ("GiB/s", 1 << 30),
     ],
+    exact: false,
 };
 
-const RATIO: Dimension =
-    Dimension { what: "a share", example: "7 %", units: &[("ppm", 1), ("%", 10_000)] };
+const RATIO: Dimension = Dimension {
+    what: "a share",
+    example: "7 %",
+    units: &[("ppm", 1), ("%", 10_000)],
+    exact: false,
+};
 
 macro_rules! quantity {
     ($type:ident, $dimension:ident, $pattern:literal, $doc:literal, $get:expr, $make:expr) => {
@@ -199,6 +209,10 @@ macro_rules! quantity {
         }
     };
 }
+
+mod electric;
+
+pub use electric::{Capacitance, Energy, Power, Voltage};
 
 /// A size in bytes. Configuration writes it with a unit: `"64 MiB"`, `"2 TB"`.
 ///

@@ -22,9 +22,7 @@ pub use events::{Event, EventQueue};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
 pub use time::{Span, Time};
-pub use units::{
-    Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError, Voltage,
-};
+pub use units::{Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError, Voltage};
 
 // Used by the expansion of `policies!`, so that a crate which declares policies needs no
 // dependencies of its own for it.

@@ -18,13 +18,7 @@ use crate::Span;
 const CAPACITANCE: Dimension = Dimension {
     what: "a capacitance",
     example: "2200 uF",
-    units: &[
-        ("nF", 1),
-        ("\u{b5}F", 1_000),
-        ("uF", 1_000),
-        ("mF", 1_000_000),
-        ("F", 1_000_000_000),
-    ],
+    units: &[("nF", 1), ("\u{b5}F", 1_000), ("uF", 1_000), ("mF", 1_000_000), ("F", 1_000_000_000)],
     exact: true,
 };
 

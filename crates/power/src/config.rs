@@ -1,0 +1,123 @@
+//! What happens when the power goes: the table `[device.power]`.
+
+use leyden_sim::{Power, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{BankConfig, DumpConfig};
+
+/// Power loss: the capacitors, what a dump draws from them, and how it is laid out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The capacitors.
+    pub bank: BankConfig,
+    /// What controller and DRAM draw during a dump, with the host link down.
+    pub base_power: Power,
+    /// What a plane draws while its die takes in and programs a page. The energy of a program is
+    /// this times its time, so it follows the time that each cell mode takes.
+    pub program_power: Power,
+    /// What recharges the bank: until that is done, a drive that protects anything is not ready.
+    pub charge_power: Power,
+    /// Time until a die is free whose erase or read is broken off at the cut (tRST).
+    pub reset: Span,
+    /// Where the pages of a dump go.
+    pub dump: DumpConfig,
+    /// Run a drive whose bank cannot keep its promises at worst, and see what it loses.
+    pub allow_underprovisioned: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bank: BankConfig::default(),
+            // An assumption: enterprise drives idle at 2 to 5 W, host link included.
+            base_power: Power::from_mw(2_500),
+            // 50 mA at 3.3 V: the most that data sheets of ONFI NAND usually give for the array
+            // program current (ICC2) of a die; typical figures are half of it. A bank must do for
+            // the most.
+            program_power: Power::from_mw(165),
+            // An assumption: a slow start beside a drive that boots within 8 W.
+            charge_power: Power::from_mw(2_000),
+            // ONFI: tRST is up to 500 us if an erase is broken off.
+            reset: Span::from_us(500),
+            dump: DumpConfig::default(),
+            allow_underprovisioned: false,
+        }
+    }
+}
+
+/// Why a power configuration is impossible; `key` is relative to the table `[device.power]`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The offending key, like `bank.parts`.
+    pub key: &'static str,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(key: &'static str, problem: impl Into<String>) -> Self {
+        Self { key, problem: problem.into() }
+    }
+}
+
+impl Config {
+    /// Checks every value; whether the bank is enough for the drive is for [`crate::provision`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.bank.check()?;
+        let powers = [
+            ("base_power", self.base_power),
+            ("program_power", self.program_power),
+            ("charge_power", self.charge_power),
+        ];
+        for (key, power) in powers {
+            if !(Power::from_mw(1)..=Power::from_mw(1_000_000)).contains(&power) {
+                return Err(ConfigError::new(key, format!("{power} is not in 1 mW..=1000 W")));
+            }
+        }
+        if self.reset > Span::from_ms(1_000) {
+            return Err(ConfigError::new("reset", format!("{} is more than 1 s", self.reset)));
+        }
+        self.dump.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_scenarios_table() {
+        let text = r#"{
+            "bank": { "part": "aluminium", "capacitance": "2200 uF", "charge_voltage": "28 V" },
+            "base_power": "3 W", "dump": { "policy": "balanced_slc", "program": "180 us" }
+        }"#;
+        let config: Config = serde_json::from_str(text).unwrap();
+        config.check().unwrap();
+        assert_eq!(config.base_power, Power::from_mw(3_000));
+        assert_eq!(config.dump.name(), "balanced_slc");
+        assert!(serde_json::from_str::<Config>(r#"{ "base_power": "3 V" }"#).is_err());
+        assert!(serde_json::from_str::<Config>(r#"{ "basepower": "3 W" }"#).is_err());
+        assert!(serde_json::from_str::<Config>(r#"{ "base_power": 3 }"#).is_err());
+        let again: Config = serde_json::from_str(&serde_json::to_string(&config).unwrap()).unwrap();
+        assert_eq!(again, config);
+    }
+
+    #[test]
+    fn impossible_values_name_their_key() {
+        let wrong = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.check().unwrap_err().key
+        };
+        assert_eq!(wrong(|c| c.base_power = Power::ZERO), "base_power");
+        assert_eq!(wrong(|c| c.program_power = Power::from_mw(u64::MAX)), "program_power");
+        assert_eq!(wrong(|c| c.charge_power = Power::ZERO), "charge_power");
+        assert_eq!(wrong(|c| c.reset = Span::from_ms(5_000)), "reset");
+        assert_eq!(wrong(|c| c.bank.parts = Some(0)), "bank.parts");
+        Config::default().check().unwrap();
+    }
+}

@@ -1,0 +1,110 @@
+//! The most that a dump can need: the bound by which a drive is accepted or refused.
+//!
+//! Notation: `P` pages, `D` dies, `n` of them on a channel; a page takes `x` on its channel and
+//! holds its die for `T` (transfer and program). At the cut every die may have a program in flight
+//! or an operation to break off, so all dies and channels are free at `A` ([`Costs::latest_free`]).
+//!
+//! **Balanced.** On a channel, dies take turns: the `j`-th program (from 0) of a die starts by
+//! `A + j M + (n - 1) x` with `M = max(T, n x)`, by induction over the turns; a die that is full
+//! drops out, which makes the others no later. The die that takes the last page is the one that is
+//! free first. Some die with room has taken at most `q = (P - 1) / D` pages before that, so the last
+//! page is taken by `A + q M + (n - 1) x`, waits for at most `n - 1` transfers, and has ended by
+//! `A + q M + 2 (n - 1) x + T`. That needs room for `q + 1` pages on each die.
+//!
+//! **In place.** At worst `J` pages name the same die. After `A` that die programs, or waits while
+//! its channel carries another page, so it has ended by `A + J T + min(P - J, (n - 1) J) x`. That
+//! needs room for `J` pages on each die, or else pages of other dies may spill to it.
+//!
+//! A program that fails is done again on the same die: each such page makes `P` one larger, and may
+//! come when everything else has ended: `T + (n - 1) x` each.
+
+use leyden_sim::{Bytes, Energy, Span};
+
+use crate::{Config, Costs};
+
+/// What a drive may have to save at a cut, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// User data promised that is not on flash, in whole mapping units. Units share pages; one page
+    /// is partly filled in all, or one for each die if pages are dumped in place.
+    pub buffer: Bytes,
+    /// Pages of the mapping table.
+    pub mapping_pages: u64,
+    /// Pages of journals, and whatever else is dumped.
+    pub journal_pages: u64,
+    /// Programs of the dump that may fail.
+    pub retries: u64,
+    /// If known, how many of all these pages can name the same die. Matters to `in_place` only.
+    pub most_on_one_die: Option<u64>,
+}
+
+/// What a dump needs at worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Pages that are dumped.
+    pub pages: u64,
+    /// Pages that every die must keep free for the dump, for this bound to hold.
+    pub room_per_die: u64,
+    /// From the cut until all is on flash.
+    pub time: Span,
+    /// What that takes: base power all the time, a program in flight on every die, and the pages.
+    pub energy: Energy,
+}
+
+impl Demand {
+    /// Pages that are dumped, retries not counted.
+    pub fn pages(&self, config: &Config, costs: &Costs) -> u64 {
+        let geometry = &costs.geometry;
+        let per_page = u64::from(geometry.units_per_page());
+        let units = self.buffer.get().div_ceil(u64::from(geometry.unit_bytes()));
+        // Units of the same home share a page.
+        let homes = if config.dump.is_in_place() { u64::from(geometry.dies()) } else { 1 };
+        let partial = homes.min(units);
+        let buffer = units.saturating_add(partial.saturating_mul(per_page - 1)) / per_page;
+        buffer.saturating_add(self.mapping_pages).saturating_add(self.journal_pages)
+    }
+}
+
+/// The most that a dump of `demand` takes, whatever is in flight and wherever its pages belong.
+///
+/// ```
+/// use leyden_power::{Config, Costs, Demand, worst_case};
+/// use leyden_sim::{Bytes, BytesPerSec, Span};
+/// let nand = leyden_nand::Config {
+///     channel_rate: BytesPerSec::new(819_200_000), // 10 us a page
+///     ..leyden_nand::Config::default()
+/// };
+/// let config = Config::default();
+/// let costs = Costs::new(&config, &nand, nand.geometry(Bytes::new(4096)).unwrap());
+/// // 128 pages on 64 dies: what is in flight, two pages each, and waits for 2 x 7 transfers.
+/// let need = worst_case(&Demand { mapping_pages: 128, ..Demand::default() }, &costs, &config);
+/// assert_eq!(need.time, Span::from_us(710 + 2 * 710 + 14 * 10));
+/// ```
+pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
+    let pages = demand.pages(config, costs);
+    let all = pages.saturating_add(demand.retries);
+    let dies = u64::from(costs.geometry.dies());
+    let others = u64::from(costs.dies_per_channel()) - 1;
+    let (transfer, turn) = (costs.transfer, costs.dump_time());
+
+    let (room_per_die, mut time) = if config.dump.is_in_place() {
+        let on_one = demand.most_on_one_die.map_or(pages, |most| most.min(pages));
+        let beside = (pages - on_one).min(others.saturating_mul(on_one));
+        let time = turn.saturating_mul(on_one) + transfer.saturating_mul(beside);
+        (on_one.saturating_add(demand.retries), time)
+    } else if all == 0 {
+        (0, Span::ZERO)
+    } else {
+        let rounds = (all - 1) / dies;
+        let round = turn.max(transfer.saturating_mul(others + 1));
+        let time = round.saturating_mul(rounds) + transfer.saturating_mul(2 * others) + turn;
+        (rounds + 1, time)
+    };
+    time += costs.latest_free();
+    let again = turn + transfer.saturating_mul(others);
+    time += again.saturating_mul(demand.retries);
+    let energy = config.base_power.during(time)
+        + costs.program_energy.saturating_mul(dies)
+        + costs.dump_energy.saturating_mul(all);
+    Need { pages, room_per_die, time, energy }
+}

@@ -92,3 +92,79 @@ fn millijoules(energy: Energy) -> String {
 fn microfarads(capacitance: Capacitance) -> String {
     format!("{} uF", capacitance.as_nf().div_ceil(1_000))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leyden_sim::{Bytes, Power, Ratio, Voltage};
+
+    const DEMAND: Demand = Demand {
+        buffer: Bytes::new(64 << 20),
+        mapping_pages: 1_920,
+        journal_pages: 0,
+        retries: 0,
+        most_on_one_die: None,
+    };
+
+    fn costs(config: &Config) -> Costs {
+        let nand = leyden_nand::Config::default();
+        Costs::new(config, &nand, nand.geometry(Bytes::new(4096)).unwrap())
+    }
+
+    fn with_capacitance(microfarads: u64) -> Config {
+        let mut config = Config::default();
+        config.bank.capacitance = Some(Capacitance::from_uf(microfarads));
+        config
+    }
+
+    #[test]
+    fn a_bank_left_open_is_as_large_as_the_need() {
+        let config = Config::default();
+        let supply = provision(&config, &costs(&config), &DEMAND).unwrap();
+        assert_eq!(supply.need.pages, 8_192 + 1_920);
+        assert!(supply.bank.energy() >= supply.need.energy && supply.shortfall.is_none());
+        assert_eq!(supply.bank.parts(), supply.bank.parts_for(supply.need.energy));
+    }
+
+    #[test]
+    fn too_small_a_bank_is_refused_with_the_shortfall() {
+        let small = with_capacitance(2_200);
+        let error = provision(&small, &costs(&small), &DEMAND).unwrap_err();
+        assert_eq!(error.key, "bank");
+        assert!(error.problem.contains(" J or ") && error.problem.contains("uF short"), "{error}");
+
+        let allowed = Config { allow_underprovisioned: true, ..small };
+        let supply = provision(&allowed, &costs(&allowed), &DEMAND).unwrap();
+        let shortfall = supply.shortfall.unwrap();
+        assert_eq!(shortfall.energy + supply.bank.energy(), supply.need.energy);
+        let enough = supply.bank.capacitance().as_nf() + shortfall.capacitance.as_nf();
+        assert_eq!(enough, supply.capacitance.as_nf());
+
+        let large = with_capacitance(supply.capacitance.as_nf().div_ceil(1_000));
+        assert!(provision(&large, &costs(&large), &DEMAND).unwrap().shortfall.is_none());
+        let budget = supply.budget(&allowed);
+        assert_eq!(budget.left(), supply.bank.energy());
+    }
+
+    #[test]
+    fn a_bank_for_less_than_a_program_is_refused_always() {
+        // 2.5 W for 710.24 us and 165 mW for the same are 1.8927896 mJ.
+        let mut config = with_capacitance(1);
+        config.allow_underprovisioned = true;
+        config.bank.minimum_voltage = Some(Voltage::from_mv(1));
+        let error = provision(&config, &costs(&config), &DEMAND).unwrap_err();
+        assert!(error.problem.contains("single page program takes 1.893 mJ"), "{error}");
+    }
+
+    #[test]
+    fn impossible_values_come_before_the_need() {
+        let mut config = with_capacitance(1);
+        config.bank.efficiency = Ratio::ZERO;
+        assert_eq!(
+            provision(&config, &costs(&config), &DEMAND).unwrap_err().key,
+            "bank.efficiency"
+        );
+        let config = Config { base_power: Power::ZERO, ..Config::default() };
+        assert_eq!(provision(&config, &costs(&config), &DEMAND).unwrap_err().key, "base_power");
+    }
+}

@@ -108,3 +108,81 @@ pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
         + costs.dump_energy.saturating_mul(all);
     Need { pages, room_per_die, time, energy }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DumpConfig;
+    use leyden_sim::BytesPerSec;
+
+    /// 64 dies on 8 channels, 8 KiB pages, 10 us a transfer, 700 us a program.
+    fn need(policy: &str, demand: &Demand) -> Need {
+        let nand = leyden_nand::Config {
+            channel_rate: BytesPerSec::new(819_200_000),
+            ..leyden_nand::Config::default()
+        };
+        let dump = DumpConfig::by_name(policy).unwrap();
+        let config = Config { dump, ..Config::default() };
+        let costs = Costs::new(&config, &nand, nand.geometry(Bytes::new(4096)).unwrap());
+        worst_case(demand, &costs, &config)
+    }
+
+    #[test]
+    fn nothing_promised_costs_what_is_in_flight() {
+        let need = need("balanced", &Demand::default());
+        assert_eq!((need.pages, need.room_per_die, need.time), (0, 0, Span::from_us(710)));
+        // 2.5 W for 710 us, and 64 programs at 165 mW for 710 us.
+        assert_eq!(need.energy, Energy::from_nj(1_775_000 + 64 * 117_150));
+    }
+
+    #[test]
+    fn one_page_more_than_the_dies_takes_a_round_more() {
+        let demand = Demand { mapping_pages: 64, journal_pages: 1, ..Demand::default() };
+        let need = need("balanced", &demand);
+        assert_eq!((need.pages, need.room_per_die), (65, 2));
+        assert_eq!(need.time, Span::from_us(710 + 710 + 2 * 7 * 10 + 710));
+        assert_eq!(need.energy, Energy::from_nj(2_270 * 2_500 + (64 + 65) * 117_150));
+    }
+
+    #[test]
+    fn in_place_all_pages_may_belong_to_one_die() {
+        let demand = Demand { mapping_pages: 65, ..Demand::default() };
+        let all = need("in_place", &demand);
+        assert_eq!((all.room_per_die, all.time), (65, Span::from_us(710 + 65 * 710)));
+        // Two of them at most: the other 7 dies of the channel transfer 14 pages in between.
+        let spread = need("in_place", &Demand { most_on_one_die: Some(2), ..demand });
+        assert_eq!((spread.room_per_die, spread.time), (2, Span::from_us(710 + 2 * 710 + 14 * 10)));
+    }
+
+    #[test]
+    fn slc_programs_faster_but_waits_for_what_is_in_flight() {
+        let demand = Demand { mapping_pages: 640, ..Demand::default() };
+        let need = need("balanced_slc", &demand);
+        assert_eq!(need.time, Span::from_us(710 + 9 * 210 + 2 * 7 * 10 + 210));
+        assert_eq!(need.energy, Energy::from_nj(2_950 * 2_500 + 64 * 117_150 + 640 * 34_650));
+    }
+
+    #[test]
+    fn units_share_pages_but_not_homes() {
+        let pages = |policy, buffer| {
+            need(policy, &Demand { buffer: Bytes::new(buffer), ..Demand::default() }).pages
+        };
+        // Two units to a page.
+        assert_eq!((pages("balanced", 4_096), pages("balanced", 5 * 4_096)), (1, 3));
+        assert_eq!((pages("in_place", 5 * 4_096), pages("in_place", 640 * 4_096)), (5, 352));
+        assert_eq!(pages("balanced", 1), 1, "a part of a unit takes all of it");
+    }
+
+    #[test]
+    fn absurd_demands_stop_at_the_largest_need() {
+        let demand = Demand {
+            buffer: Bytes::new(u64::MAX),
+            mapping_pages: u64::MAX,
+            retries: u64::MAX,
+            ..Demand::default()
+        };
+        for policy in ["balanced", "balanced_slc", "in_place"] {
+            assert_eq!(need(policy, &demand).energy, Energy::MAX);
+        }
+    }
+}

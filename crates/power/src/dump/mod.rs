@@ -4,6 +4,8 @@ pub mod balanced;
 pub mod balanced_slc;
 pub mod in_place;
 mod planner;
+#[cfg(test)]
+mod twin;
 
 use leyden_sim::Span;
 

@@ -1,0 +1,325 @@
+//! The dump against an obvious implementation, and against the bound.
+
+use leyden_nand::DieId;
+use leyden_sim::{Bytes, BytesPerSec, Energy, Power, Span};
+use proptest::prelude::*;
+
+use super::{DieLoad, Dump, DumpConfig, Program, Step};
+use crate::{Budget, Config, Costs, Demand, worst_case};
+
+/// A drive, its dies at the cut, and the homes of the pages.
+#[derive(Clone, Debug)]
+struct Case {
+    nand: leyden_nand::Config,
+    config: Config,
+    free_at: Vec<u64>,
+    room: Vec<u32>,
+    channels: Vec<u64>,
+    homes: Vec<u32>,
+    /// Which programs of the dump fail, by the order in which they end up.
+    failures: Vec<usize>,
+}
+
+impl Case {
+    fn costs(&self) -> Costs {
+        let geometry = self.nand.geometry(Bytes::new(4096)).unwrap();
+        Costs::new(&self.config, &self.nand, geometry)
+    }
+
+    fn loads(&self) -> Vec<DieLoad> {
+        let load = |(&free_at, &room)| DieLoad { free_at: Span::from_ns(free_at), room };
+        self.free_at.iter().zip(&self.room).map(load).collect()
+    }
+
+    fn channels(&self) -> Vec<Span> {
+        self.channels.iter().copied().map(Span::from_ns).collect()
+    }
+
+    fn dump(&self) -> Dump {
+        Dump::new(&self.config.dump, self.costs(), self.loads(), self.channels())
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let shape = (1_u32..4, 1_u32..4, 1_u64..30, 1_u64..60, 0_u64..100, 0_usize..3);
+    shape.prop_flat_map(|(channels, per_channel, transfer, program, reset, policy)| {
+        let nand = leyden_nand::Config {
+            channels,
+            dies_per_channel: per_channel,
+            page_size: Bytes::new(4096),
+            program: Span::from_ns(program * 1_000),
+            channel_rate: BytesPerSec::new(4_096_000_000 / transfer),
+            ..leyden_nand::Config::default()
+        };
+        let name = DumpConfig::POLICIES[policy].name;
+        let config = Config {
+            dump: DumpConfig::by_name(name).unwrap(),
+            reset: Span::from_ns(reset * 1_000),
+            ..Config::default()
+        };
+        let dies = (channels * per_channel) as usize;
+        let geometry = nand.geometry(Bytes::new(4096)).unwrap();
+        let costs = Costs::new(&config, &nand, geometry);
+        let latest = costs.latest_free().as_ns();
+        let busy = costs.transfer.as_ns();
+        (
+            proptest::collection::vec(0..=latest, dies),
+            proptest::collection::vec(0_u32..12, dies),
+            proptest::collection::vec(0..=busy, channels as usize),
+            proptest::collection::vec(0..dies as u32, 0..40),
+            proptest::collection::vec(0_usize..30, 0..3),
+        )
+            .prop_map(move |(free_at, room, channels, homes, failures)| Case {
+                nand: nand.clone(),
+                config: config.clone(),
+                free_at,
+                room,
+                channels,
+                homes,
+                failures,
+            })
+    })
+}
+
+/// Looks through all dies for each page.
+fn twin(case: &Case) -> (Vec<Program>, usize) {
+    let costs = case.costs();
+    let mut dies = case.loads();
+    let mut channels = case.channels();
+    let mut own: Vec<Vec<u32>> = vec![Vec::new(); dies.len()];
+    let mut shared = Vec::new();
+    let mut refused = 0;
+    for (page, &home) in (0..).zip(&case.homes) {
+        let free: u32 = dies.iter().map(|die| die.room).sum();
+        if free as usize <= shared.len() {
+            refused += 1;
+        } else if case.config.dump.is_in_place() {
+            let count = dies.len();
+            let from_home = (0..count).map(|step| (home as usize + step) % count);
+            let die = from_home.into_iter().find(|&die| dies[die].room > 0).unwrap();
+            dies[die].room -= 1;
+            own[die].push(page);
+        } else {
+            shared.push(page);
+        }
+    }
+    let mut programs = Vec::new();
+    loop {
+        let has_work =
+            |die: &usize| !own[*die].is_empty() || dies[*die].room > 0 && !shared.is_empty();
+        let next = (0..dies.len()).filter(has_work).min_by_key(|&die| dies[die].free_at);
+        let Some(die) = next else {
+            return (programs, refused);
+        };
+        let page = if own[die].is_empty() {
+            dies[die].room -= 1;
+            shared.remove(0)
+        } else {
+            own[die].remove(0)
+        };
+        let channel = die % channels.len();
+        let start = dies[die].free_at.max(channels[channel]);
+        let end = start + costs.transfer + costs.dump_program;
+        channels[channel] = start + costs.transfer;
+        dies[die].free_at = end;
+        programs.push(Program { page, die: DieId(die as u32), start, end });
+    }
+}
+
+/// Adds every page, and runs the dump to its end: the programs, and the pages refused.
+fn run(case: &Case, budget: &mut Budget) -> (Vec<Program>, usize, Dump) {
+    let mut dump = case.dump();
+    let homes = (0..).zip(&case.homes);
+    let refused = homes.filter(|&(page, &home)| !dump.add(page, DieId(home))).count();
+    let mut programs = Vec::new();
+    while let Step::Program(program) = dump.next(budget) {
+        programs.push(program);
+    }
+    (programs, refused, dump)
+}
+
+const PLENTY: Energy = Energy::MAX;
+
+proptest! {
+    #[test]
+    fn it_does_what_its_twin_does(case in case()) {
+        let mut budget = Budget::new(PLENTY, Power::ZERO);
+        let (programs, refused, dump) = run(&case, &mut budget);
+        prop_assert_eq!((programs, refused), twin(&case));
+        prop_assert_eq!(dump.left().count(), 0);
+    }
+
+    #[test]
+    fn a_die_and_a_channel_do_one_thing_at_a_time(case in case()) {
+        let costs = case.costs();
+        let mut budget = Budget::new(PLENTY, Power::ZERO);
+        let (programs, ..) = run(&case, &mut budget);
+        for (i, a) in programs.iter().enumerate() {
+            prop_assert!(a.start >= Span::from_ns(case.free_at[a.die.index()]));
+            for b in &programs[..i] {
+                prop_assert!(a.die != b.die || a.start >= b.end);
+                let shares = costs.geometry.channel_of(a.die) == costs.geometry.channel_of(b.die);
+                prop_assert!(!shares || a.start >= b.start + costs.transfer);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_spent_and_what_is_left_are_all_there_was(case in case(), reach in 0_u64..20) {
+        let costs = case.costs();
+        let energy = costs.dump_energy.saturating_mul(reach);
+        let mut budget = Budget::new(energy, Power::from_mw(1));
+        let (programs, refused, mut dump) = run(&case, &mut budget);
+        prop_assert!(budget.used() <= energy);
+        let mut pages: Vec<u32> = programs.iter().map(|program| program.page).collect();
+        pages.extend(dump.left());
+        pages.sort_unstable();
+        pages.dedup();
+        prop_assert_eq!(pages.len() + refused, case.homes.len());
+        let last = if dump.left().count() > 0 { Step::Spent } else { Step::Done };
+        prop_assert_eq!(dump.next(&mut budget), last);
+    }
+
+    /// Whatever is in flight and however it fails: within its demand, a dump never needs more time
+    /// or energy than the bound says, and a bank of that energy is never spent.
+    #[test]
+    fn the_bound_holds(mut case in case()) {
+        let costs = case.costs();
+        let busiest = (0..costs.geometry.dies())
+            .map(|die| case.homes.iter().filter(|&&home| home == die).count() as u64)
+            .max()
+            .unwrap_or(0);
+        let demand = Demand {
+            mapping_pages: case.homes.len() as u64,
+            retries: case.failures.len() as u64,
+            most_on_one_die: Some(busiest),
+            ..Demand::default()
+        };
+        let need = worst_case(&demand, &costs, &case.config);
+        for room in &mut case.room {
+            *room = (*room).max(need.room_per_die as u32);
+        }
+        let mut budget = Budget::new(need.energy, case.config.base_power);
+        for &free_at in &case.free_at {
+            prop_assert!(budget.commit(Span::from_ns(free_at), costs.program_energy));
+        }
+        let mut dump = case.dump();
+        for (page, &home) in (0..).zip(&case.homes) {
+            prop_assert!(dump.add(page, DieId(home)));
+        }
+        let (mut tried, mut programmed) = (0, 0);
+        loop {
+            match dump.next(&mut budget) {
+                Step::Program(program) if case.failures.contains(&tried) => {
+                    let again = dump.retry(program.page, program.die)
+                        || dump.add(program.page, program.die);
+                    prop_assert!(again);
+                }
+                Step::Program(_) => programmed += 1,
+                Step::Spent => prop_assert!(false, "spent after {tried} programs"),
+                Step::Done => break,
+            }
+            tried += 1;
+        }
+        prop_assert_eq!(programmed, case.homes.len());
+        prop_assert!(budget.latest_end() <= need.time, "{:?} {need:?}", budget.latest_end());
+        prop_assert!(budget.used() <= need.energy);
+    }
+}
+
+/// Four dies on two channels, 10 us a transfer, 100 us a program.
+fn small(policy: &str) -> Case {
+    let nand = leyden_nand::Config {
+        channels: 2,
+        dies_per_channel: 2,
+        page_size: Bytes::new(4096),
+        program: Span::from_us(100),
+        channel_rate: BytesPerSec::new(409_600_000),
+        ..leyden_nand::Config::default()
+    };
+    let dump = DumpConfig::by_name(policy).unwrap();
+    Case {
+        nand,
+        config: Config { dump, ..Config::default() },
+        free_at: vec![0; 4],
+        room: vec![9; 4],
+        channels: vec![0; 2],
+        homes: vec![0, 0, 0, 0, 2],
+        failures: Vec::new(),
+    }
+}
+
+/// `(page, die, end in us)` of every program.
+fn timetable(case: &Case) -> Vec<(u32, u32, u64)> {
+    let mut budget = Budget::new(PLENTY, Power::ZERO);
+    let (programs, ..) = run(case, &mut budget);
+    programs.iter().map(|p| (p.page, p.die.0, p.end.as_ns() / 1_000)).collect()
+}
+
+#[test]
+fn in_place_waits_for_its_die_and_balanced_does_not() {
+    // Page 4 belongs to die 2, whose channel is die 0's.
+    let in_place = [(0, 0, 110), (4, 2, 120), (1, 0, 220), (2, 0, 330), (3, 0, 440)];
+    assert_eq!(timetable(&small("in_place")), in_place);
+    let balanced = [(0, 0, 110), (1, 1, 110), (2, 2, 120), (3, 3, 120), (4, 0, 220)];
+    assert_eq!(timetable(&small("balanced")), balanced);
+    // 200 us a program with one bit per cell is slower than this flash; what counts is that it is
+    // what the policy says.
+    assert_eq!(timetable(&small("balanced_slc"))[4], (4, 0, 420));
+}
+
+#[test]
+fn a_full_home_spills_to_the_next_die_with_room() {
+    let mut case = small("in_place");
+    case.room = vec![1, 0, 2, 9];
+    let dies: Vec<(u32, u32)> =
+        timetable(&case).iter().map(|&(page, die, _)| (page, die)).collect();
+    assert_eq!(dies, [(0, 0), (1, 2), (3, 3), (4, 3), (2, 2)]);
+    case.room = vec![1, 0, 2, 1];
+    let mut budget = Budget::new(PLENTY, Power::ZERO);
+    assert_eq!(run(&case, &mut budget).1, 1, "room for four");
+}
+
+#[test]
+fn a_busy_die_gets_its_page_later() {
+    let mut case = small("balanced");
+    case.free_at = vec![500_000, 0, 300_000, 0];
+    let balanced = [(0, 1, 110), (1, 3, 120), (2, 1, 220), (3, 3, 230), (4, 1, 330)];
+    assert_eq!(timetable(&case), balanced);
+}
+
+#[test]
+fn the_dump_stops_where_the_budget_ends() {
+    let case = small("balanced");
+    let costs = case.costs();
+    // Base power until 120 us and four programs, and a picojoule less than the fifth takes.
+    let base = case.config.base_power;
+    let fifth = base.during(Span::from_us(220)) + costs.dump_energy.saturating_mul(5);
+    let mut budget = Budget::new(fifth.saturating_sub(Energy::from_pj(1)), base);
+    let (programs, _, mut dump) = run(&case, &mut budget);
+    assert_eq!((programs.len(), dump.left().collect::<Vec<_>>()), (4, vec![4]));
+    assert_eq!(dump.next(&mut budget), Step::Spent);
+    assert_eq!(budget.latest_end(), Span::from_us(120));
+    let mut budget = Budget::new(fifth, base);
+    assert_eq!(run(&case, &mut budget).0.len(), 5);
+    assert_eq!(budget.left(), Energy::ZERO);
+}
+
+#[test]
+fn a_failed_page_is_programmed_again_before_anything_else() {
+    let case = small("in_place");
+    let mut dump = case.dump();
+    let mut budget = Budget::new(PLENTY, Power::ZERO);
+    for page in 0..3 {
+        assert!(dump.add(page, DieId(1)));
+    }
+    let mut next = || match dump.next(&mut budget) {
+        Step::Program(program) if program.page == 0 && program.start == Span::ZERO => {
+            assert!(dump.retry(0, program.die));
+            Some(0)
+        }
+        Step::Program(program) => Some(program.page),
+        Step::Spent | Step::Done => None,
+    };
+    assert_eq!(std::iter::from_fn(&mut next).collect::<Vec<_>>(), [0, 0, 1, 2]);
+}

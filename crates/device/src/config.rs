@@ -17,6 +17,8 @@ pub struct Config {
     pub ftl: leyden_ftl::Config,
     /// The flash.
     pub nand: leyden_nand::Config,
+    /// What happens when the power goes.
+    pub power: leyden_power::Config,
 }
 
 /// The host interface.

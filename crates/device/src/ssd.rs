@@ -67,6 +67,8 @@ impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| ConfigError::within("frontend", error))?;
+        let power = config.power.check();
+        power.map_err(|error| ConfigError::within("power", (error.key, error.problem)))?;
         let geometry = config
             .nand
             .geometry(config.ftl.mapping_unit)

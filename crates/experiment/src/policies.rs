@@ -50,6 +50,11 @@ pub fn policies() -> Vec<PolicyFolder> {
             leyden_ftl::gc::VictimConfig::POLICIES,
             |name| leyden_ftl::gc::VictimConfig::by_name(name).map(to_value),
         ),
+        folder::<leyden_power::DumpConfig>(
+            "device.power.dump",
+            leyden_power::DumpConfig::POLICIES,
+            |name| leyden_power::DumpConfig::by_name(name).map(to_value),
+        ),
     ]
 }
 

@@ -174,7 +174,7 @@ impl BankConfig {
         let (charge, minimum) = (self.charge(), self.minimum());
         let rated = self.part.sheet().rated;
         if charge > rated {
-            let problem = format!("{charge} is above the {rated} that the part is rated for");
+            let problem = format!("{charge} is above what the part is rated for: {rated} or less");
             return error("bank.charge_voltage", problem);
         }
         if minimum == Voltage::default() {
@@ -183,7 +183,8 @@ impl BankConfig {
         }
         if minimum >= charge {
             let problem = format!(
-                "{minimum} is not below the {charge} that the bank is charged to: it would hold nothing"
+                "{minimum} is not below the {charge} that the bank is charged to: lower it, or \
+                 raise bank.charge_voltage"
             );
             return error("bank.minimum_voltage", problem);
         }
@@ -368,7 +369,7 @@ mod tests {
         };
         let error = level.bank().unwrap_err();
         assert_eq!(error.key, "bank.minimum_voltage");
-        assert!(error.problem.contains("5500 mV is not below"), "{error}");
+        assert!(error.problem.contains("5.5 V is not below"), "{error}");
     }
 
     proptest::proptest! {

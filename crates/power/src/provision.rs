@@ -70,8 +70,8 @@ pub fn provision(config: &Config, costs: &Costs, demand: &Demand) -> Result<Supp
 
 fn refusal(bank: &Bank, need: &Need, shortfall: Shortfall) -> ConfigError {
     let problem = format!(
-        "it holds {} at the end of its life, and a dump needs {} at worst ({} pages in {:.3} ms): \
-         {:.6} J or {} short. Give it {} ({} parts), protect less, or set allow_underprovisioned",
+        "it holds {} at the end of its life, and a dump needs {} at worst ({} pages in {:.3} ms), \
+         {:.6} J or {} more: give it {} ({} parts), protect less, or set allow_underprovisioned",
         millijoules(bank.energy()),
         millijoules(need.energy),
         need.pages,
@@ -126,12 +126,30 @@ mod tests {
         assert_eq!(supply.bank.parts(), supply.bank.parts_for(supply.need.energy));
     }
 
+    /// The figures of docs/power.md.
+    #[test]
+    fn what_the_default_drive_needs() {
+        let of = |policy| {
+            let config =
+                Config { dump: crate::DumpConfig::by_name(policy).unwrap(), ..Config::default() };
+            let Supply { need, bank, .. } = provision(&config, &costs(&config), &DEMAND).unwrap();
+            (need.time.as_ns() / 1_000, need.energy.as_nj() / 1_000, bank.parts())
+        };
+        // Microseconds, microjoules, parts. A program takes 710.24 us and 117.1896 uJ.
+        assert_eq!(of("balanced"), (113_071, 1_475_200, 171));
+        assert_eq!(of("balanced_slc"), (34_071, 443_460, 52));
+        assert_eq!(of("in_place"), (7_205_384, 19_209_733, 2_220));
+    }
+
     #[test]
     fn too_small_a_bank_is_refused_with_the_shortfall() {
         let small = with_capacitance(2_200);
         let error = provision(&small, &costs(&small), &DEMAND).unwrap_err();
         assert_eq!(error.key, "bank");
-        assert!(error.problem.contains(" J or ") && error.problem.contains("uF short"), "{error}");
+        assert!(
+            error.problem.contains(" J or ") && error.problem.contains("uF more: give it "),
+            "{error}"
+        );
 
         let allowed = Config { allow_underprovisioned: true, ..small };
         let supply = provision(&allowed, &costs(&allowed), &DEMAND).unwrap();

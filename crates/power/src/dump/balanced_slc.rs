@@ -11,8 +11,7 @@ use crate::ConfigError;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BalancedSlc {
-    /// Bits that a cell of this flash usually holds: 1 to 5. A block used with one bit per cell has
-    /// so many times fewer pages.
+    /// Bits that a cell usually holds, 1 to 5: so many times fewer pages has a block of the dump.
     pub bits_per_cell: u32,
     /// Array time of a program with one bit per cell.
     pub program: Span,

@@ -51,7 +51,7 @@ const ENERGY: Dimension = Dimension {
 /// ```
 /// use leyden_sim::Capacitance;
 /// assert_eq!("3.3 mF".parse(), Ok(Capacitance::from_uf(3_300)));
-/// assert_eq!(Capacitance::from_nf(2_200_000).to_string(), "2200 uF");
+/// assert_eq!(Capacitance::from_nf(4_400).to_string(), "4.4 uF");
 /// assert!("3 MF".parse::<Capacitance>().is_err(), "mega is not milli");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -277,6 +277,14 @@ mod tests {
         assert_eq!(Power::ZERO.lasts(Energy::from_pj(10)), Span::from_ns(u64::MAX));
         assert_eq!(Power::ZERO.time_to_bring(Energy::ZERO), Span::from_ns(u64::MAX));
         assert_eq!(Power::from_mw(u64::MAX).during(Span::from_ns(2)), Energy::MAX);
+    }
+
+    #[test]
+    fn writes_the_largest_unit() {
+        assert_eq!(Voltage::from_mv(5_500).to_string(), "5.5 V");
+        assert_eq!(Power::from_mw(165).to_string(), "165 mW");
+        assert_eq!(Energy::from_pj(1_000_000_000_070).to_string(), "1.00000000007 J");
+        assert_eq!(Capacitance::default().to_string(), "0 nF");
     }
 
     proptest::proptest! {

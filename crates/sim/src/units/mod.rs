@@ -82,8 +82,12 @@ impl Dimension {
             .ok_or_else(|| UnitError::OutOfRange { text: text.to_owned(), what: self.what })
     }
 
-    /// Writes `value` in the largest unit that divides it.
+    /// Writes `value` in the largest unit that divides it; if capitals matter, the units are
+    /// decimal, and it is the largest unit that `value` holds.
     fn format(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.exact {
+            return self.format_decimal(value, f);
+        }
         let (name, scale) = self
             .units
             .iter()
@@ -91,6 +95,18 @@ impl Dimension {
             .find(|(_, scale)| value != 0 && value.is_multiple_of(*scale))
             .unwrap_or(&self.units[0]);
         write!(f, "{} {name}", value / scale)
+    }
+
+    /// Writes `value` exactly, with a fraction if need be.
+    fn format_decimal(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holds = |(_, scale): &&(&str, u64)| *scale <= value;
+        let (name, scale) = self.units.iter().rev().find(holds).unwrap_or(&self.units[0]);
+        let (whole, rest) = (value / scale, value % scale);
+        if rest == 0 {
+            return write!(f, "{whole} {name}");
+        }
+        let digits = scale.ilog10() as usize;
+        write!(f, "{whole}.{} {name}", format!("{rest:0digits$}").trim_end_matches('0'))
     }
 }
 

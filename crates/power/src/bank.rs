@@ -120,7 +120,8 @@ impl Part {
     }
 }
 
-/// A bank whose values are known to be possible; made by [`BankConfig::of_parts`] and the like.
+/// A bank whose values are known to be possible; made by [`BankConfig::bank`] and
+/// [`BankConfig::bank_for`].
 ///
 /// ```
 /// use leyden_power::BankConfig;

@@ -30,8 +30,7 @@ impl<P: Payload> Ssd<P> {
             Op::Read => self.read(now, id),
             Op::Write => self.write(now, id, out),
             Op::Flush => self.flush(now, id, out),
-            Op::Trim => self.trim(now, id, out),
-            Op::WriteZeroes => self.write_zeroes(now, id, out),
+            Op::Trim | Op::WriteZeroes => self.trim(now, id, out),
         }
     }
 
@@ -158,46 +157,74 @@ impl<P: Payload> Ssd<P> {
 
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
     fn flush(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let ticket = match self.region {
-            Region::Full => None,
-            Region::None => self.writer.buffer.begin_flush(),
+        let (ticket, trims) = match self.region {
+            Region::Full => (None, false),
+            Region::None => (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims()),
         };
-        match ticket {
-            None => self.complete(now, id, Status::Success, out),
-            Some(ticket) => {
-                self.flushes.push_back((ticket, id));
-                self.writer.pump_idle(now, &mut self.ftl);
-            }
+        if ticket.is_none() && !trims && self.flushes.is_empty() {
+            self.complete(now, id, Status::Success, out);
+            return;
         }
+        self.flushes.push_back((ticket, id));
+        self.writer.pump_idle(now, &mut self.ftl);
     }
 
-    /// Deallocates the whole units of the range; parts of units keep their data (NVM Command Set
-    /// 1.0, 3.2.3: the range is a hint).
+    /// Deallocates the whole units of the range. Parts of units keep their data on a trim (NVM Command
+    /// Set 1.0, 3.2.3: the range is a hint); zeroes in part of a unit are a write like any other.
     fn trim(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id);
-        let (first, end) = units.whole();
-        self.deallocate(now, first, end, out);
-        self.complete(now, id, Status::Success, out);
-    }
-
-    /// Deallocates whole units; zeroes in part of a unit are a write like any other.
-    fn write_zeroes(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let (first, end) = self.units_of(id).whole();
-        self.deallocate(now, first, end, out);
-        self.write(now, id, out);
-    }
-
-    fn deallocate(&mut self, now: Time, first: Lpn, end: Lpn, out: &mut Vec<Completion<P>>) {
-        self.discard_buffered(now, first, end, out);
-        let mut next = first;
-        while let Some(lpn) = self.ftl.map().next_mapped(next, end) {
-            self.ftl.trim(now, lpn);
-            next = Lpn(lpn.0 + 1);
+        if !self.trims.is_empty() || !self.deallocate(now, id, out) {
+            self.trims.push_back(id);
+            self.writer.pump_woken(now, &mut self.ftl);
         }
+    }
+
+    /// Goes on with trims that wait for the mapping table.
+    #[inline]
+    pub(crate) fn continue_trims(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
+        while let Some(&id) = self.trims.front() {
+            if !self.deallocate(now, id, out) {
+                break;
+            }
+            self.trims.pop_front();
+        }
+    }
+
+    /// Deallocates as much of a trim's range as the mapping table's protection allows, a mapping page
+    /// at a time. True if that was all of it; the command goes on then.
+    fn deallocate(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
+        let (first, end) = self.units_of(id).whole();
+        let mut at = Lpn(first.0 + self.requests.get(id).next_unit);
+        while at < end {
+            let stop = if self.ftl.store().writes_back() {
+                let page = self.ftl.map().page_of(at);
+                let stop = self.ftl.map().lpns_of(page).1.min(end);
+                if self.ftl.map().next_mapped(at, stop).is_some() && !self.ftl.may_trim(page) {
+                    self.requests.get_mut(id).next_unit = at.0 - first.0;
+                    return false;
+                }
+                stop
+            } else {
+                end
+            };
+            self.discard_buffered(now, at, stop, out);
+            while let Some(lpn) = self.ftl.map().next_mapped(at, stop) {
+                self.ftl.trim(now, lpn);
+                at = Lpn(lpn.0 + 1);
+            }
+            at = stop;
+        }
+        self.requests.get_mut(id).next_unit = 0;
         self.settle_flushes(now, out);
         self.take_in_waiting(now, out);
         self.writer.pump_starved(now, &mut self.ftl);
         self.writer.pump_idle(now, &mut self.ftl);
+        self.writer.pump_woken(now, &mut self.ftl);
+        if self.requests.get(id).op == Op::Trim {
+            self.complete(now, id, Status::Success, out);
+        } else {
+            self.write(now, id, out);
+        }
+        true
     }
 
     fn discard_buffered(&mut self, now: Time, first: Lpn, end: Lpn, out: &mut Vec<Completion<P>>) {

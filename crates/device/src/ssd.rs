@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
-use leyden_ftl::page_mapped::{Ended, Ftl};
+use leyden_ftl::page_mapped::{Durability, Ended, Ftl};
 use leyden_nand::{DieId, Geometry};
 use leyden_sim::{Digest, Span, Time};
 
@@ -47,8 +47,10 @@ pub struct Ssd<P: Payload> {
     pub(crate) region: Region,
     /// Writes that wait for room in the buffer, first come, first served.
     pub(crate) waiting: VecDeque<RequestId>,
-    /// Flushes that wait for data to be on flash, in order.
-    pub(crate) flushes: VecDeque<(FlushTicket, RequestId)>,
+    /// Flushes that wait for data to be on flash, in order; without a ticket, for trims only.
+    pub(crate) flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
+    /// Trims that wait for mapping pages to be allowed to be dirty, in order.
+    pub(crate) trims: VecDeque<RequestId>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -78,7 +80,8 @@ impl<P: Payload> Ssd<P> {
             .buffer
             .slots(geometry.unit_bytes(), geometry.units_per_page(), streams)
             .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
-        let ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed)
+        let durability = Durability::default();
+        let ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
             .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
         let buffer = WriteBuffer::new(&config.buffer, slots, threshold);
         Ok(Self {
@@ -90,6 +93,7 @@ impl<P: Payload> Ssd<P> {
             region: config.buffer.region,
             waiting: VecDeque::new(),
             flushes: VecDeque::new(),
+            trims: VecDeque::new(),
             next_id: 0,
             digest: Digest::default(),
             counters: Counters::default(),
@@ -159,7 +163,8 @@ impl<P: Payload> Ssd<P> {
     #[inline]
     pub(crate) fn settle_flushes(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
         while let Some(&(ticket, id)) = self.flushes.front() {
-            if !self.writer.buffer.is_flushed(ticket) {
+            let flushed = ticket.is_none_or(|ticket| self.writer.buffer.is_flushed(ticket));
+            if !flushed || self.ftl.has_unsaved_trims() {
                 break;
             }
             self.flushes.pop_front();
@@ -184,9 +189,12 @@ impl<P: Payload> Ssd<P> {
                 self.take_in_waiting(now, out);
                 self.writer.pump_starved(now, &mut self.ftl);
             }
-            Ended::Internal => {}
+            Ended::Internal if self.flushes.is_empty() => {}
+            Ended::Internal => self.settle_flushes(now, out),
         }
         self.writer.pump(now, &mut self.ftl, die);
+        self.continue_trims(now, out);
+        self.writer.pump_woken(now, &mut self.ftl);
         if self.ftl.is_idle() {
             self.give_up_if_stuck(now, out);
         }
@@ -207,7 +215,11 @@ impl<P: Payload> Ssd<P> {
 
     /// Nothing is under way, and writes wait all the same: the flash has no room left.
     fn give_up_if_stuck(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
-        if self.waiting.is_empty() && self.flushes.is_empty() && !self.writer.is_waited_for() {
+        if self.waiting.is_empty()
+            && self.flushes.is_empty()
+            && self.trims.is_empty()
+            && !self.writer.is_waited_for()
+        {
             return;
         }
         self.writer.pump_all(now, &mut self.ftl);
@@ -219,6 +231,9 @@ impl<P: Payload> Ssd<P> {
             self.complete(now, id, Status::WriteFault, out);
         }
         for (_, id) in self.flushes.drain(..).collect::<Vec<_>>() {
+            self.complete(now, id, Status::WriteFault, out);
+        }
+        for id in self.trims.drain(..).collect::<Vec<_>>() {
             self.complete(now, id, Status::WriteFault, out);
         }
         for id in self.writer.forget_all() {

@@ -99,10 +99,19 @@ impl<P: Payload> Ssd<P> {
         let ftl = self.ftl.stats();
         let buffer = self.writer.buffer.stats();
         let map_pages = u64::from(self.ftl.map().pages());
+        let store = self.ftl.store();
+        // Protection `full`: every page may be dirty, and none is written while the power is on.
+        let (updates, hits) = if store.writes_back() {
+            (store.stats().updates, store.stats().hits)
+        } else {
+            (ftl.user_units + ftl.gc_units, ftl.user_units + ftl.gc_units)
+        };
         Stats {
             programs: Programs {
                 user: ftl.user_programs,
                 gc_user: ftl.gc_programs,
+                map: ftl.map_programs,
+                gc_map: ftl.gc_map_programs,
                 ..Programs::default()
             },
             reads: Reads {
@@ -126,12 +135,11 @@ impl<P: Payload> Ssd<P> {
             buffer_coalesced_units: buffer.coalesced_units,
             buffer_read_hits: self.counters.read_hits,
             map_pages,
-            // Protection `full`: every page may be dirty, and none is written while the power is on.
-            map_protected_pages: map_pages,
-            map_dirty_peak: 0,
-            map_writebacks: 0,
-            map_updates: ftl.user_units + ftl.gc_units,
-            map_update_hits: ftl.user_units + ftl.gc_units,
+            map_protected_pages: u64::from(store.limit()),
+            map_dirty_peak: u64::from(store.stats().dirty_peak),
+            map_writebacks: store.stats().writebacks,
+            map_updates: updates,
+            map_update_hits: hits,
             die_busy: self.ftl.die_busy().collect(),
             channel_busy: self.ftl.channel_busy().collect(),
             bad_blocks: self.ftl.blocks().bad(),

@@ -136,6 +136,14 @@ impl<P: Payload> Writer<P> {
         }
     }
 
+    /// Asks the dies that have got something of the map to write.
+    #[inline]
+    pub(crate) fn pump_woken(&mut self, now: Time, ftl: &mut Ftl<P>) {
+        while let Some(die) = ftl.next_woken() {
+            self.pump(now, ftl, die);
+        }
+    }
+
     /// Asks every die once more, whether or not there seemed to be anything to do.
     pub(crate) fn pump_all(&mut self, now: Time, ftl: &mut Ftl<P>) {
         (0..self.dies).for_each(|die| {
@@ -150,7 +158,9 @@ impl<P: Payload> Writer<P> {
             return false;
         }
         let urgent = ftl.gc_is_urgent(die);
-        let started = (urgent && ftl.gc_step(now, die) == GcStep::Started)
+        // Programs that have ended, and so room in the buffer, may wait for a mapping page.
+        let started = ftl.map_step(now, die)
+            || (urgent && ftl.gc_step(now, die) == GcStep::Started)
             || (self.wants_writing() && self.write_page(now, ftl, die))
             || (!urgent && ftl.gc_step(now, die) == GcStep::Started);
         if started {

@@ -85,12 +85,13 @@ struct Setup {
 
 fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
-    let policies = (0_usize..3, 0_usize..2, any::<bool>(), 4_u64..40);
+    let maps = (0_usize..leyden_ftl::map::ProtectionConfig::POLICIES.len(), 1_u32..9);
+    let policies = (0_usize..3, 0_usize..2, any::<bool>(), 4_u64..40, maps);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
     (shape, policies, faults, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
-            (victim, place, protected, slots),
+            (victim, place, protected, slots, (map, entries)),
             faults,
             seed,
             depth,
@@ -99,7 +100,8 @@ fn setups() -> impl Strategy<Value = Setup> {
             let mut config = Config::default();
             config.nand.channels = channels;
             config.nand.dies_per_channel = dies;
-            config.nand.blocks_per_plane = blocks;
+            // Mapping pages have blocks of their own.
+            config.nand.blocks_per_plane = blocks + if map == 0 { 0 } else { 10 };
             config.nand.pages_per_block = pages;
             config.nand.page_size = Bytes::new(4096 << page);
             config.nand.faults.program_failures = Ratio::from_ppm(faults);
@@ -110,6 +112,11 @@ fn setups() -> impl Strategy<Value = Setup> {
             let places = leyden_ftl::place::PlacementConfig::POLICIES;
             config.ftl.placement =
                 leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();
+            // Several mapping pages, and few of them protected.
+            let maps = leyden_ftl::map::ProtectionConfig::POLICIES;
+            config.ftl.map.protection =
+                leyden_ftl::map::ProtectionConfig::by_name(maps[map].name).unwrap();
+            config.ftl.map.entries_per_page = Some(4 * entries);
             config.buffer.region = if protected { Region::Full } else { Region::None };
             config.buffer.size = Bytes::new(((4096 << page) * 8).max(4096 * slots));
             config.ftl.capacity = Some(Bytes::new(1 << 40));

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::gc::VictimConfig;
-use crate::map::ProtectionConfig;
+use crate::map::{ENTRY_BYTES, ProtectionConfig};
+use crate::page_mapped::map_blocks_per_die;
 use crate::place::PlacementConfig;
 
 /// The flash translation layer of a page-mapped drive.
@@ -68,6 +69,42 @@ impl Default for GcConfig {
 pub struct MapConfig {
     /// How much of it capacitors protect, and what is done about the rest.
     pub protection: ProtectionConfig,
+    /// Entries of a mapping page, if not as many as fit in a flash page (4 bytes each).
+    pub entries_per_page: Option<u32>,
+}
+
+impl MapConfig {
+    /// Entries of a mapping page.
+    pub fn entries_per_page(&self, geometry: &Geometry) -> u32 {
+        self.entries_per_page.unwrap_or(geometry.page_bytes() / ENTRY_BYTES)
+    }
+
+    /// Blocks of each die that are kept back for `pages` mapping pages.
+    pub fn blocks_per_die(&self, geometry: &Geometry, pages: u32) -> u32 {
+        if self.protection.writes_back() { map_blocks_per_die(geometry, pages) } else { 0 }
+    }
+
+    fn blocks_for_units(&self, geometry: &Geometry, units: u64) -> u32 {
+        let pages = units.div_ceil(u64::from(self.entries_per_page(geometry)));
+        self.blocks_per_die(geometry, pages as u32)
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let most = geometry.page_bytes() / ENTRY_BYTES;
+        if let Some(entries) = self.entries_per_page
+            && !(1..=most).contains(&entries)
+        {
+            let problem = format!("{entries} is not in 1..={most}, what fits in a flash page");
+            return Err(ConfigError { key: "map.entries_per_page", problem });
+        }
+        if let ProtectionConfig::Partial(partial) = &self.protection
+            && (partial.protected == Ratio::ZERO || partial.protected > Ratio::ONE)
+        {
+            let problem = format!("{} is not above 0 % and up to 100 %", partial.protected);
+            return Err(ConfigError { key: "map.protection.protected", problem });
+        }
+        Ok(())
+    }
 }
 
 /// Why an FTL configuration is impossible; `key` is relative to the FTL's own table.
@@ -83,7 +120,9 @@ pub struct ConfigError {
 impl Config {
     /// Checks every value against `geometry`, and computes how many mapping units the host can
     /// address.
-    pub fn logical_units(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
+    ///
+    /// `dump_blocks` of each die are kept back for what a power cut must save.
+    pub fn logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> Result<u32, ConfigError> {
         self.check_policies(geometry)?;
         let unit = self.mapping_unit.get();
         let (key, units) = if let Some(capacity) = self.capacity {
@@ -92,19 +131,20 @@ impl Config {
             let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
             ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
         };
-        let most = self.most_logical_units(geometry);
+        let most = self.most_logical_units(geometry, dump_blocks);
         if units == 0 || units > most {
             return Err(ConfigError {
                 key,
                 problem: format!(
                     "{} for the host, of {} of flash, is not possible: garbage collection needs \
                      {} free blocks, and as many open ones as there are streams ({}), on each of {} \
-                     dies; at most {} can be addressed (over-provisioning of {})",
+                     dies{}; at most {} can be addressed (over-provisioning of {})",
                     Bytes::new(units * unit),
                     Bytes::new(geometry.flash_bytes()),
                     self.gc.hard_free_blocks,
                     self.placement.streams(),
                     geometry.dies(),
+                    self.kept_text(geometry, dump_blocks, most),
                     Bytes::new(most * unit),
                     least_over_provisioning(geometry, most),
                 ),
@@ -124,6 +164,7 @@ impl Config {
         if !(1..=8).contains(&streams) {
             return error("placement.regions", format!("{streams} is not in 2..=8"));
         }
+        self.map.check(geometry)?;
         let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
         if hard == 0 {
             let problem = "a collection needs a free block to move data to: at least 1".to_owned();
@@ -139,10 +180,35 @@ impl Config {
         Ok(())
     }
 
+    /// What the message of a refusal says of blocks kept back.
+    fn kept_text(&self, geometry: &Geometry, dump_blocks: u32, units: u64) -> String {
+        let map = self.map.blocks_for_units(geometry, units);
+        if map + dump_blocks == 0 {
+            return String::new();
+        }
+        format!(" (and {map} for mapping pages, {dump_blocks} for dumps)")
+    }
+
     /// The most units the host can address such that collection always finds a block that gains it
     /// a page, however the data lies.
-    fn most_logical_units(&self, geometry: &Geometry) -> u64 {
-        let reserved = self.gc.hard_free_blocks + u32::from(self.placement.streams());
+    fn most_logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> u64 {
+        // More units need more mapping pages, and so leave room for fewer: bisection.
+        let (mut fits, mut too_many) = (0, u64::from(geometry.units()) + 1);
+        while too_many - fits > 1 {
+            let units = fits.midpoint(too_many);
+            let kept = dump_blocks + self.map.blocks_for_units(geometry, units);
+            if self.units_beside(geometry, kept) >= units {
+                fits = units;
+            } else {
+                too_many = units;
+            }
+        }
+        fits
+    }
+
+    /// The most units the host can address if `kept` blocks of each die are not for data.
+    fn units_beside(&self, geometry: &Geometry, kept: u32) -> u64 {
+        let reserved = self.gc.hard_free_blocks + u32::from(self.placement.streams()) + kept;
         let blocks = u64::from(geometry.blocks_per_die().saturating_sub(reserved));
         // A closed block with less than a page of garbage is not worth collecting.
         let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());

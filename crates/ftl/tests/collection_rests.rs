@@ -25,7 +25,9 @@ fn ftl(dies: u32, blocks: u32, pages: u32, units: u64, victim: &str) -> Ftl<Noth
     let mut config = Config { capacity: Some(Bytes::new(units * 4096)), ..Config::default() };
     config.gc.victim = VictimConfig::by_name(victim).unwrap();
     let geometry = nand.geometry(config.mapping_unit).unwrap();
-    let mut ftl = Ftl::new(&config, &nand, geometry, 1).unwrap();
+    let mut ftl =
+        Ftl::new(&config, &nand, geometry, 1, leyden_ftl::page_mapped::Durability::default())
+            .unwrap();
     ftl.set_untimed(true);
     ftl
 }

@@ -1,10 +1,24 @@
 //! The mapping table: where each logical page lies on flash.
 
 use leyden_nand::{Lpn, Ppa};
+use leyden_sim::Divisor;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a mapping entry (design, section 4).
 pub const ENTRY_BYTES: u32 = 4;
+
+/// A mapping (translation) page: as many consecutive entries as fit in a flash page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MapPage(pub u32);
+
+impl MapPage {
+    /// As an array index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// One 4-byte entry per logical page, grouped in mapping pages of one flash page each.
 ///
@@ -13,19 +27,18 @@ pub const ENTRY_BYTES: u32 = 4;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MapTable {
     entries: Vec<u32>,
-    entries_per_page: u32,
+    entries_per_page: Divisor,
     /// Mapped entries of each mapping page, so that trimming unmapped space is cheap.
     mapped: Vec<u32>,
     mapped_total: u64,
 }
 
 impl MapTable {
-    /// A table of `lpns` entries, none mapped, in mapping pages of `page_bytes`.
-    pub fn new(lpns: u32, page_bytes: u32) -> Self {
-        let entries_per_page = page_bytes / ENTRY_BYTES;
+    /// A table of `lpns` entries, none mapped, in mapping pages of `entries_per_page`.
+    pub fn new(lpns: u32, entries_per_page: u32) -> Self {
         Self {
             entries: vec![0; lpns as usize],
-            entries_per_page,
+            entries_per_page: Divisor::new(entries_per_page),
             mapped: vec![0; lpns.div_ceil(entries_per_page) as usize],
             mapped_total: 0,
         }
@@ -53,7 +66,8 @@ impl MapTable {
     pub fn set(&mut self, lpn: Lpn, ppa: Ppa) -> Option<Ppa> {
         let old = std::mem::replace(&mut self.entries[lpn.index()], ppa.0 + 1);
         if old == 0 {
-            self.mapped[(lpn.0 / self.entries_per_page) as usize] += 1;
+            let page = self.page_of(lpn);
+            self.mapped[page.index()] += 1;
             self.mapped_total += 1;
         }
         old.checked_sub(1).map(Ppa)
@@ -62,7 +76,8 @@ impl MapTable {
     /// Forgets `lpn`, and returns where it lay.
     pub fn unmap(&mut self, lpn: Lpn) -> Option<Ppa> {
         let old = std::mem::take(&mut self.entries[lpn.index()]).checked_sub(1).map(Ppa)?;
-        self.mapped[(lpn.0 / self.entries_per_page) as usize] -= 1;
+        let page = self.page_of(lpn);
+        self.mapped[page.index()] -= 1;
         self.mapped_total -= 1;
         Some(old)
     }
@@ -72,8 +87,8 @@ impl MapTable {
     pub fn next_mapped(&self, lpn: Lpn, end: Lpn) -> Option<Lpn> {
         let mut at = lpn.0;
         while at < end.0 {
-            let page = at / self.entries_per_page;
-            let page_end = end.0.min((page + 1).saturating_mul(self.entries_per_page));
+            let page = self.page_of(Lpn(at)).0;
+            let page_end = end.0.min((page + 1).saturating_mul(self.entries_per_page.get()));
             if self.mapped[page as usize] > 0 {
                 let entries = &self.entries[at as usize..page_end as usize];
                 if let Some(offset) = entries.iter().position(|&entry| entry != 0) {
@@ -100,6 +115,29 @@ impl MapTable {
         self.mapped_total
     }
 
+    /// Entries of a mapping page.
+    pub const fn entries_per_page(&self) -> u32 {
+        self.entries_per_page.get()
+    }
+
+    /// The mapping page that holds the entry of `lpn`.
+    #[inline]
+    pub const fn page_of(&self, lpn: Lpn) -> MapPage {
+        MapPage(self.entries_per_page.divide(lpn.0))
+    }
+
+    /// The logical pages whose entries `page` holds: from the first up to, not including, the second.
+    pub fn lpns_of(&self, page: MapPage) -> (Lpn, Lpn) {
+        let first = page.0 * self.entries_per_page.get();
+        (Lpn(first), Lpn(self.len().min(first.saturating_add(self.entries_per_page.get()))))
+    }
+
+    /// A copy of the entries of `page`, as flash holds them: the address plus one, or 0.
+    pub fn entries_of(&self, page: MapPage) -> Box<[u32]> {
+        let (first, end) = self.lpns_of(page);
+        self.entries[first.index()..end.index()].into()
+    }
+
     /// Mapping pages.
     pub fn pages(&self) -> u32 {
         self.mapped.len() as u32
@@ -121,7 +159,7 @@ mod tests {
         /// Against the slow twin: an ordered map.
         #[test]
         fn behaves_like_a_map(steps in proptest::collection::vec((0_u8..3, 0_u32..300, 0_u32..1000), 0..300)) {
-            let mut table = MapTable::new(300, 64);
+            let mut table = MapTable::new(300, 16);
             let mut twin = BTreeMap::new();
             for (step, lpn, value) in steps {
                 match step {

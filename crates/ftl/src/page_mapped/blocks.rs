@@ -21,6 +21,10 @@ pub enum BlockState {
     Failing,
     /// Chosen by garbage collection; waits until nothing in it is valid.
     Collected,
+    /// Holds mapping pages.
+    Map,
+    /// Holds what was dumped when the power failed.
+    Dump,
     /// Never used again.
     Bad,
 }
@@ -29,11 +33,22 @@ pub enum BlockState {
 struct Block {
     state: BlockState,
     stream: u8,
+    /// Pages handed out whose program has not ended, or waits to change the map.
+    pending: u16,
     /// Valid units.
     valid: u32,
     /// Pages handed out for programming since the last erase.
     written_pages: u32,
     erases: u32,
+}
+
+/// How many blocks of each die are kept back from data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptBlocks {
+    /// For mapping pages.
+    pub map: u32,
+    /// For a dump.
+    pub dump: u32,
 }
 
 /// All blocks, and each die's pool and write points.
@@ -47,6 +62,10 @@ pub struct Blocks {
     free: Vec<VecDeque<BlockId>>,
     /// The open block of each stream of each die, if it has one.
     open: Vec<Option<BlockId>>,
+    /// Free blocks of each die that are kept back for mapping pages.
+    kept_for_map: Vec<u32>,
+    /// Free blocks of each die that are kept back for a dump.
+    kept_for_dump: Vec<u32>,
     /// Blocks that wait to be emptied and retired.
     failing: Vec<Vec<BlockId>>,
     streams: u8,
@@ -55,16 +74,30 @@ pub struct Blocks {
 
 impl Blocks {
     /// Erased blocks, but for those bad from the factory.
-    pub(crate) fn new(geometry: &Geometry, streams: u8, factory_bad: Ratio, seed: u64) -> Self {
+    pub(crate) fn new(
+        geometry: &Geometry,
+        streams: u8,
+        kept: KeptBlocks,
+        factory_bad: Ratio,
+        seed: u64,
+    ) -> Self {
         let mut rng = Rng::new(seed, "ftl.factory_bad_blocks");
-        let block =
-            Block { state: BlockState::Free, stream: 0, valid: 0, written_pages: 0, erases: 0 };
+        let block = Block {
+            state: BlockState::Free,
+            stream: 0,
+            pending: 0,
+            valid: 0,
+            written_pages: 0,
+            erases: 0,
+        };
         let mut blocks = Self {
             blocks: vec![block; geometry.blocks() as usize],
             blocks_per_die: Divisor::new(geometry.blocks_per_die()),
             pages_per_block: geometry.pages_per_block(),
             free: vec![VecDeque::new(); geometry.dies() as usize],
             open: vec![None; geometry.dies() as usize * usize::from(streams)],
+            kept_for_map: vec![kept.map; geometry.dies() as usize],
+            kept_for_dump: vec![kept.dump; geometry.dies() as usize],
             failing: vec![Vec::new(); geometry.dies() as usize],
             streams,
             bad: 0,
@@ -114,10 +147,56 @@ impl Blocks {
         self.bad
     }
 
-    /// Free blocks of `die`.
+    /// Free blocks of `die` that data may have.
     #[inline]
     pub fn free(&self, die: DieId) -> u32 {
-        self.free[die.index()].len() as u32
+        let kept = self.kept_for_map[die.index()] + self.kept_for_dump[die.index()];
+        (self.free[die.index()].len() as u32).saturating_sub(kept)
+    }
+
+    /// Free blocks of `die` that are kept back for mapping pages.
+    pub(crate) fn kept_for_map(&self, die: DieId) -> u32 {
+        self.kept_for_map[die.index()]
+    }
+
+    /// Free blocks of `die` that are kept back for a dump.
+    pub(crate) fn kept_for_dump(&self, die: DieId) -> u32 {
+        self.kept_for_dump[die.index()]
+    }
+
+    /// Takes a block of those kept back; `None` if there is none.
+    pub(crate) fn take_kept(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
+        let kept = match state {
+            BlockState::Map => &mut self.kept_for_map,
+            BlockState::Dump => &mut self.kept_for_dump,
+            other => unreachable!("no block is kept for {other:?}"),
+        };
+        let left = kept[die.index()].checked_sub(1)?;
+        let block = self.free[die.index()].pop_front()?;
+        kept[die.index()] = left;
+        self.blocks[block.index()].state = state;
+        Some(block)
+    }
+
+    /// The next page of a block that was kept back; `None` if it is full.
+    pub(crate) fn next_page(&mut self, id: BlockId) -> Option<Ppn> {
+        let block = &mut self.blocks[id.index()];
+        debug_assert!(matches!(block.state, BlockState::Map | BlockState::Dump), "{id:?}");
+        if block.written_pages == self.pages_per_block {
+            return None;
+        }
+        let page = Ppn(id.0 * self.pages_per_block + block.written_pages);
+        block.written_pages += 1;
+        Some(page)
+    }
+
+    /// A block that was kept back is used no more: it, or another one, is kept back again.
+    fn keep_again(&mut self, die: usize, state: BlockState) {
+        match state {
+            BlockState::Map => self.kept_for_map[die] += 1,
+            BlockState::Dump => self.kept_for_dump[die] += 1,
+            _ => {}
+        }
     }
 
     /// Pages left in the open block of `stream` on `die`.
@@ -140,6 +219,9 @@ impl Blocks {
         let open = match self.open[point] {
             Some(open) if self.blocks[open.index()].written_pages < self.pages_per_block => open,
             _ => {
+                if self.free(die) == 0 {
+                    return None;
+                }
                 let free = self.free[die.index()].pop_front()?;
                 let block = &mut self.blocks[free.index()];
                 assert_eq!((block.state, block.valid), (BlockState::Free, 0), "{free:?}");
@@ -152,14 +234,20 @@ impl Blocks {
         let block = &mut self.blocks[open.index()];
         let page = Ppn(open.0 * self.pages_per_block + block.written_pages);
         block.written_pages += 1;
+        block.pending += 1;
         Some(page)
     }
 
-    /// Closes `block`, if its last page has been handed out. True if it did.
+    /// A program in `block` has ended, and has changed the map as far as it will. Closes the block if
+    /// it was the last one; true if it did.
     #[inline]
-    pub(crate) fn close_if_full(&mut self, block: BlockId) -> bool {
+    pub(crate) fn page_ended(&mut self, block: BlockId) -> bool {
         let full = &mut self.blocks[block.index()];
-        if full.state != BlockState::Open || full.written_pages < self.pages_per_block {
+        full.pending -= 1;
+        if full.pending > 0
+            || full.state != BlockState::Open
+            || full.written_pages < self.pages_per_block
+        {
             return false;
         }
         full.state = BlockState::Closed;
@@ -177,7 +265,8 @@ impl Blocks {
 
     /// The next block of `die` to empty and retire.
     pub(crate) fn next_failing(&self, die: DieId) -> Option<BlockId> {
-        self.failing[die.index()].first().copied()
+        let first = self.failing[die.index()].first().copied()?;
+        (self.blocks[first.index()].pending == 0).then_some(first)
     }
 
     /// Marks `block` as chosen by garbage collection.
@@ -196,16 +285,22 @@ impl Blocks {
 
     /// Returns an erased block to its pool.
     pub(crate) fn erased(&mut self, block: BlockId) {
+        let die = self.blocks_per_die.divide(block.0) as usize;
+        self.keep_again(die, self.state(block));
         let erased = &mut self.blocks[block.index()];
-        assert_eq!((erased.state, erased.valid), (BlockState::Collected, 0), "erased {block:?}");
+        let may_be =
+            matches!(erased.state, BlockState::Collected | BlockState::Map | BlockState::Dump);
+        assert!(may_be && erased.valid == 0, "erased {block:?}, which is {:?}", erased.state);
         erased.state = BlockState::Free;
         erased.written_pages = 0;
         erased.erases += 1;
-        self.free[self.blocks_per_die.divide(block.0) as usize].push_back(block);
+        self.free[die].push_back(block);
     }
 
     /// Never uses `block` again.
     pub(crate) fn retire(&mut self, block: BlockId) {
+        let die = self.blocks_per_die.divide(block.0) as usize;
+        self.keep_again(die, self.state(block));
         let retired = &mut self.blocks[block.index()];
         assert_eq!(retired.valid, 0, "retired {block:?} with valid data");
         retired.state = BlockState::Bad;
@@ -236,6 +331,8 @@ impl Blocks {
             && self.free.len() == geometry.dies() as usize
             && self.open.len() == self.free.len() * usize::from(streams)
             && self.failing.len() == self.free.len()
+            && self.kept_for_map.len() == self.free.len()
+            && self.kept_for_dump.len() == self.free.len()
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -250,10 +347,10 @@ impl Blocks {
     fn forget_open(&mut self, block: BlockId) {
         let die = DieId(self.blocks_per_die.divide(block.0));
         let point = self.write_point(die, self.stream(block));
-        assert_eq!(
-            self.open[point].take(),
-            Some(block),
-            "{block:?} is not its stream's open block"
-        );
+        // The next block may be open already: the last program in this one may have waited to change
+        // the map.
+        if self.open[point] == Some(block) {
+            self.open[point] = None;
+        }
     }
 }

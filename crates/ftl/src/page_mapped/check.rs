@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::blocks::BlockState;
 use super::ftl::Ftl;
+use crate::map::MapPage;
 
 /// A broken invariant: a bug of ours, or a corrupt snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -66,11 +67,35 @@ impl<C: Content> Ftl<C> {
             }
             valid_total += u64::from(valid);
         }
-        if valid_total != self.map.mapped() {
+        let of_map = self.check_map_pages()? * u64::from(self.geometry.units_per_page());
+        if valid_total != self.map.mapped() + of_map {
             let mapped = self.map.mapped();
-            return Err(Violation(format!("{valid_total} units valid, {mapped} pages mapped")));
+            return Err(Violation(format!(
+                "{valid_total} units valid, {mapped} mapped and {of_map} of mapping pages"
+            )));
         }
         Ok(())
+    }
+
+    /// Every mapping page on flash lies in a block for such, and says which it is. Counts them.
+    fn check_map_pages(&self) -> Result<u64, Violation> {
+        let mut count = 0;
+        for page in (0..self.map.pages()).map(MapPage) {
+            let Some(place) = self.store.place(page) else { continue };
+            let state = self.blocks.state(self.geometry.block_of_page(place));
+            let owner = self.media.map_page(self.geometry.first_unit(place));
+            if state != BlockState::Map || owner != Some(page.0) {
+                return Err(Violation(format!(
+                    "{page:?} lies in {place:?} of {owner:?}, in a block that is {state:?}"
+                )));
+            }
+            count += 1;
+        }
+        if self.store.dirty() > self.store.limit() + self.geometry.dies() {
+            let (dirty, limit) = (self.store.dirty(), self.store.limit());
+            return Err(Violation(format!("{dirty} mapping pages are dirty, of {limit} allowed")));
+        }
+        Ok(count)
     }
 
     /// What is valid in the blocks that wait to be erased has been read, and waits to be programmed:

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockState;
 use super::ftl::{Ftl, ProgramCause, WARM_UNITS};
+use super::inflight::NO_VERSION;
 use crate::place::StreamId;
 
 /// What a step of garbage collection did.
@@ -35,12 +36,15 @@ pub(crate) struct Collection {
     staged: Vec<Vec<Ppa>>,
     /// Blocks all of whose pages have been looked at, to be erased when nothing in them is valid.
     emptied: Vec<BlockId>,
+    /// Pages of copies that are programmed and wait to change the map: what they were copied from
+    /// must not be written anew before.
+    pub(super) at_gate: u32,
 }
 
 impl Collection {
     pub(crate) fn new(streams: u8) -> Self {
         let staged = vec![Vec::new(); usize::from(streams)];
-        Self { victim: None, warmed: 0, dest: StreamId(0), staged, emptied: Vec::new() }
+        Self { victim: None, warmed: 0, dest: StreamId(0), staged, emptied: Vec::new(), at_gate: 0 }
     }
 
     pub(crate) fn fits(&self, streams: u8) -> bool {
@@ -132,12 +136,20 @@ impl<C: Content> Ftl<C> {
 
     /// Erases a block that has been emptied, or retires it if it is failing.
     fn erase_emptied(&mut self, now: Time, die: DieId) -> bool {
+        if self.collections[die.index()].at_gate > 0 {
+            return false;
+        }
         loop {
             let emptied = &mut self.collections[die.index()].emptied;
             let Some(at) = emptied.iter().position(|&block| self.blocks.valid(block) == 0) else {
                 return false;
             };
             let block = emptied.remove(at);
+            // Units that were overwritten since they were read must not be taken for what is written
+            // in their place next.
+            for staged in &mut self.collections[die.index()].staged {
+                staged.retain(|&unit| self.geometry.block_of(unit) != block);
+            }
             if self.blocks.state(block) == BlockState::Failing {
                 self.blocks.retire(block);
             } else {
@@ -164,12 +176,13 @@ impl<C: Content> Ftl<C> {
             let Some(page) = self.blocks.allocate(die, StreamId(stream)) else {
                 continue;
             };
-            let tag = self.inflight.insert(ProgramCause::Gc);
+            let tag = self.inflight.insert(ProgramCause::Gc, NO_VERSION);
             let first = self.geometry.first_unit(page).0;
             for (i, from) in staged.drain(..count).enumerate() {
                 self.inflight.sources_mut(tag)[i] = from.0;
                 let lpn = self.media.lpn(from).expect("a valid unit without an owner");
-                self.media.write(Ppa(first + i as u32), lpn, self.media.content(from));
+                let (version, content) = (self.media.version(from), self.media.content(from));
+                self.media.write(Ppa(first + i as u32), lpn, version, content);
             }
             self.stats.gc_units += count as u64;
             self.submit_program(now, page, tag, count as u32);

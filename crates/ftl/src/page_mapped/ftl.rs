@@ -5,12 +5,13 @@ use leyden_nand::{
 };
 use leyden_sim::{Span, Time};
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, KeptBlocks};
 use super::collect::Collection;
 use super::inflight::{Inflight, NOTHING};
+use super::mapping::{Gate, MapDie};
 use super::validity::Validity;
 use crate::gc::{VictimIndex, VictimPolicy};
-use crate::map::MapTable;
+use crate::map::{MapStore, MapTable};
 use crate::place::{PlacementConfig, StreamId};
 use crate::{Config, ConfigError};
 
@@ -25,6 +26,10 @@ pub enum ProgramCause {
     User,
     /// Data that garbage collection copies.
     Gc,
+    /// A mapping page that is written back.
+    Map,
+    /// A mapping page that garbage collection moves.
+    GcMap,
 }
 
 /// A unit of user data to program.
@@ -64,6 +69,10 @@ pub struct FtlStats {
     pub user_programs: u64,
     /// Page programs of copied data.
     pub gc_programs: u64,
+    /// Page programs of mapping pages written back.
+    pub map_programs: u64,
+    /// Page programs of mapping pages that garbage collection moved.
+    pub gc_map_programs: u64,
     /// Page reads for the host.
     pub host_reads: u64,
     /// Page reads to copy.
@@ -86,6 +95,17 @@ pub struct FtlStats {
     pub victim_valid_units: u64,
 }
 
+/// What an FTL must be ready for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durability {
+    /// The power may be cut: what flash holds is kept apart from what DRAM holds.
+    pub power_cuts: bool,
+    /// A dump may not reach the whole mapping table: out-of-band areas hold versions.
+    pub may_lose_map: bool,
+    /// Blocks of each die to keep back for dumps.
+    pub dump_blocks_per_die: u32,
+}
+
 /// A page-mapped FTL over its flash.
 #[derive(Debug)]
 pub struct Ftl<C: Content> {
@@ -96,6 +116,18 @@ pub struct Ftl<C: Content> {
     pub(super) hard_free_blocks: u32,
     pub(super) endurance_cycles: u32,
     pub(super) map: MapTable,
+    pub(super) store: MapStore,
+    /// Empty if no mapping page is written while the power is on.
+    pub(super) map_dies: Vec<MapDie>,
+    /// Mapping pages that dies are programming.
+    pub(super) map_writes: u32,
+    /// By mapping page: what a trim of it stands against. Only where trims are written at once.
+    pub(super) trim_versions: Vec<u64>,
+    pub(super) gate: Gate,
+    /// Dies that have something of the map to write.
+    pub(super) wake: Vec<DieId>,
+    /// The version of the next page of the host's data.
+    pub(super) next_version: u64,
     pub(super) validity: Validity,
     pub(super) blocks: Blocks,
     pub(super) index: VictimIndex,
@@ -113,22 +145,40 @@ impl<C: Content> Ftl<C> {
         nand: &leyden_nand::Config,
         geometry: Geometry,
         seed: u64,
+        durability: Durability,
     ) -> Result<Self, ConfigError> {
-        let lpns = config.logical_units(&geometry)?;
+        let lpns = config.logical_units(&geometry, durability.dump_blocks_per_die)?;
         let streams = config.placement.streams();
+        let map = MapTable::new(lpns, config.map.entries_per_page(&geometry));
+        let protection = &config.map.protection;
+        let kept = KeptBlocks {
+            map: config.map.blocks_per_die(&geometry, map.pages()),
+            dump: durability.dump_blocks_per_die,
+        };
+        let page_units = geometry.units_per_page();
+        let store = MapStore::new(protection, map.pages(), page_units, durability.power_cuts);
+        let map_dies = if store.writes_back() { geometry.dies() as usize } else { 0 };
+        let scans = durability.power_cuts && (durability.may_lose_map || store.trims_only());
         Ok(Self {
             placement: config.placement.clone(),
             policy: config.gc.victim.policy(),
             soft_free_blocks: config.gc.soft_free_blocks,
             hard_free_blocks: config.gc.hard_free_blocks,
             endurance_cycles: nand.endurance_cycles,
-            map: MapTable::new(lpns, geometry.page_bytes()),
+            trim_versions: vec![0; if store.trims_only() { map.pages() as usize } else { 0 }],
+            map,
+            store,
+            map_dies: vec![MapDie::default(); map_dies],
+            map_writes: 0,
+            gate: Gate::default(),
+            wake: Vec::new(),
+            next_version: 1,
             validity: Validity::new(&geometry),
-            blocks: Blocks::new(&geometry, streams, nand.faults.factory_bad_blocks, seed),
+            blocks: Blocks::new(&geometry, streams, kept, nand.faults.factory_bad_blocks, seed),
             index: VictimIndex::new(&geometry),
             collections: (0..geometry.dies()).map(|_| Collection::new(streams)).collect(),
             inflight: Inflight::new(geometry.units_per_page()),
-            media: Media::new(&geometry),
+            media: Media::new(&geometry, scans),
             flash: Flash::new(nand, geometry, seed),
             stats: FtlStats::default(),
             geometry,
@@ -142,6 +192,14 @@ impl<C: Content> Ftl<C> {
     /// The mapping table.
     pub const fn map(&self) -> &MapTable {
         &self.map
+    }
+    /// Which mapping pages are dirty, and where they lie on flash.
+    pub const fn store(&self) -> &MapStore {
+        &self.store
+    }
+    /// For whoever watches which mapping pages become dirty or clean.
+    pub fn store_mut(&mut self) -> &mut MapStore {
+        &mut self.store
     }
     /// The blocks.
     pub const fn blocks(&self) -> &Blocks {
@@ -162,6 +220,7 @@ impl<C: Content> Ftl<C> {
     /// Bytes of memory that grow with capacity.
     pub fn memory_bytes(&self) -> u64 {
         self.map.memory_bytes()
+            + self.store.memory_bytes()
             + self.validity.memory_bytes()
             + self.blocks.memory_bytes()
             + self.media.memory_bytes()
@@ -173,12 +232,15 @@ impl<C: Content> Ftl<C> {
     }
     /// True if no operation is in progress.
     pub fn is_idle(&self) -> bool {
-        self.flash.is_idle()
+        self.flash.is_idle() && self.gate.open_at.is_none()
     }
     /// When something next happens.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        self.flash.next_event()
+        match (self.flash.next_event(), self.gate.open_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
     /// True if `die` would take a program, or a step of garbage collection.
     #[inline]
@@ -234,12 +296,14 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
         let page = self.blocks.allocate(die, stream).expect("no page for the host");
-        let tag = self.inflight.insert(ProgramCause::User);
+        let version = self.next_version;
+        self.next_version += 1;
+        let tag = self.inflight.insert(ProgramCause::User, version);
         let first = self.geometry.first_unit(page);
         let sources = self.inflight.sources_mut(tag);
         for (i, unit) in units.iter().enumerate() {
             sources[i] = unit.source;
-            self.media.write(Ppa(first.0 + i as u32), unit.lpn, unit.content);
+            self.media.write(Ppa(first.0 + i as u32), unit.lpn, version, unit.content);
         }
         self.stats.user_units += units.len() as u64;
         self.submit_program(now, page, tag, units.len() as u32);
@@ -261,6 +325,14 @@ impl<C: Content> Ftl<C> {
     /// The next operation to end at or before `now`, with what the caller must know of it.
     #[inline]
     pub fn next_ended(&mut self, now: Time) -> Option<(Outcome, Ended)> {
+        if self.gate.open_at.is_some()
+            && let Some(outcome) = self.next_through_gate(now)
+        {
+            let Operation { kind: Kind::Program(page), tag, .. } = outcome.operation else {
+                unreachable!("only programs wait at the gate")
+            };
+            return Some((outcome, self.end_data_program(&outcome, page, tag)));
+        }
         let outcome = self.flash.next_outcome(now)?;
         let Operation { kind, tag, .. } = outcome.operation;
         let ended = match kind {
@@ -271,19 +343,14 @@ impl<C: Content> Ftl<C> {
                 Ended::Internal
             }
             Kind::Program(page) => {
-                if outcome.failed {
-                    self.stats.program_failures += 1;
-                }
+                self.count_program(page, tag, outcome.failed);
                 match self.inflight.cause(tag) {
-                    ProgramCause::User => {
-                        self.stats.user_programs += 1;
-                        Ended::UserProgram { page, tag, failed: outcome.failed }
-                    }
-                    ProgramCause::Gc => {
-                        self.stats.gc_programs += 1;
-                        self.end_copies(outcome.time, outcome.die, page, tag, outcome.failed);
+                    ProgramCause::Map | ProgramCause::GcMap => {
+                        self.end_map_write(outcome.die, page, tag, outcome.failed);
                         Ended::Internal
                     }
+                    _ if self.pass_gate(&outcome) => self.end_data_program(&outcome, page, tag),
+                    _ => Ended::Internal,
                 }
             }
             Kind::Erase(block) => {
@@ -292,6 +359,35 @@ impl<C: Content> Ftl<C> {
             }
         };
         Some((outcome, ended))
+    }
+
+    /// Counts a program that has ended. If it failed, its block is written no more.
+    #[inline]
+    fn count_program(&mut self, page: Ppn, tag: u32, failed: bool) {
+        let stats = &mut self.stats;
+        if failed {
+            stats.program_failures += 1;
+            if matches!(self.inflight.cause(tag), ProgramCause::User | ProgramCause::Gc) {
+                self.blocks.fail(self.geometry.block_of_page(page));
+            }
+        }
+        *match self.inflight.cause(tag) {
+            ProgramCause::User => &mut stats.user_programs,
+            ProgramCause::Gc => &mut stats.gc_programs,
+            ProgramCause::Map => &mut stats.map_programs,
+            ProgramCause::GcMap => &mut stats.gc_map_programs,
+        } += 1;
+    }
+
+    /// A program of data has ended, and may change the map.
+    #[inline]
+    fn end_data_program(&mut self, outcome: &Outcome, page: Ppn, tag: u32) -> Ended {
+        let failed = outcome.failed;
+        if self.inflight.cause(tag) == ProgramCause::User {
+            return Ended::UserProgram { page, tag, failed };
+        }
+        self.end_copies(outcome.time, outcome.die, page, tag, failed);
+        Ended::Internal
     }
 
     /// The source of unit `unit` of a program; `None` for padding.
@@ -309,6 +405,7 @@ impl<C: Content> Ftl<C> {
         if let Some(old) = self.map.set(lpn, ppa) {
             self.invalidate(now, old);
         }
+        self.store.changed(self.map.page_of(lpn));
         self.validity.set(ppa);
         self.blocks.add_valid(self.geometry.block_of_page(page));
     }
@@ -317,27 +414,29 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn end_program(&mut self, now: Time, page: Ppn, tag: u32, failed: bool) {
         self.inflight.remove(tag);
+        if self.store.trims_only() {
+            self.wake_writers(); // what is written of a trim may have waited for this program
+        }
         let block = self.geometry.block_of_page(page);
         if failed {
             let first = self.geometry.first_unit(page).0;
             (0..self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(first + unit)));
-            self.blocks.fail(block);
-        } else {
-            self.close_if_full(now, block);
         }
-    }
-
-    #[inline]
-    fn close_if_full(&mut self, now: Time, block: BlockId) {
-        if self.blocks.close_if_full(block) {
+        if self.blocks.page_ended(block) {
             self.index.insert(block, self.blocks.valid(block), now);
         }
     }
 
-    /// Forgets `lpn`.
+    /// Forgets `lpn`. Its mapping page may be dirty ([`Ftl::may_trim`]).
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
-        if let Some(old) = self.map.unmap(lpn) {
-            self.invalidate(now, old);
+        let Some(old) = self.map.unmap(lpn) else { return };
+        self.invalidate(now, old);
+        let page = self.map.page_of(lpn);
+        if self.store.trims_only() {
+            self.trim_versions[page.index()] = self.next_version;
+        }
+        if self.store.trimmed(page) {
+            self.queue_writeback(page);
         }
     }
 

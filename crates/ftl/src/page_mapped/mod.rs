@@ -17,11 +17,13 @@ mod check;
 mod collect;
 mod ftl;
 mod inflight;
+mod mapping;
 mod snapshot;
 mod validity;
 
-pub use blocks::{BlockState, Blocks};
+pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use check::Violation;
 pub use collect::GcStep;
-pub use ftl::{Ended, Ftl, FtlStats, ProgramCause, UserUnit, WARM_UNITS};
+pub use ftl::{Durability, Ended, Ftl, FtlStats, ProgramCause, UserUnit, WARM_UNITS};
+pub(crate) use mapping::map_blocks_per_die;
 pub use snapshot::FtlState;

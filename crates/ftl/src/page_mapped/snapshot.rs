@@ -9,9 +9,10 @@ use super::blocks::Blocks;
 use super::check::Violation;
 use super::collect::Collection;
 use super::ftl::Ftl;
+use super::mapping::MapDie;
 use super::validity::Validity;
 use crate::gc::VictimIndex;
-use crate::map::MapTable;
+use crate::map::{MapStoreState, MapTable};
 
 /// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied
 /// for that, and owned when loaded. Counters start anew.
@@ -19,6 +20,10 @@ use crate::map::MapTable;
 #[serde(bound = "C: Content")]
 pub struct FtlState<'a, C: Content> {
     map: Cow<'a, MapTable>,
+    store: MapStoreState,
+    map_dies: Cow<'a, [MapDie]>,
+    trim_versions: Cow<'a, [u64]>,
+    next_version: u64,
     validity: Cow<'a, Validity>,
     blocks: Cow<'a, Blocks>,
     index: Cow<'a, VictimIndex>,
@@ -36,6 +41,10 @@ impl<C: Content> Ftl<C> {
         assert!(self.is_idle() && self.inflight.is_empty(), "the flash is at work");
         FtlState {
             map: Cow::Borrowed(&self.map),
+            store: self.store.state(),
+            map_dies: Cow::Borrowed(&self.map_dies),
+            trim_versions: Cow::Borrowed(&self.trim_versions),
+            next_version: self.next_version,
             validity: Cow::Borrowed(&self.validity),
             blocks: Cow::Borrowed(&self.blocks),
             index: Cow::Borrowed(&self.index),
@@ -50,12 +59,15 @@ impl<C: Content> Ftl<C> {
         let streams = self.placement.streams();
         state.map.len() == self.map.len()
             && state.map.pages() == self.map.pages()
+            && self.store.fits(&state.store)
+            && state.map_dies.len() == self.map_dies.len()
+            && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
             && state.blocks.fits(&self.geometry, streams)
             && state.index.fits(&self.geometry)
             && state.collections.len() == self.collections.len()
             && state.collections.iter().all(|collection| collection.fits(streams))
-            && state.media.fits(&self.geometry)
+            && state.media.fits(&self.geometry, self.media.has_versions())
     }
 
     /// Takes over a state that was saved from a drive of the same configuration. Refuses one that
@@ -66,6 +78,10 @@ impl<C: Content> Ftl<C> {
     pub fn restore(&mut self, state: FtlState<'_, C>) -> Result<(), Violation> {
         assert!(self.fits(&state), "a snapshot of another shape");
         self.map = state.map.into_owned();
+        self.store.restore(state.store);
+        self.map_dies = state.map_dies.into_owned();
+        self.trim_versions = state.trim_versions.into_owned();
+        self.next_version = state.next_version;
         self.validity = state.validity.into_owned();
         self.blocks = state.blocks.into_owned();
         self.index = state.index.into_owned();

@@ -1,0 +1,325 @@
+//! Which mapping pages must go to flash, and where they lie there.
+
+use leyden_nand::Ppn;
+use serde::{Deserialize, Serialize};
+
+use super::dirty::DirtySet;
+use super::{MapPage, ProtectionConfig};
+use leyden_sim::Ratio;
+
+/// What a mapping page holds on flash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedPage {
+    /// Every write with a version below this one had been mapped, or superseded, when it was written:
+    /// an entry that says "not mapped" is right about them.
+    pub settled_below: u64,
+    /// The entries: the address plus one, or 0 where nothing is mapped.
+    pub entries: Box<[u32]>,
+}
+
+/// What the store counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapStats {
+    /// Changes of an entry.
+    pub updates: u64,
+    /// Of those, to a page that was dirty already.
+    pub hits: u64,
+    /// The most pages dirty at once.
+    pub dirty_peak: u32,
+    /// Mapping pages written because of the limit.
+    pub writebacks: u64,
+    /// Mapping pages moved by garbage collection.
+    pub copies: u64,
+}
+
+/// What makes a mapping page dirty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Nothing: no page is written while the power is on.
+    Off,
+    /// Every change of an entry.
+    Changes,
+    /// Trims only: recovery finds everything else in the out-of-band areas.
+    Trims,
+}
+
+/// The mapping pages of a table: which are dirty, which wait to be written, where they lie.
+///
+/// "Dirty" means that flash does not hold the newest entries, and nobody is writing them there yet.
+/// A page handed to a die counts no more; there is at most one on each die.
+#[derive(Debug)]
+pub struct MapStore {
+    mode: Mode,
+    limit: u32,
+    dirty: DirtySet,
+    /// Pages asked to be written back, of those that are dirty.
+    wanted: Vec<bool>,
+    wanted_count: u32,
+    /// Pages handed to a die.
+    handed: Vec<bool>,
+    /// Where each lies, plus one; 0 if it was never written.
+    places: Vec<u32>,
+    /// What each holds there; only if power cuts are simulated.
+    saved: Vec<Option<SavedPage>>,
+    /// Pages that have become dirty or clean, for whoever schedules by that.
+    changes: Vec<(MapPage, bool)>,
+    watched: bool,
+    stats: MapStats,
+}
+
+/// The store's state at rest, to save and load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MapStoreState {
+    dirty: DirtySet,
+    wanted: Vec<bool>,
+    places: Vec<u32>,
+    saved: Vec<Option<SavedPage>>,
+}
+
+impl MapStore {
+    /// The store of a table of `pages` mapping pages. `page_units` are the mapping units of a flash
+    /// page: as many entries may change at once. With `keep`, it remembers what flash holds.
+    pub fn new(protection: &ProtectionConfig, pages: u32, page_units: u32, keep: bool) -> Self {
+        let (mode, limit) = match protection {
+            ProtectionConfig::Full(_) => (Mode::Off, pages),
+            ProtectionConfig::Partial(partial) => {
+                (Mode::Changes, Self::limit_of(partial.protected, pages, page_units))
+            }
+            ProtectionConfig::None(_) => (Mode::Trims, page_units.min(pages)),
+        };
+        let tracked = if mode == Mode::Off { 0 } else { pages as usize };
+        Self {
+            mode,
+            limit,
+            dirty: DirtySet::new(tracked as u32),
+            wanted: vec![false; tracked],
+            wanted_count: 0,
+            handed: vec![false; tracked],
+            places: vec![0; tracked],
+            saved: vec![None; if keep { tracked } else { 0 }],
+            changes: Vec::new(),
+            watched: false,
+            stats: MapStats::default(),
+        }
+    }
+
+    /// How many pages may be dirty if `protected` of `pages` are protected.
+    pub fn limit_of(protected: Ratio, pages: u32, page_units: u32) -> u32 {
+        (protected.of(u64::from(pages)) as u32).clamp(page_units.min(pages), pages)
+    }
+
+    /// How many pages may be dirty at once.
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+    /// Pages dirty now.
+    pub const fn dirty(&self) -> u32 {
+        self.dirty.len()
+    }
+    /// True if pages are written while the power is on.
+    pub const fn writes_back(&self) -> bool {
+        !matches!(self.mode, Mode::Off)
+    }
+    /// True if only trims make pages dirty.
+    pub const fn trims_only(&self) -> bool {
+        matches!(self.mode, Mode::Trims)
+    }
+    /// The counters.
+    pub const fn stats(&self) -> &MapStats {
+        &self.stats
+    }
+    /// Starts to note which pages become dirty or clean.
+    pub fn watch(&mut self) {
+        self.watched = true;
+    }
+    /// Takes the notes, in order.
+    pub fn take_changes(&mut self) -> Vec<(MapPage, bool)> {
+        std::mem::take(&mut self.changes)
+    }
+    /// True if there are notes to take.
+    #[inline]
+    pub const fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+    /// True if `page` is dirty.
+    #[inline]
+    pub fn is_dirty(&self, page: MapPage) -> bool {
+        self.mode != Mode::Off && self.dirty.contains(page)
+    }
+    /// The dirty pages, least recently used first.
+    pub fn dirty_pages(&self) -> impl Iterator<Item = MapPage> + '_ {
+        self.dirty.iter()
+    }
+    /// Where `page` lies on flash.
+    #[inline]
+    pub fn place(&self, page: MapPage) -> Option<Ppn> {
+        self.places.get(page.index())?.checked_sub(1).map(Ppn)
+    }
+    /// What flash holds of `page`.
+    pub fn saved(&self, page: MapPage) -> Option<&SavedPage> {
+        self.saved.get(page.index())?.as_ref()
+    }
+    /// True if the store remembers what flash holds.
+    pub fn keeps(&self) -> bool {
+        !self.saved.is_empty()
+    }
+
+    /// True if `more` further pages may become dirty because entries change.
+    #[inline]
+    pub const fn has_room(&self, more: u32) -> bool {
+        !matches!(self.mode, Mode::Changes) || self.dirty.len() + more <= self.limit
+    }
+
+    /// True if a trim may change `page`.
+    pub fn may_trim(&self, page: MapPage) -> bool {
+        self.mode == Mode::Off || self.dirty.contains(page) || self.dirty.len() < self.limit
+    }
+
+    /// An entry of `page` has changed: a unit of its range was mapped.
+    #[inline]
+    pub fn changed(&mut self, page: MapPage) {
+        if self.mode == Mode::Changes {
+            self.touch(page);
+        }
+    }
+
+    /// An entry of `page` was unmapped by a trim. True if that must be written back at once, and was
+    /// not asked for before.
+    pub fn trimmed(&mut self, page: MapPage) -> bool {
+        if self.mode == Mode::Off {
+            return false;
+        }
+        self.touch(page);
+        self.mode == Mode::Trims && self.want(page)
+    }
+
+    fn touch(&mut self, page: MapPage) {
+        self.stats.updates += 1;
+        if self.dirty.use_page(page) {
+            self.stats.hits += 1;
+            return;
+        }
+        self.stats.dirty_peak = self.stats.dirty_peak.max(self.dirty.len());
+        self.note(page, true);
+    }
+
+    fn note(&mut self, page: MapPage, dirty: bool) {
+        if self.watched {
+            self.changes.push((page, dirty));
+        }
+    }
+
+    /// Asks for pages to be written back until `more` further ones would have room, the least recently
+    /// used first. Returns those that were not asked for before.
+    pub fn make_room(&mut self, more: u32) -> Vec<MapPage> {
+        let needed = (self.dirty.len() + more).saturating_sub(self.limit).min(self.dirty.len());
+        let mut pages = Vec::new();
+        if self.wanted_count >= needed {
+            return pages;
+        }
+        let missing = (needed - self.wanted_count) as usize;
+        pages.extend(self.dirty.iter().filter(|page| !self.wanted[page.index()]).take(missing));
+        pages.iter().for_each(|&page| {
+            self.want(page);
+        });
+        pages
+    }
+
+    /// Asks for `page` to be written back. True if it was not asked for before.
+    fn want(&mut self, page: MapPage) -> bool {
+        let new = !std::mem::replace(&mut self.wanted[page.index()], true);
+        self.wanted_count += u32::from(new);
+        new
+    }
+
+    /// True if `page` is asked to be written back.
+    pub fn is_wanted(&self, page: MapPage) -> bool {
+        self.wanted[page.index()]
+    }
+
+    /// True if a die is writing `page`.
+    pub fn is_handed(&self, page: MapPage) -> bool {
+        self.handed[page.index()]
+    }
+
+    /// `page` as it is now is handed to a die: it is clean.
+    pub fn hand_over(&mut self, page: MapPage, is_copy: bool) {
+        if is_copy {
+            self.stats.copies += 1;
+        } else {
+            self.stats.writebacks += 1;
+        }
+        self.handed[page.index()] = true;
+        self.clean(page);
+    }
+
+    fn clean(&mut self, page: MapPage) {
+        if std::mem::take(&mut self.wanted[page.index()]) {
+            self.wanted_count -= 1;
+        }
+        if self.dirty.remove(page) {
+            self.note(page, false);
+        }
+    }
+
+    /// `page` lies at `place` now, and holds `saved` there. Returns where it lay before.
+    pub fn written(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) -> Option<Ppn> {
+        self.handed[page.index()] = false;
+        if let Some(slot) = self.saved.get_mut(page.index()) {
+            *slot = saved;
+        }
+        std::mem::replace(&mut self.places[page.index()], place.0 + 1).checked_sub(1).map(Ppn)
+    }
+
+    /// The program of `page` failed: it is dirty again, and to be written at once.
+    pub fn failed(&mut self, page: MapPage) {
+        self.handed[page.index()] = false;
+        self.touch(page);
+        self.want(page);
+    }
+
+    /// `page` was found as `place`, holding `saved`, after a power cut.
+    pub fn found(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) {
+        self.written(page, place, saved);
+    }
+
+    /// Forgets what DRAM held: the power is gone. What lies on flash stays.
+    pub fn lose_power(&mut self) {
+        self.dirty.clear();
+        self.wanted.fill(false);
+        self.handed.fill(false);
+        self.wanted_count = 0;
+        self.changes.clear();
+    }
+
+    /// The state at rest: nothing is handed to a die.
+    pub fn state(&self) -> MapStoreState {
+        MapStoreState {
+            dirty: self.dirty.clone(),
+            wanted: self.wanted.clone(),
+            places: self.places.clone(),
+            saved: self.saved.clone(),
+        }
+    }
+
+    /// True if `state` is of a store of this shape.
+    pub fn fits(&self, state: &MapStoreState) -> bool {
+        state.dirty.capacity() == self.dirty.capacity()
+            && state.wanted.len() == self.wanted.len()
+            && state.places.len() == self.places.len()
+            && state.saved.len() == self.saved.len()
+    }
+
+    /// Takes over a state that fits.
+    pub fn restore(&mut self, state: MapStoreState) {
+        self.wanted_count = state.wanted.iter().filter(|&&wanted| wanted).count() as u32;
+        (self.dirty, self.wanted) = (state.dirty, state.wanted);
+        (self.places, self.saved) = (state.places, state.saved);
+    }
+
+    /// Bytes of memory that grow with the table.
+    pub fn memory_bytes(&self) -> u64 {
+        let saved = self.saved.iter().flatten().map(|page| page.entries.len() as u64 * 4);
+        self.places.len() as u64 * (4 + 2 + 8) + saved.sum::<u64>()
+    }
+}

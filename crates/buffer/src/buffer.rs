@@ -142,6 +142,13 @@ impl<C: Content> WriteBuffer<C> {
         Self { state, threshold, stats: BufferStats::default() }
     }
 
+    /// An empty buffer like this one, which `config` has made; the counters go on.
+    #[must_use]
+    pub fn emptied(&self, config: &Config) -> Self {
+        let slots = self.state.slots.len() as u32;
+        Self { stats: self.stats, ..Self::new(config, slots, self.threshold) }
+    }
+
     /// The counters.
     pub const fn stats(&self) -> &BufferStats {
         &self.stats
@@ -341,6 +348,18 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn is_flushed(&self, ticket: FlushTicket) -> bool {
         self.state.barrier.is_settled(ticket.0)
+    }
+
+    /// The newest version of everything that is buffered.
+    pub fn newest(&self) -> Vec<(Lpn, C)> {
+        let slots = self.state.slots.iter().enumerate();
+        slots
+            .filter(|(id, slot)| {
+                !matches!(slot.state, State::Free | State::Stale)
+                    && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
+            })
+            .map(|(_, slot)| (slot.lpn, slot.content))
+            .collect()
     }
 
     /// The state at rest: nothing is in flight.

@@ -17,8 +17,9 @@ pub struct Config {
     pub ftl: leyden_ftl::Config,
     /// The flash.
     pub nand: leyden_nand::Config,
-    /// What happens when the power goes.
-    pub power: leyden_power::Config,
+    /// What happens when the power goes. Without this table the power is never cut, and nothing is
+    /// kept back for a dump.
+    pub power: Option<leyden_power::Config>,
 }
 
 /// The host interface.

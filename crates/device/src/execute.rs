@@ -198,9 +198,16 @@ impl<P: Payload> Ssd<P> {
             let stop = if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
                 let stop = self.ftl.map().lpns_of(page).1.min(end);
-                if self.ftl.map().next_mapped(at, stop).is_some() && !self.ftl.may_trim(page) {
+                // What is on its way to flash could be taken for data after a cut.
+                let buffered = self.ftl.store().trims_only()
+                    && !self.writer.buffer.lpns_in(at, stop).is_empty();
+                let mapped = self.ftl.map().next_mapped(at, stop).is_some();
+                if (mapped || buffered) && !self.ftl.may_trim(page) {
                     self.requests.get_mut(id).next_unit = at.0 - first.0;
                     return false;
+                }
+                if buffered {
+                    self.ftl.note_trim(page);
                 }
                 stop
             } else {

@@ -85,6 +85,22 @@ impl Frontend {
         self.outgoing.push_back((self.link_out_free, request));
     }
 
+    /// Forgets every command: the power is gone.
+    pub(crate) fn lose_power(&mut self) {
+        self.taken = 0;
+        for queue in [&mut self.without_data, &mut self.with_data, &mut self.outgoing] {
+            queue.clear();
+        }
+        self.outside.clear();
+        let free = Time::ZERO;
+        (self.controller_free, self.link_in_free, self.link_out_free) = (free, free, free);
+    }
+
+    /// Takes no command in before `ready`.
+    pub(crate) fn hold_until(&mut self, ready: Time) {
+        self.controller_free = ready;
+    }
+
     /// When a command next arrives or is delivered.
     #[inline]
     pub(crate) fn next_event(&self) -> Option<Time> {

@@ -66,6 +66,11 @@ impl<P: Payload> Requests<P> {
         self.free.push(id);
     }
 
+    /// Forgets every command: the power is gone.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
-use leyden_ftl::page_mapped::{Durability, Ended, Ftl};
+use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_nand::{DieId, Geometry};
 use leyden_sim::{Digest, Span, Time};
 
 use crate::command::SECTOR_BYTES;
 use crate::frontend::{Frontend, Passage};
+use crate::power::{PowerState, PowerSupply};
 use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
@@ -39,6 +40,10 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Ssd<P: Payload> {
+    pub(crate) config: Box<Config>,
+    /// `None` if the power is never cut.
+    pub(crate) power: Option<PowerSupply>,
+    pub(crate) power_state: PowerState,
     pub(crate) now: Time,
     pub(crate) frontend: Frontend,
     pub(crate) requests: Requests<P>,
@@ -63,14 +68,15 @@ pub(crate) struct Counters {
     pub(crate) read_hits: u64,
     pub(crate) rmw_reads: u64,
     pub(crate) stalled: Span,
+    pub(crate) cuts: u64,
+    pub(crate) lost_units: u64,
+    pub(crate) recovery_reads: u64,
 }
 
 impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| ConfigError::within("frontend", error))?;
-        let power = config.power.check();
-        power.map_err(|error| ConfigError::within("power", (error.key, error.problem)))?;
         let geometry = config
             .nand
             .geometry(config.ftl.mapping_unit)
@@ -80,11 +86,15 @@ impl<P: Payload> Ssd<P> {
             .buffer
             .slots(geometry.unit_bytes(), geometry.units_per_page(), streams)
             .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
-        let durability = Durability::default();
+        let power = PowerSupply::new(config, geometry, slots)?;
+        let durability = PowerSupply::durability(power.as_ref());
         let ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
             .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
         let buffer = WriteBuffer::new(&config.buffer, slots, threshold);
         Ok(Self {
+            config: Box::new(config.clone()),
+            power,
+            power_state: PowerState::On,
             now: Time::ZERO,
             frontend: Frontend::new(&config.frontend),
             requests: Requests::new(),
@@ -126,7 +136,10 @@ impl<P: Payload> Ssd<P> {
     }
     /// True if no command and no flash operation is under way.
     pub fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.ftl.is_idle() && self.frontend.is_idle()
+        self.power_state == PowerState::On
+            && self.requests.is_empty()
+            && self.ftl.is_idle()
+            && self.frontend.is_idle()
     }
     /// Lets flash operations take no time, to precondition a drive quickly. Everything else, like
     /// placement and garbage collection, is as ever.
@@ -285,6 +298,7 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
     #[inline]
     fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
+        assert!(self.power_state != PowerState::Off, "a command to a drive without power");
         self.now = now;
         let id = CommandId(self.next_id);
         self.next_id += 1;
@@ -312,6 +326,9 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
+        if let PowerState::Recovering(ready_at) = self.power_state {
+            return Some(ready_at);
+        }
         match (self.frontend.next_event(), self.ftl.next_event()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -323,6 +340,9 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         while let Some(time) = self.next_event().filter(|&time| time <= now) {
             self.now = time;
+            if self.power_state != PowerState::On {
+                self.become_ready(time);
+            }
             while let Some((outcome, ended)) = self.ftl.next_ended(time) {
                 let what = outcome.operation.kind.fingerprint();
                 self.digest.add(time.as_ns()).add(what ^ u64::from(outcome.failed) << 63);

@@ -4,10 +4,10 @@
 //! of blocks, else writing the host's data, else collecting in the background. Dies with nothing to
 //! do at all wait in a set until there is.
 
-use leyden_buffer::{Failed, SlotId, WriteBuffer};
+use leyden_buffer::{Failed, SlotId, WriteBuffer, Written};
 use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit, WARM_UNITS};
 use leyden_ftl::place::StreamId;
-use leyden_nand::{DieId, Ppn};
+use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
 
 use crate::Payload;
@@ -53,6 +53,19 @@ impl<P: Payload> Writer<P> {
             page: Vec::new(),
             drawn: Vec::new(),
         }
+    }
+
+    /// Forgets everything: the power is gone. `config` is the one the buffer was made with.
+    pub(crate) fn lose_power(&mut self, config: &leyden_buffer::Config, ftl: &Ftl<P>) {
+        let streams = self.staged.len() as u8;
+        let buffer = self.buffer.emptied(config);
+        *self = Self::new(buffer, ftl, streams);
+    }
+
+    /// Takes dumped data back into the buffer, which held it before.
+    pub(crate) fn put_back(&mut self, lpn: Lpn, content: P) {
+        let written = self.buffer.write(lpn, content);
+        assert!(written != Written::Full, "the buffer held this before the power failed");
     }
 
     /// What a snapshot keeps of the writer besides the buffer.

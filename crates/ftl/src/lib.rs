@@ -13,5 +13,6 @@ pub mod gc;
 pub mod map;
 pub mod page_mapped;
 pub mod place;
+pub mod recovery;
 
 pub use config::{Config, ConfigError, GcConfig, MapConfig};

@@ -38,6 +38,13 @@ impl Channel {
         now >= self.busy_until && !self.wake_set
     }
 
+    /// Nothing is transferred any more, and nobody waits: the power is gone.
+    pub(crate) fn reset(&mut self, now: Time) {
+        self.busy_until = now;
+        self.wake_set = false;
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+    }
+
     /// Begins a transfer.
     #[inline]
     pub(crate) fn begin(&mut self, now: Time, span: Span) {

@@ -21,6 +21,17 @@ pub struct Outcome {
     pub failed: bool,
 }
 
+/// An operation that a power cut has found on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interrupted {
+    /// What was asked.
+    pub operation: Operation,
+    /// The die that was to do it.
+    pub die: DieId,
+    /// When it would end if it went on; `None` if it has not begun, and so changed nothing.
+    pub end: Option<Time>,
+}
+
 /// What an event is about.
 #[derive(Clone, Copy, Debug)]
 enum Wake {
@@ -177,6 +188,48 @@ impl Flash {
         }
     }
 
+    /// What is on its way at `now`: at most one operation in progress and one more for each die, host
+    /// reads that wait left out.
+    pub fn on_the_way(&self) -> Vec<Interrupted> {
+        let ended = |outcome: &Outcome| Interrupted {
+            operation: outcome.operation,
+            die: outcome.die,
+            end: Some(outcome.time),
+        };
+        let mut all: Vec<_> = self.outcomes.iter().map(ended).collect();
+        for (id, die) in (0..self.geometry.dies()).map(DieId).zip(&self.dies) {
+            if let Some(operation) = die.current {
+                let units = operation.bytes / self.geometry.unit_bytes();
+                let span = match operation.kind {
+                    Kind::HostRead(_) | Kind::Read(_) => self.read,
+                    Kind::Program(_) => self.transfer[units as usize] + self.program,
+                    Kind::Erase(_) => self.erase,
+                };
+                let begun = die.stage != Stage::WaitingForChannel;
+                all.push(Interrupted { operation, die: id, end: begun.then(|| die.began + span) });
+            }
+            if !self.untimed {
+                let accepted = die.accepted;
+                all.extend(accepted.map(|operation| Interrupted { operation, die: id, end: None }));
+            }
+        }
+        all
+    }
+
+    /// The power fails: whatever is on its way stops here.
+    pub fn cut_power(&mut self, now: Time) {
+        self.outcomes.clear();
+        self.events.clear();
+        for die in &mut self.dies {
+            die.current = None;
+            die.accepted = None;
+            die.host_reads.clear();
+            die.stage = Stage::Idle;
+            die.ticket += 1;
+        }
+        self.channels.iter_mut().for_each(|channel| channel.reset(now));
+    }
+
     /// Time each die has been busy with operations that have ended.
     pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
         self.dies.iter().map(|die| die.busy_time)
@@ -185,6 +238,11 @@ impl Flash {
     /// Time each channel has been busy with transfers that have begun.
     pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
         self.channels.iter().map(|channel| channel.busy_time)
+    }
+
+    /// Array time of a page read, and the time to transfer `units` of its mapping units.
+    pub fn read_times(&self, units: u32) -> (Span, Span) {
+        (self.read, self.transfer[units as usize])
     }
 
     /// The generator that faults are drawn from, for a snapshot.

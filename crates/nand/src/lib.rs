@@ -20,7 +20,7 @@ mod media;
 mod operation;
 
 pub use config::{Config, ConfigError, FaultConfig};
-pub use flash::{Flash, Outcome};
+pub use flash::{Flash, Interrupted, Outcome};
 pub use geometry::{BlockId, ChannelId, DieId, Geometry, Lpn, Ppa, Ppn};
 pub use media::{Content, Media};
 pub use operation::{Kind, Operation};

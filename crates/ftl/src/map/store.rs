@@ -64,6 +64,8 @@ pub struct MapStore {
     /// Pages that have become dirty or clean, for whoever schedules by that.
     changes: Vec<(MapPage, bool)>,
     watched: bool,
+    /// A recovery has left more pages dirty than may be, and they are not written back yet.
+    overfull: bool,
     stats: MapStats,
 }
 
@@ -99,6 +101,7 @@ impl MapStore {
             saved: vec![None; if keep { tracked } else { 0 }],
             changes: Vec::new(),
             watched: false,
+            overfull: false,
             stats: MapStats::default(),
         }
     }
@@ -219,9 +222,9 @@ impl MapStore {
         }
         let missing = (needed - self.wanted_count) as usize;
         pages.extend(self.dirty.iter().filter(|page| !self.wanted[page.index()]).take(missing));
-        pages.iter().for_each(|&page| {
+        for &page in &pages {
             self.want(page);
-        });
+        }
         pages
     }
 
@@ -260,6 +263,7 @@ impl MapStore {
         if self.dirty.remove(page) {
             self.note(page, false);
         }
+        self.overfull &= self.dirty.len() > self.limit;
     }
 
     /// `page` lies at `place` now, and holds `saved` there. Returns where it lay before.
@@ -278,9 +282,20 @@ impl MapStore {
         self.want(page);
     }
 
-    /// `page` was found as `place`, holding `saved`, after a power cut.
-    pub fn found(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) {
-        self.written(page, place, saved);
+    /// After a power cut: flash does not hold `page` as it is now. True if it must be written back at
+    /// once.
+    pub fn recovered(&mut self, page: MapPage) -> bool {
+        if !self.dirty.use_page(page) {
+            self.note(page, true);
+        }
+        self.overfull |= self.dirty.len() > self.limit;
+        self.mode == Mode::Trims && self.want(page)
+    }
+
+    /// True if no more pages are dirty than may be, but for `slack`. After a recovery that had to scan
+    /// there may be more.
+    pub const fn is_within_limit(&self, slack: u32) -> bool {
+        self.overfull || self.dirty.len() <= self.limit + slack
     }
 
     /// Forgets what DRAM held: the power is gone. What lies on flash stays.

@@ -132,6 +132,23 @@ impl MapTable {
         (Lpn(first), Lpn(self.len().min(first.saturating_add(self.entries_per_page.get()))))
     }
 
+    /// True if any entry of `page` is mapped.
+    pub fn has_mapped(&self, page: MapPage) -> bool {
+        self.mapped[page.index()] > 0
+    }
+
+    /// Takes over the entries of `page` from flash ([`MapTable::entries_of`]).
+    ///
+    /// # Panics
+    /// If they are not as many as the page has.
+    pub fn load(&mut self, page: MapPage, entries: &[u32]) {
+        let (first, end) = self.lpns_of(page);
+        self.entries[first.index()..end.index()].copy_from_slice(entries);
+        let mapped = entries.iter().filter(|&&entry| entry != 0).count() as u32;
+        let before = std::mem::replace(&mut self.mapped[page.index()], mapped);
+        self.mapped_total = self.mapped_total + u64::from(mapped) - u64::from(before);
+    }
+
     /// A copy of the entries of `page`, as flash holds them: the address plus one, or 0.
     pub fn entries_of(&self, page: MapPage) -> Box<[u32]> {
         let (first, end) = self.lpns_of(page);

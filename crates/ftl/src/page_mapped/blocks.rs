@@ -43,7 +43,7 @@ struct Block {
 }
 
 /// How many blocks of each die are kept back from data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBlocks {
     /// For mapping pages.
     pub map: u32,
@@ -70,6 +70,8 @@ pub struct Blocks {
     failing: Vec<Vec<BlockId>>,
     streams: u8,
     bad: u64,
+    /// What each die keeps back when it holds no mapping pages and no dump.
+    kept: KeptBlocks,
 }
 
 impl Blocks {
@@ -101,6 +103,7 @@ impl Blocks {
             failing: vec![Vec::new(); geometry.dies() as usize],
             streams,
             bad: 0,
+            kept,
         };
         for id in (0..geometry.blocks()).map(BlockId) {
             if factory_bad > Ratio::ZERO && rng.chance(factory_bad) {
@@ -311,6 +314,46 @@ impl Blocks {
     pub(crate) fn wear_out(&mut self, block: BlockId) {
         self.free[self.blocks_per_die.divide(block.0) as usize].retain(|&id| id != block);
         self.retire(block);
+    }
+
+    /// Forgets what DRAM held of the blocks. Their states are what scanning them, and the bad block
+    /// table, tell after a power cut.
+    pub(crate) fn lose_power(&mut self) {
+        for block in &mut self.blocks {
+            (block.valid, block.pending) = (0, 0);
+        }
+        self.free.iter_mut().for_each(VecDeque::clear);
+        self.failing.iter_mut().for_each(Vec::clear);
+        self.open.fill(None);
+    }
+
+    /// Sorts the blocks again, by what they hold: pools, write points, what is to be emptied. A block
+    /// that was being collected is closed; one that was open goes on where its last page ends.
+    pub(crate) fn sort(&mut self) {
+        self.kept_for_map.fill(self.kept.map);
+        self.kept_for_dump.fill(self.kept.dump);
+        for id in (0..self.blocks.len() as u32).map(BlockId) {
+            let die = self.blocks_per_die.divide(id.0) as usize;
+            let block = &mut self.blocks[id.index()];
+            match block.state {
+                BlockState::Free => self.free[die].push_back(id),
+                BlockState::Open if block.written_pages < self.pages_per_block => {
+                    let stream = StreamId(block.stream);
+                    let point = self.write_point(DieId(die as u32), stream);
+                    assert!(self.open[point].is_none(), "two open blocks of {stream:?}");
+                    self.open[point] = Some(id);
+                }
+                BlockState::Open | BlockState::Collected => block.state = BlockState::Closed,
+                BlockState::Failing => self.failing[die].push(id),
+                BlockState::Map => {
+                    self.kept_for_map[die] = self.kept_for_map[die].saturating_sub(1);
+                }
+                BlockState::Dump => {
+                    self.kept_for_dump[die] = self.kept_for_dump[die].saturating_sub(1);
+                }
+                BlockState::Closed | BlockState::Bad => {}
+            }
+        }
     }
 
     #[inline]

@@ -91,7 +91,7 @@ impl<C: Content> Ftl<C> {
             }
             count += 1;
         }
-        if self.store.dirty() > self.store.limit() + self.geometry.dies() {
+        if !self.store.is_within_limit(self.geometry.dies()) {
             let (dirty, limit) = (self.store.dirty(), self.store.limit());
             return Err(Violation(format!("{dirty} mapping pages are dirty, of {limit} allowed")));
         }

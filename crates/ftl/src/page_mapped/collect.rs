@@ -38,13 +38,23 @@ pub(crate) struct Collection {
     emptied: Vec<BlockId>,
     /// Pages of copies that are programmed and wait to change the map: what they were copied from
     /// must not be written anew before.
-    pub(super) at_gate: u32,
+    pub(crate) at_gate: u32,
 }
 
 impl Collection {
     pub(crate) fn new(streams: u8) -> Self {
         let staged = vec![Vec::new(); usize::from(streams)];
         Self { victim: None, warmed: 0, dest: StreamId(0), staged, emptied: Vec::new(), at_gate: 0 }
+    }
+
+    /// Forgets what DRAM held.
+    pub(crate) fn lose_power(&mut self) {
+        *self = Self::new(self.staged.len() as u8);
+    }
+
+    /// Has `block` erased, which holds nothing.
+    pub(crate) fn erase_again(&mut self, block: BlockId) {
+        self.emptied.push(block);
     }
 
     pub(crate) fn fits(&self, streams: u8) -> bool {
@@ -118,7 +128,7 @@ impl<C: Content> Ftl<C> {
 
     /// The stream that `die`'s collection writes to, and the pages it may still need there.
     #[inline]
-    pub(super) fn collection_needs(&self, die: DieId) -> Option<(StreamId, u32)> {
+    pub(crate) fn collection_needs(&self, die: DieId) -> Option<(StreamId, u32)> {
         let collection = &self.collections[die.index()];
         let (victim, _) = collection.victim?;
         let units = self.geometry.units_per_page();
@@ -128,7 +138,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// The valid units in blocks of `die` that wait to be erased, and the units that wait for a page.
-    pub(super) fn waiting_units(&self, die: DieId) -> (u32, u32) {
+    pub(crate) fn waiting_units(&self, die: DieId) -> (u32, u32) {
         let collection = &self.collections[die.index()];
         let valid = collection.emptied.iter().map(|&block| self.blocks.valid(block)).sum();
         (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
@@ -233,7 +243,7 @@ impl<C: Content> Ftl<C> {
 
     /// A page of the victim has been read: its valid units are to be programmed.
     #[inline]
-    pub(super) fn stage_copies(&mut self, page: Ppn, die: DieId) {
+    pub(crate) fn stage_copies(&mut self, page: Ppn, die: DieId) {
         let collection = &mut self.collections[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
         let first = self.geometry.first_unit(page);
@@ -242,7 +252,7 @@ impl<C: Content> Ftl<C> {
 
     /// A page of copies has been programmed: what is still valid has moved.
     #[inline]
-    pub(super) fn end_copies(&mut self, now: Time, die: DieId, page: Ppn, tag: u32, failed: bool) {
+    pub(crate) fn end_copies(&mut self, now: Time, die: DieId, page: Ppn, tag: u32, failed: bool) {
         let stream = self.blocks.stream(self.geometry.block_of_page(page));
         for unit in 0..self.geometry.units_per_page() {
             let Some(from) = self.source(tag, unit).map(Ppa) else {

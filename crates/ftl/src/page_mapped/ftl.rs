@@ -11,8 +11,9 @@ use super::inflight::{Inflight, NOTHING};
 use super::mapping::{Gate, MapDie};
 use super::validity::Validity;
 use crate::gc::{VictimIndex, VictimPolicy};
-use crate::map::{MapStore, MapTable};
+use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{PlacementConfig, StreamId};
+use crate::recovery::{DumpDie, DumpImage};
 use crate::{Config, ConfigError};
 
 /// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
@@ -73,6 +74,8 @@ pub struct FtlStats {
     pub map_programs: u64,
     /// Page programs of mapping pages that garbage collection moved.
     pub gc_map_programs: u64,
+    /// Page programs of dumps.
+    pub dump_programs: u64,
     /// Page reads for the host.
     pub host_reads: u64,
     /// Page reads to copy.
@@ -109,33 +112,39 @@ pub struct Durability {
 /// A page-mapped FTL over its flash.
 #[derive(Debug)]
 pub struct Ftl<C: Content> {
-    pub(super) geometry: Geometry,
-    pub(super) placement: PlacementConfig,
-    pub(super) policy: Box<dyn VictimPolicy>,
-    pub(super) soft_free_blocks: u32,
-    pub(super) hard_free_blocks: u32,
-    pub(super) endurance_cycles: u32,
-    pub(super) map: MapTable,
-    pub(super) store: MapStore,
+    pub(crate) geometry: Geometry,
+    pub(crate) placement: PlacementConfig,
+    pub(crate) policy: Box<dyn VictimPolicy>,
+    pub(crate) soft_free_blocks: u32,
+    pub(crate) hard_free_blocks: u32,
+    pub(crate) endurance_cycles: u32,
+    pub(crate) map: MapTable,
+    pub(crate) store: MapStore,
     /// Empty if no mapping page is written while the power is on.
-    pub(super) map_dies: Vec<MapDie>,
+    pub(crate) map_dies: Vec<MapDie>,
     /// Mapping pages that dies are programming.
-    pub(super) map_writes: u32,
+    pub(crate) map_writes: u32,
     /// By mapping page: what a trim of it stands against. Only where trims are written at once.
-    pub(super) trim_versions: Vec<u64>,
-    pub(super) gate: Gate,
+    pub(crate) trim_versions: Vec<u64>,
+    pub(crate) gate: Gate,
     /// Dies that have something of the map to write.
-    pub(super) wake: Vec<DieId>,
+    pub(crate) wake: Vec<DieId>,
     /// The version of the next page of the host's data.
-    pub(super) next_version: u64,
-    pub(super) validity: Validity,
-    pub(super) blocks: Blocks,
-    pub(super) index: VictimIndex,
-    pub(super) collections: Vec<Collection>,
-    pub(super) inflight: Inflight,
-    pub(super) media: Media<C>,
-    pub(super) flash: Flash,
-    pub(super) stats: FtlStats,
+    pub(crate) next_version: u64,
+    /// What the dump of the last power cut holds, until the drive is ready again.
+    pub(crate) dump: Option<DumpImage<C>>,
+    /// The blocks of dumps.
+    pub(crate) dump_dies: Vec<DumpDie>,
+    /// Blocks whose erase a power cut has broken off, until recovery.
+    pub(crate) half_erased: Vec<BlockId>,
+    pub(crate) validity: Validity,
+    pub(crate) blocks: Blocks,
+    pub(crate) index: VictimIndex,
+    pub(crate) collections: Vec<Collection>,
+    pub(crate) inflight: Inflight,
+    pub(crate) media: Media<C>,
+    pub(crate) flash: Flash,
+    pub(crate) stats: FtlStats,
 }
 
 impl<C: Content> Ftl<C> {
@@ -173,6 +182,9 @@ impl<C: Content> Ftl<C> {
             gate: Gate::default(),
             wake: Vec::new(),
             next_version: 1,
+            dump: None,
+            dump_dies: vec![DumpDie::default(); geometry.dies() as usize],
+            half_erased: Vec::new(),
             validity: Validity::new(&geometry),
             blocks: Blocks::new(&geometry, streams, kept, nand.faults.factory_bad_blocks, seed),
             index: VictimIndex::new(&geometry),
@@ -311,7 +323,7 @@ impl<C: Content> Ftl<C> {
 
     /// Starts the program of a page that holds `units` units, padding the rest.
     #[inline]
-    pub(super) fn submit_program(&mut self, now: Time, page: Ppn, tag: u32, units: u32) {
+    pub(crate) fn submit_program(&mut self, now: Time, page: Ppn, tag: u32, units: u32) {
         let first = self.geometry.first_unit(page).0;
         for unit in units..self.geometry.units_per_page() {
             self.media.pad(Ppa(first + unit));
@@ -363,7 +375,7 @@ impl<C: Content> Ftl<C> {
 
     /// Counts a program that has ended. If it failed, its block is written no more.
     #[inline]
-    fn count_program(&mut self, page: Ppn, tag: u32, failed: bool) {
+    pub(crate) fn count_program(&mut self, page: Ppn, tag: u32, failed: bool) {
         let stats = &mut self.stats;
         if failed {
             stats.program_failures += 1;
@@ -431,7 +443,11 @@ impl<C: Content> Ftl<C> {
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
         let Some(old) = self.map.unmap(lpn) else { return };
         self.invalidate(now, old);
-        let page = self.map.page_of(lpn);
+        self.note_trim(self.map.page_of(lpn));
+    }
+
+    /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.
+    pub fn note_trim(&mut self, page: MapPage) {
         if self.store.trims_only() {
             self.trim_versions[page.index()] = self.next_version;
         }
@@ -441,7 +457,7 @@ impl<C: Content> Ftl<C> {
     }
 
     #[inline]
-    pub(super) fn invalidate(&mut self, now: Time, unit: Ppa) {
+    pub(crate) fn invalidate(&mut self, now: Time, unit: Ppa) {
         self.validity.clear(unit);
         let block = self.geometry.block_of(unit);
         self.blocks.remove_valid(block);

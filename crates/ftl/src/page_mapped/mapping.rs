@@ -20,29 +20,29 @@ use crate::map::{MapPage, SavedPage};
 
 /// Programs that have ended and wait for their mapping pages to be allowed to be dirty.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     /// In the order they ended, each with the pages it would make dirty.
     waiting: VecDeque<(Outcome, u32)>,
     /// The sum of those.
     need: u32,
     /// When there may be room: somebody should look.
-    pub(super) open_at: Option<Time>,
+    pub(crate) open_at: Option<Time>,
     /// Used to count pages; kept to save an allocation.
     scratch: Vec<MapPage>,
 }
 
 impl Gate {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 /// One die's blocks for mapping pages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct MapDie {
+pub(crate) struct MapDie {
     open: Option<BlockId>,
     full: Vec<BlockId>,
     /// Being emptied: to be erased, or retired if a program in it failed.
@@ -57,26 +57,29 @@ impl MapDie {
     fn has_work(&self) -> bool {
         !(self.queue.is_empty() && self.copies.is_empty() && self.victims.is_empty())
     }
-    /// The blocks that hold its pages.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
-        let victims = self.victims.iter().map(|&(block, _)| block);
-        self.open.into_iter().chain(self.full.iter().copied()).chain(victims)
-    }
-    /// Forgets what DRAM held. Blocks stay, to be collected like full ones.
-    pub(super) fn lose_power(&mut self) {
-        self.full.extend(self.open.take());
+    /// Forgets what DRAM held. The bad block table knows which blocks are to be retired.
+    pub(crate) fn lose_power(&mut self) {
         self.queue.clear();
         self.copies.clear();
         let victims = std::mem::take(&mut self.victims);
-        self.full.extend(victims.into_iter().map(|(block, _)| block));
+        let (failed, whole): (Vec<_>, Vec<_>) =
+            victims.into_iter().partition(|&(_, failed)| failed);
+        self.full.extend(whole.into_iter().map(|(block, _)| block));
+        self.victims = failed;
+    }
+    /// Has `block` erased, which holds nothing.
+    pub(crate) fn erase_again(&mut self, block: BlockId) {
+        self.full.retain(|&other| other != block);
+        self.victims.push((block, false));
     }
 }
 
 /// The blocks that a die keeps back for its share of `pages` mapping pages: a quarter more than they
-/// fill, one to move pages to, and one to fill meanwhile.
+/// fill, one to move pages to, one more in case a power cut leaves that in tatters, and one to fill
+/// meanwhile.
 pub(crate) fn map_blocks_per_die(geometry: &Geometry, pages: u32) -> u32 {
     let share = pages.div_ceil(geometry.dies());
-    (share + share / 4).div_ceil(geometry.pages_per_block()) + 2
+    (share + share / 4).div_ceil(geometry.pages_per_block()) + 3
 }
 
 impl<C: Content> Ftl<C> {
@@ -87,7 +90,7 @@ impl<C: Content> Ftl<C> {
 
     /// Lets the ended program in `outcome` pass, or makes it wait. True if it may change the map now.
     #[inline]
-    pub(super) fn pass_gate(&mut self, outcome: &Outcome) -> bool {
+    pub(crate) fn pass_gate(&mut self, outcome: &Outcome) -> bool {
         if !self.store.writes_back() || self.store.trims_only() {
             return true;
         }
@@ -105,7 +108,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// The first program that waited and may pass now.
-    pub(super) fn next_through_gate(&mut self, now: Time) -> Option<Outcome> {
+    pub(crate) fn next_through_gate(&mut self, now: Time) -> Option<Outcome> {
         self.gate.open_at = None;
         let (outcome, need) = *self.gate.waiting.front()?;
         let needs_now = self.new_dirty_pages(&outcome);
@@ -166,14 +169,14 @@ impl<C: Content> Ftl<C> {
     }
 
     /// Has `page` written back by its die.
-    pub(super) fn queue_writeback(&mut self, page: MapPage) {
+    pub(crate) fn queue_writeback(&mut self, page: MapPage) {
         let die = self.die_of_map_page(page);
         self.map_dies[die.index()].queue.push_back(page);
         self.wake.push(die);
     }
 
     /// Wakes every die that has something of the map to write.
-    pub(super) fn wake_writers(&mut self) {
+    pub(crate) fn wake_writers(&mut self) {
         for (die, state) in self.map_dies.iter().enumerate() {
             if state.has_work() {
                 self.wake.push(DieId(die as u32));
@@ -192,12 +195,16 @@ impl<C: Content> Ftl<C> {
         self.store.trims_only() && (self.store.dirty() > 0 || self.map_writes > 0)
     }
 
-    /// Does the next step of writing `die`'s mapping pages, if there is one to do. True if it started.
+    /// Does the next step of writing `die`'s mapping pages, or of erasing what a dump was written to,
+    /// if there is one to do. True if it started.
     ///
     /// # Panics
     /// If the die does not accept operations.
     #[inline]
     pub fn map_step(&mut self, now: Time, die: DieId) -> bool {
+        if self.erase_dump_block(now, die) {
+            return true;
+        }
         if self.map_dies.is_empty() || !self.map_dies[die.index()].has_work() {
             return false;
         }
@@ -277,14 +284,18 @@ impl<C: Content> Ftl<C> {
         }
         let block = self.blocks.take_kept(die, super::BlockState::Map)?;
         state.open = Some(block);
-        if self.blocks.kept_for_map(die) == 0 && state.victims.is_empty() {
+        if state.victims.is_empty() {
             self.choose_map_victim(die);
         }
         self.blocks.next_page(block)
     }
 
-    /// Chooses the full block with the fewest current pages, and has those moved.
-    fn choose_map_victim(&mut self, die: DieId) {
+    /// If the blocks kept back are used up but for one, chooses the full block with the fewest current
+    /// pages, and has those moved.
+    pub(crate) fn choose_map_victim(&mut self, die: DieId) {
+        if self.blocks.kept_for_map(die) > 1 {
+            return;
+        }
         let state = &mut self.map_dies[die.index()];
         let least = state.full.iter().enumerate().min_by_key(|&(_, &b)| self.blocks.valid(b));
         let Some((at, _)) = least else { return };
@@ -292,7 +303,7 @@ impl<C: Content> Ftl<C> {
         self.empty_map_block(die, victim, false);
     }
 
-    fn empty_map_block(&mut self, die: DieId, victim: BlockId, failed: bool) {
+    pub(crate) fn empty_map_block(&mut self, die: DieId, victim: BlockId, failed: bool) {
         self.map_dies[die.index()].victims.push((victim, failed));
         for index in 0..self.blocks.written_pages(victim) {
             let place = self.geometry.page(victim, index);
@@ -303,6 +314,17 @@ impl<C: Content> Ftl<C> {
             if self.store.place(page) == Some(place) {
                 self.map_dies[die.index()].copies.push_back(page);
             }
+        }
+    }
+
+    /// After a power cut: goes on with emptying blocks.
+    pub(crate) fn resume_map_blocks(&mut self, die: DieId) {
+        for (block, failed) in std::mem::take(&mut self.map_dies[die.index()].victims) {
+            self.empty_map_block(die, block, failed);
+        }
+        self.choose_map_victim(die);
+        if self.map_dies[die.index()].has_work() {
+            self.wake.push(die);
         }
     }
 
@@ -327,12 +349,12 @@ impl<C: Content> Ftl<C> {
     }
 
     /// Every write with a version below this one is mapped, or will never be.
-    pub(super) fn settled_below(&self) -> u64 {
+    pub(crate) fn settled_below(&self) -> u64 {
         self.inflight.oldest_version().unwrap_or(self.next_version)
     }
 
     /// A mapping page has been programmed.
-    pub(super) fn end_map_write(&mut self, die: DieId, place: Ppn, tag: u32, failed: bool) {
+    pub(crate) fn end_map_write(&mut self, die: DieId, place: Ppn, tag: u32, failed: bool) {
         let page = MapPage(self.inflight.source(tag, 0));
         let saved = self.inflight.take_saved(tag);
         self.inflight.remove(tag);
@@ -353,7 +375,14 @@ impl<C: Content> Ftl<C> {
         if let Some(old) = self.store.written(page, place, saved) {
             self.invalidate_map_place(old);
         }
-        for unit in first..first + units {
+        self.validate_map_place(place);
+    }
+
+    /// The mapping page at `place` is current.
+    pub(crate) fn validate_map_place(&mut self, place: Ppn) {
+        let first = self.geometry.first_unit(place).0;
+        let block = self.geometry.block_of_page(place);
+        for unit in first..first + self.geometry.units_per_page() {
             self.validity.set(Ppa(unit));
             self.blocks.add_valid(block);
         }

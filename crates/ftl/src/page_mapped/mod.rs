@@ -23,7 +23,8 @@ mod validity;
 
 pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use check::Violation;
+pub(crate) use collect::Collection;
 pub use collect::GcStep;
 pub use ftl::{Durability, Ended, Ftl, FtlStats, ProgramCause, UserUnit, WARM_UNITS};
-pub(crate) use mapping::map_blocks_per_die;
+pub(crate) use mapping::{MapDie, map_blocks_per_die};
 pub use snapshot::FtlState;

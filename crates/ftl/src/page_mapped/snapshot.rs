@@ -13,6 +13,7 @@ use super::mapping::MapDie;
 use super::validity::Validity;
 use crate::gc::VictimIndex;
 use crate::map::{MapStoreState, MapTable};
+use crate::recovery::DumpDie;
 
 /// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied
 /// for that, and owned when loaded. Counters start anew.
@@ -23,6 +24,7 @@ pub struct FtlState<'a, C: Content> {
     store: MapStoreState,
     map_dies: Cow<'a, [MapDie]>,
     trim_versions: Cow<'a, [u64]>,
+    dump_dies: Cow<'a, [DumpDie]>,
     next_version: u64,
     validity: Cow<'a, Validity>,
     blocks: Cow<'a, Blocks>,
@@ -39,11 +41,13 @@ impl<C: Content> Ftl<C> {
     /// If an operation is in progress.
     pub fn state(&self) -> FtlState<'_, C> {
         assert!(self.is_idle() && self.inflight.is_empty(), "the flash is at work");
+        assert!(self.dump.is_none(), "the drive is not ready");
         FtlState {
             map: Cow::Borrowed(&self.map),
             store: self.store.state(),
             map_dies: Cow::Borrowed(&self.map_dies),
             trim_versions: Cow::Borrowed(&self.trim_versions),
+            dump_dies: Cow::Borrowed(&self.dump_dies),
             next_version: self.next_version,
             validity: Cow::Borrowed(&self.validity),
             blocks: Cow::Borrowed(&self.blocks),
@@ -61,6 +65,7 @@ impl<C: Content> Ftl<C> {
             && state.map.pages() == self.map.pages()
             && self.store.fits(&state.store)
             && state.map_dies.len() == self.map_dies.len()
+            && state.dump_dies.len() == self.dump_dies.len()
             && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
             && state.blocks.fits(&self.geometry, streams)
@@ -80,6 +85,7 @@ impl<C: Content> Ftl<C> {
         self.map = state.map.into_owned();
         self.store.restore(state.store);
         self.map_dies = state.map_dies.into_owned();
+        self.dump_dies = state.dump_dies.into_owned();
         self.trim_versions = state.trim_versions.into_owned();
         self.next_version = state.next_version;
         self.validity = state.validity.into_owned();

@@ -1,0 +1,100 @@
+//! The power fails.
+
+use std::collections::VecDeque;
+
+use leyden_nand::Lpn;
+use leyden_sim::{Energy, Time};
+
+use super::plan::Item;
+use super::{CutCost, PowerState};
+use crate::{Payload, Ssd};
+
+/// What a power cut has saved and lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PowerLoss {
+    /// When.
+    pub time: Time,
+    /// What the dump has cost. If something was lost, this is as far as the budget reached.
+    pub cost: CutCost,
+    /// Energy left in the bank.
+    pub energy_left: Energy,
+    /// Logical pages that the drive had promised to keep, and that the budget did not reach.
+    pub lost: Vec<Lpn>,
+    /// Mapping pages that the budget did not reach. Recovery scans all of flash for their entries;
+    /// trims among them may be lost.
+    pub lost_map_pages: u64,
+    /// Programs that the cut has torn: their pages hold nothing.
+    pub torn_pages: u64,
+    /// The power failed while the drive was recovering: nothing had changed since the cut before.
+    pub during_recovery: bool,
+}
+
+impl<P: Payload> Ssd<P> {
+    /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as
+    /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
+    /// Until [`Ssd::restore_power`], commands must not be submitted.
+    ///
+    /// # Panics
+    /// If the configuration has no `power` table, the power is off already, or time runs backwards.
+    pub fn cut_power(&mut self, now: Time) -> PowerLoss {
+        assert!(now >= self.now, "time ran backwards");
+        assert!(self.power_state != PowerState::Off, "the power is off already");
+        self.now = now;
+        let supply = self.power.take().expect("a drive whose power can be cut has a power table");
+        let loss = if let PowerState::Recovering(_) = self.power_state {
+            PowerLoss { time: now, during_recovery: true, ..PowerLoss::default() }
+        } else {
+            self.dump(&supply, now)
+        };
+        self.power = Some(supply);
+        self.counters.cuts += 1;
+        self.digest.add(now.as_ns()).add(loss.cost.energy.as_pj()).add(loss.cost.pages);
+        self.ftl.lose_power(now);
+        self.writer.lose_power(&self.config.buffer, &self.ftl);
+        self.requests.clear();
+        self.frontend.lose_power();
+        self.waiting.clear();
+        self.flushes.clear();
+        self.trims = VecDeque::new();
+        self.power_state = PowerState::Off;
+        loss
+    }
+
+    fn dump(&mut self, supply: &super::PowerSupply, now: Time) -> PowerLoss {
+        let plan = self.plan_dump(supply, now, supply.supply.budget(&supply.config));
+        let mut loss = PowerLoss {
+            time: now,
+            cost: self.cost_of(supply, &plan),
+            energy_left: plan.budget.left(),
+            ..PowerLoss::default()
+        };
+        for (op, ended) in &plan.interrupted {
+            self.ftl.settle_cut(op, *ended);
+            loss.torn_pages += u64::from(!ended);
+        }
+        self.ftl.begin_dump();
+        let mut roots = supply.root_pages;
+        for program in &plan.programs {
+            let item = &plan.items[program.page as usize];
+            let page = self.dump_page(item, &plan.map_pages);
+            if let Item::Root = item {
+                roots -= 1;
+                if roots > 0 {
+                    continue; // the list is known with its last page
+                }
+            }
+            self.ftl
+                .dump_page(program.die, supply.pages_per_block, page)
+                .expect("a dump is planned within its room");
+        }
+        for &item in &plan.left {
+            match &plan.items[item as usize] {
+                Item::Units(units) => loss.lost.extend(units.iter().map(|&(lpn, _)| lpn)),
+                Item::Map(_) => loss.lost_map_pages += 1,
+                Item::Root => {}
+            }
+        }
+        self.counters.lost_units += loss.lost.len() as u64;
+        loss
+    }
+}

@@ -1,0 +1,33 @@
+//! Power loss: what a cut saves and loses, and how the drive comes back.
+//!
+//! **What lives here**: the supply a drive is built with ([`PowerSupply`]), the dump at a cut
+//! ([`crate::Ssd::cut_power`]), what a cut would cost now ([`crate::Ssd::cut_cost`]), and the return of the power
+//! ([`crate::Ssd::restore_power`]). **What doesn't**: the arithmetic of banks and dumps
+//! ([`leyden_power`]), and what recovery finds on flash ([`leyden_ftl::recovery`]).
+//!
+//! **Invariants**
+//! - What is dumped is what was promised: with a protected buffer the newest version of everything
+//!   in it; of the mapping table always what flash does not hold.
+//! - After a cut, nothing but what flash holds is used.
+//! - A cut during recovery changes nothing on flash; recovery begins again.
+
+mod cut;
+mod plan;
+mod restore;
+mod supply;
+
+pub use cut::PowerLoss;
+pub use plan::CutCost;
+pub use restore::Recovery;
+pub(crate) use supply::PowerSupply;
+
+use leyden_sim::Time;
+
+/// Whether there is power.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PowerState {
+    On,
+    Off,
+    /// Ready from this time on.
+    Recovering(Time),
+}

@@ -1,0 +1,123 @@
+//! What a drive must be able to save, and whether its bank reaches.
+
+use leyden_buffer::Region;
+use leyden_ftl::map::{MapStore, ProtectionConfig};
+use leyden_ftl::page_mapped::Durability;
+use leyden_nand::Geometry;
+use leyden_power::{Costs, Demand, Need, Supply, provision, worst_case};
+use leyden_sim::Bytes;
+
+use crate::{Config, ConfigError};
+
+/// A dump in place may put this many times its even share of pages on one die; the rest spills.
+const IN_PLACE_SKEW: u64 = 4;
+
+/// The capacitors of a drive, and what its dumps cost.
+#[derive(Clone, Debug)]
+pub(crate) struct PowerSupply {
+    pub(crate) config: leyden_power::Config,
+    pub(crate) costs: Costs,
+    pub(crate) supply: Supply,
+    /// Pages that a block holds of a dump: fewer in SLC mode.
+    pub(crate) pages_per_block: u32,
+    /// Blocks of each die kept back for dumps: for one that may be written while the one before is
+    /// being erased, twice what it takes.
+    pub(crate) blocks_per_die: u32,
+    /// Pages that say what a dump holds.
+    pub(crate) root_pages: u32,
+}
+
+impl PowerSupply {
+    /// The supply of the drive that `config` describes; `None` if its power is never cut.
+    pub(crate) fn new(
+        config: &Config,
+        geometry: Geometry,
+        slots: u32,
+    ) -> Result<Option<Self>, ConfigError> {
+        let Some(power) = &config.power else { return Ok(None) };
+        let within = |error: leyden_power::ConfigError| {
+            ConfigError::within("power", (error.key, error.problem))
+        };
+        power.check().map_err(within)?;
+        // Blocks kept back leave no more units than there are without them.
+        let units = config
+            .ftl
+            .logical_units(&geometry, 0)
+            .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
+        let map_pages = units.div_ceil(config.ftl.map.entries_per_page(&geometry));
+        // The list of mapping pages in the dump: a bit each.
+        let root_pages = (map_pages / 8 + 64).div_ceil(geometry.page_bytes());
+        let mut demand = demand(config, &geometry, slots, map_pages, root_pages);
+        let costs = Costs::new(power, &config.nand, geometry);
+        let room = room_per_die(power, &costs, &mut demand);
+        let pages_per_block = power.dump.pages_per_block(geometry.pages_per_block());
+        let supply = provision(power, &costs, &demand).map_err(within)?;
+        let blocks = room.div_ceil(u64::from(pages_per_block)) as u32;
+        Ok(Some(Self {
+            config: power.clone(),
+            costs,
+            supply,
+            pages_per_block,
+            blocks_per_die: 2 * blocks,
+            root_pages,
+        }))
+    }
+
+    /// What the FTL must be ready for with this supply.
+    pub(crate) fn durability(supply: Option<&Self>) -> Durability {
+        supply.map_or(Durability::default(), |supply| Durability {
+            power_cuts: true,
+            may_lose_map: supply.config.allow_underprovisioned,
+            dump_blocks_per_die: supply.blocks_per_die,
+        })
+    }
+
+    /// The most that a dump can need.
+    pub(crate) fn need(&self) -> &Need {
+        &self.supply.need
+    }
+}
+
+/// What the drive may have to save, at most.
+fn demand(
+    config: &Config,
+    geometry: &Geometry,
+    slots: u32,
+    map_pages: u32,
+    root_pages: u32,
+) -> Demand {
+    let page_units = geometry.units_per_page();
+    let protected = match &config.ftl.map.protection {
+        ProtectionConfig::Full(_) => map_pages,
+        // Beside the pages that may be dirty, each die may be writing one.
+        ProtectionConfig::Partial(partial) => {
+            MapStore::limit_of(partial.protected, map_pages, page_units) + geometry.dies()
+        }
+        ProtectionConfig::None(_) => page_units.min(map_pages) + geometry.dies(),
+    };
+    let buffer = match config.buffer.region {
+        Region::Full => u64::from(slots) * u64::from(geometry.unit_bytes()),
+        Region::None => 0,
+    };
+    Demand {
+        buffer: Bytes::new(buffer),
+        mapping_pages: u64::from(protected.min(map_pages)),
+        journal_pages: u64::from(root_pages),
+        retries: 0,
+        most_on_one_die: None,
+    }
+}
+
+/// Pages of a dump for which every die keeps room.
+fn room_per_die(power: &leyden_power::Config, costs: &Costs, demand: &mut Demand) -> u64 {
+    if !power.dump.is_in_place() {
+        return worst_case(demand, costs, power).room_per_die;
+    }
+    let pages = demand.pages(power, costs);
+    let share = pages.div_ceil(u64::from(costs.geometry.dies()));
+    let room = (share * IN_PLACE_SKEW).min(pages);
+    let pages_per_block = u64::from(power.dump.pages_per_block(costs.geometry.pages_per_block()));
+    // Whole blocks are kept back, twice: pages may use all of that.
+    demand.most_on_one_die = Some(2 * room.next_multiple_of(pages_per_block));
+    room
+}

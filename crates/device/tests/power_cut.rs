@@ -1,0 +1,116 @@
+//! Power cuts, one at a time, on a drive small enough to think through. Torture draws the rest.
+
+use std::collections::BTreeMap;
+
+use leyden_buffer::Region;
+use leyden_device::{BlockDevice, Command, Completion, Config, Lba, Op, Recovery, Ssd, Stamp};
+use leyden_ftl::map::ProtectionConfig;
+use leyden_power::DumpConfig;
+use leyden_sim::{Bytes, Ratio, Rng, Time};
+
+/// Two channels, two dies each, blocks of 8 pages of 8 KiB; 16 entries in a mapping page.
+fn config(protection: &str, dump: &str, region: Region) -> Config {
+    let mut config = Config::default();
+    config.nand.channels = 2;
+    config.nand.dies_per_channel = 2;
+    config.nand.blocks_per_plane = 32;
+    config.nand.pages_per_block = 8;
+    config.buffer.size = Bytes::new(32 * 4096);
+    config.buffer.region = region;
+    config.ftl.over_provisioning = Ratio::from_percent(250);
+    config.ftl.map.protection = ProtectionConfig::by_name(protection).unwrap();
+    config.ftl.map.entries_per_page = Some(16);
+    let dump = DumpConfig::by_name(dump).unwrap();
+    config.power = Some(leyden_power::Config { dump, ..leyden_power::Config::default() });
+    config
+}
+
+fn submit(ssd: &mut Ssd<Stamp>, op: Op, unit: u64, stamp: u64) {
+    let command = Command { data: stamp, ..Command::new(op, Lba(unit * 8), 8) };
+    ssd.submit(ssd.now(), command);
+}
+
+fn finish(ssd: &mut Ssd<Stamp>) -> Vec<Completion<Stamp>> {
+    let mut done = Vec::new();
+    while let Some(time) = ssd.next_event() {
+        ssd.advance(time, &mut done);
+    }
+    done
+}
+
+fn read(ssd: &mut Ssd<Stamp>, unit: u64) -> u64 {
+    submit(ssd, Op::Read, unit, 0);
+    let done = finish(ssd);
+    done.iter().find(|done| done.op == Op::Read).unwrap().data[0].0
+}
+
+/// Writes and trims at random, cuts the power at a random moment, and checks every promise, some
+/// times over.
+fn survives(config: &Config, seed: u64) -> Recovery {
+    let mut ssd = Ssd::<Stamp>::new(config, seed).unwrap();
+    let units = u64::from(ssd.mapping_units());
+    let mut rng = Rng::new(seed, "power_cut");
+    let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut last = Recovery::default();
+    for round in 0..6_u64 {
+        let mut pending = BTreeMap::new();
+        let mut out = Vec::new();
+        for i in 0..600 {
+            let stamp = round * 1_000 + i + 1;
+            let unit = rng.below(units);
+            // One command at a time, so that the order of writes is known.
+            let op = if rng.below(5) == 0 { Op::Trim } else { Op::Write };
+            submit(&mut ssd, op, unit, stamp);
+            pending.insert(unit, if op == Op::Trim { 0 } else { stamp });
+            while out.is_empty() {
+                let time = ssd.next_event().unwrap();
+                ssd.advance(time, &mut out);
+            }
+            out.clear();
+        }
+        if config.buffer.region == Region::None {
+            submit(&mut ssd, Op::Flush, 0, 0);
+            while out.is_empty() {
+                let time = ssd.next_event().unwrap();
+                ssd.advance(time, &mut out);
+            }
+        }
+        kept.extend(pending);
+        let cut = Time::from_ns(ssd.now().as_ns() + rng.below(2_000_000));
+        ssd.advance(cut, &mut out);
+        let loss = ssd.cut_power(cut);
+        assert!(loss.lost.is_empty() && loss.lost_map_pages == 0, "{loss:?}");
+        last = ssd.restore_power(cut);
+        if rng.below(2) == 0 {
+            // Once more, before it is ready.
+            let again = Time::from_ns(cut.as_ns() + rng.below(last.scan.as_ns()));
+            assert!(ssd.cut_power(again).during_recovery);
+            last = ssd.restore_power(again);
+        }
+        ssd.advance(last.ready_at, &mut out);
+        ssd.check();
+        for (&unit, &stamp) in &kept {
+            assert_eq!(
+                read(&mut ssd, unit),
+                stamp,
+                "unit {unit} after cut {round} of seed {seed}: {:?} {:?}",
+                config.ftl.map.protection,
+                (&config.power, config.buffer.region),
+            );
+        }
+    }
+    last
+}
+
+#[test]
+fn what_was_promised_survives_under_every_protection() {
+    for protection in ProtectionConfig::POLICIES {
+        for dump in DumpConfig::POLICIES {
+            for region in [Region::Full, Region::None] {
+                for seed in 0..4 {
+                    survives(&config(protection.name, dump.name, region), seed);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a power cut leaves behind.
+
+use leyden_nand::{BlockId, Content, Interrupted, Kind, Ppa, Ppn};
+use leyden_sim::Time;
+
+use crate::gc::VictimIndex;
+use crate::map::{MapPage, MapTable, SavedPage};
+use crate::page_mapped::{Collection, Ftl, MapDie, ProgramCause};
+
+use super::DumpPage;
+
+impl<C: Content> Ftl<C> {
+    /// What dies are doing. At a cut the caller decides what of it still ends, tells
+    /// [`Ftl::settle_cut`] of each, dumps, and calls [`Ftl::lose_power`].
+    pub fn on_the_way(&self) -> Vec<Interrupted> {
+        self.flash.on_the_way()
+    }
+
+    /// True if the interrupted operation is a program of a mapping page: nothing else of what it
+    /// holds is protected.
+    pub fn is_map_program(&self, interrupted: &Interrupted) -> bool {
+        matches!(interrupted.operation.kind, Kind::Program(_))
+            && matches!(
+                self.inflight.cause(interrupted.operation.tag),
+                ProgramCause::Map | ProgramCause::GcMap
+            )
+    }
+
+    /// An operation that the cut has found on its way did go on to its end, or it did not. A program
+    /// that did not leaves a torn page, which reads as such; an erase leaves a block that must be
+    /// erased again. Data that was programmed in time is not mapped: what was promised of it is dumped.
+    pub fn settle_cut(&mut self, interrupted: &Interrupted, ended: bool) {
+        match interrupted.operation.kind {
+            Kind::Program(page) => {
+                let tag = interrupted.operation.tag;
+                let is_map = self.is_map_program(interrupted);
+                self.count_program(page, tag, false);
+                if !ended {
+                    self.tear(page);
+                }
+                if is_map {
+                    self.settle_map_program(page, tag, ended);
+                }
+            }
+            Kind::Erase(block) => self.half_erased(block),
+            Kind::Read(_) | Kind::HostRead(_) => {}
+        }
+    }
+
+    fn tear(&mut self, page: Ppn) {
+        let first = self.geometry.first_unit(page).0;
+        (first..first + self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(unit)));
+    }
+
+    fn settle_map_program(&mut self, place: Ppn, tag: u32, ended: bool) {
+        let page = MapPage(self.inflight.source(tag, 0));
+        let saved = self.inflight.take_saved(tag);
+        if ended {
+            self.store.written(page, place, saved);
+        } else {
+            self.store.failed(page); // dirty again: to be dumped
+        }
+    }
+
+    fn half_erased(&mut self, block: BlockId) {
+        self.media.erase(&self.geometry, block);
+        self.half_erased.push(block);
+    }
+
+    /// The mapping pages that a dump must save: all of them if none is written while the power is on,
+    /// else those that flash does not hold as they are, and those that dies are writing but for the
+    /// ones whose programs are `ended` in time.
+    pub fn map_pages_to_dump(&self, ended: impl Fn(&Interrupted) -> bool) -> Vec<MapPage> {
+        if self.store.writes_back() {
+            let written = self.on_the_way().into_iter().filter(|op| self.is_map_program(op));
+            let unwritten = written
+                .filter(|op| !ended(op))
+                .map(|op| MapPage(self.inflight.source(op.operation.tag, 0)));
+            let unwritten: Vec<_> = unwritten.filter(|&page| !self.store.is_dirty(page)).collect();
+            return self.store.dirty_pages().chain(unwritten).collect();
+        }
+        // A page of entries that were never mapped is what recovery assumes of a page it finds nowhere.
+        (0..self.map.pages()).map(MapPage).filter(|&page| self.map.has_mapped(page)).collect()
+    }
+
+    /// A mapping page as a dump writes it. Nothing is on its way any more: it is right about all
+    /// versions so far.
+    pub fn map_page_to_dump(&self, page: MapPage) -> DumpPage<C> {
+        let entries = self.map.entries_of(page);
+        DumpPage::Map(page, SavedPage { settled_below: self.next_version, entries })
+    }
+
+    /// The version of the next page of data: what a dump's root page says.
+    pub const fn next_version(&self) -> u64 {
+        self.next_version
+    }
+
+    /// DRAM loses what it held. What is left is what flash holds.
+    pub fn lose_power(&mut self, now: Time) {
+        self.flash.cut_power(now);
+        let pages = self.map.entries_per_page();
+        self.map = MapTable::new(self.map.len(), pages);
+        self.store.lose_power();
+        self.map_dies.iter_mut().for_each(MapDie::lose_power);
+        self.trim_versions.fill(0);
+        self.map_writes = 0;
+        self.gate.clear();
+        self.wake.clear();
+        self.next_version = 0;
+        self.inflight.clear();
+        self.validity.clear_all();
+        self.index = VictimIndex::new(&self.geometry);
+        self.blocks.lose_power();
+        self.collections.iter_mut().for_each(Collection::lose_power);
+    }
+}

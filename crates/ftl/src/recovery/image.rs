@@ -1,0 +1,103 @@
+//! What a dump has written, and the blocks it was written to.
+
+use leyden_nand::{BlockId, Content, DieId, Kind, Lpn, Operation, Ppn};
+use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::map::{MapPage, SavedPage};
+use crate::page_mapped::{BlockState, Ftl};
+
+/// The first page of a dump: what the rest holds. It lists the pages of the mapping table that are
+/// newer in this dump than anywhere else, so that recovery knows what is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The mapping pages that the dump is to hold.
+    pub map_pages: Vec<MapPage>,
+    /// The version of the next page of data.
+    pub next_version: u64,
+}
+
+/// A page of a dump.
+#[derive(Clone, Debug)]
+pub enum DumpPage<C> {
+    /// What the dump holds.
+    Root(Root),
+    /// Up to a page of units of the host's data, with their home addresses.
+    Units(Vec<(Lpn, C)>),
+    /// A mapping page.
+    Map(MapPage, SavedPage),
+}
+
+/// The dump that flash holds: what its pages say, in the order they were written. It is kept beside
+/// the cells, since its pages are laid out otherwise than pages of data.
+#[derive(Clone, Debug)]
+pub struct DumpImage<C> {
+    pub(crate) root: Option<Root>,
+    pub(crate) units: Vec<(Lpn, C)>,
+    pub(crate) map_pages: Vec<(MapPage, SavedPage)>,
+    pub(crate) pages: u64,
+}
+
+impl<C> Default for DumpImage<C> {
+    fn default() -> Self {
+        Self { root: None, units: Vec::new(), map_pages: Vec::new(), pages: 0 }
+    }
+}
+
+/// One die's blocks for dumps.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DumpDie {
+    /// Blocks that hold the last dump, the last one perhaps in part.
+    pub(crate) written: Vec<BlockId>,
+    /// Blocks whose dump is not needed any more.
+    pub(crate) to_erase: Vec<BlockId>,
+}
+
+impl<C: Content> Ftl<C> {
+    /// Pages that a dump can have on `die`, if a block holds `pages_per_block` of them.
+    pub fn dump_room(&self, die: DieId, pages_per_block: u32) -> u32 {
+        self.blocks.kept_for_dump(die) * pages_per_block
+    }
+
+    /// Begins a dump. The one before must have been given up ([`Ftl::finish_recovery`]).
+    pub fn begin_dump(&mut self) {
+        assert!(self.dump_dies.iter().all(|die| die.written.is_empty()), "an older dump is needed");
+        self.dump = Some(DumpImage::default());
+    }
+
+    /// Programs a page of the dump on `die`. Returns its place; `None` if there is no room.
+    pub fn dump_page(
+        &mut self,
+        die: DieId,
+        pages_per_block: u32,
+        page: DumpPage<C>,
+    ) -> Option<Ppn> {
+        let open = self.dump_dies[die.index()].written.last().copied();
+        let open = open.filter(|&open| self.blocks.written_pages(open) < pages_per_block);
+        let block = match open {
+            Some(open) => open,
+            None => {
+                let block = self.blocks.take_kept(die, BlockState::Dump)?;
+                self.dump_dies[die.index()].written.push(block);
+                block
+            }
+        };
+        let place = self.blocks.next_page(block)?;
+        let image = self.dump.as_mut().expect("a dump was begun");
+        image.pages += 1;
+        match page {
+            DumpPage::Root(root) => image.root = Some(root),
+            DumpPage::Units(units) => image.units.extend(units),
+            DumpPage::Map(page, saved) => image.map_pages.push((page, saved)),
+        }
+        self.stats.dump_programs += 1;
+        Some(place)
+    }
+
+    /// Starts the erase of a block of `die` whose dump is not needed any more. True if there was one.
+    pub(crate) fn erase_dump_block(&mut self, now: Time, die: DieId) -> bool {
+        let Some(block) = self.dump_dies[die.index()].to_erase.pop() else { return false };
+        self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
+        true
+    }
+}

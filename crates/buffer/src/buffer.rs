@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Config;
 use crate::barrier::{Barrier, Epoch};
 use crate::index::SlotIndex;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Shape};
 
 /// A place in the buffer that holds one mapping unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -113,15 +113,17 @@ pub struct BufferState<C: Content> {
 #[derive(Debug)]
 pub struct WriteBuffer<C: Content> {
     state: BufferState<C>,
+    shape: Shape,
     /// Dirty slots at which the buffer is written out.
     threshold: u32,
     stats: BufferStats,
 }
 
 impl<C: Content> WriteBuffer<C> {
-    /// An empty buffer of `slots`, written out from `threshold` dirty ones on (see
-    /// [`Config::slots`]).
-    pub fn new(config: &Config, slots: u32, threshold: u32) -> Self {
+    /// An empty buffer of `shape.slots`, written out from `threshold` dirty ones on (see
+    /// [`Config::slots`]). The pages of the mapping table count as clean.
+    pub fn new(config: &Config, shape: Shape, threshold: u32) -> Self {
+        let slots = shape.slots;
         let barrier = Barrier::default();
         let slot = Slot {
             lpn: Lpn(0),
@@ -135,11 +137,11 @@ impl<C: Content> WriteBuffer<C> {
             slots: vec![slot; slots as usize],
             free: (0..slots).rev().map(SlotId).collect(),
             index: SlotIndex::new(slots),
-            schedule: Schedule::new(&config.schedule, slots),
+            schedule: Schedule::new(&config.schedule, &shape),
             barrier,
             dirty: 0,
         };
-        Self { state, threshold, stats: BufferStats::default() }
+        Self { state, shape, threshold, stats: BufferStats::default() }
     }
 
     /// An empty buffer like this one, which `config` has made; the counters go on.
@@ -218,7 +220,7 @@ impl<C: Content> WriteBuffer<C> {
             content,
         };
         state.index.set(lpn, id);
-        state.schedule.push(id);
+        state.schedule.push(id, lpn);
         state.dirty += 1;
         self.stats.peak_units = self.stats.peak_units.max(self.used());
         Written::Inserted(id)
@@ -254,6 +256,8 @@ impl<C: Content> WriteBuffer<C> {
                 self.stats.discarded_units += 1;
                 if was == State::Dirty {
                     self.state.schedule.remove(newest);
+                } else {
+                    self.state.schedule.settled(lpn);
                 }
                 self.state.dirty -= 1;
                 self.state.barrier.start(slot.epoch);
@@ -282,7 +286,7 @@ impl<C: Content> WriteBuffer<C> {
         if self.state.slots[slot.index()].state != State::Dirty {
             return false;
         }
-        self.state.schedule.remove(slot);
+        self.state.schedule.take(slot);
         self.state.slots[slot.index()].state = State::Staged;
         true
     }
@@ -318,18 +322,21 @@ impl<C: Content> WriteBuffer<C> {
                 self.state.slots[newer as usize].older = NONE;
             }
         }
+        self.state.schedule.settled(lpn);
         self.release(id);
         wanted
     }
 
     /// The program of a slot has failed.
     pub fn fail(&mut self, id: SlotId) -> Failed {
-        let Slot { state, epoch, newer, .. } = self.state.slots[id.index()];
+        let Slot { lpn, state, epoch, newer, .. } = self.state.slots[id.index()];
         if state == State::Stale {
+            self.state.schedule.settled(lpn);
             self.release(id);
             return Failed::Unwanted;
         }
         if newer != NONE {
+            self.state.schedule.settled(lpn);
             self.leave_to(id, SlotId(newer));
             return Failed::LeftTo(SlotId(newer));
         }
@@ -337,6 +344,17 @@ impl<C: Content> WriteBuffer<C> {
         self.state.dirty += 1;
         self.state.barrier.restart(epoch);
         Failed::Again
+    }
+
+    /// A page of the mapping table has become dirty (after [`WriteBuffer::settle`], if the write of
+    /// a slot has made it so), or clean. Saying so twice changes nothing.
+    #[inline]
+    pub fn note_map_page(&mut self, page: u32, dirty: bool) {
+        if dirty {
+            self.state.schedule.map_page_dirty(page);
+        } else {
+            self.state.schedule.map_page_clean(page);
+        }
     }
 
     /// Begins a FLUSH: `None` if everything is on flash already.
@@ -370,10 +388,12 @@ impl<C: Content> WriteBuffer<C> {
     /// Takes over a state that was saved from a buffer of the same configuration. False if it is
     /// not one.
     pub fn restore(&mut self, state: BufferState<C>) -> bool {
-        let slots = self.state.slots.len() as u32;
+        let slots = self.shape.slots;
         let fits = state.slots.len() == slots as usize
             && state.index.fits(slots)
-            && state.schedule.fits(slots)
+            && state.schedule.fits(&self.shape)
+            && std::mem::discriminant(&state.schedule)
+                == std::mem::discriminant(&self.state.schedule)
             && state
                 .slots
                 .iter()
@@ -419,3 +439,6 @@ impl<C: Content> WriteBuffer<C> {
         self.state.free.push(id);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use leyden_buffer::schedule::Shape;
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_nand::{DieId, Geometry};
@@ -90,7 +91,13 @@ impl<P: Payload> Ssd<P> {
         let durability = PowerSupply::durability(power.as_ref());
         let ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
             .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
-        let buffer = WriteBuffer::new(&config.buffer, slots, threshold);
+        let shape = Shape {
+            slots,
+            mapping_pages: ftl.map().pages(),
+            entries_per_mapping_page: ftl.map().entries_per_page(),
+            batch_units: geometry.dies() * geometry.units_per_page(),
+        };
+        let buffer = WriteBuffer::new(&config.buffer, shape, threshold);
         Ok(Self {
             config: Box::new(config.clone()),
             power,

@@ -4,6 +4,7 @@
 //! some moment between its submission and its completion, and the drive's structures agree.
 
 use leyden_buffer::Region;
+use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{BlockDevice, Command, Completion, Config, Lba, Op, Ssd, Stamp, Status};
 use leyden_sim::{Bytes, Ratio, Rng, Span, Time};
 use proptest::prelude::*;
@@ -86,12 +87,13 @@ struct Setup {
 fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
     let maps = (0_usize..leyden_ftl::map::ProtectionConfig::POLICIES.len(), 1_u32..9);
-    let policies = (0_usize..3, 0_usize..2, any::<bool>(), 4_u64..40, maps);
+    let schedules = ScheduleConfig::POLICIES;
+    let policies = (0_usize..3, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
     (shape, policies, faults, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
-            (victim, place, protected, slots, (map, entries)),
+            (victim, place, schedule, protected, slots, (map, entries)),
             faults,
             seed,
             depth,
@@ -117,6 +119,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.ftl.map.protection =
                 leyden_ftl::map::ProtectionConfig::by_name(maps[map].name).unwrap();
             config.ftl.map.entries_per_page = Some(4 * entries);
+            config.buffer.schedule = ScheduleConfig::by_name(schedules[schedule].name).unwrap();
             config.buffer.region = if protected { Region::Full } else { Region::None };
             config.buffer.size = Bytes::new(((4096 << page) * 8).max(4096 * slots));
             config.ftl.capacity = Some(Bytes::new(1 << 40));

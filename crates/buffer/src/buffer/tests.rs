@@ -1,0 +1,345 @@
+//! The write buffer against its slow twin: a list of versions, in the order they were written.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::schedule::{ScheduleConfig, SlowSchedule};
+
+const SLOTS: u32 = 12;
+const LPNS: u32 = 20;
+const THRESHOLD: u32 = 5;
+const SHAPE: Shape =
+    Shape { slots: SLOTS, mapping_pages: 5, entries_per_mapping_page: 4, batch_units: 3 };
+
+/// What a slot holds: the number of the write that it came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Number(u64);
+
+impl Content for Number {}
+
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    slot: SlotId,
+    lpn: Lpn,
+    content: Number,
+    state: State,
+    /// The oldest write that is not on flash unless this version, or a newer one, is.
+    oldest_write: u64,
+}
+
+impl Version {
+    fn is_dirty(&self) -> bool {
+        matches!(self.state, State::Dirty | State::Staged)
+    }
+}
+
+struct Twin {
+    versions: Vec<Version>,
+    schedule: SlowSchedule,
+    /// The number of writes at the last flush.
+    flushed: u64,
+}
+
+impl Twin {
+    fn newest(&self, lpn: Lpn) -> Option<usize> {
+        let wanted = |version: &Version| version.lpn == lpn && version.state != State::Stale;
+        self.versions.iter().rposition(wanted)
+    }
+
+    fn read(&self, lpn: Lpn) -> Option<Number> {
+        self.newest(lpn).map(|at| self.versions[at].content)
+    }
+
+    fn is_forced(&self) -> bool {
+        self.versions
+            .iter()
+            .any(|version| version.is_dirty() && version.oldest_write < self.flushed)
+    }
+
+    fn wants_writing(&self) -> bool {
+        let dirty = self.versions.iter().filter(|version| version.is_dirty()).count();
+        dirty as u32 >= THRESHOLD || self.is_forced()
+    }
+
+    /// The positions of the versions in a state.
+    fn all(&self, state: State) -> Vec<usize> {
+        (0..self.versions.len()).filter(|&at| self.versions[at].state == state).collect()
+    }
+
+    fn make_stale(&mut self, before: usize, lpn: Lpn) {
+        for version in &mut self.versions[..before] {
+            if version.lpn == lpn {
+                version.state = State::Stale;
+            }
+        }
+    }
+
+    fn discard(&mut self, lpn: Lpn) -> Option<Discarded> {
+        let at = self.newest(lpn)?;
+        self.make_stale(at, lpn);
+        let slot = self.versions[at].slot;
+        let staged = self.versions[at].state == State::Staged;
+        if !self.versions[at].is_dirty() {
+            self.versions[at].state = State::Stale;
+            return None;
+        }
+        self.versions.remove(at);
+        if staged {
+            self.schedule.settled(lpn);
+        } else {
+            self.schedule.remove(slot);
+        }
+        Some(Discarded { slot, staged })
+    }
+
+    fn settle(&mut self, at: usize) -> bool {
+        let Version { lpn, state, .. } = self.versions[at];
+        if state == State::InFlight {
+            self.make_stale(at, lpn);
+        }
+        self.versions.remove(at);
+        self.schedule.settled(lpn);
+        state == State::InFlight
+    }
+
+    fn fail(&mut self, at: usize) -> Failed {
+        let Version { lpn, state, oldest_write, .. } = self.versions[at];
+        let newer = (at + 1..self.versions.len()).find(|&newer| self.versions[newer].lpn == lpn);
+        let failed = match (state, newer) {
+            (State::Stale, _) => Failed::Unwanted,
+            (_, Some(newer)) => {
+                self.versions[newer].oldest_write = oldest_write;
+                Failed::LeftTo(self.versions[newer].slot)
+            }
+            (_, None) => {
+                self.versions[at].state = State::Staged;
+                return Failed::Again;
+            }
+        };
+        self.versions.remove(at);
+        self.schedule.settled(lpn);
+        failed
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write(u32),
+    Discard(u32),
+    TakeNext,
+    Take(usize),
+    Start(usize),
+    End(usize, bool),
+    Note(u32, bool),
+    Flush,
+    Restore,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = any::<usize>;
+    let step = prop_oneof![
+        10 => (0..LPNS).prop_map(Step::Write),
+        2 => (0..LPNS).prop_map(Step::Discard),
+        6 => Just(Step::TakeNext),
+        1 => at().prop_map(Step::Take),
+        6 => at().prop_map(Step::Start),
+        5 => (at(), prop::bool::weighted(0.25)).prop_map(|(at, fails)| Step::End(at, fails)),
+        2 => (0..SHAPE.mapping_pages, any::<bool>()).prop_map(|(page, dirty)| Step::Note(page, dirty)),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Restore),
+    ];
+    proptest::collection::vec(step, 0..250)
+}
+
+/// The buffer and its twin, side by side.
+struct Pair {
+    config: Config,
+    buffer: WriteBuffer<Number>,
+    twin: Twin,
+    writes: u64,
+    /// Flushes that wait: what the buffer calls them, and the writes before them.
+    flushes: Vec<(FlushTicket, u64)>,
+}
+
+impl Pair {
+    fn new(policy: usize) -> Self {
+        let schedule = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
+        let slow = SlowSchedule::new(&schedule, SHAPE);
+        let config = Config { schedule, ..Config::default() };
+        Self {
+            buffer: WriteBuffer::new(&config, SHAPE, THRESHOLD),
+            twin: Twin { versions: Vec::new(), schedule: slow, flushed: 0 },
+            config,
+            writes: 0,
+            flushes: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Write(lpn) => self.write(Lpn(lpn)),
+            Step::Discard(lpn) => {
+                assert_eq!(self.buffer.discard(Lpn(lpn)), self.twin.discard(Lpn(lpn)));
+            }
+            Step::TakeNext => {
+                let slot = self.buffer.take_next();
+                assert_eq!(slot, self.twin.schedule.pop());
+                if let Some(slot) = slot {
+                    self.version_in(slot).state = State::Staged;
+                }
+            }
+            Step::Take(pick) => {
+                if let Some(version) = pick_from(&mut self.twin.versions, pick) {
+                    let dirty = version.state == State::Dirty;
+                    assert_eq!(self.buffer.take(version.slot), dirty);
+                    if dirty {
+                        version.state = State::Staged;
+                        self.twin.schedule.take(version.slot);
+                    }
+                }
+            }
+            Step::Start(pick) => {
+                if let Some(&mut at) = pick_from(&mut self.twin.all(State::Staged), pick) {
+                    self.buffer.start(self.twin.versions[at].slot);
+                    self.twin.versions[at].state = State::InFlight;
+                }
+            }
+            Step::End(pick, fails) => self.end(pick, fails),
+            Step::Note(page, dirty) => {
+                self.buffer.note_map_page(page, dirty);
+                self.twin.schedule.note(page, dirty);
+            }
+            Step::Flush => {
+                let ticket = self.buffer.begin_flush();
+                assert_eq!(ticket.is_some(), !self.twin.versions.is_empty());
+                if let Some(ticket) = ticket {
+                    self.flushes.push((ticket, self.writes));
+                    self.twin.flushed = self.writes;
+                }
+            }
+            Step::Restore => self.restore(),
+        }
+    }
+
+    fn write(&mut self, lpn: Lpn) {
+        let content = Number(self.writes);
+        let written = self.buffer.write(lpn, content);
+        let newest = self.twin.newest(lpn);
+        if let Some(at) = newest.filter(|&at| self.twin.versions[at].is_dirty()) {
+            assert_eq!(written, Written::Coalesced(self.twin.versions[at].slot));
+            self.twin.versions[at].content = content;
+        } else if self.twin.versions.len() as u32 == SLOTS {
+            assert_eq!(written, Written::Full);
+            return;
+        } else {
+            let Written::Inserted(slot) = written else { panic!("{written:?}") };
+            assert!(self.twin.versions.iter().all(|version| version.slot != slot), "in use");
+            let (state, oldest_write) = (State::Dirty, self.writes);
+            self.twin.versions.push(Version { slot, lpn, content, state, oldest_write });
+            self.twin.schedule.push(slot, lpn);
+        }
+        self.writes += 1;
+    }
+
+    fn end(&mut self, pick: usize, fails: bool) {
+        let mut ended = self.twin.all(State::InFlight);
+        ended.extend(self.twin.all(State::Stale));
+        let Some(&mut at) = pick_from(&mut ended, pick) else { return };
+        let slot = self.twin.versions[at].slot;
+        if fails {
+            assert_eq!(self.buffer.fail(slot), self.twin.fail(at));
+        } else {
+            assert_eq!(self.buffer.settle(slot), self.twin.settle(at));
+        }
+    }
+
+    /// A new buffer goes on from the state of this one, which must be at rest.
+    fn restore(&mut self) {
+        let under_way = self.twin.versions.iter().any(|version| !version.is_dirty());
+        let mut next = WriteBuffer::new(&self.config, SHAPE, THRESHOLD);
+        assert_eq!(next.restore(self.buffer.state()), !under_way);
+        if !under_way {
+            self.buffer = next;
+        }
+    }
+
+    fn version_in(&mut self, slot: SlotId) -> &mut Version {
+        let version = self.twin.versions.iter_mut().find(|version| version.slot == slot);
+        version.expect("the slot is in use")
+    }
+
+    fn check(&self) {
+        let (buffer, twin) = (&self.buffer, &self.twin);
+        for lpn in (0..LPNS).map(Lpn) {
+            assert_eq!(buffer.read(lpn), twin.read(lpn), "{lpn:?}");
+        }
+        assert_eq!(buffer.used() as usize, twin.versions.len());
+        assert_eq!(buffer.is_forced(), twin.is_forced());
+        assert_eq!(buffer.wants_writing(), twin.wants_writing());
+        for &(ticket, before) in &self.flushes {
+            let waits = twin.versions.iter().any(|version| version.oldest_write < before);
+            assert_eq!(buffer.is_flushed(ticket), !waits);
+        }
+    }
+
+    /// Writes out everything.
+    fn drain(&mut self) {
+        while !self.twin.versions.is_empty() {
+            for step in [Step::TakeNext, Step::Start(0), Step::End(0, false)] {
+                self.step(step);
+                self.check();
+            }
+        }
+    }
+}
+
+fn pick_from<T>(list: &mut [T], pick: usize) -> Option<&mut T> {
+    let count = list.len().max(1);
+    list.get_mut(pick % count)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// Whatever happens to it, and in whatever order programs end, the buffer holds what its twin
+    /// holds, and hands out what its twin does.
+    #[test]
+    fn behaves_like_a_list_of_versions(
+        policy in 0..ScheduleConfig::POLICIES.len(),
+        steps in steps(),
+    ) {
+        let mut pair = Pair::new(policy);
+        for step in steps {
+            pair.step(step);
+            pair.check();
+        }
+        pair.drain();
+    }
+}
+
+/// A state is taken over only by a buffer of the same schedule and sizes.
+#[test]
+fn a_foreign_state_is_refused() {
+    let configs = ScheduleConfig::POLICIES.iter().map(|policy| Config {
+        schedule: ScheduleConfig::by_name(policy.name).unwrap(),
+        ..Config::default()
+    });
+    let other_sizes = [
+        SHAPE,
+        Shape { slots: SLOTS + 1, ..SHAPE },
+        Shape { mapping_pages: 6, ..SHAPE },
+        Shape { entries_per_mapping_page: 5, ..SHAPE },
+    ];
+    for from in configs.clone() {
+        let state = WriteBuffer::<Number>::new(&from, SHAPE, THRESHOLD).state();
+        for to in configs.clone() {
+            for (i, shape) in other_sizes.into_iter().enumerate() {
+                let mut buffer = WriteBuffer::new(&to, shape, THRESHOLD);
+                // `fifo` knows nothing of mapping pages.
+                let same_sizes = i == 0 || (i > 1 && from.schedule.name() == "fifo");
+                let fits = from == to && same_sizes;
+                assert_eq!(buffer.restore(state.clone()), fits, "{from:?} {to:?} {shape:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `hexa`: writes of mapping pages that are dirty already, then of those with most buffered writes.
+//!
+//! Hexa (section IV) keeps a zero-cost list of the mapping pages that are dirty and have buffered
+//! writes, and a max-heap of the others by number of buffered writes. It writes out in batches, as
+//! much as the flash chips can be programmed with at once: the writes of a batch are chosen
+//! together, and what arrives meanwhile waits for the next.
+//!
+//! The paper leaves open which of two pages with as many writes comes first. Here it is the one
+//! whose oldest buffered write came first. The zero-cost list is in the order in which pages came to
+//! cost nothing.
+
+use leyden_nand::Lpn;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Shape;
+use super::by_map_page::{ByMapPage, ZeroCost};
+use super::fifo::FifoQueue;
+use crate::SlotId;
+
+/// Batches of writes: of dirty mapping pages first, then of those with most buffered writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hexa {}
+
+/// No page: the end of the list.
+const NONE: u32 = u32::MAX;
+/// Not in the list.
+const ABSENT: (u32, u32) = (NONE - 1, NONE - 1);
+
+/// A doubly linked list of mapping pages.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ZeroCostList {
+    /// Previous and next page of each page.
+    links: Vec<(u32, u32)>,
+    first: u32,
+    last: u32,
+}
+
+impl ZeroCost for ZeroCostList {
+    fn set(&mut self, page: u32, _oldest: u64) {
+        if self.links[page as usize] != ABSENT {
+            return;
+        }
+        self.links[page as usize] = (self.last, NONE);
+        if self.last == NONE {
+            self.first = page;
+        } else {
+            self.links[self.last as usize].1 = page;
+        }
+        self.last = page;
+    }
+
+    fn remove(&mut self, page: u32) {
+        if self.links[page as usize] == ABSENT {
+            return;
+        }
+        let (previous, next) = std::mem::replace(&mut self.links[page as usize], ABSENT);
+        if previous == NONE {
+            self.first = next;
+        } else {
+            self.links[previous as usize].1 = next;
+        }
+        if next == NONE {
+            self.last = previous;
+        } else {
+            self.links[next as usize].0 = previous;
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    fn fits(&self, pages: u32) -> bool {
+        self.links.len() == pages as usize
+    }
+}
+
+/// Writes by mapping page, and the batch that is being written out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct HexaQueue {
+    waiting: ByMapPage<ZeroCostList>,
+    /// The rest of the batch; for the mapping table these slots are taken.
+    batch: FifoQueue,
+    /// The logical page of each slot, and whether it is in the batch.
+    slots: Vec<(Lpn, bool)>,
+    batch_units: u32,
+}
+
+impl HexaQueue {
+    pub(super) fn new(shape: &Shape) -> Self {
+        let list = ZeroCostList {
+            links: vec![ABSENT; shape.mapping_pages as usize],
+            first: NONE,
+            last: NONE,
+        };
+        Self {
+            waiting: ByMapPage::new(shape, list),
+            batch: FifoQueue::new(shape.slots),
+            slots: vec![(Lpn(0), false); shape.slots as usize],
+            batch_units: shape.batch_units,
+        }
+    }
+
+    pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) {
+        self.slots[slot.index()] = (lpn, false);
+        self.waiting.push(slot, lpn);
+    }
+
+    pub(super) fn remove(&mut self, slot: SlotId) {
+        let (lpn, batched) = self.slots[slot.index()];
+        if batched {
+            self.leave_batch(slot);
+            self.waiting.settled(lpn);
+        } else {
+            self.waiting.remove(slot);
+        }
+    }
+
+    pub(super) fn take(&mut self, slot: SlotId) {
+        if self.slots[slot.index()].1 {
+            self.leave_batch(slot);
+        } else {
+            self.waiting.take(slot);
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<SlotId> {
+        if let Some(slot) = self.batch.pop() {
+            self.slots[slot.index()].1 = false;
+            return Some(slot);
+        }
+        let first = self.waiting.take_cheapest()?;
+        for _ in 1..self.batch_units {
+            let Some(slot) = self.waiting.take_cheapest() else { break };
+            self.slots[slot.index()].1 = true;
+            self.batch.push(slot);
+        }
+        Some(first)
+    }
+
+    pub(super) fn settled(&mut self, lpn: Lpn) {
+        self.waiting.settled(lpn);
+    }
+
+    pub(super) fn note(&mut self, map_page: u32, dirty: bool) {
+        self.waiting.note(map_page, dirty);
+    }
+
+    pub(super) fn fits(&self, shape: &Shape) -> bool {
+        self.waiting.fits(shape)
+            && self.batch.fits(shape.slots)
+            && self.slots.len() == shape.slots as usize
+            && self.batch_units == shape.batch_units
+    }
+
+    fn leave_batch(&mut self, slot: SlotId) {
+        self.batch.remove(slot);
+        self.slots[slot.index()].1 = false;
+    }
+}

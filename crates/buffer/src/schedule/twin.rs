@@ -1,0 +1,244 @@
+//! The slow twin of every schedule: a list of writes, whose costs are computed at each step.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use leyden_nand::Lpn;
+use proptest::prelude::*;
+
+use super::{Schedule, ScheduleConfig, Shape};
+use crate::SlotId;
+
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    slot: u32,
+    map_page: u32,
+}
+
+/// Does what a schedule of the same policy does, slowly.
+pub(crate) struct SlowSchedule {
+    config: ScheduleConfig,
+    shape: Shape,
+    /// In order of arrival.
+    waiting: Vec<Write>,
+    /// Hexa's batch.
+    batch: Vec<Write>,
+    /// Mapping pages of writes taken and not settled, with repetition.
+    taken: Vec<u32>,
+    dirty: BTreeSet<u32>,
+    /// Mapping pages that cost nothing and have waiting writes, in the order in which they came to.
+    zero_cost: Vec<u32>,
+}
+
+impl SlowSchedule {
+    pub(crate) fn new(config: &ScheduleConfig, shape: Shape) -> Self {
+        Self {
+            config: config.clone(),
+            shape,
+            waiting: Vec::new(),
+            batch: Vec::new(),
+            taken: Vec::new(),
+            dirty: BTreeSet::new(),
+            zero_cost: Vec::new(),
+        }
+    }
+
+    fn map_page(&self, lpn: Lpn) -> u32 {
+        lpn.0 / self.shape.entries_per_mapping_page
+    }
+
+    pub(crate) fn push(&mut self, slot: SlotId, lpn: Lpn) {
+        self.waiting.push(Write { slot: slot.0, map_page: self.map_page(lpn) });
+        self.update();
+    }
+
+    pub(crate) fn remove(&mut self, slot: SlotId) {
+        self.waiting.retain(|write| write.slot != slot.0);
+        self.batch.retain(|write| write.slot != slot.0);
+        self.update();
+    }
+
+    pub(crate) fn take(&mut self, slot: SlotId) {
+        let all = self.waiting.iter().chain(&self.batch);
+        let write = *all.into_iter().find(|write| write.slot == slot.0).expect("waits");
+        self.taken.push(write.map_page);
+        self.remove(slot);
+    }
+
+    pub(crate) fn settled(&mut self, lpn: Lpn) {
+        let page = self.map_page(lpn);
+        let at = self.taken.iter().position(|&taken| taken == page).expect("was taken");
+        self.taken.remove(at);
+        self.update();
+    }
+
+    pub(crate) fn note(&mut self, page: u32, dirty: bool) {
+        if dirty {
+            self.dirty.insert(page);
+        } else {
+            self.dirty.remove(&page);
+        }
+        self.update();
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<SlotId> {
+        if matches!(self.config, ScheduleConfig::Hexa(_)) && self.batch.is_empty() {
+            while (self.batch.len() as u32) < self.shape.batch_units {
+                let Some(write) = self.best() else { break };
+                self.waiting.retain(|other| other.slot != write.slot);
+                self.batch.push(write);
+                self.update();
+            }
+        }
+        let next = match self.config {
+            ScheduleConfig::Hexa(_) => self.batch.first().copied(),
+            _ => self.best(),
+        };
+        let slot = SlotId(next?.slot);
+        self.take(slot);
+        Some(slot)
+    }
+
+    /// The waiting write that the policy takes first.
+    fn best(&self) -> Option<Write> {
+        match self.config {
+            ScheduleConfig::Fifo(_) => self.waiting.first().copied(),
+            ScheduleConfig::Hexa(_) => self.hexa(),
+            ScheduleConfig::Dawid(_) => self.dawid(),
+        }
+    }
+
+    /// A zero-cost page's, or else one of the page with most.
+    fn hexa(&self) -> Option<Write> {
+        let of_page = |page| self.waiting.iter().copied().find(|write| write.map_page == page);
+        if let Some(&page) = self.zero_cost.first() {
+            return of_page(page);
+        }
+        let pages = 0..self.shape.mapping_pages;
+        let most = pages.clone().map(|page| self.count(page)).max().unwrap_or(0);
+        self.waiting.iter().copied().find(|write| self.count(write.map_page) == most)
+    }
+
+    /// The least cost; the first of several, since `min_by` keeps it.
+    fn dawid(&self) -> Option<Write> {
+        let by_cost = |a: &Write, b: &Write| -> Ordering {
+            self.cost(a.map_page).total_cmp(&self.cost(b.map_page))
+        };
+        self.waiting.iter().copied().min_by(by_cost)
+    }
+
+    fn cost(&self, page: u32) -> f64 {
+        if self.is_free(page) { 0.0 } else { 1.0 / self.count(page) as f64 }
+    }
+
+    fn count(&self, page: u32) -> usize {
+        self.waiting.iter().filter(|write| write.map_page == page).count()
+    }
+
+    fn is_free(&self, page: u32) -> bool {
+        self.dirty.contains(&page)
+            || self.taken.contains(&page)
+            || self.batch.iter().any(|write| write.map_page == page)
+    }
+
+    fn update(&mut self) {
+        let listed = |page: u32| self.is_free(page) && self.count(page) > 0;
+        let pages: Vec<_> = (0..self.shape.mapping_pages).filter(|&page| listed(page)).collect();
+        self.zero_cost.retain(|page| pages.contains(page));
+        let new: Vec<_> = pages.into_iter().filter(|p| !self.zero_cost.contains(p)).collect();
+        assert!(new.len() <= 1, "one step, one page");
+        self.zero_cost.extend(new);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push(u32, u32),
+    Remove(usize),
+    Take(usize),
+    Pop,
+    Settle(usize),
+    Note(u32, bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0_u32..20, 0_u32..30).prop_map(|(slot, lpn)| Step::Push(slot, lpn)),
+        1 => any::<usize>().prop_map(Step::Remove),
+        1 => any::<usize>().prop_map(Step::Take),
+        4 => Just(Step::Pop),
+        4 => any::<usize>().prop_map(Step::Settle),
+        2 => (0_u32..8, any::<bool>()).prop_map(|(page, dirty)| Step::Note(page, dirty)),
+    ];
+    proptest::collection::vec(step, 0..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    /// Every schedule takes the slots that its twin takes, and ends empty when it does.
+    #[test]
+    fn schedules_behave_like_their_twins(
+        policy in 0..ScheduleConfig::POLICIES.len(),
+        batch_units in 1_u32..7,
+        steps in steps(),
+    ) {
+        let config = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
+        let shape = Shape { slots: 20, mapping_pages: 8, entries_per_mapping_page: 4, batch_units };
+        let mut schedule = Schedule::new(&config, &shape);
+        let mut twin = SlowSchedule::new(&config, shape);
+        let mut waiting: Vec<(SlotId, Lpn)> = Vec::new();
+        let mut taken: Vec<(SlotId, Lpn)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Push(slot, lpn) => {
+                    let (slot, lpn) = (SlotId(slot), Lpn(lpn));
+                    if !waiting.iter().chain(&taken).any(|&(other, _)| other == slot) {
+                        schedule.push(slot, lpn);
+                        twin.push(slot, lpn);
+                        waiting.push((slot, lpn));
+                    }
+                }
+                Step::Remove(at) if !waiting.is_empty() => {
+                    let (slot, _) = waiting.swap_remove(at % waiting.len());
+                    schedule.remove(slot);
+                    twin.remove(slot);
+                }
+                Step::Take(at) if !waiting.is_empty() => {
+                    let write = waiting.swap_remove(at % waiting.len());
+                    schedule.take(write.0);
+                    twin.take(write.0);
+                    taken.push(write);
+                }
+                Step::Settle(at) if !taken.is_empty() => {
+                    let (_, lpn) = taken.swap_remove(at % taken.len());
+                    schedule.settled(lpn);
+                    twin.settled(lpn);
+                }
+                Step::Note(page, dirty) => {
+                    if dirty {
+                        schedule.map_page_dirty(page);
+                    } else {
+                        schedule.map_page_clean(page);
+                    }
+                    twin.note(page, dirty);
+                }
+                Step::Pop => {
+                    let slot = schedule.pop();
+                    prop_assert_eq!(slot, twin.pop());
+                    if let Some(slot) = slot {
+                        let at = waiting.iter().position(|&(other, _)| other == slot);
+                        taken.push(waiting.swap_remove(at.expect("waited")));
+                    }
+                }
+                _ => {}
+            }
+            prop_assert!(schedule.fits(&shape));
+        }
+        while let Some(slot) = schedule.pop() {
+            prop_assert_eq!(Some(slot), twin.pop());
+            waiting.retain(|&(other, _)| other != slot);
+        }
+        prop_assert!(waiting.is_empty(), "left behind: {:?}", waiting);
+    }
+}

@@ -5,8 +5,20 @@ use super::tree::Tree;
 
 /// From the top down (docs/architecture.md, "The rooms"). A crate may depend on those after it.
 /// `report` stands above `experiment` because it draws run records, which live there.
-const ORDER: &[&str] =
-    &["cli", "report", "experiment", "workload", "device", "power", "buffer", "ftl", "nand", "sim"];
+const ORDER: &[&str] = &[
+    "cli",
+    "report",
+    "experiment",
+    "torture",
+    "oracle",
+    "workload",
+    "device",
+    "power",
+    "buffer",
+    "ftl",
+    "nand",
+    "sim",
+];
 
 /// Crates that stand beside the house: nobody depends on them, and they on nobody.
 const OUTSIDE: &[&str] = &["xtask"];

@@ -1,0 +1,41 @@
+//! What a drive has promised to keep: the durability model, apart from any drive.
+//!
+//! **What lives here**: which versions of each mapping unit a read may return, before a power cut
+//! and after it ([`Oracle`]). **What doesn't**: any drive. This crate shares no code with the
+//! device; whoever drives one tells the oracle what it submitted and what it heard back.
+//!
+//! # The model
+//!
+//! A *version* of a unit is what one command makes of it: a write's stamp, or zeroes. One version
+//! is *older* than another if it had ended before the other was submitted. Versions whose commands
+//! overlapped in time are not ordered until a read shows which one stayed.
+//!
+//! - A read returns a version that no other had replaced for certain when the read was submitted,
+//!   or one submitted before the read completed.
+//! - A version is *promised* once its command has been acknowledged and the promise is kept at
+//!   once ([`Promise`], FUA, the PLP flag), or a FLUSH submitted after the acknowledgement has
+//!   completed.
+//! - After a power cut, a unit is a version submitted before the cut, but none that is older than
+//!   a promised one. Commands in flight at the cut may have happened or not.
+//! - What recovery has left is settled: once a read has returned it, it stays, over further cuts
+//!   too, until it is replaced.
+//! - A command that failed may have happened or not. It replaces nothing for certain and promises
+//!   nothing.
+//! - Trims and write-zeroes are writes of zeroes.
+//!
+//! **Invariants**
+//! - What comes before what is the order of the calls, as the caller of a drive sees it. Times are
+//!   for messages only.
+//! - Cost: constant per unit of a command, one pass over the units per cut. Memory: constant per
+//!   unit, and per command since the last [`Oracle::compact`] that found every unit known.
+
+mod command;
+mod history;
+mod log;
+mod oracle;
+mod view;
+mod violation;
+
+pub use command::{Ended, Id, Op, Request};
+pub use oracle::{Losses, Oracle, Promise};
+pub use violation::{Event, Fate, Problem, Promised, Violation, Why};

@@ -1,0 +1,416 @@
+//! The oracle: what the caller of a drive did and saw, against what may be.
+
+use std::collections::VecDeque;
+
+use leyden_sim::Time;
+
+use crate::command::{Effect, Touched};
+use crate::history::{Flush, PowerCut};
+use crate::log::{Entry, Log, Tick};
+use crate::view::{Seen, Unit};
+use crate::{Ended, Fate, Id, Op, Request, Violation};
+
+/// What the acknowledgement of a write promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// Nothing, but with FUA: the buffer is not protected.
+    None,
+    /// That it is kept: the whole buffer is protected.
+    Full,
+    /// That it is kept, if it carried the PLP flag or FUA.
+    Selective,
+}
+
+impl Promise {
+    /// True if `request` is promised with its acknowledgement.
+    pub(crate) fn at_once(self, request: &Request) -> bool {
+        let fua = request.fua && request.op != Op::Trim;
+        match self {
+            Self::Full => true,
+            Self::None => fua,
+            Self::Selective => fua || request.plp,
+        }
+    }
+}
+
+/// What the drive said that it lost ([`Oracle::note_loss_allowed`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    /// Units that it named.
+    pub reported: u64,
+    /// Units among them that turned out to be older than what was promised.
+    pub confirmed: u64,
+}
+
+/// Something that a later FLUSH makes durable.
+#[derive(Clone, Copy, Debug)]
+enum Unflushed {
+    /// A command was acknowledged.
+    Acknowledged(Id),
+    /// A unit was seen to have a stamp.
+    Seen { unit: u32, stamp: u64 },
+}
+
+/// A read in flight.
+#[derive(Clone, Debug)]
+struct Reading {
+    id: Id,
+    seen: Vec<Seen>,
+}
+
+/// Knows what each unit may be. See the crate's documentation for the model.
+///
+/// ```
+/// use leyden_oracle::{Ended, Op, Oracle, Promise, Request};
+/// use leyden_sim::Time;
+///
+/// let mut oracle = Oracle::new(100, 8, Promise::Full);
+/// let (at, then) = (Time::from_ns(1), Time::from_ns(2));
+/// let request = Request { op: Op::Write, lba: 0, sectors: 8, fua: false, plp: false };
+/// let write = oracle.submit(at, request);
+/// oracle.complete(then, write, Ended::Done, &[]).unwrap();
+/// oracle.cut(then);
+/// oracle.restore(then);
+/// let read = oracle.submit(then, Request { op: Op::Read, ..request });
+/// let lost = oracle.complete(then, read, Ended::Done, &[0]).unwrap_err();
+/// assert_eq!(lost.promised.unwrap().id, write);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    pub(crate) promise: Promise,
+    unit_sectors: u32,
+    now: Tick,
+    pub(crate) log: Log,
+    pub(crate) units: Vec<Unit>,
+    /// Commands in flight that are not reads, in no order.
+    in_flight: Vec<Id>,
+    reading: Vec<Reading>,
+    /// Kept for reuse.
+    spare: Vec<Vec<Seen>>,
+    /// In the order of their ticks.
+    unflushed: VecDeque<(Tick, Unflushed)>,
+    pub(crate) flushes: Vec<Flush>,
+    pub(crate) cuts: Vec<PowerCut>,
+    /// The tick of the last cut.
+    pub(crate) last_cut: Tick,
+    losses: Losses,
+}
+
+impl Oracle {
+    /// For a drive that was never written: all of its `units` of `unit_sectors` are zeroes.
+    ///
+    /// # Panics
+    /// If a unit has no sectors.
+    pub fn new(units: u32, unit_sectors: u32, promise: Promise) -> Self {
+        assert!(unit_sectors > 0, "a unit has sectors");
+        Self {
+            promise,
+            unit_sectors,
+            now: Tick::START,
+            log: Log::default(),
+            units: vec![Unit::NEW; units as usize],
+            in_flight: Vec::new(),
+            reading: Vec::new(),
+            spare: Vec::new(),
+            unflushed: VecDeque::new(),
+            flushes: Vec::new(),
+            cuts: Vec::new(),
+            last_cut: Tick::START,
+            losses: Losses::default(),
+        }
+    }
+
+    /// What the drive said that it lost, and how much of that was seen to be lost.
+    pub const fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Commands that are remembered.
+    pub fn remembered(&self) -> usize {
+        self.log.len()
+    }
+
+    fn tick(&mut self) -> Tick {
+        self.now.0 += 1;
+        self.now
+    }
+
+    /// A command is about to be submitted. Its number is the stamp that it must write.
+    ///
+    /// # Panics
+    /// If it reaches beyond the drive.
+    pub fn submit(&mut self, at: Time, request: Request) -> Id {
+        let submitted = self.tick();
+        let touched = Touched::new(&request, self.unit_sectors);
+        assert!(touched.end as usize <= self.units.len(), "{request:?} is beyond the drive");
+        let id = self.log.push(Entry {
+            request,
+            touched,
+            submitted,
+            submitted_at: at,
+            ended: Tick::NEVER,
+            ended_at: Time::MAX,
+            fate: Fate::InFlight,
+        });
+        if request.op == Op::Read {
+            let mut seen = self.spare.pop().unwrap_or_default();
+            let units = touched.first as usize..touched.end as usize;
+            seen.extend(self.units[units].iter().map(Seen::new));
+            self.reading.push(Reading { id, seen });
+            return id;
+        }
+        self.in_flight.push(id);
+        for (unit, effect) in touched.effects() {
+            let unit = &mut self.units[unit as usize];
+            unit.in_flight += 1;
+            unit.submitted = submitted;
+            if effect == Effect::Zeroes {
+                unit.zeroing += 1;
+                unit.zero_submitted = submitted;
+            }
+        }
+        id
+    }
+
+    /// A command has completed; `data` is what a read returned, a stamp for each unit touched.
+    ///
+    /// # Panics
+    /// If no such command is in flight.
+    pub fn complete(
+        &mut self,
+        at: Time,
+        id: Id,
+        ended: Ended,
+        data: &[u64],
+    ) -> Result<(), Box<Violation>> {
+        let now = self.tick();
+        let entry = self.log.get_mut(id).expect("the command was submitted");
+        assert_eq!(entry.fate, Fate::InFlight, "a command ends once");
+        entry.ended = now;
+        entry.ended_at = at;
+        entry.fate = match ended {
+            Ended::Done => Fate::Acknowledged,
+            Ended::Failed => Fate::Failed,
+        };
+        let (op, submitted) = (entry.request.op, entry.submitted);
+        if op == Op::Read {
+            return self.end_read(at, id, ended, data);
+        }
+        self.in_flight.retain(|&other| other != id);
+        if op == Op::Flush {
+            if ended == Ended::Done {
+                self.flushes.push(Flush { id, submitted, completed: now, completed_at: at });
+                self.flushed(submitted);
+            }
+        } else {
+            self.end_change(id, ended);
+        }
+        Ok(())
+    }
+
+    fn end_change(&mut self, id: Id, ended: Ended) {
+        let Self { log, units, promise, unflushed, now, .. } = self;
+        let entry = log.get(id).expect("it was just there");
+        let at_once = promise.at_once(&entry.request);
+        for (unit, effect) in entry.touched.effects() {
+            let unit = &mut units[unit as usize];
+            unit.in_flight -= 1;
+            if effect == Effect::Zeroes {
+                unit.zeroing -= 1;
+                unit.zero_ended = *now;
+                if ended == Ended::Failed {
+                    unit.zero_failed = *now;
+                }
+            }
+            if ended == Ended::Done {
+                unit.current.raise(entry.submitted);
+                if at_once {
+                    unit.durable.raise(entry.submitted);
+                }
+            }
+        }
+        if ended == Ended::Done && !at_once {
+            unflushed.push_back((*now, Unflushed::Acknowledged(id)));
+        }
+    }
+
+    /// A FLUSH submitted at `submitted` has completed: what was known before then is durable.
+    fn flushed(&mut self, submitted: Tick) {
+        while let Some(&(tick, what)) = self.unflushed.front()
+            && tick < submitted
+        {
+            self.unflushed.pop_front();
+            match what {
+                Unflushed::Seen { unit, stamp } => {
+                    self.units[unit as usize].durable.narrow(stamp, tick);
+                }
+                Unflushed::Acknowledged(id) => {
+                    // What is forgotten was older than what is known of its units.
+                    let Some(entry) = self.log.get(id) else { continue };
+                    for (unit, _) in entry.touched.effects() {
+                        self.units[unit as usize].durable.raise(entry.submitted);
+                    }
+                }
+            }
+        }
+    }
+
+    fn end_read(
+        &mut self,
+        at: Time,
+        id: Id,
+        ended: Ended,
+        data: &[u64],
+    ) -> Result<(), Box<Violation>> {
+        let index = self.reading.iter().position(|read| read.id == id);
+        let mut read = self.reading.swap_remove(index.expect("reads in flight are kept"));
+        let entry = self.log.get(id).expect("it was just there");
+        let (first, submitted) = (entry.touched.first, entry.submitted);
+        let mut result = Ok(());
+        for (unit, seen) in (first..).zip(&read.seen) {
+            let found = data.get((unit - first) as usize).copied().filter(|_| ended == Ended::Done);
+            match found {
+                Some(stamp) if self.may_return(unit, seen, submitted, stamp) => {
+                    self.learn(unit, *seen, submitted, stamp);
+                }
+                _ => {
+                    result = Err(self.violation(unit, seen, (id, at), found));
+                    break;
+                }
+            }
+        }
+        read.seen.clear();
+        self.spare.push(read.seen);
+        result
+    }
+
+    /// True if a read submitted at `read` may return `stamp` of unit `number` now.
+    pub(crate) fn may_return(&self, number: u32, seen: &Seen, read: Tick, stamp: u64) -> bool {
+        let unit = &self.units[number as usize];
+        if !seen.allows(unit, number, &self.log, read, stamp) {
+            return false;
+        }
+        // Two reads of what recovery left agree, and so do two of a unit that nothing changed.
+        let is_left = seen.view.since < self.last_cut && self.is_from_before_cut(number, stamp);
+        if is_left && unit.left.is_some_and(|left| left != stamp) {
+            return false;
+        }
+        let unchanged = seen.quiet && unit.submitted < read;
+        !unchanged || Seen::new(unit).allows(unit, number, &self.log, read, stamp)
+    }
+
+    /// True if what has `stamp` was submitted before the last cut.
+    fn is_from_before_cut(&self, number: u32, stamp: u64) -> bool {
+        match self.log.stamped(number, stamp) {
+            Some(entry) => entry.submitted < self.last_cut,
+            None => stamp != 0 || self.units[number as usize].zero_submitted < self.last_cut,
+        }
+    }
+
+    /// Draws conclusions from a read submitted at `read` that returned `stamp`, as it may.
+    fn learn(&mut self, number: u32, seen: Seen, read: Tick, stamp: u64) {
+        let cut = self.last_cut;
+        if seen.view.since < cut && self.is_from_before_cut(number, stamp) {
+            self.learn_left(number, stamp);
+        }
+        let unit = &mut self.units[number as usize];
+        if !seen.quiet || unit.submitted >= read {
+            return;
+        }
+        // Nothing changed the unit meanwhile: of those that overlapped before, this one stayed.
+        if unit.current.base == stamp && unit.current.since > unit.submitted {
+            return; // known
+        }
+        if !unit.current.narrow(stamp, self.now) {
+            return;
+        }
+        // What failed promises nothing, though it may be seen until the next cut.
+        let entry = self.log.stamped(number, stamp);
+        let failed = match entry {
+            Some(entry) => entry.fate == Fate::Failed,
+            None => unit.zero_failed > unit.durable.since,
+        };
+        if failed {
+            return;
+        }
+        let at_once = match entry {
+            Some(entry) => self.promise.at_once(&entry.request),
+            None => self.promise == Promise::Full,
+        };
+        if at_once {
+            unit.durable.narrow(stamp, self.now);
+        } else {
+            self.unflushed.push_back((self.now, Unflushed::Seen { unit: number, stamp }));
+        }
+    }
+
+    /// What recovery left of the unit is `stamp`, and stays.
+    fn learn_left(&mut self, number: u32, stamp: u64) {
+        let cut = self.last_cut;
+        let unit = &mut self.units[number as usize];
+        unit.left = Some(stamp);
+        unit.current.narrow(stamp, cut);
+        unit.durable.narrow(stamp, cut);
+        if let Some(before) = unit.lost.take() {
+            let zeroes = unit.may_be_zeroed(&before);
+            let kept = Seen { view: before, zeroes, quiet: false, lost: false };
+            let kept = kept.allows(unit, number, &self.log, cut, stamp);
+            self.losses.confirmed += u64::from(!kept);
+        }
+    }
+
+    /// The power is cut. What is in flight will not complete.
+    pub fn cut(&mut self, at: Time) {
+        let now = self.tick();
+        for id in std::mem::take(&mut self.in_flight) {
+            let entry = self.log.get_mut(id).expect("it is in flight");
+            (entry.ended, entry.ended_at, entry.fate) = (now, at, Fate::Cut);
+        }
+        for mut read in std::mem::take(&mut self.reading) {
+            let entry = self.log.get_mut(read.id).expect("it is in flight");
+            (entry.ended, entry.ended_at, entry.fate) = (now, at, Fate::Cut);
+            read.seen.clear();
+            self.spare.push(read.seen);
+        }
+        for unit in &mut self.units {
+            if unit.zeroing > 0 {
+                (unit.zeroing, unit.zero_ended) = (0, now);
+            }
+            unit.in_flight = 0;
+            unit.left = None;
+            unit.current = unit.durable;
+        }
+        self.unflushed.clear();
+        self.last_cut = now;
+        self.cuts.push(PowerCut { tick: now, at, restored: None });
+    }
+
+    /// Power is back.
+    pub fn restore(&mut self, at: Time) {
+        if let Some(cut) = self.cuts.last_mut() {
+            cut.restored = Some(at);
+        }
+    }
+
+    /// The drive has said that, for want of energy, it lost what these units had to keep. Call it
+    /// between the cut and the first read after it.
+    pub fn note_loss_allowed(&mut self, units: impl IntoIterator<Item = u32>) {
+        for unit in units {
+            self.units[unit as usize].lose();
+            self.losses.reported += 1;
+        }
+    }
+
+    /// Forgets what can no longer matter: commands before the last time that every unit was known.
+    /// Costs a pass over the units; call it after reading all of them.
+    pub fn compact(&mut self) {
+        if !self.reading.is_empty() {
+            return;
+        }
+        let since = |unit: &Unit| unit.current.since.min(unit.durable.since);
+        let known = self.units.iter().map(since).min().unwrap_or(self.now);
+        self.log.forget(known);
+        self.flushes.retain(|flush| flush.completed > known);
+        self.cuts.retain(|cut| cut.tick >= known);
+    }
+}

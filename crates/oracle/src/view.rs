@@ -1,0 +1,140 @@
+//! What one unit may be: constant space, however many versions it may have.
+//!
+//! A unit is written often between two promises, and each of those versions may come back after a
+//! cut. They need no list: the log knows which command stamped the unit, and two ticks say which of
+//! them are dead. A version is dead if it was submitted before the last time the unit was known, or
+//! if it had ended before a version was submitted that has certainly replaced it.
+
+use crate::log::{Log, Tick};
+
+/// A set of versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct View {
+    /// The stamp that the unit was known to have at `since`; 0 for zeroes.
+    pub(crate) base: u64,
+    /// When. Besides the base, only versions submitted later are in the set.
+    pub(crate) since: Tick,
+    /// The latest submission of a version that replaces what ended before it.
+    pub(crate) floor: Tick,
+}
+
+impl View {
+    /// Never written.
+    const NEW: Self = Self { base: 0, since: Tick::START, floor: Tick::START };
+
+    /// The base is not replaced.
+    fn has_base(&self) -> bool {
+        self.since >= self.floor
+    }
+
+    pub(crate) fn raise(&mut self, floor: Tick) {
+        self.floor = self.floor.max(floor);
+    }
+
+    /// From now on the unit is known to have been `stamp` at `tick`. False if that is no news.
+    pub(crate) fn narrow(&mut self, stamp: u64, tick: Tick) -> bool {
+        let news = self.since < tick;
+        if news {
+            (self.base, self.since) = (stamp, tick);
+        }
+        news
+    }
+}
+
+/// A unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    /// What a read may return now.
+    pub(crate) current: View,
+    /// What a read may return after a cut now.
+    pub(crate) durable: View,
+    /// Commands in flight that change it.
+    pub(crate) in_flight: u32,
+    /// Those of them that make it zeroes.
+    pub(crate) zeroing: u32,
+    /// The latest submission of a command that changes it.
+    pub(crate) submitted: Tick,
+    /// The latest submission of one that makes it zeroes.
+    pub(crate) zero_submitted: Tick,
+    /// The latest end of one that makes it zeroes.
+    pub(crate) zero_ended: Tick,
+    /// The latest failure of one that makes it zeroes.
+    pub(crate) zero_failed: Tick,
+    /// What the last recovery left, once a read has shown that.
+    pub(crate) left: Option<u64>,
+    /// What it might have been, if the drive had not said that it lost that.
+    pub(crate) lost: Option<View>,
+}
+
+impl Unit {
+    pub(crate) const NEW: Self = Self {
+        current: View::NEW,
+        durable: View::NEW,
+        in_flight: 0,
+        zeroing: 0,
+        submitted: Tick::START,
+        zero_submitted: Tick::START,
+        zero_ended: Tick::START,
+        zero_failed: Tick::START,
+        left: None,
+        lost: None,
+    };
+
+    /// True if zeroes, other than the base, are in `view` now.
+    pub(crate) fn may_be_zeroed(&self, view: &View) -> bool {
+        self.zeroing > 0 || (self.zero_ended > view.since && self.zero_ended >= view.floor)
+    }
+
+    /// What the drive has said that it lost may be any older version.
+    pub(crate) fn lose(&mut self) {
+        self.lost.get_or_insert(self.durable);
+        let anything = View { floor: Tick::START, ..View::NEW };
+        (self.current, self.durable) = (anything, anything);
+    }
+}
+
+/// What a read may return of a unit, as far as that was known when the read was submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) view: View,
+    /// Zeroes, other than the base, were in the view.
+    pub(crate) zeroes: bool,
+    /// Nothing in flight changed the unit.
+    pub(crate) quiet: bool,
+    /// The drive had said that it lost the unit's promised version.
+    pub(crate) lost: bool,
+}
+
+impl Seen {
+    pub(crate) fn new(unit: &Unit) -> Self {
+        Self {
+            view: unit.current,
+            zeroes: unit.may_be_zeroed(&unit.current),
+            quiet: unit.in_flight == 0,
+            lost: unit.lost.is_some(),
+        }
+    }
+
+    /// True if a read submitted at `read` may return `stamp` of unit `number`.
+    pub(crate) fn allows(
+        &self,
+        unit: &Unit,
+        number: u32,
+        log: &Log,
+        read: Tick,
+        stamp: u64,
+    ) -> bool {
+        if stamp == self.view.base && self.view.has_base() {
+            return true;
+        }
+        if stamp == 0 {
+            return self.zeroes || unit.zero_submitted > read || self.lost;
+        }
+        if self.lost && log.is_forgotten(stamp) {
+            return true;
+        }
+        log.stamped(number, stamp).is_some_and(|entry| {
+            entry.submitted > self.view.since && entry.ended >= self.view.floor
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! Many seeds on all cores, resumable.
+//!
+//! Each seed is run twice, and the two must agree to the bit. What a campaign finds depends on its
+//! seeds only, not on the number of threads nor on how often it was interrupted.
+
+mod state;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use leyden_sim::Digest;
+use serde::{Deserialize, Serialize};
+
+pub use state::{State, StateError};
+
+use crate::{Failure, Kind, Options, Outcome, Tally, run};
+
+/// How often the state is saved and the caller told.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// What to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Campaign {
+    /// The first seed.
+    pub start: u64,
+    /// How many seeds.
+    pub seeds: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Where to keep the state, if anywhere.
+    pub state: Option<PathBuf>,
+}
+
+/// A seed that failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// The seed.
+    pub seed: u64,
+    /// How.
+    pub failure: Failure,
+}
+
+/// What a campaign has found.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Power cuts.
+    pub cuts: u64,
+    /// Seeds that failed.
+    pub violations: u64,
+    /// Power cuts a second of wall time, over all threads; each is made twice and counted once.
+    pub cuts_per_s: f64,
+    /// Fingerprint of all runs.
+    pub digest: String,
+    /// What else was done.
+    pub tally: Tally,
+    /// The seeds that failed, in order.
+    pub failed: Vec<Failed>,
+}
+
+/// How far a campaign is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Seeds done.
+    pub done: u64,
+    /// Seeds in all.
+    pub seeds: u64,
+    /// Power cuts so far.
+    pub cuts: u64,
+    /// Seeds that failed so far.
+    pub violations: u64,
+}
+
+impl Campaign {
+    /// Runs what is not done yet, until it is all done or `cancel` is set. `progress` is called now
+    /// and then.
+    pub fn run(
+        &self,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress)
+    }
+
+    /// As [`Campaign::run`], with `work` for each seed.
+    pub fn run_with(
+        &self,
+        work: &(dyn Fn(u64) -> Outcome + Sync),
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        let mut state = match &self.state {
+            Some(path) => State::load(path, self.start)?,
+            None => State::new(self.start),
+        };
+        let todo = Mutex::new(state.missing(self.seeds));
+        let finished: Mutex<Vec<(u64, Outcome)>> = Mutex::default();
+        let mut clock = Clock::start();
+        let mut saved = Ok(());
+        let workers = AtomicUsize::new(self.threads.max(1));
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    let _leaving = Leaving(&workers);
+                    while !cancel.load(Ordering::Relaxed) {
+                        let seed = todo.lock().expect("nobody panics with it").next();
+                        let Some(seed) = seed else { break };
+                        let outcome = work(seed);
+                        finished.lock().expect("nobody panics with it").push((seed, outcome));
+                    }
+                });
+            }
+            loop {
+                let is_over = workers.load(Ordering::Acquire) == 0;
+                for (seed, outcome) in finished.lock().expect("nobody panics with it").drain(..) {
+                    state.add(seed, outcome);
+                }
+                if is_over {
+                    break;
+                }
+                if clock.is_due() {
+                    progress(state.progress(self.seeds));
+                    saved = self.save(&mut state, &mut clock);
+                    if saved.is_err() {
+                        cancel.store(true, Ordering::Relaxed);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        saved?;
+        self.save(&mut state, &mut clock)?;
+        progress(state.progress(self.seeds));
+        Ok(state.summary())
+    }
+
+    fn save(&self, state: &mut State, clock: &mut Clock) -> Result<(), StateError> {
+        state.add_time(clock.lap());
+        self.state.as_ref().map_or(Ok(()), |path| state.save(path))
+    }
+}
+
+/// A thread that leaves is counted out, even if it panics.
+struct Leaving<'a>(&'a AtomicUsize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Runs `options` twice; that the two agree is part of the outcome.
+pub fn run_twice(options: &Options) -> Outcome {
+    let mut first = run(options);
+    if first.failure.is_none() {
+        let second = run(options);
+        if first != second {
+            let message = format!(
+                "two runs of the same options differ: digests {:016x} and {:016x}",
+                first.digest, second.digest
+            );
+            first.failure =
+                Some(Failure { kind: Kind::NotDeterministic, cuts: first.tally.cuts, message });
+        }
+    }
+    first
+}
+
+/// The fingerprint of a seed's run, to be summed up over seeds in any order.
+fn fingerprint(seed: u64, outcome: &Outcome) -> u64 {
+    let mut digest = Digest::default();
+    digest.add(seed).add(outcome.digest).add(u64::from(outcome.failure.is_some())).value()
+}
+
+/// Wall time, which no result depends on.
+#[derive(Debug)]
+struct Clock {
+    lap: Instant,
+    due: Instant,
+}
+
+#[expect(clippy::disallowed_methods, reason = "cuts per second, and when to save: no run sees it")]
+impl Clock {
+    fn start() -> Self {
+        Self { lap: Instant::now(), due: Instant::now() }
+    }
+
+    /// True once each period.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + PERIOD;
+        }
+        is_due
+    }
+
+    /// Since the last call.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        let lap = now - self.lap;
+        self.lap = now;
+        lap
+    }
+}

@@ -1,0 +1,240 @@
+//! What a campaign has done so far, kept in a file so that it can go on after an interruption.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Failed, Progress, Summary, fingerprint};
+use crate::options::DRAW_VERSION;
+use crate::seed_file::read_text;
+use crate::{Outcome, Tally};
+
+/// The version of the format; others are refused.
+const FORMAT: u32 = 1;
+
+/// The state of a campaign.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The format's version.
+    leyden_torture_campaign: u32,
+    /// What turns a seed into options.
+    draw_version: u32,
+    /// The program's version.
+    program: String,
+    /// The first seed.
+    start: u64,
+    /// Seeds done: stretches, first and last, in order.
+    done: Vec<(u64, u64)>,
+    tally: Tally,
+    /// The sum of the fingerprints of all runs.
+    digest: u64,
+    wall_ms: u64,
+    failed: Vec<Failed>,
+}
+
+/// Why a campaign's state cannot be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("cannot read {}", .0.display())]
+    Read(PathBuf, #[source] std::io::Error),
+    /// It cannot be written.
+    #[error(
+        "cannot write {}\n  help: choose another place, or make room; the last state that was \
+         written is whole",
+        .0.display()
+    )]
+    Write(PathBuf, #[source] std::io::Error),
+    /// It is something else, or damaged.
+    #[error(
+        "{} is no campaign's state: {problem}\n  help: name a file that `leyden torture --state` \
+         wrote, or a new one",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// It is another campaign's.
+    #[error(
+        "{} is of another campaign: {problem}\n  help: use another file, or go on as it began",
+        path.display()
+    )]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        problem: String,
+    },
+}
+
+impl State {
+    /// Of a campaign that begins.
+    pub(super) fn new(start: u64) -> Self {
+        Self {
+            leyden_torture_campaign: FORMAT,
+            draw_version: DRAW_VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            start,
+            done: Vec::new(),
+            tally: Tally::default(),
+            digest: 0,
+            wall_ms: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    /// From the file at `path`, or new if there is none.
+    pub(super) fn load(path: &Path, start: u64) -> Result<Self, StateError> {
+        let text = match read_text(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::new(start));
+            }
+            Err(error) => return Err(StateError::Read(path.to_owned(), error)),
+        };
+        let state: Self = serde_json::from_str(&text).map_err(|error| StateError::Foreign {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        let new = Self::new(start);
+        let differs = |what: &str, found: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
+            let problem = format!("its {what} is {found}, and this one's is {is}");
+            Err(StateError::Other { path: path.to_owned(), problem })
+        };
+        if state.leyden_torture_campaign != FORMAT {
+            return differs("format", &state.leyden_torture_campaign, &FORMAT);
+        }
+        if state.program != new.program || state.draw_version != new.draw_version {
+            let version = |state: &Self| format!("{} (draw {})", state.program, state.draw_version);
+            return differs("version", &version(&state), &version(&new));
+        }
+        if state.start != start {
+            return differs("first seed", &state.start, &start);
+        }
+        state.check().map_err(|problem| StateError::Foreign { path: path.to_owned(), problem })?;
+        Ok(state)
+    }
+
+    /// What a damaged file may have that no campaign writes.
+    fn check(&self) -> Result<(), String> {
+        let mut least = Some(self.start);
+        for &(first, last) in &self.done {
+            if least.is_none_or(|least| first < least) || last < first {
+                return Err(format!("the stretch of seeds {first} to {last} is out of order"));
+            }
+            least = last.checked_add(2); // else it would be part of the stretch before
+        }
+        let is_done = |seed| self.done.iter().any(|&(first, last)| (first..=last).contains(&seed));
+        match self.failed.iter().find(|failed| !is_done(failed.seed)) {
+            Some(failed) => Err(format!("seed {} failed, and was not run", failed.seed)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the file at `path` whole or not at all.
+    pub(super) fn save(&self, path: &Path) -> Result<(), StateError> {
+        let write = || {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            let mut file = tempfile::Builder::new().prefix(".leyden-").tempfile_in(folder)?;
+            let mut text = serde_json::to_string_pretty(self).expect("the state is plain data");
+            text.push('\n');
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|error| StateError::Write(path.to_owned(), error))
+    }
+
+    /// Of `seeds` seeds, those not done.
+    pub(super) fn missing(&self, seeds: u64) -> impl Iterator<Item = u64> + Send + use<> {
+        let (start, end) = (self.start, self.start.saturating_add(seeds));
+        // Before each stretch that is done, and after the last one.
+        let ends: Vec<u64> = self.done.iter().map(|&(first, _)| first.min(end)).collect();
+        let starts: Vec<u64> = self.done.iter().map(|&(_, last)| last.saturating_add(1)).collect();
+        let starts = std::iter::once(start).chain(starts);
+        starts.zip(ends.into_iter().chain([end])).flat_map(|(first, end)| first..end)
+    }
+
+    /// Adds what came of `seed`.
+    pub(super) fn add(&mut self, seed: u64, outcome: Outcome) {
+        self.tally.add(&outcome.tally);
+        self.digest = self.digest.wrapping_add(fingerprint(seed, &outcome));
+        if let Some(failure) = outcome.failure {
+            let at = self.failed.partition_point(|failed| failed.seed < seed);
+            self.failed.insert(at, Failed { seed, failure });
+        }
+        let at = self.done.partition_point(|&(first, _)| first < seed);
+        self.done.insert(at, (seed, seed));
+        if let Some(&(_, last)) = self.done.get(at + 1).filter(|(first, _)| *first == seed + 1) {
+            self.done[at].1 = last;
+            self.done.remove(at + 1);
+        }
+        if at > 0 && self.done[at - 1].1 + 1 == seed {
+            self.done[at - 1].1 = self.done[at].1;
+            self.done.remove(at);
+        }
+    }
+
+    pub(super) fn add_time(&mut self, time: Duration) {
+        self.wall_ms += time.as_millis() as u64;
+    }
+
+    fn count(&self) -> u64 {
+        self.done.iter().map(|(first, last)| last - first + 1).sum()
+    }
+
+    pub(super) fn progress(&self, seeds: u64) -> Progress {
+        Progress {
+            done: self.count(),
+            seeds,
+            cuts: self.tally.cuts,
+            violations: self.failed.len() as u64,
+        }
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let cuts_per_s = self.tally.cuts as f64 * 1e3 / self.wall_ms.max(1) as f64;
+        Summary {
+            seeds: self.count(),
+            cuts: self.tally.cuts,
+            violations: self.failed.len() as u64,
+            cuts_per_s: cuts_per_s.round(),
+            digest: format!("{:016x}", self.digest),
+            tally: self.tally,
+            failed: self.failed.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(done: &[u64]) -> State {
+        let mut state = State::new(10);
+        for &seed in done {
+            let outcome = Outcome { tally: Tally::default(), digest: seed, failure: None };
+            state.add(seed, outcome);
+        }
+        state
+    }
+
+    #[test]
+    fn stretches_grow_together_in_any_order() {
+        assert_eq!(state(&[12, 10, 14, 11]).done, [(10, 12), (14, 14)]);
+        assert_eq!(state(&[12, 10, 14, 11, 13]).done, [(10, 14)]);
+        assert_eq!(state(&[14, 12, 10]).missing(6).collect::<Vec<_>>(), [11, 13, 15]);
+        assert_eq!(state(&[14, 12, 10]).digest, state(&[10, 12, 14]).digest);
+        assert!(state(&[10, 12, 13]).check().is_ok());
+    }
+}

@@ -1,0 +1,121 @@
+//! The host's commands: each a function of the seed, its round and its number there.
+
+use leyden_oracle::{Op, Request};
+use leyden_sim::{Digest, Rng};
+
+use crate::Options;
+
+/// Draws commands for a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands<'a> {
+    options: &'a Options,
+    units: u64,
+    unit_sectors: u64,
+}
+
+impl<'a> Commands<'a> {
+    pub(crate) fn new(options: &'a Options, units: u32, unit_sectors: u32) -> Self {
+        Self { options, units: u64::from(units), unit_sectors: u64::from(unit_sectors) }
+    }
+
+    /// A generator for `number` in `round`, independent of all others.
+    fn rng(&self, purpose: &str, round: u64, number: u64) -> Rng {
+        let mut mixed = Digest::default();
+        mixed.add(self.options.seed).add(round).add(number);
+        Rng::new(mixed.value(), purpose)
+    }
+
+    /// Command `number` of `round`.
+    pub(crate) fn command(&self, round: u64, number: u64) -> Request {
+        let work = &self.options.work;
+        let mut rng = self.rng("command", round, number);
+        // Everything is drawn, whether it is used or not: so features are independent.
+        let what = rng.below(1_000) as u32;
+        let fua = rng.chance(work.fua);
+        let inside = rng.chance(work.unaligned).then(|| (rng.next_u64(), rng.next_u64()));
+        let (lba, sectors) = self.place(round, number);
+        let (lba, sectors) = match inside {
+            // Up to a unit's sectors off at either end, but at least one sector.
+            Some((head, tail)) => {
+                let head = (head % self.unit_sectors).min(sectors - 1);
+                let tail = (tail % self.unit_sectors).min(sectors - head - 1);
+                (lba + head, sectors - head - tail)
+            }
+            None => (lba, sectors),
+        };
+        let op = self.op(what);
+        Request { op, lba, sectors: sectors as u32, fua: fua && op != Op::Flush, plp: false }
+    }
+
+    /// The mix, laid out so that turning one kind off leaves the others what they are.
+    fn op(&self, what: u32) -> Op {
+        let mix = self.options.work.mix;
+        let kinds = [
+            (0, mix.reads, Op::Read),
+            (500, mix.trims, Op::Trim),
+            (650, mix.write_zeroes, Op::WriteZeroes),
+            (750, mix.flushes, Op::Flush),
+        ];
+        let found =
+            kinds.into_iter().find(|&(from, weight, _)| (from..from + weight).contains(&what));
+        found.map_or(Op::Write, |(_, _, op)| op)
+    }
+
+    /// Whole units.
+    fn place(&self, round: u64, number: u64) -> (u64, u64) {
+        let work = &self.options.work;
+        let mut back = 0;
+        // Follow a sequence to its start; it is not long, as each link is a chance below 1.
+        let mut rng = loop {
+            let mut rng = self.rng("place", round, number - back);
+            let goes_on = rng.chance(work.sequential) && back < number.min(64);
+            if !goes_on {
+                break rng;
+            }
+            back += 1;
+        };
+        let hot = rng.chance(work.hot);
+        let part = if hot { work.hot_part.of(self.units).max(1) } else { self.units };
+        let length = 1 + rng.below(u64::from(work.largest_units).min(self.units));
+        let start = rng.below(part) + back * length;
+        let first = start % self.units;
+        let length = length.min(self.units - first);
+        (first * self.unit_sectors, length * self.unit_sectors)
+    }
+
+    /// The writes that fill the drive at first, in order.
+    pub(crate) fn fill(&self) -> impl Iterator<Item = Request> {
+        let units = self.options.work.fill.of(self.units);
+        let (step, sectors) = (8, self.unit_sectors);
+        (0..units).step_by(step).map(move |first| Request {
+            op: Op::Write,
+            lba: first * sectors,
+            sectors: ((units - first).min(step as u64) * sectors) as u32,
+            fua: false,
+            plp: false,
+        })
+    }
+
+    /// A read of one of the places that are looked at after `round`.
+    pub(crate) fn look(&self, round: u64, number: u64) -> Request {
+        let mut rng = self.rng("look", round, number);
+        let first = rng.below(self.units);
+        let length = (1 + rng.below(16)).min(self.units - first);
+        self.read(first, length)
+    }
+
+    /// Reads of the whole drive.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Request> {
+        (0..self.units).step_by(32).map(|first| self.read(first, (self.units - first).min(32)))
+    }
+
+    fn read(&self, first: u64, length: u64) -> Request {
+        Request {
+            op: Op::Read,
+            lba: first * self.unit_sectors,
+            sectors: (length * self.unit_sectors) as u32,
+            fua: false,
+            plp: false,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Cuts the power of random drives at random moments, and proves that nothing promised was lost.
+//!
+//! **What lives here**: drawing a drive, its work and its power cuts from one seed ([`Options`]),
+//! running that against the oracle ([`run`]), making a failure small ([`shrink`](shrink())), and
+//! running many seeds on all cores ([`campaign`]). **What doesn't**: what may be lost
+//! ([`leyden_oracle`]), the drive ([`leyden_device`]).
+//!
+//! **Invariants**
+//! - A run is a function of its options: the same options, the same [`Outcome`], on every machine
+//!   and however many threads there are.
+//! - Each command is a function of the seed, its round and its number there. Leaving one out, or
+//!   turning a feature off, does not change the others.
+
+pub mod campaign;
+mod commands;
+mod drive;
+mod failure;
+mod options;
+mod panics;
+mod run;
+mod seed_file;
+mod shrink;
+
+pub use drive::{Drive, PowerCut};
+pub use failure::{Failure, Kind};
+pub use options::{Cut, Mix, Options, Round, Verify, Work};
+pub use run::{Outcome, Tally, run, run_on};
+pub use seed_file::{SeedFile, SeedFileError};
+pub use shrink::{Shrunk, shrink};

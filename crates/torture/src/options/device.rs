@@ -1,0 +1,102 @@
+//! Small random drives: geometry, timing, faults, every policy of every registry.
+
+use leyden_buffer::Region;
+use leyden_buffer::schedule::ScheduleConfig;
+use leyden_device::Config;
+use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::place::PlacementConfig;
+use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Ratio, Rng, Span};
+
+use super::draw::{coin, spread};
+
+const UNIT_BYTES: u64 = 4_096;
+
+/// A drive of at most `most_units` mapping units of flash; `None` if this draw is too large or
+/// impossible.
+pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
+    let mut config = Config::default();
+    draw_nand(rng, &mut config);
+    draw_faults(rng, &mut config);
+    draw_frontend(rng, &mut config);
+    config.ftl.gc.victim = VictimConfig::by_name(pick(rng, VictimConfig::POLICIES))?;
+    config.ftl.gc.hard_free_blocks = 1 + rng.below(2) as u32;
+    config.ftl.gc.soft_free_blocks = config.ftl.gc.hard_free_blocks + rng.below(4) as u32;
+    config.ftl.placement = PlacementConfig::by_name(pick(rng, PlacementConfig::POLICIES))?;
+    if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
+        dac.regions = 2 + rng.below(3) as u8;
+    }
+    config.ftl.map.protection = ProtectionConfig::by_name(pick(rng, ProtectionConfig::POLICIES))?;
+    let geometry = config.nand.geometry(config.ftl.mapping_unit).ok()?;
+    let page_bytes = UNIT_BYTES * u64::from(geometry.units_per_page());
+    if u64::from(geometry.units()) > most_units {
+        return None;
+    }
+    draw_buffer(rng, &mut config, page_bytes)?;
+
+    // As much as the drive would promise, or less.
+    let mut with = |units: u64| {
+        config.ftl.capacity = Some(Bytes::new(units * UNIT_BYTES));
+        config.ftl.logical_units(&geometry).is_ok()
+    };
+    let (mut low, mut high) = (0, u64::from(geometry.units()));
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if with(middle) { low = middle } else { high = middle }
+    }
+    let part = if coin(rng) { 100 } else { 30 + rng.below(70) };
+    let units = (low * part / 100).max(1);
+    config.ftl.capacity = Some(Bytes::new(units * UNIT_BYTES));
+    Some(config)
+}
+
+/// The name of one of a folder's policies.
+fn pick(rng: &mut Rng, policies: &[PolicyInfo]) -> &'static str {
+    policies[rng.below(policies.len() as u64) as usize].name
+}
+
+fn draw_nand(rng: &mut Rng, config: &mut Config) {
+    let nand = &mut config.nand;
+    nand.channels = 1 + rng.below(4) as u32;
+    nand.dies_per_channel = 1 + rng.below(4) as u32;
+    nand.blocks_per_plane = 6 + rng.below(20) as u32;
+    nand.pages_per_block = 4 + rng.below(29) as u32;
+    nand.page_size = Bytes::new(UNIT_BYTES << rng.below(3));
+    if rng.below(4) == 0 {
+        nand.planes_per_die = 2;
+        nand.multi_plane = coin(rng);
+    }
+    let mut time = |longest_us: u64| Span::from_ns(spread(rng, longest_us * 1_000));
+    (nand.read, nand.program, nand.erase) = (time(200), time(2_000), time(8_000));
+    nand.channel_rate = BytesPerSec::new(1_000_000 * spread(rng, 2_000));
+}
+
+fn draw_faults(rng: &mut Rng, config: &mut Config) {
+    let nand = &mut config.nand;
+    let mut rare = |most_ppm: u64| {
+        let ppm = spread(rng, most_ppm);
+        if rng.below(4) == 0 { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
+    };
+    nand.faults.program_failures = rare(20_000);
+    nand.faults.erase_failures = rare(20_000);
+    nand.faults.factory_bad_blocks = rare(50_000);
+    if rng.below(12) == 0 {
+        nand.endurance_cycles = 5 + rng.below(100) as u32;
+    }
+}
+
+fn draw_frontend(rng: &mut Rng, config: &mut Config) {
+    config.frontend.command = Span::from_ns(spread(rng, 20_000) - 1);
+    config.frontend.link_rate = BytesPerSec::new(10_000_000 * spread(rng, 1_000));
+    config.frontend.queues = 1 + rng.below(2) as u32;
+    config.frontend.queue_depth = spread(rng, 32) as u32;
+}
+
+fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) -> Option<()> {
+    config.buffer.schedule = ScheduleConfig::by_name(pick(rng, ScheduleConfig::POLICIES))?;
+    config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
+    config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
+    let least = page_bytes * u64::from(config.ftl.placement.streams()) * 2;
+    config.buffer.size = Bytes::new(least + UNIT_BYTES * (spread(rng, 256) - 1));
+    Some(())
+}

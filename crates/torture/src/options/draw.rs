@@ -1,0 +1,173 @@
+//! Options from a seed, as a swarm: for each seed, each feature is on or off first, and then gets its
+//! weight. Groce et al., "Swarm Testing" (ISSTA 2012): leaving features out finds what no mix of all
+//! of them does.
+
+use leyden_device::{Ssd, Stamp};
+use leyden_sim::{Digest, Ratio, Rng, Span};
+
+use super::device::draw_device;
+use super::{Cut, Mix, Options, Round, Verify, Work};
+
+/// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
+pub(crate) const DRAW_VERSION: u32 = 1;
+
+/// The most mapping units of flash; a drive of this size is written over within a run.
+const MOST_UNITS: u64 = 2_048;
+
+impl Options {
+    /// The options of `seed`.
+    pub fn draw(seed: u64) -> Self {
+        let mut choices = rng(seed, "device");
+        let device = loop {
+            let Some(device) = draw_device(&mut choices, MOST_UNITS) else { continue };
+            if Ssd::<Stamp>::new(&device, mixed(seed)).is_ok() {
+                break device;
+            }
+        };
+        let work = draw_work(&mut rng(seed, "work"));
+        let rounds = draw_rounds(&mut rng(seed, "rounds"));
+        Self { seed, device, work, rounds }
+    }
+}
+
+/// `seed`, spread over all bits: [`Rng::new`] takes no notice of the two lowest, and the streams of
+/// neighbours are alike.
+pub(crate) fn mixed(seed: u64) -> u64 {
+    Digest::default().add(seed).value()
+}
+
+/// The generator for `purpose` in the run of `seed`.
+pub(crate) fn rng(seed: u64, purpose: &str) -> Rng {
+    Rng::new(mixed(seed), purpose)
+}
+
+/// Heads or tails.
+pub(super) fn coin(rng: &mut Rng) -> bool {
+    rng.below(2) == 0
+}
+
+/// A number in `1..=most`, each order of magnitude about as likely.
+pub(super) fn spread(rng: &mut Rng, most: u64) -> u64 {
+    let bits = u64::from(most.ilog2()) + 1;
+    let bit = rng.below(bits);
+    let low = 1 << bit;
+    (low + rng.below(low)).min(most)
+}
+
+/// A share in `0..most` percent with the given chance of being there at all.
+fn share(rng: &mut Rng, is_on: bool, most_percent: u64) -> Ratio {
+    let ppm = 1 + rng.below(most_percent * 10_000);
+    if is_on { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
+}
+
+fn draw_work(rng: &mut Rng) -> Work {
+    let weight = |rng: &mut Rng, most: u64| if coin(rng) { 1 + rng.below(most) as u32 } else { 0 };
+    let mix = Mix {
+        reads: weight(rng, 500),
+        trims: weight(rng, 150),
+        write_zeroes: weight(rng, 100),
+        flushes: weight(rng, 150),
+    };
+    Work {
+        fill: if rng.below(4) > 0 { Ratio::from_percent(1 + rng.below(100)) } else { Ratio::ZERO },
+        queue_depth: spread(rng, 32) as u32,
+        mix,
+        fua: {
+            let is_on = coin(rng);
+            share(rng, is_on, 50)
+        },
+        unaligned: {
+            let is_on = coin(rng);
+            share(rng, is_on, 60)
+        },
+        hot: {
+            let is_on = coin(rng);
+            share(rng, is_on, 95)
+        },
+        hot_part: Ratio::from_ppm(1 + rng.below(300_000)),
+        sequential: {
+            let is_on = coin(rng);
+            share(rng, is_on, 90)
+        },
+        largest_units: spread(rng, 24) as u32,
+        late: {
+            let is_on = rng.below(4) == 0;
+            share(rng, is_on, 40)
+        },
+    }
+}
+
+fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
+    let count = 16 + rng.below(64);
+    // Per seed: how long rounds are, and which kinds of cuts there are.
+    let most_commands = 8 + spread(rng, 512);
+    let kinds: Vec<u64> = (0..4).filter(|_| coin(rng)).collect();
+    let kinds = if kinds.is_empty() { vec![0, 1, 2, 3] } else { kinds };
+    let again = coin(rng);
+    let early = coin(rng);
+    let round = |number| Round {
+        number,
+        commands: if coin(rng) { 1 + rng.below(most_commands) } else { spread(rng, most_commands) }
+            as u32,
+        skip: Vec::new(),
+        cut: draw_cut(rng, &kinds),
+        off: Span::from_ns(spread(rng, 1 << 30)),
+        again: if again { draw_again(rng) } else { Vec::new() },
+        early: early && coin(rng),
+        check: rng.below(8) == 0,
+        verify: match rng.below(8) {
+            0 => Verify::All,
+            1 | 2 => Verify::Nothing,
+            _ => Verify::Some(spread(rng, 32) as u32),
+        },
+    };
+    (0..count).map(round).collect()
+}
+
+fn draw_cut(rng: &mut Rng, kinds: &[u64]) -> Cut {
+    let kind = kinds[rng.below(kinds.len() as u64) as usize];
+    // Uniform to the nanosecond within a span of any order: less than a transfer to several erases.
+    let moment = |rng: &mut Rng| {
+        let span = spread(rng, 1 << 24);
+        Span::from_ns(rng.below(span + 1))
+    };
+    match kind {
+        0 => Cut::After(moment(rng)),
+        1 => Cut::AtEvent { events: rng.below(40) as u32, before: coin(rng) },
+        2 if coin(rng) => Cut::AfterFlush(Span::ZERO),
+        2 => Cut::AfterFlush(moment(rng)),
+        _ => Cut::Idle(moment(rng)),
+    }
+}
+
+fn draw_again(rng: &mut Rng) -> Vec<Ratio> {
+    let mut again = Vec::new();
+    while again.len() < 4 && rng.below(3) == 0 {
+        again.push(Ratio::from_ppm(rng.below(1_000_001)));
+    }
+    again
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_its_options() {
+        for seed in 0..50 {
+            assert_eq!(Options::draw(seed), Options::draw(seed));
+        }
+        let rounds: Vec<_> = (0..8).map(|seed| Options::draw(seed).rounds).collect();
+        for (index, some) in rounds.iter().enumerate() {
+            assert!(rounds[..index].iter().all(|other| other != some), "seed {index}");
+        }
+    }
+
+    #[test]
+    fn spread_reaches_both_ends() {
+        let mut rng = Rng::new(1, "spread");
+        let drawn: Vec<u64> = (0..2_000).map(|_| spread(&mut rng, 24)).collect();
+        assert!((1..=24).all(|n| drawn.contains(&n)));
+        assert!(drawn.iter().all(|n| (1..=24).contains(n)));
+    }
+}

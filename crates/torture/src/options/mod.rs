@@ -1,0 +1,123 @@
+//! Everything that a run depends on, written out, so that a failing run can be kept and made
+//! smaller. Drawn from a seed in [`draw`].
+
+mod device;
+mod draw;
+
+pub(crate) use draw::{DRAW_VERSION, mixed, rng};
+
+use leyden_device::Config;
+use leyden_sim::{Ratio, Span};
+use serde::{Deserialize, Serialize};
+
+/// A drive, its work, and its power cuts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Where commands and the drive's own chances come from.
+    pub seed: u64,
+    /// The drive.
+    pub device: Config,
+    /// What the host does.
+    pub work: Work,
+    /// From one power cut to the next.
+    pub rounds: Vec<Round>,
+}
+
+/// What the host does.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// Write this share of the drive once, in order, before the first round.
+    pub fill: Ratio,
+    /// Commands under way at once.
+    pub queue_depth: u32,
+    /// How often each command occurs.
+    pub mix: Mix,
+    /// Share of writes and write-zeroes that carry FUA.
+    pub fua: Ratio,
+    /// Share of commands that begin or end inside a mapping unit.
+    pub unaligned: Ratio,
+    /// Share of commands that go to the hot part of the drive.
+    pub hot: Ratio,
+    /// How large that part is.
+    pub hot_part: Ratio,
+    /// Share of commands that go on where the one before ended.
+    pub sequential: Ratio,
+    /// The most mapping units of a command.
+    pub largest_units: u32,
+    /// Share of moments at which the host looks late for what has completed.
+    pub late: Ratio,
+}
+
+/// Weights of the commands. A command whose weight is made 0 becomes a write; the others stay.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Reads, in thousandths of all commands; the rest are writes.
+    pub reads: u32,
+    /// Trims.
+    pub trims: u32,
+    /// Write-zeroes.
+    pub write_zeroes: u32,
+    /// Flushes.
+    pub flushes: u32,
+}
+
+/// Commands, then a power cut, then what is looked at after it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// The number that its commands are drawn by: it keeps them when other rounds go.
+    pub number: u64,
+    /// Commands before the cut is timed.
+    pub commands: u32,
+    /// Those of them that are left out, first and last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<(u32, u32)>,
+    /// When the power fails.
+    pub cut: Cut,
+    /// How long it is off.
+    pub off: Span,
+    /// Cuts during the recovery, each at this share of the recovery it interrupts.
+    pub again: Vec<Ratio>,
+    /// Commands go on while the drive still recovers.
+    pub early: bool,
+    /// Assert the drive's invariants after recovery.
+    pub check: bool,
+    /// What is read back after the recovery, before anything else.
+    pub verify: Verify,
+}
+
+/// When the power fails, once the round's commands have been submitted.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// So much later; commands go on.
+    After(Span),
+    /// When so many more things have happened, at the very moment of the next; commands go on.
+    AtEvent {
+        /// How many.
+        events: u32,
+        /// Before what happens at that moment, or after it.
+        before: bool,
+    },
+    /// So long after a FLUSH submitted then has completed; commands go on.
+    AfterFlush(Span),
+    /// So long after the last command has completed.
+    Idle(Span),
+    /// Not at all.
+    Never,
+}
+
+/// What is read back after a recovery.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// Nothing.
+    Nothing,
+    /// So many reads at random places.
+    Some(u32),
+    /// The whole drive.
+    All,
+}

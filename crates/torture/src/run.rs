@@ -1,0 +1,385 @@
+//! A run: commands, power cuts, recoveries, and every answer checked.
+
+use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd, Stamp, Status};
+use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request, Violation};
+use leyden_sim::{Digest, Rng, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::commands::Commands;
+use crate::drive::may_lose;
+use crate::options::{mixed, rng};
+use crate::panics::caught;
+use crate::{Cut, Drive, Failure, Kind, Options, Round, Verify};
+
+/// A drive at which so much happens without a command's end is stuck.
+const MOST_EVENTS: u64 = 200_000;
+/// The most commands with which a round goes on while it waits for its cut.
+const MOST_EXTRA: u64 = 2_000;
+
+/// What came of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// What was done.
+    pub tally: Tally,
+    /// Fingerprint of everything that the drive did and answered.
+    pub digest: u64,
+    /// What went wrong, if anything; the run ended there.
+    pub failure: Option<Failure>,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// Power cuts.
+    pub cuts: u64,
+    /// Those of them that interrupted a recovery.
+    pub cuts_in_recovery: u64,
+    /// Commands submitted, those that only look after a cut included.
+    pub commands: u64,
+    /// Commands in flight at cuts.
+    pub cut_off: u64,
+    /// Commands that ended with a write fault.
+    pub write_faults: u64,
+    /// Units whose promised content the drive said that it lost, as it may.
+    pub reported_losses: u64,
+    /// Those of them that were seen to be lost.
+    pub confirmed_losses: u64,
+}
+
+impl Tally {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        self.cuts += other.cuts;
+        self.cuts_in_recovery += other.cuts_in_recovery;
+        self.commands += other.commands;
+        self.cut_off += other.cut_off;
+        self.write_faults += other.write_faults;
+        self.reported_losses += other.reported_losses;
+        self.confirmed_losses += other.confirmed_losses;
+    }
+}
+
+/// Runs `options` once, on the drive that they describe.
+pub fn run(options: &Options) -> Outcome {
+    match Ssd::<Stamp>::new(&options.device, mixed(options.seed)) {
+        Ok(drive) => run_on(options, drive),
+        Err(error) => {
+            let message = format!("the drive cannot be built: {error}");
+            let failure = Failure { kind: Kind::Refused, cuts: 0, message };
+            Outcome { tally: Tally::default(), digest: 0, failure: Some(failure) }
+        }
+    }
+}
+
+/// Runs `options` once on a drive of the caller's.
+pub fn run_on<D: Drive>(options: &Options, drive: D) -> Outcome {
+    let mut runner = Runner::new(options, drive);
+    let result = caught(|| runner.run()).unwrap_or_else(|panic| {
+        Err(Trouble { kind: Kind::Panicked, message: format!("the drive panicked: {panic}") })
+    });
+    let mut tally = runner.tally;
+    let losses = runner.oracle.losses();
+    (tally.reported_losses, tally.confirmed_losses) = (losses.reported, losses.confirmed);
+    let failure =
+        result.err().map(|Trouble { kind, message }| Failure { kind, cuts: tally.cuts, message });
+    Outcome { tally, digest: runner.digest.value(), failure }
+}
+
+/// A failure on its way out.
+#[derive(Debug)]
+struct Trouble {
+    kind: Kind,
+    message: String,
+}
+
+impl From<Box<Violation>> for Trouble {
+    fn from(violation: Box<Violation>) -> Self {
+        Self { kind: violation.problem.into(), message: violation.to_string() }
+    }
+}
+
+/// What the commands of a phase are drawn from, and what ends it.
+struct Runner<'a, D> {
+    options: &'a Options,
+    commands: Commands<'a>,
+    drive: D,
+    oracle: Oracle,
+    /// When the host looks late.
+    late: Rng,
+    digest: Digest,
+    tally: Tally,
+    in_flight: u32,
+    /// Steps since a command ended.
+    events: u64,
+    /// A FLUSH that a cut waits for.
+    awaited: Option<Id>,
+    done: Vec<Completion<Stamp>>,
+    stamps: Vec<u64>,
+}
+
+impl<'a, D: Drive> Runner<'a, D> {
+    fn new(options: &'a Options, drive: D) -> Self {
+        let units = drive.mapping_units();
+        let unit_sectors = (options.device.ftl.mapping_unit.get() / SECTOR_BYTES) as u32;
+        let promise = match options.device.buffer.region {
+            leyden_buffer::Region::None => Promise::None,
+            leyden_buffer::Region::Full => Promise::Full,
+        };
+        Self {
+            options,
+            commands: Commands::new(options, units, unit_sectors),
+            drive,
+            oracle: Oracle::new(units, unit_sectors, promise),
+            late: rng(options.seed, "late"),
+            digest: Digest::default(),
+            tally: Tally::default(),
+            in_flight: 0,
+            events: 0,
+            awaited: None,
+            done: Vec::new(),
+            stamps: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Trouble> {
+        let commands = self.commands.clone();
+        self.play(commands.fill())?;
+        for round in &self.options.rounds {
+            self.round(round)?;
+        }
+        self.drain()?;
+        self.play(commands.all())?;
+        self.drive.check();
+        self.digest.add(self.drive.fingerprint());
+        Ok(())
+    }
+
+    /// One round: work, cut, recovery, looks.
+    fn round(&mut self, round: &Round) -> Result<(), Trouble> {
+        let Some(at) = self.work(round)? else { return Ok(()) };
+        self.cut(at)?;
+        let mut ready = self.restore(at, round.off);
+        for share in &round.again {
+            let recovery = ready.since(self.drive.now());
+            let at = self.drive.now() + Span::from_ns(share.of(recovery.as_ns()));
+            if round.early {
+                // What waits for the recovery is cut off with it.
+                let request = self.commands.look(!round.number, u64::from(self.in_flight));
+                self.submit(request);
+            }
+            self.advance(at)?;
+            self.cut(at)?;
+            self.tally.cuts_in_recovery += 1;
+            ready = self.restore(at, round.off);
+        }
+        if !round.early {
+            self.advance(ready)?;
+        }
+        if round.check && !round.early {
+            self.drive.check();
+        }
+        let commands = self.commands.clone();
+        match round.verify {
+            Verify::Nothing => {}
+            Verify::Some(count) => {
+                let looks = (0..u64::from(count)).map(|n| commands.look(round.number, n));
+                self.play(looks)?;
+            }
+            Verify::All => {
+                self.play(commands.all())?;
+                self.drain()?;
+                self.oracle.compact();
+            }
+        }
+        Ok(())
+    }
+
+    /// The round's commands; yields the moment of the cut.
+    fn work(&mut self, round: &Round) -> Result<Option<Time>, Trouble> {
+        let commands = self.commands.clone();
+        let number = round.number;
+        let left_out = |n: u32| round.skip.iter().any(|&(first, last)| (first..=last).contains(&n));
+        let kept = (0..round.commands).filter(|&n| !left_out(n));
+        self.play(kept.map(|n| commands.command(number, u64::from(n))))?;
+        let rest = (u64::from(round.commands)..).map(|n| commands.command(number, n));
+        let mut rest = rest.take(MOST_EXTRA as usize);
+        match round.cut {
+            Cut::Never => return Ok(None),
+            Cut::After(span) => {
+                let at = self.drive.now() + span;
+                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
+                self.advance(at)?;
+            }
+            Cut::AtEvent { events, before } => {
+                let mut left = events;
+                self.go_on(&mut rest, |_, _| {
+                    left = left.saturating_sub(1);
+                    left == 0
+                })?;
+                match self.drive.next_event() {
+                    Some(at) if before => return Ok(Some(at)),
+                    Some(at) => self.advance(at)?,
+                    None => {}
+                }
+            }
+            Cut::AfterFlush(span) => {
+                let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+                self.awaited = Some(self.submit(flush));
+                self.go_on(&mut rest, |runner, _| runner.awaited.is_none())?;
+                let at = self.drive.now() + span;
+                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
+                self.advance(at)?;
+            }
+            Cut::Idle(span) => {
+                self.drain()?;
+                self.advance(self.drive.now() + span)?;
+            }
+        }
+        Ok(Some(self.drive.now()))
+    }
+
+    /// Submits all of `requests`, as many at once as the queue depth allows.
+    fn play(&mut self, requests: impl Iterator<Item = Request>) -> Result<(), Trouble> {
+        for request in requests {
+            while self.in_flight >= self.options.work.queue_depth {
+                self.step()?;
+            }
+            self.submit(request);
+        }
+        Ok(())
+    }
+
+    /// Goes on with `requests`, if there are, until `ends` says so; it is asked before each step and
+    /// told when the next event is.
+    fn go_on(
+        &mut self,
+        requests: &mut dyn Iterator<Item = Request>,
+        mut ends: impl FnMut(&Self, Option<Time>) -> bool,
+    ) -> Result<(), Trouble> {
+        loop {
+            while self.in_flight < self.options.work.queue_depth
+                && let Some(request) = requests.next()
+            {
+                self.submit(request);
+            }
+            let next = self.drive.next_event();
+            if ends(self, next) || next.is_none() {
+                return Ok(());
+            }
+            self.step_in_time()?;
+        }
+    }
+
+    /// Lets everything under way end.
+    fn drain(&mut self) -> Result<(), Trouble> {
+        while self.in_flight > 0 {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, request: Request) -> Id {
+        let now = self.drive.now();
+        let id = self.oracle.submit(now, request);
+        let op = match request.op {
+            Op::Read => leyden_device::Op::Read,
+            Op::Write => leyden_device::Op::Write,
+            Op::Flush => leyden_device::Op::Flush,
+            Op::Trim => leyden_device::Op::Trim,
+            Op::WriteZeroes => leyden_device::Op::WriteZeroes,
+        };
+        let command = Command::new(op, Lba(request.lba), request.sectors);
+        let command = Command { fua: request.fua, data: id.0, tag: id.0 as u32, ..command };
+        self.drive.submit(now, command);
+        self.in_flight += 1;
+        self.tally.commands += 1;
+        id
+    }
+
+    /// Advances to the next event, or somewhat later if the host looks late.
+    fn step(&mut self) -> Result<(), Trouble> {
+        let Some(mut at) = self.drive.next_event() else { return Err(self.stuck()) };
+        if self.late.chance(self.options.work.late) {
+            at += Span::from_ns(self.late.below(500_000));
+        }
+        self.advance(at)
+    }
+
+    /// Advances to the next event.
+    fn step_in_time(&mut self) -> Result<(), Trouble> {
+        let Some(at) = self.drive.next_event() else { return Err(self.stuck()) };
+        self.advance(at)
+    }
+
+    fn stuck(&self) -> Trouble {
+        let message = format!("{} commands do not end", self.in_flight);
+        Trouble { kind: Kind::Stuck, message }
+    }
+
+    fn advance(&mut self, at: Time) -> Result<(), Trouble> {
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.advance(at, &mut done);
+        self.events = if done.is_empty() && self.in_flight > 0 { self.events + 1 } else { 0 };
+        if self.events > MOST_EVENTS {
+            return Err(self.stuck());
+        }
+        let result = done.drain(..).try_for_each(|completion| self.completed(&completion));
+        self.done = done;
+        result
+    }
+
+    fn completed(&mut self, completion: &Completion<Stamp>) -> Result<(), Trouble> {
+        self.in_flight -= 1;
+        let id = Id(u64::from(completion.tag));
+        if self.awaited == Some(id) {
+            self.awaited = None;
+        }
+        let is_read = completion.op == leyden_device::Op::Read;
+        let ended = match completion.status {
+            Status::Success => Ended::Done,
+            Status::WriteFault if !is_read => Ended::Failed,
+            Status::UnrecoveredRead if is_read => Ended::Failed,
+            status => {
+                let message = format!("{:?} #{} ended with {status:?}", completion.op, id.0);
+                return Err(Trouble { kind: Kind::Status, message });
+            }
+        };
+        self.tally.write_faults += u64::from(completion.status == Status::WriteFault);
+        self.stamps.clear();
+        self.stamps.extend(completion.data.iter().map(|stamp| stamp.0));
+        for stamp in &self.stamps {
+            self.digest.add(*stamp);
+        }
+        self.oracle.complete(completion.time, id, ended, &self.stamps)?;
+        Ok(())
+    }
+}
+
+/// Power.
+impl<D: Drive> Runner<'_, D> {
+    /// The power fails at `at`, and with it everything in flight.
+    fn cut(&mut self, at: Time) -> Result<(), Trouble> {
+        self.digest.add(self.drive.fingerprint()).add(at.as_ns());
+        let cut = self.drive.cut_power(at, &mut self.digest);
+        self.oracle.cut(at);
+        self.tally.cuts += 1;
+        self.tally.cut_off += u64::from(self.in_flight);
+        (self.in_flight, self.awaited) = (0, None);
+        if !cut.lost.is_empty() && !may_lose(&self.options.device) {
+            let message = format!("the drive lost promised units {:?}", cut.lost);
+            return Err(Trouble { kind: Kind::Underprovisioned, message });
+        }
+        self.oracle.note_loss_allowed(cut.lost);
+        Ok(())
+    }
+
+    /// Power returns `off` after the cut at `at`; yields when the drive is ready.
+    fn restore(&mut self, at: Time, off: Span) -> Time {
+        let at = at + off;
+        let ready = self.drive.restore_power(at, &mut self.digest);
+        self.oracle.restore(at);
+        self.digest.add(ready.as_ns());
+        ready
+    }
+}

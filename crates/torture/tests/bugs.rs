@@ -1,0 +1,136 @@
+//! Torture itself: a drive that is right passes, each planted bug is found, and what is found is made
+//! small.
+
+mod mock;
+
+use std::sync::atomic::AtomicBool;
+
+use leyden_torture::campaign::{Campaign, Summary};
+use leyden_torture::{Kind, Options, Outcome, SeedFile, run_on, shrink};
+use mock::{Bug, Mock};
+
+fn run(options: &Options, bug: Bug) -> Outcome {
+    run_on(options, Mock::new(options, bug))
+}
+
+/// The first seed that finds `bug`.
+fn found(bug: Bug) -> (u64, Outcome) {
+    let outcomes = (0..100).map(|seed| (seed, run(&Options::draw(seed), bug)));
+    outcomes.into_iter().find(|(_, outcome)| outcome.failure.is_some()).expect("100 are enough")
+}
+
+#[test]
+fn a_drive_that_is_right_passes() {
+    let mut cuts = 0;
+    for seed in 0..100 {
+        let options = Options::draw(seed);
+        let outcome = run(&options, Bug::None);
+        assert_eq!(outcome.failure, None, "seed {seed}");
+        assert_eq!(run(&options, Bug::None), outcome);
+        cuts += outcome.tally.cuts;
+    }
+    assert!(cuts > 4_000, "{cuts}");
+}
+
+#[test]
+fn planted_bugs_are_found_and_made_small() {
+    let bugs = [
+        (Bug::ForgetsFlush, Kind::Lost, 6),
+        (Bug::ForgetsFua, Kind::Lost, 3),
+        (Bug::SkipsDump(20), Kind::Lost, 60),
+        (Bug::RecoversOnce, Kind::Lost, 4),
+        (Bug::ForgetsTrims, Kind::Lost, 6),
+        (Bug::Panics(30), Kind::Panicked, 60),
+    ];
+    for (bug, kind, most_commands) in bugs {
+        let (seed, outcome) = found(bug);
+        assert_eq!(outcome.failure.unwrap().kind, kind, "{bug:?}");
+        let options = Options::draw(seed);
+        let shrunk = shrink(&options, 3_000, |options| run(options, bug)).unwrap();
+        assert_eq!(shrunk.failure.kind, kind);
+        let left = |options: &Options| -> u32 {
+            let skipped = |skip: &[(u32, u32)]| skip.iter().map(|(a, b)| b - a + 1).sum::<u32>();
+            options.rounds.iter().map(|round| round.commands - skipped(&round.skip)).sum()
+        };
+        assert!(left(&shrunk.options) <= most_commands, "{bug:?}: {:#?}", shrunk.options);
+        assert!(shrunk.options.rounds.len() <= 3, "{bug:?}: {:#?}", shrunk.options.rounds);
+        // What is kept in a file fails in the same way.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seed.json");
+        std::fs::write(&path, SeedFile::new(shrunk.options, None).to_json()).unwrap();
+        let again = run(&SeedFile::read(&path).unwrap().options, bug);
+        assert_eq!(again.failure, Some(shrunk.failure));
+    }
+}
+
+fn campaign(threads: usize, seeds: u64, state: Option<&std::path::Path>) -> Summary {
+    let campaign =
+        Campaign { start: 5, seeds, threads, state: state.map(std::path::Path::to_owned) };
+    let work = |seed| run(&Options::draw(seed), Bug::SkipsDump(20));
+    campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_campaign_finds_the_same_however_it_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.json");
+    let whole = campaign(1, 40, None);
+    assert!(whole.violations > 0 && whole.violations < 40);
+    let parallel = campaign(3, 40, None);
+    campaign(2, 11, Some(&path));
+    let resumed = campaign(2, 40, Some(&path));
+    for other in [parallel, resumed] {
+        assert_eq!(other.digest, whole.digest);
+        assert_eq!(other.failed, whole.failed);
+        assert_eq!(other.tally, whole.tally);
+    }
+}
+
+#[test]
+fn foreign_and_damaged_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.json");
+    let attempt = || {
+        let campaign = Campaign { start: 0, seeds: 1, threads: 1, state: Some(path.clone()) };
+        let work = |seed| run(&Options::draw(seed), Bug::None);
+        campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
+    };
+    attempt().unwrap();
+    let good = std::fs::read_to_string(&path).unwrap();
+    let refused = |text: &str, part: &str| {
+        std::fs::write(&path, text).unwrap();
+        let message = attempt().unwrap_err().to_string();
+        assert!(message.contains(part) && message.contains("help:"), "{message}");
+    };
+    refused("{}", "no campaign's state");
+    refused("\u{1}", "no campaign's state");
+    refused(&good[..good.len() / 2], "no campaign's state");
+    refused(&good.replace("\"start\": 0", "\"start\": 7"), "its first seed is 7");
+    refused(&good.replace("\"leyden_torture_campaign\": 1", "\"leyden_torture_campaign\": 9"), "9");
+    refused(&good.replace("\"program\": \"", "\"program\": \"x"), "its version is x");
+
+    let options = Options::draw(3);
+    let good = SeedFile::new(options.clone(), None).to_json();
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        SeedFile::read(&path)
+    };
+    assert_eq!(read(&good).unwrap().options, options);
+    let refused = |text: &str, part: &str| {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains(part) && message.contains("help:"), "{message}");
+    };
+    refused("[]", "no seed file");
+    refused(&good[..good.len() / 2], "no seed file");
+    refused(&good.replace("\"leyden_torture\": 1", "\"leyden_torture\": 2"), "version 2");
+    refused(&good.replace("\"queue_depth\"", "\"queue_death\""), "queue_death");
+    assert!(SeedFile::read(std::path::Path::new("/no/such")).is_err());
+}
+
+#[test]
+fn runs_that_differ_are_told_apart() {
+    let options = Options::draw(1);
+    let (one, other) =
+        (Mock::new(&options, Bug::Unrepeatable), Mock::new(&options, Bug::Unrepeatable));
+    assert_ne!(run_on(&options, one).digest, run_on(&options, other).digest);
+}

@@ -13,6 +13,8 @@ use crate::{Cut, Drive, Failure, Kind, Options, Round, Verify};
 
 /// A drive at which so much happens without a command's end is stuck.
 const MOST_EVENTS: u64 = 200_000;
+/// A drive that has no room left has little more to show.
+const MOST_FAULTS: u64 = 200;
 /// The most commands with which a round goes on while it waits for its cut.
 const MOST_EXTRA: u64 = 2_000;
 
@@ -147,6 +149,9 @@ impl<'a, D: Drive> Runner<'a, D> {
         self.play(commands.fill())?;
         for round in &self.options.rounds {
             self.round(round)?;
+            if self.tally.write_faults > MOST_FAULTS {
+                break;
+            }
         }
         self.drain()?;
         self.play(commands.all())?;

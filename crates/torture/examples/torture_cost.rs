@@ -1,0 +1,27 @@
+//! How many cuts a second one core makes, and what the oracle costs of that.
+//!
+//! `cargo run --release -p leyden-torture --example torture_cost [SEEDS]`
+
+use std::time::Instant;
+
+use leyden_torture::{Options, Tally, run};
+
+#[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "measures and prints")]
+fn main() {
+    let seeds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(200);
+    let begun = Instant::now();
+    let options: Vec<Options> = (0..seeds).map(Options::draw).collect();
+    let drawn = begun.elapsed();
+    let begun = Instant::now();
+    let mut tally = Tally::default();
+    for options in &options {
+        let outcome = run(options);
+        if let Some(failure) = outcome.failure {
+            println!("seed {}: {failure}", options.seed);
+        }
+        tally.add(&outcome.tally);
+    }
+    let ran = begun.elapsed();
+    println!("drawing {seeds} seeds took {drawn:?}, running them once {ran:?}: {tally:?}");
+    println!("{:.0} cuts a second", tally.cuts as f64 / (drawn + ran * 2).as_secs_f64());
+}

@@ -11,8 +11,8 @@ pub struct PowerCut {
 }
 
 /// True if the drive may lose, for want of energy, what it has promised.
-pub(crate) fn may_lose(_: &Config) -> bool {
-    false // until there are capacitors
+pub(crate) fn may_lose(config: &Config) -> bool {
+    config.power.allow_underprovisioned
 }
 
 /// A drive whose power can be cut.

@@ -2,11 +2,12 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::Config;
+use leyden_device::{Config, NoData, Ssd};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::place::PlacementConfig;
-use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Ratio, Rng, Span};
+use leyden_power::{DumpConfig, Part};
+use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Power, Ratio, Rng, Span};
 
 use super::draw::{coin, spread};
 
@@ -34,20 +35,27 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     }
     draw_buffer(rng, &mut config, page_bytes)?;
 
-    // As much as the drive would promise, or less.
-    let mut with = |units: u64| {
+    draw_power(rng, &mut config)?;
+    let most = most_capacity(&config, u64::from(geometry.units()))?;
+    let part = if coin(rng) { 100 } else { 30 + rng.below(70) };
+    config.ftl.capacity = Some(Bytes::new((most * part / 100).max(1) * UNIT_BYTES));
+    Some(config)
+}
+
+/// The most units that the drive would promise, by bisection: what a drive refuses is its own
+/// business. `None` if it refuses all.
+fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
+    let mut config = config.clone();
+    let mut accepts = |units: u64| {
         config.ftl.capacity = Some(Bytes::new(units * UNIT_BYTES));
-        config.ftl.logical_units(&geometry).is_ok()
+        Ssd::<NoData>::new(&config, 0).is_ok()
     };
-    let (mut low, mut high) = (0, u64::from(geometry.units()));
+    let (mut low, mut high) = (0, flash_units);
     while high - low > 1 {
         let middle = low.midpoint(high);
-        if with(middle) { low = middle } else { high = middle }
+        if accepts(middle) { low = middle } else { high = middle }
     }
-    let part = if coin(rng) { 100 } else { 30 + rng.below(70) };
-    let units = (low * part / 100).max(1);
-    config.ftl.capacity = Some(Bytes::new(units * UNIT_BYTES));
-    Some(config)
+    (low > 0).then_some(low)
 }
 
 /// The name of one of a folder's policies.
@@ -90,6 +98,22 @@ fn draw_frontend(rng: &mut Rng, config: &mut Config) {
     config.frontend.link_rate = BytesPerSec::new(10_000_000 * spread(rng, 1_000));
     config.frontend.queues = 1 + rng.below(2) as u32;
     config.frontend.queue_depth = spread(rng, 32) as u32;
+}
+
+/// As many parts as the drive needs, or now and then fewer, which it is allowed to have.
+fn draw_power(rng: &mut Rng, config: &mut Config) -> Option<()> {
+    let power = &mut config.power;
+    power.dump = DumpConfig::by_name(pick(rng, DumpConfig::POLICIES))?;
+    let parts = [Part::TantalumPolymer, Part::Aluminium, Part::Ceramic, Part::Supercapacitor];
+    power.bank.part = parts[rng.below(4) as usize];
+    power.reset = Span::from_ns(spread(rng, 500_000));
+    power.charge_power = Power::from_mw(spread(rng, 1_000_000));
+    if rng.below(10) == 0 {
+        power.allow_underprovisioned = true;
+        power.bank.parts = Some(1);
+        power.bank.part = Part::Ceramic;
+    }
+    Some(())
 }
 
 fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) -> Option<()> {

@@ -30,7 +30,7 @@ impl Options {
     }
 }
 
-/// `seed`, spread over all bits: [`Rng::new`] takes no notice of the two lowest, and the streams of
+/// `seed`, spread over all bits: [`Rng::new`] takes no notice of the lowest one, and the streams of
 /// neighbours are alike.
 pub(crate) fn mixed(seed: u64) -> u64 {
     Digest::default().add(seed).value()

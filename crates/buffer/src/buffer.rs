@@ -147,8 +147,7 @@ impl<C: Content> WriteBuffer<C> {
     /// An empty buffer like this one, which `config` has made; the counters go on.
     #[must_use]
     pub fn emptied(&self, config: &Config) -> Self {
-        let slots = self.state.slots.len() as u32;
-        Self { stats: self.stats, ..Self::new(config, slots, self.threshold) }
+        Self { stats: self.stats, ..Self::new(config, self.shape, self.threshold) }
     }
 
     /// The counters.

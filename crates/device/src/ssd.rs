@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_buffer::schedule::Shape;
+use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_nand::{DieId, Geometry};
@@ -89,7 +89,7 @@ impl<P: Payload> Ssd<P> {
             .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
         let power = PowerSupply::new(config, geometry, slots)?;
         let durability = PowerSupply::durability(power.as_ref());
-        let ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
+        let mut ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
             .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
         let shape = Shape {
             slots,
@@ -98,6 +98,9 @@ impl<P: Payload> Ssd<P> {
             batch_units: geometry.dies() * geometry.units_per_page(),
         };
         let buffer = WriteBuffer::new(&config.buffer, shape, threshold);
+        if config.buffer.schedule != ScheduleConfig::default() {
+            ftl.store_mut().watch();
+        }
         Ok(Self {
             config: Box::new(config.clone()),
             power,

@@ -170,6 +170,11 @@ impl<P: Payload> Writer<P> {
         if !ftl.accepts(die) {
             return false;
         }
+        if ftl.store().has_changes() {
+            for (page, dirty) in ftl.store_mut().take_changes() {
+                self.buffer.note_map_page(page.0, dirty);
+            }
+        }
         let urgent = ftl.gc_is_urgent(die);
         // Programs that have ended, and so room in the buffer, may wait for a mapping page.
         let started = ftl.map_step(now, die)

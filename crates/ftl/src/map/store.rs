@@ -136,8 +136,8 @@ impl MapStore {
         self.watched = true;
     }
     /// Takes the notes, in order.
-    pub fn take_changes(&mut self) -> Vec<(MapPage, bool)> {
-        std::mem::take(&mut self.changes)
+    pub fn take_changes(&mut self) -> impl Iterator<Item = (MapPage, bool)> + '_ {
+        self.changes.drain(..)
     }
     /// True if there are notes to take.
     #[inline]

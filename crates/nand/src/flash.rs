@@ -72,7 +72,7 @@ pub struct Flash {
     channels: Vec<Channel>,
     /// When each busy die next changes its stage, and when waiting dies get their channel.
     events: EventQueue<Wake>,
-    /// Ended, not yet handed out.
+    /// Ended untimed, not yet handed out.
     outcomes: VecDeque<Outcome>,
     faults: FaultConfig,
     rng: Rng,
@@ -126,6 +126,7 @@ impl Flash {
     ///
     /// # Panics
     /// If the die does not accept it (see [`Flash::accepts`]).
+    #[inline]
     pub fn submit(&mut self, now: Time, operation: Operation) {
         let die_id = match operation.kind {
             Kind::HostRead(page) | Kind::Read(page) | Kind::Program(page) => {
@@ -138,7 +139,8 @@ impl Flash {
                 // Until it is handed out: the issuer does not know yet how it ended.
                 self.dies[die_id.index()].accepted = Some(operation);
             }
-            self.finish(now, die_id, operation);
+            let outcome = self.finish(now, die_id, operation);
+            self.outcomes.push_back(outcome);
             return;
         }
         let die = &mut self.dies[die_id.index()];
@@ -181,9 +183,15 @@ impl Flash {
             if self.events.next_time()? > now {
                 return None;
             }
-            match self.events.pop()? {
+            let ended = match self.events.pop()? {
                 (time, Wake::Die(die)) => self.step(time, die),
-                (time, Wake::Channel(channel)) => self.wake_channel(time, channel),
+                (time, Wake::Channel(channel)) => {
+                    self.wake_channel(time, channel);
+                    None
+                }
+            };
+            if ended.is_some() {
+                return ended;
             }
         }
     }
@@ -255,17 +263,19 @@ impl Flash {
         self.rng = rng;
     }
 
-    /// `die` has reached the end of a stage.
-    fn step(&mut self, now: Time, die_id: DieId) {
+    /// `die` has reached the end of a stage, and perhaps of its operation.
+    #[inline]
+    fn step(&mut self, now: Time, die_id: DieId) -> Option<Outcome> {
         let die = &self.dies[die_id.index()];
         let operation = die.current.expect("an event of an idle die");
         match (operation.kind, die.stage) {
             (Kind::HostRead(_), Stage::Array) => self.want_channel(now, die_id, Urgency::HostRead),
             (Kind::Read(_), Stage::Array) => self.want_channel(now, die_id, Urgency::Read),
             (Kind::HostRead(_) | Kind::Read(_) | Kind::Program(_), Stage::Transferring)
-            | (Kind::Erase(_), Stage::Array) => self.end_operation(now, die_id),
+            | (Kind::Erase(_), Stage::Array) => return Some(self.end_operation(now, die_id)),
             (kind, stage) => unreachable!("{kind:?} in {stage:?}"),
         }
+        None
     }
 
     fn start_next(&mut self, now: Time, die_id: DieId) {
@@ -336,22 +346,24 @@ impl Flash {
         }
     }
 
-    fn end_operation(&mut self, now: Time, die_id: DieId) {
+    #[inline]
+    fn end_operation(&mut self, now: Time, die_id: DieId) -> Outcome {
         let die = &mut self.dies[die_id.index()];
         let operation = die.current.take().expect("the end of nothing");
         die.busy_time += now - die.began;
-        self.finish(now, die_id, operation);
         self.start_next(now, die_id);
+        self.finish(now, die_id, operation)
     }
 
-    fn finish(&mut self, now: Time, die: DieId, operation: Operation) {
+    #[inline]
+    fn finish(&mut self, now: Time, die: DieId, operation: Operation) -> Outcome {
         let share = match operation.kind {
             Kind::Program(_) => self.faults.program_failures,
             Kind::Erase(_) => self.faults.erase_failures,
             Kind::HostRead(_) | Kind::Read(_) => Ratio::ZERO,
         };
         let failed = share > Ratio::ZERO && self.rng.chance(share);
-        self.outcomes.push_back(Outcome { operation, die, time: now, failed });
+        Outcome { operation, die, time: now, failed }
     }
 }
 

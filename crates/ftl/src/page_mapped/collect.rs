@@ -210,8 +210,7 @@ impl<C: Content> Ftl<C> {
         let units = self.geometry.units_per_page();
         for index in from..self.blocks.written_pages(victim) {
             let page = self.geometry.page(victim, index);
-            let valid =
-                self.validity.valid_in(self.geometry.first_unit(page), units).count() as u32;
+            let valid = self.validity.count_in(self.geometry.first_unit(page), units);
             if valid > 0 {
                 self.warm_ahead(die, victim, index);
                 self.collections[die.index()].victim = Some((victim, index + 1));

@@ -41,13 +41,38 @@ impl Validity {
     /// The valid units among the `count` ones from `first` on.
     #[inline]
     pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
-        (first.0..first.0 + count).map(Ppa).filter(|&unit| self.get(unit))
+        self.words_in(first, count).flat_map(|(first, word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(Ppa(first.0 + bit))
+            })
+        })
+    }
+
+    /// How many of the `count` units from `first` on are valid.
+    #[inline]
+    pub(crate) fn count_in(&self, first: Ppa, count: u32) -> u32 {
+        self.words_in(first, count).map(|(_, word)| word.count_ones()).sum()
     }
 
     /// How many units of `block` are valid.
     pub(crate) fn count(&self, geometry: &Geometry, block: BlockId) -> u32 {
-        self.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block()).count()
-            as u32
+        self.count_in(geometry.first_unit_of_block(block), geometry.units_per_block())
+    }
+
+    /// The bits of the `count` units from `first` on, by the words they are in: the first unit of
+    /// the word that is wanted, and the bits from it on.
+    #[inline]
+    fn words_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = (Ppa, u64)> + '_ {
+        let (mut at, end) = (first.0, first.0 + count);
+        std::iter::from_fn(move || {
+            let first = (at < end).then_some(at)?;
+            let word = self.words[first as usize / 64] >> (first % 64);
+            at = end.min((first / 64 + 1) * 64);
+            Some((Ppa(first), word & (u64::MAX >> (64 - (at - first)))))
+        })
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -56,5 +81,23 @@ impl Validity {
 
     pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
         self.words.len() == geometry.units().div_ceil(64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the slow twin: unit by unit.
+        #[test]
+        fn finds_what_is_valid(words in proptest::collection::vec(any::<u64>(), 4), first in 0_u32..256, count in 0_u32..256) {
+            let validity = Validity { words };
+            let (first, count) = (Ppa(first), count.min(256 - first));
+            let twin: Vec<_> = (first.0..first.0 + count).map(Ppa).filter(|&unit| validity.get(unit)).collect();
+            prop_assert_eq!(validity.count_in(first, count) as usize, twin.len());
+            prop_assert_eq!(validity.valid_in(first, count).collect::<Vec<_>>(), twin);
+        }
     }
 }

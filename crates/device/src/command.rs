@@ -118,6 +118,34 @@ pub trait BlockDevice<P: Payload> {
     /// `(time, sequence)` order.
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>);
 
+    /// Lets everything happen until commands end, or up to and including `limit`; returns the time
+    /// reached. `now` is the driver's clock: what is overdue happens then.
+    #[inline]
+    fn advance_until_completion(
+        &mut self,
+        mut now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
+            now = now.max(event);
+            self.advance(now, completions);
+            if !completions.is_empty() {
+                return now;
+            }
+        }
+        limit
+    }
+
+    /// Hears of reads that will be submitted soon, so that it can bring near what it needs for
+    /// them. Changes nothing but the simulator's speed; need not be called.
+    #[inline]
+    fn expect(&self, _reads: impl Iterator<Item = Lba>)
+    where
+        Self: Sized,
+    {
+    }
+
     /// Sectors that can be addressed.
     fn capacity_sectors(&self) -> u64;
 }

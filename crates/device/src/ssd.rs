@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
-use leyden_nand::{DieId, Geometry};
+use leyden_nand::{DieId, Geometry, Lpn};
 use leyden_sim::{Digest, Span, Time};
 
 use crate::command::SECTOR_BYTES;
@@ -15,7 +15,7 @@ use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
 use crate::{
-    BlockDevice, Command, CommandId, Completion, Config, ConfigError, Op, Payload, Status,
+    BlockDevice, Command, CommandId, Completion, Config, ConfigError, Lba, Op, Payload, Status,
 };
 
 /// A conventional (page-mapped) SSD.
@@ -371,6 +371,13 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
             }
         }
         self.now = now;
+    }
+
+    #[inline]
+    fn expect(&self, reads: impl Iterator<Item = Lba>) {
+        let (unit_sectors, units) = (self.unit_sectors(), u64::from(self.mapping_units()));
+        let units = reads.map(|lba| lba.0 / unit_sectors).filter(|&unit| unit < units);
+        self.ftl.map().warm(units.map(|unit| Lpn(unit as u32)));
     }
 
     fn capacity_sectors(&self) -> u64 {

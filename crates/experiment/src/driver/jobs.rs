@@ -175,6 +175,8 @@ pub(super) struct Jobs {
     timers: EventQueue<Timer>,
     /// Threads that are not done.
     live: usize,
+    /// The job that the last request came from.
+    last_job: u32,
 }
 
 impl Jobs {
@@ -199,6 +201,7 @@ impl Jobs {
         Self {
             states,
             live: threads.len(),
+            last_job: 0,
             ready: VecDeque::with_capacity(threads.len()),
             threads,
             timers,
@@ -277,6 +280,7 @@ impl Jobs {
             return None;
         }
         let request = job.take(thread.index);
+        self.last_job = job_id;
         thread.in_flight += 1;
         thread.since_rest += 1;
         thread.writes_since_flush += u64::from(request.op == Op::Write);
@@ -350,6 +354,11 @@ impl Source for Jobs {
                 None => Next::Wait,
             });
         }
+    }
+
+    #[inline]
+    fn upcoming(&mut self) -> &[Request] {
+        self.states[self.last_job as usize].job.look_ahead()
     }
 
     #[inline]

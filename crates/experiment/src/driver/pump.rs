@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, Payload, SECTOR_BYTES, Stats};
+use leyden_device::{BlockDevice, Command, Completion, Op, Payload, SECTOR_BYTES, Stats};
 use leyden_sim::Time;
 use leyden_workload::Request;
 
@@ -36,6 +36,11 @@ pub(super) enum Next {
 pub(super) trait Source {
     /// The next request, if it may be submitted at `now`. `At` lies after `now`.
     fn next(&mut self, now: Time) -> Result<Next, DriveError>;
+    /// What is known already of the requests to come, each told once.
+    #[inline]
+    fn upcoming(&mut self) -> &[Request] {
+        &[]
+    }
     /// A request of `owner`'s completed at `now`.
     fn completed(&mut self, owner: u32, now: Time);
     /// The share done, 0..=1, as far as it is known.
@@ -142,19 +147,13 @@ where
             if coming.ended && self.slots.in_flight() == 0 {
                 return Ok(self.finish(false));
             }
-            let event = self.device.next_event();
-            let next = match (event, coming.timer) {
-                (Some(event), Some(timer)) => event.min(timer),
-                (Some(time), None) | (None, Some(time)) => time,
-                (None, None) => return Err(self.stuck()),
-            };
-            // An event that is overdue happens now.
-            self.now = next.max(self.now).min(self.measure.next_boundary());
+            if coming.timer.is_none() && self.device.next_event().is_none() {
+                return Err(self.stuck());
+            }
+            let limit = coming.timer.unwrap_or(Time::MAX).min(self.measure.next_boundary());
+            self.now = self.device.advance_until_completion(self.now, limit, &mut self.completions);
             if self.now == Time::MAX {
                 return Ok(self.out_of_time());
-            }
-            if event.is_some_and(|event| event <= self.now) {
-                self.device.advance(self.now, &mut self.completions);
             }
             self.handle_completions()?;
             if self.now >= self.measure.next_boundary() {
@@ -198,6 +197,9 @@ where
         loop {
             let (timer, ended) = match self.source.next(self.now)? {
                 Next::Submit { request, owner, arrived } => {
+                    let upcoming = self.source.upcoming().iter();
+                    let reads = upcoming.filter(|request| request.op == Op::Read);
+                    self.device.expect(reads.map(|request| request.lba));
                     self.submit(&request, owner, arrived);
                     continue;
                 }

@@ -44,7 +44,13 @@ pub struct Job {
     mix: Mix,
     order: Order,
     region: Region,
+    /// Requests drawn ahead, and how many of them have been handed out.
+    ahead: Vec<Request>,
+    handed_out: usize,
 }
+
+/// How many requests are drawn ahead.
+const AHEAD: usize = 16;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -102,7 +108,14 @@ impl JobConfig {
                 },
             ]))
         };
-        Ok(Job { pacing: pacing(config), mix, order, region: checked.region })
+        Ok(Job {
+            pacing: pacing(config),
+            mix,
+            order,
+            region: checked.region,
+            ahead: Vec::with_capacity(AHEAD),
+            handed_out: 0,
+        })
     }
 }
 
@@ -134,6 +147,36 @@ impl Job {
     /// If there is no such thread.
     #[inline]
     pub fn next_request(&mut self, thread: u32) -> Request {
+        match self.ahead.get(self.handed_out) {
+            Some(&request) => {
+                self.handed_out += 1;
+                request
+            }
+            None => self.draw(thread),
+        }
+    }
+
+    /// Draws some requests ahead, once those drawn ahead before have been handed out, and yields
+    /// them: a driver that knows what comes next can prepare for it. What is drawn stays the same.
+    ///
+    /// Yields nothing while there are any left, and nothing of sequential jobs, whose requests
+    /// depend on the thread.
+    #[inline]
+    pub fn look_ahead(&mut self) -> &[Request] {
+        if self.handed_out < self.ahead.len() || matches!(self.order, Order::Sequential { .. }) {
+            return &[];
+        }
+        self.ahead.clear();
+        self.handed_out = 0;
+        for _ in 0..AHEAD {
+            let request = self.draw(0);
+            self.ahead.push(request);
+        }
+        &self.ahead
+    }
+
+    #[inline]
+    fn draw(&mut self, thread: u32) -> Request {
         let op = self.mix.op();
         let mut sectors = self.mix.sizes.draw();
         let lba = match &mut self.order {

@@ -178,6 +178,26 @@ const GOLDEN: [&str; 6] = [
 ];
 
 #[test]
+fn looking_ahead_changes_nothing() {
+    let config = job(r#"{"read_share": "50 %", "trim_share": "10 %", "fua_share": "10 %"}"#);
+    let expected = requests(&config, 1_000);
+    let mut job = config.build(7, 0, CAPACITY_SECTORS).unwrap();
+    let mut ahead = Vec::new();
+    for (i, expected) in expected.iter().enumerate() {
+        // Not before every request: some are drawn ahead, and some are not.
+        if i % 7 == 3 {
+            ahead.extend_from_slice(job.look_ahead());
+        }
+        let request = job.next_request(0);
+        assert_eq!(request, *expected);
+        if ahead.first() == Some(&request) {
+            ahead.remove(0);
+        }
+    }
+    assert!(ahead.len() <= 16, "{} requests foretold that never came", ahead.len());
+}
+
+#[test]
 fn seeds_and_jobs_differ_and_repeat() {
     let config = job(r#"{"distribution": {"zipf": {"theta": 0.99}}, "read_share": "30 %"}"#);
     let first = |seed, index| {

@@ -26,6 +26,9 @@ impl Rng {
         let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
+        // A multiplicative generator needs an odd state and sets the lowest bit, which would make one
+        // of each pair of seeds: that bit of the seed goes into the other half as well.
+        let hash = hash ^ (!seed & 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut state = [0; 16];
         state[..8].copy_from_slice(&seed.to_le_bytes());
         state[8..].copy_from_slice(&hash.to_le_bytes());
@@ -93,6 +96,13 @@ mod tests {
         10_067_759_177_126_161_041,
     ];
     const GOLDEN_BELOW_10: [u64; 8] = [3, 3, 3, 2, 8, 4, 9, 7];
+
+    #[test]
+    fn neighbouring_seeds_differ() {
+        for seed in 0..100 {
+            assert_ne!(Rng::new(seed, "a").next_u64(), Rng::new(seed + 1, "a").next_u64());
+        }
+    }
 
     #[test]
     fn purposes_are_independent_and_below_is_even() {

@@ -1,11 +1,17 @@
 //! A look inside, for whoever checks what the drive has promised.
 
-use leyden_nand::Lpn;
+use leyden_nand::{DieId, Lpn};
 
 use crate::command::SECTOR_BYTES;
 use crate::{Lba, Payload, Ssd};
 
 impl<P: Payload> Ssd<P> {
+    /// Free blocks of each die that data may have.
+    pub fn free_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        let dies = self.geometry().dies();
+        (0..dies).map(|die| self.ftl.blocks().free(DieId(die)))
+    }
+
     /// What the map points to for the mapping unit that holds `lba`, whatever the buffer holds:
     /// what would be left without it. `None` if the unit is not mapped.
     ///

@@ -58,6 +58,32 @@ fn failed_erases_retire_blocks() {
     assert!((1..12).contains(&bad), "{bad}");
 }
 
+/// A block in which a program has failed is emptied and retired, and every failure is counted.
+#[test]
+fn failed_programs_retire_blocks() {
+    let mut config = config();
+    config.nand.faults.program_failures = Ratio::from_ppm(1_000);
+    let mut ssd = Ssd::<NoData>::new(&config, 1).unwrap();
+    let units = u64::from(ssd.mapping_units());
+    let mut rng = Rng::new(1, "bad_blocks");
+    let mut done = Vec::new();
+    for _ in 0..units * 8 {
+        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(units) * 8), 8));
+        while let Some(time) = ssd.next_event() {
+            ssd.advance(time, &mut done);
+        }
+    }
+    ssd.check();
+    let stats = ssd.stats();
+    let programs = stats.programs.user + stats.programs.gc_user;
+    assert!(done.iter().all(|completion| completion.status == Status::Success));
+    // Some 4,000 programs.
+    assert!((1..15).contains(&stats.program_failures), "{}", stats.program_failures);
+    assert!(programs > 3_000, "{programs}");
+    // A block may fail but once before it is retired, and blocks wait to be emptied.
+    assert!(stats.bad_blocks > 0 && stats.bad_blocks <= stats.program_failures);
+}
+
 #[test]
 fn worn_out_blocks_are_retired() {
     let mut config = config();

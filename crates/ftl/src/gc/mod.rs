@@ -8,6 +8,8 @@ pub mod cost_benefit;
 pub mod fifo;
 pub mod greedy;
 mod index;
+#[cfg(test)]
+mod tests;
 
 use leyden_nand::{BlockId, DieId};
 use leyden_sim::Time;

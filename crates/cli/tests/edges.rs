@@ -37,6 +37,18 @@ fn json_is_all_there_is_on_standard_output() {
 }
 
 #[test]
+fn a_comparison_is_checked_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let vary = "device.ftl.over_provisioning=28 %,1 ppm";
+    let args = ["compare", TINY, "--vary", vary, "--out", out.to_str().unwrap()];
+    let output = leyden(&args).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("device.ftl.over_provisioning"), "{}", stderr(&output));
+    assert!(!out.exists() || files(&out).is_empty(), "nothing has run");
+}
+
+#[test]
 fn runs_are_kept_reported_and_repeatable() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

@@ -131,6 +131,9 @@ fn read_state<P: Payload>(from: &mut impl Read) -> Result<State<'static, P>, Sna
     if crc != u32::from_le_bytes(expected) {
         return Err(SnapshotError::Corrupt("its checksum does not match".to_owned()));
     }
+    if from.inner.read(&mut [0])? > 0 {
+        return Err(SnapshotError::Corrupt("there is something behind its end".to_owned()));
+    }
     Ok(state)
 }
 

@@ -78,6 +78,9 @@ impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| ConfigError::within("frontend", error))?;
+        let in_ftl =
+            |error: leyden_ftl::ConfigError| ConfigError::within("ftl", (error.key, error.problem));
+        config.ftl.check_unit().map_err(in_ftl)?;
         let geometry = config
             .nand
             .geometry(config.ftl.mapping_unit)
@@ -89,8 +92,8 @@ impl<P: Payload> Ssd<P> {
             .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
         let power = PowerSupply::new(config, geometry, slots)?;
         let durability = PowerSupply::durability(power.as_ref());
-        let mut ftl = Ftl::new(&config.ftl, &config.nand, geometry, seed, durability)
-            .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
+        let mut ftl =
+            Ftl::new(&config.ftl, &config.nand, geometry, seed, durability).map_err(in_ftl)?;
         let shape = Shape {
             slots,
             mapping_pages: ftl.map().pages(),

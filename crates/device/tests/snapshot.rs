@@ -85,6 +85,8 @@ fn foreign_snapshots_are_refused() {
     assert!(matches!(load(&config(), b""), Err(SnapshotError::Corrupt(_))));
     let no_data = Ssd::<leyden_device::NoData>::load(&config(), 5, &mut bytes.as_slice());
     assert!(matches!(no_data, Err(SnapshotError::Foreign(_))));
+    let longer = [bytes.as_slice(), b"x"].concat();
+    assert!(matches!(load(&config(), &longer), Err(SnapshotError::Corrupt(_))));
     let mut newer = bytes;
     newer[8] += 1;
     let error = load(&config(), &newer).unwrap_err().to_string();

@@ -12,5 +12,5 @@ pub mod scenario;
 
 pub use policies::{Policy, PolicyFolder, policies};
 pub use record::*;
-pub use run::{Hooks, Outcome, Phase, RunError, run};
+pub use run::{Hooks, Outcome, Phase, RunError, run, validate};
 pub use scenario::{Diagnostic, LoadError, Loaded, Scenario, Set};

@@ -153,13 +153,19 @@ impl Config {
         Ok(units as u32)
     }
 
-    fn check_policies(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let error = |key, problem| Err(ConfigError { key, problem });
+    /// Checks the mapping unit, which the geometry counts in.
+    pub fn check_unit(&self) -> Result<(), ConfigError> {
         let unit = self.mapping_unit.get();
         if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
             let problem = format!("{} is not a power of two in 512 B..=1 MiB", self.mapping_unit);
-            return error("mapping_unit", problem);
+            return Err(ConfigError { key: "mapping_unit", problem });
         }
+        Ok(())
+    }
+
+    fn check_policies(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let error = |key, problem| Err(ConfigError { key, problem });
+        self.check_unit()?;
         let streams = self.placement.streams();
         if !(1..=8).contains(&streams) {
             return error("placement.regions", format!("{streams} is not in 2..=8"));
@@ -168,6 +174,11 @@ impl Config {
         let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
         if hard == 0 {
             let problem = "a collection needs a free block to move data to: at least 1".to_owned();
+            return error("gc.hard_free_blocks", problem);
+        }
+        if hard >= geometry.blocks_per_die() {
+            let blocks = geometry.blocks_per_die();
+            let problem = format!("{hard} is not below the blocks of a die ({blocks})");
             return error("gc.hard_free_blocks", problem);
         }
         if soft < hard || soft >= geometry.blocks_per_die() {

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use leyden_experiment::{Loaded, RunRecord, Set};
+use leyden_experiment::{Loaded, RunRecord, Set, validate};
 
-use super::{Cancel, check_outputs, keep, overrides, reproduce, run_one, warn};
+use super::{Cancel, check_outputs, explain, keep, overrides, reproduce, run_one, warn};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output::number::{count, real};
@@ -20,6 +20,7 @@ pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
     let plans = plan(args)?; // everything is checked before anything runs
     for plan in &plans {
         check_outputs(&args.common, &plan.loaded)?;
+        validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
     }
     let mut records: Vec<RunRecord> = Vec::new();
     let mut failure = None;

@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::driver::{self, Content, DriveError, Measured, Options, Unchecked, Units, Verifier};
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
-use crate::scenario::{Scenario, WorkloadConfig};
+use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 
 /// Bars of the wear histogram, at most.
 const WEAR_BARS: u64 = 64;
@@ -119,6 +119,17 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
+/// Checks that `scenario` can be run, as far as that shows before it begins.
+pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    machine::has_room_for(scenario)?;
+    let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed)?;
+    let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;
+    if scenario.workload.trace.is_none() {
+        build_jobs(&scenario.workload, scenario.seed, capacity)?;
+    }
+    Ok(())
+}
+
 /// Runs `scenario`.
 pub fn run(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Outcome, RunError> {
     if scenario.workload.is_empty() {
@@ -144,7 +155,8 @@ where
 {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (mut ssd, warnings) = prepare::<P>(scenario, hooks)?;
+    let (mut ssd, mut warnings) = prepare::<P>(scenario, hooks)?;
+    warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     let precondition_wall_s = preparing.seconds();
 
     let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;

@@ -230,6 +230,26 @@ impl TraceConfig {
         Replay { pace, beyond_end: table.beyond_end, loops: table.loops }
     }
 
+    /// Keys that say something which this kind of replay does not ask for.
+    pub fn warnings(&self) -> Vec<String> {
+        let idle = |key: &str, mode: &str, other: &str| {
+            format!(
+                "workload.trace.{key} does nothing in {mode} replay: leave it out, or set \
+                 workload.trace.mode = \"{other}\""
+            )
+        };
+        let table = &self.table;
+        match table.mode {
+            ReplayMode::Open if table.queue_depth != default_queue_depth() => {
+                vec![idle("queue_depth", "open-loop", "closed")]
+            }
+            ReplayMode::Closed if table.speed != default_speed() => {
+                vec![idle("speed", "closed-loop", "open")]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The path as it was written.
     pub fn path(&self) -> &str {
         &self.table.path

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use leyden_experiment::Set;
+use leyden_experiment::claims::{PAPERS, Paper};
 use leyden_workload::trace::Format;
 
 /// The command line.
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     /// Run several configurations on the same work and print one table of ratios
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Measure what the papers claim, and print it beside their figures
+    #[command(after_long_help = REPRODUCE_EXAMPLES)]
+    Reproduce(ReproduceArgs),
     /// Profile or convert a block trace
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -152,6 +156,44 @@ pub(crate) struct Common {
     pub(crate) report: Option<PathBuf>,
 }
 
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  leyden reproduce hexa dawid --out papers
+  leyden reproduce --only hexa.figure1.fifo_flushes --only hexa.figure1.hexa_flushes
+  leyden reproduce hexa --json | jq -r '.claims[] | [.id, .verdict] | @tsv'
+
+A claim that differs is a result, and no failure: the command ends with 0 when every run was made.";
+
+/// `leyden reproduce`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReproduceArgs {
+    /// The papers; all of them if none is named
+    #[arg(value_name = "PAPER", value_parser = paper_parser())]
+    pub(crate) papers: Vec<Paper>,
+    /// List the claims
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Measure this claim only, with the runs that it needs; may be repeated
+    #[arg(long, value_name = "ID")]
+    pub(crate) only: Vec<String>,
+    /// Print the claims as JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Make the papers' figures too, and keep everything in this folder
+    ///
+    /// reproduce.html holds the claims and the figures, claims.json the claims, runs/ every finished
+    /// run. Without it, only what the claims need is run, and kept in ~/.cache/leyden/runs. What is
+    /// there already from the same build is not run again: after Ctrl-C, the same command goes on.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs made at once; as many as there are cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
+    /// Take a first look: smaller drives and fewer requests
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
 /// `leyden trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -225,6 +267,12 @@ pub(crate) struct ReportArgs {
     /// Its title; the runs' names if not given
     #[arg(long)]
     pub(crate) title: Option<String>,
+}
+
+/// The names of the papers.
+fn paper_parser() -> impl TypedValueParser<Value = Paper> {
+    PossibleValuesParser::new(PAPERS.map(|paper| paper.name))
+        .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
 }
 
 /// The names of trace formats, with their descriptions.

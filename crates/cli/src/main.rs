@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Command::Run(run) => commands::run::main(&run, &cancel),
         Command::Compare(compare) => commands::compare::main(&compare, &cancel),
+        Command::Reproduce(args) => commands::reproduce::main(&args, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Policies => commands::list_policies(),
         Command::Schema => commands::schema(),

@@ -1,9 +1,10 @@
 //! Scenarios, runs, comparisons and their records.
 //!
 //! **What lives here**: what a run is told ([`scenario`]), how a workload meets a drive
-//! ([`driver`]), and what a run tells ([`RunRecord`]). **What doesn't**: the drive, the workloads,
-//! and how results are shown.
+//! ([`driver`]), what a run tells ([`RunRecord`]), and what the papers claim of such runs
+//! ([`claims`]). **What doesn't**: the drive, the workloads, and how results are shown.
 
+pub mod claims;
 pub mod driver;
 mod policies;
 mod record;

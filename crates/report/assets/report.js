@@ -82,6 +82,7 @@
     latency,
     percent: (v) => three(v * 100) + " %",
     factor: three,
+    hits: (v) => three(v * 100) + " %",
     blocks: (v) => four(v) + (v === 1 ? " block" : " blocks"),
   };
 
@@ -104,6 +105,18 @@
     return low;
   }
 
+  // Points stand at a few shares only: the nearest one's, on the logarithmic axis.
+  function nearestShare(chart, x) {
+    const all = chart.lines.flatMap((line) => points(line).x);
+    return all.reduce((best, at) => (Math.abs(Math.log(at / x)) < Math.abs(Math.log(best / x)) ? at : best));
+  }
+
+  const HEAD = {
+    time: (x) => three(x) + " s",
+    nines: percentile,
+    protected_share: (x) => three(x * 100) + " % protected",
+  };
+
   function lookUp(chart, x) {
     if (chart.across === "erases") {
       const bar = chart.rows.find((r) => r.x <= x && x < r.x2);
@@ -112,15 +125,17 @@
       const head = bar.x === last ? `${bar.x} erases` : `${bar.x} to ${last} erases`;
       return { head, entries: [{ text: SHOW.blocks(bar.v) }] };
     }
+    const discrete = chart.across === "protected_share";
+    if (discrete) x = nearestShare(chart, x);
     const entries = chart.lines.map((line, i) => {
       const { x: xs, y } = points(line);
       const at = firstFrom(xs, x);
-      const v = at < y.length ? y[at] : null;
+      const v = at < y.length && !(discrete && xs[at] !== x) ? y[at] : null;
       const swatch = document.querySelector(`#${CSS.escape(chart.id)} .legend li:nth-child(${i + 1}) .swatch`);
       return { label: line.label, text: v === null ? "–" : SHOW[chart.unit](v), swatch };
     });
     if (chart.stacked) entries.reverse();
-    const head = chart.across === "nines" ? percentile(x) : three(x) + " s";
+    const head = HEAD[chart.across](x);
     return { head, entries };
   }
 

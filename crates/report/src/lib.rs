@@ -1,7 +1,8 @@
-//! One self-contained HTML file with plots, from one or several run records.
+//! One self-contained HTML file with plots, from one or several run records, or from a reproduction
+//! of the papers.
 //!
 //! Here: reading records back from JSON ([`read_records`]) and laying them out as a page
-//! ([`render`], [`render_to`]). Not here: running anything, or computing what a record does not
+//! ([`render`], [`render_to`]; [`render_reproduction`] for claims and the papers' figures). Not here: running anything, or computing what a record does not
 //! already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
 //!
 //! What holds for every page:
@@ -21,6 +22,7 @@ mod format;
 mod html;
 mod page;
 mod read;
+mod reproduction;
 mod run;
 mod series;
 mod table;
@@ -28,3 +30,4 @@ mod table;
 pub use error::ReportError;
 pub use page::{render, render_to};
 pub use read::read_records;
+pub use reproduction::{Finished, Reproduction, render_reproduction};

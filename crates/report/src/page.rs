@@ -15,10 +15,12 @@ use std::io;
 
 // The name decides the escaping: `.html` has everything escaped that is not marked safe.
 const TEMPLATE: &str = "page.html";
-const STYLE: &str = include_str!("../assets/style.css");
-const SCRIPT: &str = include_str!("../assets/report.js");
-const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
-const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
+const SOURCE: &str =
+    concat!(include_str!("../assets/macros.html"), include_str!("../assets/page.html"));
+pub(crate) const STYLE: &str = include_str!("../assets/style.css");
+pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
+pub(crate) const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
+pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
 
 /// What the template is filled with.
 #[derive(Serialize)]
@@ -97,7 +99,7 @@ pub fn render_to(
     let runs = Run::all(records);
     let page = page(&runs, title)?;
     let mut environment = Environment::new();
-    environment.add_template(TEMPLATE, include_str!("../assets/page.html"))?;
+    environment.add_template(TEMPLATE, SOURCE)?;
     let template = environment.get_template(TEMPLATE)?;
     let html = template.render(&page)?;
     out.write_all(html.as_bytes())?;
@@ -158,7 +160,8 @@ fn warnings<'a>(runs: &'a [Run]) -> Vec<Warning<'a>> {
         .collect()
 }
 
-fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportError> {
+/// The JSON in the page that the script draws from.
+pub(crate) fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportError> {
     let figures = sections.iter().flat_map(|section| &section.figures);
     let charts = figures.filter_map(|f| Some((f.id.as_str(), f.chart.as_ref()?)));
     let data =

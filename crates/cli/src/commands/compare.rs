@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use leyden_experiment::claims::{quote, run_command};
 use leyden_experiment::{Loaded, RunRecord, Set, validate};
 
-use super::{Cancel, check_outputs, explain, keep, overrides, reproduce, run_one, warn};
+use super::{Cancel, check_outputs, explain, keep, overrides, run_one, warn};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output::number::{count, real};
@@ -89,11 +90,11 @@ fn plan(args: &CompareArgs) -> Result<Vec<Plan>, Failure> {
 
 fn one(file: &str, device: Option<&str>, variant: &str, sets: &[Set]) -> Result<Plan, Failure> {
     let (mut loaded, mut reproduce) = match device {
-        None => (Loaded::new(file, sets)?, reproduce(file, sets)),
+        None => (Loaded::new(file, sets)?, run_command(file, sets)),
         Some(device) => {
             let loaded = Loaded::on_device(file, device, sets)?;
-            let command = reproduce(file, sets).replacen("leyden run", "leyden compare", 1);
-            (loaded, format!("{command} --device {}", super::quote(device)))
+            let command = run_command(file, sets).replacen("leyden run", "leyden compare", 1);
+            (loaded, format!("{command} --device {}", quote(device)))
         }
     };
     if !variant.is_empty() {

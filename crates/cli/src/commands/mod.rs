@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod compare;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod trace;
 
@@ -138,17 +139,22 @@ fn check_outputs(common: &Common, loaded: &Loaded) -> Result<(), Failure> {
         _ => {}
     }
     if let Some(folder) = &common.out {
-        std::fs::create_dir_all(folder)
-            .with_context(|| {
-                format!("cannot make the folder {}\n  help: choose another", folder.display())
-            })
-            .map_err(Failure::io)?;
-        atomic::check_writable(&folder.join("record.json"))?;
+        make_folder(folder)?;
     }
     match &common.report {
         Some(report) => atomic::check_writable(report),
         None => Ok(()),
     }
+}
+
+/// Makes a folder for results, and finds out whether anything can be written there.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| {
+            format!("cannot make the folder {}\n  help: choose another", folder.display())
+        })
+        .map_err(Failure::io)?;
+    atomic::check_writable(&folder.join("record.json"))
 }
 
 /// Runs one scenario with a progress bar.
@@ -235,37 +241,9 @@ fn record_paths(folder: &Path, records: &[RunRecord]) -> Vec<PathBuf> {
     paths
 }
 
-/// The command that repeats a run: `leyden run` with what was set.
-fn reproduce(file: &str, sets: &[Set]) -> String {
-    let mut command = format!("leyden run {}", quote(file));
-    for set in sets {
-        command.push_str(" --set ");
-        command.push_str(&quote(&set.to_string()));
-    }
-    command
-}
-
-/// `text` as a shell takes it for one word.
-fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%:,+@".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shells_read_back_what_is_quoted() {
-        assert_eq!(quote("a.toml"), "a.toml");
-        assert_eq!(quote("device.nand.read=60 us"), "'device.nand.read=60 us'");
-        assert_eq!(quote("it's"), r"'it'\''s'");
-        let sets = ["seed=7".parse().unwrap()];
-        assert_eq!(reproduce("a b.toml", &sets), "leyden run 'a b.toml' --set seed=7");
-    }
 
     #[test]
     fn records_get_files_of_their_own() {

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use leyden_experiment::claims::run_command;
 use leyden_experiment::{Latency, Loaded, RunRecord, scenario::bundled};
 
-use super::{Cancel, check_outputs, keep, overrides, reproduce, run_one, warn};
+use super::{Cancel, check_outputs, keep, overrides, run_one, warn};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::number::{bytes, count, percent, rate, real};
@@ -17,7 +18,7 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     let sets = overrides(&args.common)?;
     let loaded = Loaded::new(file, &sets)?;
     check_outputs(&args.common, &loaded)?;
-    let outcome = run_one(&loaded, &reproduce(file, &sets), cancel)?;
+    let outcome = run_one(&loaded, &run_command(file, &sets), cancel)?;
     let record = outcome.record;
     keep(&args.common, std::slice::from_ref(&record))?;
     if !args.common.json {

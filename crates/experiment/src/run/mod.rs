@@ -69,7 +69,7 @@ impl RunError {
         )
     }
 
-    fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Config { key: key.into(), problem: problem.into() }
     }
 }
@@ -226,7 +226,11 @@ fn drive<P: Payload, C: Content<P>>(
 }
 
 /// The scenario's jobs, ready to yield requests.
-fn build_jobs(workload: &WorkloadConfig, seed: u64, capacity: u64) -> Result<Vec<Job>, RunError> {
+pub(crate) fn build_jobs(
+    workload: &WorkloadConfig,
+    seed: u64,
+    capacity: u64,
+) -> Result<Vec<Job>, RunError> {
     let build = |(index, job): (usize, &leyden_workload::synth::JobConfig)| {
         job.build(seed, index, capacity).map_err(|error| {
             RunError::config(format!("workload.job.{index}.{}", error.key), error.problem)

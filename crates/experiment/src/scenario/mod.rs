@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::driver::Ramp;
 
 pub use diagnostic::{Diagnostic, Place};
+pub(crate) use explain::nearest;
 pub use load::{LoadError, Loaded, Set};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
 pub use workload::{ReplayMode, TraceConfig, TraceSource, WorkloadConfig};

@@ -4,11 +4,14 @@
 //! maximum). Several runs have one figure per line with the runs in it, so that what is compared
 //! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
 //! figure per run with common axes.
+//!
+//! The figures of `leyden reproduce` are in [`protection`].
 
 mod busy;
 mod causes;
 mod over_time;
 mod percentiles;
+pub(crate) mod protection;
 mod spec;
 mod wear;
 

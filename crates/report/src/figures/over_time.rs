@@ -255,7 +255,7 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Iops | Unit::PagesPerS => format!("{}/s", format::number(value)),
         Unit::MibPerS => format::mib_per_s(value),
         Unit::Latency => format::latency(value),
-        Unit::Percent => format::percent(value),
+        Unit::Percent | Unit::Hits => format::percent(value),
         Unit::Factor => format::factor(value),
         Unit::Blocks => format::count(value),
     }

@@ -36,6 +36,8 @@ pub(crate) enum Unit {
     PagesPerS,
     /// A number of blocks.
     Blocks,
+    /// A share of mapping updates.
+    Hits,
 }
 
 impl Unit {
@@ -48,6 +50,7 @@ impl Unit {
             Self::Factor => "bytes programmed / bytes written",
             Self::PagesPerS => "pages per second",
             Self::Blocks => "blocks",
+            Self::Hits => "updates of dirty mapping pages (%)",
         }
     }
 }
@@ -62,6 +65,8 @@ pub(crate) enum Across {
     Nines,
     /// Erases of a block.
     Erases,
+    /// The protected share of the mapping table.
+    ProtectedShare,
 }
 
 /// One line or one layer of a stack.
@@ -252,7 +257,7 @@ pub(crate) fn x_axis(scale: &Value, axis: &Value) -> Value {
 pub(crate) fn y_axis(unit: Unit, values: &[f64]) -> Value {
     let (scale, axis) = match unit {
         Unit::Latency => log_axis(values),
-        Unit::Percent => (
+        Unit::Percent | Unit::Hits => (
             json!({"domain": [0, 1], "nice": false}),
             json!({"format": "~%", "values": [0, 0.25, 0.5, 0.75, 1]}),
         ),

@@ -1,0 +1,234 @@
+//! `leyden reproduce`: the papers' claims beside what our drive does.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use leyden_experiment::claims::{
+    self, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale, Step,
+    Value, Verdict, digest_of, hexa,
+};
+use leyden_report::{Reproduction, render_reproduction};
+
+use super::{Cancel, make_folder, print_json, warn};
+use crate::args::ReproduceArgs;
+use crate::failure::Failure;
+use crate::output::atomic;
+use crate::output::number::{count, real};
+use crate::output::progress::Progress;
+use crate::output::table::{Table, wrap};
+
+/// Width of the notes under the table.
+const NOTE_WIDTH: usize = 90;
+
+pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let file = ClaimsFile::bundled().map_err(Failure::failed)?;
+    let claims = claims::select(&file.claims, &args.papers, &args.only)
+        .map_err(|problem| Failure::usage(anyhow!(problem)))?;
+    if args.list {
+        return list(&claims);
+    }
+    let scale = if args.quick { Scale::Quick } else { Scale::Full };
+    let draws = args.out.is_some() && args.only.is_empty() && has_figures(&args.papers);
+    let mut specs = claims::needs(&claims, scale);
+    if draws {
+        specs.extend(hexa::cells().iter().map(|cell| cell.spec(scale)));
+    }
+    let results = make(args, &specs, cancel)?;
+    let judged = claims::judge(&claims, &results, scale);
+    for warning in &results.warnings {
+        warn(warning);
+    }
+    if let Some(folder) = &args.out {
+        let mut json = serde_json::to_vec_pretty(&judged).map_err(Failure::failed)?;
+        json.push(b'\n');
+        atomic::write(&folder.join("claims.json"), &json)?;
+        let page = page(args, &judged, &results, scale, draws)?;
+        atomic::write(&folder.join("reproduce.html"), page.as_bytes())?;
+    }
+    if args.json {
+        print_json(&judged)?;
+    } else {
+        show(&judged, &mut anstream::stdout().lock())?;
+    }
+    outcome(&results, &specs)
+}
+
+/// Hexa and Dawid share a set of figures; the others' are not drawn yet.
+fn has_figures(papers: &[Paper]) -> bool {
+    papers.is_empty() || papers.iter().any(Paper::has_figures)
+}
+
+/// Makes the runs that are not kept yet.
+fn make(
+    args: &ReproduceArgs,
+    specs: &BTreeSet<RunSpec>,
+    cancel: &Cancel,
+) -> Result<Results, Failure> {
+    let folder = match &args.out {
+        Some(folder) => {
+            make_folder(folder)?;
+            folder.join("runs")
+        }
+        None => default_cache()?,
+    };
+    let cache = build()
+        .and_then(|build| Cache::open(&folder, build))
+        .with_context(|| {
+            format!("cannot use the folder {}\n  help: name one with --out", folder.display())
+        })
+        .map_err(Failure::io)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = Progress::of_runs(specs.len());
+    let watch = |step: &Step<'_>| {
+        if let Some(spec) = step.begun {
+            bar.begun(spec.scenario);
+        }
+        bar.runs(step.done);
+    };
+    let threads = args.jobs.map_or(cores, usize::from);
+    Ok(Runner { cache: &cache, threads, cancel, watch: &watch }.run(specs))
+}
+
+/// What tells this build from every other: a change of the code changes results, and not always
+/// the version.
+fn build() -> std::io::Result<String> {
+    let program = std::fs::read(std::env::current_exe()?)?;
+    Ok(digest_of(&program).to_string())
+}
+
+/// Where finished runs are kept unless `--out` says: the XDG base directories' cache.
+#[expect(clippy::disallowed_methods, reason = "an edge: where results are kept changes none")]
+fn default_cache() -> Result<PathBuf, Failure> {
+    let absolute = |name| {
+        let path = std::env::var(name).ok().map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("leyden/runs"))
+        .ok_or_else(|| {
+            Failure::usage(anyhow!("there is no home folder\n  help: name one with --out"))
+        })
+}
+
+/// What the command ends with, once everything is shown.
+fn outcome(results: &Results, specs: &BTreeSet<RunSpec>) -> Result<(), Failure> {
+    if results.interrupted {
+        let (done, of) = (results.records.len(), specs.len());
+        let kept = format!("{done} of {of} runs are kept; the same command goes on from there");
+        return Err(Failure::interrupted(kept));
+    }
+    match results.failures.iter().next() {
+        None => Ok(()),
+        Some((spec, why)) => {
+            let failed = results.failures.len();
+            let rest = if failed > 1 { format!(" ({failed} runs failed)") } else { String::new() };
+            Err(Failure::failed(anyhow!("{}{rest}: {why}", spec.command())))
+        }
+    }
+}
+
+/// `leyden reproduce --list`.
+fn list(claims: &[Claim]) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let width = claims.iter().map(|claim| claim.id.len()).max().unwrap_or(0);
+    for claim in claims {
+        writeln!(out, "{:width$}  {}", claim.id, claim.statement)?;
+    }
+    Ok(())
+}
+
+/// The claims as a table, and what is to be said of those that do not hold.
+fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut table = Table::default();
+    table.head(["claim", "paper", "measured", "holds within", "verdict"]);
+    for claim in &judged.claims {
+        let [from, to] = claim.accept;
+        let measured = claim.measured.as_ref().map_or_else(|| "-".to_owned(), figure);
+        let accept = if claim.accept[0] < claim.accept[1] {
+            figure(&Value::Pair([from, to]))
+        } else {
+            number(from)
+        };
+        let cells = [&claim.id, &figure(&claim.paper), &measured, &accept, claim.verdict.name()];
+        table.row(cells.map(String::from));
+    }
+    table.write(out)?;
+    let count = |verdict| judged.claims.iter().filter(|claim| claim.verdict == verdict).count();
+    for claim in judged.claims.iter().filter(|claim| claim.verdict == Verdict::Differs) {
+        writeln!(out, "\n{} differs. {}.", claim.id, claim.statement)?;
+        for line in wrap(&claim.note, NOTE_WIDTH) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    let mut unknown: Vec<(&str, usize)> = Vec::new();
+    for claim in judged.claims.iter().filter(|claim| claim.verdict == Verdict::NotRun) {
+        match unknown.iter_mut().find(|(note, _)| *note == claim.note) {
+            Some((_, claims)) => *claims += 1,
+            None => unknown.push((&claim.note, 1)),
+        }
+    }
+    for (note, claims) in unknown {
+        writeln!(out, "\n{claims} not run:")?;
+        for line in wrap(note, NOTE_WIDTH) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    let each = [Verdict::Holds, Verdict::Differs, Verdict::NotRun];
+    let [holds, differs, not_run] = each.map(count);
+    writeln!(out, "\n{holds} of {} hold, {differs} differ, {not_run} not run", judged.claims.len())
+}
+
+fn figure(value: &Value) -> String {
+    let numbers: Vec<String> = value.numbers().iter().map(|value| number(*value)).collect();
+    numbers.join(" to ")
+}
+
+/// Counts without a fraction, ratios with three digits.
+fn number(value: f64) -> String {
+    let whole = value.fract() == 0.0 && value >= 0.0 && value.to_bits() != 1.0_f64.to_bits();
+    if whole { count(value as u64) } else { real(value) }
+}
+
+/// The page with claims and figures.
+fn page(
+    args: &ReproduceArgs,
+    judged: &ClaimResults,
+    results: &Results,
+    scale: Scale,
+    draws: bool,
+) -> Result<String, Failure> {
+    let cells = hexa::cells();
+    let finished: Vec<_> = cells
+        .into_iter()
+        .filter(|_| draws)
+        .filter_map(|cell| Some((cell.clone(), results.get(&cell.spec(scale)).ok()?)))
+        .collect();
+    let workloads = match draws {
+        true => claims::workload_rows(results, scale).map_err(Failure::failed)?,
+        false => Vec::new(),
+    };
+    let names: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
+    let title = if names.is_empty() { "All papers".to_owned() } else { names.join(", ") };
+    let mut command = "leyden reproduce".to_owned();
+    for word in names {
+        command = format!("{command} {word}");
+    }
+    for id in &args.only {
+        command = format!("{command} --only {id}");
+    }
+    if args.quick {
+        command.push_str(" --quick");
+    }
+    render_reproduction(&Reproduction {
+        title: &title,
+        command: &command,
+        quick: args.quick,
+        claims: &judged.claims,
+        cells: &finished,
+        workloads: &workloads,
+    })
+    .map_err(Failure::failed)
+}

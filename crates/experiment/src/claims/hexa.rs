@@ -1,0 +1,232 @@
+//! The runs of Hexa and Dawid, which share their set-up, and what their claims are measured by.
+//!
+//! A cell is a workload, a buffer size, a schedule and a protected share of the mapping table. The
+//! scenarios are `scenarios/hexa/*.toml`; they say what the papers leave open and what we chose.
+
+use super::measure::{Fold, Group, IOPS, MAP_PROGRAMS, Measure, PROGRAMS, Quantity, WRITEBACKS};
+use super::spec::RunSpec;
+
+/// The workloads: the name, and the scenario.
+pub const WORKLOADS: [Workload; 3] = [
+    Workload { name: "random writes", scenario: "hexa/random-write" },
+    Workload { name: "JESD219", scenario: "hexa/jesd219" },
+    Workload { name: "TPC-C", scenario: "hexa/tpcc" },
+];
+
+/// Sizes of the write buffer (Hexa, section V).
+pub const BUFFERS: [&str; 2] = ["64 MiB", "1 GiB"];
+
+/// Protected shares of the mapping table, in percent (Hexa, section V).
+pub const SHARES: [u32; 7] = [1, 5, 10, 25, 50, 75, 100];
+
+/// The schedules of the figures, with the letter that the papers use.
+pub const SCHEDULES: &[(&str, &str)] = &[("fifo", "F"), ("hexa", "H"), ("dawid", "D")];
+
+/// A workload of section V.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// As figures and notes call it.
+    pub name: &'static str,
+    /// The bundled scenario.
+    pub scenario: &'static str,
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// What the verdicts are about.
+    #[default]
+    Full,
+    /// For a first look: drive, area and buffers a quarter of the size (the trace keeps the drive,
+    /// whose addresses it needs), and fewer requests.
+    Quick,
+}
+
+/// A run of the papers' matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The workload.
+    pub workload: Workload,
+    /// Size of the write buffer, one of [`BUFFERS`].
+    pub buffer: &'static str,
+    /// The schedule's name.
+    pub schedule: &'static str,
+    /// Protected share of the mapping table, percent.
+    pub share: u32,
+}
+
+impl Cell {
+    /// The run.
+    pub fn spec(&self, scale: Scale) -> RunSpec {
+        let protection = match self.share {
+            100 => "full".to_owned(), // nothing is ever written back
+            share => format!("{{ policy = \"partial\", protected = \"{share} %\" }}"),
+        };
+        let size = match (scale, self.buffer) {
+            (Scale::Quick, "64 MiB") => "16 MiB",
+            (Scale::Quick, "1 GiB") => "256 MiB",
+            (_, size) => size,
+        };
+        let spec = RunSpec::new(self.workload.scenario)
+            .set(format!("device.buffer.size={size}"))
+            .set(format!("device.buffer.schedule={}", self.schedule))
+            .set(format!("device.ftl.map.protection={protection}"));
+        match (scale, self.workload.scenario) {
+            (Scale::Full, _) => spec,
+            (Scale::Quick, "hexa/tpcc") => {
+                spec.set("workload.trace.loops=1").set("run.ramp.requests=60_000")
+            }
+            (Scale::Quick, _) => spec
+                .set("device.nand.blocks_per_plane=32")
+                .set("workload.job.0.span=1 GiB")
+                .set("workload.job.0.requests=400_000")
+                .set("run.ramp.requests=100_000"),
+        }
+    }
+}
+
+/// Every cell of the figures.
+pub fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for workload in WORKLOADS {
+        for buffer in BUFFERS {
+            for &(schedule, _) in SCHEDULES {
+                for share in SHARES {
+                    cells.push(Cell { workload, buffer, schedule, share });
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// How the claim `id` is measured, if it is one of these papers'.
+pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
+    let against_full = |schedule, share, quantity, fold| {
+        ratios(scale, quantity, fold, &[share], (schedule, None), ("fifo", Some(100)))
+    };
+    let against_fifo = |schedule, shares: &[u32], quantity, fold| {
+        ratios(scale, quantity, fold, shares, (schedule, None), ("fifo", None))
+    };
+    Some(match id {
+        "hexa.figure1.fifo_flushes" => Measure::Of(WRITEBACKS, figure1("fifo")),
+        "hexa.figure1.hexa_flushes" => Measure::Of(WRITEBACKS, figure1("hexa")),
+        "hexa.iops_vs_full.1pct" => against_full("hexa", 1, IOPS, Fold::Mean),
+        "hexa.iops_vs_full.10pct" => against_full("hexa", 10, IOPS, Fold::Mean),
+        "fifo.iops_vs_full.1pct" => against_full("fifo", 1, IOPS, Fold::Mean),
+        "fifo.iops_vs_full.10pct" => against_full("fifo", 10, IOPS, Fold::Mean),
+        "hexa.iops_vs_fifo.at_least_50pct" => {
+            against_fifo("hexa", &[50, 75, 100], IOPS, Fold::Mean)
+        }
+        "dawid.map_writes_vs_fifo.10pct" => against_fifo("dawid", &[10], MAP_PROGRAMS, Fold::Least),
+        "dawid.iops_vs_fifo.10pct" => against_fifo("dawid", &[10], IOPS, Fold::Most),
+        "dawid.flash_writes_vs_full.10pct" => against_full("dawid", 10, PROGRAMS, Fold::Mean),
+        "dawid.flash_writes_vs_full.30pct" => against_full("dawid", 30, PROGRAMS, Fold::Mean),
+        _ => return None,
+    })
+}
+
+/// Hexa's worked example, figure 1.
+fn figure1(schedule: &str) -> RunSpec {
+    RunSpec::new("hexa/figure1").set(format!("device.buffer.schedule={schedule}"))
+}
+
+/// Ratios over all workloads, buffers and `shares`; a side is a schedule, and the share that it
+/// has whatever the other's is.
+fn ratios(
+    scale: Scale,
+    quantity: Quantity,
+    fold: Fold,
+    shares: &[u32],
+    run: (&'static str, Option<u32>),
+    base: (&'static str, Option<u32>),
+) -> Measure {
+    let groups = WORKLOADS.map(|workload| {
+        let mut pairs = Vec::new();
+        for buffer in BUFFERS {
+            for &share in shares {
+                let cell = |(schedule, fixed): (&'static str, Option<u32>)| {
+                    Cell { workload, buffer, schedule, share: fixed.unwrap_or(share) }.spec(scale)
+                };
+                pairs.push((cell(run), cell(base)));
+            }
+        }
+        Group { name: workload.name, pairs }
+    });
+    Measure::Ratios(quantity, fold, groups.into())
+}
+
+/// Why a claim differs on our drive, where that has been found out.
+pub fn reason(id: &str) -> Option<&'static str> {
+    let _ = id;
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::ClaimsFile;
+    use leyden_workload::trace::{self, OpenOptions};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_cell_is_a_scenario_and_no_two_are_the_same_run() {
+        for scale in [Scale::Full, Scale::Quick] {
+            let specs: BTreeSet<RunSpec> = cells().iter().map(|cell| cell.spec(scale)).collect();
+            assert_eq!(specs.len(), cells().len());
+            for spec in &specs {
+                if let Err(error) = spec.load() {
+                    panic!("{}: {error}", spec.command());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quick_runs_keep_the_proportions() {
+        let cell = Cell { workload: WORKLOADS[0], buffer: "1 GiB", schedule: "fifo", share: 100 };
+        let load = |scale| cell.spec(scale).load().unwrap().scenario;
+        let (full, quick) = (load(Scale::Full), load(Scale::Quick));
+        let sizes = |scenario: &crate::Scenario| {
+            let job = &scenario.workload.job[0];
+            [
+                u64::from(scenario.device.nand.blocks_per_plane),
+                scenario.device.buffer.size.get(),
+                job.span.unwrap().get(),
+            ]
+        };
+        assert_eq!(sizes(&full), sizes(&quick).map(|size| 4 * size));
+    }
+
+    #[test]
+    fn figure_1_is_what_the_claims_file_says_of_it() {
+        let setup = &ClaimsFile::bundled().unwrap().setup["hexa_figure1"];
+        let numbers = |key: &str| -> Vec<u64> {
+            let list = setup[key].as_array().unwrap();
+            list.iter().map(|number| number.as_integer().unwrap() as u64).collect()
+        };
+        let number = |key: &str| setup[key].as_integer().unwrap() as u64;
+        let scenario = figure1("fifo").load().unwrap().scenario;
+        let device = &scenario.device;
+        let unit = device.ftl.mapping_unit.get();
+        // The smallest mapping page has 128 entries: the paper's entries are 32 of ours each.
+        let entries = device.nand.page_size.get() / 4;
+        let stretch = entries / number("entries_per_mapping_page");
+        assert_eq!(device.ftl.capacity.unwrap().get() / unit, entries * number("mapping_pages"));
+        let text = include_str!("../../../../scenarios/hexa/figure1.csv");
+        let reader = trace::Reader::new(
+            std::path::Path::new("figure1.csv"),
+            Box::new(text.as_bytes()),
+            &OpenOptions::default(),
+        );
+        let writes: Vec<u64> = reader
+            .unwrap()
+            .map(Result::unwrap)
+            .filter(|request| request.op == leyden_device::Op::Write)
+            .map(|request| request.lba.0 * 512 / unit / stretch)
+            .collect();
+        let first = number("entries_per_mapping_page") * numbers("dirty_at_start")[0];
+        let expected: Vec<u64> = [vec![first], numbers("requests")].concat();
+        assert_eq!(writes, expected);
+    }
+}

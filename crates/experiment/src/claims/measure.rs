@@ -1,0 +1,177 @@
+//! How a claim becomes a figure: a quantity of one run, or ratios of a quantity between runs.
+
+use super::file::Value;
+use super::spec::{Results, RunSpec};
+use crate::record::RunRecord;
+
+/// A figure of a run record.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    /// What it is called in notes.
+    pub name: &'static str,
+    /// How to find it.
+    pub of: fn(&RunRecord) -> f64,
+}
+
+/// Requests completed per simulated second.
+pub(super) const IOPS: Quantity = Quantity { name: "IOPS", of: |record| record.host.iops };
+
+/// Mapping pages written back, and copied when they are collected.
+pub(super) const MAP_PROGRAMS: Quantity = Quantity {
+    name: "mapping pages programmed",
+    of: |record| (record.flash.programs.map + record.flash.programs.gc_map) as f64,
+};
+
+/// Pages programmed, whatever for.
+pub(super) const PROGRAMS: Quantity = Quantity {
+    name: "pages programmed",
+    of: |record| {
+        let programs = &record.flash.programs;
+        (programs.user + programs.gc_user + programs.map + programs.gc_map) as f64
+    },
+};
+
+/// Mapping pages written back.
+pub(super) const WRITEBACKS: Quantity =
+    Quantity { name: "mapping pages written back", of: |record| record.map.writebacks as f64 };
+
+/// What makes one figure of several ratios. Each group's ratios are averaged first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// The arithmetic mean of the groups.
+    Mean,
+    /// The group with the smallest ratio.
+    Least,
+    /// The group with the largest ratio.
+    Most,
+}
+
+/// Runs and what each is held against, under a name.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The workload.
+    pub name: &'static str,
+    /// Run and baseline.
+    pub pairs: Vec<(RunSpec, RunSpec)>,
+}
+
+/// How to measure a claim.
+#[derive(Clone, Debug)]
+pub enum Measure {
+    /// The quantity of one run.
+    Of(Quantity, RunSpec),
+    /// Ratios of the quantity between runs and their baselines.
+    Ratios(Quantity, Fold, Vec<Group>),
+}
+
+impl Measure {
+    /// The runs that are needed.
+    pub fn needs(&self) -> Vec<RunSpec> {
+        match self {
+            Self::Of(_, spec) => vec![spec.clone()],
+            Self::Ratios(_, _, groups) => {
+                let pairs = groups.iter().flat_map(|group| &group.pairs);
+                pairs.flat_map(|(run, base)| [run.clone(), base.clone()]).collect()
+            }
+        }
+    }
+
+    /// The figure and what it is made of, or why there is none.
+    pub fn evaluate(&self, results: &Results) -> Result<(Value, String), String> {
+        match self {
+            Self::Of(quantity, spec) => {
+                let record = results.get(spec)?;
+                let note = format!("{} in `{}`", quantity.name, spec.command());
+                Ok((Value::One((quantity.of)(record)), note))
+            }
+            Self::Ratios(quantity, fold, groups) => ratios(*quantity, *fold, groups, results),
+        }
+    }
+}
+
+fn ratios(
+    quantity: Quantity,
+    fold: Fold,
+    groups: &[Group],
+    results: &Results,
+) -> Result<(Value, String), String> {
+    let mut means = Vec::new();
+    let mut parts = Vec::new();
+    for group in groups {
+        let mut ratios = Vec::new();
+        for (run, base) in &group.pairs {
+            let (run, base) = (results.get(run)?, results.get(base)?);
+            ratios.push((quantity.of)(run) / (quantity.of)(base));
+        }
+        let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect();
+        parts.push(format!("{} {}", group.name, each.join(" / ")));
+        means.push((group.name, mean(&ratios)));
+    }
+    let by = |a: &&(&str, f64), b: &&(&str, f64)| a.1.total_cmp(&b.1);
+    let (what, figure) = match fold {
+        Fold::Mean => {
+            let all: Vec<f64> = means.iter().map(|(_, mean)| *mean).collect();
+            ("mean".to_owned(), mean(&all))
+        }
+        Fold::Least => best(means.iter().min_by(by)),
+        Fold::Most => best(means.iter().max_by(by)),
+    };
+    Ok((Value::One(figure), format!("{}, {what}: {}", quantity.name, parts.join("; "))))
+}
+
+fn best(group: Option<&(&str, f64)>) -> (String, f64) {
+    group.map_or((String::new(), f64::NAN), |(name, ratio)| {
+        (format!("best workload {name}"), *ratio)
+    })
+}
+
+fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &'static str) -> RunSpec {
+        RunSpec::new(name)
+    }
+
+    fn results(iops: &[(&'static str, f64)]) -> Results {
+        let mut results = Results::default();
+        for (name, iops) in iops {
+            let mut record = RunRecord::default();
+            record.host.iops = *iops;
+            results.records.insert(spec(name), record);
+        }
+        results
+    }
+
+    fn measure(fold: Fold) -> Measure {
+        let groups = vec![
+            Group { name: "x", pairs: vec![(spec("a"), spec("b")), (spec("c"), spec("b"))] },
+            Group { name: "y", pairs: vec![(spec("d"), spec("b"))] },
+        ];
+        Measure::Ratios(IOPS, fold, groups)
+    }
+
+    #[test]
+    fn groups_are_averaged_and_then_folded() {
+        let results = results(&[("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 4.0)]);
+        let value = |fold| measure(fold).evaluate(&results).unwrap();
+        let (figure, note) = value(Fold::Mean);
+        assert_eq!(figure, Value::One(1.5), "the mean of 1 (of 0.5 and 1.5) and 2");
+        assert_eq!(note, "IOPS, mean: x 0.500 / 1.500; y 2.000");
+        assert_eq!(value(Fold::Least).0, Value::One(1.0));
+        assert_eq!(value(Fold::Most).0, Value::One(2.0));
+        assert!(value(Fold::Most).1.contains("best workload y"));
+        assert_eq!(measure(Fold::Mean).needs().len(), 6);
+    }
+
+    #[test]
+    fn a_run_that_is_missing_is_named() {
+        let results = results(&[("a", 1.0), ("b", 2.0), ("c", 3.0)]);
+        let why = measure(Fold::Mean).evaluate(&results).unwrap_err();
+        assert!(why.starts_with("leyden run d: "), "{why}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The papers' claims, measured on our drive.
+//!
+//! **What lives here**: the claims ([`ClaimsFile`]), which runs each needs and how it becomes a figure
+//! ([`Measure`]), making the runs on several threads and keeping them ([`Runner`], [`Cache`]), and
+//! the verdicts ([`ClaimResult`]). **What doesn't**: showing anything; policies, which know nothing
+//! of claims.
+//!
+//! **Invariants**: nothing of a run serves one claim alone: every claim is measured on cells of one
+//! matrix ([`hexa::cells`]) or on the paper's worked example; a claim that could not be measured says
+//! why.
+
+mod cache;
+mod file;
+mod footprint;
+pub mod hexa;
+mod measure;
+mod runner;
+mod spec;
+mod verdict;
+
+use std::collections::BTreeSet;
+
+pub use cache::{Cache, Found, digest_of};
+pub use file::{Claim, ClaimsError, ClaimsFile, Value};
+pub use footprint::{WorkloadFacts, WorkloadRow, workload_facts, workload_rows};
+pub use hexa::{Cell, Scale};
+pub use measure::{Fold, Group, Measure, Quantity};
+pub use runner::{Runner, Step};
+pub use spec::{Results, RunSpec, quote, run_command};
+pub use verdict::{ClaimResult, ClaimResults, Verdict};
+
+use crate::scenario::nearest;
+
+/// A paper whose claims are on file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// Its name on the command line and in `docs/papers`.
+    pub name: &'static str,
+    /// What its claims' ids begin with.
+    prefixes: &'static [&'static str],
+}
+
+/// Every paper, in the order of the claims file.
+pub const PAPERS: [Paper; 5] = [
+    Paper { name: "hexa", prefixes: &["hexa.", "fifo."] },
+    Paper { name: "dawid", prefixes: &["dawid."] },
+    Paper { name: "selective-plp", prefixes: &["selective_plp."] },
+    Paper { name: "journal-zones", prefixes: &["journal_zones."] },
+    Paper { name: "zombie-chasing", prefixes: &["zombie."] },
+];
+
+impl Paper {
+    /// The paper called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        PAPERS.into_iter().find(|paper| paper.name == name)
+    }
+
+    /// Whether `claim` is this paper's.
+    pub fn makes(&self, claim: &Claim) -> bool {
+        self.prefixes.iter().any(|prefix| claim.id.starts_with(prefix))
+    }
+
+    /// Whether the paper's figures are drawn: Hexa and Dawid share theirs.
+    pub fn has_figures(&self) -> bool {
+        matches!(self.name, "hexa" | "dawid")
+    }
+}
+
+/// The claims that are asked for: those of `papers` (all of them if empty), or those in `only` if
+/// that names any.
+pub fn select(claims: &[Claim], papers: &[Paper], only: &[String]) -> Result<Vec<Claim>, String> {
+    for id in only {
+        if !claims.iter().any(|claim| claim.id == *id) {
+            let known = claims.iter().map(|claim| claim.id.as_str());
+            let help = match nearest(id, known) {
+                Some(near) => format!("there is `{near}`"),
+                None => "`leyden reproduce --list` names all".to_owned(),
+            };
+            return Err(format!("there is no claim `{id}`\n  help: {help}"));
+        }
+    }
+    let of_paper = |claim: &Claim| papers.is_empty() || papers.iter().any(|p| p.makes(claim));
+    let selected: Vec<Claim> = claims
+        .iter()
+        .filter(|claim| of_paper(claim) && (only.is_empty() || only.contains(&claim.id)))
+        .cloned()
+        .collect();
+    if selected.is_empty() {
+        return Err("none of these claims is of these papers\n  help: leave out the papers".into());
+    }
+    Ok(selected)
+}
+
+/// How to measure the claim `id`, if this version can.
+pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
+    hexa::measure(id, scale)
+}
+
+/// Every run that `claims` need.
+pub fn needs(claims: &[Claim], scale: Scale) -> BTreeSet<RunSpec> {
+    let measures = claims.iter().filter_map(|claim| measure(&claim.id, scale));
+    measures.flat_map(|measure| measure.needs()).collect()
+}
+
+/// Every claim beside what was measured.
+pub fn judge(claims: &[Claim], results: &Results, scale: Scale) -> ClaimResults {
+    let one = |claim: &Claim| {
+        let Some(measure) = measure(&claim.id, scale) else {
+            let note = "this version of Leyden cannot measure it";
+            return ClaimResult::not_run(claim, note.to_owned());
+        };
+        match measure.evaluate(results) {
+            Err(why) => ClaimResult::not_run(claim, why),
+            Ok((value, mut note)) => {
+                if scale == Scale::Quick && matches!(measure, Measure::Ratios(..)) {
+                    note.push_str(" (quick: a smaller drive and fewer requests)");
+                }
+                let mut result = ClaimResult::judged(claim, value, note);
+                if let (Verdict::Differs, Some(reason)) = (result.verdict, hexa::reason(&claim.id))
+                {
+                    result.note = format!("{reason}. {}", result.note);
+                }
+                result
+            }
+        }
+    };
+    ClaimResults { claims: claims.iter().map(one).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_is_of_one_paper_and_every_built_paper_is_measured() {
+        for claim in ClaimsFile::bundled().unwrap().claims {
+            let papers: Vec<Paper> = PAPERS.into_iter().filter(|p| p.makes(&claim)).collect();
+            assert_eq!(papers.len(), 1, "{}", claim.id);
+            assert_eq!(papers[0].has_figures(), measure(&claim.id, Scale::Full).is_some());
+        }
+    }
+
+    #[test]
+    fn claims_are_selected_by_paper_and_by_name() {
+        let claims = ClaimsFile::bundled().unwrap().claims;
+        let ids = |papers: &[&str], only: &[&str]| {
+            let papers: Vec<Paper> = papers.iter().filter_map(|p| Paper::by_name(p)).collect();
+            let only: Vec<String> = only.iter().map(|id| (*id).to_owned()).collect();
+            select(&claims, &papers, &only).map(|claims| claims.len())
+        };
+        assert_eq!(ids(&[], &[]), Ok(32));
+        assert_eq!(ids(&["hexa"], &[]), Ok(7));
+        assert_eq!(ids(&["hexa", "dawid"], &[]), Ok(11));
+        assert_eq!(ids(&[], &["dawid.iops_vs_fifo.10pct"]), Ok(1));
+        let error = ids(&[], &["dawid.iops_vs_fif.10pct"]).unwrap_err();
+        assert!(error.contains("there is `dawid.iops_vs_fifo.10pct`"), "{error}");
+        assert!(ids(&["hexa"], &["dawid.iops_vs_fifo.10pct"]).is_err());
+    }
+
+    #[test]
+    fn what_was_not_run_says_why() {
+        let claims = ClaimsFile::bundled().unwrap().claims;
+        let judged = judge(&claims, &Results::default(), Scale::Full).claims;
+        assert!(judged.iter().all(|result| result.verdict == Verdict::NotRun));
+        assert!(judged[0].note.contains("leyden run hexa/figure1"), "{}", judged[0].note);
+        assert!(judged[31].note.contains("cannot"), "{}", judged[31].note);
+    }
+}

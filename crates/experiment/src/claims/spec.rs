@@ -1,0 +1,112 @@
+//! What is to be run: a bundled scenario with overrides; and what came of it.
+
+use std::collections::BTreeMap;
+
+use crate::record::RunRecord;
+use crate::scenario::{LoadError, Loaded, Set};
+
+/// A run: a bundled scenario and what is set on top of it. Equal specifications are one run, however
+/// many claims need it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunSpec {
+    /// The bundled scenario's name.
+    pub scenario: &'static str,
+    /// Overrides, as `--set` takes them.
+    pub sets: Vec<String>,
+}
+
+impl RunSpec {
+    /// `scenario` as it is.
+    pub fn new(scenario: &'static str) -> Self {
+        Self { scenario, sets: Vec::new() }
+    }
+
+    /// With one more override.
+    #[must_use]
+    pub fn set(mut self, set: impl Into<String>) -> Self {
+        self.sets.push(set.into());
+        self
+    }
+
+    /// The scenario with its overrides.
+    pub fn load(&self) -> Result<Loaded, LoadError> {
+        let sets = self.sets.iter().map(|set| set.parse());
+        Loaded::new(self.scenario, &sets.collect::<Result<Vec<Set>, _>>()?)
+    }
+
+    /// The command that makes this run alone.
+    pub fn command(&self) -> String {
+        run_command(self.scenario, &self.sets)
+    }
+}
+
+/// `leyden run FILE` with what was set.
+pub fn run_command<S: ToString>(file: &str, sets: &[S]) -> String {
+    let mut command = format!("leyden run {}", quote(file));
+    for set in sets {
+        command.push_str(" --set ");
+        command.push_str(&quote(&set.to_string()));
+    }
+    command
+}
+
+/// `text` as a shell takes it for one word.
+pub fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%:,+@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What came of the runs that were asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Finished runs.
+    pub records: BTreeMap<RunSpec, RunRecord>,
+    /// Runs that failed, and why.
+    pub failures: BTreeMap<RunSpec, String>,
+    /// How many of the finished runs came from the cache.
+    pub cached: usize,
+    /// What is worth knowing: cache entries that were of no use.
+    pub warnings: Vec<String>,
+    /// The runs were cancelled before all were made.
+    pub interrupted: bool,
+}
+
+impl Results {
+    /// The record of `spec`, or why there is none.
+    pub fn get(&self, spec: &RunSpec) -> Result<&RunRecord, String> {
+        if let Some(record) = self.records.get(spec) {
+            return Ok(record);
+        }
+        let why = match self.failures.get(spec) {
+            Some(failure) => failure.lines().next().unwrap_or_default(), // places come after
+            None => "interrupted before it was run",
+        };
+        Err(format!("{}: {why}", spec.command()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_read_back_what_is_quoted() {
+        assert_eq!(quote("a.toml"), "a.toml");
+        assert_eq!(quote("device.nand.read=60 us"), "'device.nand.read=60 us'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(run_command("a b.toml", &["seed=7"]), "leyden run 'a b.toml' --set seed=7");
+    }
+
+    #[test]
+    fn a_specification_is_the_scenario_it_names() {
+        let spec = RunSpec::new("devices/hexa").set("device.buffer.size=1 GiB");
+        let loaded = spec.load().unwrap();
+        assert_eq!(loaded.scenario.device.buffer.size.get(), 1 << 30);
+        assert!(spec.clone().set("device.bufer.size=1").load().is_err());
+        let missing = Results::default().get(&spec).unwrap_err();
+        assert!(missing.contains("leyden run devices/hexa --set 'device.buffer.size=1 GiB'"));
+    }
+}

@@ -1,0 +1,115 @@
+//! The page of `leyden reproduce`: claims beside what was measured, and the papers' figures.
+
+use crate::figures::{Section, protection};
+use crate::{ReportError, format, page};
+use leyden_experiment::claims::{ClaimResult, Value, Verdict, WorkloadRow};
+use minijinja::Environment;
+use serde::Serialize;
+
+pub use protection::Finished;
+
+const TEMPLATE: &str = "claims.html";
+const SOURCE: &str =
+    concat!(include_str!("../assets/macros.html"), include_str!("../assets/claims.html"));
+
+/// What a reproduction yielded.
+#[derive(Debug)]
+pub struct Reproduction<'a> {
+    /// The page's title.
+    pub title: &'a str,
+    /// The command that repeats it.
+    pub command: &'a str,
+    /// Whether it was but a quick look.
+    pub quick: bool,
+    /// The claims asked for.
+    pub claims: &'a [ClaimResult],
+    /// The matrix' runs that are finished; no figures if empty.
+    pub cells: &'a [Finished<'a>],
+    /// Dawid's tables; none if empty.
+    pub workloads: &'a [WorkloadRow],
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    title: &'a str,
+    version: &'static str,
+    command: &'a str,
+    quick: bool,
+    summary: String,
+    claims: Vec<Row<'a>>,
+    sections: Vec<Section>,
+    style: &'static str,
+    script: &'static str,
+    vega: &'static str,
+    licences: &'static str,
+    data: String,
+}
+
+/// A claim as the page shows it.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    statement: &'a str,
+    note: &'a str,
+    paper: String,
+    measured: String,
+    accept: String,
+    verdict: &'static str,
+    class: &'static str,
+}
+
+/// The page. Same results, same bytes.
+///
+/// # Errors
+/// [`ReportError::Template`] is a bug in here.
+pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError> {
+    let sections = protection::sections(of.cells, of.workloads);
+    let data = page::data(&[], &sections)?;
+    let page = Page {
+        title: of.title,
+        version: env!("CARGO_PKG_VERSION"),
+        command: of.command,
+        quick: of.quick,
+        summary: summary(of.claims),
+        claims: of.claims.iter().map(row).collect(),
+        sections,
+        style: page::STYLE,
+        script: page::SCRIPT,
+        vega: page::VEGA,
+        licences: page::LICENCES,
+        data,
+    };
+    let mut environment = Environment::new();
+    environment.add_template(TEMPLATE, SOURCE)?;
+    Ok(environment.get_template(TEMPLATE)?.render(&page)?)
+}
+
+fn summary(claims: &[ClaimResult]) -> String {
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let each = [Verdict::Holds, Verdict::Differs, Verdict::NotRun]
+        .map(|verdict| format!("{} {}", count(verdict), verdict.name()));
+    format!("{} in all: {}", claims.len(), each.join(", "))
+}
+
+fn row(claim: &ClaimResult) -> Row<'_> {
+    let [from, to] = claim.accept;
+    Row {
+        id: &claim.id,
+        statement: &claim.statement,
+        note: &claim.note,
+        paper: value(&claim.paper),
+        measured: claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), value),
+        accept: value(&Value::Pair([from, to])),
+        verdict: claim.verdict.name(),
+        class: match claim.verdict {
+            Verdict::Holds => "holds",
+            Verdict::Differs => "differs",
+            Verdict::NotRun => "",
+        },
+    }
+}
+
+fn value(value: &Value) -> String {
+    let numbers: Vec<String> = value.numbers().iter().map(|n| format::number(*n)).collect();
+    numbers.join(" to ")
+}

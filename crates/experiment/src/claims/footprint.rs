@@ -10,9 +10,6 @@ use crate::driver::DriveError;
 use crate::run::build_jobs;
 use crate::scenario::Scenario;
 
-/// Bytes of a mapping entry (design, section 4).
-const ENTRY_BYTES: u64 = 4;
-
 /// What a workload asks for, reads left out of the footprints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadFacts {
@@ -72,11 +69,8 @@ pub fn workload_facts(scenario: &Scenario) -> Result<WorkloadFacts, RunError> {
         .nand
         .geometry(device.ftl.mapping_unit)
         .map_err(|error| RunError::config(format!("device.nand.{}", error.key), error.problem))?;
-    let units = device
-        .ftl
-        .logical_units(&geometry)
-        .map_err(|error| RunError::config(format!("device.ftl.{}", error.key), error.problem))?;
-    let mut seen = Seen::new(u64::from(units), unit_bytes / SECTOR_BYTES);
+    let units = u64::from(geometry.units()); // what the host can address is less
+    let mut seen = Seen::new(units, unit_bytes / SECTOR_BYTES);
     if let Some(trace) = &scenario.workload.trace {
         let requests = trace.open().map_err(|error| DriveError::Open(Box::new(error)))?;
         for (number, request) in (1..).zip(requests) {
@@ -85,7 +79,8 @@ pub fn workload_facts(scenario: &Scenario) -> Result<WorkloadFacts, RunError> {
             seen.add(&request);
         }
     } else {
-        let capacity = u64::from(units) * unit_bytes / SECTOR_BYTES;
+        // A job without a span of its own would go to the drive's end; these have one.
+        let capacity = units * unit_bytes / SECTOR_BYTES;
         let mut jobs = build_jobs(&scenario.workload, scenario.seed, capacity)?;
         for (job, config) in jobs.iter_mut().zip(&scenario.workload.job) {
             let threads = u64::from(config.threads);
@@ -94,7 +89,8 @@ pub fn workload_facts(scenario: &Scenario) -> Result<WorkloadFacts, RunError> {
             }
         }
     }
-    Ok(seen.facts(u64::from(geometry.page_bytes()), unit_bytes))
+    let entries = device.ftl.map.entries_per_page(&geometry);
+    Ok(seen.facts(u64::from(entries), u64::from(geometry.page_bytes()), unit_bytes))
 }
 
 /// Which units have been written.
@@ -119,9 +115,9 @@ impl Seen {
         }
     }
 
-    fn facts(&self, page_bytes: u64, unit_bytes: u64) -> WorkloadFacts {
+    fn facts(&self, entries_per_page: u64, page_bytes: u64, unit_bytes: u64) -> WorkloadFacts {
         let units = self.written.iter().filter(|written| **written).count() as u64;
-        let pages = self.written.chunks((page_bytes / ENTRY_BYTES) as usize);
+        let pages = self.written.chunks(entries_per_page as usize);
         let touched = pages.filter(|page| page.contains(&true)).count() as u64;
         WorkloadFacts {
             requests: self.requests,

@@ -209,10 +209,12 @@ mod tests {
         let scenario = figure1("fifo").load().unwrap().scenario;
         let device = &scenario.device;
         let unit = device.ftl.mapping_unit.get();
-        // The smallest mapping page has 128 entries: the paper's entries are 32 of ours each.
-        let entries = device.nand.page_size.get() / 4;
-        let stretch = entries / number("entries_per_mapping_page");
-        assert_eq!(device.ftl.capacity.unwrap().get() / unit, entries * number("mapping_pages"));
+        assert_eq!(
+            u64::from(device.ftl.map.entries_per_page.unwrap()),
+            number("entries_per_mapping_page")
+        );
+        let entries = number("mapping_pages") * number("entries_per_mapping_page");
+        assert_eq!(device.ftl.capacity.unwrap().get() / unit, entries);
         let text = include_str!("../../../../scenarios/hexa/figure1.csv");
         let reader = trace::Reader::new(
             std::path::Path::new("figure1.csv"),
@@ -223,7 +225,7 @@ mod tests {
             .unwrap()
             .map(Result::unwrap)
             .filter(|request| request.op == leyden_device::Op::Write)
-            .map(|request| request.lba.0 * 512 / unit / stretch)
+            .map(|request| request.lba.0 * 512 / unit)
             .collect();
         let first = number("entries_per_mapping_page") * numbers("dirty_at_start")[0];
         let expected: Vec<u64> = [vec![first], numbers("requests")].concat();

@@ -78,6 +78,7 @@ impl Cell {
             }
             (Scale::Quick, _) => spec
                 .set("device.nand.blocks_per_plane=32")
+                .set("device.ftl.capacity=3 GiB")
                 .set("workload.job.0.span=1 GiB")
                 .set("workload.job.0.requests=400_000")
                 .set("run.ramp.requests=100_000"),
@@ -192,6 +193,7 @@ mod tests {
             [
                 u64::from(scenario.device.nand.blocks_per_plane),
                 scenario.device.buffer.size.get(),
+                scenario.device.ftl.capacity.unwrap().get(),
                 job.span.unwrap().get(),
             ]
         };

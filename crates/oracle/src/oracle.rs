@@ -401,6 +401,19 @@ impl Oracle {
         }
     }
 
+    /// The drive has said that, for want of energy, it lost part of its mapping table: units that may
+    /// be zeroes may be any older version instead. Call it when [`Oracle::note_loss_allowed`] is.
+    pub fn note_trims_may_return(&mut self) {
+        let anything = Unit::NEW.durable;
+        for unit in &mut self.units {
+            let zeroes = unit.may_be_zeroed(&unit.durable)
+                || (unit.durable.base == 0 && unit.durable.has_base());
+            if zeroes && unit.durable != anything {
+                unit.lose();
+            }
+        }
+    }
+
     /// Forgets what can no longer matter: commands before the last time that every unit was known.
     /// Costs a pass over the units; call it after reading all of them.
     pub fn compact(&mut self) {

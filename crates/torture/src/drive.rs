@@ -8,11 +8,13 @@ use leyden_sim::{Digest, Time};
 pub struct PowerCut {
     /// Mapping units whose promised content was lost because the energy did not reach.
     pub lost: Vec<u32>,
+    /// Part of the mapping table was lost for the same reason: what was trimmed may come back.
+    pub loses_trims: bool,
 }
 
 /// True if the drive may lose, for want of energy, what it has promised.
 pub(crate) fn may_lose(config: &Config) -> bool {
-    config.power.allow_underprovisioned
+    config.power.as_ref().is_some_and(|power| power.allow_underprovisioned)
 }
 
 /// A drive whose power can be cut.
@@ -42,13 +44,22 @@ impl Drive for Ssd<Stamp> {
     }
 
     fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut {
-        let _ = (now, digest);
-        PowerCut::default() // until the device can
+        let loss = Ssd::cut_power(self, now);
+        let cost = &loss.cost;
+        digest.add(cost.promised.get()).add(cost.pages).add(cost.time.as_ns());
+        digest.add(cost.energy.as_pj()).add(loss.energy_left.as_pj()).add(loss.torn_pages);
+        digest.add(loss.lost.len() as u64).add(loss.lost_map_pages);
+        PowerCut {
+            lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
+            loses_trims: loss.lost_map_pages > 0,
+        }
     }
 
     fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time {
-        let _ = digest;
-        now // until the device can
+        let recovery = Ssd::restore_power(self, now);
+        digest.add(recovery.scan.as_ns()).add(recovery.pages_scanned);
+        digest.add(recovery.pages_restored).add(recovery.scanned_map_pages);
+        recovery.ready_at
     }
 
     fn check(&self) {

@@ -371,11 +371,16 @@ impl<D: Drive> Runner<'_, D> {
         self.tally.cuts += 1;
         self.tally.cut_off += u64::from(self.in_flight);
         (self.in_flight, self.awaited) = (0, None);
-        if !cut.lost.is_empty() && !may_lose(&self.options.device) {
-            let message = format!("the drive lost promised units {:?}", cut.lost);
+        let lost = !cut.lost.is_empty() || cut.loses_trims;
+        if lost && !may_lose(&self.options.device) {
+            let what = if cut.loses_trims { ", and part of its table" } else { "" };
+            let message = format!("the drive lost promised units {:?}{what}", cut.lost);
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
         self.oracle.note_loss_allowed(cut.lost);
+        if cut.loses_trims {
+            self.oracle.note_trims_may_return();
+        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
         dac.regions = 2 + rng.below(3) as u8;
     }
-    config.ftl.map.protection = ProtectionConfig::by_name(pick(rng, ProtectionConfig::POLICIES))?;
+    draw_map(rng, &mut config)?;
     let geometry = config.nand.geometry(config.ftl.mapping_unit).ok()?;
     let page_bytes = UNIT_BYTES * u64::from(geometry.units_per_page());
     if u64::from(geometry.units()) > most_units {
@@ -100,9 +100,21 @@ fn draw_frontend(rng: &mut Rng, config: &mut Config) {
     config.frontend.queue_depth = spread(rng, 32) as u32;
 }
 
+/// Small mapping pages, so that even a tiny drive has many; now and then whole ones.
+fn draw_map(rng: &mut Rng, config: &mut Config) -> Option<()> {
+    let map = &mut config.ftl.map;
+    map.protection = ProtectionConfig::by_name(pick(rng, ProtectionConfig::POLICIES))?;
+    if let ProtectionConfig::Partial(partial) = &mut map.protection {
+        partial.protected = Ratio::from_ppm(spread(rng, 1_000_000));
+    }
+    let entries = 3 + spread(rng, 64) as u32;
+    map.entries_per_page = (rng.below(8) > 0).then_some(entries);
+    Some(())
+}
+
 /// As many parts as the drive needs, or now and then fewer, which it is allowed to have.
 fn draw_power(rng: &mut Rng, config: &mut Config) -> Option<()> {
-    let power = &mut config.power;
+    let power = config.power.insert(leyden_power::Config::default());
     power.dump = DumpConfig::by_name(pick(rng, DumpConfig::POLICIES))?;
     let parts = [Part::TantalumPolymer, Part::Aluminium, Part::Ceramic, Part::Supercapacitor];
     power.bank.part = parts[rng.below(4) as usize];

@@ -26,6 +26,13 @@ impl<P: Payload> Ssd<P> {
             self.complete(now, id, status, out);
             return;
         }
+        if self.is_read_only() && request.op != Op::Read {
+            // All that was ever acknowledged is where the last dump left it.
+            let is_flush = request.op == Op::Flush;
+            let status = if is_flush { Status::Success } else { Status::WriteFault };
+            self.complete(now, id, status, out);
+            return;
+        }
         match request.op {
             Op::Read => self.read(now, id),
             Op::Write => self.write(now, id, out),

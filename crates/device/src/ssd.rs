@@ -100,6 +100,17 @@ impl<P: Payload> Ssd<P> {
             entries_per_mapping_page: ftl.map().entries_per_page(),
             batch_units: geometry.dies() * geometry.units_per_page(),
         };
+        let short = |&die: &DieId| ftl.dump_blocks(die) < durability.dump_blocks_per_die;
+        if let Some(die) = (0..geometry.dies()).map(DieId).find(short) {
+            let problem = format!(
+                "of the blocks of die {}, {} are good, and {} are kept back for dumps",
+                die.0,
+                ftl.dump_blocks(die),
+                durability.dump_blocks_per_die
+            );
+            let key = "nand.faults.factory_bad_blocks".to_owned();
+            return Err(ConfigError { key, problem });
+        }
         let buffer = WriteBuffer::new(&config.buffer, shape, threshold);
         if config.buffer.schedule != ScheduleConfig::default() {
             ftl.store_mut().watch();
@@ -353,7 +364,7 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         while let Some(time) = self.next_event().filter(|&time| time <= now) {
             self.now = time;
-            if self.power_state != PowerState::On {
+            if let PowerState::Recovering(_) = self.power_state {
                 self.become_ready(time);
             }
             while let Some((outcome, ended)) = self.ftl.next_ended(time) {

@@ -35,6 +35,8 @@ pub(crate) struct Writer<P: Payload> {
     page: Vec<UserUnit<P>>,
     /// Slots just taken from the schedule; kept to save an allocation.
     drawn: Vec<SlotId>,
+    /// Nothing may be written any more.
+    halted: bool,
 }
 
 impl<P: Payload> Writer<P> {
@@ -52,6 +54,7 @@ impl<P: Payload> Writer<P> {
             units_per_page: ftl.geometry().units_per_page() as usize,
             page: Vec::new(),
             drawn: Vec::new(),
+            halted: false,
         }
     }
 
@@ -66,6 +69,11 @@ impl<P: Payload> Writer<P> {
     pub(crate) fn put_back(&mut self, lpn: Lpn, content: P) {
         let written = self.buffer.write(lpn, content);
         assert!(written != Written::Full, "the buffer held this before the power failed");
+    }
+
+    /// Writes nothing any more, until the power has failed and returned.
+    pub(crate) fn halt(&mut self) {
+        self.halted = true;
     }
 
     /// What a snapshot keeps of the writer besides the buffer.
@@ -167,7 +175,7 @@ impl<P: Payload> Writer<P> {
     /// Gives `die` something to do, if it accepts it and there is something. True if it started.
     #[inline]
     pub(crate) fn pump(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
-        if !ftl.accepts(die) {
+        if self.halted || !ftl.accepts(die) {
             return false;
         }
         if ftl.store().has_changes() {
@@ -297,7 +305,7 @@ impl<P: Payload> Writer<P> {
                 }
             }
         }
-        ftl.end_program(now, page, tag, failed);
+        ftl.end_program(now, page, tag);
     }
 
     fn fail(&mut self, ftl: &Ftl<P>, slot: SlotId, settled: &mut impl FnMut(RequestId)) {

@@ -238,6 +238,17 @@ impl Flash {
         self.channels.iter_mut().for_each(|channel| channel.reset(now));
     }
 
+    /// Erases a block while the drive recovers, when nothing else is under way: the caller knows how
+    /// long it takes ([`Flash::erase_time`]). True if it failed.
+    pub fn erase_now(&mut self) -> bool {
+        self.faults.erase_failures > Ratio::ZERO && self.rng.chance(self.faults.erase_failures)
+    }
+
+    /// How long an erase takes.
+    pub const fn erase_time(&self) -> Span {
+        self.erase
+    }
+
     /// Time each die has been busy with operations that have ended.
     pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
         self.dies.iter().map(|die| die.busy_time)

@@ -401,17 +401,11 @@ impl Oracle {
         }
     }
 
-    /// The drive has said that, for want of energy, it lost part of its mapping table: units that may
-    /// be zeroes may be any older version instead. Call it when [`Oracle::note_loss_allowed`] is.
-    pub fn note_trims_may_return(&mut self) {
-        let anything = Unit::NEW.durable;
-        for unit in &mut self.units {
-            let zeroes = unit.may_be_zeroed(&unit.durable)
-                || (unit.durable.base == 0 && unit.durable.has_base());
-            if zeroes && unit.durable != anything {
-                unit.lose();
-            }
-        }
+    /// The drive has said that, for want of energy, it lost where these units lie: it looked for the
+    /// newest version that flash holds, and that may be any. Call it when
+    /// [`Oracle::note_loss_allowed`] is.
+    pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
+        units.into_iter().for_each(|unit| self.units[unit as usize].lose());
     }
 
     /// Forgets what can no longer matter: commands before the last time that every unit was known.

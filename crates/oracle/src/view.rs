@@ -23,7 +23,7 @@ impl View {
     const NEW: Self = Self { base: 0, since: Tick::START, floor: Tick::START };
 
     /// The base is not replaced.
-    pub(crate) fn has_base(&self) -> bool {
+    fn has_base(&self) -> bool {
         self.since >= self.floor
     }
 

@@ -1,5 +1,7 @@
 //! What a run needs of a drive. The one place that knows how the device's power is cut.
 
+use std::ops::Range;
+
 use leyden_device::{BlockDevice, Config, Ssd, Stamp};
 use leyden_sim::{Digest, Time};
 
@@ -8,8 +10,8 @@ use leyden_sim::{Digest, Time};
 pub struct PowerCut {
     /// Mapping units whose promised content was lost because the energy did not reach.
     pub lost: Vec<u32>,
-    /// Part of the mapping table was lost for the same reason: what was trimmed may come back.
-    pub loses_trims: bool,
+    /// Units whose place the drive forgot for the same reason: it found some version of them.
+    pub uncertain: Vec<Range<u32>>,
 }
 
 /// True if the drive may lose, for want of energy, what it has promised.
@@ -51,7 +53,7 @@ impl Drive for Ssd<Stamp> {
         digest.add(loss.lost.len() as u64).add(loss.lost_map_pages);
         PowerCut {
             lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
-            loses_trims: loss.lost_map_pages > 0,
+            uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
         }
     }
 

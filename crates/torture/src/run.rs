@@ -9,7 +9,7 @@ use crate::commands::Commands;
 use crate::drive::may_lose;
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::{Cut, Drive, Failure, Kind, Options, Round, Verify};
+use crate::{Cut, Drive, Failure, Kind, Options, PowerCut, Round, Verify};
 
 /// A drive at which so much happens without a command's end is stuck.
 const MOST_EVENTS: u64 = 200_000;
@@ -371,16 +371,14 @@ impl<D: Drive> Runner<'_, D> {
         self.tally.cuts += 1;
         self.tally.cut_off += u64::from(self.in_flight);
         (self.in_flight, self.awaited) = (0, None);
-        let lost = !cut.lost.is_empty() || cut.loses_trims;
+        let lost = !(cut.lost.is_empty() && cut.uncertain.is_empty());
         if lost && !may_lose(&self.options.device) {
-            let what = if cut.loses_trims { ", and part of its table" } else { "" };
-            let message = format!("the drive lost promised units {:?}{what}", cut.lost);
+            let PowerCut { lost, uncertain } = &cut;
+            let message = format!("the drive lost units {lost:?}, and where {uncertain:?} lie");
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
         self.oracle.note_loss_allowed(cut.lost);
-        if cut.loses_trims {
-            self.oracle.note_trims_may_return();
-        }
+        self.oracle.note_uncertain(cut.uncertain.into_iter().flatten());
         Ok(())
     }
 

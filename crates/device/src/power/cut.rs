@@ -20,12 +20,16 @@ pub struct PowerLoss {
     pub energy_left: Energy,
     /// Logical pages that the drive had promised to keep, and that the budget did not reach.
     pub lost: Vec<Lpn>,
-    /// Mapping pages that the budget did not reach. Recovery scans all of flash for their entries;
-    /// trims among them may be lost.
+    /// Mapping pages that the budget did not reach. Recovery scans all of flash for their entries.
     pub lost_map_pages: u64,
+    /// The logical pages whose entries were lost with those, from the first up to, not including, the
+    /// second: what recovery finds of them is the newest that flash holds, which may be what was
+    /// trimmed, or what an earlier recovery had given up.
+    pub uncertain: Vec<(Lpn, Lpn)>,
     /// Programs that the cut has torn: their pages hold nothing.
     pub torn_pages: u64,
-    /// The power failed while the drive was recovering: nothing had changed since the cut before.
+    /// The power failed while the drive was recovering, or could only be read: nothing had changed
+    /// since the cut before.
     pub during_recovery: bool,
 }
 
@@ -41,7 +45,7 @@ impl<P: Payload> Ssd<P> {
         assert!(self.power_state != PowerState::Off, "the power is off already");
         self.now = now;
         let supply = self.power.take().expect("a drive whose power can be cut has a power table");
-        let loss = if let PowerState::Recovering(_) = self.power_state {
+        let loss = if let PowerState::Recovering(_) | PowerState::ReadOnly = self.power_state {
             PowerLoss { time: now, during_recovery: true, ..PowerLoss::default() }
         } else {
             self.dump(&supply, now)
@@ -90,8 +94,12 @@ impl<P: Payload> Ssd<P> {
         for &item in &plan.left {
             match &plan.items[item as usize] {
                 Item::Units(units) => loss.lost.extend(units.iter().map(|&(lpn, _)| lpn)),
-                Item::Map(_) => loss.lost_map_pages += 1,
-                Item::Root => {}
+                Item::Map(page) => {
+                    loss.lost_map_pages += 1;
+                    loss.uncertain.push(self.ftl.map().lpns_of(*page));
+                }
+                // Nobody knows then which mapping pages are missing.
+                Item::Root => loss.uncertain = vec![(Lpn(0), Lpn(self.mapping_units()))],
             }
         }
         self.counters.lost_units += loss.lost.len() as u64;

@@ -30,4 +30,7 @@ pub(crate) enum PowerState {
     Off,
     /// Ready from this time on.
     Recovering(Time),
+    /// Recovered, but blocks have gone bad, and there is no room for another dump: the last one stays
+    /// where it is, nothing is written any more, and so nothing more needs to be saved.
+    ReadOnly,
 }

@@ -91,7 +91,8 @@ impl<P: Payload> Ssd<P> {
 
         let loads = (0..geometry.dies()).map(|die| DieLoad {
             free_at: free_at[die as usize],
-            room: self.ftl.dump_room(DieId(die), supply.pages_per_block),
+            room: self.ftl.dump_blocks(DieId(die)).min(supply.blocks_per_dump)
+                * supply.pages_per_block,
         });
         let mut dump = Dump::new(&supply.config.dump, supply.costs, loads, channels);
         let mut left = Vec::new();

@@ -1,6 +1,7 @@
 //! The power returns.
 
 use leyden_ftl::recovery::Step;
+use leyden_nand::DieId;
 use leyden_sim::{Span, Time};
 
 use super::PowerState;
@@ -61,9 +62,28 @@ impl<P: Payload> Ssd<P> {
         recovery
     }
 
+    /// True if each die has the blocks that a dump may need of it.
+    pub(crate) fn has_dump_room(&self) -> bool {
+        let Some(supply) = &self.power else { return true };
+        let mut dies = (0..self.geometry().dies()).map(DieId);
+        dies.all(|die| self.ftl.dump_blocks(die) >= supply.blocks_per_dump)
+    }
+
+    /// True if blocks have gone bad so that the drive can't save anything more at a power cut: it
+    /// can be read, and everything else ends with a write fault.
+    pub fn is_read_only(&self) -> bool {
+        self.power_state == PowerState::ReadOnly
+    }
+
     /// The drive is ready: the dump is given up, and dies go to work.
     #[cold]
     pub(crate) fn become_ready(&mut self, now: Time) {
+        self.ftl.erase_old_dumps();
+        if !self.has_dump_room() {
+            self.power_state = PowerState::ReadOnly;
+            self.writer.halt();
+            return;
+        }
         self.power_state = PowerState::On;
         self.ftl.finish_recovery();
         self.writer.pump_all(now, &mut self.ftl);

@@ -20,9 +20,9 @@ pub(crate) struct PowerSupply {
     pub(crate) supply: Supply,
     /// Pages that a block holds of a dump: fewer in SLC mode.
     pub(crate) pages_per_block: u32,
-    /// Blocks of each die kept back for dumps: for one that may be written while the one before is
-    /// being erased, twice what it takes.
-    pub(crate) blocks_per_die: u32,
+    /// Blocks of each die that a dump may have. Twice as many are kept back: a dump may be needed
+    /// while the one before is being erased.
+    pub(crate) blocks_per_dump: u32,
     /// Pages that say what a dump holds.
     pub(crate) root_pages: u32,
 }
@@ -58,7 +58,7 @@ impl PowerSupply {
             costs,
             supply,
             pages_per_block,
-            blocks_per_die: 2 * blocks,
+            blocks_per_dump: blocks,
             root_pages,
         }))
     }
@@ -68,7 +68,7 @@ impl PowerSupply {
         supply.map_or(Durability::default(), |supply| Durability {
             power_cuts: true,
             may_lose_map: supply.config.allow_underprovisioned,
-            dump_blocks_per_die: supply.blocks_per_die,
+            dump_blocks_per_die: 2 * supply.blocks_per_dump,
         })
     }
 
@@ -117,7 +117,7 @@ fn room_per_die(power: &leyden_power::Config, costs: &Costs, demand: &mut Demand
     let share = pages.div_ceil(u64::from(costs.geometry.dies()));
     let room = (share * IN_PLACE_SKEW).min(pages);
     let pages_per_block = u64::from(power.dump.pages_per_block(costs.geometry.pages_per_block()));
-    // Whole blocks are kept back, twice: pages may use all of that.
-    demand.most_on_one_die = Some(2 * room.next_multiple_of(pages_per_block));
+    // Whole blocks are kept back: pages may use all of that.
+    demand.most_on_one_die = Some(room.next_multiple_of(pages_per_block));
     room
 }

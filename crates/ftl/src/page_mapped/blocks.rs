@@ -162,21 +162,31 @@ impl Blocks {
         self.kept_for_map[die.index()]
     }
 
-    /// Free blocks of `die` that are kept back for a dump.
-    pub(crate) fn kept_for_dump(&self, die: DieId) -> u32 {
-        self.kept_for_dump[die.index()]
+    /// Free blocks of `die` that a dump may have. Fewer than are kept back if blocks have gone bad.
+    pub(crate) fn dump_blocks(&self, die: DieId) -> u32 {
+        self.kept_for_dump[die.index()].min(self.free[die.index()].len() as u32)
     }
 
     /// Takes a block of those kept back; `None` if there is none.
     pub(crate) fn take_kept(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
         let kept = match state {
-            BlockState::Map => &mut self.kept_for_map,
-            BlockState::Dump => &mut self.kept_for_dump,
+            BlockState::Map => &self.kept_for_map,
+            BlockState::Dump => &self.kept_for_dump,
             other => unreachable!("no block is kept for {other:?}"),
         };
         let left = kept[die.index()].checked_sub(1)?;
+        let spare = match state {
+            BlockState::Map => self.kept_for_dump[die.index()] as usize,
+            _ => 0,
+        };
+        if self.free[die.index()].len() <= spare {
+            return None; // blocks have gone bad, and a dump needs what is left more
+        }
         let block = self.free[die.index()].pop_front()?;
-        kept[die.index()] = left;
+        match state {
+            BlockState::Map => self.kept_for_map[die.index()] = left,
+            _ => self.kept_for_dump[die.index()] = left,
+        }
         self.blocks[block.index()].state = state;
         Some(block)
     }

@@ -264,7 +264,7 @@ impl<C: Content> Ftl<C> {
                 self.commit(now, page, unit);
             }
         }
-        self.end_program(now, page, tag, failed);
+        self.end_program(now, page, tag);
     }
 
     /// Chooses the next victim of `die`, if it needs one and one is worth it.

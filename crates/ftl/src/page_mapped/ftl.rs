@@ -381,6 +381,9 @@ impl<C: Content> Ftl<C> {
             stats.program_failures += 1;
             if matches!(self.inflight.cause(tag), ProgramCause::User | ProgramCause::Gc) {
                 self.blocks.fail(self.geometry.block_of_page(page));
+                let first = self.geometry.first_unit(page).0;
+                let units = first..first + self.geometry.units_per_page();
+                units.for_each(|unit| self.media.pad(Ppa(unit)));
             }
         }
         *match self.inflight.cause(tag) {
@@ -424,16 +427,12 @@ impl<C: Content> Ftl<C> {
 
     /// Lets go of a program that has ended, once its units have been committed or not.
     #[inline]
-    pub fn end_program(&mut self, now: Time, page: Ppn, tag: u32, failed: bool) {
+    pub fn end_program(&mut self, now: Time, page: Ppn, tag: u32) {
         self.inflight.remove(tag);
         if self.store.trims_only() {
             self.wake_writers(); // what is written of a trim may have waited for this program
         }
         let block = self.geometry.block_of_page(page);
-        if failed {
-            let first = self.geometry.first_unit(page).0;
-            (0..self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(first + unit)));
-        }
         if self.blocks.page_ended(block) {
             self.index.insert(block, self.blocks.valid(block), now);
         }
@@ -464,7 +463,7 @@ impl<C: Content> Ftl<C> {
         self.index.lost_unit(block, now);
     }
 
-    fn end_erase(&mut self, block: BlockId, failed: bool) {
+    pub(crate) fn end_erase(&mut self, block: BlockId, failed: bool) {
         self.stats.erases += 1;
         if failed {
             self.stats.erase_failures += 1;

@@ -54,9 +54,29 @@ pub(crate) struct DumpDie {
 }
 
 impl<C: Content> Ftl<C> {
-    /// Pages that a dump can have on `die`, if a block holds `pages_per_block` of them.
-    pub fn dump_room(&self, die: DieId, pages_per_block: u32) -> u32 {
-        self.blocks.kept_for_dump(die) * pages_per_block
+    /// Blocks that a dump can have on `die`.
+    pub fn dump_blocks(&self, die: DieId) -> u32 {
+        self.blocks.dump_blocks(die)
+    }
+
+    /// Erases the blocks of dumps before the last one, which nobody needs any more: a cut just after
+    /// the recovery needs the room. Returns how many that were on the die with the most.
+    pub fn erase_old_dumps(&mut self) -> u32 {
+        let mut most = 0;
+        for die in 0..self.dump_dies.len() {
+            let blocks = std::mem::take(&mut self.dump_dies[die].to_erase);
+            most = most.max(blocks.len() as u32);
+            for block in blocks {
+                let failed = self.flash.erase_now();
+                self.end_erase(block, failed);
+            }
+        }
+        most
+    }
+
+    /// Blocks of dumps before the last one, on the die with the most.
+    pub(super) fn old_dump_blocks(&self) -> usize {
+        self.dump_dies.iter().map(|die| die.to_erase.len()).max().unwrap_or(0)
     }
 
     /// Begins a dump. The one before must have been given up ([`Ftl::finish_recovery`]).

@@ -14,8 +14,9 @@
 //!
 //! **Invariants**
 //! - Nothing that DRAM held survives [`Ftl::lose_power`]: recovery reads flash only.
-//! - Recovery programs and erases nothing, so that a cut in the middle of it changes nothing: it is
-//!   begun again. The dump is given up only when the drive is ready ([`Ftl::finish_recovery`]).
+//! - Recovery programs nothing, and erases nothing that is needed, so that a cut in the middle of it
+//!   changes nothing: it is begun again. The dump is given up only when the drive is ready, and has
+//!   room for another ([`Ftl::finish_recovery`]).
 
 mod cut;
 mod image;
@@ -43,6 +44,8 @@ pub enum StepName {
     PutBack,
     /// Find the first page of each open block that is not written.
     OpenBlocks,
+    /// Erase the blocks of dumps before the last one, so that there is room for the next.
+    EraseOldDumps,
 }
 
 /// A step that was taken, and what it cost.
@@ -88,10 +91,18 @@ impl<C: Content> Ftl<C> {
         if !units.is_empty() {
             steps.push(self.put_back_step(units.len()));
         }
+        steps.extend(self.erase_old_step());
         Recovered { steps, units, scanned_map_pages: lost.len() as u32 }
     }
 
-    /// The drive is ready: what the dump held is where it belongs, and its blocks are erased.
+    /// What it takes to erase the blocks of older dumps.
+    fn erase_old_step(&self) -> Option<Step> {
+        let blocks = self.old_dump_blocks() as u64;
+        let time = self.flash.erase_time().saturating_mul(blocks);
+        (blocks > 0).then_some(Step { name: StepName::EraseOldDumps, pages: 0, time })
+    }
+
+    /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
     pub fn finish_recovery(&mut self) {
         self.dump = None;
         for die in 0..self.dump_dies.len() {

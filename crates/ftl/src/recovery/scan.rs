@@ -73,6 +73,7 @@ impl<C: Content> Ftl<C> {
         let trimmed_below = self.forget_lost(lost);
         let mut newest = vec![0_u64; self.map.len() as usize];
         let mut reads = self.reads();
+        let mut latest = 0;
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let state = self.blocks.state(block);
             if matches!(
@@ -86,11 +87,15 @@ impl<C: Content> Ftl<C> {
             let first = self.geometry.first_unit_of_block(block).0;
             let written = self.blocks.written_pages(block) * self.geometry.units_per_page();
             for unit in (first..first + written).map(Ppa) {
+                latest = latest.max(self.media.version(unit));
                 self.found(unit, &trimmed_below, &mut newest);
             }
         }
-        let latest = newest.iter().max().copied().unwrap_or(0);
-        self.next_version = self.next_version.max(latest + 1);
+        // Above everything that was ever written, what is not wanted any more included: else a saved
+        // page would take what comes next for something that it knows to be trimmed.
+        let pages = (0..self.map.pages()).map(MapPage);
+        let settled = pages.filter_map(|page| self.store.saved(page)).map(|s| s.settled_below);
+        self.next_version = self.next_version.max(latest + 1).max(settled.max().unwrap_or(0));
         self.step(StepName::RollForward, &reads, 0)
     }
 

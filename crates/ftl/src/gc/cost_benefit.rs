@@ -36,4 +36,8 @@ impl VictimPolicy for CostBenefit {
         }
         best.map(|(_, _, block)| block)
     }
+
+    fn depends_on_time(&self) -> bool {
+        true
+    }
 }

@@ -39,6 +39,11 @@ impl Default for VictimConfig {
 pub trait VictimPolicy: std::fmt::Debug + Send {
     /// The block of `die` to collect at `now`, among those in the index; `None` if it has none.
     fn victim(&self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId>;
+
+    /// True if the choice may change though nothing on the die does.
+    fn depends_on_time(&self) -> bool {
+        false
+    }
 }
 
 impl VictimConfig {

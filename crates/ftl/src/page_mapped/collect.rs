@@ -39,12 +39,23 @@ pub(crate) struct Collection {
     /// Pages of copies that are programmed and wait to change the map: what they were copied from
     /// must not be written anew before.
     pub(crate) at_gate: u32,
+    /// The last step found nothing to do, and nothing has changed on the die since.
+    #[serde(skip)]
+    pub(crate) is_stuck: bool,
 }
 
 impl Collection {
     pub(crate) fn new(streams: u8) -> Self {
         let staged = vec![Vec::new(); usize::from(streams)];
-        Self { victim: None, warmed: 0, dest: StreamId(0), staged, emptied: Vec::new(), at_gate: 0 }
+        Self {
+            victim: None,
+            warmed: 0,
+            dest: StreamId(0),
+            staged,
+            emptied: Vec::new(),
+            at_gate: 0,
+            is_stuck: false,
+        }
     }
 
     /// Forgets what DRAM held.
@@ -86,7 +97,9 @@ impl<C: Content> Ftl<C> {
     /// If the die does not accept operations.
     #[inline]
     pub fn gc_step(&mut self, now: Time, die: DieId) -> GcStep {
-        if !self.wants_collection(die) && self.blocks.next_failing(die).is_none() {
+        if self.collections[die.index()].is_stuck
+            || !self.wants_collection(die) && self.blocks.next_failing(die).is_none()
+        {
             return GcStep::Nothing;
         }
         if self.erase_emptied(now, die) || self.program_copies(now, die, false) {
@@ -108,7 +121,14 @@ impl<C: Content> Ftl<C> {
         if self.padding_helps(die) && self.program_copies(now, die, true) {
             return GcStep::Started;
         }
+        self.collections[die.index()].is_stuck = !self.policy.depends_on_time();
         GcStep::Nothing
+    }
+
+    /// Something has changed on `die` that its collection may depend on.
+    #[inline]
+    pub(crate) fn unstick(&mut self, die: DieId) {
+        self.collections[die.index()].is_stuck = false;
     }
 
     /// True if there is no block to open, or the host needs one and padding frees more than it costs.

@@ -308,6 +308,7 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
         let page = self.blocks.allocate(die, stream).expect("no page for the host");
+        self.unstick(die);
         let version = self.next_version;
         self.next_version += 1;
         let tag = self.inflight.insert(ProgramCause::User, version);
@@ -343,9 +344,11 @@ impl<C: Content> Ftl<C> {
             let Operation { kind: Kind::Program(page), tag, .. } = outcome.operation else {
                 unreachable!("only programs wait at the gate")
             };
+            self.unstick(outcome.die);
             return Some((outcome, self.end_data_program(&outcome, page, tag)));
         }
         let outcome = self.flash.next_outcome(now)?;
+        self.unstick(outcome.die);
         let Operation { kind, tag, .. } = outcome.operation;
         let ended = match kind {
             Kind::HostRead(_) => Ended::HostRead(tag),
@@ -461,6 +464,7 @@ impl<C: Content> Ftl<C> {
         let block = self.geometry.block_of(unit);
         self.blocks.remove_valid(block);
         self.index.lost_unit(block, now);
+        self.unstick(self.geometry.die_of(block));
     }
 
     pub(crate) fn end_erase(&mut self, block: BlockId, failed: bool) {

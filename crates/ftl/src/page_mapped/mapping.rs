@@ -222,6 +222,7 @@ impl<C: Content> Ftl<C> {
             let (block, failed) = victims.remove(at);
             if failed {
                 self.blocks.retire(block);
+                self.unstick(die);
             } else {
                 self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
                 return true;

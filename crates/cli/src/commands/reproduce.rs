@@ -206,9 +206,10 @@ fn page(
         .filter(|_| draws)
         .filter_map(|cell| Some((cell.clone(), results.get(&cell.spec(scale)).ok()?)))
         .collect();
-    let workloads = match draws {
-        true => claims::workload_rows(results, scale).map_err(Failure::failed)?,
-        false => Vec::new(),
+    let workloads = if draws {
+        claims::workload_rows(results, scale).map_err(Failure::failed)?
+    } else {
+        Vec::new()
     };
     let names: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
     let title = if names.is_empty() { "All papers".to_owned() } else { names.join(", ") };

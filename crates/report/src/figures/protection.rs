@@ -13,8 +13,11 @@ use serde_json::json;
 /// A finished run of the matrix.
 pub type Finished<'a> = (Cell, &'a RunRecord);
 
+/// A cause of programs: its name, and how to count it.
+type Cause = (&'static str, fn(&RunRecord) -> u64);
+
 /// What a bar of write traffic is made of, in the papers' order and with Hexa's names (figure 4).
-const TRAFFIC: [(&str, fn(&RunRecord) -> u64); 4] = [
+const TRAFFIC: [Cause; 4] = [
     ("User data", |record| record.flash.programs.user),
     ("Mapping data", |record| record.flash.programs.map),
     ("Collected user data", |record| record.flash.programs.gc_user),

@@ -35,11 +35,11 @@ fn ftl(dies: u32, blocks: u32, pages: u32, units: u64, victim: &str) -> Ftl<Noth
 /// Lets what is under way end.
 fn end(ftl: &mut Ftl<Nothing>) {
     while let Some((_, ended)) = ftl.next_ended(Time::ZERO) {
-        if let Ended::UserProgram { page, tag, failed } = ended {
+        if let Ended::UserProgram { page, tag, .. } = ended {
             for unit in (0..4).filter(|&unit| ftl.source(tag, unit).is_some()).collect::<Vec<_>>() {
                 ftl.commit(Time::ZERO, page, unit);
             }
-            ftl.end_program(Time::ZERO, page, tag, failed);
+            ftl.end_program(Time::ZERO, page, tag);
         }
     }
 }

@@ -178,12 +178,23 @@ impl MapStore {
         self.mode == Mode::Off || self.dirty.contains(page) || self.dirty.len() < self.limit
     }
 
-    /// An entry of `page` has changed: a unit of its range was mapped.
+    /// True if copies of garbage collection need not make pages dirty.
+    pub const fn leaves_copies(&self) -> bool {
+        matches!(self.mode, Mode::Changes)
+    }
+
+    /// An entry of `page` has changed: a unit of its range was mapped. True if the page has become
+    /// dirty with that.
     #[inline]
-    pub fn changed(&mut self, page: MapPage) {
-        if self.mode == Mode::Changes {
-            self.touch(page);
-        }
+    pub fn changed(&mut self, page: MapPage) -> bool {
+        self.mode == Mode::Changes && self.touch(page)
+    }
+
+    /// Has `page`, which is not dirty, written back at once. There must be room for it.
+    pub fn force(&mut self, page: MapPage) {
+        self.dirty.use_page(page);
+        self.note(page, true);
+        self.want(page);
     }
 
     /// An entry of `page` was unmapped by a trim. True if that must be written back at once, and was
@@ -196,14 +207,16 @@ impl MapStore {
         self.mode == Mode::Trims && self.want(page)
     }
 
-    fn touch(&mut self, page: MapPage) {
+    /// True if `page` has become dirty.
+    fn touch(&mut self, page: MapPage) -> bool {
         self.stats.updates += 1;
         if self.dirty.use_page(page) {
             self.stats.hits += 1;
-            return;
+            return false;
         }
         self.stats.dirty_peak = self.stats.dirty_peak.max(self.dirty.len());
         self.note(page, true);
+        true
     }
 
     fn note(&mut self, page: MapPage, dirty: bool) {

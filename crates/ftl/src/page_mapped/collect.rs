@@ -113,7 +113,7 @@ impl<C: Content> Ftl<C> {
             if self.erase_emptied(now, die) {
                 return GcStep::Started;
             }
-            if !self.choose_victim(now, die) {
+            if self.waits_for_mapping(die) || !self.choose_victim(now, die) {
                 break;
             }
         }
@@ -169,12 +169,7 @@ impl<C: Content> Ftl<C> {
         if self.collections[die.index()].at_gate > 0 {
             return false;
         }
-        loop {
-            let emptied = &mut self.collections[die.index()].emptied;
-            let Some(at) = emptied.iter().position(|&block| self.blocks.valid(block) == 0) else {
-                return false;
-            };
-            let block = emptied.remove(at);
+        while let Some(block) = self.take_erasable(die) {
             // Units that were overwritten since they were read must not be taken for what is written
             // in their place next.
             for staged in &mut self.collections[die.index()].staged {
@@ -187,6 +182,32 @@ impl<C: Content> Ftl<C> {
                 return true;
             }
         }
+        false
+    }
+
+    /// A block that has been emptied and may be erased. If the die is short of blocks, what keeps one
+    /// from being erased is seen to.
+    fn take_erasable(&mut self, die: DieId) -> Option<BlockId> {
+        let urgent = self.gc_is_urgent(die);
+        for at in 0..self.collections[die.index()].emptied.len() {
+            let block = self.collections[die.index()].emptied[at];
+            let is_free = self.blocks.valid(block) == 0
+                && (self.moves.keeps(block).is_none() || urgent && self.cover(die, block));
+            if is_free {
+                return Some(self.collections[die.index()].emptied.remove(at));
+            }
+        }
+        None
+    }
+
+    /// True if a block of `die` is empty and only waits for mapping pages before it is erased: there
+    /// is no need to collect another one.
+    fn waits_for_mapping(&mut self, die: DieId) -> bool {
+        self.moves.are_kept()
+            && self.collections[die.index()]
+                .emptied
+                .iter()
+                .any(|&block| self.blocks.valid(block) == 0)
     }
 
     /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
@@ -281,7 +302,7 @@ impl<C: Content> Ftl<C> {
                 self.collections[die.index()].staged[stream.index()].push(from);
             } else if self.validity.get(from) {
                 // Not overwritten meanwhile: the map still points to where it came from.
-                self.commit(now, page, unit);
+                self.commit_copy(now, page, unit, from);
             }
         }
         self.end_program(now, page, tag);

@@ -9,6 +9,7 @@ use super::blocks::{Blocks, KeptBlocks};
 use super::collect::Collection;
 use super::inflight::{Inflight, NOTHING};
 use super::mapping::{Gate, MapDie};
+use super::moves::Moves;
 use super::validity::Validity;
 use crate::gc::{VictimIndex, VictimPolicy};
 use crate::map::{MapPage, MapStore, MapTable};
@@ -127,6 +128,7 @@ pub struct Ftl<C: Content> {
     /// By mapping page: what a trim of it stands against. Only where trims are written at once.
     pub(crate) trim_versions: Vec<u64>,
     pub(crate) gate: Gate,
+    pub(crate) moves: Moves,
     /// Dies that have something of the map to write.
     pub(crate) wake: Vec<DieId>,
     /// The version of the next page of the host's data.
@@ -166,6 +168,11 @@ impl<C: Content> Ftl<C> {
         };
         let page_units = geometry.units_per_page();
         let store = MapStore::new(protection, map.pages(), page_units, durability.power_cuts);
+        let moves = if store.leaves_copies() {
+            Moves::new(map.pages(), geometry.blocks())
+        } else {
+            Moves::default()
+        };
         let map_dies = if store.writes_back() { geometry.dies() as usize } else { 0 };
         let scans = durability.power_cuts && (durability.may_lose_map || store.trims_only());
         Ok(Self {
@@ -180,6 +187,7 @@ impl<C: Content> Ftl<C> {
             map_dies: vec![MapDie::default(); map_dies],
             map_writes: 0,
             gate: Gate::default(),
+            moves,
             wake: Vec::new(),
             next_version: 1,
             dump: None,
@@ -418,14 +426,37 @@ impl<C: Content> Ftl<C> {
     /// Makes unit `unit` of `page`, whose program has ended, the current version of its logical page.
     #[inline]
     pub fn commit(&mut self, now: Time, page: Ppn, unit: u32) {
+        let lpn = self.point_to(now, page, unit);
+        let map_page = self.map.page_of(lpn);
+        if self.store.changed(map_page) {
+            self.moves.dirtied(map_page);
+        }
+    }
+
+    /// The same for a copy of `from`: its mapping page need not become dirty for that.
+    #[inline]
+    pub(crate) fn commit_copy(&mut self, now: Time, page: Ppn, unit: u32, from: Ppa) {
+        if !self.moves.are_kept() {
+            self.commit(now, page, unit);
+            return;
+        }
+        let lpn = self.point_to(now, page, unit);
+        let map_page = self.map.page_of(lpn);
+        if !self.store.is_dirty(map_page) {
+            self.moves.moved(self.geometry.block_of(from), map_page);
+        }
+    }
+
+    #[inline]
+    fn point_to(&mut self, now: Time, page: Ppn, unit: u32) -> Lpn {
         let ppa = Ppa(self.geometry.first_unit(page).0 + unit);
         let lpn = self.media.lpn(ppa).expect("committed a unit that was not written");
         if let Some(old) = self.map.set(lpn, ppa) {
             self.invalidate(now, old);
         }
-        self.store.changed(self.map.page_of(lpn));
         self.validity.set(ppa);
         self.blocks.add_valid(self.geometry.block_of_page(page));
+        lpn
     }
 
     /// Lets go of a program that has ended, once its units have been committed or not.
@@ -453,8 +484,12 @@ impl<C: Content> Ftl<C> {
         if self.store.trims_only() {
             self.trim_versions[page.index()] = self.next_version;
         }
+        let was_dirty = self.store.is_dirty(page);
         if self.store.trimmed(page) {
             self.queue_writeback(page);
+        }
+        if !was_dirty {
+            self.moves.dirtied(page);
         }
     }
 

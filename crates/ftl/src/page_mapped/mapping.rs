@@ -94,6 +94,9 @@ impl<C: Content> Ftl<C> {
         if !self.store.writes_back() || self.store.trims_only() {
             return true;
         }
+        if self.moves.are_kept() && self.inflight.cause(outcome.operation.tag) == ProgramCause::Gc {
+            return true; // copies make no page dirty
+        }
         let need = self.new_dirty_pages(outcome);
         if self.gate.is_empty() && self.store.has_room(need) {
             return true;
@@ -160,6 +163,24 @@ impl<C: Content> Ftl<C> {
             self.queue_writeback(page);
         }
         false
+    }
+
+    /// Has the mapping pages written back that keep `block` from being erased: its die needs it.
+    /// True if it is covered already; else its die is asked again when some have been written.
+    pub(crate) fn cover(&mut self, die: DieId, block: BlockId) -> bool {
+        while let Some(page) = self.moves.keeps(block) {
+            if !self.store.has_room(1) {
+                for page in self.store.make_room(self.gate.need + 1) {
+                    self.queue_writeback(page);
+                }
+                self.moves.wait(die);
+                return false;
+            }
+            self.store.force(page);
+            self.moves.dirtied(page);
+            self.queue_writeback(page);
+        }
+        true
     }
 
     fn make_room(&mut self) {
@@ -360,6 +381,10 @@ impl<C: Content> Ftl<C> {
         let saved = self.inflight.take_saved(tag);
         self.inflight.remove(tag);
         self.map_writes -= 1;
+        for die in self.moves.take_waiting() {
+            self.unstick(die);
+            self.wake.push(die);
+        }
         let first = self.geometry.first_unit(place).0;
         let units = self.geometry.units_per_page();
         let block = self.geometry.block_of_page(place);

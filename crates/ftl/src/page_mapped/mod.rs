@@ -18,6 +18,7 @@ mod collect;
 mod ftl;
 mod inflight;
 mod mapping;
+mod moves;
 mod snapshot;
 mod validity;
 

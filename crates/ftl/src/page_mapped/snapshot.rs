@@ -10,6 +10,7 @@ use super::check::Violation;
 use super::collect::Collection;
 use super::ftl::Ftl;
 use super::mapping::MapDie;
+use super::moves::Moves;
 use super::validity::Validity;
 use crate::gc::VictimIndex;
 use crate::map::{MapStoreState, MapTable};
@@ -24,6 +25,7 @@ pub struct FtlState<'a, C: Content> {
     store: MapStoreState,
     map_dies: Cow<'a, [MapDie]>,
     trim_versions: Cow<'a, [u64]>,
+    moves: Cow<'a, Moves>,
     dump_dies: Cow<'a, [DumpDie]>,
     next_version: u64,
     validity: Cow<'a, Validity>,
@@ -47,6 +49,7 @@ impl<C: Content> Ftl<C> {
             store: self.store.state(),
             map_dies: Cow::Borrowed(&self.map_dies),
             trim_versions: Cow::Borrowed(&self.trim_versions),
+            moves: Cow::Borrowed(&self.moves),
             dump_dies: Cow::Borrowed(&self.dump_dies),
             next_version: self.next_version,
             validity: Cow::Borrowed(&self.validity),
@@ -65,6 +68,7 @@ impl<C: Content> Ftl<C> {
             && state.map.pages() == self.map.pages()
             && self.store.fits(&state.store)
             && state.map_dies.len() == self.map_dies.len()
+            && state.moves.fits(&self.moves)
             && state.dump_dies.len() == self.dump_dies.len()
             && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
@@ -85,6 +89,7 @@ impl<C: Content> Ftl<C> {
         self.map = state.map.into_owned();
         self.store.restore(state.store);
         self.map_dies = state.map_dies.into_owned();
+        self.moves = state.moves.into_owned();
         self.dump_dies = state.dump_dies.into_owned();
         self.trim_versions = state.trim_versions.into_owned();
         self.next_version = state.next_version;

@@ -105,6 +105,7 @@ impl<C: Content> Ftl<C> {
         self.trim_versions.fill(0);
         self.map_writes = 0;
         self.gate.clear();
+        self.moves.lose_power();
         self.wake.clear();
         self.next_version = 0;
         self.inflight.clear();

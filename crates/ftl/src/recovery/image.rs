@@ -94,13 +94,12 @@ impl<C: Content> Ftl<C> {
     ) -> Option<Ppn> {
         let open = self.dump_dies[die.index()].written.last().copied();
         let open = open.filter(|&open| self.blocks.written_pages(open) < pages_per_block);
-        let block = match open {
-            Some(open) => open,
-            None => {
-                let block = self.blocks.take_kept(die, BlockState::Dump)?;
-                self.dump_dies[die.index()].written.push(block);
-                block
-            }
+        let block = if let Some(open) = open {
+            open
+        } else {
+            let block = self.blocks.take_kept(die, BlockState::Dump)?;
+            self.dump_dies[die.index()].written.push(block);
+            block
         };
         let place = self.blocks.next_page(block)?;
         let image = self.dump.as_mut().expect("a dump was begun");

@@ -122,8 +122,10 @@ impl<C: Content> Ftl<C> {
         let mut limits = vec![Vec::new(); self.map.pages() as usize];
         for &page in lost {
             let (first, end) = self.map.lpns_of(page);
-            let dumped = self.dump.iter().flat_map(|dump| &dump.map_pages);
-            let saved = dumped.filter(|(other, _)| *other == page).map(|(_, saved)| saved).last();
+            let dumped = self.dump.iter().flat_map(|dump| dump.map_pages.iter().rev());
+            let saved =
+                dumped.map(|(other, saved)| (*other, saved)).find(|&(other, _)| other == page);
+            let saved = saved.map(|(_, saved)| saved);
             let settled_below = saved.or(self.store.saved(page)).map_or(0, |s| s.settled_below);
             limits[page.index()] = (first.0..end.0)
                 .map(|lpn| {

@@ -1,6 +1,7 @@
 //! Slots of the buffer and what happens to them.
 
 use leyden_nand::{Content, Lpn};
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use crate::Config;
@@ -311,6 +312,11 @@ impl<C: Content> WriteBuffer<C> {
     pub fn settle(&mut self, id: SlotId) -> bool {
         let Slot { lpn, state, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
+        if is_planted(Canary::StaleVersionMapped) && state == State::Stale {
+            self.state.schedule.settled(lpn);
+            self.release(id);
+            return true;
+        }
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
             // Versions before this one that are still on their way come too late.

@@ -7,6 +7,7 @@
 use leyden_buffer::{Region, Written};
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use crate::requests::RequestId;
 use crate::{BlockDevice, Completion, Op, Payload, Ssd, Status};
@@ -119,7 +120,9 @@ impl<P: Payload> Ssd<P> {
     #[inline]
     fn take_in(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
         let units = self.units_of(id);
-        let fua = self.requests.get(id).fua && self.region == Region::None;
+        let fua = self.requests.get(id).fua
+            && self.region == Region::None
+            && !is_planted(Canary::FuaEarly);
         loop {
             let request = self.requests.get_mut(id);
             let index = request.next_unit;
@@ -165,6 +168,7 @@ impl<P: Payload> Ssd<P> {
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
     fn flush(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
         let (ticket, trims) = match self.region {
+            Region::None if is_planted(Canary::FlushForgotten) => (None, false),
             Region::Full => (None, false),
             Region::None => (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims()),
         };

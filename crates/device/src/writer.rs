@@ -9,6 +9,7 @@ use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit, WARM_UNITS};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use crate::Payload;
 use crate::dies::DieSet;
@@ -288,6 +289,7 @@ impl<P: Payload> Writer<P> {
         (page, tag, failed): (Ppn, u32, bool),
         mut settled: impl FnMut(RequestId),
     ) {
+        let failed = failed && !is_planted(Canary::FailedProgramBelieved);
         for unit in 0..self.units_per_page as u32 {
             let Some(slot) = ftl.source(tag, unit).map(SlotId) else {
                 continue;

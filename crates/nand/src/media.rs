@@ -98,12 +98,25 @@ impl<C: Content> Media<C> {
     #[inline]
     pub fn pad(&mut self, unit: Ppa) {
         self.oob[unit.index()] = 0;
+        self.spoil(unit);
+    }
+
+    /// Makes the unit's data unreadable; its out-of-band area stays.
+    #[inline]
+    pub fn spoil(&mut self, unit: Ppa) {
+        if size_of::<C>() > 0 {
+            self.content[unit.index()] = C::default();
+        }
     }
 
     /// Forgets a block's data.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.first_unit_of_block(block).index();
-        self.oob[first..][..geometry.units_per_block() as usize].fill(0);
+        let units = geometry.units_per_block() as usize;
+        self.oob[first..][..units].fill(0);
+        if size_of::<C>() > 0 {
+            self.content[first..][..units].fill(C::default());
+        }
     }
 
     /// Bytes of memory for these cells.

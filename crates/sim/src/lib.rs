@@ -8,6 +8,7 @@
 //! - Events at the same time leave the queue in the order they entered it.
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
+pub mod canary;
 mod digest;
 mod divisor;
 mod events;

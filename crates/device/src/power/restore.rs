@@ -2,6 +2,7 @@
 
 use leyden_ftl::recovery::Step;
 use leyden_nand::DieId;
+use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::PowerState;
@@ -36,7 +37,13 @@ impl<P: Payload> Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         assert!(self.power_state == PowerState::Off, "the power is on");
         self.now = now;
-        let recovered = self.ftl.recover();
+        let mut recovered = self.ftl.recover();
+        if is_planted(Canary::DumpGivenUpEarly) {
+            self.ftl.finish_recovery();
+        }
+        if is_planted(Canary::PutBackForgotten) {
+            recovered.units.pop();
+        }
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
         let charge = self.power.as_ref().map_or(Span::ZERO, |supply| {
             supply.supply.bank.charge_time(supply.config.charge_power)
@@ -65,6 +72,9 @@ impl<P: Payload> Ssd<P> {
     /// True if each die has the blocks that a dump may need of it.
     pub(crate) fn has_dump_room(&self) -> bool {
         let Some(supply) = &self.power else { return true };
+        if is_planted(Canary::OldDumpsKept) {
+            return true;
+        }
         let mut dies = (0..self.geometry().dies()).map(DieId);
         dies.all(|die| self.ftl.dump_blocks(die) >= supply.blocks_per_dump)
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_nand::{BlockId, DieId, Geometry, Ppn};
+use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Divisor, Ratio, Rng};
 use serde::{Deserialize, Serialize};
 
@@ -348,6 +349,9 @@ impl Blocks {
             match block.state {
                 BlockState::Free => self.free[die].push_back(id),
                 BlockState::Open if block.written_pages < self.pages_per_block => {
+                    if is_planted(Canary::AppendPointBack) {
+                        block.written_pages = block.written_pages.saturating_sub(1);
+                    }
                     let stream = StreamId(block.stream);
                     let point = self.write_point(DieId(die as u32), stream);
                     assert!(self.open[point].is_none(), "two open blocks of {stream:?}");

@@ -7,6 +7,7 @@
 
 use leyden_nand::{BlockId, Content, DieId, Kind, Operation, Ppa, Ppn};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockState;
@@ -229,12 +230,17 @@ impl<C: Content> Ftl<C> {
             };
             let tag = self.inflight.insert(ProgramCause::Gc, NO_VERSION);
             let first = self.geometry.first_unit(page).0;
+            let mut moved = Vec::new(); // stays empty, and so unallocated, but for a canary
             for (i, from) in staged.drain(..count).enumerate() {
                 self.inflight.sources_mut(tag)[i] = from.0;
                 let lpn = self.media.lpn(from).expect("a valid unit without an owner");
                 let (version, content) = (self.media.version(from), self.media.content(from));
                 self.media.write(Ppa(first + i as u32), lpn, version, content);
+                if is_planted(Canary::MappedBeforeCopied) {
+                    moved.push(i as u32);
+                }
             }
+            moved.into_iter().for_each(|unit| self.commit(now, page, unit));
             self.stats.gc_units += count as u64;
             self.submit_program(now, page, tag, count as u32);
             return true;
@@ -303,6 +309,10 @@ impl<C: Content> Ftl<C> {
             } else if self.validity.get(from) {
                 // Not overwritten meanwhile: the map still points to where it came from.
                 self.commit_copy(now, page, unit, from);
+                if is_planted(Canary::LostGcMapUpdate) {
+                    let lpn = self.media.lpn(from).expect("it was valid");
+                    self.map.set(lpn, from);
+                }
             }
         }
         self.end_program(now, page, tag);

@@ -3,6 +3,7 @@
 use leyden_nand::{
     BlockId, Content, DieId, Flash, Geometry, Kind, Lpn, Media, Operation, Outcome, Ppa, Ppn,
 };
+use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::blocks::{Blocks, KeptBlocks};
@@ -394,7 +395,11 @@ impl<C: Content> Ftl<C> {
                 self.blocks.fail(self.geometry.block_of_page(page));
                 let first = self.geometry.first_unit(page).0;
                 let units = first..first + self.geometry.units_per_page();
-                units.for_each(|unit| self.media.pad(Ppa(unit)));
+                if is_planted(Canary::FailedProgramBelieved) {
+                    units.for_each(|unit| self.media.spoil(Ppa(unit)));
+                } else {
+                    units.for_each(|unit| self.media.pad(Ppa(unit)));
+                }
             }
         }
         *match self.inflight.cause(tag) {
@@ -476,6 +481,9 @@ impl<C: Content> Ftl<C> {
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
         let Some(old) = self.map.unmap(lpn) else { return };
         self.invalidate(now, old);
+        if is_planted(Canary::TrimNotSaved) {
+            return;
+        }
         self.note_trim(self.map.page_of(lpn));
     }
 

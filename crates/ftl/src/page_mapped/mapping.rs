@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use leyden_nand::{BlockId, Content, DieId, Geometry, Kind, Operation, Outcome, Ppa, Ppn};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::ftl::{Ftl, ProgramCause};
@@ -397,6 +398,13 @@ impl<C: Content> Ftl<C> {
             }
             self.empty_map_block(die, block, true);
             return;
+        }
+        let saved = match self.store.saved(page) {
+            Some(old) if is_planted(Canary::MapPageDropped) => Some(old.clone()),
+            _ => saved,
+        };
+        if is_planted(Canary::MapPageStale) {
+            self.store.hand_over(page, false);
         }
         if let Some(old) = self.store.written(page, place, saved) {
             self.invalidate_map_place(old);

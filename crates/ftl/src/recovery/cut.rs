@@ -2,6 +2,7 @@
 
 use leyden_nand::{BlockId, Content, Interrupted, Kind, Ppa, Ppn};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use crate::gc::VictimIndex;
 use crate::map::{MapPage, MapTable, SavedPage};
@@ -36,7 +37,7 @@ impl<C: Content> Ftl<C> {
                 let is_map = self.is_map_program(interrupted);
                 self.count_program(page, tag, false);
                 if !ended {
-                    self.tear(page);
+                    self.tear(page, is_map);
                 }
                 if is_map {
                     self.settle_map_program(page, tag, ended);
@@ -47,9 +48,14 @@ impl<C: Content> Ftl<C> {
         }
     }
 
-    fn tear(&mut self, page: Ppn) {
+    fn tear(&mut self, page: Ppn, is_map: bool) {
         let first = self.geometry.first_unit(page).0;
-        (first..first + self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(unit)));
+        let mut units = (first..first + self.geometry.units_per_page()).map(Ppa);
+        if is_planted(Canary::TornPageBelieved) && !is_map {
+            units.for_each(|unit| self.media.spoil(unit));
+        } else {
+            units.for_each(|unit| self.media.pad(unit));
+        }
     }
 
     fn settle_map_program(&mut self, place: Ppn, tag: u32, ended: bool) {

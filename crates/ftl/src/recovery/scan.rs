@@ -2,6 +2,7 @@
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
 use leyden_sim::Span;
+use leyden_sim::canary::{Canary, is_planted};
 
 use crate::map::MapPage;
 use crate::page_mapped::{BlockState, Ftl};
@@ -109,7 +110,13 @@ impl<C: Content> Ftl<C> {
         };
         let version = self.media.version(unit);
         let at = (lpn.0 - self.map.lpns_of(page).0.0) as usize;
-        if version < limits[at] || version <= newest[lpn.index()] {
+        let known = newest[lpn.index()];
+        let is_older = if is_planted(Canary::OlderVersionWins) {
+            known != 0 && version >= known
+        } else {
+            version <= known
+        };
+        if version < limits[at] || is_older {
             return;
         }
         newest[lpn.index()] = version;

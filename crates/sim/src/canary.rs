@@ -1,0 +1,102 @@
+//! Canaries: bugs planted on purpose, to show that torture finds their like.
+//!
+//! **What lives here**: their names, and which one is planted. **What doesn't**: the bugs; each is an
+//! `if is_planted(..)` at the place where a slip would make it.
+//!
+//! **Invariants**: without the cargo feature `canary`, [`is_planted`] is constantly false, and nothing
+//! is left of any canary in the program. With it, what is planted is the thread's own.
+
+/// A bug, by what is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Canary {
+    /// Garbage collection moves data and forgets to update the mapping table.
+    LostGcMapUpdate,
+    /// Garbage collection updates the mapping table when a copy's program starts, not when it ends.
+    MappedBeforeCopied,
+    /// A FLUSH of an unprotected buffer completes at once.
+    FlushForgotten,
+    /// A FLUSH does not wait for programs that have begun.
+    FlushForgetsInFlight,
+    /// A FUA write completes when it is in the buffer.
+    FuaEarly,
+    /// The dump leaves out the last page of the host's data.
+    DumpPageSkipped,
+    /// The dump leaves out the last mapping page.
+    DumpMapPageSkipped,
+    /// A trim does not make its mapping page dirty.
+    TrimNotSaved,
+    /// The scan for the newest copy of a unit prefers the oldest.
+    OlderVersionWins,
+    /// An older version whose program ends late is mapped over a newer one.
+    StaleVersionMapped,
+    /// A page whose program the cut has torn is not recognised as such.
+    TornPageBelieved,
+    /// A page whose program failed is taken for programmed.
+    FailedProgramBelieved,
+    /// A mapping page that was handed to a die counts as clean, but flash keeps what it held before.
+    MapPageDropped,
+    /// A mapping page that changed while it was being written counts as clean.
+    MapPageStale,
+    /// The dump is given up when recovery begins, not when the drive is ready.
+    DumpGivenUpEarly,
+    /// Recovery does not put the last unit of the dump back.
+    PutBackForgotten,
+    /// The blocks of older dumps are not erased before the drive is ready.
+    OldDumpsKept,
+    /// Recovery takes the last written page of an open block for the first that is free.
+    AppendPointBack,
+}
+
+impl Canary {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::LostGcMapUpdate,
+        Self::MappedBeforeCopied,
+        Self::FlushForgotten,
+        Self::FlushForgetsInFlight,
+        Self::FuaEarly,
+        Self::DumpPageSkipped,
+        Self::DumpMapPageSkipped,
+        Self::TrimNotSaved,
+        Self::OlderVersionWins,
+        Self::StaleVersionMapped,
+        Self::TornPageBelieved,
+        Self::FailedProgramBelieved,
+        Self::MapPageDropped,
+        Self::MapPageStale,
+        Self::DumpGivenUpEarly,
+        Self::PutBackForgotten,
+        Self::OldDumpsKept,
+        Self::AppendPointBack,
+    ];
+}
+
+#[cfg(feature = "canary")]
+mod planted {
+    use super::Canary;
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Canary>> = const { Cell::new(None) };
+    }
+
+    /// Plants a bug in everything that this thread runs from now on, or none.
+    pub fn plant(canary: Option<Canary>) {
+        PLANTED.set(canary);
+    }
+
+    /// True if this bug is planted.
+    pub fn is_planted(canary: Canary) -> bool {
+        PLANTED.get() == Some(canary)
+    }
+}
+
+#[cfg(feature = "canary")]
+pub use planted::{is_planted, plant};
+
+/// True if this bug is planted: never, without the feature `canary`.
+#[cfg(not(feature = "canary"))]
+#[inline]
+pub const fn is_planted(_: Canary) -> bool {
+    false
+}

@@ -41,7 +41,7 @@ Begin with:
 
 Exit codes:
   0    done
-  1    the run failed, or a read returned what it must not
+  1    the run failed, a read returned what it must not, or a promise was broken
   2    bad usage, bad input or configuration
   3    a result could not be written, or a file not read on
   130  interrupted; what was finished is kept (a second Ctrl-C keeps nothing)
@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// Profile or convert a block trace
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Cut the power of random drives at random moments, and look for what is lost
+    #[command(after_long_help = TORTURE_EXAMPLES)]
+    Torture(TortureArgs),
     /// List the policies that a configuration can choose from
     Policies,
     /// Print the JSON schema of scenarios
@@ -100,6 +103,15 @@ Examples:
   leyden compare hot-cold --vary device.ftl.placement=single,dac
   leyden compare tpcc --vary device.ftl.gc.victim=greedy,cost_benefit --report gc.html
   leyden compare tpcc --device devices/hexa --device devices/tlc-datacenter";
+
+const TORTURE_EXAMPLES: &str = "\
+Examples:
+  leyden torture --seeds 20000 --state campaign.json    again, to go on after Ctrl-C
+  leyden torture --seed 17                              one seed, as a campaign prints it
+  leyden torture --seed 17 --shrink small.json          its failure, made small and kept
+  leyden torture --replay small.json
+
+Exit codes: 1 if a drive lost what it had promised, or failed in another way.";
 
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
@@ -253,6 +265,41 @@ pub(crate) struct ConvertArgs {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
+}
+
+/// `leyden torture`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TortureArgs {
+    /// How many random drives
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) start: u64,
+    /// How many at once; as many as there are processors if not given
+    ///
+    /// What is found does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Keep in this file what is done, and go on from it if it is there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Run this seed only
+    #[arg(long, value_name = "SEED",
+          conflicts_with_all = ["seeds", "start", "jobs", "state", "replay"])]
+    pub(crate) seed: Option<u64>,
+    /// Run what a file holds that --shrink wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "start", "jobs", "state"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Make the first failure small and keep it in this file
+    ///
+    /// What is left fails in the same way with fewer commands, cuts and features.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) shrink: Option<PathBuf>,
+    /// Print the summary as JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `leyden report`.

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => commands::compare::main(&compare, &cancel),
         Command::Reproduce(args) => commands::reproduce::main(&args, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
+        Command::Torture(torture) => commands::torture::main(&torture, &cancel),
         Command::Policies => commands::list_policies(),
         Command::Schema => commands::schema(),
         Command::Report(report) => commands::report(&report),

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod torture;
 pub(crate) mod trace;
 
 use std::io::{Read, Write};

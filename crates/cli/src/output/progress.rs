@@ -38,6 +38,11 @@ impl Progress {
         self.0.set_position(0);
     }
 
+    /// Says how it goes.
+    pub(crate) fn note(&self, text: String) {
+        self.0.set_message(text);
+    }
+
     /// This share of the phase is done.
     pub(crate) fn fraction(&self, fraction: f64) {
         self.0.set_position((fraction.clamp(0.0, 1.0) * 1000.0) as u64);

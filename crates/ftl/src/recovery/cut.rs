@@ -50,7 +50,7 @@ impl<C: Content> Ftl<C> {
 
     fn tear(&mut self, page: Ppn, is_map: bool) {
         let first = self.geometry.first_unit(page).0;
-        let mut units = (first..first + self.geometry.units_per_page()).map(Ppa);
+        let units = (first..first + self.geometry.units_per_page()).map(Ppa);
         if is_planted(Canary::TornPageBelieved) && !is_map {
             units.for_each(|unit| self.media.spoil(unit));
         } else {

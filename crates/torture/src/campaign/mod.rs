@@ -170,6 +170,16 @@ pub fn run_twice(options: &Options) -> Outcome {
     first
 }
 
+/// Runs `options` twice, and sums up as a campaign of that one run would.
+pub fn run_alone(options: &Options) -> Summary {
+    let mut clock = Clock::start();
+    let outcome = run_twice(options);
+    let mut state = State::new(options.seed);
+    state.add(options.seed, outcome);
+    state.add_time(clock.lap());
+    state.summary()
+}
+
 /// The fingerprint of a seed's run, to be summed up over seeds in any order.
 fn fingerprint(seed: u64, outcome: &Outcome) -> u64 {
     let mut digest = Digest::default();

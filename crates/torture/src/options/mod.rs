@@ -89,6 +89,14 @@ pub struct Round {
     pub verify: Verify,
 }
 
+impl Round {
+    /// Commands that are not left out.
+    pub fn kept(&self) -> u32 {
+        let skipped = self.skip.iter().map(|&(first, last)| last.min(self.commands) + 1 - first);
+        self.commands.saturating_sub(skipped.sum())
+    }
+}
+
 /// When the power fails, once the round's commands have been submitted.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

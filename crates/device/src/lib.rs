@@ -28,7 +28,7 @@ mod writer;
 pub use command::{BlockDevice, Command, CommandId, Completion, Lba, Op, SECTOR_BYTES, Status};
 pub use config::{Config, ConfigError, FrontendConfig};
 pub use payload::{NoData, Payload, Stamp};
-pub use power::{CutCost, PowerLoss, Recovery};
+pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;
 pub use ssd::Ssd;
 pub use stats::{Programs, Reads, Stats};

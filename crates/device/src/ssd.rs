@@ -74,6 +74,19 @@ pub(crate) struct Counters {
     pub(crate) recovery_reads: u64,
 }
 
+/// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
+pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigError> {
+    let geometry = config
+        .nand
+        .geometry(config.ftl.mapping_unit)
+        .map_err(|error| ConfigError::within("nand", (error.key, error.problem)))?;
+    let slots = config
+        .buffer
+        .slots(geometry.unit_bytes(), geometry.units_per_page(), config.ftl.placement.streams())
+        .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
+    Ok((geometry, slots))
+}
+
 impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
@@ -81,15 +94,8 @@ impl<P: Payload> Ssd<P> {
         let in_ftl =
             |error: leyden_ftl::ConfigError| ConfigError::within("ftl", (error.key, error.problem));
         config.ftl.check_unit().map_err(in_ftl)?;
-        let geometry = config
-            .nand
-            .geometry(config.ftl.mapping_unit)
-            .map_err(|error| ConfigError::within("nand", (error.key, error.problem)))?;
+        let (geometry, (slots, threshold)) = shape(config)?;
         let streams = config.ftl.placement.streams();
-        let (slots, threshold) = config
-            .buffer
-            .slots(geometry.unit_bytes(), geometry.units_per_page(), streams)
-            .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
         let power = PowerSupply::new(config, geometry, slots)?;
         let durability = PowerSupply::durability(power.as_ref());
         let mut ftl =

@@ -91,6 +91,10 @@ pub struct Stats {
     pub channel_busy: Vec<Span>,
     /// Blocks retired, or bad from the factory.
     pub bad_blocks: u64,
+    /// Power cuts.
+    pub power_cuts: u64,
+    /// Mapping units that a dump was to save, and did not reach.
+    pub lost_units: u64,
 }
 
 impl<P: Payload> Ssd<P> {
@@ -112,12 +116,14 @@ impl<P: Payload> Ssd<P> {
                 gc_user: ftl.gc_programs,
                 map: ftl.map_programs,
                 gc_map: ftl.gc_map_programs,
+                dump: ftl.dump_programs,
                 ..Programs::default()
             },
             reads: Reads {
                 host: ftl.host_reads - self.counters.rmw_reads,
                 rmw: self.counters.rmw_reads,
                 gc_user: ftl.gc_reads,
+                recovery: self.counters.recovery_reads,
                 ..Reads::default()
             },
             erases: ftl.erases,
@@ -143,6 +149,8 @@ impl<P: Payload> Ssd<P> {
             die_busy: self.ftl.die_busy().collect(),
             channel_busy: self.ftl.channel_busy().collect(),
             bad_blocks: self.ftl.blocks().bad(),
+            power_cuts: self.counters.cuts,
+            lost_units: self.counters.lost_units,
         }
     }
 }

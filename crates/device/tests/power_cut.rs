@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Completion, Config, Lba, Op, Recovery, Ssd, Stamp};
+use leyden_device::{
+    BlockDevice, Command, Completion, Config, CutLoss, Lba, Op, Recovery, Ssd, Stamp, provision_of,
+};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_power::DumpConfig;
-use leyden_sim::{Bytes, Ratio, Rng, Time};
+use leyden_sim::{Bytes, Energy, Ratio, Rng, Time};
 
 /// Two channels, two dies each, blocks of 8 pages of 8 KiB; 16 entries in a mapping page.
 fn config(protection: &str, dump: &str, region: Region) -> Config {
@@ -113,4 +115,41 @@ fn what_was_promised_survives_under_every_protection() {
             }
         }
     }
+}
+
+#[test]
+fn what_a_smaller_bank_would_lose_is_what_a_cut_loses() {
+    let mut config = config("full", "balanced", Region::Full);
+    let filled = |config: &Config| {
+        let mut ssd = Ssd::<Stamp>::new(config, 3).unwrap();
+        let mut out = Vec::new();
+        (0..200).for_each(|unit| submit(&mut ssd, Op::Write, unit, unit + 1));
+        while out.len() < 150 {
+            let time = ssd.next_event().unwrap();
+            ssd.advance(time, &mut out);
+        }
+        ssd
+    };
+    let ssd = filled(&config);
+    let (cost, supply) = (ssd.cut_cost().unwrap(), ssd.power_supply().unwrap());
+    assert!(cost.promised > Bytes::new(0) && cost.energy <= supply.need.energy);
+    assert_eq!(ssd.cut_loss(cost.energy).unwrap(), CutLoss::default());
+    assert_eq!(provision_of(&config).unwrap().supply, Some(supply));
+
+    let power = config.power.as_mut().unwrap();
+    let half = Energy::from_pj(cost.energy.as_pj() / 2);
+    power.bank.capacitance = Some(supply.bank.capacitance_for(half));
+    power.allow_underprovisioned = true;
+    let mut ssd = filled(&config);
+    let bank = ssd.power_supply().unwrap().bank.energy();
+    let foreseen = ssd.cut_loss(bank).unwrap();
+    let loss = ssd.cut_power(ssd.now());
+    assert!(!loss.lost.is_empty());
+    assert_eq!(foreseen.promised.get(), loss.lost.len() as u64 * 4096);
+    assert_eq!(foreseen.map_pages, loss.lost_map_pages);
+    let stats = ssd.stats();
+    assert_eq!((stats.power_cuts, stats.lost_units), (1, loss.lost.len() as u64));
+    assert_eq!(stats.programs.dump, loss.cost.pages);
+    let recovery = ssd.restore_power(ssd.now());
+    assert_eq!(ssd.stats().reads.recovery, recovery.pages_scanned);
 }

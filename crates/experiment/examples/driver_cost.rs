@@ -109,7 +109,7 @@ fn run(config: &JobConfig) -> Measured {
         &mut Null::default(),
         vec![job],
         &mut Unchecked,
-        &|_| Stats::default(),
+        &mut |_: &Null| Stats::default(),
         Options::default(),
     )
     .unwrap_or_else(|error| panic!("{error}"))
@@ -133,7 +133,7 @@ fn run_trace(config: &Replay) -> Measured {
         open,
         config,
         &mut Unchecked,
-        &|_| Stats::default(),
+        &mut |_: &Null| Stats::default(),
         Options::default(),
     )
     .unwrap_or_else(|error| panic!("{error}"))

@@ -1,8 +1,9 @@
 //! Scenarios, runs, comparisons and their records.
 //!
 //! **What lives here**: what a run is told ([`scenario`]), how a workload meets a drive
-//! ([`driver`]), what a run tells ([`RunRecord`]), and what the papers claim of such runs
-//! ([`claims`]). **What doesn't**: the drive, the workloads, and how results are shown.
+//! ([`driver`]), what a run tells ([`RunRecord`]), what the papers claim of such runs ([`claims`]), and
+//! the capacitors that they need ([`size`]). **What doesn't**: the drive, the workloads, and how results
+//! are shown.
 
 pub mod claims;
 pub mod driver;
@@ -10,6 +11,7 @@ mod policies;
 mod record;
 mod run;
 pub mod scenario;
+pub mod size;
 
 pub use policies::{Policy, PolicyFolder, policies};
 pub use record::*;

@@ -27,6 +27,15 @@ pub struct CutCost {
     pub capacitance: Capacitance,
 }
 
+/// What a cut loses if the bank holds less than it costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CutLoss {
+    /// The host's data that the drive has promised to keep, and that the dump does not reach.
+    pub promised: Bytes,
+    /// Mapping pages that the dump does not reach: recovery scans all of flash for their entries.
+    pub map_pages: u64,
+}
+
 /// A page to dump.
 #[derive(Clone, Debug)]
 pub(super) enum Item<P> {
@@ -62,6 +71,34 @@ impl<P: Payload> Ssd<P> {
         }
         let endless = Budget::new(Energy::from_pj(u64::MAX), supply.config.base_power);
         Some(self.cost_of(supply, &self.plan_dump(supply, self.now, endless)))
+    }
+
+    /// What a cut at this moment would lose if the bank held `energy`. Changes nothing.
+    ///
+    /// `None` as for [`Ssd::cut_cost`].
+    pub fn cut_loss(&self, energy: Energy) -> Option<CutLoss> {
+        let supply = self.power.as_ref()?;
+        if self.power_state != super::PowerState::On {
+            return None;
+        }
+        let plan = self.plan_dump(supply, self.now, Budget::new(energy, supply.config.base_power));
+        let mut loss = CutLoss::default();
+        for &item in &plan.left {
+            match &plan.items[item as usize] {
+                Item::Units(units) => {
+                    let bytes = units.len() as u64 * u64::from(self.geometry().unit_bytes());
+                    loss.promised = Bytes::new(loss.promised.get() + bytes);
+                }
+                Item::Map(_) => loss.map_pages += 1,
+                Item::Root => {}
+            }
+        }
+        Some(loss)
+    }
+
+    /// The bank, and what the drive needs at worst; `None` if its power is never cut.
+    pub fn power_supply(&self) -> Option<leyden_power::Supply> {
+        self.power.as_ref().map(|supply| supply.supply)
     }
 
     pub(super) fn cost_of(&self, supply: &PowerSupply, plan: &Plan<P>) -> CutCost {

@@ -4,7 +4,7 @@ use leyden_buffer::Region;
 use leyden_ftl::map::{MapStore, ProtectionConfig};
 use leyden_ftl::page_mapped::Durability;
 use leyden_nand::Geometry;
-use leyden_power::{Costs, Demand, Need, Supply, provision, worst_case};
+use leyden_power::{Costs, Demand, Supply, provision, worst_case};
 use leyden_sim::Bytes;
 
 use crate::{Config, ConfigError};
@@ -71,11 +71,40 @@ impl PowerSupply {
             dump_blocks_per_die: 2 * supply.blocks_per_dump,
         })
     }
+}
 
-    /// The most that a dump can need.
-    pub(crate) fn need(&self) -> &Need {
-        &self.supply.need
-    }
+/// What a drive takes, beside the host's data, to keep its promises when the power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provision {
+    /// The bank, and the most that may be asked of it; `None` if the power is never cut.
+    pub supply: Option<Supply>,
+    /// Mapping units that the host can address.
+    pub mapping_units: u32,
+    /// Blocks of each die.
+    pub blocks_per_die: u32,
+    /// Of these, kept back for dumps and mapping pages.
+    pub kept_blocks_per_die: u32,
+}
+
+/// What the drive that `config` describes takes, without building it.
+///
+/// # Errors
+/// If a value is impossible, or the bank too small: see [`leyden_power::provision`].
+pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
+    let (geometry, (slots, _)) = crate::ssd::shape(config)?;
+    let power = PowerSupply::new(config, geometry, slots)?;
+    let dump_blocks = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
+    let mapping_units = config
+        .ftl
+        .logical_units(&geometry, dump_blocks)
+        .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
+    let map_pages = mapping_units.div_ceil(config.ftl.map.entries_per_page(&geometry));
+    Ok(Provision {
+        supply: power.map(|power| power.supply),
+        mapping_units,
+        blocks_per_die: geometry.blocks_per_die(),
+        kept_blocks_per_die: dump_blocks + config.ftl.map.blocks_per_die(&geometry, map_pages),
+    })
 }
 
 /// What the drive may have to save, at most.

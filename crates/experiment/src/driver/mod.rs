@@ -21,13 +21,14 @@ mod pump;
 mod replay;
 mod series;
 mod verify;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
 use std::error::Error;
 
-use leyden_device::{BlockDevice, Payload, Stats};
+use leyden_device::{BlockDevice, Payload};
 use leyden_sim::Time;
 use leyden_workload::Request;
 use leyden_workload::synth::Job;
@@ -38,6 +39,7 @@ pub use fill::Units;
 pub use measure::{Latencies, Measured};
 pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
 pub use verify::{Verifier, Violation};
+pub use watch::Watch;
 
 /// Why a workload did not run to its end.
 #[derive(Debug, ThisError)]
@@ -85,14 +87,11 @@ pub enum DriveError {
 }
 
 /// Runs `jobs` together until each has reached its limit and everything is completed.
-///
-/// `stats` reads the device's counters; it is called at the ends of the measurement and of its
-/// intervals, some thousand times in all.
 pub fn run_jobs<P, D, C>(
     device: &mut D,
     jobs: Vec<Job>,
     content: &mut C,
-    stats: &dyn Fn(&D) -> Stats,
+    watch: &mut dyn Watch<D>,
     options: Options<'_>,
 ) -> Result<Measured, DriveError>
 where
@@ -101,7 +100,7 @@ where
     C: Content<P>,
 {
     let source = jobs::Jobs::new(jobs, options.start);
-    pump::Pump::new(device, content, source, stats, options).run()
+    pump::Pump::new(device, content, source, watch, options).run()
 }
 
 /// Replays a trace. `open` yields its requests from the beginning; it is called once per loop.
@@ -113,7 +112,7 @@ pub fn replay<P, D, C, I, E>(
     open: impl FnMut() -> Result<I, E>,
     replay: &Replay,
     content: &mut C,
-    stats: &dyn Fn(&D) -> Stats,
+    watch: &mut dyn Watch<D>,
     options: Options<'_>,
 ) -> Result<Measured, DriveError>
 where
@@ -129,12 +128,12 @@ where
     match replay.pace {
         Pace::QueueDepth(queue_depth) => {
             let source = replay::ByDepth::new(trace, queue_depth, expected);
-            pump::Pump::new(device, content, source, stats, options).run()
+            pump::Pump::new(device, content, source, watch, options).run()
         }
         Pace::Timestamps { speed, max_outstanding } => {
             let source =
                 replay::ByTime::new(trace, speed, max_outstanding, options.start, expected);
-            pump::Pump::new(device, content, source, stats, options).run()
+            pump::Pump::new(device, content, source, watch, options).run()
         }
     }
 }

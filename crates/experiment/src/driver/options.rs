@@ -18,6 +18,9 @@ pub struct Options<'a> {
     /// returned, marked as interrupted. The device keeps what was outstanding: it (and a verifier)
     /// can be looked at, but not driven further.
     pub cancel: Option<&'a AtomicBool>,
+    /// End the measurement, with commands outstanding, once so many commands have completed, or some
+    /// thousand more.
+    pub limit: Option<u64>,
     /// Told the fraction done, about every 2^16 completions.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
     /// How many requests the trace has, over all loops, if known: for `progress`.

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, Op, Payload, SECTOR_BYTES, Stats};
+use leyden_device::{BlockDevice, Command, Completion, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
 use leyden_workload::Request;
 
 use super::measure::{Measure, Measured, Sample};
-use super::{Content, DriveError, Options};
+use super::{Content, DriveError, Options, Watch};
 
 /// How many steps between two looks at the cancel flag.
 const CANCEL_EVERY: u64 = 1 << 12;
@@ -90,13 +90,17 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     device: &'a mut D,
     content: &'a mut C,
     source: S,
-    stats: &'a dyn Fn(&D) -> Stats,
+    watch: &'a mut dyn Watch<D>,
     cancel: Option<&'o AtomicBool>,
+    limit: u64,
     progress: Option<&'o mut dyn FnMut(f64)>,
     slots: Slots,
     measure: Measure,
     completions: Vec<Completion<P>>,
     now: Time,
+    /// The end of an interval, or a moment of the watch's: time goes no further than this.
+    next_stop: Time,
+    completed: u64,
     /// Loop turns and completions, for cancellation and progress.
     steps: u64,
     next_look: u64,
@@ -120,15 +124,18 @@ where
         device: &'a mut D,
         content: &'a mut C,
         source: S,
-        stats: &'a dyn Fn(&D) -> Stats,
+        watch: &'a mut dyn Watch<D>,
         options: Options<'o>,
     ) -> Self {
-        let measure = Measure::new(options.start, options.ramp, stats(device));
+        let measure = Measure::new(options.start, options.ramp, watch.stats(device));
         Self {
+            next_stop: measure.next_boundary().min(watch.next_moment()),
+            limit: options.limit.unwrap_or(u64::MAX),
+            completed: 0,
             device,
             content,
             source,
-            stats,
+            watch,
             cancel: options.cancel,
             progress: options.progress,
             slots: Slots::default(),
@@ -150,19 +157,37 @@ where
             if coming.timer.is_none() && self.device.next_event().is_none() {
                 return Err(self.stuck());
             }
-            let limit = coming.timer.unwrap_or(Time::MAX).min(self.measure.next_boundary());
+            let limit = coming.timer.unwrap_or(Time::MAX).min(self.next_stop);
             self.now = self.device.advance_until_completion(self.now, limit, &mut self.completions);
             if self.now == Time::MAX {
                 return Ok(self.out_of_time());
             }
             self.handle_completions()?;
-            if self.now >= self.measure.next_boundary() {
-                self.measure.boundary(self.now, &(self.stats)(self.device));
+            if self.now >= self.next_stop {
+                self.stop();
             }
-            if self.interrupted() {
-                return Ok(self.finish(true));
+            if let Some(cancelled) = self.ends() {
+                return Ok(self.finish(cancelled));
             }
         }
+    }
+
+    /// An interval ends, or the watch looks.
+    #[cold]
+    fn stop(&mut self) {
+        if self.now >= self.measure.next_boundary() {
+            self.measure.boundary(self.now, &self.watch.stats(self.device));
+        }
+        if self.now >= self.watch.next_moment() {
+            // What was due has happened: this only tells the time.
+            self.device.advance(self.now, &mut self.completions);
+            self.watch.look(self.device);
+        }
+        self.set_stop();
+    }
+
+    fn set_stop(&mut self) {
+        self.next_stop = self.measure.next_boundary().min(self.watch.next_moment());
     }
 
     #[cold]
@@ -185,7 +210,7 @@ where
         if let Some(progress) = &mut self.progress {
             progress(if interrupted { self.source.fraction(self.now) } else { 1.0 });
         }
-        let after = (self.stats)(self.device);
+        let after = self.watch.stats(self.device);
         let mut measured = self.measure.finish(self.now, after, interrupted);
         measured.warnings.append(&mut warnings);
         measured
@@ -229,6 +254,7 @@ where
     fn handle_completions(&mut self) -> Result<(), DriveError> {
         let mut completions = std::mem::take(&mut self.completions);
         self.steps += completions.len() as u64;
+        self.completed += completions.len() as u64;
         for completion in completions.drain(..) {
             let slot = self.slots.release(completion.tag);
             self.content.complete(completion.tag, &completion)?;
@@ -241,7 +267,8 @@ where
                 status: completion.status,
             });
             if ramp_over {
-                self.measure.begin(self.now, (self.stats)(self.device));
+                self.measure.begin(self.now, self.watch.stats(self.device));
+                self.set_stop();
             }
             self.source.completed(slot.owner, self.now);
         }
@@ -249,22 +276,27 @@ where
         Ok(())
     }
 
-    /// Looks at the cancel flag and reports progress, now and then.
+    /// Looks at the limit and the cancel flag and reports progress, now and then. `Some` if that is the
+    /// end, and whether because it was cancelled.
     #[inline]
-    fn interrupted(&mut self) -> bool {
+    fn ends(&mut self) -> Option<bool> {
         self.steps += 1;
-        self.steps >= self.next_look && self.look()
+        if self.steps >= self.next_look { self.look() } else { None }
     }
 
     #[cold]
-    fn look(&mut self) -> bool {
+    fn look(&mut self) -> Option<bool> {
         self.next_look = self.steps + CANCEL_EVERY;
         if self.steps >= self.next_report
             && let Some(progress) = &mut self.progress
         {
             self.next_report = self.steps + PROGRESS_EVERY;
-            progress(self.source.fraction(self.now));
+            let limited = self.completed as f64 / self.limit as f64;
+            progress(self.source.fraction(self.now).max(limited).min(1.0));
         }
-        self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed))
+        if self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Some(true);
+        }
+        (self.completed >= self.limit).then_some(false)
     }
 }

@@ -1,7 +1,7 @@
 //! From a scenario to a run record.
 //!
 //! **What lives here**: building the drive, preconditioning it (or loading its snapshot), driving
-//! it, checking it, and filling the record; the machine's clock and memory, which the record states
+//! it, looking at what power cuts would cost, checking it, and filling the record; the machine's clock and memory, which the record states
 //! too. **What doesn't**: pacing and measuring, which is [`driver`]'s; showing anything.
 //!
 //! **Invariants**
@@ -10,19 +10,21 @@
 //! - Every run ends with the drive's own check that each page programmed is accounted for.
 
 mod machine;
+pub(crate) mod power;
 mod precondition;
 mod snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
-use leyden_sim::Digest;
+use leyden_device::{BlockDevice, ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_sim::{Digest, Energy};
 use leyden_workload::synth::Job;
 use thiserror::Error;
 
 use crate::driver::{self, Content, DriveError, Measured, Options, Unchecked, Units, Verifier};
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
+use power::Sampler;
 
 /// Bars of the wear histogram, at most.
 const WEAR_BARS: u64 = 64;
@@ -130,23 +132,43 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
+/// What makes a run less, or tell more, than the scenario says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds<'a> {
+    /// End it after so many commands, or a few thousand more.
+    pub(crate) limit: Option<u64>,
+    /// Say what cuts would lose with banks that hold so little.
+    pub(crate) banks: &'a [Energy],
+}
+
 /// Runs `scenario`.
 pub fn run(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Outcome, RunError> {
+    run_within(scenario, hooks, Bounds::default())
+}
+
+/// Runs `scenario` within bounds.
+pub(crate) fn run_within(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+    bounds: Bounds<'_>,
+) -> Result<Outcome, RunError> {
     if scenario.workload.is_empty() {
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
     }
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
-        run_with::<Stamp, _>(scenario, hooks, |capacity| Verifier::new(capacity, unit_sectors))
+        let content = |capacity| Verifier::new(capacity, unit_sectors);
+        run_with::<Stamp, _>(scenario, hooks, bounds, content)
     } else {
-        run_with::<NoData, _>(scenario, hooks, |_| Unchecked)
+        run_with::<NoData, _>(scenario, hooks, bounds, |_| Unchecked)
     }
 }
 
 fn run_with<P, C>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
+    bounds: Bounds<'_>,
     content: impl FnOnce(u64) -> C,
 ) -> Result<Outcome, RunError>
 where
@@ -159,11 +181,11 @@ where
     warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     let precondition_wall_s = preparing.seconds();
 
-    let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;
-    let mut content = content(capacity);
+    let mut content = content(ssd.capacity_sectors());
     hooks.progress(Phase::Running, 0.0);
+    let mut sampler = Sampler::new(&ssd, scenario.seed, bounds.banks);
     let running = machine::Stopwatch::start();
-    let measured = drive(&mut ssd, scenario, &mut content, hooks, capacity)?;
+    let measured = drive(&mut ssd, scenario, &mut content, hooks, (&mut sampler, bounds.limit))?;
     let wall_s = running.seconds();
     ssd.check();
 
@@ -172,6 +194,10 @@ where
     record.sim.precondition_wall_s = precondition_wall_s;
     record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
     record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
+    if let (Some(supply), Some(config)) = (ssd.power_supply(), &scenario.device.power) {
+        record.power = Some(sampler.record(&supply, config.bank.part));
+        power::cut(&mut ssd, measured.end, &mut record);
+    }
     record.sim.peak_rss_mib = machine::peak_rss_mib();
     Ok(Outcome { record, interrupted: measured.interrupted })
 }
@@ -204,7 +230,7 @@ fn drive<P: Payload, C: Content<P>>(
     scenario: &Scenario,
     content: &mut C,
     hooks: &mut Hooks<'_>,
-    capacity: u64,
+    (sampler, limit): (&mut Sampler, Option<u64>),
 ) -> Result<Measured, RunError> {
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
@@ -212,17 +238,17 @@ fn drive<P: Payload, C: Content<P>>(
         start: ssd.now(),
         ramp: scenario.run.ramp,
         cancel,
+        limit,
         progress: Some(&mut progress),
         expected_requests: None,
     };
-    let stats = |ssd: &Ssd<P>| ssd.stats();
     if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();
-        let measured = driver::replay(ssd, || trace.open(), &replay, content, &stats, options)?;
+        let measured = driver::replay(ssd, || trace.open(), &replay, content, sampler, options)?;
         return Ok(measured);
     }
-    let jobs = build_jobs(&scenario.workload, scenario.seed, capacity)?;
-    Ok(driver::run_jobs(ssd, jobs, content, &stats, options)?)
+    let jobs = build_jobs(&scenario.workload, scenario.seed, ssd.capacity_sectors())?;
+    Ok(driver::run_jobs(ssd, jobs, content, sampler, options)?)
 }
 
 /// The scenario's jobs, ready to yield requests.

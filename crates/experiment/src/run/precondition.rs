@@ -242,9 +242,9 @@ fn replay<P: Payload>(
     feeder.drain()?;
     let replay = Replay { pace: Pace::QueueDepth(DEPTH), loops: 1, ..trace.replay() };
     let options = Options { start: feeder.ssd.now(), cancel: hooks.cancel, ..Options::default() };
-    let stats = |ssd: &Ssd<P>| ssd.stats();
+    let stats = &mut |ssd: &Ssd<P>| ssd.stats();
     let ssd = &mut *feeder.ssd;
-    let measured = driver::replay(ssd, || trace.open(), &replay, &mut Unchecked, &stats, options)?;
+    let measured = driver::replay(ssd, || trace.open(), &replay, &mut Unchecked, stats, options)?;
     if measured.interrupted {
         return Err(RunError::Interrupted);
     }

@@ -125,3 +125,45 @@ fn a_snapshot_stands_for_the_preconditioning_that_made_it() {
     assert!(error.to_string().contains("no snapshot"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"thesis");
 }
+
+#[test]
+fn a_drive_with_capacitors_says_what_cuts_cost_and_comes_back_from_one() {
+    let plain = record(&small(&[]));
+    assert!(plain.power.is_none() && plain.recovery.is_none());
+    let full =
+        record(&small(&["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"]));
+    let (power, recovery) = (full.power.unwrap(), full.recovery.unwrap());
+    assert_eq!((power.cuts, power.lost_promised_writes), (1, 0));
+    assert!(power.moments > 100, "{power:?}");
+    assert!(power.promised_bytes_peak > 0 && power.promised_bytes_peak <= 1 << 20);
+    assert!(power.energy_mj.p50 > 0.0 && power.energy_mj.max <= power.worst.energy_mj);
+    assert!(power.dump_ms.max <= power.worst.dump_ms && power.parts <= power.worst.parts);
+    assert_eq!((power.bank.parts, power.bank.shortfall_mj), (power.worst.parts, 0.0));
+    assert!(full.flash.programs.dump > 0);
+    assert_eq!(full.flash.reads.recovery, recovery.pages_scanned);
+    assert_eq!(recovery.steps.iter().map(|step| step.pages).sum::<u64>(), recovery.pages_scanned);
+    assert!(recovery.time_ms.max >= recovery.scan_ms.max && recovery.scan_ms.max > 0.0);
+    assert!(power.with_less.is_empty());
+}
+
+#[test]
+fn looking_at_cuts_changes_nothing_of_what_happens() {
+    // Twice as much energy moves no moment, but asks of each what a smaller bank would lose.
+    let scenario = small(&["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"]);
+    let banks = [Energy::from_uj(20_000)];
+    let bounds = Bounds { limit: None, banks: &banks };
+    let asked = run_within(&scenario, &mut Hooks::default(), bounds).unwrap().record;
+    assert_eq!(asked.sim.digest, record(&scenario).sim.digest);
+    let less = asked.power.unwrap().with_less;
+    assert!(less[0].lost_bytes_max > 0 && less[0].losing > 0.0, "{less:?}");
+}
+
+#[test]
+fn a_limit_ends_a_run_with_commands_outstanding() {
+    let scenario = small(&["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"]);
+    let bounds = Bounds { limit: Some(3_000), banks: &[] };
+    let outcome = run_within(&scenario, &mut Hooks::default(), bounds).unwrap();
+    let commands = outcome.record.host.reads + outcome.record.host.writes;
+    assert!((3_000..10_000).contains(&commands) && !outcome.interrupted, "{commands}");
+    assert_eq!(outcome.record.power.unwrap().lost_promised_writes, 0);
+}

@@ -34,7 +34,7 @@ fn try_run(
     options: Options<'_>,
 ) -> Result<Measured, DriveError> {
     let jobs = configs.iter().map(build).collect();
-    run_jobs(mock, jobs, &mut Unchecked, &Mock::stats, options)
+    run_jobs(mock, jobs, &mut Unchecked, &mut Mock::stats, options)
 }
 
 /// Counters as if every completed write had programmed two pages of four units.

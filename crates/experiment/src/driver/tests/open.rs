@@ -27,7 +27,7 @@ fn try_trace(
     config: Replay,
 ) -> Result<Measured, DriveError> {
     let open = || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
-    replay(mock, open, &config, &mut Unchecked, &Mock::stats, Options::default())
+    replay(mock, open, &config, &mut Unchecked, &mut Mock::stats, Options::default())
 }
 
 fn trace(mock: &mut Mock, requests: &[Request], config: Replay) -> Measured {
@@ -129,7 +129,7 @@ fn requests_beyond_the_end_are_refused_wrapped_or_clipped() {
 fn a_trace_that_cannot_be_read_names_the_request() {
     let run = |open: &mut dyn FnMut() -> io::Result<std::vec::IntoIter<io::Result<Request>>>| {
         let mut mock = Mock::new(Span::from_us(10), 10);
-        let stats = &Mock::stats;
+        let stats = &mut Mock::stats;
         replay(&mut mock, open, &Replay::default(), &mut Unchecked, stats, Options::default())
             .unwrap_err()
     };

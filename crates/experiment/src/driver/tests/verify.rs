@@ -243,8 +243,14 @@ fn the_real_device_passes() {
     };
     let jobs = vec![job.build(1, 0, capacity).unwrap()];
     let mut verifier = Verifier::new(capacity, 8);
-    let measured =
-        run_jobs(&mut ssd, jobs, &mut verifier, &|ssd| ssd.stats(), Options::default()).unwrap();
+    let measured = run_jobs(
+        &mut ssd,
+        jobs,
+        &mut verifier,
+        &mut |ssd: &Ssd<Stamp>| ssd.stats(),
+        Options::default(),
+    )
+    .unwrap();
     assert_eq!(measured.errors, 0);
     assert!(measured.writes.count() > 10_000);
 }

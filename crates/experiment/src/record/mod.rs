@@ -3,10 +3,15 @@
 //! Latencies are in microseconds, rates per simulated second, sizes in bytes; `sim.*` alone speaks
 //! of the machine that ran the simulation.
 
+mod power;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bumped when a name or meaning changes; readers refuse what they don't know.
+pub use power::{Bank, Power, Recovery, RecoveryStep, Spread, WithLess, Worst};
+
+/// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
+/// can be added without.
 pub const RECORD_VERSION: u32 = 1;
 
 /// Everything a run tells.
@@ -38,6 +43,12 @@ pub struct RunRecord {
     pub map: Map,
     /// The write buffer.
     pub buffer: Buffer,
+    /// Power loss; absent if the drive's power is never cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
+    /// How the drive came back from a power cut; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// Wear of the blocks at the end.
     pub wear: Wear,
     /// How busy dies and channels were.

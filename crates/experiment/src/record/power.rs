@@ -1,0 +1,161 @@
+//! What a run record says of power loss. Energies are in millijoules, capacitances in microfarads and
+//! times in milliseconds: the units of data sheets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What power cuts cost, for a drive with a table `[device.power]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Power {
+    /// Power cuts made: one, when the run has ended.
+    pub cuts: u64,
+    /// Moments of the run, its ramp included, at which the cost of a cut was computed. They are drawn
+    /// from the run's seed, spread evenly; the figures below but for the peaks are of an even selection
+    /// of at most 128 of them.
+    pub moments: u64,
+    /// The most bytes that a cut would have had to save: data promised, and mapping pages.
+    pub protected_bytes_peak: u64,
+    /// The most of the host's data that was promised and not on flash.
+    pub promised_bytes_peak: u64,
+    /// The most mapping pages that flash did not hold as they were.
+    pub map_pages_peak: u64,
+    /// From a cut until the last program of the dump has ended.
+    pub dump_ms: Spread,
+    /// What that takes.
+    pub energy_mj: Spread,
+    /// The capacitance that holds the energy of the costliest of those moments.
+    pub capacitance_uf: f64,
+    /// The parts that this takes.
+    pub parts: u64,
+    /// Units of the host's data that were promised, and that a cut that was made has lost.
+    pub lost_promised_writes: u64,
+    /// What the drive needs at worst, whatever the workload.
+    pub worst: Worst,
+    /// The capacitors.
+    pub bank: Bank,
+    /// What cuts would lose with banks that hold less than the worst case: the drive's own, if it does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with_less: Vec<WithLess>,
+}
+
+/// A distribution over moments, or over recoveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What a dump needs at worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Worst {
+    /// Pages that are dumped.
+    pub pages: u64,
+    /// From the cut until all is on flash.
+    pub dump_ms: f64,
+    /// What that takes.
+    pub energy_mj: f64,
+    /// The capacitance that holds it.
+    pub capacitance_uf: f64,
+    /// The parts that this takes.
+    pub parts: u64,
+}
+
+/// The capacitors that a drive has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bank {
+    /// What the parts are.
+    pub part: String,
+    /// How many of them.
+    pub parts: u64,
+    /// Capacitance when new.
+    pub capacitance_uf: f64,
+    /// What they hand on at the end of their life.
+    pub energy_mj: f64,
+    /// The energy that they hold less than the worst case needs; 0 if they are enough.
+    pub shortfall_mj: f64,
+    /// The capacitance that is missing.
+    pub shortfall_uf: f64,
+}
+
+/// What cuts would lose with a bank that holds less than the worst case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WithLess {
+    /// The energy of the bank over that of the worst case.
+    pub share: f64,
+    /// What the bank hands on.
+    pub energy_mj: f64,
+    /// Its capacitance.
+    pub capacitance_uf: f64,
+    /// The parts that this takes.
+    pub parts: u64,
+    /// Share of the moments at which a cut would have lost data promised.
+    pub losing: f64,
+    /// Bytes promised and lost, mean over all moments.
+    pub lost_bytes_mean: f64,
+    /// The most at one moment.
+    pub lost_bytes_max: u64,
+    /// The most mapping pages that a dump would not have reached: they are not lost, but found by
+    /// scanning all of flash.
+    pub unsaved_map_pages_max: u64,
+}
+
+/// How the drive came back from the cuts that were made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recovery {
+    /// From the return of the power until the drive is ready.
+    pub time_ms: Spread,
+    /// Of that, until the state was rebuilt from flash; the bank is charged meanwhile.
+    pub scan_ms: Spread,
+    /// Until the bank is charged.
+    pub charge_ms: f64,
+    /// Pages read.
+    pub pages_scanned: u64,
+    /// Flash pages of the host's data put back into the buffer.
+    pub pages_restored: u64,
+    /// Mapping pages whose entries had to be found by scanning all of flash.
+    pub map_pages_scanned_for: u64,
+    /// The steps of the last recovery, in order.
+    pub steps: Vec<RecoveryStep>,
+}
+
+/// A step of a recovery.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecoveryStep {
+    /// Its name: `find_checkpoint`, `load_map`, `roll_forward`, `open_blocks` or `put_back`.
+    pub name: String,
+    /// Pages read.
+    pub pages: u64,
+    /// How long that took.
+    pub time_ms: f64,
+}
+
+impl Spread {
+    /// The distribution of `values`; zeros of none. A percentile is the smallest value that so many per
+    /// cent of them do not exceed.
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let Some(&max) = values.last() else { return Self::default() };
+        let rank = |percent: usize| values[(values.len() * percent).div_ceil(100).max(1) - 1];
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Self { mean, p50: rank(50), p99: rank(99), max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let of = |n: u32| Spread::of((1..=n).rev().map(f64::from).collect());
+        assert_eq!(of(200), Spread { mean: 100.5, p50: 100.0, p99: 198.0, max: 200.0 });
+        assert_eq!(of(1), Spread { mean: 1.0, p50: 1.0, p99: 1.0, max: 1.0 });
+        assert_eq!(of(0), Spread::default());
+    }
+}

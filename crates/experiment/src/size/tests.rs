@@ -1,0 +1,83 @@
+//! Sizing a small drive.
+
+use super::*;
+use crate::scenario::{Loaded, Set};
+
+fn small(sets: &[&str]) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.toml");
+    let text = "
+        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 48, pages_per_block = 64 }
+        device.buffer.size = \"1 MiB\"
+        device.ftl.over_provisioning = \"30 %\"
+        device.ftl.map.entries_per_page = 64
+        precondition.kind = \"fill\"
+        [[workload.job]]
+        queue_depth = 8
+        requests = 100000
+    ";
+    std::fs::write(&file, text).unwrap();
+    let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
+    match Loaded::new(file.to_str().unwrap(), &sets) {
+        Ok(loaded) => loaded.scenario,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn sized(scenario: &Scenario) -> Sizing {
+    let (sizing, cancelled) =
+        size(scenario, 5_000, &Hooks::default(), &mut |_, _| {}).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!cancelled);
+    sizing
+}
+
+#[test]
+fn protecting_less_needs_less_and_recovers_later() {
+    let sizing = sized(&small(&[]));
+    assert_eq!(sizing.variants.len(), 3 * 7);
+    let measured = || sizing.variants.iter().filter(|variant| variant.measured.is_some());
+    assert_eq!(measured().count(), 7 + 2, "{:?}", sizing.variants);
+    let of = |protection: &str, dump: &str| {
+        let is = |v: &&SizedDrive| v.protection == protection && v.dump == dump;
+        sizing.variants.iter().find(is).unwrap()
+    };
+    let (full, none) = (of("full", "balanced"), of("none", "balanced"));
+    assert!(full.own && !none.own);
+    let worst = |sized: &SizedDrive| sized.worst.unwrap().energy_mj;
+    assert!(worst(none) < worst(full) && worst(full) < worst(of("full", "in_place")));
+    let (full, none) = (full.measured.unwrap(), none.measured.unwrap());
+    assert!(none.energy_mj.max < full.energy_mj.max);
+    assert!(none.recovery_ms > full.recovery_ms && full.recovery_ms > 0.0);
+    for variant in measured() {
+        let (shown, worst) = (variant.measured.unwrap(), variant.worst.unwrap());
+        assert!(shown.energy_mj.max <= worst.energy_mj, "{variant:?}");
+        assert!(shown.dump_ms.max <= worst.dump_ms && shown.parts <= worst.parts, "{variant:?}");
+        assert!(shown.iops > 0.0 && shown.protected_bytes_peak > 0);
+    }
+}
+
+#[test]
+fn less_capacitance_loses_more() {
+    let sizing = sized(&small(&[]));
+    let shares: Vec<f64> =
+        sizing.with_less.iter().map(|less| (less.share * 100.0).round()).collect();
+    assert_eq!(shares, [100.0, 75.0, 50.0, 25.0, 10.0]);
+    assert_eq!((sizing.with_less[0].losing, sizing.with_less[0].lost_bytes_max), (0.0, 0));
+    let lost = |less: &WithLess| less.lost_bytes_mean;
+    assert!(sizing.with_less.is_sorted_by(|a, b| lost(a) <= lost(b)));
+    assert!(sizing.with_less[4].losing > 0.5, "{:?}", sizing.with_less);
+}
+
+#[test]
+fn a_bank_that_is_too_small_is_refused_or_shown() {
+    let sets = ["device.power.bank.capacitance=500 uF"];
+    let error = size(&small(&sets), 5_000, &Hooks::default(), &mut |_, _| {}).unwrap_err();
+    let RunError::Config { key, problem } = error else { panic!("{error}") };
+    assert!(key == "device.power.bank" && problem.contains("uF more"), "{key}: {problem}");
+
+    let allowed = [sets[0], "device.power.allow_underprovisioned=true"];
+    let sizing = sized(&small(&allowed));
+    assert_eq!(sizing.with_less.len(), 6);
+    assert!(sizing.bank.shortfall_mj > 0.0);
+    assert!(sizing.with_less.iter().any(|less| less.energy_mj == sizing.bank.energy_mj));
+}

@@ -60,6 +60,13 @@ pub(crate) enum Command {
     /// Measure what the papers claim, and print it beside their figures
     #[command(after_long_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
+    /// Say how much capacitance a drive and its workload need, and what is lost with less
+    ///
+    /// The worst case follows from the configuration. What the workload needs is measured in short runs:
+    /// with every protection of the mapping table, and with every place for dumps. All of these drives
+    /// have the same capacity and the same spare blocks.
+    #[command(after_long_help = SIZE_EXAMPLES)]
+    Size(SizeArgs),
     /// Profile or convert a block trace
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -113,6 +120,12 @@ Examples:
 
 Exit codes: 1 if a drive lost what it had promised, or failed in another way.";
 
+const SIZE_EXAMPLES: &str = "\
+Examples:
+  leyden size power-loss
+  leyden size power-loss --set device.power.bank.part=aluminium --json
+  leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned";
+
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
@@ -122,8 +135,35 @@ pub(crate) struct RunArgs {
     /// List the bundled scenarios
     #[arg(long, exclusive = true)]
     pub(crate) list: bool,
+    /// Run a drive whose capacitors cannot keep its promises at worst, and say what it would lose:
+    /// short for --set device.power.allow_underprovisioned=true
+    #[arg(long)]
+    pub(crate) allow_underprovisioned: bool,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// `leyden size`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SizeArgs {
+    /// The scenario: a file, or the name of a bundled one
+    pub(crate) file: String,
+    /// Override a key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    /// Shorthand for --set seed=N
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Run each drive for so many commands
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) commands: u64,
+    /// Also say what a drive would lose whose capacitors cannot keep its promises at worst; without
+    /// this, it is refused
+    #[arg(long)]
+    pub(crate) allow_underprovisioned: bool,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `leyden compare`.

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::main(&run, &cancel),
         Command::Compare(compare) => commands::compare::main(&compare, &cancel),
         Command::Reproduce(args) => commands::reproduce::main(&args, &cancel),
+        Command::Size(size) => commands::size::main(&size, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Torture(torture) => commands::torture::main(&torture, &cancel),
         Command::Policies => commands::list_policies(),

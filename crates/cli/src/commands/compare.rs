@@ -54,7 +54,7 @@ pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
 
 /// Every run that the arguments ask for.
 fn plan(args: &CompareArgs) -> Result<Vec<Plan>, Failure> {
-    let common = overrides(&args.common)?;
+    let common = overrides(&args.common.set, args.common.seed)?;
     let mut variants: Vec<(String, Vec<Set>)> = vec![(String::new(), common)];
     for vary in &args.vary {
         let (key, values) = varied(vary).map_err(Failure::usage)?;

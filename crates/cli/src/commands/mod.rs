@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod size;
 pub(crate) mod torture;
 pub(crate) mod trace;
 
@@ -122,15 +123,32 @@ pub(crate) fn warn(text: &str) {
 }
 
 /// The overrides of the command line, `--seed` included.
-fn overrides(common: &Common) -> Result<Vec<Set>, Failure> {
-    let mut sets = common.set.clone();
-    if let Some(seed) = common.seed {
-        let set: Set = format!("seed={seed}")
-            .parse()
-            .map_err(|problem: Box<_>| Failure::usage(LoadError::from(problem)))?;
-        sets.push(set);
+fn overrides(set: &[Set], seed: Option<u64>) -> Result<Vec<Set>, Failure> {
+    let mut sets = set.to_vec();
+    if let Some(seed) = seed {
+        sets.push(parsed(&format!("seed={seed}"))?);
     }
     Ok(sets)
+}
+
+fn parsed(set: &str) -> Result<Set, Failure> {
+    set.parse().map_err(|problem: Box<_>| Failure::usage(LoadError::from(problem)))
+}
+
+/// Loads a scenario, with `--allow-underprovisioned` as one of the overrides if it is given.
+fn load(file: &str, sets: &mut Vec<Set>, allow_underprovisioned: bool) -> Result<Loaded, Failure> {
+    let loaded = Loaded::new(file, sets)?;
+    if !allow_underprovisioned {
+        return Ok(loaded);
+    }
+    if loaded.scenario.device.power.is_none() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "--allow-underprovisioned: {file} says nothing of capacitors, so there is nothing to allow\n  \
+             help: add a table [device.power], or leave the flag out"
+        )));
+    }
+    sets.push(parsed("device.power.allow_underprovisioned=true")?);
+    Ok(Loaded::new(file, sets)?)
 }
 
 /// Refuses before a long run what could not be kept after it.

@@ -3,20 +3,20 @@
 use std::io::Write;
 
 use leyden_experiment::claims::run_command;
-use leyden_experiment::{Latency, Loaded, RunRecord, scenario::bundled};
+use leyden_experiment::{Latency, Loaded, Power, Recovery, RunRecord, scenario::bundled};
 
-use super::{Cancel, check_outputs, keep, overrides, run_one, warn};
+use super::{Cancel, check_outputs, keep, load, overrides, run_one, warn};
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::output::number::{bytes, count, percent, rate, real};
+use crate::output::number::{bytes, capacitance, count, percent, rate, real};
 use crate::output::table::Table;
 
 pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(file) = args.file.as_deref().filter(|_| !args.list) else {
         return list();
     };
-    let sets = overrides(&args.common)?;
-    let loaded = Loaded::new(file, &sets)?;
+    let mut sets = overrides(&args.common.set, args.common.seed)?;
+    let loaded = load(file, &mut sets, args.allow_underprovisioned)?;
     check_outputs(&args.common, &loaded)?;
     let outcome = run_one(&loaded, &run_command(file, &sets), cancel)?;
     let record = outcome.record;
@@ -58,6 +58,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     host(record, &mut table);
     flash(record, &mut table);
     drive(record, &mut table);
+    power(record, &mut table);
     simulation(record, &mut table);
     table.write(out)
 }
@@ -130,6 +131,49 @@ fn drive(record: &RunRecord, table: &mut Table) {
     if wear.bad_blocks > 0 {
         table.row(["bad blocks", &count(wear.bad_blocks)]);
     }
+}
+
+/// What cuts would cost, and how the drive came back from the one that ended the run.
+fn power(record: &RunRecord, table: &mut Table) {
+    let Some(power) = &record.power else { return };
+    let Power { worst, bank, dump_ms, energy_mj, .. } = power;
+    table.head(["power loss", "median", "99 %", "peak", "at worst", "the bank"]);
+    let each = |of: &leyden_experiment::Spread| [of.p50, of.p99, of.max].map(real);
+    let row = |name: &str, spread: &leyden_experiment::Spread, worst: f64, bank: String| {
+        let cells = each(spread).into_iter().chain([real(worst), bank]);
+        std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
+    };
+    table.row(row("dump, ms", dump_ms, worst.dump_ms, String::new()));
+    table.row(row("energy, mJ", energy_mj, worst.energy_mj, real(bank.energy_mj)));
+    let farads = [power.capacitance_uf, worst.capacitance_uf, bank.capacitance_uf].map(capacitance);
+    let [peak, worst_farads, bank_farads] = farads;
+    table.row(["capacitance", "", "", &peak, &worst_farads, &bank_farads]);
+    let parts = [power.parts, worst.parts, bank.parts].map(count);
+    table.row([&format!("parts, {}", bank.part), "", "", &parts[0], &parts[1], &parts[2]]);
+    let promised = bytes(power.promised_bytes_peak);
+    table.row(["promised, not on flash", "", "", &promised]);
+    table.row(["mapping pages to save", "", "", &count(power.map_pages_peak)]);
+    if bank.shortfall_mj > 0.0 {
+        let missing = format!("{} mJ, {}", real(bank.shortfall_mj), capacitance(bank.shortfall_uf));
+        table.row(["missing at worst", "", "", "", "", &missing]);
+    }
+    for less in &power.with_less {
+        table.row(["moments that lose data", "", "", "", "", &percent(less.losing)]);
+        table.row(["lost at one, at most", "", "", "", "", &bytes(less.lost_bytes_max)]);
+    }
+    if let Some(recovery) = &record.recovery {
+        self::recovery(power, recovery, table);
+    }
+}
+
+fn recovery(power: &Power, recovery: &Recovery, table: &mut Table) {
+    table.head(["the cut at the end", "pages", "ms"]);
+    table.row(["writes lost", &count(power.lost_promised_writes)]);
+    for step in &recovery.steps {
+        table.row([&step.name.replace('_', " "), &count(step.pages), &real(step.time_ms)]);
+    }
+    table.row(["charging the bank", "", &real(recovery.charge_ms)]);
+    table.row(["ready after", "", &real(recovery.time_ms.max)]);
 }
 
 fn simulation(record: &RunRecord, table: &mut Table) {

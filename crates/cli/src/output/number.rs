@@ -51,6 +51,15 @@ pub(crate) fn rate(number: f64) -> String {
     }
 }
 
+/// A capacitance in the unit that suits it.
+pub(crate) fn capacitance(microfarads: f64) -> String {
+    match microfarads {
+        uf if uf >= 1e6 => format!("{} F", real(uf / 1e6)),
+        uf if uf >= 1e3 => format!("{} mF", real(uf / 1e3)),
+        uf => format!("{} uF", real(uf)),
+    }
+}
+
 /// A share in percent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -75,5 +84,9 @@ mod tests {
         assert_eq!(bytes(4_233_000_000), "3.942 GiB");
         assert_eq!(rate(2_345_678.0), "2.35 M");
         assert_eq!(percent(0.0731), "7.3 %");
+        assert_eq!(
+            (capacitance(180.0).as_str(), capacitance(30_780.0).as_str()),
+            ("180.0 uF", "30.78 mF")
+        );
     }
 }

@@ -34,13 +34,18 @@ impl Progress {
 
     /// The run enters a phase.
     pub(crate) fn phase(&self, name: &'static str) {
-        self.0.set_message(name);
+        self.what(name);
         self.0.set_position(0);
     }
 
     /// Says how it goes.
     pub(crate) fn note(&self, text: String) {
         self.0.set_message(text);
+    }
+
+    /// Something else goes on; how far things are does not change with it.
+    pub(crate) fn what(&self, name: &str) {
+        self.0.set_message(name.to_owned());
     }
 
     /// This share of the phase is done.

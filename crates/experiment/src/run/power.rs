@@ -191,6 +191,7 @@ pub(super) fn cut<P: Payload>(ssd: &mut Ssd<P>, now: Time, record: &mut RunRecor
 
 fn step(step: &Step) -> record::RecoveryStep {
     let name = match step.name {
+        StepName::EraseOldDumps => "erase_old_dumps",
         StepName::FindCheckpoint => "find_checkpoint",
         StepName::LoadMap => "load_map",
         StepName::RollForward => "roll_forward",

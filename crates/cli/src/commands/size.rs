@@ -1,0 +1,186 @@
+//! `leyden size`: how much capacitance, and what is lost with less.
+
+use std::io::Write;
+
+use leyden_experiment::size::{Shown, SizedDrive, Sizing, size};
+use leyden_experiment::{Bank, Hooks};
+
+use super::{Cancel, explain, load, overrides, print_json, warn};
+use crate::args::SizeArgs;
+use crate::failure::Failure;
+use crate::output::number::{bytes, capacitance, count, percent, real};
+use crate::output::progress::Progress;
+use crate::output::table::Table;
+
+pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let mut sets = overrides(&args.set, args.seed)?;
+    let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
+    let bar = Progress::new(&loaded.scenario.name);
+    let mut progress = |drive: &str, fraction| {
+        bar.what(drive);
+        bar.fraction(fraction);
+    };
+    let hooks = Hooks { cancel: Some(cancel), progress: None };
+    let sized = size(&loaded.scenario, args.commands, &hooks, &mut progress);
+    drop(bar);
+    let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
+    if args.json {
+        print_json(&sizing)?;
+    } else {
+        show(&sizing, &mut anstream::stdout().lock())?;
+    }
+    if loaded.scenario.device.power.is_none() {
+        warn("the scenario has no table [device.power]: its defaults were taken");
+    }
+    if cancelled {
+        return Err(Failure::interrupted("the drives that were run are kept"));
+    }
+    Ok(())
+}
+
+fn show(sizing: &Sizing, out: &mut dyn Write) -> std::io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    writeln!(out, "{bold}{}{bold:#}  seed {}", sizing.name, sizing.seed)?;
+    writeln!(out)?;
+    let mut table = Table::default();
+    let own = sizing.variants.iter().find(|drive| drive.own);
+    let dump = own.map_or("", |own| own.dump.as_str());
+    let name = |drive: &SizedDrive| match drive.protected {
+        Some(share) => format!("{} {} %", drive.protection, real_share(share)),
+        None => drive.protection.clone(),
+    };
+    capacitors(
+        &format!("mapping table, dump {dump}"),
+        sizing,
+        |d| (d.dump == dump).then(|| name(d)),
+        &mut table,
+    );
+    let protection = own.map(name).unwrap_or_default();
+    let of_dump = |drive: &SizedDrive| (name(drive) == protection).then(|| drive.dump.clone());
+    capacitors(&format!("dump, mapping table {protection}"), sizing, of_dump, &mut table);
+    table.write(out)?;
+
+    let mut table = Table::default();
+    prices(sizing, |d| (d.dump == dump).then(|| name(d)), &mut table);
+    with_less(sizing, &mut table);
+    writeln!(out)?;
+    table.write(out)?;
+    writeln!(out)?;
+    writeln!(out, "{}", notes(&sizing.bank, sizing.commands))
+}
+
+/// A share in percent, without zeros that say nothing.
+fn real_share(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
+}
+
+/// What a drive needs at worst, and what the workload made of it.
+fn capacitors(
+    title: &str,
+    sizing: &Sizing,
+    name: impl Fn(&SizedDrive) -> Option<String>,
+    table: &mut Table,
+) {
+    table.head([title, "at worst", "mJ", "parts", "dump ms", "measured", "mJ", "parts", "dump ms"]);
+    for (drive, name) in sizing.variants.iter().filter_map(|drive| Some((drive, name(drive)?))) {
+        let mut cells = vec![marked(drive, name)];
+        if let Some(problem) = &drive.problem {
+            cells.push("impossible".to_owned());
+            table.row(cells);
+            warn(&format!("{}, {}: {problem}", drive.protection, drive.dump));
+            continue;
+        }
+        let worst = drive.worst.unwrap_or_default();
+        cells.extend([
+            capacitance(worst.capacitance_uf),
+            real(worst.energy_mj),
+            count(worst.parts),
+            real(worst.dump_ms),
+        ]);
+        if let Some(shown) = &drive.measured {
+            cells.extend([
+                capacitance(shown.capacitance_uf),
+                real(shown.energy_mj.max),
+                count(shown.parts),
+                real(shown.dump_ms.max),
+            ]);
+        }
+        table.row(cells);
+    }
+}
+
+/// The drive of the scenario is marked.
+fn marked(drive: &SizedDrive, name: String) -> String {
+    if drive.own { format!("{name} *") } else { name }
+}
+
+/// What each protection costs while the power is on, and when it returns.
+fn prices(sizing: &Sizing, name: impl Fn(&SizedDrive) -> Option<String>, table: &mut Table) {
+    table.head([
+        "mapping table",
+        "requests a second",
+        "write, mean",
+        "99 %",
+        "write amplification",
+        "recovery ms",
+        "ready ms",
+    ]);
+    for drive in &sizing.variants {
+        let (Some(name), Some(shown)) = (name(drive), &drive.measured) else { continue };
+        let Shown { iops, write_mean_us, write_p99_us, waf, recovery_ms, ready_ms, .. } = *shown;
+        table.row([
+            marked(drive, name),
+            real(iops),
+            format!("{} us", real(write_mean_us)),
+            format!("{} us", real(write_p99_us)),
+            real(waf),
+            real(recovery_ms),
+            real(ready_ms),
+        ]);
+    }
+}
+
+fn with_less(sizing: &Sizing, table: &mut Table) {
+    if sizing.with_less.is_empty() {
+        return;
+    }
+    let head = [
+        "bank, of the worst case",
+        "holds",
+        "mJ",
+        "parts",
+        "moments that lose",
+        "lost, mean",
+        "most",
+        "mapping pages not reached",
+    ];
+    table.head(head);
+    for less in &sizing.with_less {
+        let own = sizing.bank.shortfall_mj > 0.0
+            && less.energy_mj.to_bits() == sizing.bank.energy_mj.to_bits();
+        let share = percent(less.share);
+        table.row([
+            if own { format!("{share} *") } else { share },
+            capacitance(less.capacitance_uf),
+            real(less.energy_mj),
+            count(less.parts),
+            percent(less.losing),
+            bytes(less.lost_bytes_mean as u64),
+            bytes(less.lost_bytes_max),
+            count(less.unsaved_map_pages_max),
+        ]);
+    }
+}
+
+fn notes(bank: &Bank, commands: u64) -> String {
+    format!(
+        "*: the scenario's own. Its bank: {} of {}, {}, {} mJ. Measured: the costliest of the moments\n\
+         looked at, in runs of {} commands. Lost: data promised to the host; mapping pages are not\n\
+         lost, but found by scanning all of flash.",
+        count(bank.parts),
+        bank.part,
+        capacitance(bank.capacitance_uf),
+        real(bank.energy_mj),
+        count(commands),
+    )
+}

@@ -1,7 +1,7 @@
 //! The key figures of a single run: what one wants to know first, in large type.
 
 use crate::format;
-use leyden_experiment::{Latency, RunRecord};
+use leyden_experiment::{Latency, Power, RunRecord};
 use serde::Serialize;
 
 /// A figure in large type with a sentence below.
@@ -31,9 +31,33 @@ struct Number {
     unit: &'static str,
 }
 
-/// IOPS, bandwidth, write amplification, speed of the simulation.
+/// IOPS, bandwidth, write amplification, speed of the simulation; power loss if the drive knows it.
 pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
-    vec![iops(record), bandwidth(record), write_amplification(record), speed(record)]
+    let cards = [iops(record), bandwidth(record), write_amplification(record), speed(record)];
+    cards.into_iter().chain(record.power.as_ref().map(|power| power_loss(power, record))).collect()
+}
+
+fn power_loss(power: &Power, record: &RunRecord) -> Card {
+    let worst = format::number(power.worst.capacitance_uf);
+    let dump = format::seconds(power.dump_ms.max / 1e3);
+    let ready = record.recovery.as_ref().map(|recovery| {
+        let ready = format::seconds(recovery.time_ms.max / 1e3);
+        format!("; ready again after {ready}")
+    });
+    let short = if power.bank.shortfall_uf > 0.0 {
+        format!("; the bank lacks {}\u{a0}µF of that", format::number(power.bank.shortfall_uf))
+    } else {
+        String::new()
+    };
+    Card {
+        label: "Power loss",
+        value: format::number(power.capacitance_uf),
+        unit: "µF at the peak".to_owned(),
+        note: format!(
+            "{worst}\u{a0}µF at worst{short}; a dump of {dump} at the peak{}",
+            ready.unwrap_or_default()
+        ),
+    }
 }
 
 /// Read and write latencies.

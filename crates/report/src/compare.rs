@@ -2,7 +2,7 @@
 
 use crate::format;
 use crate::run::Run;
-use leyden_experiment::{Latency, RunRecord};
+use leyden_experiment::{Latency, Power, Recovery, RunRecord};
 use serde::Serialize;
 
 /// Which way is better.
@@ -77,9 +77,20 @@ pub(crate) fn key_figures(runs: &[Run]) -> Vec<Group> {
 fn groups(runs: &[Run], wanted: fn(&Metric) -> bool) -> Vec<Group> {
     let groups = METRICS.iter().map(|(title, metrics)| Group {
         title,
-        rows: metrics.iter().filter(|m| wanted(m)).map(|m| row(m, runs)).collect(),
+        rows: metrics
+            .iter()
+            .filter(|m| wanted(m) && (!OPTIONAL.contains(title) || told(m, runs)))
+            .map(|m| row(m, runs))
+            .collect(),
     });
     groups.filter(|g| !g.rows.is_empty()).collect()
+}
+
+/// Groups that a record may say nothing of.
+const OPTIONAL: [&str; 2] = ["Power loss", "Recovery"];
+
+fn told(metric: &Metric, runs: &[Run]) -> bool {
+    runs.iter().any(|run| (metric.get)(run.record).is_some())
 }
 
 fn row(metric: &Metric, runs: &[Run]) -> Row {
@@ -127,6 +138,14 @@ fn write(r: &RunRecord, pick: fn(&Latency) -> f64) -> Option<f64> {
 
 fn flush(r: &RunRecord, pick: fn(&Latency) -> f64) -> Option<f64> {
     measured(r.host.flushes, &r.host.flush_latency_us, pick)
+}
+
+fn power(r: &RunRecord, pick: fn(&Power) -> f64) -> Option<f64> {
+    r.power.as_ref().map(pick)
+}
+
+fn recovery(r: &RunRecord, pick: fn(&Recovery) -> f64) -> Option<f64> {
+    r.recovery.as_ref().map(pick)
 }
 
 fn mean_of(shares: &[f64]) -> Option<f64> {
@@ -198,6 +217,25 @@ static METRICS: &[(&str, &[Metric])] = &[
         metric("Dropped unwritten", Neutral, format::bytes, |r| Some(r.buffer.discarded_bytes as f64)),
         metric("Units overwritten in place", Neutral, format::count, |r| Some(r.buffer.coalesced_writes as f64)),
         metric("Units read from it", Neutral, format::count, |r| Some(r.buffer.read_hits as f64)),
+    ]),
+    ("Power loss", &[
+        key(metric("Energy of a dump at the peak, mJ", Lower, format::number, |r| power(r, |p| p.energy_mj.max))),
+        metric("Energy of a dump, median, mJ", Lower, format::number, |r| power(r, |p| p.energy_mj.p50)),
+        metric("Energy at worst, mJ", Lower, format::number, |r| power(r, |p| p.worst.energy_mj)),
+        key(metric("Capacitance at the peak, µF", Lower, format::number, |r| power(r, |p| p.capacitance_uf))),
+        key(metric("Capacitance at worst, µF", Lower, format::number, |r| power(r, |p| p.worst.capacitance_uf))),
+        metric("The bank's capacitance, µF", Neutral, format::number, |r| power(r, |p| p.bank.capacitance_uf)),
+        metric("Parts of the bank", Neutral, format::count, |r| power(r, |p| p.bank.parts as f64)),
+        metric("Longest dump", Lower, format::seconds, |r| power(r, |p| p.dump_ms.max / 1e3)),
+        metric("Most to save at once", Neutral, format::bytes, |r| power(r, |p| p.protected_bytes_peak as f64)),
+        metric("Promised writes lost", Lower, format::count, |r| power(r, |p| p.lost_promised_writes as f64)),
+    ]),
+    ("Recovery", &[
+        key(metric("Ready after", Lower, format::seconds, |r| recovery(r, |v| v.time_ms.max / 1e3))),
+        metric("State rebuilt after", Lower, format::seconds, |r| recovery(r, |v| v.scan_ms.max / 1e3)),
+        metric("Bank charged after", Lower, format::seconds, |r| recovery(r, |v| v.charge_ms / 1e3)),
+        metric("Pages scanned", Neutral, format::count, |r| recovery(r, |v| v.pages_scanned as f64)),
+        metric("Pages put back", Neutral, format::count, |r| recovery(r, |v| v.pages_restored as f64)),
     ]),
     ("Wear and utilisation", &[
         metric("Erases per block, mean", Neutral, format::number, |r| Some(r.wear.mean)),

@@ -2,10 +2,10 @@
 
 mod samples;
 
-use leyden_experiment::RunRecord;
 use leyden_experiment::claims::{
     Cell, Claim, ClaimResult, Value as Figure, WorkloadFacts, WorkloadRow, hexa,
 };
+use leyden_experiment::{Bank, Power, Recovery, RecoveryStep, RunRecord, Spread, Worst};
 use leyden_report::{
     ReportError, Reproduction, read_records, render, render_reproduction, render_to,
 };
@@ -355,4 +355,40 @@ fn a_reproduction_without_figures_is_a_page_of_claims() {
     assert_eq!(unbalanced(&html), Vec::<String>::new());
     assert!(!html.replace(VEGA, "").contains("<img"));
     assert_eq!(html.matches("</script>").count(), 3);
+}
+
+#[test]
+fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
+    let without = page(&one());
+    assert!(!without.contains("Power loss") && !without.contains("Recovery"));
+    let mut records = one();
+    records[0].power = Some(Power {
+        moments: 100,
+        energy_mj: Spread { mean: 100.0, p50: 90.0, p99: 180.0, max: 192.5 },
+        dump_ms: Spread { mean: 40.0, p50: 40.0, p99: 70.0, max: 72.5 },
+        capacitance_uf: 4007.0,
+        parts: 23,
+        worst: Worst { energy_mj: 200.0, capacitance_uf: 4160.0, parts: 24, ..Worst::default() },
+        bank: Bank {
+            part: "tantalum_polymer".into(),
+            parts: 20,
+            shortfall_uf: 560.0,
+            ..Bank::default()
+        },
+        ..Power::default()
+    });
+    let step = RecoveryStep { name: "load_map".into(), pages: 275, time_ms: 4.8 };
+    let time_ms = Spread { max: 138.0, ..Spread::default() };
+    records[0].recovery = Some(Recovery { time_ms, steps: vec![step], ..Recovery::default() });
+    let html = page(&records);
+    for part in ["µF at the peak", "lacks 560", "138\u{a0}ms", "id=\"dump-energy\"", "load map"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(between(&html, "Energy of a dump at the peak", "</tr>").contains("192"), "rows");
+    assert!(unbalanced(&html).is_empty());
+    let again = read_records(&serde_json::to_string(&records).unwrap()).unwrap();
+    assert_eq!(again, records);
+    let old = serde_json::to_value(one()).unwrap();
+    assert!(old[0].get("power").is_none(), "records without capacitors are what they were");
+    assert_eq!(page(&read_records(&old.to_string()).unwrap()), without);
 }

@@ -11,6 +11,7 @@ mod busy;
 mod causes;
 mod over_time;
 mod percentiles;
+mod power;
 pub(crate) mod protection;
 mod spec;
 mod wear;
@@ -154,11 +155,16 @@ pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
     flash.extend(causes::reads(runs));
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
-    vec![
+    let mut sections = vec![
         Section { id: "throughput", title: "Throughput", figures: over_time::throughput(runs) },
         Section { id: "latency", title: "Latency", figures: latency },
         Section { id: "flash", title: "Flash operations", figures: flash },
         Section { id: "utilisation", title: "Utilisation", figures: busy },
         Section { id: "wear", title: "Wear", figures: wear::figures(runs) },
-    ]
+    ];
+    let power = power::figures(runs);
+    if !power.is_empty() {
+        sections.push(Section { id: "power", title: "Power loss", figures: power });
+    }
+    sections
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use leyden_experiment::claims::quote;
 use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone, run_twice};
 use leyden_torture::{Kind, Options, SeedFile, shrink};
 
-use super::{Cancel, print_json, quote};
+use super::{Cancel, print_json};
 use crate::args::TortureArgs;
 use crate::failure::Failure;
 use crate::output::atomic;

@@ -208,9 +208,10 @@ impl<P: Payload> Ssd<P> {
         while at < end {
             let stop = if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
-                let stop = self.ftl.map().lpns_of(page).1.min(end);
+                let most = Lpn(at.0.saturating_add(self.ftl.store().trim_room().max(1)));
+                let stop = self.ftl.map().lpns_of(page).1.min(end).min(most);
                 // What is on its way to flash could be taken for data after a cut.
-                let buffered = self.ftl.store().trims_only()
+                let buffered = self.ftl.store().may_be_scanned(page)
                     && !self.writer.buffer.lpns_in(at, stop).is_empty();
                 let mapped = self.ftl.map().next_mapped(at, stop).is_some();
                 if (mapped || buffered) && !self.ftl.may_trim(page) {

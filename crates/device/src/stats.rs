@@ -81,6 +81,8 @@ pub struct Stats {
     pub map_dirty_peak: u64,
     /// Mapping pages written back.
     pub map_writebacks: u64,
+    /// Pages of the mapping table's journal written.
+    pub map_journal_pages: u64,
     /// Map updates.
     pub map_updates: u64,
     /// Of those, how many found their mapping page dirty already.
@@ -144,6 +146,7 @@ impl<P: Payload> Ssd<P> {
             map_protected_pages: u64::from(store.limit()),
             map_dirty_peak: u64::from(store.stats().dirty_peak),
             map_writebacks: store.stats().writebacks,
+            map_journal_pages: store.stats().journal_pages,
             map_updates: updates,
             map_update_hits: hits,
             die_busy: self.ftl.die_busy().collect(),

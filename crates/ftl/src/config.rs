@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::gc::VictimConfig;
+use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
 use crate::page_mapped::map_blocks_per_die;
 use crate::place::PlacementConfig;
@@ -84,9 +85,21 @@ impl MapConfig {
         if self.protection.writes_back() { map_blocks_per_die(geometry, pages) } else { 0 }
     }
 
+    /// Blocks of each die that are kept back for the journal of a table of `pages` mapping pages.
+    pub fn journal_blocks_per_die(&self, geometry: &Geometry, pages: u32) -> u32 {
+        self.journal_shape(geometry, pages).map_or(0, |shape| shape.blocks_per_die(geometry))
+    }
+
+    fn journal_shape(&self, geometry: &Geometry, pages: u32) -> Option<JournalShape> {
+        match &self.protection {
+            ProtectionConfig::Journal(journal) => Some(journal.shape(geometry, pages)),
+            _ => None,
+        }
+    }
+
     fn blocks_for_units(&self, geometry: &Geometry, units: u64) -> u32 {
-        let pages = units.div_ceil(u64::from(self.entries_per_page(geometry)));
-        self.blocks_per_die(geometry, pages as u32)
+        let pages = units.div_ceil(u64::from(self.entries_per_page(geometry))) as u32;
+        self.blocks_per_die(geometry, pages) + self.journal_blocks_per_die(geometry, pages)
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
@@ -102,6 +115,16 @@ impl MapConfig {
         {
             let problem = format!("{} is not above 0 % and up to 100 %", partial.protected);
             return Err(ConfigError { key: "map.protection.protected", problem });
+        }
+        if let ProtectionConfig::Journal(journal) = &self.protection {
+            if journal.size == Bytes::new(0) {
+                let problem = "a journal of no size protects nothing".to_owned();
+                return Err(ConfigError { key: "map.protection.size", problem });
+            }
+            if journal.flash == Ratio::ZERO || journal.flash > Ratio::ONE {
+                let problem = format!("{} is not above 0 % and up to 100 %", journal.flash);
+                return Err(ConfigError { key: "map.protection.flash", problem });
+            }
         }
         Ok(())
     }
@@ -197,7 +220,7 @@ impl Config {
         if map + dump_blocks == 0 {
             return String::new();
         }
-        format!(" (and {map} for mapping pages, {dump_blocks} for dumps)")
+        format!(" (and {map} for the mapping table, {dump_blocks} for dumps)")
     }
 
     /// The most units the host can address such that collection always finds a block that gains it

@@ -21,7 +21,8 @@ pub struct PowerLoss {
     pub energy_left: Energy,
     /// Logical pages that the drive had promised to keep, and that the budget did not reach.
     pub lost: Vec<Lpn>,
-    /// Mapping pages that the budget did not reach. Recovery scans all of flash for their entries.
+    /// Mapping pages, or pages of the mapping table's journal, that the budget did not reach. Recovery
+    /// scans all of flash for their entries.
     pub lost_map_pages: u64,
     /// The logical pages whose entries were lost with those, from the first up to, not including, the
     /// second: what recovery finds of them is the newest that flash holds, which may be what was
@@ -107,6 +108,10 @@ impl<P: Payload> Ssd<P> {
                 Item::Map(page) => {
                     loss.lost_map_pages += 1;
                     loss.uncertain.push(self.ftl.map().lpns_of(*page));
+                }
+                Item::Journal(_) => {
+                    loss.lost_map_pages += 1;
+                    loss.uncertain = vec![(Lpn(0), Lpn(self.mapping_units()))];
                 }
                 // Nobody knows then which mapping pages are missing.
                 Item::Root => loss.uncertain = vec![(Lpn(0), Lpn(self.mapping_units()))],

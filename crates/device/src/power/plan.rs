@@ -2,7 +2,7 @@
 
 use leyden_buffer::Region;
 use leyden_ftl::map::MapPage;
-use leyden_ftl::recovery::{DumpPage, Root};
+use leyden_ftl::recovery::DumpPage;
 use leyden_nand::{DieId, Interrupted, Kind, Lpn};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
 use leyden_sim::{Bytes, Capacitance, Energy, Span, Time};
@@ -15,7 +15,8 @@ use crate::{Payload, Ssd};
 pub struct CutCost {
     /// The host's data that the drive has promised to keep and that is not on flash.
     pub promised: Bytes,
-    /// Mapping pages that flash does not hold as they are.
+    /// Mapping pages that flash does not hold as they are; or, if the table's changes are logged, pages
+    /// of the journal that it does not hold.
     pub map_pages: u64,
     /// Pages that the dump programs.
     pub pages: u64,
@@ -43,6 +44,8 @@ pub(super) enum Item<P> {
     Root,
     Units(Vec<(Lpn, P)>),
     Map(MapPage),
+    /// A page of the mapping table's journal, by its number.
+    Journal(u64),
 }
 
 /// A dump, thought through.
@@ -58,6 +61,7 @@ pub(super) struct Plan<P> {
     pub(super) budget: Budget,
     pub(super) promised_units: u64,
     pub(super) map_pages: Vec<MapPage>,
+    pub(super) journal_pages: Vec<u64>,
 }
 
 impl<P: Payload> Ssd<P> {
@@ -105,7 +109,7 @@ impl<P: Payload> Ssd<P> {
         let energy = plan.budget.used();
         CutCost {
             promised: Bytes::new(plan.promised_units * u64::from(self.geometry().unit_bytes())),
-            map_pages: plan.map_pages.len() as u64,
+            map_pages: (plan.map_pages.len() + plan.journal_pages.len()) as u64,
             pages: plan.programs.len() as u64,
             time: plan.budget.latest_end(),
             energy,
@@ -124,7 +128,8 @@ impl<P: Payload> Ssd<P> {
             self.settle_interrupted(supply, now, &mut budget, &mut free_at, &mut channels);
         let ended = |op: &Interrupted| interrupted.contains(&(*op, true));
         let map_pages = self.ftl.map_pages_to_dump(ended);
-        let (items, homes, promised_units) = self.items(supply, &map_pages);
+        let journal_pages = self.ftl.journal_pages_to_dump(ended);
+        let (items, homes, promised_units) = self.items(supply, &map_pages, &journal_pages);
 
         let loads = (0..geometry.dies()).map(|die| DieLoad {
             free_at: free_at[die as usize],
@@ -149,7 +154,16 @@ impl<P: Payload> Ssd<P> {
                 }
             }
         }
-        Plan { items, programs, left, interrupted, budget, promised_units, map_pages }
+        Plan {
+            items,
+            programs,
+            left,
+            interrupted,
+            budget,
+            promised_units,
+            map_pages,
+            journal_pages,
+        }
     }
 
     /// Programs that have begun go on to their end, first come, first served, if the budget reaches;
@@ -190,6 +204,7 @@ impl<P: Payload> Ssd<P> {
         &self,
         supply: &PowerSupply,
         map_pages: &[MapPage],
+        journal_pages: &[u64],
     ) -> (Vec<Item<P>>, Vec<DieId>, u64) {
         let dies = self.geometry().dies();
         let mut items = vec![Item::Root; supply.root_pages as usize];
@@ -216,18 +231,20 @@ impl<P: Payload> Ssd<P> {
             items.push(Item::Map(page));
             homes.push(DieId(page.0 % dies));
         }
+        for &number in journal_pages {
+            items.push(Item::Journal(number));
+            homes.push(DieId((number % u64::from(dies)) as u32));
+        }
         (items, homes, promised)
     }
 
     /// The page that flash holds for `item`.
     pub(super) fn dump_page(&self, item: &Item<P>, map_pages: &[MapPage]) -> DumpPage<P> {
         match item {
-            Item::Root => DumpPage::Root(Root {
-                map_pages: map_pages.to_vec(),
-                next_version: self.ftl.next_version(),
-            }),
+            Item::Root => DumpPage::Root(self.ftl.dump_root(map_pages)),
             Item::Units(units) => DumpPage::Units(units.clone()),
             Item::Map(page) => self.ftl.map_page_to_dump(*page),
+            Item::Journal(number) => self.ftl.journal_page_to_dump(*number),
         }
     }
 }

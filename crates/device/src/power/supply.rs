@@ -118,11 +118,16 @@ fn demand(
     let page_units = geometry.units_per_page();
     let protected = match &config.ftl.map.protection {
         ProtectionConfig::Full(_) => map_pages,
+        // Beside the journal in DRAM, each die may be writing a page of it.
+        ProtectionConfig::Journal(journal) => {
+            journal.shape(&geometry, map_pages).dram_pages.saturating_add(geometry.dies())
+        }
         // Beside the pages that may be dirty, each die may be writing one.
         ProtectionConfig::Partial(partial) => {
-            MapStore::limit_of(partial.protected, map_pages, page_units) + geometry.dies()
+            let limit = MapStore::limit_of(partial.protected, map_pages, page_units);
+            (limit + geometry.dies()).min(map_pages)
         }
-        ProtectionConfig::None(_) => page_units.min(map_pages) + geometry.dies(),
+        ProtectionConfig::None(_) => (page_units.min(map_pages) + geometry.dies()).min(map_pages),
     };
     let buffer = match config.buffer.region {
         Region::Full => u64::from(slots) * u64::from(geometry.unit_bytes()),
@@ -130,7 +135,7 @@ fn demand(
     };
     Demand {
         buffer: Bytes::new(buffer),
-        mapping_pages: u64::from(protected.min(map_pages)),
+        mapping_pages: u64::from(protected),
         journal_pages: u64::from(root_pages),
         retries: 0,
         most_on_one_die: None,

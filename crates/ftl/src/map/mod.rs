@@ -1,7 +1,7 @@
 //! The mapping table, and the policies of its protection against power loss.
 //!
 //! **What lives here**: the table in DRAM ([`MapTable`]), which of its pages differ from what flash
-//! holds and which of them must go there ([`MapStore`]). **What doesn't**: blocks and programs; those
+//! holds and which of them must go there ([`MapStore`]), the log of its changes ([`MapLog`]). **What doesn't**: blocks and programs; those
 //! are [`crate::page_mapped`]'s.
 //!
 //! **Invariants**: with a limit, no more mapping pages are dirty than it says, but for those handed to
@@ -10,11 +10,14 @@
 
 mod dirty;
 pub mod full;
+pub mod journal;
+mod log;
 pub mod none;
 pub mod partial;
 mod store;
 mod table;
 
+pub use log::{LogRoot, MapLog, PageState, Record};
 pub use store::{MapStats, MapStore, MapStoreState, SavedPage};
 pub use table::{ENTRY_BYTES, MapPage, MapTable};
 
@@ -27,6 +30,9 @@ leyden_sim::policies! {
         /// Capacitors protect a share of the table: when more mapping pages are dirty, the least
         /// recently used is written back (Hexa, section III).
         Partial(partial::Partial) = "partial",
+        /// Capacitors protect a small journal of the table's changes, which overflows to flash; a running
+        /// checkpoint writes back the mapping pages changed longest ago (SpartanSSD's elastic journal).
+        Journal(journal::Journal) = "journal",
         /// Nothing protects the table: recovery scans every page's out-of-band area. Trims are
         /// written to flash at once.
         None(none::Unprotected) = "none",

@@ -1,10 +1,10 @@
 //! Which mapping pages must go to flash, and where they lie there.
 
-use leyden_nand::Ppn;
+use leyden_nand::{Geometry, Lpn, Ppa, Ppn};
 use serde::{Deserialize, Serialize};
 
 use super::dirty::DirtySet;
-use super::{MapPage, ProtectionConfig};
+use super::{MapLog, MapPage, ProtectionConfig, Record};
 use leyden_sim::Ratio;
 
 /// What a mapping page holds on flash.
@@ -13,6 +13,8 @@ pub struct SavedPage {
     /// Every write with a version below this one had been mapped, or superseded, when it was written:
     /// an entry that says "not mapped" is right about them.
     pub settled_below: u64,
+    /// Every record of the journal before this one is contained in it.
+    pub records_below: u64,
     /// The entries: the address plus one, or 0 where nothing is mapped.
     pub entries: Box<[u32]>,
 }
@@ -30,6 +32,8 @@ pub struct MapStats {
     pub writebacks: u64,
     /// Mapping pages moved by garbage collection.
     pub copies: u64,
+    /// Pages of the journal written.
+    pub journal_pages: u64,
 }
 
 /// What makes a mapping page dirty.
@@ -39,6 +43,8 @@ enum Mode {
     Off,
     /// Every change of an entry.
     Changes,
+    /// Every change of an entry, and the journal has them all: there is no limit.
+    Logged,
     /// Trims only: recovery finds everything else in the out-of-band areas.
     Trims,
 }
@@ -66,6 +72,7 @@ pub struct MapStore {
     watched: bool,
     /// A recovery has left more pages dirty than may be, and they are not written back yet.
     overfull: bool,
+    log: Option<Box<MapLog>>,
     stats: MapStats,
 }
 
@@ -76,13 +83,22 @@ pub struct MapStoreState {
     wanted: Vec<bool>,
     places: Vec<u32>,
     saved: Vec<Option<SavedPage>>,
+    log: Option<Box<MapLog>>,
 }
 
 impl MapStore {
-    /// The store of a table of `pages` mapping pages. `page_units` are the mapping units of a flash
-    /// page: as many entries may change at once. With `keep`, it remembers what flash holds.
-    pub fn new(protection: &ProtectionConfig, pages: u32, page_units: u32, keep: bool) -> Self {
+    /// The store of a table of `pages` mapping pages on flash of this shape. With `keep`, it remembers
+    /// what flash holds.
+    pub fn new(protection: &ProtectionConfig, pages: u32, geometry: &Geometry, keep: bool) -> Self {
+        let page_units = geometry.units_per_page(); // as many entries may change at once
+        let log = match protection {
+            ProtectionConfig::Journal(journal) => {
+                Some(Box::new(MapLog::new(journal.shape(geometry, pages), pages, keep)))
+            }
+            _ => None,
+        };
         let (mode, limit) = match protection {
+            ProtectionConfig::Journal(_) => (Mode::Logged, pages),
             ProtectionConfig::Full(_) => (Mode::Off, pages),
             ProtectionConfig::Partial(partial) => {
                 (Mode::Changes, Self::limit_of(partial.protected, pages, page_units))
@@ -102,6 +118,7 @@ impl MapStore {
             changes: Vec::new(),
             watched: false,
             overfull: false,
+            log,
             stats: MapStats::default(),
         }
     }
@@ -126,6 +143,18 @@ impl MapStore {
     /// True if only trims make pages dirty.
     pub const fn trims_only(&self) -> bool {
         matches!(self.mode, Mode::Trims)
+    }
+    /// The log of changes, if they are logged.
+    pub fn log(&self) -> Option<&MapLog> {
+        self.log.as_deref()
+    }
+    pub(crate) fn log_mut(&mut self) -> Option<&mut MapLog> {
+        self.log.as_deref_mut()
+    }
+    /// True if recovery may look for data of `page` by a scan: what a trim has dropped must not be found
+    /// then.
+    pub fn may_be_scanned(&self, page: MapPage) -> bool {
+        self.trims_only() || self.log().is_some_and(|log| log.is_scanned(page))
     }
     /// The counters.
     pub const fn stats(&self) -> &MapStats {
@@ -167,15 +196,46 @@ impl MapStore {
         !self.saved.is_empty()
     }
 
-    /// True if `more` further pages may become dirty because entries change.
+    /// True if `more` further pages may become dirty because entries change; or, if changes are logged,
+    /// if the log has room for `more` of them.
     #[inline]
-    pub const fn has_room(&self, more: u32) -> bool {
-        !matches!(self.mode, Mode::Changes) || self.dirty.len() + more <= self.limit
+    pub fn has_room(&self, more: u32) -> bool {
+        match self.mode {
+            Mode::Changes => self.dirty.len() + more <= self.limit,
+            Mode::Logged => self.log().is_none_or(|log| log.has_room(more)),
+            Mode::Off | Mode::Trims => true,
+        }
     }
 
     /// True if a trim may change `page`.
     pub fn may_trim(&self, page: MapPage) -> bool {
-        self.mode == Mode::Off || self.dirty.contains(page) || self.dirty.len() < self.limit
+        match self.log() {
+            // Pages found by a scan are on their way to flash already.
+            Some(log) => log.has_room(1) && !log.is_scanned(page),
+            None => {
+                self.mode == Mode::Off || self.dirty.contains(page) || self.dirty.len() < self.limit
+            }
+        }
+    }
+
+    /// How many entries a trim may change at once, if it may.
+    pub fn trim_room(&self) -> u32 {
+        self.log().map_or(u32::MAX, MapLog::room)
+    }
+
+    /// Logs that an entry of `page` has changed. Returns the number of the journal's page that is full
+    /// with that, if one is.
+    #[inline]
+    pub fn record(&mut self, page: MapPage, lpn: Lpn, unit: Option<Ppa>) -> Option<u64> {
+        self.log.as_mut()?.append(page, Record { lpn, unit })
+    }
+
+    /// Asks for pages to be written back until the log is no longer than it should be; with `all`, until
+    /// it is empty. Returns those that were not asked for before.
+    pub fn make_log_shorter(&mut self, all: bool) -> Vec<MapPage> {
+        let mut pages = self.log.as_mut().map_or_else(Vec::new, |log| log.due(all));
+        pages.retain(|&page| self.want(page));
+        pages
     }
 
     /// True if copies of garbage collection need not make pages dirty.
@@ -187,7 +247,7 @@ impl MapStore {
     /// dirty with that.
     #[inline]
     pub fn changed(&mut self, page: MapPage) -> bool {
-        self.mode == Mode::Changes && self.touch(page)
+        matches!(self.mode, Mode::Changes | Mode::Logged) && self.touch(page)
     }
 
     /// Has `page`, which is not dirty, written back at once. There must be room for it.
@@ -267,6 +327,9 @@ impl MapStore {
         }
         self.handed[page.index()] = true;
         self.clean(page);
+        if let Some(log) = &mut self.log {
+            log.map_page_handed(page);
+        }
     }
 
     fn clean(&mut self, page: MapPage) {
@@ -279,11 +342,19 @@ impl MapStore {
         self.overfull &= self.dirty.len() > self.limit;
     }
 
+    /// A page of the journal is handed to a die.
+    pub(crate) fn count_journal_page(&mut self) {
+        self.stats.journal_pages += 1;
+    }
+
     /// `page` lies at `place` now, and holds `saved` there. Returns where it lay before.
     pub fn written(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) -> Option<Ppn> {
         self.handed[page.index()] = false;
         if let Some(slot) = self.saved.get_mut(page.index()) {
             *slot = saved;
+        }
+        if let Some(log) = &mut self.log {
+            log.map_page_written(page);
         }
         std::mem::replace(&mut self.places[page.index()], place.0 + 1).checked_sub(1).map(Ppn)
     }
@@ -293,6 +364,9 @@ impl MapStore {
         self.handed[page.index()] = false;
         self.touch(page);
         self.want(page);
+        if let Some(log) = &mut self.log {
+            log.map_page_failed(page);
+        }
     }
 
     /// After a power cut: flash does not hold `page` as it is now. True if it must be written back at
@@ -303,6 +377,23 @@ impl MapStore {
         }
         self.overfull |= self.dirty.len() > self.limit;
         self.mode == Mode::Trims && self.want(page)
+    }
+
+    /// After a power cut: marks dirty the pages whose records flash does not hold otherwise.
+    pub(crate) fn recovered_log(&mut self) {
+        for page in self.log().map_or_else(Vec::new, MapLog::dirty_pages) {
+            self.recovered(page);
+        }
+    }
+
+    /// After a power cut that has lost part of the log: the entries of `page` were found by a scan. True
+    /// if it must be written back at once, and was not asked for before.
+    pub(crate) fn scanned(&mut self, page: MapPage) -> bool {
+        if let Some(log) = &mut self.log {
+            log.scanned(page);
+        }
+        self.recovered(page);
+        self.want(page)
     }
 
     /// True if no more pages are dirty than may be, but for `slack`. After a recovery that had to scan
@@ -318,6 +409,9 @@ impl MapStore {
         self.handed.fill(false);
         self.wanted_count = 0;
         self.changes.clear();
+        if let Some(log) = &mut self.log {
+            log.lose_power();
+        }
     }
 
     /// The state at rest: nothing is handed to a die.
@@ -327,6 +421,7 @@ impl MapStore {
             wanted: self.wanted.clone(),
             places: self.places.clone(),
             saved: self.saved.clone(),
+            log: self.log.clone(),
         }
     }
 
@@ -336,6 +431,10 @@ impl MapStore {
             && state.wanted.len() == self.wanted.len()
             && state.places.len() == self.places.len()
             && state.saved.len() == self.saved.len()
+            && match (&state.log, &self.log) {
+                (Some(state), Some(log)) => log.fits(state),
+                (state, log) => state.is_none() && log.is_none(),
+            }
     }
 
     /// Takes over a state that fits.
@@ -343,11 +442,14 @@ impl MapStore {
         self.wanted_count = state.wanted.iter().filter(|&&wanted| wanted).count() as u32;
         (self.dirty, self.wanted) = (state.dirty, state.wanted);
         (self.places, self.saved) = (state.places, state.saved);
+        self.log = state.log;
     }
 
     /// Bytes of memory that grow with the table.
     pub fn memory_bytes(&self) -> u64 {
         let saved = self.saved.iter().flatten().map(|page| page.entries.len() as u64 * 4);
-        self.places.len() as u64 * (4 + 2 + 8) + saved.sum::<u64>()
+        self.places.len() as u64 * (4 + 2 + 8)
+            + saved.sum::<u64>()
+            + self.log().map_or(0, MapLog::memory_bytes)
     }
 }

@@ -24,10 +24,19 @@ pub enum BlockState {
     Collected,
     /// Holds mapping pages.
     Map,
+    /// Holds pages of the mapping table's journal.
+    Journal,
     /// Holds what was dumped when the power failed.
     Dump,
     /// Never used again.
     Bad,
+}
+
+impl BlockState {
+    /// True if the block is one of those kept back from data, in use.
+    pub const fn is_kept(self) -> bool {
+        matches!(self, Self::Map | Self::Journal | Self::Dump)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -48,6 +57,8 @@ struct Block {
 pub struct KeptBlocks {
     /// For mapping pages.
     pub map: u32,
+    /// For the mapping table's journal.
+    pub journal: u32,
     /// For a dump.
     pub dump: u32,
 }
@@ -65,6 +76,8 @@ pub struct Blocks {
     open: Vec<Option<BlockId>>,
     /// Free blocks of each die that are kept back for mapping pages.
     kept_for_map: Vec<u32>,
+    /// Free blocks of each die that are kept back for the journal.
+    kept_for_journal: Vec<u32>,
     /// Free blocks of each die that are kept back for a dump.
     kept_for_dump: Vec<u32>,
     /// Blocks that wait to be emptied and retired.
@@ -100,6 +113,7 @@ impl Blocks {
             free: vec![VecDeque::new(); geometry.dies() as usize],
             open: vec![None; geometry.dies() as usize * usize::from(streams)],
             kept_for_map: vec![kept.map; geometry.dies() as usize],
+            kept_for_journal: vec![kept.journal; geometry.dies() as usize],
             kept_for_dump: vec![kept.dump; geometry.dies() as usize],
             failing: vec![Vec::new(); geometry.dies() as usize],
             streams,
@@ -154,7 +168,9 @@ impl Blocks {
     /// Free blocks of `die` that data may have.
     #[inline]
     pub fn free(&self, die: DieId) -> u32 {
-        let kept = self.kept_for_map[die.index()] + self.kept_for_dump[die.index()];
+        let kept = self.kept_for_map[die.index()]
+            + self.kept_for_journal[die.index()]
+            + self.kept_for_dump[die.index()];
         (self.free[die.index()].len() as u32).saturating_sub(kept)
     }
 
@@ -172,13 +188,14 @@ impl Blocks {
     pub(crate) fn take_kept(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
         let kept = match state {
             BlockState::Map => &self.kept_for_map,
+            BlockState::Journal => &self.kept_for_journal,
             BlockState::Dump => &self.kept_for_dump,
             other => unreachable!("no block is kept for {other:?}"),
         };
         let left = kept[die.index()].checked_sub(1)?;
         let spare = match state {
-            BlockState::Map => self.kept_for_dump[die.index()] as usize,
-            _ => 0,
+            BlockState::Dump => 0,
+            _ => self.kept_for_dump[die.index()] as usize,
         };
         if self.free[die.index()].len() <= spare {
             return None; // blocks have gone bad, and a dump needs what is left more
@@ -186,6 +203,7 @@ impl Blocks {
         let block = self.free[die.index()].pop_front()?;
         match state {
             BlockState::Map => self.kept_for_map[die.index()] = left,
+            BlockState::Journal => self.kept_for_journal[die.index()] = left,
             _ => self.kept_for_dump[die.index()] = left,
         }
         self.blocks[block.index()].state = state;
@@ -195,7 +213,7 @@ impl Blocks {
     /// The next page of a block that was kept back; `None` if it is full.
     pub(crate) fn next_page(&mut self, id: BlockId) -> Option<Ppn> {
         let block = &mut self.blocks[id.index()];
-        debug_assert!(matches!(block.state, BlockState::Map | BlockState::Dump), "{id:?}");
+        debug_assert!(block.state.is_kept(), "{id:?}");
         if block.written_pages == self.pages_per_block {
             return None;
         }
@@ -208,6 +226,7 @@ impl Blocks {
     fn keep_again(&mut self, die: usize, state: BlockState) {
         match state {
             BlockState::Map => self.kept_for_map[die] += 1,
+            BlockState::Journal => self.kept_for_journal[die] += 1,
             BlockState::Dump => self.kept_for_dump[die] += 1,
             _ => {}
         }
@@ -302,8 +321,7 @@ impl Blocks {
         let die = self.blocks_per_die.divide(block.0) as usize;
         self.keep_again(die, self.state(block));
         let erased = &mut self.blocks[block.index()];
-        let may_be =
-            matches!(erased.state, BlockState::Collected | BlockState::Map | BlockState::Dump);
+        let may_be = erased.state == BlockState::Collected || erased.state.is_kept();
         assert!(may_be && erased.valid == 0, "erased {block:?}, which is {:?}", erased.state);
         erased.state = BlockState::Free;
         erased.written_pages = 0;
@@ -342,6 +360,7 @@ impl Blocks {
     /// that was being collected is closed; one that was open goes on where its last page ends.
     pub(crate) fn sort(&mut self) {
         self.kept_for_map.fill(self.kept.map);
+        self.kept_for_journal.fill(self.kept.journal);
         self.kept_for_dump.fill(self.kept.dump);
         for id in (0..self.blocks.len() as u32).map(BlockId) {
             let die = self.blocks_per_die.divide(id.0) as usize;
@@ -361,6 +380,9 @@ impl Blocks {
                 BlockState::Failing => self.failing[die].push(id),
                 BlockState::Map => {
                     self.kept_for_map[die] = self.kept_for_map[die].saturating_sub(1);
+                }
+                BlockState::Journal => {
+                    self.kept_for_journal[die] = self.kept_for_journal[die].saturating_sub(1);
                 }
                 BlockState::Dump => {
                     self.kept_for_dump[die] = self.kept_for_dump[die].saturating_sub(1);
@@ -389,6 +411,7 @@ impl Blocks {
             && self.open.len() == self.free.len() * usize::from(streams)
             && self.failing.len() == self.free.len()
             && self.kept_for_map.len() == self.free.len()
+            && self.kept_for_journal.len() == self.free.len()
             && self.kept_for_dump.len() == self.free.len()
     }
 

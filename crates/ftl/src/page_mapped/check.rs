@@ -17,6 +17,7 @@ impl<C: Content> Ftl<C> {
     /// accounted for by cause. Costs a pass over the whole drive.
     pub fn check(&self) -> Result<(), Violation> {
         self.check_map()?;
+        self.check_journal()?;
         self.check_blocks()?;
         self.check_collections()?;
         self.check_conservation()

@@ -9,6 +9,7 @@ use leyden_sim::{Span, Time};
 use super::blocks::{Blocks, KeptBlocks};
 use super::collect::Collection;
 use super::inflight::{Inflight, NOTHING};
+use super::journal::JournalDie;
 use super::mapping::{Gate, MapDie};
 use super::moves::Moves;
 use super::validity::Validity;
@@ -33,6 +34,8 @@ pub enum ProgramCause {
     Map,
     /// A mapping page that garbage collection moves.
     GcMap,
+    /// A page of the mapping table's journal.
+    Journal,
 }
 
 /// A unit of user data to program.
@@ -72,7 +75,7 @@ pub struct FtlStats {
     pub user_programs: u64,
     /// Page programs of copied data.
     pub gc_programs: u64,
-    /// Page programs of mapping pages written back.
+    /// Page programs of mapping pages written back, and of the mapping table's journal.
     pub map_programs: u64,
     /// Page programs of mapping pages that garbage collection moved.
     pub gc_map_programs: u64,
@@ -124,6 +127,8 @@ pub struct Ftl<C: Content> {
     pub(crate) store: MapStore,
     /// Empty if no mapping page is written while the power is on.
     pub(crate) map_dies: Vec<MapDie>,
+    /// Empty if the table's changes are not logged.
+    pub(crate) journal_dies: Vec<JournalDie>,
     /// Mapping pages that dies are programming.
     pub(crate) map_writes: u32,
     /// By mapping page: what a trim of it stands against. Only where trims are written at once.
@@ -165,10 +170,11 @@ impl<C: Content> Ftl<C> {
         let protection = &config.map.protection;
         let kept = KeptBlocks {
             map: config.map.blocks_per_die(&geometry, map.pages()),
+            journal: config.map.journal_blocks_per_die(&geometry, map.pages()),
             dump: durability.dump_blocks_per_die,
         };
-        let page_units = geometry.units_per_page();
-        let store = MapStore::new(protection, map.pages(), page_units, durability.power_cuts);
+        let store = MapStore::new(protection, map.pages(), &geometry, durability.power_cuts);
+        let journal_dies = if store.log().is_some() { geometry.dies() as usize } else { 0 };
         let moves = if store.leaves_copies() {
             Moves::new(map.pages(), geometry.blocks())
         } else {
@@ -186,6 +192,7 @@ impl<C: Content> Ftl<C> {
             map,
             store,
             map_dies: vec![MapDie::default(); map_dies],
+            journal_dies: vec![JournalDie::default(); journal_dies],
             map_writes: 0,
             gate: Gate::default(),
             moves,
@@ -371,6 +378,12 @@ impl<C: Content> Ftl<C> {
                 match self.inflight.cause(tag) {
                     ProgramCause::Map | ProgramCause::GcMap => {
                         self.end_map_write(outcome.die, page, tag, outcome.failed);
+                        self.look_at_journal(outcome.time);
+                        Ended::Internal
+                    }
+                    ProgramCause::Journal => {
+                        self.end_journal_write(page, tag, outcome.failed);
+                        self.look_at_journal(outcome.time);
                         Ended::Internal
                     }
                     _ if self.pass_gate(&outcome) => self.end_data_program(&outcome, page, tag),
@@ -405,7 +418,7 @@ impl<C: Content> Ftl<C> {
         *match self.inflight.cause(tag) {
             ProgramCause::User => &mut stats.user_programs,
             ProgramCause::Gc => &mut stats.gc_programs,
-            ProgramCause::Map => &mut stats.map_programs,
+            ProgramCause::Map | ProgramCause::Journal => &mut stats.map_programs,
             ProgramCause::GcMap => &mut stats.gc_map_programs,
         } += 1;
     }
@@ -436,6 +449,7 @@ impl<C: Content> Ftl<C> {
         if self.store.changed(map_page) {
             self.moves.dirtied(map_page);
         }
+        self.log_change(lpn, self.map.get(lpn));
     }
 
     /// The same for a copy of `from`: its mapping page need not become dirty for that.
@@ -485,6 +499,7 @@ impl<C: Content> Ftl<C> {
             return;
         }
         self.note_trim(self.map.page_of(lpn));
+        self.log_change(lpn, None);
     }
 
     /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.

@@ -131,11 +131,15 @@ impl<C: Content> Ftl<C> {
         Some(Outcome { time: now, ..outcome })
     }
 
-    /// How many mapping pages the units of an ended program would newly make dirty.
+    /// How many mapping pages the units of an ended program would newly make dirty; or, if changes are
+    /// logged, how many records it would add.
     fn new_dirty_pages(&mut self, outcome: &Outcome) -> u32 {
         let Kind::Program(page) = outcome.operation.kind else { return 0 };
         if outcome.failed {
             return 0; // in its turn all the same: blocks are closed in the order of their programs
+        }
+        if self.store.log().is_some() {
+            return self.records_of(outcome);
         }
         let first = self.geometry.first_unit(page).0;
         let mut pages = std::mem::take(&mut self.gate.scratch);
@@ -227,7 +231,13 @@ impl<C: Content> Ftl<C> {
         if self.erase_dump_block(now, die) {
             return true;
         }
-        if self.map_dies.is_empty() || !self.map_dies[die.index()].has_work() {
+        if self.map_dies.is_empty() {
+            return false;
+        }
+        if self.journal_step(now, die) {
+            return true;
+        }
+        if !self.map_dies[die.index()].has_work() {
             return false;
         }
         self.free_emptied(now, die) || self.write_map_page(now, die)
@@ -359,6 +369,7 @@ impl<C: Content> Ftl<C> {
         if self.store.keeps() {
             let saved = SavedPage {
                 settled_below: self.settled_below(),
+                records_below: self.records_so_far(),
                 entries: self.map.entries_of(page),
             };
             self.inflight.set_saved(tag, saved);

@@ -9,6 +9,7 @@ use super::blocks::Blocks;
 use super::check::Violation;
 use super::collect::Collection;
 use super::ftl::Ftl;
+use super::journal::JournalDie;
 use super::mapping::MapDie;
 use super::moves::Moves;
 use super::validity::Validity;
@@ -24,6 +25,7 @@ pub struct FtlState<'a, C: Content> {
     map: Cow<'a, MapTable>,
     store: MapStoreState,
     map_dies: Cow<'a, [MapDie]>,
+    journal_dies: Cow<'a, [JournalDie]>,
     trim_versions: Cow<'a, [u64]>,
     moves: Cow<'a, Moves>,
     dump_dies: Cow<'a, [DumpDie]>,
@@ -48,6 +50,7 @@ impl<C: Content> Ftl<C> {
             map: Cow::Borrowed(&self.map),
             store: self.store.state(),
             map_dies: Cow::Borrowed(&self.map_dies),
+            journal_dies: Cow::Borrowed(&self.journal_dies),
             trim_versions: Cow::Borrowed(&self.trim_versions),
             moves: Cow::Borrowed(&self.moves),
             dump_dies: Cow::Borrowed(&self.dump_dies),
@@ -69,6 +72,7 @@ impl<C: Content> Ftl<C> {
             && self.store.fits(&state.store)
             && state.map_dies.len() == self.map_dies.len()
             && state.moves.fits(&self.moves)
+            && state.journal_dies.len() == self.journal_dies.len()
             && state.dump_dies.len() == self.dump_dies.len()
             && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
@@ -90,6 +94,7 @@ impl<C: Content> Ftl<C> {
         self.store.restore(state.store);
         self.map_dies = state.map_dies.into_owned();
         self.moves = state.moves.into_owned();
+        self.journal_dies = state.journal_dies.into_owned();
         self.dump_dies = state.dump_dies.into_owned();
         self.trim_versions = state.trim_versions.into_owned();
         self.next_version = state.next_version;

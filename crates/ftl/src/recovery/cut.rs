@@ -5,10 +5,10 @@ use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
 use crate::gc::VictimIndex;
-use crate::map::{MapPage, MapTable, SavedPage};
+use crate::map::{MapLog, MapPage, MapTable, SavedPage};
 use crate::page_mapped::{Collection, Ftl, MapDie, ProgramCause};
 
-use super::DumpPage;
+use super::{DumpPage, Root};
 
 impl<C: Content> Ftl<C> {
     /// What dies are doing. At a cut the caller decides what of it still ends, tells
@@ -23,7 +23,7 @@ impl<C: Content> Ftl<C> {
         matches!(interrupted.operation.kind, Kind::Program(_))
             && matches!(
                 self.inflight.cause(interrupted.operation.tag),
-                ProgramCause::Map | ProgramCause::GcMap
+                ProgramCause::Map | ProgramCause::GcMap | ProgramCause::Journal
             )
     }
 
@@ -59,6 +59,10 @@ impl<C: Content> Ftl<C> {
     }
 
     fn settle_map_program(&mut self, place: Ppn, tag: u32, ended: bool) {
+        if self.inflight.cause(tag) == ProgramCause::Journal {
+            self.settle_journal_program(place, tag, ended);
+            return;
+        }
         let page = MapPage(self.inflight.source(tag, 0));
         let saved = self.inflight.take_saved(tag);
         if ended {
@@ -77,6 +81,9 @@ impl<C: Content> Ftl<C> {
     /// else those that flash does not hold as they are, and those that dies are writing but for the
     /// ones whose programs are `ended` in time.
     pub fn map_pages_to_dump(&self, ended: impl Fn(&Interrupted) -> bool) -> Vec<MapPage> {
+        if self.store.log().is_some() {
+            return Vec::new(); // the journal is dumped instead
+        }
         if self.store.writes_back() {
             let written = self.on_the_way().into_iter().filter(|op| self.is_map_program(op));
             let unwritten = written
@@ -93,12 +100,16 @@ impl<C: Content> Ftl<C> {
     /// versions so far.
     pub fn map_page_to_dump(&self, page: MapPage) -> DumpPage<C> {
         let entries = self.map.entries_of(page);
-        DumpPage::Map(page, SavedPage { settled_below: self.next_version, entries })
+        let records_below = self.records_so_far();
+        DumpPage::Map(page, SavedPage { settled_below: self.next_version, records_below, entries })
     }
 
-    /// The version of the next page of data: what a dump's root page says.
-    pub const fn next_version(&self) -> u64 {
-        self.next_version
+    /// The root page of a dump that is to hold `map_pages`.
+    pub fn dump_root(&self, map_pages: &[MapPage]) -> Root {
+        let mut map_pages = map_pages.to_vec();
+        map_pages.extend(self.store.log().into_iter().flat_map(MapLog::scanned_pages));
+        let log = self.store.log().map(MapLog::root);
+        Root { map_pages, next_version: self.next_version, log }
     }
 
     /// DRAM loses what it held. What is left is what flash holds.

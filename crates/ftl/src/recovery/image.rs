@@ -5,17 +5,20 @@ use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
-use crate::map::{MapPage, SavedPage};
+use crate::map::{LogRoot, MapPage, Record, SavedPage};
 use crate::page_mapped::{BlockState, Ftl};
 
 /// The first page of a dump: what the rest holds. It lists the pages of the mapping table that are
-/// newer in this dump than anywhere else, so that recovery knows what is missing.
+/// newer in this dump than anywhere else, so that recovery knows what is missing. Of a journal it says
+/// which records are needed, and lists the mapping pages that the records do not tell of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The mapping pages that the dump is to hold.
     pub map_pages: Vec<MapPage>,
     /// The version of the next page of data.
     pub next_version: u64,
+    /// Which part of the mapping table's journal is needed, if there is one.
+    pub log: Option<LogRoot>,
 }
 
 /// A page of a dump.
@@ -27,6 +30,8 @@ pub enum DumpPage<C> {
     Units(Vec<(Lpn, C)>),
     /// A mapping page.
     Map(MapPage, SavedPage),
+    /// A page of the mapping table's journal, by its number.
+    Journal(u64, Box<[Record]>),
 }
 
 /// The dump that flash holds: what its pages say, in the order they were written. It is kept beside
@@ -36,12 +41,13 @@ pub struct DumpImage<C> {
     pub(crate) root: Option<Root>,
     pub(crate) units: Vec<(Lpn, C)>,
     pub(crate) map_pages: Vec<(MapPage, SavedPage)>,
+    pub(crate) journal: Vec<(u64, Box<[Record]>)>,
     pub(crate) pages: u64,
 }
 
 impl<C> Default for DumpImage<C> {
     fn default() -> Self {
-        Self { root: None, units: Vec::new(), map_pages: Vec::new(), pages: 0 }
+        Self { root: None, units: Vec::new(), map_pages: Vec::new(), journal: Vec::new(), pages: 0 }
     }
 }
 
@@ -112,6 +118,7 @@ impl<C: Content> Ftl<C> {
             DumpPage::Root(root) => image.root = Some(root),
             DumpPage::Units(units) => image.units.extend(units),
             DumpPage::Map(page, saved) => image.map_pages.push((page, saved)),
+            DumpPage::Journal(number, records) => image.journal.push((number, records)),
         }
         self.stats.dump_programs += 1;
         Some(place)

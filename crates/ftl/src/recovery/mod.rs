@@ -9,7 +9,9 @@
 //!   ([`leyden_nand::Media`]);
 //! - mapping pages in blocks of their own, each saying below which version it is right
 //!   ([`crate::map::SavedPage`]); where they lie is found by scanning those blocks;
-//! - in the blocks kept back for it, the last dump: a root page, the host's data, mapping pages;
+//! - pages of the mapping table's journal in blocks of their own, each with its number;
+//! - in the blocks kept back for it, the last dump: a root page, the host's data, mapping pages, pages of
+//!   the journal;
 //! - the bad block table, and each block's erase count: never lost, and not timed.
 //!
 //! **Invariants**
@@ -21,6 +23,7 @@
 mod cut;
 mod image;
 mod rebuild;
+mod replay;
 mod scan;
 
 use leyden_nand::{Content, Lpn};
@@ -40,6 +43,8 @@ pub enum StepName {
     LoadMap,
     /// Find the newest copy of every unit by the out-of-band areas of all pages.
     RollForward,
+    /// Replay the mapping table's journal from its tail.
+    ReplayJournal,
     /// Bring the host's data that was dumped back into the buffer.
     PutBack,
     /// Find the first page of each open block that is not written.
@@ -84,6 +89,7 @@ impl<C: Content> Ftl<C> {
         if !lost.is_empty() {
             steps.push(self.roll_forward(&lost));
         }
+        steps.extend(self.replay_journal());
         self.rebuild_blocks();
         self.mark_unsaved(&lost);
         steps.push(self.open_blocks());

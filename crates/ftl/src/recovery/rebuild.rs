@@ -43,6 +43,7 @@ impl<C: Content> Ftl<C> {
         let die = self.geometry.die_of(block).index();
         match self.blocks.state(block) {
             BlockState::Map => self.map_dies[die].erase_again(block),
+            BlockState::Journal => self.journal_dies[die].erase_again(block),
             BlockState::Dump => {
                 self.dump_dies[die].written.retain(|&other| other != block);
                 self.dump_dies[die].to_erase.push(block);
@@ -57,6 +58,10 @@ impl<C: Content> Ftl<C> {
     /// The mapping pages that flash does not hold as they are now are dirty again.
     pub(super) fn mark_unsaved(&mut self, lost: &[MapPage]) {
         if !self.store.writes_back() {
+            return;
+        }
+        if self.store.log().is_some() {
+            self.mark_logged(lost);
             return;
         }
         let dumped: Vec<MapPage> =

@@ -18,7 +18,7 @@ impl<C: Content> Ftl<C> {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let pages = match self.blocks.state(block) {
                 BlockState::Dump => 1,
-                BlockState::Map => self.blocks.written_pages(block),
+                BlockState::Map | BlockState::Journal => self.blocks.written_pages(block),
                 _ => 0,
             };
             reads[self.geometry.die_of(block).index()] += u64::from(pages);
@@ -52,7 +52,7 @@ impl<C: Content> Ftl<C> {
                 None => lost.extend((0..self.map.pages()).map(MapPage)),
             }
         }
-        let scans_all = self.store.trims_only() || self.dump.is_none();
+        let scans_all = self.store.trims_only() || self.dump.is_none() || !self.journal_is_whole();
         for page in (0..self.map.pages()).map(MapPage).filter(|page| !found[page.index()]) {
             if let Some(saved) = self.store.saved(page) {
                 self.map.load(page, &saved.entries);
@@ -77,10 +77,7 @@ impl<C: Content> Ftl<C> {
         let mut latest = 0;
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let state = self.blocks.state(block);
-            if matches!(
-                state,
-                BlockState::Free | BlockState::Bad | BlockState::Map | BlockState::Dump
-            ) {
+            if matches!(state, BlockState::Free | BlockState::Bad) || state.is_kept() {
                 continue;
             }
             reads[self.geometry.die_of(block).index()] +=

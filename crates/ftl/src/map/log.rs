@@ -74,8 +74,8 @@ pub struct MapLog {
     waiting: VecDeque<u64>,
     /// How many of these are [`PageState::Returned`].
     returned: u32,
-    /// The first records of mapping pages that are dirty or on their way.
-    firsts: BTreeSet<(u64, MapPage)>,
+    /// The first records of mapping pages that are dirty, or (`true`) on their way.
+    firsts: BTreeSet<(u64, MapPage, bool)>,
     /// By mapping page: its first record since it was last handed to a die.
     dirty_first: Vec<u64>,
     /// By mapping page on its way to flash: its first record before that.
@@ -124,7 +124,7 @@ impl MapLog {
     }
     /// The first record that is needed.
     pub fn tail(&self) -> u64 {
-        self.firsts.first().map_or(self.next, |&(first, _)| first)
+        self.firsts.first().map_or(self.next, |&(first, ..)| first)
     }
     /// What a dump's root page says of the journal.
     pub fn root(&self) -> LogRoot {
@@ -174,22 +174,23 @@ impl MapLog {
     pub(crate) fn mark_dirty(&mut self, page: MapPage, first: u64) {
         if self.dirty_first[page.index()] == NONE {
             self.dirty_first[page.index()] = first;
-            self.firsts.insert((first, page));
+            self.firsts.insert((first, page, false));
         }
     }
 
     /// `page` as it is now is handed to a die.
     pub(super) fn map_page_handed(&mut self, page: MapPage) {
         let first = std::mem::replace(&mut self.dirty_first[page.index()], NONE);
+        if self.firsts.remove(&(first, page, false)) {
+            self.firsts.insert((first, page, true));
+        }
         self.handed_first[page.index()] = first;
     }
 
     /// Flash holds `page` as it was when it was handed to a die.
     pub(super) fn map_page_written(&mut self, page: MapPage) {
         let first = std::mem::replace(&mut self.handed_first[page.index()], NONE);
-        if first != NONE {
-            self.firsts.remove(&(first, page));
-        }
+        self.firsts.remove(&(first, page, true));
         self.scanned.remove(&page);
         self.advance();
     }
@@ -201,7 +202,9 @@ impl MapLog {
         if handed == NONE {
             self.mark_dirty(page, self.next); // no record is missing: it was only being moved
         } else {
-            self.firsts.remove(&(dirty, page));
+            self.firsts.remove(&(dirty, page, false));
+            self.firsts.remove(&(handed, page, true));
+            self.firsts.insert((handed, page, false));
             self.dirty_first[page.index()] = handed;
         }
     }
@@ -265,10 +268,11 @@ impl MapLog {
         if target <= self.wanted_below {
             return Vec::new();
         }
-        let range = (self.wanted_below, MapPage(0))..(target, MapPage(0));
+        let start = |first| (first, MapPage(0), false);
+        let range = start(self.wanted_below)..start(target);
         self.wanted_below = target;
-        let is_dirty = |&&(first, page): &&(u64, MapPage)| self.dirty_first[page.index()] == first;
-        self.firsts.range(range).filter(is_dirty).map(|&(_, page)| page).collect()
+        let dirty = self.firsts.range(range).filter(|&&(_, _, handed)| !handed);
+        dirty.map(|&(_, page, _)| page).collect()
     }
 
     /// True if the entries of `page` were found by a scan and are not on flash yet.
@@ -371,7 +375,7 @@ impl MapLog {
 
     /// The mapping pages that are dirty, or on their way.
     pub(super) fn dirty_pages(&self) -> Vec<MapPage> {
-        self.firsts.iter().map(|&(_, page)| page).collect()
+        self.firsts.iter().map(|&(_, page, _)| page).collect()
     }
     /// The places of pages on flash, by number.
     pub fn places(&self) -> impl Iterator<Item = (u64, Ppn)> + '_ {
@@ -427,8 +431,10 @@ impl MapLog {
         }
         let pages = || (0..self.dirty_first.len() as u32).map(MapPage);
         let firsts = pages().flat_map(|page| {
-            let firsts = [self.dirty_first[page.index()], self.handed_first[page.index()]];
-            firsts.into_iter().filter(|&first| first != NONE).map(move |first| (first, page))
+            let firsts = [(&self.dirty_first, false), (&self.handed_first, true)];
+            let of_page =
+                move |(firsts, handed): (&Vec<u64>, bool)| (firsts[page.index()], page, handed);
+            firsts.map(of_page).into_iter().filter(|&(first, ..)| first != NONE)
         });
         if firsts.collect::<BTreeSet<_>>() != self.firsts || self.tail() > self.next {
             return Err("the first records of mapping pages are not those noted".to_owned());

@@ -107,6 +107,11 @@ fn draw_map(rng: &mut Rng, config: &mut Config) -> Option<()> {
     if let ProtectionConfig::Partial(partial) = &mut map.protection {
         partial.protected = Ratio::from_ppm(spread(rng, 1_000_000));
     }
+    if let ProtectionConfig::Journal(journal) = &mut map.protection {
+        // Small, so that it overflows within a run.
+        journal.size = Bytes::new(spread(rng, 64 << 10));
+        journal.flash = Ratio::from_ppm(spread(rng, 1_000_000));
+    }
     let entries = 3 + spread(rng, 64) as u32;
     map.entries_per_page = (rng.below(8) > 0).then_some(entries);
     Some(())

@@ -33,7 +33,8 @@ pub struct CutCost {
 pub struct CutLoss {
     /// The host's data that the drive has promised to keep, and that the dump does not reach.
     pub promised: Bytes,
-    /// Mapping pages that the dump does not reach: recovery scans all of flash for their entries.
+    /// Mapping pages, or pages of their journal, that the dump does not reach: recovery scans all of
+    /// flash for entries.
     pub map_pages: u64,
 }
 
@@ -93,7 +94,7 @@ impl<P: Payload> Ssd<P> {
                     let bytes = units.len() as u64 * u64::from(self.geometry().unit_bytes());
                     loss.promised = Bytes::new(loss.promised.get() + bytes);
                 }
-                Item::Map(_) => loss.map_pages += 1,
+                Item::Map(_) | Item::Journal(_) => loss.map_pages += 1,
                 Item::Root => {}
             }
         }

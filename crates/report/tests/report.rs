@@ -360,7 +360,7 @@ fn a_reproduction_without_figures_is_a_page_of_claims() {
 #[test]
 fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     let without = page(&one());
-    assert!(!without.contains("Power loss") && !without.contains("Recovery"));
+    assert!(!without.contains("Promised writes lost") && !without.contains("id=\"power\""));
     let mut records = one();
     records[0].power = Some(Power {
         moments: 100,

@@ -151,7 +151,7 @@ fn varied(text: &str) -> Result<(&str, Vec<&str>), anyhow::Error> {
 /// What a comparison shows: a name, and how to find it in a record.
 type Figure = (&'static str, fn(&RunRecord) -> f64);
 
-const FIGURES: [(&str, &[Figure]); 4] = [
+const FIGURES: [(&str, &[Figure]); 5] = [
     (
         "host",
         &[
@@ -180,6 +180,17 @@ const FIGURES: [(&str, &[Figure]); 4] = [
         &[
             ("dies busy, %", |r| mean(&r.utilisation.dies) * 100.0),
             ("erases of the most worn block", |r| r.wear.max as f64),
+        ],
+    ),
+    (
+        "power loss",
+        &[
+            ("energy of a dump, peak, mJ", |r| r.power.as_ref().map_or(0.0, |p| p.energy_mj.max)),
+            ("at worst, mJ", |r| r.power.as_ref().map_or(0.0, |p| p.worst.energy_mj)),
+            ("capacitance, peak, uF", |r| r.power.as_ref().map_or(0.0, |p| p.capacitance_uf)),
+            ("at worst, uF", |r| r.power.as_ref().map_or(0.0, |p| p.worst.capacitance_uf)),
+            ("state rebuilt after, ms", |r| r.recovery.as_ref().map_or(0.0, |v| v.scan_ms.max)),
+            ("ready after, ms", |r| r.recovery.as_ref().map_or(0.0, |v| v.time_ms.max)),
         ],
     ),
     ("simulation", &[("wall time, s", |r| r.sim.wall_s)]),

@@ -100,6 +100,8 @@ impl Sample<'_> {
                 writebacks: flash.programs.map,
                 hit_ratio: 0.934,
             },
+            power: None,
+            recovery: None,
             buffer: Buffer {
                 peak_bytes: 62 << 20,
                 stalls_s: 1.84 / self.quality,

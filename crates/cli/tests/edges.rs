@@ -131,6 +131,41 @@ fn ctrl_c_keeps_what_is_finished() {
 }
 
 #[test]
+fn an_interrupted_campaign_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state.json");
+    let run = |seeds: &str| {
+        let mut command = leyden(&["torture", "--seeds", seeds, "--jobs", "1", "--json"]);
+        command.args(["--state", state.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let child = run("1000000").spawn().unwrap();
+    // Until something is done: the state is saved every two seconds.
+    while !fs::read_to_string(&state).is_ok_and(|text| text.contains("\"cuts\": ")) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = child.id().to_string();
+    Command::new("bash").args(["-c", &format!("kill -INT {pid}")]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let done = summary["seeds"].as_u64().unwrap();
+
+    let output = run(&(done + 3).to_string()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let resumed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let args = ["torture", "--json", "--seeds", &(done + 3).to_string()];
+    let whole = leyden(&args).output().unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).unwrap();
+    for key in ["seeds", "cuts", "violations", "digest"] {
+        assert_eq!(resumed[key], whole[key], "{key}");
+    }
+    assert_eq!((&whole["seeds"], &whole["violations"]), (&(done + 3).into(), &0.into()));
+}
+
+#[test]
 fn traces_convert_there_and_back() {
     let folder = tempfile::tempdir().unwrap();
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small.csv");

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use leyden_buffer::Region;
 use leyden_device::{
-    BlockDevice, Command, Completion, Config, CutLoss, Lba, Op, Recovery, Ssd, Stamp, provision_of,
+    BlockDevice, Command, Completion, Config, CutLoss, Lba, Op, Recovery, Ssd, Stamp, Status,
+    provision_of,
 };
 use leyden_ftl::map::ProtectionConfig;
 use leyden_power::DumpConfig;
@@ -152,4 +153,78 @@ fn what_a_smaller_bank_would_lose_is_what_a_cut_loses() {
     assert_eq!(stats.programs.dump, loss.cost.pages);
     let recovery = ssd.restore_power(ssd.now());
     assert_eq!(ssd.stats().reads.recovery, recovery.pages_scanned);
+}
+
+/// A drive whose buffer is full of data that it has promised to keep, stamped from `stamp` on.
+fn fill_buffer(ssd: &mut Ssd<Stamp>, stamp: u64) {
+    let mut out = Vec::new();
+    for unit in 0..24 {
+        submit(ssd, Op::Write, unit, stamp + unit);
+        while out.len() as u64 <= unit {
+            let time = ssd.next_event().unwrap();
+            ssd.advance(time, &mut out);
+        }
+    }
+}
+
+/// Each dump takes blocks, and is given up when the drive is ready. Cuts that follow at once must find
+/// room for their own: the blocks of older dumps are erased before the drive is ready.
+#[test]
+fn cuts_in_a_row_find_room_for_their_dumps() {
+    for dump in DumpConfig::POLICIES {
+        for protection in ProtectionConfig::POLICIES {
+            let config = config(protection.name, dump.name, Region::Full);
+            let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+            fill_buffer(&mut ssd, 1);
+            for cut in 0..40 {
+                let loss = ssd.cut_power(ssd.now());
+                assert!(loss.lost.is_empty() && loss.uncertain.is_empty(), "cut {cut}: {loss:?}");
+                let ready_at = ssd.restore_power(ssd.now()).ready_at;
+                ssd.advance(ready_at, &mut Vec::new());
+            }
+            ssd.check();
+            assert!((0..24).all(|unit| read(&mut ssd, unit) == unit + 1));
+        }
+    }
+}
+
+/// When the blocks for dumps go bad, the drive cannot promise anything more. It keeps what it has.
+#[test]
+fn a_drive_without_room_for_dumps_can_be_read() {
+    let mut config = config("full", "balanced", Region::Full);
+    config.nand.faults.erase_failures = Ratio::from_percent(40);
+    let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+    fill_buffer(&mut ssd, 1);
+    let mut cuts = 0;
+    while !ssd.is_read_only() {
+        assert!(cuts < 100, "every dump's blocks are erased, and many of them go bad");
+        let loss = ssd.cut_power(ssd.now());
+        assert!(loss.lost.is_empty() && loss.uncertain.is_empty(), "cut {cuts}: {loss:?}");
+        let ready_at = ssd.restore_power(ssd.now()).ready_at;
+        ssd.advance(ready_at, &mut Vec::new());
+        cuts += 1;
+    }
+    for _ in 0..3 {
+        submit(&mut ssd, Op::Write, 3, 99);
+        submit(&mut ssd, Op::Trim, 4, 0);
+        submit(&mut ssd, Op::Flush, 0, 0);
+        let codes: Vec<_> = finish(&mut ssd).iter().map(|done| (done.op, done.status)).collect();
+        assert!(codes.contains(&(Op::Write, Status::WriteFault)), "{codes:?}");
+        assert!(codes.contains(&(Op::Trim, Status::WriteFault)), "{codes:?}");
+        assert!(codes.contains(&(Op::Flush, Status::Success)), "{codes:?}");
+        assert!((0..24).all(|unit| read(&mut ssd, unit) == unit + 1));
+        assert!(ssd.cut_power(ssd.now()).lost.is_empty());
+        let ready_at = ssd.restore_power(ssd.now()).ready_at;
+        ssd.advance(ready_at, &mut Vec::new());
+        assert!(ssd.is_read_only());
+    }
+}
+
+/// Blocks that were bad from the beginning are not there to be kept back.
+#[test]
+fn a_drive_with_too_few_good_blocks_for_a_dump_is_refused() {
+    let mut config = config("full", "balanced", Region::Full);
+    config.nand.faults.factory_bad_blocks = Ratio::from_percent(97);
+    let error = Ssd::<Stamp>::new(&config, 1).unwrap_err();
+    assert_eq!(error.key, "nand.faults.factory_bad_blocks");
 }

@@ -38,7 +38,9 @@ impl Promise {
 pub struct Losses {
     /// Units that it named.
     pub reported: u64,
-    /// Units among them that turned out to be older than what was promised.
+    /// Units whose place it named as forgotten ([`Oracle::note_uncertain`]).
+    pub uncertain: u64,
+    /// Units among all of them that turned out to be older than what was promised.
     pub confirmed: u64,
 }
 
@@ -405,7 +407,10 @@ impl Oracle {
     /// newest version that flash holds, and that may be any. Call it when
     /// [`Oracle::note_loss_allowed`] is.
     pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
-        units.into_iter().for_each(|unit| self.units[unit as usize].lose());
+        for unit in units {
+            self.units[unit as usize].lose();
+            self.losses.uncertain += 1;
+        }
     }
 
     /// Forgets what can no longer matter: commands before the last time that every unit was known.

@@ -45,7 +45,9 @@ pub struct Tally {
     pub write_faults: u64,
     /// Units whose promised content the drive said that it lost, as it may.
     pub reported_losses: u64,
-    /// Those of them that were seen to be lost.
+    /// Units whose place the drive said that it forgot, as it may: it found some version of them.
+    pub uncertain_units: u64,
+    /// Those of all of them that were seen to be lost.
     pub confirmed_losses: u64,
 }
 
@@ -58,6 +60,7 @@ impl Tally {
         self.cut_off += other.cut_off;
         self.write_faults += other.write_faults;
         self.reported_losses += other.reported_losses;
+        self.uncertain_units += other.uncertain_units;
         self.confirmed_losses += other.confirmed_losses;
     }
 }
@@ -82,7 +85,9 @@ pub fn run_on<D: Drive>(options: &Options, drive: D) -> Outcome {
     });
     let mut tally = runner.tally;
     let losses = runner.oracle.losses();
-    (tally.reported_losses, tally.confirmed_losses) = (losses.reported, losses.confirmed);
+    tally.reported_losses = losses.reported;
+    tally.uncertain_units = losses.uncertain;
+    tally.confirmed_losses = losses.confirmed;
     let failure =
         result.err().map(|Trouble { kind, message }| Failure { kind, cuts: tally.cuts, message });
     Outcome { tally, digest: runner.digest.value(), failure }

@@ -136,9 +136,10 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.row(["commands", &count(tally.commands)]);
     table.row(["  in flight at cuts", &count(tally.cut_off)]);
     table.row(["  ended with a write fault", &count(tally.write_faults)]);
-    table.head(["units lost for want of energy, on drives allowed to", ""]);
-    table.row(["reported", &count(tally.reported_losses)]);
-    table.row(["  of those, seen", &count(tally.confirmed_losses)]);
+    table.head(["units, on drives with too little energy", ""]);
+    table.row(["reported as lost", &count(tally.reported_losses)]);
+    table.row(["reported as scanned for", &count(tally.uncertain_units)]);
+    table.row(["of both, seen to be older than promised", &count(tally.confirmed_losses)]);
     table.head(["result", ""]);
     table.row(["seeds that failed", &count(summary.violations)]);
     table.row(["power cuts a second", &rate(summary.cuts_per_s)]);

@@ -120,7 +120,7 @@ fn demand(
         ProtectionConfig::Full(_) => map_pages,
         // Beside the journal in DRAM, each die may be writing a page of it.
         ProtectionConfig::Journal(journal) => {
-            journal.shape(&geometry, map_pages).dram_pages.saturating_add(geometry.dies())
+            journal.shape(geometry, map_pages).dram_pages.saturating_add(geometry.dies())
         }
         // Beside the pages that may be dirty, each die may be writing one.
         ProtectionConfig::Partial(partial) => {

@@ -240,7 +240,9 @@ impl<C: Content> Ftl<C> {
                     moved.push(i as u32);
                 }
             }
-            moved.into_iter().for_each(|unit| self.commit(now, page, unit));
+            for unit in moved {
+                self.commit(now, page, unit);
+            }
             self.stats.gc_units += count as u64;
             self.submit_program(now, page, tag, count as u32);
             return true;

@@ -97,7 +97,7 @@ fn table(page: &mut String, root: &Value, schema: &Value, defaults: &Value, path
     let _ = write!(page, "\n## {title}\n\n{}\n\n", text(schema));
     page.push_str("| key | default | meaning |\n|---|---|---|\n");
     for (key, property) in properties {
-        let default = match &defaults[key] {
+        let default = match default_of(defaults, key, property) {
             Value::Null => "-".to_owned(),
             Value::Object(table) => match table.get("policy") {
                 Some(policy) => format!("`{policy}`"),
@@ -113,11 +113,16 @@ fn table(page: &mut String, root: &Value, schema: &Value, defaults: &Value, path
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         let path = format!("{path}{suffix}");
         if below["properties"].is_object() {
-            let filled = below.get("default").unwrap_or(&defaults[key]);
+            let filled = below.get("default").unwrap_or(default_of(defaults, key, property));
             let filled = if filled.is_object() { filled } else { &Value::Null };
             table(page, root, below, filled, &path);
         }
     }
+}
+
+/// The default of `key`: of a table that is not there by default, what its own type says.
+fn default_of<'a>(defaults: &'a Value, key: &str, property: &'a Value) -> &'a Value {
+    if defaults[key].is_null() { &property["default"] } else { &defaults[key] }
 }
 
 /// What `property` is a table of: through references, lists and options. The suffix tells lists.

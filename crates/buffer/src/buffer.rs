@@ -201,6 +201,9 @@ impl<C: Content> WriteBuffer<C> {
             let slot = &mut state.slots[id.index()];
             if matches!(slot.state, State::Dirty | State::Staged) {
                 slot.content = content;
+                if slot.state == State::Dirty {
+                    state.schedule.overwritten(id);
+                }
                 self.stats.coalesced_units += 1;
                 return Written::Coalesced(id);
             }

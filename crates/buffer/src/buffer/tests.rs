@@ -228,6 +228,9 @@ impl Pair {
         if let Some(at) = newest.filter(|&at| self.twin.versions[at].is_dirty()) {
             assert_eq!(written, Written::Coalesced(self.twin.versions[at].slot));
             self.twin.versions[at].content = content;
+            if self.twin.versions[at].state == State::Dirty {
+                self.twin.schedule.overwritten(self.twin.versions[at].slot);
+            }
         } else if self.twin.versions.len() as u32 == SLOTS {
             assert_eq!(written, Written::Full);
             return;

@@ -28,6 +28,9 @@ pub(crate) struct SlowSchedule {
     dirty: BTreeSet<u32>,
     /// Mapping pages that cost nothing and have waiting writes, in the order in which they came to.
     zero_cost: Vec<u32>,
+    /// Slots that are left of the harvest under way.
+    harvest: Vec<u32>,
+    overwritten: BTreeSet<u32>,
 }
 
 impl SlowSchedule {
@@ -40,6 +43,8 @@ impl SlowSchedule {
             taken: Vec::new(),
             dirty: BTreeSet::new(),
             zero_cost: Vec::new(),
+            harvest: Vec::new(),
+            overwritten: BTreeSet::new(),
         }
     }
 
@@ -55,7 +60,13 @@ impl SlowSchedule {
     pub(crate) fn remove(&mut self, slot: SlotId) {
         self.waiting.retain(|write| write.slot != slot.0);
         self.batch.retain(|write| write.slot != slot.0);
+        self.harvest.retain(|&other| other != slot.0);
+        self.overwritten.remove(&slot.0);
         self.update();
+    }
+
+    pub(crate) fn overwritten(&mut self, slot: SlotId) {
+        self.overwritten.insert(slot.0);
     }
 
     pub(crate) fn take(&mut self, slot: SlotId) {
@@ -92,6 +103,7 @@ impl SlowSchedule {
         }
         let next = match self.config {
             ScheduleConfig::Hexa(_) => self.batch.first().copied(),
+            ScheduleConfig::Harvest(_) => self.harvest(),
             _ => self.best(),
         };
         let slot = SlotId(next?.slot);
@@ -102,7 +114,7 @@ impl SlowSchedule {
     /// The waiting write that the policy takes first.
     fn best(&self) -> Option<Write> {
         match self.config {
-            ScheduleConfig::Fifo(_) => self.waiting.first().copied(),
+            ScheduleConfig::Fifo(_) | ScheduleConfig::Harvest(_) => self.waiting.first().copied(),
             ScheduleConfig::Hexa(_) => self.hexa(),
             ScheduleConfig::Dawid(_) => self.dawid(),
         }
@@ -125,6 +137,26 @@ impl SlowSchedule {
             self.cost(a.map_page).total_cmp(&self.cost(b.map_page))
         };
         self.waiting.iter().copied().min_by(by_cost)
+    }
+
+    /// The next write of the harvest; what was overwritten goes to the end of those that wait.
+    fn harvest(&mut self) -> Option<Write> {
+        loop {
+            if self.harvest.is_empty() {
+                let page = self.best()?.map_page;
+                let of_page = self.waiting.iter().filter(|write| write.map_page == page);
+                self.harvest = of_page.map(|write| write.slot).collect();
+            }
+            let slot = self.harvest[0];
+            let at = self.waiting.iter().position(|write| write.slot == slot).expect("waits");
+            if !self.overwritten.contains(&slot) {
+                return Some(self.waiting[at]);
+            }
+            let write = self.waiting[at];
+            self.remove(SlotId(slot));
+            self.waiting.push(write);
+            self.update();
+        }
     }
 
     fn cost(&self, page: u32) -> f64 {
@@ -154,6 +186,7 @@ impl SlowSchedule {
 #[derive(Clone, Debug)]
 enum Step {
     Push(u32, u32),
+    Overwrite(usize),
     Remove(usize),
     Take(usize),
     Pop,
@@ -164,6 +197,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0_u32..20, 0_u32..30).prop_map(|(slot, lpn)| Step::Push(slot, lpn)),
+        2 => any::<usize>().prop_map(Step::Overwrite),
         1 => any::<usize>().prop_map(Step::Remove),
         1 => any::<usize>().prop_map(Step::Take),
         4 => Just(Step::Pop),
@@ -198,6 +232,11 @@ proptest! {
                         twin.push(slot, lpn);
                         waiting.push((slot, lpn));
                     }
+                }
+                Step::Overwrite(at) if !waiting.is_empty() => {
+                    let (slot, _) = waiting[at % waiting.len()];
+                    schedule.overwritten(slot);
+                    twin.overwritten(slot);
                 }
                 Step::Remove(at) if !waiting.is_empty() => {
                     let (slot, _) = waiting.swap_remove(at % waiting.len());

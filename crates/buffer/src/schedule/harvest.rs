@@ -11,9 +11,10 @@
 //! - A page of the table is a range of addresses. A buffer that is large beside the table holds a good
 //!   part of each range; it goes to a few blocks as one, and is overwritten by the next harvest of
 //!   that range as one. That is why garbage collection gains, even with the whole table protected.
-//! - Data that the host has overwritten while it waited is likely to be overwritten again. Its first
+//! - Data that the host has overwritten twice while it waited is likely to be overwritten again. Its
 //!   turn passes it over: it counts as having just come (as in the clock algorithm). This makes up for
-//!   writes that leave early because an older one of their page takes them along.
+//!   writes that leave early because an older one of their page takes them along. Once is not enough:
+//!   of uniform writes a large buffer sees many twice, and keeping those back only scatters a harvest.
 //!
 //! The schedule need not know which mapping pages are dirty nor how many may be. O(log n) per write.
 //! `docs/schedules.md` has the measurements.
@@ -27,7 +28,10 @@ use super::heap::IndexedHeap;
 use super::lists::PageLists;
 use crate::SlotId;
 
-/// One mapping page after the other, by its oldest write; data overwritten meanwhile stays once.
+/// How often data must be overwritten while it waits to be passed over.
+const OVERWRITES: u8 = 2;
+
+/// One mapping page after the other, by its oldest write; data overwritten meanwhile stays for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harvest {}
@@ -38,8 +42,8 @@ pub(crate) struct HarvestQueue {
     lists: PageLists,
     /// The mapping pages with waiting slots, by the oldest of them.
     by_age: IndexedHeap<u64>,
-    /// Slots whose data was overwritten since they came.
-    overwritten: Vec<bool>,
+    /// How often the data of each slot was overwritten since it came, up to [`OVERWRITES`].
+    overwritten: Vec<u8>,
     /// The logical page of each slot.
     lpns: Vec<Lpn>,
     /// The mapping page whose writes are taken, ...
@@ -53,7 +57,7 @@ impl HarvestQueue {
         Self {
             lists: PageLists::new(shape),
             by_age: IndexedHeap::new(shape.mapping_pages),
-            overwritten: vec![false; shape.slots as usize],
+            overwritten: vec![0; shape.slots as usize],
             lpns: vec![Lpn(0); shape.slots as usize],
             map_page: 0,
             until: 0,
@@ -61,14 +65,15 @@ impl HarvestQueue {
     }
 
     pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) {
-        self.overwritten[slot.index()] = false;
+        self.overwritten[slot.index()] = 0;
         self.lpns[slot.index()] = lpn;
         let map_page = self.lists.push(slot, lpn);
         self.sort_in(map_page);
     }
 
     pub(super) fn overwritten(&mut self, slot: SlotId) {
-        self.overwritten[slot.index()] = true;
+        let count = &mut self.overwritten[slot.index()];
+        *count = (*count + 1).min(OVERWRITES);
     }
 
     /// Takes a slot out, whether it is written now or not at all.
@@ -81,7 +86,7 @@ impl HarvestQueue {
         loop {
             let slot = self.next()?;
             self.remove(slot);
-            if !self.overwritten[slot.index()] {
+            if self.overwritten[slot.index()] < OVERWRITES {
                 return Some(slot);
             }
             self.push(slot, self.lpns[slot.index()]);

@@ -20,7 +20,8 @@ pub const BUFFERS: [&str; 2] = ["64 MiB", "1 GiB"];
 pub const SHARES: [u32; 7] = [1, 5, 10, 25, 50, 75, 100];
 
 /// The schedules of the figures, with the letter that the papers use.
-pub const SCHEDULES: &[(&str, &str)] = &[("fifo", "F"), ("hexa", "H"), ("dawid", "D")];
+pub const SCHEDULES: &[(&str, &str)] =
+    &[("fifo", "F"), ("hexa", "H"), ("dawid", "D"), ("harvest", "V")];
 
 /// A workload of section V.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,12 @@ use leyden_sim::{Span, Time};
 
 use super::blocks::{Blocks, KeptBlocks};
 use super::collect::Collection;
+use super::durability::Durability;
 use super::inflight::{Inflight, NOTHING};
 use super::journal::JournalDie;
 use super::mapping::{Gate, MapDie};
 use super::moves::Moves;
+use super::stats::FtlStats;
 use super::validity::Validity;
 use crate::gc::{VictimIndex, VictimPolicy};
 use crate::map::{MapPage, MapStore, MapTable};
@@ -66,52 +68,6 @@ pub enum Ended {
     },
     /// Something of the FTL's own.
     Internal,
-}
-
-/// What the FTL counts since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FtlStats {
-    /// Page programs of user data.
-    pub user_programs: u64,
-    /// Page programs of copied data.
-    pub gc_programs: u64,
-    /// Page programs of mapping pages written back, and of the mapping table's journal.
-    pub map_programs: u64,
-    /// Page programs of mapping pages that garbage collection moved.
-    pub gc_map_programs: u64,
-    /// Page programs of dumps.
-    pub dump_programs: u64,
-    /// Page reads for the host.
-    pub host_reads: u64,
-    /// Page reads to copy.
-    pub gc_reads: u64,
-    /// Blocks erased.
-    pub erases: u64,
-    /// Programs that failed (also counted by cause).
-    pub program_failures: u64,
-    /// Erases that failed.
-    pub erase_failures: u64,
-    /// Units of user data programmed.
-    pub user_units: u64,
-    /// Units copied.
-    pub gc_units: u64,
-    /// Units left empty.
-    pub padded_units: u64,
-    /// Blocks chosen by garbage collection.
-    pub collections: u64,
-    /// Valid units in them, when they were chosen.
-    pub victim_valid_units: u64,
-}
-
-/// What an FTL must be ready for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Durability {
-    /// The power may be cut: what flash holds is kept apart from what DRAM holds.
-    pub power_cuts: bool,
-    /// A dump may not reach the whole mapping table: out-of-band areas hold versions.
-    pub may_lose_map: bool,
-    /// Blocks of each die to keep back for dumps.
-    pub dump_blocks_per_die: u32,
 }
 
 /// A page-mapped FTL over its flash.

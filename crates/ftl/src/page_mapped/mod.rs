@@ -15,19 +15,23 @@
 mod blocks;
 mod check;
 mod collect;
+mod durability;
 mod ftl;
 mod inflight;
 mod journal;
 mod mapping;
 mod moves;
 mod snapshot;
+mod stats;
 mod validity;
 
 pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use check::Violation;
 pub(crate) use collect::Collection;
 pub use collect::GcStep;
-pub use ftl::{Durability, Ended, Ftl, FtlStats, ProgramCause, UserUnit, WARM_UNITS};
+pub use durability::Durability;
+pub use ftl::{Ended, Ftl, ProgramCause, UserUnit, WARM_UNITS};
 pub(crate) use journal::JournalDie;
 pub(crate) use mapping::{MapDie, map_blocks_per_die};
 pub use snapshot::FtlState;
+pub use stats::FtlStats;

@@ -194,6 +194,7 @@ fn step(step: &Step) -> record::RecoveryStep {
         StepName::EraseOldDumps => "erase_old_dumps",
         StepName::FindCheckpoint => "find_checkpoint",
         StepName::LoadMap => "load_map",
+        StepName::ReplayJournal => "replay_journal",
         StepName::RollForward => "roll_forward",
         StepName::OpenBlocks => "open_blocks",
         StepName::PutBack => "put_back",

@@ -50,10 +50,14 @@ fn protections(own: &ProtectionConfig) -> Vec<ProtectionConfig> {
         shares.push(*protected);
         shares.sort_by(|a, b| b.cmp(a));
     }
-    let ends = ["full", "none"].map(ProtectionConfig::by_name);
-    let [full, none] = ends.map(|policy| policy.expect("a policy of that name is registered"));
+    let others = ["full", "journal", "none"].map(ProtectionConfig::by_name);
+    let [full, mut journal, none] =
+        others.map(|policy| policy.expect("a policy of that name is registered"));
+    if let ProtectionConfig::Journal(_) = own {
+        journal.clone_from(own);
+    }
     let partials = shares.into_iter().map(partial);
-    std::iter::once(full).chain(partials).chain(std::iter::once(none)).collect()
+    std::iter::once(full).chain(partials).chain([journal, none]).collect()
 }
 
 fn variant(
@@ -67,7 +71,9 @@ fn variant(
     let own_protection = map.protection == protection;
     let protected = match &protection {
         ProtectionConfig::Partial(Partial { protected }) => Some(protected.as_f64()),
-        ProtectionConfig::Full(_) | ProtectionConfig::None(_) => None,
+        ProtectionConfig::Full(_) | ProtectionConfig::Journal(_) | ProtectionConfig::None(_) => {
+            None
+        }
     };
     let name = protection.name().to_owned();
     map.protection = protection;

@@ -63,6 +63,8 @@ pub struct MapStore {
     wanted_count: u32,
     /// Pages handed to a die.
     handed: Vec<bool>,
+    /// Of those, the ones that were clean: they are only moved, and flash holds them meanwhile.
+    moving: Vec<bool>,
     /// Where each lies, plus one; 0 if it was never written.
     places: Vec<u32>,
     /// What each holds there; only if power cuts are simulated.
@@ -113,6 +115,7 @@ impl MapStore {
             wanted: vec![false; tracked],
             wanted_count: 0,
             handed: vec![false; tracked],
+            moving: vec![false; tracked],
             places: vec![0; tracked],
             saved: vec![None; if keep { tracked } else { 0 }],
             changes: Vec::new(),
@@ -326,6 +329,7 @@ impl MapStore {
             self.stats.writebacks += 1;
         }
         self.handed[page.index()] = true;
+        self.moving[page.index()] = self.log.is_none() && !self.dirty.contains(page);
         self.clean(page);
         if let Some(log) = &mut self.log {
             log.map_page_handed(page);
@@ -350,6 +354,7 @@ impl MapStore {
     /// `page` lies at `place` now, and holds `saved` there. Returns where it lay before.
     pub fn written(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) -> Option<Ppn> {
         self.handed[page.index()] = false;
+        self.moving[page.index()] = false;
         if let Some(slot) = self.saved.get_mut(page.index()) {
             *slot = saved;
         }
@@ -359,14 +364,24 @@ impl MapStore {
         std::mem::replace(&mut self.places[page.index()], place.0 + 1).checked_sub(1).map(Ppn)
     }
 
-    /// The program of `page` failed: it is dirty again, and to be written at once.
-    pub fn failed(&mut self, page: MapPage) {
+    /// True if a die is writing `page`, which flash holds elsewhere as it was then.
+    pub fn is_moving(&self, page: MapPage) -> bool {
+        self.moving[page.index()]
+    }
+
+    /// The program of `page` failed: it is dirty again, and to be written at once, unless it was only
+    /// moved. True if it was.
+    pub fn failed(&mut self, page: MapPage) -> bool {
         self.handed[page.index()] = false;
+        if std::mem::take(&mut self.moving[page.index()]) {
+            return true;
+        }
         self.touch(page);
         self.want(page);
         if let Some(log) = &mut self.log {
             log.map_page_failed(page);
         }
+        false
     }
 
     /// After a power cut: flash does not hold `page` as it is now. True if it must be written back at
@@ -407,6 +422,7 @@ impl MapStore {
         self.dirty.clear();
         self.wanted.fill(false);
         self.handed.fill(false);
+        self.moving.fill(false);
         self.wanted_count = 0;
         self.changes.clear();
         if let Some(log) = &mut self.log {

@@ -402,8 +402,12 @@ impl<C: Content> Ftl<C> {
         let block = self.geometry.block_of_page(place);
         if failed {
             (0..units).for_each(|unit| self.media.pad(Ppa(first + unit)));
-            self.store.failed(page);
-            self.map_dies[die.index()].queue.push_front(page);
+            let state = &mut self.map_dies[die.index()];
+            if self.store.failed(page) {
+                state.copies.push_front(page);
+            } else {
+                state.queue.push_front(page);
+            }
             if self.map_dies[die.index()].open == Some(block) {
                 self.map_dies[die.index()].open = None;
             }

@@ -89,7 +89,11 @@ impl<C: Content> Ftl<C> {
             let unwritten = written
                 .filter(|op| !ended(op))
                 .map(|op| MapPage(self.inflight.source(op.operation.tag, 0)));
-            let unwritten: Vec<_> = unwritten.filter(|&page| !self.store.is_dirty(page)).collect();
+            // What is only moved lies where it did. It has no room under the limit of dirty pages: cuts
+            // in a row would have ever more to dump.
+            let is_needed =
+                |&page: &MapPage| !self.store.is_dirty(page) && !self.store.is_moving(page);
+            let unwritten: Vec<_> = unwritten.filter(is_needed).collect();
             return self.store.dirty_pages().chain(unwritten).collect();
         }
         // A page of entries that were never mapped is what recovery assumes of a page it finds nowhere.

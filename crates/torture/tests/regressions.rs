@@ -1,0 +1,20 @@
+//! Failures that torture found, made small and kept: the drive passes them all.
+
+use std::path::Path;
+
+use leyden_torture::{SeedFile, run};
+
+#[test]
+fn what_failed_once_passes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions");
+    let mut count = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let kept = SeedFile::read(&path).unwrap();
+        let outcome = run(&kept.options);
+        assert_eq!(outcome.failure, None, "{}", path.display());
+        assert!(outcome.tally.cuts > 0);
+        count += 1;
+    }
+    assert!(count > 0);
+}

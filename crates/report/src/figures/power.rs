@@ -11,9 +11,12 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     let several = runs.len() > 1;
     let mut figures = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        let names = |id: &str, title: &str| match several {
-            true => (format!("{id}-{}", i + 1), format!("{title}: {}", run.label)),
-            false => (id.to_owned(), title.to_owned()),
+        let names = |id: &str, title: &str| {
+            if several {
+                (format!("{id}-{}", i + 1), format!("{title}: {}", run.label))
+            } else {
+                (id.to_owned(), title.to_owned())
+            }
         };
         if let Some(power) = &run.record.power {
             let (id, title) = names("dump-energy", "Energy of a dump");

@@ -179,20 +179,18 @@ fn make_small(options: &Options, path: &Path, cancel: &Cancel) -> Result<String,
 /// What failed, and the command that shows it again.
 fn explain(summary: &Summary, origin: &Origin<'_>, small: Option<&str>, is_json: bool) -> String {
     let first = &summary.failed[0];
-    let mut text = format!("seed {}: {}", first.seed, first.failure);
+    let mut lines = vec![format!("seed {}: {}", first.seed, first.failure)];
     if !is_json {
         let others = summary.failed.iter().skip(1).take(MOST_SHOWN - 1);
         for Failed { seed, failure } in others {
             let line = failure.message.lines().next().unwrap_or_default();
-            text.push_str(&format!("\n  and seed {seed}, after {} cuts: {line}", failure.cuts));
+            lines.push(format!("and seed {seed}, after {} cuts: {line}", failure.cuts));
         }
         if summary.failed.len() > MOST_SHOWN {
-            text.push_str(&format!("\n  and {} more", summary.failed.len() - MOST_SHOWN));
+            lines.push(format!("and {} more", summary.failed.len() - MOST_SHOWN));
         }
     }
-    if let Some(small) = small {
-        text.push_str(&format!("\n  {small}"));
-    }
-    text.push_str(&format!("\n  help: replay it with `{}`", origin.command(first.seed)));
-    text
+    lines.extend(small.map(str::to_owned));
+    lines.push(format!("help: replay it with `{}`", origin.command(first.seed)));
+    lines.join("\n  ")
 }

@@ -65,7 +65,7 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Checks every value; whether the bank is enough for the drive is for [`crate::provision`].
+    /// Checks every value; whether the bank is enough for the drive is for [`crate::provision()`].
     pub fn check(&self) -> Result<(), ConfigError> {
         self.bank.check()?;
         let powers = [

@@ -3,7 +3,7 @@
 //!
 //! **What lives here**: the bank ([`Bank`]), the budget that runs down during a dump ([`Budget`]),
 //! the timelines of dies and channels after a cut ([`Dump`]), and the bound on what a drive may need
-//! at worst ([`worst_case`]), by which a drive that promises too much is refused ([`provision`]).
+//! at worst ([`worst_case`]), by which a drive that promises too much is refused ([`provision()`]).
 //! **What doesn't**: the drive. What is promised, what is in flight at a cut, and what a page that
 //! was not reached means, is the device's; it executes what is computed here.
 //!

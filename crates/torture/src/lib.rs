@@ -1,7 +1,7 @@
 //! Cuts the power of random drives at random moments, and proves that nothing promised was lost.
 //!
 //! **What lives here**: drawing a drive, its work and its power cuts from one seed ([`Options`]),
-//! running that against the oracle ([`run`]), making a failure small ([`shrink`](shrink())), and
+//! running that against the oracle ([`run()`]), making a failure small ([`shrink`](shrink())), and
 //! running many seeds on all cores ([`campaign`]). **What doesn't**: what may be lost
 //! ([`leyden_oracle`]), the drive ([`leyden_device`]).
 //!

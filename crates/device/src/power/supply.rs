@@ -89,7 +89,7 @@ pub struct Provision {
 /// What the drive that `config` describes takes, without building it.
 ///
 /// # Errors
-/// If a value is impossible, or the bank too small: see [`leyden_power::provision`].
+/// If a value is impossible, or the bank too small: see [`leyden_power::provision()`].
 pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
     let (geometry, (slots, _)) = crate::ssd::shape(config)?;
     let power = PowerSupply::new(config, geometry, slots)?;

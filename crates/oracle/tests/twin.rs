@@ -208,6 +208,11 @@ impl Twin {
             unit.left = Some(stamp);
             unit.current = unit.know(&unit.current, stamp, cut);
             unit.durable = unit.know(&unit.durable, stamp, cut);
+            if stamp == 0 {
+                // Whichever of them recovery left, it promises now.
+                let left = |version: &&mut Version| version.stamp == 0 && version.submitted <= cut;
+                unit.all.iter_mut().filter(left).for_each(|version| version.failed = false);
+            }
         }
         let last = unit.all.iter().map(|version| version.submitted).max().unwrap();
         if !quiet || last > read {

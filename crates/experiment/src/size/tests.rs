@@ -34,9 +34,9 @@ fn sized(scenario: &Scenario) -> Sizing {
 #[test]
 fn protecting_less_needs_less_and_recovers_later() {
     let sizing = sized(&small(&[]));
-    assert_eq!(sizing.variants.len(), 3 * 7);
+    assert_eq!(sizing.variants.len(), 3 * 8);
     let measured = || sizing.variants.iter().filter(|variant| variant.measured.is_some());
-    assert_eq!(measured().count(), 7 + 2, "{:?}", sizing.variants);
+    assert_eq!(measured().count(), 8 + 2, "{:?}", sizing.variants);
     let of = |protection: &str, dump: &str| {
         let is = |v: &&SizedDrive| v.protection == protection && v.dump == dump;
         sizing.variants.iter().find(is).unwrap()

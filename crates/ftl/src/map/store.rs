@@ -246,11 +246,17 @@ impl MapStore {
         matches!(self.mode, Mode::Changes)
     }
 
+    /// True if it matters to this store that a unit was mapped.
+    #[inline]
+    pub const fn follows_changes(&self) -> bool {
+        matches!(self.mode, Mode::Changes | Mode::Logged)
+    }
+
     /// An entry of `page` has changed: a unit of its range was mapped. True if the page has become
     /// dirty with that.
     #[inline]
     pub fn changed(&mut self, page: MapPage) -> bool {
-        matches!(self.mode, Mode::Changes | Mode::Logged) && self.touch(page)
+        self.follows_changes() && self.touch(page)
     }
 
     /// Has `page`, which is not dirty, written back at once. There must be room for it.

@@ -86,6 +86,8 @@ pub struct Blocks {
     bad: u64,
     /// What each die keeps back when it holds no mapping pages and no dump.
     kept: KeptBlocks,
+    /// It keeps some back.
+    keeps_any: bool,
 }
 
 impl Blocks {
@@ -119,6 +121,7 @@ impl Blocks {
             streams,
             bad: 0,
             kept,
+            keeps_any: kept != KeptBlocks::default(),
         };
         for id in (0..geometry.blocks()).map(BlockId) {
             if factory_bad > Ratio::ZERO && rng.chance(factory_bad) {
@@ -168,6 +171,9 @@ impl Blocks {
     /// Free blocks of `die` that data may have.
     #[inline]
     pub fn free(&self, die: DieId) -> u32 {
+        if !self.keeps_any {
+            return self.free[die.index()].len() as u32;
+        }
         let kept = self.kept_for_map[die.index()]
             + self.kept_for_journal[die.index()]
             + self.kept_for_dump[die.index()];
@@ -208,6 +214,12 @@ impl Blocks {
         }
         self.blocks[block.index()].state = state;
         Some(block)
+    }
+
+    /// True if blocks are kept back for dumps.
+    #[inline]
+    pub(crate) const fn keeps_for_dumps(&self) -> bool {
+        self.kept.dump > 0
     }
 
     /// The next page of a block that was kept back; `None` if it is full.

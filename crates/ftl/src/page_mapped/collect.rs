@@ -122,14 +122,20 @@ impl<C: Content> Ftl<C> {
         if self.padding_helps(die) && self.program_copies(now, die, true) {
             return GcStep::Started;
         }
-        self.collections[die.index()].is_stuck = !self.policy.depends_on_time();
+        if !self.policy.depends_on_time() {
+            let was = std::mem::replace(&mut self.collections[die.index()].is_stuck, true);
+            self.stuck_dies += u32::from(!was);
+        }
         GcStep::Nothing
     }
 
     /// Something has changed on `die` that its collection may depend on.
     #[inline]
     pub(crate) fn unstick(&mut self, die: DieId) {
-        self.collections[die.index()].is_stuck = false;
+        if self.stuck_dies > 0 {
+            let was = std::mem::take(&mut self.collections[die.index()].is_stuck);
+            self.stuck_dies -= u32::from(was);
+        }
     }
 
     /// True if there is no block to open, or the host needs one and padding frees more than it costs.

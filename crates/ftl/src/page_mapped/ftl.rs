@@ -90,6 +90,8 @@ pub struct Ftl<C: Content> {
     /// By mapping page: what a trim of it stands against. Only where trims are written at once.
     pub(crate) trim_versions: Vec<u64>,
     pub(crate) gate: Gate,
+    /// Dies whose collection has found nothing to do, and on which nothing has changed since.
+    pub(crate) stuck_dies: u32,
     pub(crate) moves: Moves,
     /// Dies that have something of the map to write.
     pub(crate) wake: Vec<DieId>,
@@ -151,6 +153,7 @@ impl<C: Content> Ftl<C> {
             journal_dies: vec![JournalDie::default(); journal_dies],
             map_writes: 0,
             gate: Gate::default(),
+            stuck_dies: 0,
             moves,
             wake: Vec::new(),
             next_version: 1,
@@ -401,6 +404,9 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn commit(&mut self, now: Time, page: Ppn, unit: u32) {
         let lpn = self.point_to(now, page, unit);
+        if !self.store.follows_changes() {
+            return;
+        }
         let map_page = self.map.page_of(lpn);
         if self.store.changed(map_page) {
             self.moves.dirtied(map_page);

@@ -102,6 +102,7 @@ impl<C: Content> Ftl<C> {
         self.blocks = state.blocks.into_owned();
         self.index = state.index.into_owned();
         self.collections = state.collections.into_owned();
+        self.stuck_dies = 0;
         self.media = state.media.into_owned();
         self.flash.set_rng(state.fault_rng);
         self.check()

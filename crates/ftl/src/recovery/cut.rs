@@ -126,6 +126,7 @@ impl<C: Content> Ftl<C> {
         self.trim_versions.fill(0);
         self.map_writes = 0;
         self.gate.clear();
+        self.stuck_dies = 0;
         self.moves.lose_power();
         self.wake.clear();
         self.next_version = 0;

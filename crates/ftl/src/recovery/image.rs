@@ -126,6 +126,9 @@ impl<C: Content> Ftl<C> {
 
     /// Starts the erase of a block of `die` whose dump is not needed any more. True if there was one.
     pub(crate) fn erase_dump_block(&mut self, now: Time, die: DieId) -> bool {
+        if !self.blocks.keeps_for_dumps() {
+            return false;
+        }
         let Some(block) = self.dump_dies[die.index()].to_erase.pop() else { return false };
         self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
         true

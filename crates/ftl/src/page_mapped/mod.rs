@@ -15,6 +15,7 @@
 mod blocks;
 mod check;
 mod collect;
+mod commit;
 mod durability;
 mod ftl;
 mod inflight;

@@ -37,6 +37,8 @@ pub enum Canary {
     MapPageDropped,
     /// A mapping page that changed while it was being written counts as clean.
     MapPageStale,
+    /// A block is erased though the mapping pages on flash still point to what was copied out of it.
+    ErasedBeforeMapped,
     /// The dump is given up when recovery begins, not when the drive is ready.
     DumpGivenUpEarly,
     /// Recovery does not put the last unit of the dump back.
@@ -64,6 +66,7 @@ impl Canary {
         Self::FailedProgramBelieved,
         Self::MapPageDropped,
         Self::MapPageStale,
+        Self::ErasedBeforeMapped,
         Self::DumpGivenUpEarly,
         Self::PutBackForgotten,
         Self::OldDumpsKept,

@@ -21,6 +21,7 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::FailedProgramBelieved, 60),
     (Canary::MapPageDropped, 10),
     (Canary::MapPageStale, 10),
+    (Canary::ErasedBeforeMapped, 30),
     (Canary::DumpGivenUpEarly, 10),
     (Canary::PutBackForgotten, 10),
     (Canary::OldDumpsKept, 30),

@@ -199,7 +199,9 @@ impl<C: Content> Ftl<C> {
         for at in 0..self.collections[die.index()].emptied.len() {
             let block = self.collections[die.index()].emptied[at];
             let is_free = self.blocks.valid(block) == 0
-                && (self.moves.keeps(block).is_none() || urgent && self.cover(die, block));
+                && (self.moves.keeps(block).is_none()
+                    || is_planted(Canary::ErasedBeforeMapped)
+                    || urgent && self.cover(die, block));
             if is_free {
                 return Some(self.collections[die.index()].emptied.remove(at));
             }

@@ -230,7 +230,7 @@ impl<P: Payload> Ssd<P> {
         }
         for &page in map_pages {
             items.push(Item::Map(page));
-            homes.push(DieId(page.0 % dies));
+            homes.push(self.ftl.die_of_map_page(page));
         }
         for &number in journal_pages {
             items.push(Item::Journal(number));

@@ -357,23 +357,30 @@ impl<C: Content> Ftl<C> {
         Some((outcome, ended))
     }
 
+    /// Nothing of `page` can be read: its program failed, or was torn, or it holds nothing of the cells'
+    /// own. Its owners still can if that is to be `believed`, a planted slip.
+    pub(crate) fn make_unreadable(&mut self, page: Ppn, believed: bool) {
+        let first = self.geometry.first_unit(page).0;
+        for unit in (first..first + self.geometry.units_per_page()).map(Ppa) {
+            if believed {
+                self.media.spoil(unit);
+            } else {
+                self.media.pad(unit);
+            }
+        }
+    }
+
     /// Counts a program that has ended. If it failed, its block is written no more.
     #[inline]
     pub(crate) fn count_program(&mut self, page: Ppn, tag: u32, failed: bool) {
-        let stats = &mut self.stats;
         if failed {
-            stats.program_failures += 1;
+            self.stats.program_failures += 1;
             if matches!(self.inflight.cause(tag), ProgramCause::User | ProgramCause::Gc) {
                 self.blocks.fail(self.geometry.block_of_page(page));
-                let first = self.geometry.first_unit(page).0;
-                let units = first..first + self.geometry.units_per_page();
-                if is_planted(Canary::FailedProgramBelieved) {
-                    units.for_each(|unit| self.media.spoil(Ppa(unit)));
-                } else {
-                    units.for_each(|unit| self.media.pad(Ppa(unit)));
-                }
+                self.make_unreadable(page, is_planted(Canary::FailedProgramBelieved));
             }
         }
+        let stats = &mut self.stats;
         *match self.inflight.cause(tag) {
             ProgramCause::User => &mut stats.user_programs,
             ProgramCause::Gc => &mut stats.gc_programs,

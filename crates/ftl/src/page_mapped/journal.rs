@@ -153,9 +153,8 @@ impl<C: Content> Ftl<C> {
         let tag = self.inflight.insert(ProgramCause::Journal, NO_VERSION);
         let sources = self.inflight.sources_mut(tag);
         sources[0] = number as u32;
-        let first = self.geometry.first_unit(place).0;
         // Its records are kept beside the cells (`MapLog`): its out-of-band area is nobody's.
-        (0..self.geometry.units_per_page()).for_each(|unit| self.media.pad(Ppa(first + unit)));
+        self.make_unreadable(place, false);
         let bytes = self.geometry.page_bytes();
         self.flash.submit(now, Operation { kind: Kind::Program(place), bytes, tag });
         if !self.gate.is_empty() {

@@ -85,7 +85,7 @@ pub(crate) fn map_blocks_per_die(geometry: &Geometry, pages: u32) -> u32 {
 
 impl<C: Content> Ftl<C> {
     /// The die whose blocks hold `page`.
-    fn die_of_map_page(&self, page: MapPage) -> DieId {
+    pub fn die_of_map_page(&self, page: MapPage) -> DieId {
         DieId(page.0 % self.geometry.dies())
     }
 
@@ -107,7 +107,7 @@ impl<C: Content> Ftl<C> {
         }
         self.gate.waiting.push_back((*outcome, need));
         self.gate.need += need;
-        self.make_room();
+        self.make_room(self.gate.need);
         false
     }
 
@@ -119,7 +119,7 @@ impl<C: Content> Ftl<C> {
         if !self.store.has_room(needs_now) {
             self.gate.need += needs_now - need.min(needs_now);
             self.gate.waiting[0].1 = need.max(needs_now);
-            self.make_room();
+            self.make_room(self.gate.need);
             return None;
         }
         self.gate.waiting.pop_front();
@@ -164,9 +164,7 @@ impl<C: Content> Ftl<C> {
         if self.store.may_trim(page) && self.gate.is_empty() {
             return true;
         }
-        for page in self.store.make_room(self.gate.need + 1) {
-            self.queue_writeback(page);
-        }
+        self.make_room(self.gate.need + 1);
         false
     }
 
@@ -175,9 +173,7 @@ impl<C: Content> Ftl<C> {
     pub(crate) fn cover(&mut self, die: DieId, block: BlockId) -> bool {
         while let Some(page) = self.moves.keeps(block) {
             if !self.store.has_room(1) {
-                for page in self.store.make_room(self.gate.need + 1) {
-                    self.queue_writeback(page);
-                }
+                self.make_room(self.gate.need + 1);
                 self.moves.wait(die);
                 return false;
             }
@@ -188,8 +184,9 @@ impl<C: Content> Ftl<C> {
         true
     }
 
-    fn make_room(&mut self) {
-        for page in self.store.make_room(self.gate.need) {
+    /// Has mapping pages written back until `more` further ones may be dirty.
+    pub(crate) fn make_room(&mut self, more: u32) {
+        for page in self.store.make_room(more) {
             self.queue_writeback(page);
         }
     }
@@ -397,11 +394,9 @@ impl<C: Content> Ftl<C> {
             self.unstick(die);
             self.wake.push(die);
         }
-        let first = self.geometry.first_unit(place).0;
-        let units = self.geometry.units_per_page();
         let block = self.geometry.block_of_page(place);
         if failed {
-            (0..units).for_each(|unit| self.media.pad(Ppa(first + unit)));
+            self.make_unreadable(place, false);
             let state = &mut self.map_dies[die.index()];
             if self.store.failed(page) {
                 state.copies.push_front(page);

@@ -1,6 +1,6 @@
 //! What a power cut leaves behind.
 
-use leyden_nand::{BlockId, Content, Interrupted, Kind, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, Interrupted, Kind, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
@@ -37,7 +37,7 @@ impl<C: Content> Ftl<C> {
                 let is_map = self.is_map_program(interrupted);
                 self.count_program(page, tag, false);
                 if !ended {
-                    self.tear(page, is_map);
+                    self.make_unreadable(page, is_planted(Canary::TornPageBelieved) && !is_map);
                 }
                 if is_map {
                     self.settle_map_program(page, tag, ended);
@@ -45,16 +45,6 @@ impl<C: Content> Ftl<C> {
             }
             Kind::Erase(block) => self.half_erased(block),
             Kind::Read(_) | Kind::HostRead(_) => {}
-        }
-    }
-
-    fn tear(&mut self, page: Ppn, is_map: bool) {
-        let first = self.geometry.first_unit(page).0;
-        let units = (first..first + self.geometry.units_per_page()).map(Ppa);
-        if is_planted(Canary::TornPageBelieved) && !is_map {
-            units.for_each(|unit| self.media.spoil(unit));
-        } else {
-            units.for_each(|unit| self.media.pad(unit));
         }
     }
 

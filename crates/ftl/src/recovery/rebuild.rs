@@ -78,9 +78,7 @@ impl<C: Content> Ftl<C> {
             for &page in lost {
                 self.store.recovered(page);
             }
-            for page in self.store.make_room(0) {
-                self.queue_writeback(page);
-            }
+            self.make_room(0);
         }
     }
 

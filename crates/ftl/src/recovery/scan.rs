@@ -34,10 +34,10 @@ impl<C: Content> Ftl<C> {
         let mut found = vec![false; self.map.pages() as usize];
         let mut next_version = 0;
         if let Some(dump) = &self.dump {
-            for (page, saved) in &dump.map_pages {
+            for &(page, ref saved) in &dump.map_pages {
                 found[page.index()] = true;
-                self.map.load(*page, &saved.entries);
-                reads[(page.0 % self.geometry.dies()) as usize] += 1;
+                self.map.load(page, &saved.entries);
+                reads[self.die_of_map_page(page).index()] += 1;
             }
             let missing = |root: &super::Root| {
                 let missing = root.map_pages.iter().filter(|page| !found[page.index()]);
@@ -56,7 +56,7 @@ impl<C: Content> Ftl<C> {
         for page in (0..self.map.pages()).map(MapPage).filter(|page| !found[page.index()]) {
             if let Some(saved) = self.store.saved(page) {
                 self.map.load(page, &saved.entries);
-                reads[(page.0 % self.geometry.dies()) as usize] += 1;
+                reads[self.die_of_map_page(page).index()] += 1;
             }
         }
         if scans_all {
@@ -126,10 +126,8 @@ impl<C: Content> Ftl<C> {
         let mut limits = vec![Vec::new(); self.map.pages() as usize];
         for &page in lost {
             let (first, end) = self.map.lpns_of(page);
-            let dumped = self.dump.iter().flat_map(|dump| dump.map_pages.iter().rev());
-            let saved =
-                dumped.map(|(other, saved)| (*other, saved)).find(|&(other, _)| other == page);
-            let saved = saved.map(|(_, saved)| saved);
+            let mut dumped = self.dump.iter().flat_map(|dump| dump.map_pages.iter().rev());
+            let saved = dumped.find(|(other, _)| *other == page).map(|(_, saved)| saved);
             let settled_below = saved.or(self.store.saved(page)).map_or(0, |s| s.settled_below);
             limits[page.index()] = (first.0..end.0)
                 .map(|lpn| {

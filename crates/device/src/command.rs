@@ -2,7 +2,7 @@
 
 use leyden_sim::Time;
 
-use crate::Payload;
+use crate::{Hint, Payload};
 
 /// Bytes of a logical block. Addresses and lengths of commands count in these, as block traces and
 /// the Linux block layer do; a namespace with larger logical blocks is its edge's business.
@@ -25,9 +25,12 @@ pub enum Op {
     Trim,
     /// Write zeroes (08h): as `Trim`, here: deallocated ranges read as zeroes.
     WriteZeroes,
+    /// Dataset management (09h) with the range attribute "write prepare": the ranges in
+    /// [`Command::ranges`] will be overwritten before long. Changes no promise.
+    WritePrepare,
 }
 
-/// One command. `lba` and `sectors` are ignored by `Flush`.
+/// One command. `lba` and `sectors` are ignored by `Flush` and `WritePrepare`.
 #[derive(Clone, Debug)]
 pub struct Command<P: Payload> {
     /// What to do.
@@ -42,12 +45,20 @@ pub struct Command<P: Payload> {
     pub data: P::WriteData,
     /// Handed back in the completion: the driver's own note, like the thread that asked.
     pub tag: u32,
+    /// A hint that rides along on a `Read` or `Write`; ignored on other commands.
+    pub hint: Option<Hint>,
+    /// What a `WritePrepare` names: up to [`MOST_RANGES`]. Ignored but by `WritePrepare`.
+    pub ranges: Option<Box<[Hint]>>,
 }
+
+/// The most ranges of a dataset management command (NVM Command Set 1.0, 3.2.3).
+pub const MOST_RANGES: usize = 256;
 
 impl<P: Payload> Command<P> {
     /// A command without data or flags.
     pub fn new(op: Op, lba: Lba, sectors: u32) -> Self {
-        Self { op, lba, sectors, fua: false, data: P::WriteData::default(), tag: 0 }
+        let data = P::WriteData::default();
+        Self { op, lba, sectors, fua: false, data, tag: 0, hint: None, ranges: None }
     }
 }
 
@@ -136,6 +147,11 @@ pub trait BlockDevice<P: Payload> {
         }
         limit
     }
+
+    /// Hears that the host holds newer data for the range of `hint`, which it will write before long.
+    /// A layer that knows of a way to the drive passes it on; others forget it, which is harmless.
+    #[inline]
+    fn announce(&mut self, _now: Time, _hint: Hint) {}
 
     /// Hears of reads that will be submitted soon, so that it can bring near what it needs for
     /// them. Changes nothing but the simulator's speed; need not be called.

@@ -18,7 +18,7 @@ impl<P: Payload> Ssd<P> {
         let request = self.requests.get(id);
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         let status = match request.op {
-            Op::Flush => Status::Success,
+            Op::Flush | Op::WritePrepare => Status::Success,
             _ if request.sectors == 0 => Status::InvalidField,
             _ if end.is_none_or(|end| end > self.capacity_sectors()) => Status::LbaOutOfRange,
             _ => Status::Success,
@@ -27,18 +27,28 @@ impl<P: Payload> Ssd<P> {
             self.complete(now, id, status, out);
             return;
         }
-        if self.is_read_only() && request.op != Op::Read {
+        if self.is_read_only() && !matches!(request.op, Op::Read | Op::WritePrepare) {
             // All that was ever acknowledged is where the last dump left it.
             let is_flush = request.op == Op::Flush;
             let status = if is_flush { Status::Success } else { Status::WriteFault };
             self.complete(now, id, status, out);
             return;
         }
-        match request.op {
+        let (op, hint) = (request.op, request.hint);
+        if matches!(op, Op::Write | Op::Trim | Op::WriteZeroes) {
+            self.keep_announced(id);
+        }
+        if let Some(hint) = hint
+            && matches!(op, Op::Read | Op::Write)
+        {
+            self.hear(hint);
+        }
+        match op {
             Op::Read => self.read(now, id),
             Op::Write => self.write(now, id, out),
             Op::Flush => self.flush(now, id, out),
             Op::Trim | Op::WriteZeroes => self.trim(now, id, out),
+            Op::WritePrepare => self.write_prepare(now, id, out),
         }
     }
 

@@ -15,6 +15,8 @@ mod config;
 mod dies;
 mod execute;
 mod frontend;
+mod hint;
+mod hints;
 mod inspect;
 mod payload;
 mod power;
@@ -25,8 +27,12 @@ mod stats;
 mod units;
 mod writer;
 
-pub use command::{BlockDevice, Command, CommandId, Completion, Lba, Op, SECTOR_BYTES, Status};
+pub use command::{
+    BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, SECTOR_BYTES, Status,
+};
 pub use config::{Config, ConfigError, FrontendConfig};
+pub use hint::{HINT_UNIT_BYTES, Hint};
+pub use hints::HintStats;
 pub use payload::{NoData, Payload, Stamp};
 pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;

@@ -2,7 +2,7 @@
 
 use leyden_sim::Time;
 
-use crate::{CommandId, Lba, Op, Payload};
+use crate::{CommandId, Hint, Lba, Op, Payload};
 
 /// Where a command is kept while it is in the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,7 @@ pub(crate) struct Request<P: Payload> {
     pub(crate) tag: u32,
     pub(crate) submitted: Time,
     pub(crate) data: P::WriteData,
+    pub(crate) hint: Option<Hint>,
     pub(crate) read: P::ReadData,
     /// Flash reads, or units to be settled, that it waits for.
     pub(crate) pending: u32,

@@ -5,17 +5,20 @@ use std::collections::VecDeque;
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
+use leyden_ftl::place::Streams;
 use leyden_nand::{DieId, Geometry, Lpn};
 use leyden_sim::{Digest, Span, Time};
 
 use crate::command::SECTOR_BYTES;
 use crate::frontend::{Frontend, Passage};
+use crate::hints::{HintStats, bytes_of};
 use crate::power::{PowerState, PowerSupply};
 use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
 use crate::{
-    BlockDevice, Command, CommandId, Completion, Config, ConfigError, Lba, Op, Payload, Status,
+    BlockDevice, Command, CommandId, Completion, Config, ConfigError, Hint, Lba, Op, Payload,
+    Status,
 };
 
 /// A conventional (page-mapped) SSD.
@@ -57,6 +60,8 @@ pub struct Ssd<P: Payload> {
     pub(crate) flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
     pub(crate) trims: VecDeque<RequestId>,
+    /// What commands that announce writes brought with them.
+    pub(crate) ranges: Vec<(RequestId, Box<[Hint]>)>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -72,6 +77,7 @@ pub(crate) struct Counters {
     pub(crate) cuts: u64,
     pub(crate) lost_units: u64,
     pub(crate) recovery_reads: u64,
+    pub(crate) hints: HintStats,
 }
 
 /// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
@@ -82,7 +88,11 @@ pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigErr
         .map_err(|error| ConfigError::within("nand", (error.key, error.problem)))?;
     let slots = config
         .buffer
-        .slots(geometry.unit_bytes(), geometry.units_per_page(), config.ftl.placement.streams())
+        .slots(
+            geometry.unit_bytes(),
+            geometry.units_per_page(),
+            Streams::new(&config.ftl).of_host(),
+        )
         .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
     Ok((geometry, slots))
 }
@@ -95,7 +105,7 @@ impl<P: Payload> Ssd<P> {
             |error: leyden_ftl::ConfigError| ConfigError::within("ftl", (error.key, error.problem));
         config.ftl.check_unit().map_err(in_ftl)?;
         let (geometry, (slots, threshold)) = shape(config)?;
-        let streams = config.ftl.placement.streams();
+        let streams = Streams::new(&config.ftl).of_host();
         let power = PowerSupply::new(config, geometry, slots)?;
         let durability = PowerSupply::durability(power.as_ref());
         let mut ftl =
@@ -134,6 +144,7 @@ impl<P: Payload> Ssd<P> {
             waiting: VecDeque::new(),
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
+            ranges: Vec::new(),
             next_id: 0,
             digest: Digest::default(),
             counters: Counters::default(),
@@ -334,6 +345,7 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         self.next_id += 1;
         let bytes = match command.op {
             Op::Write => u64::from(command.sectors) * SECTOR_BYTES,
+            Op::WritePrepare => bytes_of(command.ranges.as_deref()),
             _ => 0,
         };
         let request = self.requests.insert(Request {
@@ -346,10 +358,16 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
             submitted: now,
             data: command.data,
             read: P::ReadData::default(),
+            hint: command.hint,
             pending: 0,
             next_unit: 0,
             waiting_since: now,
         });
+        if let Some(ranges) = command.ranges
+            && command.op == Op::WritePrepare
+        {
+            self.ranges.push((request, ranges));
+        }
         self.frontend.submit(now, request, bytes);
         id
     }

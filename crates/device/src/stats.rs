@@ -2,7 +2,7 @@
 
 use leyden_sim::Span;
 
-use crate::{Payload, Ssd};
+use crate::{HintStats, Payload, Ssd};
 
 /// Page programs by what caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Stats {
     pub gc_collections: u64,
     /// Mapping units copied by garbage collection.
     pub gc_copied_units: u64,
+    /// Of those, zombies: what the host has said it will overwrite.
+    pub gc_copied_zombie_units: u64,
     /// Valid units in the blocks collected, when they were chosen.
     pub gc_victim_valid_units: u64,
     /// The most mapping units in the buffer at once.
@@ -97,6 +99,8 @@ pub struct Stats {
     pub power_cuts: u64,
     /// Mapping units that a dump was to save, and did not reach.
     pub lost_units: u64,
+    /// Zombie hints heard.
+    pub hints: HintStats,
 }
 
 impl<P: Payload> Ssd<P> {
@@ -136,6 +140,7 @@ impl<P: Payload> Ssd<P> {
             user_units: ftl.user_units,
             gc_collections: ftl.collections,
             gc_copied_units: ftl.gc_units,
+            gc_copied_zombie_units: ftl.gc_zombie_units,
             gc_victim_valid_units: ftl.victim_valid_units,
             buffer_peak_units: u64::from(buffer.peak_units),
             buffer_stalled: self.counters.stalled,
@@ -154,6 +159,7 @@ impl<P: Payload> Ssd<P> {
             bad_blocks: self.ftl.blocks().bad(),
             power_cuts: self.counters.cuts,
             lost_units: self.counters.lost_units,
+            hints: self.counters.hints,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::gc::VictimConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
 use crate::page_mapped::map_blocks_per_die;
-use crate::place::PlacementConfig;
+use crate::place::{PlacementConfig, Streams};
 
 /// The flash translation layer of a page-mapped drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,9 @@ pub struct Config {
     pub gc: GcConfig,
     /// Which data shares blocks.
     pub placement: PlacementConfig,
+    /// Copies of zombies, which the host has said it will overwrite, get blocks of their own (Zombie
+    /// Chasing, section 3.2.2).
+    pub zombie_block: bool,
     /// The mapping table.
     pub map: MapConfig,
 }
@@ -39,6 +42,7 @@ impl Default for Config {
             mapping_unit: Bytes::new(4096),
             gc: GcConfig::default(),
             placement: PlacementConfig::default(),
+            zombie_block: false,
             map: MapConfig::default(),
         }
     }
@@ -165,7 +169,7 @@ impl Config {
                     Bytes::new(units * unit),
                     Bytes::new(geometry.flash_bytes()),
                     self.gc.hard_free_blocks,
-                    self.placement.streams(),
+                    Streams::new(self).count(),
                     geometry.dies(),
                     self.kept_text(geometry, dump_blocks, most),
                     Bytes::new(most * unit),
@@ -242,7 +246,7 @@ impl Config {
 
     /// The most units the host can address if `kept` blocks of each die are not for data.
     fn units_beside(&self, geometry: &Geometry, kept: u32) -> u64 {
-        let reserved = self.gc.hard_free_blocks + u32::from(self.placement.streams()) + kept;
+        let reserved = self.gc.hard_free_blocks + u32::from(Streams::new(self).count()) + kept;
         let blocks = u64::from(geometry.blocks_per_die().saturating_sub(reserved));
         // A closed block with less than a page of garbage is not worth collecting.
         let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());

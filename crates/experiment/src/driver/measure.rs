@@ -237,6 +237,7 @@ impl Measure {
             }
             Op::Flush => self.flushes.record(latency_ns),
             Op::Trim | Op::WriteZeroes => self.trims.record(latency_ns),
+            Op::WritePrepare => {}
         }
         false
     }

@@ -246,6 +246,8 @@ where
             fua: request.fua,
             data: self.content.submit(slot, request),
             tag: slot,
+            hint: None,
+            ranges: None,
         };
         self.device.submit(self.now, command);
     }

@@ -3,10 +3,11 @@
 //! Each die has a first-in first-out list for every count of valid units. A block that loses a unit
 //! moves to the end of the next lower list, so each list is ordered by the time of the last change.
 //! That gives `greedy` its victim without a scan (the head of the first list that has one), and
-//! `cost_benefit` its exact maximum from one block per list.
+//! `cost_benefit` its exact maximum from one block per list. For `z_greedy` the lists are those of
+//! what the policy maximises instead ([`Order::Score`]), so that its victim is the first head too.
 //!
 //! Invariants: a block is in the index exactly while it is closed and not being collected; it is in
-//! the list of its count of valid units; lists are ordered by `changed`, ascending.
+//! the list of its rank; lists of [`Order::Valid`] are ordered by `changed`, ascending.
 
 use leyden_nand::{BlockId, DieId, Geometry};
 use leyden_sim::{Divisor, Time};
@@ -24,8 +25,45 @@ pub struct Candidate {
     pub block: BlockId,
     /// How many of its units are valid.
     pub valid: u32,
+    /// How many of those are zombies.
+    pub zombies: u32,
     /// When one of its units was last invalidated, or when it was filled.
     pub changed: Time,
+}
+
+/// What blocks are ranked by: a lower rank is collected sooner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Order {
+    /// Valid units.
+    #[default]
+    Valid,
+    /// How much less than all of a block's units equation 2 of Zombie Chasing gives, in halves.
+    Score,
+}
+
+impl Order {
+    /// Ranks of a block of `units` units.
+    const fn ranks(self, units: u32) -> u32 {
+        match self {
+            Self::Valid => units + 1,
+            Self::Score => 2 * units + 1,
+        }
+    }
+
+    #[inline]
+    fn rank(self, units: u32, valid: u32, zombies: u32) -> u32 {
+        match self {
+            Self::Valid => valid,
+            Self::Score => 2 * units - score_in_halves(units - valid, zombies),
+        }
+    }
+}
+
+/// Twice the benefit of collecting a block with `invalid` units, when `zombies` of the others will be
+/// dead soon: i - min(z, i / 2) (Zombie Chasing, equation 2).
+#[inline]
+pub fn score_in_halves(invalid: u32, zombies: u32) -> u32 {
+    2 * invalid - invalid.min(2 * zombies)
 }
 
 /// One block's places: in the list of its utilisation and in the order of filling.
@@ -34,6 +72,7 @@ struct Node {
     next: u32,
     previous: u32,
     valid: u32,
+    zombies: u32,
     next_filled: u32,
     previous_filled: u32,
     changed: Time,
@@ -50,10 +89,11 @@ const EMPTY: Ends = Ends { first: NONE, last: NONE };
 /// The victims-to-be of all dies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VictimIndex {
+    order: Order,
     units_per_block: u32,
     blocks_per_die: Divisor,
     nodes: Vec<Node>,
-    /// `units_per_block + 1` lists per die.
+    /// A list for each rank, per die.
     lists: Vec<Ends>,
     /// One bit per list that is not empty, `words_per_die` words a die.
     occupied: Vec<u64>,
@@ -66,18 +106,20 @@ pub struct VictimIndex {
 
 impl VictimIndex {
     /// An empty index.
-    pub fn new(geometry: &Geometry) -> Self {
+    pub fn new(geometry: &Geometry, order: Order) -> Self {
         let node = Node {
             next: NONE,
             previous: NONE,
             valid: ABSENT,
+            zombies: 0,
             next_filled: NONE,
             previous_filled: NONE,
             changed: Time::ZERO,
         };
-        let (dies, lists_per_die) = (geometry.dies(), geometry.units_per_block() + 1);
+        let (dies, lists_per_die) = (geometry.dies(), order.ranks(geometry.units_per_block()));
         let words_per_die = lists_per_die.div_ceil(64);
         Self {
+            order,
             units_per_block: geometry.units_per_block(),
             blocks_per_die: Divisor::new(geometry.blocks_per_die()),
             nodes: vec![node; geometry.blocks() as usize],
@@ -94,21 +136,42 @@ impl VictimIndex {
         self.units_per_block
     }
 
-    /// The longest unchanged block of each utilisation that `die` has, the least utilised first.
+    /// The first block of each rank that `die` has, the lowest rank first: with [`Order::Valid`] the
+    /// longest unchanged block of each utilisation.
     pub fn candidates(&self, die: DieId) -> impl Iterator<Item = Candidate> + '_ {
         let words = self.words_per_die as usize;
         let occupied = &self.occupied[die.index() * words..][..words];
         occupied.iter().enumerate().flat_map(move |(i, &word)| {
             Bits(word).map(move |bit| {
-                let valid = i as u32 * 64 + bit;
-                let first = self.lists[self.list(die.0, valid)].first;
-                Candidate {
-                    block: BlockId(first),
-                    valid,
-                    changed: self.nodes[first as usize].changed,
-                }
+                let rank = i as u32 * 64 + bit;
+                self.candidate(self.lists[self.list(die.0, rank)].first)
             })
         })
+    }
+
+    /// The blocks of the same rank as `first` and after it in their list: with [`Order::Valid`] those
+    /// of its utilisation that changed later.
+    pub fn after(&self, first: Candidate) -> impl Iterator<Item = Candidate> + '_ {
+        let next = |&block: &u32| Some(self.nodes[block as usize].next).filter(|&n| n != NONE);
+        std::iter::successors(next(&first.block.0), next).map(|block| self.candidate(block))
+    }
+
+    /// The block of `die` with the fewest valid units.
+    pub fn least_utilised(&self, die: DieId) -> Option<BlockId> {
+        let first = match self.order {
+            Order::Valid => self.candidates(die).next(),
+            Order::Score => self
+                .candidates(die)
+                .flat_map(|first| std::iter::once(first).chain(self.after(first)))
+                .min_by_key(|candidate| candidate.valid),
+        };
+        first.map(|candidate| candidate.block)
+    }
+
+    #[inline]
+    fn candidate(&self, block: u32) -> Candidate {
+        let Node { valid, zombies, changed, .. } = self.nodes[block as usize];
+        Candidate { block: BlockId(block), valid, zombies, changed }
     }
 
     /// The block of `die` that was filled first.
@@ -127,11 +190,18 @@ impl VictimIndex {
         self.nodes[block.index()].valid != ABSENT
     }
 
+    /// The zombies that `block` is ranked for; `None` if it can't be collected.
+    pub fn zombies(&self, block: BlockId) -> Option<u32> {
+        let Node { valid, zombies, .. } = self.nodes[block.index()];
+        (valid != ABSENT).then_some(zombies)
+    }
+
     /// Adds a block that has just been filled.
-    pub fn insert(&mut self, block: BlockId, valid: u32, now: Time) {
+    pub fn insert(&mut self, block: BlockId, valid: u32, zombies: u32, now: Time) {
         assert!(!self.contains(block), "{block:?} is in the index already");
-        self.nodes[block.index()].changed = now;
-        self.link(block.0, valid);
+        let node = &mut self.nodes[block.index()];
+        (node.valid, node.zombies, node.changed) = (valid, zombies, now);
+        self.link(block.0);
 
         let die = self.blocks_per_die.divide(block.0) as usize;
         self.garbage[die] += u64::from(self.units_per_block - valid);
@@ -153,6 +223,7 @@ impl VictimIndex {
         let Node { valid, next_filled, previous_filled, .. } = self.nodes[block.index()];
         self.garbage[die] -= u64::from(self.units_per_block - valid);
         self.unlink(block.0);
+        self.nodes[block.index()].valid = ABSENT;
         if previous_filled == NONE {
             self.filled[die].first = next_filled;
         } else {
@@ -173,9 +244,27 @@ impl VictimIndex {
             return;
         }
         self.unlink(block.0);
-        self.nodes[block.index()].changed = now;
-        self.link(block.0, valid - 1);
+        let node = &mut self.nodes[block.index()];
+        (node.valid, node.changed) = (valid - 1, now);
+        self.link(block.0);
         self.garbage[self.blocks_per_die.divide(block.0) as usize] += 1;
+    }
+
+    /// Notes that `block` holds `zombies` zombies, if it is in the index. Not a change of its data: with
+    /// [`Order::Valid`] it keeps its place.
+    #[inline]
+    pub fn set_zombies(&mut self, block: BlockId, zombies: u32) {
+        let node = &mut self.nodes[block.index()];
+        if node.valid == ABSENT {
+            return;
+        }
+        if self.order == Order::Valid {
+            node.zombies = zombies;
+            return;
+        }
+        self.unlink(block.0);
+        self.nodes[block.index()].zombies = zombies;
+        self.link(block.0);
     }
 
     /// Bytes of memory.
@@ -185,7 +274,7 @@ impl VictimIndex {
 
     /// True if this was made for `geometry`.
     pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
-        let empty = Self::new(geometry);
+        let empty = Self::new(geometry, self.order);
         self.units_per_block == empty.units_per_block
             && self.blocks_per_die == empty.blocks_per_die
             && self.nodes.len() == empty.nodes.len()
@@ -196,21 +285,28 @@ impl VictimIndex {
     }
 
     #[inline]
-    const fn list(&self, die: u32, valid: u32) -> usize {
-        (die * (self.units_per_block + 1) + valid) as usize
+    const fn list(&self, die: u32, rank: u32) -> usize {
+        (die * self.order.ranks(self.units_per_block) + rank) as usize
     }
 
-    /// Appends `block` to the list of `valid`.
     #[inline]
-    fn link(&mut self, block: u32, valid: u32) {
+    fn rank(&self, block: u32) -> u32 {
+        let Node { valid, zombies, .. } = self.nodes[block as usize];
+        self.order.rank(self.units_per_block, valid, zombies)
+    }
+
+    /// Appends `block` to the list of its rank.
+    #[inline]
+    fn link(&mut self, block: u32) {
         let die = self.blocks_per_die.divide(block);
-        let list = self.list(die, valid);
+        let rank = self.rank(block);
+        let list = self.list(die, rank);
         let last = self.lists[list].last;
         let node = &mut self.nodes[block as usize];
-        (node.valid, node.previous, node.next) = (valid, last, NONE);
+        (node.previous, node.next) = (last, NONE);
         if last == NONE {
             self.lists[list].first = block;
-            self.occupied[(die * self.words_per_die + valid / 64) as usize] |= 1 << (valid % 64);
+            self.occupied[(die * self.words_per_die + rank / 64) as usize] |= 1 << (rank % 64);
         } else {
             self.nodes[last as usize].next = block;
         }
@@ -221,9 +317,9 @@ impl VictimIndex {
     #[inline]
     fn unlink(&mut self, block: u32) {
         let die = self.blocks_per_die.divide(block);
-        let Node { next, previous, valid, .. } = self.nodes[block as usize];
-        self.nodes[block as usize].valid = ABSENT;
-        let list = self.list(die, valid);
+        let Node { next, previous, .. } = self.nodes[block as usize];
+        let rank = self.rank(block);
+        let list = self.list(die, rank);
         if previous == NONE {
             self.lists[list].first = next;
         } else {
@@ -235,7 +331,7 @@ impl VictimIndex {
             self.nodes[next as usize].previous = previous;
         }
         if self.lists[list].first == NONE {
-            self.occupied[(die * self.words_per_die + valid / 64) as usize] &= !(1 << (valid % 64));
+            self.occupied[(die * self.words_per_die + rank / 64) as usize] &= !(1 << (rank % 64));
         }
     }
 }

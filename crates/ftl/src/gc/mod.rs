@@ -10,11 +10,13 @@ pub mod greedy;
 mod index;
 #[cfg(test)]
 mod tests;
+pub mod z_cost_benefit;
+pub mod z_greedy;
 
 use leyden_nand::{BlockId, DieId};
 use leyden_sim::Time;
 
-pub use index::VictimIndex;
+pub use index::{Candidate, Order, VictimIndex, score_in_halves};
 
 leyden_sim::policies! {
     /// Which block is collected next.
@@ -26,6 +28,12 @@ leyden_sim::policies! {
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
         /// The block that was filled first, whatever it holds (the circular log of Desnoyers 2012).
         Fifo(fifo::Fifo) = "fifo",
+        /// The block with the largest i - min(z, i / 2), of i invalid units and z zombies: those that
+        /// the host has said it will overwrite (Zombie Chasing, equation 2).
+        ZGreedy(z_greedy::ZGreedy) = "z_greedy",
+        /// The block with the largest age x (i - min(z, i / 2)) / 2v, of i invalid and v valid units, z
+        /// of them zombies (Zombie Chasing, equation 3).
+        ZCostBenefit(z_cost_benefit::ZCostBenefit) = "z_cost_benefit",
     }
 }
 
@@ -44,6 +52,11 @@ pub trait VictimPolicy: std::fmt::Debug + Send {
     fn depends_on_time(&self) -> bool {
         false
     }
+
+    /// What the index ranks blocks by for it.
+    fn order(&self) -> Order {
+        Order::Valid
+    }
 }
 
 impl VictimConfig {
@@ -53,6 +66,8 @@ impl VictimConfig {
             Self::Greedy(policy) => Box::new(policy.clone()),
             Self::CostBenefit(policy) => Box::new(policy.clone()),
             Self::Fifo(policy) => Box::new(policy.clone()),
+            Self::ZGreedy(policy) => Box::new(policy.clone()),
+            Self::ZCostBenefit(policy) => Box::new(policy.clone()),
         }
     }
 }

@@ -263,24 +263,28 @@ impl Blocks {
         let point = self.write_point(die, stream);
         let open = match self.open[point] {
             Some(open) if self.blocks[open.index()].written_pages < self.pages_per_block => open,
-            _ => {
-                if self.free(die) == 0 {
-                    return None;
-                }
-                let free = self.free[die.index()].pop_front()?;
-                let block = &mut self.blocks[free.index()];
-                assert_eq!((block.state, block.valid), (BlockState::Free, 0), "{free:?}");
-                block.state = BlockState::Open;
-                block.stream = stream.0;
-                self.open[point] = Some(free);
-                free
-            }
+            _ => self.open_next(die, stream)?,
         };
         let block = &mut self.blocks[open.index()];
         let page = Ppn(open.0 * self.pages_per_block + block.written_pages);
         block.written_pages += 1;
         block.pending += 1;
         Some(page)
+    }
+
+    /// Opens a free block for `stream` on `die`, whose last one is full; `None` if there is none.
+    pub(crate) fn open_next(&mut self, die: DieId, stream: StreamId) -> Option<BlockId> {
+        if self.free(die) == 0 {
+            return None;
+        }
+        let free = self.free[die.index()].pop_front()?;
+        let block = &mut self.blocks[free.index()];
+        assert_eq!((block.state, block.valid), (BlockState::Free, 0), "{free:?}");
+        block.state = BlockState::Open;
+        block.stream = stream.0;
+        let point = self.write_point(die, stream);
+        self.open[point] = Some(free);
+        Some(free)
     }
 
     /// A program in `block` has ended, and has changed the map as far as it will. Closes the block if
@@ -362,6 +366,9 @@ impl Blocks {
     pub(crate) fn lose_power(&mut self) {
         for block in &mut self.blocks {
             (block.valid, block.pending) = (0, 0);
+            if block.state == BlockState::Open && block.written_pages == 0 {
+                block.state = BlockState::Free; // nothing on flash says otherwise
+            }
         }
         self.free.iter_mut().for_each(VecDeque::clear);
         self.failing.iter_mut().for_each(Vec::clear);

@@ -19,6 +19,7 @@ impl<C: Content> Ftl<C> {
         self.check_map()?;
         self.check_journal()?;
         self.check_blocks()?;
+        self.check_zombies()?;
         self.check_collections()?;
         self.check_conservation()
     }
@@ -74,6 +75,33 @@ impl<C: Content> Ftl<C> {
             return Err(Violation(format!(
                 "{valid_total} units valid, {mapped} mapped and {of_map} of mapping pages"
             )));
+        }
+        Ok(())
+    }
+
+    /// Each zombie is mapped, and counted where it lies.
+    fn check_zombies(&self) -> Result<(), Violation> {
+        if !self.zombies.are_kept() {
+            return Ok(());
+        }
+        let mut in_block = vec![0_u32; self.geometry.blocks() as usize];
+        for lpn in (0..self.map.len()).map(Lpn).filter(|&lpn| self.zombies.contains(lpn)) {
+            let Some(unit) = self.map.get(lpn) else {
+                return Err(Violation(format!("{lpn:?} is a zombie and holds nothing")));
+            };
+            in_block[self.geometry.block_of(unit).index()] += 1;
+        }
+        let total: u64 = in_block.iter().copied().map(u64::from).sum();
+        if total != self.zombies.units() {
+            return Err(Violation(format!("{total} zombies, {} counted", self.zombies.units())));
+        }
+        for (block, &zombies) in (0..).map(BlockId).zip(&in_block) {
+            let (counted, ranked) = (self.zombies.in_block(block), self.index.zombies(block));
+            if counted != zombies || ranked.is_some_and(|ranked| ranked != zombies) {
+                return Err(Violation(format!(
+                    "{block:?} has {zombies} zombies, counts {counted}, and is ranked for {ranked:?}"
+                )));
+            }
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ impl<C: Content> Ftl<C> {
     /// garbage that padding makes: each block that waits had more than a page of garbage then.
     fn padding_helps(&self, die: DieId) -> bool {
         let waiting = self.collections[die.index()].emptied.len();
-        let streams = u32::from(self.placement.streams());
+        let streams = u32::from(self.streams.count());
         let garbage = self.index.garbage_units(die)
             + u64::from(streams) * u64::from(self.geometry.units_per_page());
         let goes_round = garbage > u64::from(self.geometry.units_per_block());
@@ -222,7 +222,7 @@ impl<C: Content> Ftl<C> {
     /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
     fn program_copies(&mut self, now: Time, die: DieId, pad: bool) -> bool {
         let units_per_page = self.geometry.units_per_page() as usize;
-        for stream in 0..self.placement.streams() {
+        for stream in 0..self.streams.count() {
             let staged = &mut self.collections[die.index()].staged[usize::from(stream)];
             if staged.len() < units_per_page && !pad {
                 continue;
@@ -243,6 +243,7 @@ impl<C: Content> Ftl<C> {
                 self.inflight.sources_mut(tag)[i] = from.0;
                 let lpn = self.media.lpn(from).expect("a valid unit without an owner");
                 let (version, content) = (self.media.version(from), self.media.content(from));
+                self.stats.gc_zombie_units += u64::from(self.zombies.contains(lpn));
                 self.media.write(Ppa(first + i as u32), lpn, version, content);
                 if is_planted(Canary::MappedBeforeCopied) {
                     moved.push(i as u32);
@@ -300,10 +301,46 @@ impl<C: Content> Ftl<C> {
     /// A page of the victim has been read: its valid units are to be programmed.
     #[inline]
     pub(crate) fn stage_copies(&mut self, page: Ppn, die: DieId) {
+        let first = self.geometry.first_unit(page);
+        if let Some(stream) = self.streams.zombie().filter(|_| self.zombies.are_kept()) {
+            self.stage_apart(first, die, stream);
+            return;
+        }
         let collection = &mut self.collections[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
-        let first = self.geometry.first_unit(page);
         staged.extend(self.validity.valid_in(first, self.geometry.units_per_page()));
+    }
+
+    /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
+    fn stage_apart(&mut self, first: Ppa, die: DieId, stream: StreamId) {
+        let dest = self.collections[die.index()].dest;
+        for unit in (first.0..first.0 + self.geometry.units_per_page()).map(Ppa) {
+            if !self.validity.get(unit) {
+                continue;
+            }
+            let lpn = self.media.lpn(unit).expect("a valid unit without an owner");
+            let apart = self.zombies.contains(lpn) && self.has_room_apart(die, stream, dest);
+            let to = if apart { stream } else { dest };
+            self.collections[die.index()].staged[to.index()].push(unit);
+        }
+    }
+
+    /// True if `stream` has a page for one more unit of `die`. Opens a block for it if that leaves
+    /// `dest` room for all that is left of the victim.
+    fn has_room_apart(&mut self, die: DieId, stream: StreamId, dest: StreamId) -> bool {
+        let collection = &self.collections[die.index()];
+        let pages = |units: usize| (units as u32).div_ceil(self.geometry.units_per_page());
+        if pages(collection.staged[stream.index()].len() + 1) <= self.blocks.open_pages(die, stream)
+        {
+            return true;
+        }
+        let victim = collection.victim.map_or(0, |(victim, _)| self.blocks.valid(victim));
+        let left = pages(collection.staged[dest.index()].len() + victim as usize);
+        let leaves_room = self.blocks.free(die) > 1 || left <= self.blocks.open_pages(die, dest);
+        // A stream has one open block: what is left of it must be used first.
+        leaves_room
+            && self.blocks.open_pages(die, stream) == 0
+            && self.blocks.open_next(die, stream).is_some()
     }
 
     /// A page of copies has been programmed: what is still valid has moved.
@@ -343,7 +380,7 @@ impl<C: Content> Ftl<C> {
         self.blocks.collect(victim);
         self.stats.collections += 1;
         self.stats.victim_valid_units += u64::from(self.blocks.valid(victim));
-        let dest = self.placement.for_gc(self.blocks.stream(victim));
+        let dest = self.streams.for_gc(self.blocks.stream(victim));
         let collection = &mut self.collections[die.index()];
         (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
         true
@@ -355,7 +392,7 @@ impl<C: Content> Ftl<C> {
         if self.is_worthwhile(die, choice) {
             return Some(choice);
         }
-        let least = self.index.candidates(die).next()?.block;
+        let least = self.index.least_utilised(die)?;
         self.is_worthwhile(die, least).then_some(least)
     }
 
@@ -391,7 +428,7 @@ impl<C: Content> Ftl<C> {
 
     /// The stream of `block`'s copies, and how many units wait there for a full page.
     fn joins(&self, die: DieId, block: BlockId) -> (StreamId, u32) {
-        let dest = self.placement.for_gc(self.blocks.stream(block));
+        let dest = self.streams.for_gc(self.blocks.stream(block));
         (dest, self.collections[die.index()].staged[dest.index()].len() as u32)
     }
 

@@ -15,9 +15,10 @@ use super::mapping::{Gate, MapDie};
 use super::moves::Moves;
 use super::stats::FtlStats;
 use super::validity::Validity;
+use super::zombies::Zombies;
 use crate::gc::{VictimIndex, VictimPolicy};
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{PlacementConfig, StreamId};
+use crate::place::{StreamId, Streams};
 use crate::recovery::{DumpDie, DumpImage};
 use crate::{Config, ConfigError};
 
@@ -74,7 +75,7 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Ftl<C: Content> {
     pub(crate) geometry: Geometry,
-    pub(crate) placement: PlacementConfig,
+    pub(crate) streams: Streams,
     pub(crate) policy: Box<dyn VictimPolicy>,
     pub(crate) soft_free_blocks: u32,
     pub(crate) hard_free_blocks: u32,
@@ -104,6 +105,7 @@ pub struct Ftl<C: Content> {
     /// Blocks whose erase a power cut has broken off, until recovery.
     pub(crate) half_erased: Vec<BlockId>,
     pub(crate) validity: Validity,
+    pub(crate) zombies: Zombies,
     pub(crate) blocks: Blocks,
     pub(crate) index: VictimIndex,
     pub(crate) collections: Vec<Collection>,
@@ -123,7 +125,8 @@ impl<C: Content> Ftl<C> {
         durability: Durability,
     ) -> Result<Self, ConfigError> {
         let lpns = config.logical_units(&geometry, durability.dump_blocks_per_die)?;
-        let streams = config.placement.streams();
+        let streams = Streams::new(config);
+        let policy = config.gc.victim.policy();
         let map = MapTable::new(lpns, config.map.entries_per_page(&geometry));
         let protection = &config.map.protection;
         let kept = KeptBlocks {
@@ -141,8 +144,6 @@ impl<C: Content> Ftl<C> {
         let map_dies = if store.writes_back() { geometry.dies() as usize } else { 0 };
         let scans = durability.power_cuts && (durability.may_lose_map || store.trims_only());
         Ok(Self {
-            placement: config.placement.clone(),
-            policy: config.gc.victim.policy(),
             soft_free_blocks: config.gc.soft_free_blocks,
             hard_free_blocks: config.gc.hard_free_blocks,
             endurance_cycles: nand.endurance_cycles,
@@ -161,9 +162,18 @@ impl<C: Content> Ftl<C> {
             dump_dies: vec![DumpDie::default(); geometry.dies() as usize],
             half_erased: Vec::new(),
             validity: Validity::new(&geometry),
-            blocks: Blocks::new(&geometry, streams, kept, nand.faults.factory_bad_blocks, seed),
-            index: VictimIndex::new(&geometry),
-            collections: (0..geometry.dies()).map(|_| Collection::new(streams)).collect(),
+            blocks: Blocks::new(
+                &geometry,
+                streams.count(),
+                kept,
+                nand.faults.factory_bad_blocks,
+                seed,
+            ),
+            index: VictimIndex::new(&geometry, policy.order()),
+            collections: (0..geometry.dies()).map(|_| Collection::new(streams.count())).collect(),
+            policy,
+            streams,
+            zombies: Zombies::default(),
             inflight: Inflight::new(geometry.units_per_page()),
             media: Media::new(&geometry, scans),
             flash: Flash::new(nand, geometry, seed),
@@ -188,6 +198,10 @@ impl<C: Content> Ftl<C> {
     pub fn store_mut(&mut self) -> &mut MapStore {
         &mut self.store
     }
+    /// The streams.
+    pub const fn streams(&self) -> &Streams {
+        &self.streams
+    }
     /// The blocks.
     pub const fn blocks(&self) -> &Blocks {
         &self.blocks
@@ -209,6 +223,7 @@ impl<C: Content> Ftl<C> {
         self.map.memory_bytes()
             + self.store.memory_bytes()
             + self.validity.memory_bytes()
+            + self.zombies.memory_bytes()
             + self.blocks.memory_bytes()
             + self.media.memory_bytes()
             + self.index.memory_bytes()
@@ -243,11 +258,11 @@ impl<C: Content> Ftl<C> {
     /// The stream for new data of `lpn`.
     #[inline]
     pub fn stream_for(&self, lpn: Lpn) -> StreamId {
-        if self.placement.streams() == 1 {
+        if self.streams.of_host() == 1 {
             return StreamId(0);
         }
         let old = self.map.get(lpn).map(|old| self.blocks.stream(self.geometry.block_of(old)));
-        self.placement.for_host(old)
+        self.streams.for_host(old)
     }
 
     /// Starts a read for the host of `units` units of `page`.
@@ -416,7 +431,7 @@ impl<C: Content> Ftl<C> {
         }
         let block = self.geometry.block_of_page(page);
         if self.blocks.page_ended(block) {
-            self.index.insert(block, self.blocks.valid(block), now);
+            self.index.insert(block, self.blocks.valid(block), self.zombies.in_block(block), now);
         }
     }
 
@@ -424,6 +439,8 @@ impl<C: Content> Ftl<C> {
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
         let Some(old) = self.map.unmap(lpn) else { return };
         self.invalidate(now, old);
+        self.zombies.arrived(lpn, 1);
+        self.replace_zombie(lpn, self.geometry.block_of(old), None);
         if is_planted(Canary::TrimNotSaved) {
             return;
         }

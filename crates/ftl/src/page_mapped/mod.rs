@@ -25,6 +25,7 @@ mod moves;
 mod snapshot;
 mod stats;
 mod validity;
+mod zombies;
 
 pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use check::Violation;
@@ -36,3 +37,4 @@ pub(crate) use journal::JournalDie;
 pub(crate) use mapping::{MapDie, map_blocks_per_die};
 pub use snapshot::FtlState;
 pub use stats::FtlStats;
+pub use zombies::{Announced, Zombies};

@@ -13,6 +13,7 @@ use super::journal::JournalDie;
 use super::mapping::MapDie;
 use super::moves::Moves;
 use super::validity::Validity;
+use super::zombies::Zombies;
 use crate::gc::VictimIndex;
 use crate::map::{MapStoreState, MapTable};
 use crate::recovery::DumpDie;
@@ -31,6 +32,7 @@ pub struct FtlState<'a, C: Content> {
     dump_dies: Cow<'a, [DumpDie]>,
     next_version: u64,
     validity: Cow<'a, Validity>,
+    zombies: Cow<'a, Zombies>,
     blocks: Cow<'a, Blocks>,
     index: Cow<'a, VictimIndex>,
     collections: Cow<'a, [Collection]>,
@@ -56,6 +58,7 @@ impl<C: Content> Ftl<C> {
             dump_dies: Cow::Borrowed(&self.dump_dies),
             next_version: self.next_version,
             validity: Cow::Borrowed(&self.validity),
+            zombies: Cow::Borrowed(&self.zombies),
             blocks: Cow::Borrowed(&self.blocks),
             index: Cow::Borrowed(&self.index),
             collections: Cow::Borrowed(&self.collections),
@@ -66,7 +69,7 @@ impl<C: Content> Ftl<C> {
 
     /// True if `state` is of a drive of this shape.
     pub fn fits(&self, state: &FtlState<'_, C>) -> bool {
-        let streams = self.placement.streams();
+        let streams = self.streams.count();
         state.map.len() == self.map.len()
             && state.map.pages() == self.map.pages()
             && self.store.fits(&state.store)
@@ -76,6 +79,7 @@ impl<C: Content> Ftl<C> {
             && state.dump_dies.len() == self.dump_dies.len()
             && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
+            && state.zombies.fits(self.map.len(), self.geometry.blocks())
             && state.blocks.fits(&self.geometry, streams)
             && state.index.fits(&self.geometry)
             && state.collections.len() == self.collections.len()
@@ -99,6 +103,7 @@ impl<C: Content> Ftl<C> {
         self.trim_versions = state.trim_versions.into_owned();
         self.next_version = state.next_version;
         self.validity = state.validity.into_owned();
+        self.zombies = state.zombies.into_owned();
         self.blocks = state.blocks.into_owned();
         self.index = state.index.into_owned();
         self.collections = state.collections.into_owned();

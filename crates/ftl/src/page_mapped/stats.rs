@@ -27,6 +27,8 @@ pub struct FtlStats {
     pub user_units: u64,
     /// Units copied.
     pub gc_units: u64,
+    /// Of those, zombies.
+    pub gc_zombie_units: u64,
     /// Units left empty.
     pub padded_units: u64,
     /// Blocks chosen by garbage collection.

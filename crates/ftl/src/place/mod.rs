@@ -1,7 +1,13 @@
 //! Placement: which stream, and so which open block, a unit is written to.
+//!
+//! A policy has streams of its own (the regions of [`dac`]); beside them stand those that are set
+//! aside for data of a kind ([`Streams`]).
 
 pub mod dac;
 pub mod single;
+mod streams;
+
+pub use streams::Streams;
 
 leyden_sim::policies! {
     /// Which data shares blocks.

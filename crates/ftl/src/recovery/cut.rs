@@ -118,11 +118,12 @@ impl<C: Content> Ftl<C> {
         self.gate.clear();
         self.stuck_dies = 0;
         self.moves.lose_power();
+        self.zombies.lose_power();
         self.wake.clear();
         self.next_version = 0;
         self.inflight.clear();
         self.validity.clear_all();
-        self.index = VictimIndex::new(&self.geometry);
+        self.index = VictimIndex::new(&self.geometry, self.policy.order());
         self.blocks.lose_power();
         self.collections.iter_mut().for_each(Collection::lose_power);
     }

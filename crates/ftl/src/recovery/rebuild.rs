@@ -30,7 +30,7 @@ impl<C: Content> Ftl<C> {
         }
         for block in (0..self.geometry.blocks()).map(BlockId) {
             if self.blocks.state(block) == BlockState::Closed {
-                self.index.insert(block, self.blocks.valid(block), Time::ZERO);
+                self.index.insert(block, self.blocks.valid(block), 0, Time::ZERO);
             }
         }
         for die in (0..self.map_dies.len() as u32).map(DieId) {

@@ -82,6 +82,7 @@ impl Mock {
                 let read = |unit: u32| Stamp(get(unit).unwrap_or(self.flash[unit as usize]));
                 return units.map(read).collect();
             }
+            Op::WritePrepare => {}
             Op::Flush if self.is_protected || self.bug == Bug::ForgetsFlush => {}
             Op::Flush => self.evict_all(),
             Op::Write | Op::Trim | Op::WriteZeroes => {

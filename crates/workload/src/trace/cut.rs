@@ -51,7 +51,7 @@ impl<I> CutIter<I> {
     fn take(&mut self, request: &Request) -> bool {
         let bytes = match request.op {
             Op::Read | Op::Write => u64::from(request.sectors) * SECTOR_BYTES,
-            Op::Flush | Op::Trim | Op::WriteZeroes => 0,
+            Op::Flush | Op::Trim | Op::WriteZeroes | Op::WritePrepare => 0,
         };
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(bytes);

@@ -188,7 +188,7 @@ impl Profiler {
                 self.profile.write_zeroes += 1;
                 self.profile.bytes_zeroed += bytes;
             }
-            Op::Flush => {}
+            Op::Flush | Op::WritePrepare => {}
         }
         if matches!(request.op, Op::Read | Op::Write) {
             self.aligned += u64::from(begin % UNIT_SECTORS == 0 && end % UNIT_SECTORS == 0);

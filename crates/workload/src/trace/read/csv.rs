@@ -149,7 +149,7 @@ fn with_flags(
         Op::Write => rwbs.kind == Kind::Write,
         Op::Trim => rwbs.kind == Kind::Trim,
         // A flush is an empty write to some layers; writing zeroes had no letters for long.
-        Op::Flush | Op::WriteZeroes => true,
+        Op::Flush | Op::WriteZeroes | Op::WritePrepare => true,
     };
     if !agree {
         return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });

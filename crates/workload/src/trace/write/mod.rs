@@ -172,7 +172,7 @@ impl Carries {
     /// Counts what is lost of `request`; false if it is lost whole.
     fn count(self, request: &Request, lost: &mut Lost) -> bool {
         let whole = match request.op {
-            Op::Read | Op::Write => None,
+            Op::Read | Op::Write | Op::WritePrepare => None,
             Op::Flush => (!self.flushes).then_some(&mut lost.flushes),
             Op::Trim => (!self.trims).then_some(&mut lost.trims),
             Op::WriteZeroes => (!self.write_zeroes).then_some(&mut lost.write_zeroes),

@@ -53,6 +53,7 @@ impl Encode for Csv {
             Op::Flush => (b'F', b"FF"),
             Op::Trim => (b'D', b"D"),
             Op::WriteZeroes => (b'Z', b"WZ"),
+            Op::WritePrepare => (b'H', b"-"),
         };
         out.extend_from_slice(&[b',', op, b',']);
         match request.op {
@@ -132,6 +133,7 @@ impl Encode for Fio {
             Op::Flush => self.action(b"sync", &[0, 0], out),
             // Writing zeroes isn't carried, and doesn't come here.
             Op::Write | Op::WriteZeroes => self.action(b"write", &range, out),
+            Op::WritePrepare => {}
         }
     }
 

@@ -1,0 +1,108 @@
+//! What the drive makes of zombie hints: it marks what they name, and counts.
+//!
+//! Hints cost nothing but the command that they come with. One that says what is not so (data beyond
+//! the drive, never written, trimmed) is counted and does no harm.
+
+use leyden_ftl::page_mapped::Announced;
+use leyden_nand::Lpn;
+use leyden_sim::Time;
+
+use crate::requests::RequestId;
+use crate::{BlockDevice, Completion, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Ssd, Status};
+
+/// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
+const RANGE_BYTES: u64 = 16;
+
+/// Hints heard, and what they named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintStats {
+    /// Hints that came with a read or a write.
+    pub piggybacked: u64,
+    /// Commands of their own.
+    pub commands: u64,
+    /// Ranges in those.
+    pub ranges: u64,
+    /// Mapping units that were live and became zombies.
+    pub units: u64,
+    /// Units that were named again before they were overwritten.
+    pub repeated_units: u64,
+    /// Units that hold no data: never written, or trimmed. Ignored.
+    pub empty_units: u64,
+    /// Piggybacked hints that go beyond the drive's end. Ignored whole.
+    pub beyond_end: u64,
+}
+
+/// Bytes that a command of `ranges` brings with it.
+pub(crate) fn bytes_of(ranges: Option<&[Hint]>) -> u64 {
+    ranges.map_or(0, |ranges| ranges.len() as u64 * RANGE_BYTES)
+}
+
+impl<P: Payload> Ssd<P> {
+    /// Mapping units that are zombies at the moment: the host has said that it will overwrite them.
+    pub fn zombie_units(&self) -> u64 {
+        self.ftl.zombies().units()
+    }
+
+    /// A write of these units is in the drive: the host has kept what it announced of them.
+    #[inline]
+    pub(crate) fn keep_announced(&mut self, id: RequestId) {
+        if self.ftl.zombies().are_kept() {
+            let units = self.units_of(id);
+            self.ftl.zombies_mut().arrived(units.first, units.count);
+        }
+    }
+
+    /// A hint has come with a command.
+    pub(crate) fn hear(&mut self, hint: Hint) {
+        self.counters.hints.piggybacked += 1;
+        if self.contains(hint) {
+            self.mark(hint);
+        } else {
+            self.counters.hints.beyond_end += 1;
+        }
+    }
+
+    /// A dataset management command with the attribute "write prepare". Refused whole if a range is
+    /// not the drive's.
+    pub(crate) fn write_prepare(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
+        let ranges = self.take_ranges(id);
+        let status = if !(1..=MOST_RANGES).contains(&ranges.len()) {
+            Status::InvalidField
+        } else if !ranges.iter().all(|&hint| self.contains(hint)) {
+            Status::LbaOutOfRange
+        } else {
+            self.counters.hints.commands += 1;
+            self.counters.hints.ranges += ranges.len() as u64;
+            for &hint in &ranges {
+                self.mark(hint);
+            }
+            Status::Success
+        };
+        self.complete(now, id, status, out);
+    }
+
+    /// The ranges that the command brought, which are let go of.
+    fn take_ranges(&mut self, id: RequestId) -> Box<[Hint]> {
+        let at = self.ranges.iter().position(|&(owner, _)| owner == id);
+        at.map_or_else(Box::default, |at| self.ranges.swap_remove(at).1)
+    }
+
+    fn contains(&self, hint: Hint) -> bool {
+        hint.end_byte() <= self.capacity_sectors() * SECTOR_BYTES
+    }
+
+    fn mark(&mut self, hint: Hint) {
+        let unit_bytes = self.unit_sectors() * SECTOR_BYTES;
+        let (first, end) = (hint.first_byte(), hint.end_byte());
+        for lpn in (first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32 {
+            let lpn = Lpn(lpn);
+            let is_buffered = self.writer.buffer.read(lpn).is_some();
+            let stats = &mut self.counters.hints;
+            *match self.ftl.announce(lpn, is_buffered) {
+                Announced::New => &mut stats.units,
+                Announced::Again => &mut stats.repeated_units,
+                Announced::Nothing => &mut stats.empty_units,
+            } += 1;
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Zombies: units on flash that the host has said it will overwrite.
+//!
+//! Zombie Chasing (Lee et al., IEEE TC 2015), figure 1 (b): live data becomes a zombie when a hint
+//! names it and dead when it is overwritten or trimmed. A zombie is valid like any other unit: it is
+//! read, copied and recovered. Power cuts make all zombies live again, as the host has lost what it
+//! was to write.
+//!
+//! A write that was announced and one that has arrived, but is still in the write buffer, are told
+//! apart: a hint that comes meanwhile speaks of the write after that.
+//!
+//! Invariants: only mapped units are zombies; each block's are counted, and the victim index knows the
+//! count. Nothing is kept, and nothing costs, before the first hint.
+
+use leyden_nand::{BlockId, Content, Lpn};
+use serde::{Deserialize, Serialize};
+
+use super::ftl::Ftl;
+
+/// What a hint has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Announced {
+    /// What it names is to be overwritten, which was not known.
+    New,
+    /// That was known.
+    Again,
+    /// There is nothing to be overwritten.
+    Nothing,
+}
+
+/// What the host has announced.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Zombies {
+    /// A bit for each logical unit: the version on flash will be overwritten. Empty before the first
+    /// hint, as is the other.
+    doomed: Vec<u64>,
+    /// A bit for each logical unit: of the write that was announced, nothing has come yet.
+    announced: Vec<u64>,
+    /// Zombies of each block.
+    in_block: Vec<u32>,
+    units: u64,
+}
+
+impl Zombies {
+    /// Zombies on flash.
+    pub const fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// True if there has been a hint.
+    #[inline]
+    pub const fn are_kept(&self) -> bool {
+        !self.doomed.is_empty()
+    }
+
+    /// True if `lpn` is a zombie.
+    #[inline]
+    pub fn contains(&self, lpn: Lpn) -> bool {
+        self.are_kept() && self.doomed[word(lpn)] & bit(lpn) != 0
+    }
+
+    /// Zombies in `block`.
+    #[inline]
+    pub fn in_block(&self, block: BlockId) -> u32 {
+        self.in_block.get(block.index()).copied().unwrap_or(0)
+    }
+
+    /// The announced write of `count` units from `first` on has arrived, or they were trimmed.
+    #[inline]
+    pub fn arrived(&mut self, first: Lpn, count: u32) {
+        if self.are_kept() {
+            for lpn in (first.0..first.0 + count).map(Lpn) {
+                self.announced[word(lpn)] &= !bit(lpn);
+            }
+        }
+    }
+
+    /// Forgets what DRAM held.
+    pub(crate) fn lose_power(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(crate) fn fits(&self, lpns: u32, blocks: u32) -> bool {
+        let lengths = [self.doomed.len(), self.announced.len(), self.in_block.len()];
+        lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize]
+    }
+
+    /// Bytes of memory that grow with capacity.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let bits = size_of_val(self.doomed.as_slice()) + size_of_val(self.announced.as_slice());
+        (bits + size_of_val(self.in_block.as_slice())) as u64
+    }
+
+    fn begin(&mut self, lpns: u32, blocks: u32) {
+        if !self.are_kept() {
+            self.doomed = vec![0; words_for(lpns)];
+            self.announced = vec![0; words_for(lpns)];
+            self.in_block = vec![0; blocks as usize];
+        }
+    }
+
+    /// `lpn` is overwritten or trimmed; what takes its place is a zombie if that was announced since.
+    /// Says whether the old version was one, and whether the new one is.
+    #[inline]
+    fn overwritten(&mut self, lpn: Lpn) -> (bool, bool) {
+        let (was, is) =
+            (self.doomed[word(lpn)] & bit(lpn) != 0, self.announced[word(lpn)] & bit(lpn) != 0);
+        if was != is {
+            self.doomed[word(lpn)] ^= bit(lpn);
+        }
+        self.units = self.units + u64::from(is) - u64::from(was);
+        (was, is)
+    }
+}
+
+#[inline]
+const fn word(lpn: Lpn) -> usize {
+    lpn.0 as usize / 64
+}
+
+#[inline]
+const fn bit(lpn: Lpn) -> u64 {
+    1 << (lpn.0 % 64)
+}
+
+const fn words_for(lpns: u32) -> usize {
+    (lpns as usize).div_ceil(64)
+}
+
+impl<C: Content> Ftl<C> {
+    /// What the host has announced.
+    pub const fn zombies(&self) -> &Zombies {
+        &self.zombies
+    }
+    /// The same, to tell it of writes that arrive.
+    pub const fn zombies_mut(&mut self) -> &mut Zombies {
+        &mut self.zombies
+    }
+
+    /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.
+    pub fn announce(&mut self, lpn: Lpn, is_buffered: bool) -> Announced {
+        let on_flash = self.map.get(lpn);
+        if on_flash.is_none() && !is_buffered {
+            return Announced::Nothing;
+        }
+        let zombies = &mut self.zombies;
+        zombies.begin(self.map.len(), self.geometry.blocks());
+        let known = zombies.announced[word(lpn)] & bit(lpn) != 0;
+        zombies.announced[word(lpn)] |= bit(lpn);
+        if let Some(unit) = on_flash
+            && !zombies.contains(lpn)
+        {
+            zombies.doomed[word(lpn)] |= bit(lpn);
+            zombies.units += 1;
+            let block = self.geometry.block_of(unit);
+            self.count_zombie(block, true);
+            self.unstick(self.geometry.die_of(block));
+        }
+        if known { Announced::Again } else { Announced::New }
+    }
+
+    /// The host's write of `lpn` takes the place of what lies in `old`; it lies in `new`, unless it was
+    /// a trim.
+    #[inline]
+    pub(crate) fn replace_zombie(
+        &mut self,
+        lpn: Lpn,
+        old: impl Into<Option<BlockId>>,
+        new: Option<BlockId>,
+    ) {
+        if !self.zombies.are_kept() {
+            return;
+        }
+        let (was, is) = self.zombies.overwritten(lpn);
+        if let Some(old) = old.into().filter(|_| was) {
+            self.count_zombie(old, false);
+        }
+        if let Some(new) = new.filter(|_| is) {
+            self.count_zombie(new, true);
+        }
+    }
+
+    /// A copy of `lpn` has moved it.
+    #[inline]
+    pub(crate) fn move_zombie(&mut self, lpn: Lpn, from: BlockId, to: BlockId) {
+        if self.zombies.contains(lpn) {
+            self.count_zombie(from, false);
+            self.count_zombie(to, true);
+        }
+    }
+
+    #[inline]
+    fn count_zombie(&mut self, block: BlockId, comes: bool) {
+        let count = &mut self.zombies.in_block[block.index()];
+        *count = if comes { *count + 1 } else { *count - 1 };
+        self.index.set_zombies(block, *count);
+    }
+}

@@ -1,0 +1,79 @@
+//! All streams of a drive: those of its placement policy, and those set aside for data of a kind.
+
+use super::{PlacementConfig, StreamId};
+use crate::Config;
+
+/// Which stream each unit goes to.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    policy: PlacementConfig,
+    /// Streams of the policy: the first ones.
+    regions: u8,
+    /// Where copies of zombies go, if not where other copies do. The last one: the host never writes
+    /// to it.
+    zombie: Option<StreamId>,
+}
+
+impl Streams {
+    /// Those of a drive.
+    pub fn new(config: &Config) -> Self {
+        let regions = config.placement.streams();
+        let zombie = config.zombie_block.then_some(StreamId(regions));
+        Self { policy: config.placement.clone(), regions, zombie }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> u8 {
+        self.regions + u8::from(self.zombie.is_some())
+    }
+
+    /// How many of them the host writes to: the first ones.
+    #[inline]
+    pub const fn of_host(&self) -> u8 {
+        self.regions
+    }
+
+    /// Where copies of zombies go, if it is a stream of its own.
+    #[inline]
+    pub const fn zombie(&self) -> Option<StreamId> {
+        self.zombie
+    }
+
+    /// The stream for a unit the host wrote, whose older version lies in stream `old`, if there is one.
+    #[inline]
+    pub fn for_host(&self, old: Option<StreamId>) -> StreamId {
+        self.policy.for_host(old.map(|old| self.region(old)))
+    }
+
+    /// The stream for a unit that garbage collection copies out of a block of stream `from`, and that
+    /// is no zombie.
+    #[inline]
+    pub fn for_gc(&self, from: StreamId) -> StreamId {
+        self.policy.for_gc(self.region(from))
+    }
+
+    /// The policy's stream that `stream` counts as: what lies in a zombie block is about to be
+    /// overwritten, and so as hot as anything (Zombie Chasing, section 3.2.2).
+    #[inline]
+    fn region(&self, stream: StreamId) -> StreamId {
+        StreamId(stream.0.min(self.regions - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dac::Dac;
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_zombie_block_is_hot() {
+        let placement = PlacementConfig::Dac(Dac { regions: 3 });
+        let streams = Streams::new(&Config { placement, zombie_block: true, ..Config::default() });
+        assert_eq!((streams.of_host(), streams.count()), (3, 4));
+        assert_eq!(streams.zombie(), Some(StreamId(3)));
+        assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(2));
+        assert_eq!(streams.for_host(Some(StreamId(0))), StreamId(1));
+        assert_eq!(streams.for_gc(StreamId(3)), StreamId(1));
+    }
+}

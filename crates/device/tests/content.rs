@@ -5,7 +5,7 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::{BlockDevice, Command, Completion, Config, Lba, Op, Ssd, Stamp, Status};
+use leyden_device::{BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status};
 use leyden_sim::{Bytes, Ratio, Rng, Span, Time};
 use proptest::prelude::*;
 
@@ -88,13 +88,15 @@ fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
     let maps = (0_usize..leyden_ftl::map::ProtectionConfig::POLICIES.len(), 1_u32..9);
     let schedules = ScheduleConfig::POLICIES;
-    let policies = (0_usize..3, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
+    let victims = leyden_ftl::gc::VictimConfig::POLICIES.len();
+    let policies = (0..victims, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
-    (shape, policies, faults, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
+    let collection = (faults, 0_u32..3, any::<bool>());
+    (shape, policies, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
             (victim, place, schedule, protected, slots, (map, entries)),
-            faults,
+            (faults, hard_free_blocks, zombie_block),
             seed,
             depth,
             commands,
@@ -111,6 +113,9 @@ fn setups() -> impl Strategy<Value = Setup> {
             let victims = leyden_ftl::gc::VictimConfig::POLICIES;
             config.ftl.gc.victim =
                 leyden_ftl::gc::VictimConfig::by_name(victims[victim].name).unwrap();
+            config.ftl.gc.hard_free_blocks = hard_free_blocks;
+            config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
+            config.ftl.zombie_block = zombie_block;
             let places = leyden_ftl::place::PlacementConfig::POLICIES;
             config.ftl.placement =
                 leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();
@@ -164,7 +169,10 @@ fn command(rng: &mut Rng, units: u64, stamp: u64) -> Command<Stamp> {
         (unit * UNIT_SECTORS, (1 + rng.below((units - unit).min(6))) * UNIT_SECTORS)
     };
     let fua = rng.below(8) == 0;
-    Command { fua, data: stamp, ..Command::new(op, Lba(lba), length as u32) }
+    // Says which data it will overwrite; it may or may not.
+    let unit = (rng.below(units) * UNIT_SECTORS, (1 + rng.below(6) * UNIT_SECTORS) as u32);
+    let hint = Hint::covering(Lba(unit.0), unit.1).next().filter(|_| rng.below(3) > 0);
+    Command { fua, data: stamp, hint, ..Command::new(op, Lba(lba), length as u32) }
 }
 
 /// Runs the setup; every completion is checked against the twin.

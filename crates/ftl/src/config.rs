@@ -57,8 +57,9 @@ pub struct GcConfig {
     /// At this many free blocks on a die or fewer, it collects in the background: when it has
     /// nothing to do for the host.
     pub soft_free_blocks: u32,
-    /// At this many free blocks on a die or fewer, collecting goes before the host's writes. At
-    /// least 1: the block that a collection moves its victim's data to.
+    /// At this many free blocks on a die or fewer, collecting goes before the host's writes. With 0 in
+    /// both, a die collects on demand: when a write finds no page but in the last free block, which
+    /// is what a collection moves its victim's data to.
     pub hard_free_blocks: u32,
 }
 
@@ -168,7 +169,7 @@ impl Config {
                      dies{}; at most {} can be addressed (over-provisioning of {})",
                     Bytes::new(units * unit),
                     Bytes::new(geometry.flash_bytes()),
-                    self.gc.hard_free_blocks,
+                    self.gc.hard_free_blocks.max(1),
                     Streams::new(self).count(),
                     geometry.dies(),
                     self.kept_text(geometry, dump_blocks, most),
@@ -199,10 +200,6 @@ impl Config {
         }
         self.map.check(geometry)?;
         let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
-        if hard == 0 {
-            let problem = "a collection needs a free block to move data to: at least 1".to_owned();
-            return error("gc.hard_free_blocks", problem);
-        }
         if hard >= geometry.blocks_per_die() {
             let blocks = geometry.blocks_per_die();
             let problem = format!("{hard} is not below the blocks of a die ({blocks})");
@@ -246,7 +243,8 @@ impl Config {
 
     /// The most units the host can address if `kept` blocks of each die are not for data.
     fn units_beside(&self, geometry: &Geometry, kept: u32) -> u64 {
-        let reserved = self.gc.hard_free_blocks + u32::from(Streams::new(self).count()) + kept;
+        let reserved =
+            self.gc.hard_free_blocks.max(1) + u32::from(Streams::new(self).count()) + kept;
         let blocks = u64::from(geometry.blocks_per_die().saturating_sub(reserved));
         // A closed block with less than a page of garbage is not worth collecting.
         let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());

@@ -1,5 +1,6 @@
 //! The host's commands: each a function of the seed, its round and its number there.
 
+use leyden_device::{Hint, Lba};
 use leyden_oracle::{Op, Request};
 use leyden_sim::{Digest, Rng};
 
@@ -59,6 +60,24 @@ impl<'a> Commands<'a> {
         let found =
             kinds.into_iter().find(|&(from, weight, _)| (from..from + weight).contains(&what));
         found.map_or(Op::Write, |(_, _, op)| op)
+    }
+
+    /// Ranges that the host says it will overwrite, with a command of its choice: some are, some are
+    /// never written, trimmed, or beyond the drive's end.
+    pub(crate) fn hints(&self, rng: &mut Rng) -> Vec<Hint> {
+        let work = &self.options.work;
+        if !rng.chance(work.hints) {
+            return Vec::new();
+        }
+        let part = if rng.chance(work.hot) { work.hot_part.of(self.units) } else { self.units };
+        let count = if rng.below(4) == 0 { 1 + rng.below(20) } else { 1 };
+        let unit_sectors = self.unit_sectors;
+        let hint = |_| {
+            let first = rng.below(part + 2);
+            let count = 1 + rng.below(u64::from(work.largest_units));
+            Hint::covering(Lba(first * unit_sectors), (count * unit_sectors) as u32).next()
+        };
+        (0..count).filter_map(hint).collect()
     }
 
     /// Whole units.

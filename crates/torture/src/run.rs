@@ -114,6 +114,8 @@ struct Runner<'a, D> {
     oracle: Oracle,
     /// When the host looks late.
     late: Rng,
+    /// What it announces.
+    hints: Rng,
     digest: Digest,
     tally: Tally,
     in_flight: u32,
@@ -139,6 +141,7 @@ impl<'a, D: Drive> Runner<'a, D> {
             drive,
             oracle: Oracle::new(units, unit_sectors, promise),
             late: rng(options.seed, "late"),
+            hints: rng(options.seed, "hints"),
             digest: Digest::default(),
             tally: Tally::default(),
             in_flight: 0,
@@ -300,7 +303,14 @@ impl<'a, D: Drive> Runner<'a, D> {
             Op::WriteZeroes => leyden_device::Op::WriteZeroes,
         };
         let command = Command::new(op, Lba(request.lba), request.sectors);
-        let command = Command { fua: request.fua, data: id.0, tag: id.0 as u32, ..command };
+        let mut hints = self.commands.hints(&mut self.hints);
+        let hint = if hints.len() == 1 { hints.pop() } else { None };
+        if !hints.is_empty() {
+            let prepare = Command::new(leyden_device::Op::WritePrepare, Lba(0), 0);
+            self.drive.submit(now, Command { ranges: Some(hints.into()), ..prepare });
+            self.in_flight += 1;
+        }
+        let command = Command { fua: request.fua, data: id.0, tag: id.0 as u32, hint, ..command };
         self.drive.submit(now, command);
         self.in_flight += 1;
         self.tally.commands += 1;
@@ -341,6 +351,10 @@ impl<'a, D: Drive> Runner<'a, D> {
 
     fn completed(&mut self, completion: &Completion<Stamp>) -> Result<(), Trouble> {
         self.in_flight -= 1;
+        if completion.op == leyden_device::Op::WritePrepare {
+            self.digest.add(u64::from(completion.status.code())); // refused if beyond the end
+            return Ok(());
+        }
         let id = Id(u64::from(completion.tag));
         if self.awaited == Some(id) {
             self.awaited = None;

@@ -92,11 +92,12 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 19] = [
+        let changes: [fn(&mut Options); 20] = [
             |o| o.work.fill = Ratio::ZERO,
             |o| o.device.nand.faults = FaultConfig::default(),
             |o| o.device.nand.endurance_cycles = 0,
             |o| o.work.late = Ratio::ZERO,
+            |o| o.work.hints = Ratio::ZERO,
             |o| o.work.mix.write_zeroes = 0,
             |o| o.work.mix.trims = 0,
             |o| o.work.mix.flushes = 0,

@@ -83,13 +83,29 @@ impl<C: Content> Ftl<C> {
     /// True if `die` is so short of free blocks that collecting goes before the host's writes.
     #[inline]
     pub fn gc_is_urgent(&self, die: DieId) -> bool {
-        self.blocks.free(die) <= self.hard_free_blocks
+        self.blocks.free(die) <= self.hard_free_blocks || self.is_out_of_pages(die)
+    }
+
+    /// True if a collection should begin on `die`.
+    #[inline]
+    fn is_due(&self, die: DieId) -> bool {
+        self.blocks.free(die) <= self.soft_free_blocks || self.is_out_of_pages(die)
     }
 
     /// True if `die` has, or should have, a collection under way.
     #[inline]
     pub fn wants_collection(&self, die: DieId) -> bool {
-        self.blocks.free(die) <= self.soft_free_blocks || !self.collections[die.index()].is_idle()
+        self.is_due(die) || !self.collections[die.index()].is_idle()
+    }
+
+    /// True if `die` collects on demand only, and a stream of the host's has no page left that it may
+    /// have (Zombie Chasing, section 4.1: "when clean flash blocks run out").
+    #[inline]
+    fn is_out_of_pages(&self, die: DieId) -> bool {
+        let mut streams = (0..self.streams.of_host()).map(StreamId);
+        self.hard_free_blocks == 0
+            && self.blocks.free(die) < 2
+            && streams.any(|stream| self.blocks.open_pages(die, stream) == 0)
     }
 
     /// Does the next step of `die`'s collection, if there is one to do.
@@ -369,8 +385,7 @@ impl<C: Content> Ftl<C> {
     fn choose_victim(&mut self, now: Time, die: DieId) -> bool {
         let free = self.blocks.free(die);
         let failing = self.blocks.next_failing(die);
-        let victim =
-            if free <= self.soft_free_blocks { self.worthwhile_victim(now, die) } else { None };
+        let victim = if self.is_due(die) { self.worthwhile_victim(now, die) } else { None };
         // Emptying a failing block gains nothing and costs up to a block: only from plenty.
         let victim = victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block)));
         let Some(victim) = victim else { return false };

@@ -21,8 +21,9 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     draw_faults(rng, &mut config);
     draw_frontend(rng, &mut config);
     config.ftl.gc.victim = VictimConfig::by_name(pick(rng, VictimConfig::POLICIES))?;
-    config.ftl.gc.hard_free_blocks = 1 + rng.below(2) as u32;
+    config.ftl.gc.hard_free_blocks = rng.below(3) as u32;
     config.ftl.gc.soft_free_blocks = config.ftl.gc.hard_free_blocks + rng.below(4) as u32;
+    config.ftl.zombie_block = coin(rng);
     config.ftl.placement = PlacementConfig::by_name(pick(rng, PlacementConfig::POLICIES))?;
     if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
         dac.regions = 2 + rng.below(3) as u8;

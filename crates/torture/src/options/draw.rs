@@ -9,7 +9,7 @@ use super::device::draw_device;
 use super::{Cut, Mix, Options, Round, Verify, Work};
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 1;
+pub(crate) const DRAW_VERSION: u32 = 2;
 
 /// The most mapping units of flash; a drive of this size is written over within a run.
 const MOST_UNITS: u64 = 2_048;
@@ -90,6 +90,10 @@ fn draw_work(rng: &mut Rng) -> Work {
             share(rng, is_on, 90)
         },
         largest_units: spread(rng, 24) as u32,
+        hints: {
+            let is_on = coin(rng);
+            share(rng, is_on, 100)
+        },
         late: {
             let is_on = rng.below(4) == 0;
             share(rng, is_on, 40)

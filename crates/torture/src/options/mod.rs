@@ -46,6 +46,9 @@ pub struct Work {
     pub sequential: Ratio,
     /// The most mapping units of a command.
     pub largest_units: u32,
+    /// Share of commands that come with zombie hints, true ones and others.
+    #[serde(default)]
+    pub hints: Ratio,
     /// Share of moments at which the host looks late for what has completed.
     pub late: Ratio,
 }

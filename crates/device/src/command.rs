@@ -41,6 +41,10 @@ pub struct Command<P: Payload> {
     pub sectors: u32,
     /// Force unit access: a write completes only when it would survive a power cut.
     pub fua: bool,
+    /// The data belongs to a log: the stream that the host has set aside for it (NVM Express Base 2.0,
+    /// streams directive). Ignored but by `Write`, and by drives that do not ask
+    /// (`ftl.log_stream`).
+    pub is_log: bool,
     /// What to write; ignored but by `Write`.
     pub data: P::WriteData,
     /// Handed back in the completion: the driver's own note, like the thread that asked.
@@ -58,7 +62,7 @@ impl<P: Payload> Command<P> {
     /// A command without data or flags.
     pub fn new(op: Op, lba: Lba, sectors: u32) -> Self {
         let data = P::WriteData::default();
-        Self { op, lba, sectors, fua: false, data, tag: 0, hint: None, ranges: None }
+        Self { op, lba, sectors, fua: false, is_log: false, data, tag: 0, hint: None, ranges: None }
     }
 }
 

@@ -36,7 +36,7 @@ impl<P: Payload> Ssd<P> {
         }
         let (op, hint) = (request.op, request.hint);
         if matches!(op, Op::Write | Op::Trim | Op::WriteZeroes) {
-            self.keep_announced(id);
+            self.note_arrival(id);
         }
         if let Some(hint) = hint
             && matches!(op, Op::Read | Op::Write)

@@ -7,8 +7,8 @@ use leyden_ftl::page_mapped::Announced;
 use leyden_nand::Lpn;
 use leyden_sim::Time;
 
-use crate::requests::RequestId;
-use crate::{BlockDevice, Completion, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Ssd, Status};
+use crate::requests::{Request, RequestId};
+use crate::{BlockDevice, Completion, Hint, MOST_RANGES, Op, Payload, SECTOR_BYTES, Ssd, Status};
 
 /// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
 const RANGE_BYTES: u64 = 16;
@@ -43,12 +43,17 @@ impl<P: Payload> Ssd<P> {
         self.ftl.zombies().units()
     }
 
-    /// A write of these units is in the drive: the host has kept what it announced of them.
+    /// A write or a trim of these units is in the drive: the host has kept what it announced of them.
     #[inline]
-    pub(crate) fn keep_announced(&mut self, id: RequestId) {
-        if self.ftl.zombies().are_kept() {
+    pub(crate) fn note_arrival(&mut self, id: RequestId) {
+        if self.ftl.follows_writes() {
             let units = self.units_of(id);
-            self.ftl.zombies_mut().arrived(units.first, units.count);
+            let Request { op, is_log, .. } = *self.requests.get(id);
+            if op == Op::Write {
+                self.ftl.note_write(units.first, units.count, is_log);
+            } else {
+                self.ftl.note_trim_of(units.first, units.count);
+            }
         }
     }
 

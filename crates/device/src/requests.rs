@@ -16,6 +16,7 @@ pub(crate) struct Request<P: Payload> {
     pub(crate) lba: Lba,
     pub(crate) sectors: u32,
     pub(crate) fua: bool,
+    pub(crate) is_log: bool,
     pub(crate) tag: u32,
     pub(crate) submitted: Time,
     pub(crate) data: P::WriteData,

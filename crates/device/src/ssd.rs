@@ -354,6 +354,7 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
             lba: command.lba,
             sectors: command.sectors,
             fua: command.fua,
+            is_log: command.is_log,
             tag: command.tag,
             submitted: now,
             data: command.data,

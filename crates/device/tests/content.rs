@@ -91,12 +91,12 @@ fn setups() -> impl Strategy<Value = Setup> {
     let victims = leyden_ftl::gc::VictimConfig::POLICIES.len();
     let policies = (0..victims, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
-    let collection = (faults, 0_u32..3, any::<bool>());
+    let collection = (faults, 0_u32..3, any::<bool>(), 0_usize..3);
     (shape, policies, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
             (victim, place, schedule, protected, slots, (map, entries)),
-            (faults, hard_free_blocks, zombie_block),
+            (faults, hard_free_blocks, zombie_block, log),
             seed,
             depth,
             commands,
@@ -116,6 +116,8 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.ftl.gc.hard_free_blocks = hard_free_blocks;
             config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
             config.ftl.zombie_block = zombie_block;
+            let logs = leyden_ftl::place::LogConfig::POLICIES;
+            config.ftl.log_stream = leyden_ftl::place::LogConfig::by_name(logs[log].name).unwrap();
             let places = leyden_ftl::place::PlacementConfig::POLICIES;
             config.ftl.placement =
                 leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();
@@ -172,7 +174,13 @@ fn command(rng: &mut Rng, units: u64, stamp: u64) -> Command<Stamp> {
     // Says which data it will overwrite; it may or may not.
     let unit = (rng.below(units) * UNIT_SECTORS, (1 + rng.below(6) * UNIT_SECTORS) as u32);
     let hint = Hint::covering(Lba(unit.0), unit.1).next().filter(|_| rng.below(3) > 0);
-    Command { fua, data: stamp, hint, ..Command::new(op, Lba(lba), length as u32) }
+    Command {
+        fua,
+        is_log: rng.below(4) == 0,
+        data: stamp,
+        hint,
+        ..Command::new(op, Lba(lba), length as u32)
+    }
 }
 
 /// Runs the setup; every completion is checked against the twin.

@@ -45,6 +45,11 @@ pub fn policies() -> Vec<PolicyFolder> {
             leyden_ftl::place::PlacementConfig::POLICIES,
             |name| leyden_ftl::place::PlacementConfig::by_name(name).map(to_value),
         ),
+        folder::<leyden_ftl::place::LogConfig>(
+            "device.ftl.log_stream",
+            leyden_ftl::place::LogConfig::POLICIES,
+            |name| leyden_ftl::place::LogConfig::by_name(name).map(to_value),
+        ),
         folder::<leyden_ftl::gc::VictimConfig>(
             "device.ftl.gc.victim",
             leyden_ftl::gc::VictimConfig::POLICIES,

@@ -10,7 +10,7 @@ use crate::gc::VictimConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
 use crate::page_mapped::map_blocks_per_die;
-use crate::place::{PlacementConfig, Streams};
+use crate::place::{LogConfig, PlacementConfig, Streams};
 
 /// The flash translation layer of a page-mapped drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,8 @@ pub struct Config {
     /// Copies of zombies, which the host has said it will overwrite, get blocks of their own (Zombie
     /// Chasing, section 3.2.2).
     pub zombie_block: bool,
+    /// Logs, which are overwritten in sequence over and over, get blocks of their own.
+    pub log_stream: LogConfig,
     /// The mapping table.
     pub map: MapConfig,
 }
@@ -43,6 +45,7 @@ impl Default for Config {
             gc: GcConfig::default(),
             placement: PlacementConfig::default(),
             zombie_block: false,
+            log_stream: LogConfig::default(),
             map: MapConfig::default(),
         }
     }

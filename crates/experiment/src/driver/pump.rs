@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_device::{BlockDevice, Command, Completion, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
-use leyden_workload::Request;
+use leyden_workload::{Class, Request};
 
 use super::measure::{Measure, Measured, Sample};
 use super::{Content, DriveError, Options, Watch};
@@ -246,6 +246,7 @@ where
             fua: request.fua,
             data: self.content.submit(slot, request),
             tag: slot,
+            is_log: matches!(request.class, Class::Wal | Class::Journal),
             hint: None,
             ranges: None,
         };

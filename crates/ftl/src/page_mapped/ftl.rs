@@ -18,7 +18,7 @@ use super::validity::Validity;
 use super::zombies::Zombies;
 use crate::gc::{VictimIndex, VictimPolicy};
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{StreamId, Streams};
+use crate::place::{Logs, StreamId, Streams};
 use crate::recovery::{DumpDie, DumpImage};
 use crate::{Config, ConfigError};
 
@@ -106,6 +106,7 @@ pub struct Ftl<C: Content> {
     pub(crate) half_erased: Vec<BlockId>,
     pub(crate) validity: Validity,
     pub(crate) zombies: Zombies,
+    pub(crate) logs: Logs,
     pub(crate) blocks: Blocks,
     pub(crate) index: VictimIndex,
     pub(crate) collections: Vec<Collection>,
@@ -174,6 +175,7 @@ impl<C: Content> Ftl<C> {
             policy,
             streams,
             zombies: Zombies::default(),
+            logs: Logs::new(&config.log_stream, lpns, geometry.unit_bytes()),
             inflight: Inflight::new(geometry.units_per_page()),
             media: Media::new(&geometry, scans),
             flash: Flash::new(nand, geometry, seed),
@@ -224,6 +226,7 @@ impl<C: Content> Ftl<C> {
             + self.store.memory_bytes()
             + self.validity.memory_bytes()
             + self.zombies.memory_bytes()
+            + self.logs.memory_bytes()
             + self.blocks.memory_bytes()
             + self.media.memory_bytes()
             + self.index.memory_bytes()
@@ -260,6 +263,9 @@ impl<C: Content> Ftl<C> {
     pub fn stream_for(&self, lpn: Lpn) -> StreamId {
         if self.streams.of_host() == 1 {
             return StreamId(0);
+        }
+        if let Some(log) = self.streams.log().filter(|_| self.logs.contains(lpn)) {
+            return log;
         }
         let old = self.map.get(lpn).map(|old| self.blocks.stream(self.geometry.block_of(old)));
         self.streams.for_host(old)

@@ -16,6 +16,7 @@ use super::validity::Validity;
 use super::zombies::Zombies;
 use crate::gc::VictimIndex;
 use crate::map::{MapStoreState, MapTable};
+use crate::place::Logs;
 use crate::recovery::DumpDie;
 
 /// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied
@@ -33,6 +34,7 @@ pub struct FtlState<'a, C: Content> {
     next_version: u64,
     validity: Cow<'a, Validity>,
     zombies: Cow<'a, Zombies>,
+    logs: Cow<'a, Logs>,
     blocks: Cow<'a, Blocks>,
     index: Cow<'a, VictimIndex>,
     collections: Cow<'a, [Collection]>,
@@ -59,6 +61,7 @@ impl<C: Content> Ftl<C> {
             next_version: self.next_version,
             validity: Cow::Borrowed(&self.validity),
             zombies: Cow::Borrowed(&self.zombies),
+            logs: Cow::Borrowed(&self.logs),
             blocks: Cow::Borrowed(&self.blocks),
             index: Cow::Borrowed(&self.index),
             collections: Cow::Borrowed(&self.collections),
@@ -80,6 +83,7 @@ impl<C: Content> Ftl<C> {
             && state.trim_versions.len() == self.trim_versions.len()
             && state.validity.fits(&self.geometry)
             && state.zombies.fits(self.map.len(), self.geometry.blocks())
+            && state.logs.fits(&self.logs)
             && state.blocks.fits(&self.geometry, streams)
             && state.index.fits(&self.geometry)
             && state.collections.len() == self.collections.len()
@@ -104,6 +108,7 @@ impl<C: Content> Ftl<C> {
         self.next_version = state.next_version;
         self.validity = state.validity.into_owned();
         self.zombies = state.zombies.into_owned();
+        self.logs = state.logs.into_owned();
         self.blocks = state.blocks.into_owned();
         self.index = state.index.into_owned();
         self.collections = state.collections.into_owned();

@@ -66,7 +66,7 @@ impl Zombies {
 
     /// The announced write of `count` units from `first` on has arrived, or they were trimmed.
     #[inline]
-    pub fn arrived(&mut self, first: Lpn, count: u32) {
+    pub(crate) fn arrived(&mut self, first: Lpn, count: u32) {
         if self.are_kept() {
             for lpn in (first.0..first.0 + count).map(Lpn) {
                 self.announced[word(lpn)] &= !bit(lpn);
@@ -131,9 +131,27 @@ impl<C: Content> Ftl<C> {
     pub const fn zombies(&self) -> &Zombies {
         &self.zombies
     }
-    /// The same, to tell it of writes that arrive.
-    pub const fn zombies_mut(&mut self) -> &mut Zombies {
-        &mut self.zombies
+
+    /// True if somebody needs to know of writes as they arrive.
+    #[inline]
+    pub const fn follows_writes(&self) -> bool {
+        self.zombies.are_kept() || self.logs.are_kept()
+    }
+
+    /// A write of `count` units from `first` on has arrived, of a log if the host says so: what was
+    /// announced of it has come.
+    #[inline]
+    pub fn note_write(&mut self, first: Lpn, count: u32, is_log: bool) {
+        self.zombies.arrived(first, count);
+        if self.logs.are_kept() {
+            let map = &self.map;
+            self.logs.written(first, count, is_log, |lpn| map.get(lpn).is_some());
+        }
+    }
+
+    /// A trim of `count` units from `first` on has arrived.
+    pub fn note_trim_of(&mut self, first: Lpn, count: u32) {
+        self.zombies.arrived(first, count);
     }
 
     /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.

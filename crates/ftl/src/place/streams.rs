@@ -1,6 +1,6 @@
 //! All streams of a drive: those of its placement policy, and those set aside for data of a kind.
 
-use super::{PlacementConfig, StreamId};
+use super::{LogConfig, PlacementConfig, StreamId};
 use crate::Config;
 
 /// Which stream each unit goes to.
@@ -9,6 +9,8 @@ pub struct Streams {
     policy: PlacementConfig,
     /// Streams of the policy: the first ones.
     regions: u8,
+    /// Where logs go, if not where other data does.
+    log: Option<StreamId>,
     /// Where copies of zombies go, if not where other copies do. The last one: the host never writes
     /// to it.
     zombie: Option<StreamId>,
@@ -18,20 +20,28 @@ impl Streams {
     /// Those of a drive.
     pub fn new(config: &Config) -> Self {
         let regions = config.placement.streams();
-        let zombie = config.zombie_block.then_some(StreamId(regions));
-        Self { policy: config.placement.clone(), regions, zombie }
+        let has_log = !matches!(config.log_stream, LogConfig::Off(_));
+        let log = has_log.then_some(StreamId(regions));
+        let zombie = config.zombie_block.then_some(StreamId(regions + u8::from(has_log)));
+        Self { policy: config.placement.clone(), regions, log, zombie }
     }
 
     /// How many there are.
     #[inline]
     pub fn count(&self) -> u8 {
-        self.regions + u8::from(self.zombie.is_some())
+        self.of_host() + u8::from(self.zombie.is_some())
     }
 
     /// How many of them the host writes to: the first ones.
     #[inline]
     pub const fn of_host(&self) -> u8 {
-        self.regions
+        self.regions + self.log.is_some() as u8
+    }
+
+    /// Where logs go, if it is a stream of its own.
+    #[inline]
+    pub const fn log(&self) -> Option<StreamId> {
+        self.log
     }
 
     /// Where copies of zombies go, if it is a stream of its own.
@@ -40,17 +50,19 @@ impl Streams {
         self.zombie
     }
 
-    /// The stream for a unit the host wrote, whose older version lies in stream `old`, if there is one.
+    /// The stream for a unit the host wrote, which is no log, and whose older version lies in stream
+    /// `old`, if there is one. Having been a log tells nothing of it.
     #[inline]
     pub fn for_host(&self, old: Option<StreamId>) -> StreamId {
-        self.policy.for_host(old.map(|old| self.region(old)))
+        self.policy.for_host(old.filter(|_| old != self.log).map(|old| self.region(old)))
     }
 
     /// The stream for a unit that garbage collection copies out of a block of stream `from`, and that
-    /// is no zombie.
+    /// is no zombie. A log that lives to be copied does not go round: it is cold.
     #[inline]
     pub fn for_gc(&self, from: StreamId) -> StreamId {
-        self.policy.for_gc(self.region(from))
+        let from = if Some(from) == self.log { StreamId(0) } else { self.region(from) };
+        self.policy.for_gc(from)
     }
 
     /// The policy's stream that `stream` counts as: what lies in a zombie block is about to be
@@ -75,5 +87,21 @@ mod tests {
         assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(2));
         assert_eq!(streams.for_host(Some(StreamId(0))), StreamId(1));
         assert_eq!(streams.for_gc(StreamId(3)), StreamId(1));
+    }
+
+    #[test]
+    fn logs_come_before_zombies_and_are_cold_when_copied() {
+        let placement = PlacementConfig::Dac(Dac { regions: 3 });
+        let log_stream = LogConfig::by_name("recognised").unwrap();
+        let streams = Streams::new(&Config {
+            placement,
+            log_stream,
+            zombie_block: true,
+            ..Config::default()
+        });
+        assert_eq!((streams.of_host(), streams.count()), (4, 5));
+        assert_eq!((streams.log(), streams.zombie()), (Some(StreamId(3)), Some(StreamId(4))));
+        assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));
+        assert_eq!(streams.for_gc(StreamId(3)), StreamId(0));
     }
 }

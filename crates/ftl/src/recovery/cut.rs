@@ -119,6 +119,7 @@ impl<C: Content> Ftl<C> {
         self.stuck_dies = 0;
         self.moves.lose_power();
         self.zombies.lose_power();
+        self.logs.lose_power();
         self.wake.clear();
         self.next_version = 0;
         self.inflight.clear();

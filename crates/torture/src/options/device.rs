@@ -5,7 +5,7 @@ use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{Config, NoData, Ssd};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::map::ProtectionConfig;
-use leyden_ftl::place::PlacementConfig;
+use leyden_ftl::place::{LogConfig, PlacementConfig, Streams};
 use leyden_power::{DumpConfig, Part};
 use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Power, Ratio, Rng, Span};
 
@@ -24,6 +24,7 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     config.ftl.gc.hard_free_blocks = rng.below(3) as u32;
     config.ftl.gc.soft_free_blocks = config.ftl.gc.hard_free_blocks + rng.below(4) as u32;
     config.ftl.zombie_block = coin(rng);
+    config.ftl.log_stream = LogConfig::by_name(pick(rng, LogConfig::POLICIES))?;
     config.ftl.placement = PlacementConfig::by_name(pick(rng, PlacementConfig::POLICIES))?;
     if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
         dac.regions = 2 + rng.below(3) as u8;
@@ -138,7 +139,7 @@ fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) -> Option<()
     config.buffer.schedule = ScheduleConfig::by_name(pick(rng, ScheduleConfig::POLICIES))?;
     config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
     config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
-    let least = page_bytes * u64::from(config.ftl.placement.streams()) * 2;
+    let least = page_bytes * u64::from(Streams::new(&config.ftl).of_host()) * 2;
     config.buffer.size = Bytes::new(least + UNIT_BYTES * (spread(rng, 256) - 1));
     Some(())
 }

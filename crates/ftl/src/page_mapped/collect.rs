@@ -210,7 +210,11 @@ impl<C: Content> Ftl<C> {
 
     /// A block that has been emptied and may be erased. If the die is short of blocks, what keeps one
     /// from being erased is seen to.
+    #[inline]
     fn take_erasable(&mut self, die: DieId) -> Option<BlockId> {
+        if self.collections[die.index()].emptied.is_empty() {
+            return None; // as a rule; whether it is urgent is not worth asking then
+        }
         let urgent = self.gc_is_urgent(die);
         for at in 0..self.collections[die.index()].emptied.len() {
             let block = self.collections[die.index()].emptied[at];

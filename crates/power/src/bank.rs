@@ -36,14 +36,15 @@ impl Default for BankConfig {
             capacitance: None,
             charge_voltage: None,
             minimum_voltage: None,
-            // An assumption: a buck converter from 12 V at a few watts.
+            // An assumption.
             efficiency: Ratio::from_percent(90),
             ageing: None,
         }
     }
 }
 
-/// A type of capacitor, with typical values.
+/// A type of capacitor, with values for one part. docs/power.md says which have a source and which are
+/// assumptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -71,12 +72,12 @@ struct Sheet {
 
 impl Part {
     const fn sheet(self) -> Sheet {
-        // From 5.5 V down a converter to the 3.3 V of the flash has too little to work with.
+        // An assumption: below, a converter to the 3.3 V of the flash has too little to work with.
         const BUCK_ENDS: Voltage = Voltage::from_mv(5_500);
         match self {
-            // KEMET T545H187M016, of a series made for SSDs. KEMET recommends to derate polymer
-            // tantalum above 10 V by 20 %. After 2000 h at 105 degrees a T520/T525/T530 has within
-            // -20/+10 % of its capacitance.
+            // Capacitance and rating: KEMET T545H187M016, of a series that is sold for hold-up in SSDs.
+            // Derating: KEMET's guideline for polymer capacitors rated above 10 V. Ageing: an
+            // assumption, on the safe side of what KEMET says of the series.
             Self::TantalumPolymer => Sheet {
                 capacitance: Capacitance::from_uf(180),
                 rated: Voltage::from_mv(16_000),
@@ -84,8 +85,7 @@ impl Part {
                 minimum: BUCK_ENDS,
                 ageing: Ratio::from_percent(20),
             },
-            // A common size for storage; 20 % is what endurance tests of such parts usually allow,
-            // and 20 % of derating is common practice. Typical values, of no particular part.
+            // Assumptions, of no particular part.
             Self::Aluminium => Sheet {
                 capacitance: Capacitance::from_uf(470),
                 rated: Voltage::from_mv(35_000),
@@ -93,8 +93,7 @@ impl Part {
                 minimum: BUCK_ENDS,
                 ageing: Ratio::from_percent(20),
             },
-            // 22 uF is the most in a 1210 case at 35 V, and has lost 80 % at 25 V (a manufacturer's
-            // curve). AVX allows a 22 uF X5R (08056D226M) to change by 12.5 % over its life.
+            // Assumptions: 22 uF, of which a fifth is left under bias; 12.5 % over its life.
             Self::Ceramic => Sheet {
                 capacitance: Capacitance::from_nf(4_400),
                 rated: Voltage::from_mv(35_000),
@@ -102,8 +101,8 @@ impl Part {
                 minimum: BUCK_ENDS,
                 ageing: Ratio::from_ppm(125_000),
             },
-            // AVX's SCM series has modules of two cells at 5.0 to 5.5 V and around 1 F. An end of
-            // life at 70 % of the capacitance is customary. A boost converter works down to 3 V.
+            // Assumptions: a module of two cells, used until 70 % is left; a boost converter that
+            // works down to 3 V.
             Self::Supercapacitor => Sheet {
                 capacitance: Capacitance::from_uf(1_000_000),
                 rated: Voltage::from_mv(5_400),

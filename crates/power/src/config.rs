@@ -32,15 +32,15 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             bank: BankConfig::default(),
-            // An assumption: enterprise drives idle at 2 to 5 W, host link included.
+            // An assumption; no paper gives it.
             base_power: Power::from_mw(2_500),
-            // 50 mA at 3.3 V: the most that data sheets of ONFI NAND usually give for the array
-            // program current (ICC2) of a die; typical figures are half of it. A bank must do for
-            // the most.
+            // An assumption: 50 mA at 3.3 V, meant to be above what a die draws, for a bank must do for
+            // the most. Numonyx's NAND01G-B2B (1 Gbit, SLC) has 20 mA at most.
             program_power: Power::from_mw(165),
-            // An assumption: a slow start beside a drive that boots within 8 W.
+            // An assumption: a slow start, beside a drive that boots.
             charge_power: Power::from_mw(2_000),
-            // ONFI: tRST is up to 500 us if an erase is broken off.
+            // What Linux takes as the maximum of tRST in ONFI's timing modes 1 to 5
+            // (drivers/mtd/nand/raw/nand_timings.c). That today's flash keeps to it is an assumption.
             reset: Span::from_us(500),
             dump: DumpConfig::default(),
             allow_underprovisioned: false,

@@ -22,4 +22,20 @@ impl<P: Payload> Ssd<P> {
         assert!(unit < u64::from(self.mapping_units()), "{lba:?} is beyond the drive");
         self.ftl.map().get(Lpn(unit as u32)).map(|unit| self.ftl.content(unit))
     }
+
+    /// What a read of the whole drive would return if it took no time: the buffer's content, and what the
+    /// map points to for the rest. Costs a pass over the units, unless there is no content.
+    pub fn whole(&self) -> P::ReadData {
+        let mut data = P::ReadData::default();
+        if !P::STORED {
+            return data;
+        }
+        let count = self.mapping_units();
+        for lpn in (0..count).map(Lpn) {
+            let on_flash = || self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
+            let content = self.writer.buffer.read(lpn).or_else(on_flash);
+            P::gather(&mut data, lpn.0, count, content.unwrap_or_default());
+        }
+        data
+    }
 }

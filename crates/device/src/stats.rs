@@ -77,7 +77,8 @@ pub struct Stats {
     pub buffer_read_hits: u64,
     /// Mapping pages in all.
     pub map_pages: u64,
-    /// Of those, how many may be dirty at once.
+    /// Pages that capacitors protect: how many of them may be dirty at once, or, if the table's changes
+    /// are logged, pages of the journal in DRAM.
     pub map_protected_pages: u64,
     /// The most that were dirty at once.
     pub map_dirty_peak: u64,
@@ -148,7 +149,7 @@ impl<P: Payload> Ssd<P> {
             buffer_coalesced_units: buffer.coalesced_units,
             buffer_read_hits: self.counters.read_hits,
             map_pages,
-            map_protected_pages: u64::from(store.limit()),
+            map_protected_pages: u64::from(store.protected()),
             map_dirty_peak: u64::from(store.stats().dirty_peak),
             map_writebacks: store.stats().writebacks,
             map_journal_pages: store.stats().journal_pages,

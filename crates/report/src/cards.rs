@@ -44,6 +44,11 @@ fn power_loss(power: &Power, record: &RunRecord) -> Card {
         let ready = format::seconds(recovery.time_ms.max / 1e3);
         format!("; ready again after {ready}")
     });
+    let lost = match power.lost_promised_writes {
+        0 => String::new(),
+        lost => format!("; {} promised writes lost", format::count(lost as f64)),
+    };
+    let cuts = if power.made.is_empty() { "the peak" } else { "the costliest cut" };
     let short = if power.bank.shortfall_uf > 0.0 {
         format!("; the bank lacks {}\u{a0}µF of that", format::number(power.bank.shortfall_uf))
     } else {
@@ -52,9 +57,9 @@ fn power_loss(power: &Power, record: &RunRecord) -> Card {
     Card {
         label: "Power loss",
         value: format::number(power.capacitance_uf),
-        unit: "µF at the peak".to_owned(),
+        unit: format!("µF at {cuts}"),
         note: format!(
-            "{worst}\u{a0}µF at worst{short}; a dump of {dump} at the peak{}",
+            "{worst}\u{a0}µF at worst{short}; a dump of {dump} at {cuts}{}{lost}",
             ready.unwrap_or_default()
         ),
     }

@@ -206,9 +206,10 @@ static METRICS: &[(&str, &[Metric])] = &[
     ]),
     ("Mapping table", &[
         metric("Mapping pages", Neutral, format::count, |r| Some(r.map.pages as f64)),
-        metric("Allowed dirty", Neutral, format::count, |r| Some(r.map.protected_pages as f64)),
+        metric("Protected pages", Neutral, format::count, |r| Some(r.map.protected_pages as f64)),
         metric("Most dirty at once", Neutral, format::count, |r| Some(r.map.dirty_peak as f64)),
         metric("Written back", Neutral, format::count, |r| Some(r.map.writebacks as f64)),
+        metric("Journal pages written", Neutral, format::count, |r| Some(r.map.journal_pages as f64)),
         metric("Updates of dirty pages", Higher, format::percent, |r| Some(r.map.hit_ratio)),
     ]),
     ("Write buffer", &[

@@ -3,13 +3,16 @@
 use std::io::Write;
 
 use leyden_experiment::claims::run_command;
-use leyden_experiment::{Latency, Loaded, Power, Recovery, RunRecord, scenario::bundled};
+use leyden_experiment::{Latency, Loaded, Power, Recovery, RunRecord, Spread, scenario::bundled};
 
 use super::{Cancel, check_outputs, keep, load, overrides, run_one, warn};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::number::{bytes, capacitance, count, percent, rate, real};
 use crate::output::table::Table;
+
+/// Rows for power cuts, at most.
+const CUTS_SHOWN: usize = 20;
 
 pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(file) = args.file.as_deref().filter(|_| !args.list) else {
@@ -57,6 +60,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     let mut table = Table::default();
     host(record, &mut table);
     flash(record, &mut table);
+    mapping(record, &mut table);
     drive(record, &mut table);
     power(record, &mut table);
     simulation(record, &mut table);
@@ -117,6 +121,24 @@ fn flash(record: &RunRecord, table: &mut Table) {
     table.row(["block erases", &count(flash.erases)]);
 }
 
+/// The mapping table, if the drive writes it while the power is on.
+fn mapping(record: &RunRecord, table: &mut Table) {
+    let map = &record.map;
+    if map.writebacks + map.journal_pages == 0 {
+        return;
+    }
+    table.head(["mapping table", "pages"]);
+    table.row(["in all", &count(map.pages)]);
+    let protected = if map.journal_pages > 0 { "protected, of its journal" } else { "protected" };
+    table.row([protected, &count(map.protected_pages)]);
+    table.row(["dirty at once, most", &count(map.dirty_peak)]);
+    table.row(["written back", &count(map.writebacks)]);
+    if map.journal_pages > 0 {
+        table.row(["written of its journal", &count(map.journal_pages)]);
+    }
+    table.row(["updates of dirty pages", &percent(map.hit_ratio)]);
+}
+
 fn drive(record: &RunRecord, table: &mut Table) {
     let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
     let (wear, buffer) = (&record.wear, &record.buffer);
@@ -133,18 +155,14 @@ fn drive(record: &RunRecord, table: &mut Table) {
     }
 }
 
-/// What cuts would cost, and how the drive came back from the one that ended the run.
+/// What cuts have cost or would cost, and how the drive came back.
 fn power(record: &RunRecord, table: &mut Table) {
     let Some(power) = &record.power else { return };
     let Power { worst, bank, dump_ms, energy_mj, .. } = power;
-    table.head(["power loss", "median", "99 %", "peak", "at worst", "the bank"]);
-    let each = |of: &leyden_experiment::Spread| [of.p50, of.p99, of.max].map(real);
-    let row = |name: &str, spread: &leyden_experiment::Spread, worst: f64, bank: String| {
-        let cells = each(spread).into_iter().chain([real(worst), bank]);
-        std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
-    };
-    table.row(row("dump, ms", dump_ms, worst.dump_ms, String::new()));
-    table.row(row("energy, mJ", energy_mj, worst.energy_mj, real(bank.energy_mj)));
+    let what = if power.made.is_empty() { "power loss" } else { "power loss, of the cuts" };
+    table.head([what, "median", "99 %", "peak", "at worst", "the bank"]);
+    table.row(spread("dump, ms", dump_ms, worst.dump_ms, String::new()));
+    table.row(spread("energy, mJ", energy_mj, worst.energy_mj, real(bank.energy_mj)));
     let farads = [power.capacitance_uf, worst.capacitance_uf, bank.capacitance_uf].map(capacitance);
     let [peak, worst_farads, bank_farads] = farads;
     table.row(["capacitance", "", "", &peak, &worst_farads, &bank_farads]);
@@ -157,23 +175,69 @@ fn power(record: &RunRecord, table: &mut Table) {
         let missing = format!("{} mJ, {}", real(bank.shortfall_mj), capacitance(bank.shortfall_uf));
         table.row(["missing at worst", "", "", "", "", &missing]);
     }
+    if let Some(sampled) = &power.sampled {
+        let moments = format!("at {} moments", count(power.moments));
+        table.head([&moments, "median", "99 %", "peak"]);
+        table.row(spread("dump, ms", &sampled.dump_ms, 0.0, String::new()).drain(..4));
+        table.row(spread("energy, mJ", &sampled.energy_mj, 0.0, String::new()).drain(..4));
+        table.row(["capacitance", "", "", &capacitance(sampled.capacitance_uf)]);
+    }
     for less in &power.with_less {
         table.row(["moments that lose data", "", "", "", "", &percent(less.losing)]);
         table.row(["lost at one, at most", "", "", "", "", &bytes(less.lost_bytes_max)]);
     }
+    cuts(power, table);
     if let Some(recovery) = &record.recovery {
         self::recovery(power, recovery, table);
     }
 }
 
+/// A row of a distribution.
+fn spread(name: &str, of: &Spread, worst: f64, bank: String) -> Vec<String> {
+    let cells = [of.p50, of.p99, of.max, worst].map(real).into_iter().chain([bank]);
+    std::iter::once(name.to_owned()).chain(cells).collect()
+}
+
+/// The cuts that the run lists, a row each.
+fn cuts(power: &Power, table: &mut Table) {
+    if power.made.is_empty() {
+        return;
+    }
+    table.head(["power cut at", "cut off", "promised", "dump, ms", "lost", "ready, ms"]);
+    for cut in power.made.iter().take(CUTS_SHOWN) {
+        let ready = cut.ready_ms.map_or_else(|| "cut again".to_owned(), real);
+        let cells = [
+            format!("{} s", real(cut.at_s)),
+            count(cut.commands_cut_off),
+            bytes(cut.promised_bytes),
+            real(cut.dump_ms),
+            count(cut.lost_promised_writes),
+            ready,
+        ];
+        table.row(cells);
+    }
+    if power.made.len() > CUTS_SHOWN {
+        table.row([format!("{} more: --json", count((power.made.len() - CUTS_SHOWN) as u64))]);
+    }
+}
+
 fn recovery(power: &Power, recovery: &Recovery, table: &mut Table) {
-    table.head(["the cut at the end", "pages", "ms"]);
-    table.row(["writes lost", &count(power.lost_promised_writes)]);
+    if power.made.is_empty() {
+        table.head(["the cut at the end", "pages", "ms"]);
+        table.row(["writes lost", &count(power.lost_promised_writes)]);
+    } else {
+        table.head(["recoveries", "pages", "ms"]);
+        table.row(["writes lost, in all", &count(power.lost_promised_writes)]);
+        table.row(["read, in all", &count(recovery.pages_scanned)]);
+        table.row(["put back, in all", &count(recovery.pages_restored)]);
+        table.row(["steps of the last:"]);
+    }
     for step in &recovery.steps {
         table.row([&step.name.replace('_', " "), &count(step.pages), &real(step.time_ms)]);
     }
     table.row(["charging the bank", "", &real(recovery.charge_ms)]);
-    table.row(["ready after", "", &real(recovery.time_ms.max)]);
+    let longest = if power.made.is_empty() { "ready after" } else { "ready after, at most" };
+    table.row([longest, "", &real(recovery.time_ms.max)]);
 }
 
 fn simulation(record: &RunRecord, table: &mut Table) {

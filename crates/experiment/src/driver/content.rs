@@ -1,17 +1,21 @@
 //! What writes carry, and who looks at what reads return.
 
 use leyden_device::{Completion, Payload};
+use leyden_sim::Time;
 use leyden_workload::Request;
 
-use super::Violation;
+use super::{DriveError, Outage};
 
 /// Supplies the content of writes and sees every completion. Called by the driver once per
 /// submission and once per completion, in that order; `slot` names the command in between.
 pub trait Content<P: Payload> {
     /// A command is about to be submitted.
-    fn submit(&mut self, slot: u32, request: &Request) -> P::WriteData;
+    fn submit(&mut self, slot: u32, now: Time, request: &Request) -> P::WriteData;
     /// The command completed.
-    fn complete(&mut self, slot: u32, completion: &Completion<P>) -> Result<(), Violation>;
+    fn complete(&mut self, slot: u32, completion: &Completion<P>) -> Result<(), DriveError>;
+    /// The power was cut, and is back: none of the commands outstanding will complete. Yields how many
+    /// mapping units have lost what was promised, if that can be told.
+    fn cut(&mut self, outage: &Outage<P>) -> Result<Option<u64>, DriveError>;
 }
 
 /// Writes carry the default content; nobody looks.
@@ -20,11 +24,14 @@ pub struct Unchecked;
 
 impl<P: Payload> Content<P> for Unchecked {
     #[inline]
-    fn submit(&mut self, _: u32, _: &Request) -> P::WriteData {
+    fn submit(&mut self, _: u32, _: Time, _: &Request) -> P::WriteData {
         P::WriteData::default()
     }
     #[inline]
-    fn complete(&mut self, _: u32, _: &Completion<P>) -> Result<(), Violation> {
+    fn complete(&mut self, _: u32, _: &Completion<P>) -> Result<(), DriveError> {
         Ok(())
+    }
+    fn cut(&mut self, _: &Outage<P>) -> Result<Option<u64>, DriveError> {
+        Ok(None)
     }
 }

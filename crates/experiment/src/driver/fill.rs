@@ -90,6 +90,7 @@ impl Measured {
             protected_pages: self.after.map_protected_pages,
             dirty_peak: self.after.map_dirty_peak,
             writebacks: self.grown(|stats| stats.map_writebacks),
+            journal_pages: self.grown(|stats| stats.map_journal_pages),
             hit_ratio: ratio(
                 self.grown(|stats| stats.map_update_hits) as f64,
                 self.grown(|stats| stats.map_updates) as f64,

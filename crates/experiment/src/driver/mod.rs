@@ -1,12 +1,15 @@
 //! Drives a device with a workload, and measures.
 //!
 //! **What lives here**: pacing (closed loop by threads and queue depth, open loop by a trace's
-//! timestamps), measurement ([`Measured`]), and the check of what reads return ([`Verifier`]).
+//! timestamps), measurement ([`Measured`]), and the check of what reads return ([`Verifier`]; with power
+//! cuts, [`Promises`]).
 //! **What doesn't**: building devices, preconditioning, files; wall time.
 //!
 //! **Invariants**
 //! - Simulated time only moves to the device's next event, the workload's next arrival, or the end
 //!   of an interval; observing (intervals, progress, cancellation) changes nothing of what happens.
+//! - A power cut ends every command outstanding. The host goes on with what comes next, once the power
+//!   is back; nothing is asked twice.
 //! - No queue is ever deeper than the workload allows.
 //! - Nothing is allocated per I/O once every queue slot has been used, but for a read's content.
 //! - Latency runs from when the host asked: a trace's request that had to wait for a slot has been
@@ -17,6 +20,7 @@ mod fill;
 mod jobs;
 mod measure;
 mod options;
+mod promises;
 mod pump;
 mod replay;
 mod series;
@@ -38,8 +42,9 @@ pub use content::{Content, Unchecked};
 pub use fill::Units;
 pub use measure::{Latencies, Measured};
 pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
+pub use promises::Promises;
 pub use verify::{Verifier, Violation};
-pub use watch::Watch;
+pub use watch::{Outage, Watch};
 
 /// Why a workload did not run to its end.
 #[derive(Debug, ThisError)]
@@ -76,6 +81,9 @@ pub enum DriveError {
     /// A read returned what it must not.
     #[error(transparent)]
     Violation(#[from] Violation),
+    /// A read, or a look after a power cut, returned what it must not.
+    #[error(transparent)]
+    Promise(#[from] Box<leyden_oracle::Violation>),
     /// The device owes completions and has no event to come: a bug of the device.
     #[error("the device is stuck at {} ns with {in_flight} commands outstanding", now.as_ns())]
     Stuck {
@@ -91,7 +99,7 @@ pub fn run_jobs<P, D, C>(
     device: &mut D,
     jobs: Vec<Job>,
     content: &mut C,
-    watch: &mut dyn Watch<D>,
+    watch: &mut dyn Watch<P, D>,
     options: Options<'_>,
 ) -> Result<Measured, DriveError>
 where
@@ -112,7 +120,7 @@ pub fn replay<P, D, C, I, E>(
     open: impl FnMut() -> Result<I, E>,
     replay: &Replay,
     content: &mut C,
-    watch: &mut dyn Watch<D>,
+    watch: &mut dyn Watch<P, D>,
     options: Options<'_>,
 ) -> Result<Measured, DriveError>
 where

@@ -81,6 +81,15 @@ impl Slots {
         self.slots[index as usize]
     }
 
+    /// Those outstanding, in ascending order.
+    fn taken(&self) -> Vec<u32> {
+        let mut is_taken = vec![true; self.slots.len()];
+        for &index in &self.free {
+            is_taken[index as usize] = false;
+        }
+        (0..).zip(is_taken).filter_map(|(index, taken)| taken.then_some(index)).collect()
+    }
+
     fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -90,7 +99,7 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     device: &'a mut D,
     content: &'a mut C,
     source: S,
-    watch: &'a mut dyn Watch<D>,
+    watch: &'a mut dyn Watch<P, D>,
     cancel: Option<&'o AtomicBool>,
     limit: u64,
     progress: Option<&'o mut dyn FnMut(f64)>,
@@ -98,7 +107,7 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     measure: Measure,
     completions: Vec<Completion<P>>,
     now: Time,
-    /// The end of an interval, or a moment of the watch's: time goes no further than this.
+    /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
     next_stop: Time,
     completed: u64,
     /// Loop turns and completions, for cancellation and progress.
@@ -124,12 +133,12 @@ where
         device: &'a mut D,
         content: &'a mut C,
         source: S,
-        watch: &'a mut dyn Watch<D>,
+        watch: &'a mut dyn Watch<P, D>,
         options: Options<'o>,
     ) -> Self {
         let measure = Measure::new(options.start, options.ramp, watch.stats(device));
         Self {
-            next_stop: measure.next_boundary().min(watch.next_moment()),
+            next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
             device,
@@ -164,7 +173,7 @@ where
             }
             self.handle_completions()?;
             if self.now >= self.next_stop {
-                self.stop();
+                self.stop()?;
             }
             if let Some(cancelled) = self.ends() {
                 return Ok(self.finish(cancelled));
@@ -172,9 +181,9 @@ where
         }
     }
 
-    /// An interval ends, or the watch looks.
+    /// An interval ends, the watch looks, or the power is cut.
     #[cold]
-    fn stop(&mut self) {
+    fn stop(&mut self) -> Result<(), DriveError> {
         if self.now >= self.measure.next_boundary() {
             self.measure.boundary(self.now, &self.watch.stats(self.device));
         }
@@ -183,11 +192,38 @@ where
             self.device.advance(self.now, &mut self.completions);
             self.watch.look(self.device);
         }
+        if self.now >= self.watch.next_cut() {
+            self.cut()?;
+        }
         self.set_stop();
+        Ok(())
+    }
+
+    /// The power fails now, after what ends at this very moment, and returns.
+    fn cut(&mut self) -> Result<(), DriveError> {
+        let taken = self.slots.taken();
+        let outage = self.watch.cut(self.now, self.device, taken.len() as u64);
+        if let Some(units) = self.content.cut(&outage)? {
+            self.watch.found_lost(units);
+        }
+        self.now = outage.back_at;
+        for index in taken {
+            let slot = self.slots.release(index);
+            self.source.completed(slot.owner, self.now);
+        }
+        let stats = self.watch.stats(self.device);
+        while self.now >= self.measure.next_boundary() && self.now < Time::MAX {
+            self.measure.boundary(self.measure.next_boundary(), &stats);
+        }
+        while self.now >= self.watch.next_moment() && self.now < Time::MAX {
+            self.watch.look(self.device);
+        }
+        Ok(())
     }
 
     fn set_stop(&mut self) {
-        self.next_stop = self.measure.next_boundary().min(self.watch.next_moment());
+        let stops = [self.watch.next_moment(), self.watch.next_cut()];
+        self.next_stop = stops.into_iter().fold(self.measure.next_boundary(), Time::min);
     }
 
     #[cold]
@@ -244,7 +280,7 @@ where
             lba: request.lba,
             sectors: request.sectors,
             fua: request.fua,
-            data: self.content.submit(slot, request),
+            data: self.content.submit(slot, self.now, request),
             tag: slot,
             is_log: matches!(request.class, Class::Wal | Class::Journal),
             hint: None,

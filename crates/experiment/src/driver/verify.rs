@@ -13,7 +13,7 @@ use leyden_sim::Time;
 use leyden_workload::Request;
 use thiserror::Error;
 
-use super::Content;
+use super::{Content, DriveError, Outage};
 
 /// A read returned what it must not.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -241,10 +241,32 @@ impl Verifier {
             _ => self.log.clear(),
         }
     }
+
+    /// The command in `slot` completed.
+    pub(super) fn ended(
+        &mut self,
+        slot: usize,
+        completion: &Completion<Stamp>,
+    ) -> Result<(), Violation> {
+        let succeeded = completion.status == Status::Success;
+        match std::mem::take(&mut self.pending[slot]) {
+            Pending::Nothing => Ok(()),
+            Pending::Change { id, units } => {
+                self.complete_change(id, units, succeeded);
+                Ok(())
+            }
+            Pending::Read { units, clock, sequence } => {
+                let checked =
+                    if succeeded { self.check(slot, units, clock, completion) } else { Ok(()) };
+                self.retire_read(sequence);
+                checked
+            }
+        }
+    }
 }
 
 impl Content<Stamp> for Verifier {
-    fn submit(&mut self, slot: u32, request: &Request) -> u64 {
+    fn submit(&mut self, slot: u32, _: Time, request: &Request) -> u64 {
         let slot = slot as usize;
         if slot >= self.pending.len() {
             self.pending.resize_with(slot + 1, Pending::default);
@@ -261,21 +283,11 @@ impl Content<Stamp> for Verifier {
         stamp
     }
 
-    fn complete(&mut self, slot: u32, completion: &Completion<Stamp>) -> Result<(), Violation> {
-        let slot = slot as usize;
-        let succeeded = completion.status == Status::Success;
-        match std::mem::take(&mut self.pending[slot]) {
-            Pending::Nothing => Ok(()),
-            Pending::Change { id, units } => {
-                self.complete_change(id, units, succeeded);
-                Ok(())
-            }
-            Pending::Read { units, clock, sequence } => {
-                let checked =
-                    if succeeded { self.check(slot, units, clock, completion) } else { Ok(()) };
-                self.retire_read(sequence);
-                checked
-            }
-        }
+    fn complete(&mut self, slot: u32, completion: &Completion<Stamp>) -> Result<(), DriveError> {
+        Ok(self.ended(slot as usize, completion)?)
+    }
+
+    fn cut(&mut self, outage: &Outage<Stamp>) -> Result<Option<u64>, DriveError> {
+        panic!("a cut at {} ns: only `Promises` knows of them", outage.at.as_ns());
     }
 }

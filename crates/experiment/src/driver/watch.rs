@@ -1,11 +1,14 @@
-//! Who looks at the device while it is driven.
+//! Who looks at the device while it is driven, and who cuts its power.
 
-use leyden_device::Stats;
+use std::ops::Range;
+
+use leyden_device::{Payload, Stats};
 use leyden_sim::Time;
 
-/// Reads a device's counters, and may look at it at moments of its own. Nothing it does changes what
-/// happens. A function that returns the counters is one that has no such moments.
-pub trait Watch<D> {
+/// Reads a device's counters, may look at it at moments of its own, and may cut its power. Nothing it does
+/// changes what happens, but for the cuts. A function that returns the counters is one that has no such
+/// moments.
+pub trait Watch<P: Payload, D> {
     /// The device's counters; called at the ends of the measurement and of its intervals, some thousand
     /// times in all.
     fn stats(&self, device: &D) -> Stats;
@@ -13,15 +16,45 @@ pub trait Watch<D> {
     fn next_moment(&self) -> Time {
         Time::MAX
     }
-    /// Time has come to the next moment; `device` has been told so. [`Watch::next_moment`] must lie
-    /// later from now on.
+    /// Time has come to the next moment, or is beyond it after a power cut; `device` has been told so.
+    /// [`Watch::next_moment`] must grow with every look.
     fn look(&mut self, device: &D) {
         let _ = device;
     }
+    /// When the power is cut next.
+    fn next_cut(&self) -> Time {
+        Time::MAX
+    }
+    /// Cuts the power of `device` at `now`, with so many commands outstanding, and lets it return. Only
+    /// called if [`Watch::next_cut`] says so; which must lie later than the power's return from then on.
+    fn cut(&mut self, now: Time, device: &mut D, outstanding: u64) -> Outage<P> {
+        let _ = (device, outstanding);
+        panic!("no cut was announced for {} ns", now.as_ns());
+    }
+    /// Whoever looks at content has found that the last cut lost so many mapping units of what was
+    /// promised.
+    fn found_lost(&mut self, units: u64) {
+        let _ = units;
+    }
 }
 
-impl<D, F: Fn(&D) -> Stats> Watch<D> for F {
+impl<P: Payload, D, F: Fn(&D) -> Stats> Watch<P, D> for F {
     fn stats(&self, device: &D) -> Stats {
         self(device)
     }
+}
+
+/// A power cut that has happened, as the host sees it.
+#[derive(Clone, Debug)]
+pub struct Outage<P: Payload> {
+    /// When the power failed.
+    pub at: Time,
+    /// When it returned: commands may be submitted, and wait until the device is ready.
+    pub back_at: Time,
+    /// Mapping units of which the device says that it lost what it had promised to keep.
+    pub lost: Vec<u32>,
+    /// Mapping units of which it says that it does not know the newest version.
+    pub uncertain: Vec<Range<u32>>,
+    /// What a read of the whole device would return now.
+    pub left: P::ReadData,
 }

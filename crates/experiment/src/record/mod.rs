@@ -8,7 +8,7 @@ mod power;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use power::{Bank, Power, Recovery, RecoveryStep, Spread, WithLess, Worst};
+pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
 /// can be added without.
@@ -198,12 +198,16 @@ pub struct Gc {
 pub struct Map {
     /// Mapping pages in all.
     pub pages: u64,
-    /// Of those, how many may be dirty at once.
+    /// Pages that capacitors protect: how many mapping pages may be dirty at once; with the protection
+    /// `journal`, which lets all of them be dirty, the pages of the journal that DRAM holds.
     pub protected_pages: u64,
     /// The most that were dirty at once.
     pub dirty_peak: u64,
     /// Mapping pages written back.
     pub writebacks: u64,
+    /// Pages of the mapping table's journal written; 0 but with the protection `journal`.
+    #[serde(default)]
+    pub journal_pages: u64,
     /// Share of updates that found their mapping page dirty already.
     pub hit_ratio: f64,
 }

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 /// What power cuts cost, for a drive with a table `[device.power]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
-    /// Power cuts made: one, when the run has ended.
+    /// Power cuts made: those of `run.cut`, or one, when the run has ended.
     pub cuts: u64,
     /// Moments of the run, its ramp included, at which the cost of a cut was computed. They are drawn
-    /// from the run's seed, spread evenly; the figures below but for the peaks are of an even selection
-    /// of at most 128 of them.
+    /// from the run's seed, spread evenly. The figures below, up to `parts`, are of these; but for the
+    /// peaks, of an even selection of at most 128. If the run lists cuts (`run.cut`), they are of
+    /// those, and `sampled` has the moments.
     pub moments: u64,
     /// The most bytes that a cut would have had to save: data promised, and mapping pages.
     pub protected_bytes_peak: u64,
@@ -27,7 +28,9 @@ pub struct Power {
     pub capacitance_uf: f64,
     /// The parts that this takes.
     pub parts: u64,
-    /// Units of the host's data that were promised, and that a cut that was made has lost.
+    /// Units of the host's data that were promised, and that the cuts made have lost: what the drive
+    /// says, or, if there are stamps and cuts in `run.cut`, what looking at every unit after each cut has
+    /// found.
     pub lost_promised_writes: u64,
     /// What the drive needs at worst, whatever the workload.
     pub worst: Worst,
@@ -36,6 +39,72 @@ pub struct Power {
     /// What cuts would lose with banks that hold less than the worst case: the drive's own, if it does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_less: Vec<WithLess>,
+    /// Commands that were outstanding at the cuts of `run.cut`: the host never hears of them again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands_cut_off: u64,
+    /// The cuts of `run.cut`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<MadeCut>,
+    /// What cuts at the moments would have cost, if the figures above are of the cuts made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A power cut of `run.cut`, and how the drive came back from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeCut {
+    /// When, in seconds from the beginning of the run, its ramp included.
+    pub at_s: f64,
+    /// How long the power was off.
+    pub off_ms: f64,
+    /// Commands outstanding.
+    pub commands_cut_off: u64,
+    /// The drive had not recovered from the cut before: there was nothing to save.
+    pub during_recovery: bool,
+    /// The host's data that was promised and not on flash.
+    pub promised_bytes: u64,
+    /// Mapping pages (or pages of their journal) that flash did not hold as they were.
+    pub map_pages: u64,
+    /// Programs that the cut has torn.
+    pub torn_pages: u64,
+    /// From the cut until the last program of the dump has ended.
+    pub dump_ms: f64,
+    /// What that took.
+    pub energy_mj: f64,
+    /// Units of the host's data that were promised and are lost.
+    pub lost_promised_writes: u64,
+    /// Mapping pages (or pages of their journal) that the dump did not reach.
+    pub unsaved_map_pages: u64,
+    /// From the return of the power until the drive was ready; `null` if the next cut came before.
+    pub ready_ms: Option<f64>,
+    /// Pages read by the recovery.
+    pub pages_scanned: u64,
+    /// Flash pages of the host's data put back into the buffer.
+    pub pages_restored: u64,
+}
+
+/// What cuts would have cost at moments of a run that lists its cuts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sampled {
+    /// The most bytes that a cut would have had to save.
+    pub protected_bytes_peak: u64,
+    /// The most of the host's data that was promised and not on flash.
+    pub promised_bytes_peak: u64,
+    /// The most mapping pages that flash did not hold as they were.
+    pub map_pages_peak: u64,
+    /// How long dumps would have taken.
+    pub dump_ms: Spread,
+    /// What they would have taken.
+    pub energy_mj: Spread,
+    /// The capacitance that holds the energy of the costliest.
+    pub capacitance_uf: f64,
+    /// The parts that this takes.
+    pub parts: u64,
 }
 
 /// A distribution over moments, or over recoveries.
@@ -108,13 +177,14 @@ pub struct WithLess {
 /// How the drive came back from the cuts that were made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
-    /// From the return of the power until the drive is ready.
+    /// From the return of the power until the drive is ready; without recoveries that the next cut
+    /// broke off.
     pub time_ms: Spread,
     /// Of that, until the state was rebuilt from flash; the bank is charged meanwhile.
     pub scan_ms: Spread,
     /// Until the bank is charged.
     pub charge_ms: f64,
-    /// Pages read.
+    /// Pages read, over all recoveries.
     pub pages_scanned: u64,
     /// Flash pages of the host's data put back into the buffer.
     pub pages_restored: u64,

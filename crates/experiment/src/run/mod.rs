@@ -1,7 +1,7 @@
 //! From a scenario to a run record.
 //!
 //! **What lives here**: building the drive, preconditioning it (or loading its snapshot), driving
-//! it, looking at what power cuts would cost, checking it, and filling the record; the machine's clock and memory, which the record states
+//! it, looking at what power cuts would cost and making them, checking it, and filling the record; the machine's clock and memory, which the record states
 //! too. **What doesn't**: pacing and measuring, which is [`driver`]'s; showing anything.
 //!
 //! **Invariants**
@@ -10,20 +10,26 @@
 //! - Every run ends with the drive's own check that each page programmed is accounted for.
 
 mod machine;
+mod outage;
 pub(crate) mod power;
 mod precondition;
 mod snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leyden_buffer::Region;
 use leyden_device::{BlockDevice, ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_oracle::Promise;
 use leyden_sim::{Digest, Energy};
 use leyden_workload::synth::Job;
 use thiserror::Error;
 
-use crate::driver::{self, Content, DriveError, Measured, Options, Unchecked, Units, Verifier};
+use crate::driver::{
+    self, Content, DriveError, Measured, Options, Promises, Unchecked, Units, Verifier,
+};
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
+use outage::Outages;
 use power::Sampler;
 
 /// Bars of the wear histogram, at most.
@@ -158,7 +164,17 @@ pub(crate) fn run_within(
     }
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
-        let content = |capacity| Verifier::new(capacity, unit_sectors);
+        if scenario.run.cut.is_empty() {
+            let content = |capacity| Verifier::new(capacity, unit_sectors);
+            return run_with::<Stamp, _>(scenario, hooks, bounds, content);
+        }
+        let promise = match scenario.device.buffer.region {
+            Region::None => Promise::None,
+            Region::Full => Promise::Full,
+        };
+        let content = |capacity: u64| {
+            Promises::new((capacity / unit_sectors) as u32, unit_sectors as u32, promise)
+        };
         run_with::<Stamp, _>(scenario, hooks, bounds, content)
     } else {
         run_with::<NoData, _>(scenario, hooks, bounds, |_| Unchecked)
@@ -183,10 +199,14 @@ where
 
     let mut content = content(ssd.capacity_sectors());
     hooks.progress(Phase::Running, 0.0);
-    let mut sampler = Sampler::new(&ssd, scenario.seed, bounds.banks);
+    let sampler = Sampler::new(&ssd, scenario.seed, bounds.banks);
+    let mut outages = Outages::new(&ssd, &scenario.run.cut, sampler);
     let running = machine::Stopwatch::start();
-    let measured = drive(&mut ssd, scenario, &mut content, hooks, (&mut sampler, bounds.limit))?;
+    let measured = drive(&mut ssd, scenario, &mut content, hooks, (&mut outages, bounds.limit))?;
     let wall_s = running.seconds();
+    if !measured.interrupted && bounds.limit.is_none() {
+        outages.check_all_made(measured.end)?;
+    }
     ssd.check();
 
     let mut record = describe(scenario, &ssd, &measured, warnings);
@@ -194,9 +214,8 @@ where
     record.sim.precondition_wall_s = precondition_wall_s;
     record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
     record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
-    if let (Some(supply), Some(config)) = (ssd.power_supply(), &scenario.device.power) {
-        record.power = Some(sampler.record(&supply, config.bank.part));
-        power::cut(&mut ssd, measured.end, &mut record);
+    if let Some(config) = &scenario.device.power {
+        outages.finish(&mut ssd, measured.end, config.bank.part, &mut record);
     }
     record.sim.peak_rss_mib = machine::peak_rss_mib();
     Ok(Outcome { record, interrupted: measured.interrupted })
@@ -230,7 +249,7 @@ fn drive<P: Payload, C: Content<P>>(
     scenario: &Scenario,
     content: &mut C,
     hooks: &mut Hooks<'_>,
-    (sampler, limit): (&mut Sampler, Option<u64>),
+    (outages, limit): (&mut Outages<'_>, Option<u64>),
 ) -> Result<Measured, RunError> {
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
@@ -244,11 +263,11 @@ fn drive<P: Payload, C: Content<P>>(
     };
     if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();
-        let measured = driver::replay(ssd, || trace.open(), &replay, content, sampler, options)?;
+        let measured = driver::replay(ssd, || trace.open(), &replay, content, outages, options)?;
         return Ok(measured);
     }
     let jobs = build_jobs(&scenario.workload, scenario.seed, ssd.capacity_sectors())?;
-    Ok(driver::run_jobs(ssd, jobs, content, sampler, options)?)
+    Ok(driver::run_jobs(ssd, jobs, content, outages, options)?)
 }
 
 /// The scenario's jobs, ready to yield requests.

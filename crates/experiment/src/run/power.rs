@@ -1,14 +1,12 @@
-//! What a power cut would cost at moments of a run, and the cut that ends one.
+//! What a power cut would cost at moments of a run.
 
 use std::collections::BTreeSet;
 
-use leyden_device::{BlockDevice, CutCost, CutLoss, Payload, PowerLoss, Ssd, Stats};
-use leyden_ftl::recovery::{Step, StepName};
+use leyden_device::{CutCost, CutLoss, Payload, Ssd};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Capacitance, Energy, Rng, Span, Time};
 
-use crate::driver::Watch;
-use crate::record::{self, RunRecord, Spread, WithLess};
+use crate::record::{self, Spread, WithLess};
 
 /// The most moments kept. A look costs a walk through the buffer and a dump thought through: as much
 /// as some thousand requests.
@@ -29,7 +27,8 @@ pub(super) struct Sampler {
     next: Time,
     /// Smaller banks to ask about.
     banks: Vec<Energy>,
-    kept: Vec<Moment>,
+    /// Of each stretch; `None` if the drive had no power then, or recovered.
+    kept: Vec<Option<Moment>>,
     looks: u64,
     peak: CutCost,
     peak_bytes: u64,
@@ -93,18 +92,22 @@ impl Sampler {
         peak.energy = peak.energy.max(cost.energy);
         peak.capacitance = peak.capacitance.max(cost.capacitance);
         self.looks += 1;
-        self.kept.push(Moment { cost, losses });
+        self.kept.push(Some(Moment { cost, losses }));
     }
 
-    /// What was seen, as a record says it.
+    fn moments(&self) -> impl Iterator<Item = &Moment> {
+        self.kept.iter().flatten()
+    }
+
+    /// What was seen, as a record says it; `cuts`, `lost_promised_writes` and the cuts themselves are for
+    /// whoever makes them.
     pub(super) fn record(&self, supply: &Supply, part: Part) -> record::Power {
         let spread = |value: fn(&CutCost) -> f64, peak: f64| {
-            let spread = Spread::of(self.kept.iter().map(|moment| value(&moment.cost)).collect());
+            let spread = Spread::of(self.moments().map(|moment| value(&moment.cost)).collect());
             Spread { max: peak, ..spread }
         };
         let with_less = self.banks.iter().enumerate();
         record::Power {
-            cuts: 0,
             moments: self.looks,
             protected_bytes_peak: self.peak_bytes,
             promised_bytes_peak: self.peak.promised.get(),
@@ -113,17 +116,17 @@ impl Sampler {
             energy_mj: spread(|cost| millijoules(cost.energy), millijoules(self.peak.energy)),
             capacitance_uf: self.peak.capacitance.as_uf_f64(),
             parts: supply.bank.parts_for(self.peak.energy),
-            lost_promised_writes: 0,
             worst: worst(supply),
             bank: bank(supply, part),
             with_less: with_less.map(|(index, &energy)| self.with(index, energy, supply)).collect(),
+            ..record::Power::default()
         }
     }
 
     fn with(&self, index: usize, energy: Energy, supply: &Supply) -> WithLess {
-        let losses = || self.kept.iter().map(|moment| moment.losses[index]);
-        let of =
-            |count: f64| if self.kept.is_empty() { 0.0 } else { count / self.kept.len() as f64 };
+        let losses = || self.moments().map(|moment| moment.losses[index]);
+        let moments = self.moments().count();
+        let of = |count: f64| if moments == 0 { 0.0 } else { count / moments as f64 };
         let lost = || losses().map(|loss| loss.promised.get());
         WithLess {
             share: energy.as_pj() as f64 / supply.need.energy.as_pj() as f64,
@@ -138,71 +141,26 @@ impl Sampler {
     }
 }
 
-impl<P: Payload> Watch<Ssd<P>> for Sampler {
-    fn stats(&self, ssd: &Ssd<P>) -> Stats {
-        ssd.stats()
-    }
-
-    fn next_moment(&self) -> Time {
+impl Sampler {
+    /// When to look next.
+    pub(super) const fn next(&self) -> Time {
         self.next
     }
 
-    fn look(&mut self, ssd: &Ssd<P>) {
-        let Some(cost) = ssd.cut_cost() else {
-            self.next = Time::MAX; // without power there is nothing to ask about
-            return;
-        };
-        let losses = self.banks.iter().filter_map(|&energy| ssd.cut_loss(energy)).collect();
-        self.take(cost, losses);
+    /// Looks at a drive that has capacitors.
+    pub(super) fn look<P: Payload>(&mut self, ssd: &Ssd<P>) {
+        match ssd.cut_cost() {
+            Some(cost) => {
+                let losses = self.banks.iter().filter_map(|&energy| ssd.cut_loss(energy)).collect();
+                self.take(cost, losses);
+            }
+            // Just cut: there is nothing to save.
+            None => self.kept.push(None),
+        }
         if self.kept.len() == MOST {
             self.thin_out();
         }
         self.draw();
-    }
-}
-
-/// Cuts the power, lets it return, and waits until the drive is ready. Fills `power` but for what the
-/// sampler says, `recovery`, and what the flash did meanwhile.
-pub(super) fn cut<P: Payload>(ssd: &mut Ssd<P>, now: Time, record: &mut RunRecord) {
-    let before = ssd.stats();
-    let now = now.max(ssd.now());
-    let loss: PowerLoss = ssd.cut_power(now);
-    let recovery = ssd.restore_power(now);
-    ssd.advance(recovery.ready_at, &mut Vec::new());
-    ssd.check();
-
-    let after = ssd.stats();
-    record.flash.programs.dump += after.programs.dump - before.programs.dump;
-    record.flash.reads.recovery += after.reads.recovery - before.reads.recovery;
-    if let Some(power) = &mut record.power {
-        power.cuts += 1;
-        power.lost_promised_writes += loss.lost.len() as u64;
-    }
-    record.recovery = Some(record::Recovery {
-        time_ms: Spread::of(vec![milliseconds(recovery.ready_at.since(now))]),
-        scan_ms: Spread::of(vec![milliseconds(recovery.scan)]),
-        charge_ms: milliseconds(recovery.charge),
-        pages_scanned: recovery.pages_scanned,
-        pages_restored: recovery.pages_restored,
-        map_pages_scanned_for: recovery.scanned_map_pages,
-        steps: recovery.steps.iter().map(step).collect(),
-    });
-}
-
-fn step(step: &Step) -> record::RecoveryStep {
-    let name = match step.name {
-        StepName::EraseOldDumps => "erase_old_dumps",
-        StepName::FindCheckpoint => "find_checkpoint",
-        StepName::LoadMap => "load_map",
-        StepName::ReplayJournal => "replay_journal",
-        StepName::RollForward => "roll_forward",
-        StepName::OpenBlocks => "open_blocks",
-        StepName::PutBack => "put_back",
-    };
-    record::RecoveryStep {
-        name: name.to_owned(),
-        pages: step.pages,
-        time_ms: milliseconds(step.time),
     }
 }
 
@@ -235,10 +193,10 @@ pub(crate) fn bank(supply: &Supply, part: Part) -> record::Bank {
     }
 }
 
-fn milliseconds(span: Span) -> f64 {
+pub(super) fn milliseconds(span: Span) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-fn millijoules(energy: Energy) -> f64 {
+pub(super) fn millijoules(energy: Energy) -> f64 {
     energy.as_joules_f64() * 1e3
 }

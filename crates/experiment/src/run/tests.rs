@@ -167,3 +167,82 @@ fn a_limit_ends_a_run_with_commands_outstanding() {
     assert!((3_000..10_000).contains(&commands) && !outcome.interrupted, "{commands}");
     assert_eq!(outcome.record.power.unwrap().lost_promised_writes, 0);
 }
+
+/// Three cuts, the last of them while the drive recovers from the one before.
+const CUTS: &str = r#"run.cut=[{at="5 ms"}, {at="400 ms", off="1 ms"}, {at="401.1 ms"}]"#;
+const POWER: [&str; 2] = ["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"];
+
+#[test]
+fn cuts_are_made_when_they_are_listed() {
+    let scenario = small(&[POWER[0], POWER[1], CUTS]);
+    let record = record(&scenario);
+    let (power, recovery) = (record.power.unwrap(), record.recovery.unwrap());
+    assert_eq!((power.cuts, power.made.len(), power.lost_promised_writes), (3, 3, 0));
+    // Who is cut off is not heard of again, and nothing is asked twice.
+    assert!(power.commands_cut_off > 0 && power.commands_cut_off <= 3 * 8);
+    let ended = record.host.reads + record.host.writes;
+    assert_eq!(ended + power.commands_cut_off, 20_000);
+    assert_eq!(record.host.errors, 0);
+    let at: Vec<f64> = power.made.iter().map(|cut| cut.at_s).collect();
+    assert_eq!(at, [0.005, 0.4, 0.4011]);
+    let [first, second, third] = &power.made[..] else { panic!("three cuts") };
+    assert!(first.promised_bytes > 0 && first.map_pages > 0 && first.dump_ms > 0.0);
+    assert!(!second.during_recovery && second.ready_ms.is_none(), "{second:?}");
+    assert!(third.during_recovery && third.dump_ms == 0.0 && third.ready_ms.is_some(), "{third:?}");
+    // The figures are of the two dumps; those of the moments stand beside them.
+    assert_eq!(power.energy_mj.max, first.energy_mj.max(second.energy_mj));
+    assert_eq!(power.dump_ms.p50, first.dump_ms.min(second.dump_ms));
+    assert!(power.sampled.unwrap().energy_mj.max > 0.0 && power.moments > 0);
+    let pages: u64 = power.made.iter().map(|cut| cut.pages_scanned).sum();
+    assert_eq!((recovery.pages_scanned, record.flash.reads.recovery), (pages, pages));
+    assert_eq!(recovery.time_ms.max, first.ready_ms.unwrap().max(third.ready_ms.unwrap()));
+    assert!(record.flash.programs.dump > 0);
+}
+
+#[test]
+fn verifying_over_cuts_changes_nothing_of_what_happens() {
+    let digest = |sets: &[&str]| record(&small(&[&POWER[..], &[CUTS], sets].concat())).sim.digest;
+    assert_eq!(digest(&[]), digest(&["run.stamps=false"]));
+    assert_eq!(digest(&[]), digest(&[]));
+    assert_ne!(digest(&[]), record(&small(&POWER)).sim.digest);
+}
+
+#[test]
+fn what_a_small_bank_loses_is_found() {
+    let less =
+        [CUTS, "device.power.bank.capacitance=100 uF", "device.power.allow_underprovisioned=true"];
+    let sets = [&POWER[..], &less].concat();
+    let found = record(&small(&sets)).power.unwrap();
+    let said = record(&small(&[&sets[..], &["run.stamps=false"]].concat())).power.unwrap();
+    assert!(found.lost_promised_writes > 0, "{found:?}");
+    // At the first cut, the buffer still holds units of preconditioning, which read like zeroes. And the
+    // drive also names what was not promised yet: the data of commands that were outstanding.
+    let lost = |power: &crate::Power| -> Vec<u64> {
+        power.made.iter().map(|cut| cut.lost_promised_writes).collect()
+    };
+    let (found_at, said_at) = (lost(&found), lost(&said));
+    assert!(0 < found_at[0] && found_at[0] < said_at[0], "{found_at:?} {said_at:?}");
+    assert!((said_at[1] - 8..=said_at[1]).contains(&found_at[1]), "{found_at:?} {said_at:?}");
+    assert_eq!((found_at[2], said_at[2]), (0, 0), "nothing was left to lose");
+    assert_eq!(found.dump_ms, said.dump_ms);
+}
+
+#[test]
+fn an_unprotected_buffer_keeps_what_was_flushed() {
+    let sets = ["device.buffer.region=none", "workload.job.0.fsync_every=50", CUTS];
+    let record = record(&small(&[&POWER[..], &sets].concat()));
+    assert!(record.host.flushes > 0);
+    assert_eq!(record.power.unwrap().lost_promised_writes, 0);
+}
+
+#[test]
+fn a_cut_after_the_end_is_refused_with_the_end() {
+    let scenario = small(&[POWER[0], POWER[1], r#"run.cut=[{at="5 ms"}, {at="1 h"}]"#]);
+    let error = run(&scenario, &mut Hooks::default()).unwrap_err();
+    let RunError::Config { key, problem } = &error else { panic!("{error}") };
+    assert_eq!(key, "run.cut.1.at");
+    assert!(
+        problem.contains("whose work was done") && problem.contains("cut earlier"),
+        "{problem}"
+    );
+}

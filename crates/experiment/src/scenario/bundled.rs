@@ -10,6 +10,7 @@ macro_rules! bundle {
 /// Every bundled file: its path below `scenarios/`, and its text.
 pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hot-cold.toml",
+    "power-cuts.toml",
     "power-loss.toml",
     "tpcc.toml",
     "bench/random-read-1tib.toml",

@@ -133,7 +133,7 @@ impl fmt::Display for Diagnostic {
                 place.line,
                 quote,
                 "",
-                "^".repeat(place.width.min(quote.chars().count() - before).max(1)),
+                "^".repeat(place.width.min(quote.chars().count().saturating_sub(before)).max(1)),
             )?;
         }
         if let Some(help) = &self.help {
@@ -179,6 +179,9 @@ mod tests {
         assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
         let shown = Diagnostic::new("no").at(&origin("", 0..0)).to_string();
         assert!(shown.ends_with("| ^"), "{shown}");
+        // In the spaces at a line's end, which are not quoted.
+        let shown = Diagnostic::new("no").at(&origin("a =   ", 5..6)).to_string();
+        assert!(shown.ends_with("1 | a =\n  |    ^"), "{shown}");
     }
 
     #[test]

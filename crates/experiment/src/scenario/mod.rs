@@ -10,9 +10,11 @@
 //!   in change nothing, but for the files that `--set` names.
 
 pub mod bundled;
+mod cut;
 mod de;
 mod diagnostic;
 mod explain;
+pub mod fuzz;
 mod load;
 mod precondition;
 mod tree;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::Ramp;
 
+pub use cut::CutConfig;
 pub use diagnostic::{Diagnostic, Place};
 pub(crate) use explain::nearest;
 pub use load::{LoadError, Loaded, Set};
@@ -80,11 +83,15 @@ pub struct RunConfig {
     /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
     /// every read. Costs memory and some speed.
     pub stamps: bool,
+    /// Power cuts at stated times, one `[[run.cut]]` each. Without any, a drive with capacitors has its
+    /// power cut once, when the run has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<CutConfig>,
 }
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { ramp: Ramp::default(), stamps: true }
+        Self { ramp: Ramp::default(), stamps: true, cut: Vec::new() }
     }
 }
 
@@ -101,6 +108,7 @@ impl Scenario {
             let problem = "there is a control character in it; leave it out";
             return Err(("name".into(), problem.into()));
         }
+        cut::check(&self.run.cut, self.device.power.is_some())?;
         self.workload.check()?;
         self.precondition.check()
     }

@@ -232,3 +232,27 @@ fn what_is_loaded_serialises_to_what_loads_the_same() {
     assert!(matches!(pace, Pace::Timestamps { speed: s, .. } if s == speed), "{pace:?}");
     assert_eq!(back.device, scenario.device);
 }
+
+#[test]
+fn cuts_are_refused_where_they_cannot_be_made() {
+    let power = "[device.power]\n";
+    let message = refused("[[run.cut]]\nat = \"1 s\"", &[]);
+    says(
+        &message,
+        &["`run.cut`: the drive's power is never cut", "add one, or leave out `run.cut`"],
+    );
+    let message = refused(&format!("{power}[[run.cut]]\noff = \"1 s\""), &[]);
+    says(&message, &["`run.cut.0` lacks the key `at`"]);
+    let unsorted = "[[run.cut]]\nat = \"2 s\"\n[[run.cut]]\nat = \"1 s\"";
+    let message = refused(&format!("{power}{unsorted}"), &[]);
+    says(&message, &["`run.cut.1.at`: 1 s is before the cut above it, at 2 s", "a.toml:5:6"]);
+    let dark = "[[run.cut]]\nat = \"1 s\"\n[[run.cut]]\nat = \"1050 ms\"";
+    let message = refused(&format!("{power}{dark}"), &[]);
+    says(&message, &["the power is off at 1050 ms, from 1 s until 1100 ms", "`run.cut.0.off`"]);
+    let message = refused(&format!("{power}{dark}"), &["run.cut.0.off=0 s"]);
+    says(&message, &["`run.cut.0.off`: power that is never off", "use 1 ns or more"]);
+    let scenario = accepted(&format!("{power}{dark}"), &["run.cut.0.off=50 ms"]);
+    let [first, second] = scenario.run.cut[..] else { panic!("two cuts") };
+    assert_eq!((first.at, first.off), (Span::from_ms(1000), Span::from_ms(50)));
+    assert_eq!((second.at, second.off), (Span::from_ms(1050), Span::from_ms(100)));
+}

@@ -114,6 +114,8 @@ pub fn size(
     // A snapshot is of one configuration; content is for runs to verify.
     scenario.precondition.snapshot_file = None;
     scenario.run.stamps = false;
+    // The dumps thought through are of moments, and the cut made ends the run.
+    scenario.run.cut.clear();
 
     let mut sizing = Sizing {
         name: scenario.name.clone(),

@@ -135,6 +135,11 @@ impl MapStore {
     pub const fn limit(&self) -> u32 {
         self.limit
     }
+    /// How many pages capacitors protect: those that may be dirty at once; or, if the table's changes are
+    /// logged, the pages of the journal that DRAM holds.
+    pub fn protected(&self) -> u32 {
+        self.log.as_ref().map_or(self.limit, |log| log.shape().dram_pages)
+    }
     /// Pages dirty now.
     pub const fn dirty(&self) -> u32 {
         self.dirty.len()

@@ -21,10 +21,18 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
         if let Some(power) = &run.record.power {
             let (id, title) = names("dump-energy", "Energy of a dump");
             figures.push(energy(Figure::new(id, title), power));
+            if !power.made.is_empty() {
+                let (id, title) = names("power-cuts", "Power cuts");
+                figures.push(cuts(Figure::new(id, title), power));
+            }
         }
         if let Some(recovery) = &run.record.recovery {
             let (id, title) = names("recovery-steps", "Steps of the recovery");
-            figures.push(steps(Figure::new(id, title), recovery));
+            let after = match &run.record.power {
+                Some(power) if !power.made.is_empty() => "the last power cut",
+                _ => "the cut at the end of the run",
+            };
+            figures.push(steps(Figure::new(id, title), recovery, after));
         }
     }
     figures
@@ -61,14 +69,64 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
     figure.size = Size::Half;
     figure.table = Some(table);
     figure.note(format!(
-        "At {} moments of the run; at worst, whatever the workload; and what the {} of {} hold.",
-        format::count(power.moments as f64),
+        "{}; at worst, whatever the workload; and what the {} of {} hold.",
+        looked_at(power),
         format::count(bank.parts as f64),
         bank.part.replace('_', " "),
     ))
 }
 
-fn steps(mut figure: Figure, recovery: &Recovery) -> Figure {
+/// What the distribution is of.
+fn looked_at(power: &Power) -> String {
+    let moments = format::count(power.moments as f64);
+    match power.sampled {
+        None => format!("At {moments} moments of the run"),
+        Some(sampled) => format!(
+            "Of the {} power cuts (at {moments} moments of the run, the peak is {}\u{a0}mJ)",
+            format::count(power.cuts as f64),
+            format::number(sampled.energy_mj.max),
+        ),
+    }
+}
+
+/// The cuts that the run listed, a row each.
+fn cuts(mut figure: Figure, power: &Power) -> Figure {
+    let mut table = Table::new([
+        "at",
+        "commands cut off",
+        "promised",
+        "mapping pages",
+        "dump",
+        "energy, mJ",
+        "promised writes lost",
+        "ready after",
+    ]);
+    let most = power.made.iter().map(|cut| cut.energy_mj).fold(0.0, f64::max);
+    for cut in &power.made {
+        let at = format::seconds(cut.at_s);
+        let ready = cut.ready_ms.map(|ms| format::seconds(ms / 1e3));
+        table.rows.push(vec![
+            at.clone(),
+            format::count(cut.commands_cut_off as f64),
+            format::bytes(cut.promised_bytes as f64),
+            format::count(cut.map_pages as f64),
+            format::seconds(cut.dump_ms / 1e3),
+            format::number(cut.energy_mj),
+            format::count(cut.lost_promised_writes as f64),
+            ready.unwrap_or_else(|| "cut again".to_owned()),
+        ]);
+        let value = format!("{}\u{a0}mJ", format::number(cut.energy_mj));
+        let colour = usize::from(cut.lost_promised_writes > 0);
+        figure.bars.push(bar(&at, value, cut.energy_mj, most, colour));
+    }
+    figure.table = Some(table);
+    figure.note(format!(
+        "Energy of each dump, by the time of the cut. {} promised writes were lost.",
+        format::count(power.lost_promised_writes as f64)
+    ))
+}
+
+fn steps(mut figure: Figure, recovery: &Recovery, after: &str) -> Figure {
     let charge = ("charging the bank".to_owned(), recovery.charge_ms, None);
     let steps = recovery
         .steps
@@ -86,7 +144,7 @@ fn steps(mut figure: Figure, recovery: &Recovery) -> Figure {
     figure.size = Size::Half;
     figure.table = Some(table);
     figure.note(format!(
-        "After the cut at the end of the run: ready after {}. The bank charges meanwhile.",
+        "After {after}; the longest took {} until the drive was ready. The bank charges meanwhile.",
         format::seconds(recovery.time_ms.max / 1e3)
     ))
 }

@@ -98,6 +98,7 @@ impl Sample<'_> {
                 protected_pages: 1_638,
                 dirty_peak: 1_638,
                 writebacks: flash.programs.map,
+                journal_pages: 0,
                 hit_ratio: 0.934,
             },
             power: None,

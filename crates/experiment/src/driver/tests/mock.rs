@@ -57,6 +57,12 @@ impl Mock {
         stats
     }
 
+    /// The power fails: what is under way is forgotten.
+    pub(super) fn cut(&mut self) {
+        self.working.clear();
+        self.waiting.clear();
+    }
+
     pub(super) fn submissions(&self) -> Vec<(Time, Op)> {
         let submitted = self.seen.iter().filter_map(|seen| match seen {
             Seen::Submitted(time, op, _) => Some((*time, *op)),

@@ -1,6 +1,7 @@
 //! The driver against a device whose every answer is known.
 
 mod closed;
+mod cuts;
 mod fill;
 mod measure;
 mod mock;

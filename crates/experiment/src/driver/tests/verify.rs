@@ -103,7 +103,7 @@ struct Race {
 impl Race {
     fn submit(&mut self, slot: usize, step: u64) {
         let request = any_request(&mut self.rng);
-        let stamp = self.verifier.submit(slot as u32, &request);
+        let stamp = self.verifier.submit(slot as u32, Time::ZERO, &request);
         let units = touched(&request);
         self.under[slot] = Some(match request.op {
             Op::Read => Under::Read { units, submitted: step },
@@ -127,7 +127,7 @@ impl Race {
         match under {
             Under::Flush => {
                 let flushed = completion(Op::Flush, slot, &[], Status::Success);
-                prop_assert_eq!(self.verifier.complete(slot as u32, &flushed), Ok(()));
+                prop_assert_eq!(self.verifier.ended(slot, &flushed), Ok(()));
             }
             Under::Change(index) => {
                 let failed = self.rng.below(10) == 0;
@@ -135,7 +135,7 @@ impl Race {
                 let change = &mut self.twin.changes[*index];
                 (change.completed, change.failed) = (Some(step), failed);
                 let done = completion(Op::Write, slot, &[], status);
-                prop_assert_eq!(self.verifier.complete(slot as u32, &done), Ok(()));
+                prop_assert_eq!(self.verifier.ended(slot, &done), Ok(()));
             }
             Under::Read { units, submitted } => {
                 let stamps = self.twin.stamps();
@@ -155,7 +155,7 @@ impl Race {
                     .zip(&data)
                     .find(|(unit, stamp)| !self.twin.allows(**unit, **stamp, *submitted));
                 let read = completion(Op::Read, slot, &data, Status::Success);
-                let verdict = self.verifier.complete(slot as u32, &read);
+                let verdict = self.verifier.ended(slot, &read);
                 let found = verdict.err().map(|violation| (violation.unit, violation.found));
                 prop_assert_eq!(found, wrong.map(|(unit, stamp)| (*unit, Some(*stamp))));
             }
@@ -197,20 +197,20 @@ fn violations_say_what_was_expected() {
         class: Class::Unknown,
     };
     let write = request(Op::Write, 8, 8);
-    let stamp = verifier.submit(0, &write);
-    verifier.complete(0, &completion(Op::Write, 0, &[], Status::Success)).unwrap();
-    verifier.submit(1, &request(Op::Read, 0, 24));
+    let stamp = verifier.submit(0, Time::ZERO, &write);
+    verifier.ended(0, &completion(Op::Write, 0, &[], Status::Success)).unwrap();
+    verifier.submit(1, Time::ZERO, &request(Op::Read, 0, 24));
     let good = completion(Op::Read, 1, &[0, stamp, 0], Status::Success);
-    verifier.complete(1, &good).unwrap();
-    verifier.submit(1, &request(Op::Read, 0, 24));
+    verifier.ended(1, &good).unwrap();
+    verifier.submit(1, Time::ZERO, &request(Op::Read, 0, 24));
     let stale = completion(Op::Read, 1, &[0, 0, 0], Status::Success);
-    let violation = verifier.complete(1, &stale).unwrap_err();
+    let violation = verifier.ended(1, &stale).unwrap_err();
     assert_eq!((violation.unit, violation.found), (1, Some(0)));
     assert_eq!(violation.expected, [stamp]);
     assert!(violation.to_string().contains("returned stamp 0"), "{violation}");
-    verifier.submit(1, &request(Op::Read, 0, 24));
+    verifier.submit(1, Time::ZERO, &request(Op::Read, 0, 24));
     let short = completion(Op::Read, 1, &[0], Status::Success);
-    assert_eq!(verifier.complete(1, &short).unwrap_err().found, None);
+    assert_eq!(verifier.ended(1, &short).unwrap_err().found, None);
 }
 
 #[test]

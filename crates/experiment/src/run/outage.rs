@@ -1,0 +1,236 @@
+//! Power cuts that a run makes: those that it lists, or the one that ends it.
+
+use leyden_device::{BlockDevice, Payload, PowerLoss, Recovery, Ssd, Stats};
+use leyden_ftl::recovery::{Step, StepName};
+use leyden_power::{Part, Supply};
+use leyden_sim::{Span, Time};
+
+use super::RunError;
+use super::power::{Sampler, millijoules, milliseconds};
+use crate::driver::{Outage, Watch};
+use crate::record::{self, RunRecord, Spread};
+use crate::scenario::CutConfig;
+
+/// Cuts a drive's power, and looks at it in between.
+pub(super) struct Outages<'a> {
+    sampler: Sampler,
+    /// Those listed.
+    cuts: &'a [CutConfig],
+    start: Time,
+    made: Vec<Made>,
+}
+
+/// A cut, and how the drive came back.
+struct Made {
+    off: Span,
+    outstanding: u64,
+    loss: PowerLoss,
+    recovery: Recovery,
+    /// When the power returned.
+    back_at: Time,
+    /// Units that lost what was promised: as the drive says, or as verification has found.
+    lost: u64,
+}
+
+impl Made {
+    /// True if the next cut came before the drive was ready.
+    fn is_broken_off(&self, next: Option<&Self>) -> bool {
+        next.is_some_and(|next| next.loss.time < self.recovery.ready_at)
+    }
+}
+
+impl<'a> Outages<'a> {
+    pub(super) fn new<P: Payload>(ssd: &Ssd<P>, cuts: &'a [CutConfig], sampler: Sampler) -> Self {
+        Self { sampler, cuts, start: ssd.now(), made: Vec::new() }
+    }
+
+    /// Cuts the power `now` for as long as `off`.
+    fn make<P: Payload>(
+        &mut self,
+        now: Time,
+        off: Span,
+        ssd: &mut Ssd<P>,
+        outstanding: u64,
+    ) -> &Made {
+        let loss = ssd.cut_power(now);
+        let back_at = now + off;
+        let recovery = ssd.restore_power(back_at);
+        let lost = loss.lost.len() as u64;
+        self.made.push(Made { off, outstanding, loss, recovery, back_at, lost });
+        &self.made[self.made.len() - 1]
+    }
+
+    /// Refuses cuts that came too late for the run, which has ended at `end`.
+    pub(super) fn check_all_made(&self, end: Time) -> Result<(), RunError> {
+        let index = self.made.len();
+        let Some(cut) = self.cuts.get(index) else { return Ok(()) };
+        let problem = format!(
+            "{} is after the end of the run, whose work was done {:.3} ms after its beginning; cut \
+             earlier, or give the run more to do",
+            cut.at,
+            milliseconds(end.since(self.start))
+        );
+        Err(RunError::config(format!("run.cut.{index}.at"), problem))
+    }
+
+    /// The run has ended at `end`. Cuts the power if no cuts are listed, and waits until the drive is
+    /// ready. Fills `power` and `recovery` of `record`, and what the flash did for a cut here.
+    pub(super) fn finish<P: Payload>(
+        mut self,
+        ssd: &mut Ssd<P>,
+        end: Time,
+        part: Part,
+        record: &mut RunRecord,
+    ) {
+        let Some(supply) = ssd.power_supply() else { return };
+        let before = ssd.stats();
+        if self.cuts.is_empty() {
+            self.make(end.max(ssd.now()), Span::ZERO, ssd, 0);
+        }
+        if let Some(made) = self.made.last() {
+            ssd.advance(made.recovery.ready_at.max(ssd.now()), &mut Vec::new());
+        }
+        ssd.check();
+        if self.cuts.is_empty() {
+            let after = ssd.stats();
+            record.flash.programs.dump += after.programs.dump - before.programs.dump;
+            record.flash.reads.recovery += after.reads.recovery - before.reads.recovery;
+        }
+        record.power = Some(self.power(&supply, part, u64::from(ssd.geometry().page_bytes())));
+        record.recovery = self.recovery();
+    }
+
+    /// What the cuts have cost, or what cuts at the moments looked at would have.
+    fn power(&self, supply: &Supply, part: Part, page_bytes: u64) -> record::Power {
+        let mut power = self.sampler.record(supply, part);
+        power.cuts = self.made.len() as u64;
+        power.lost_promised_writes = self.made.iter().map(|made| made.lost).sum();
+        if self.cuts.is_empty() {
+            return power;
+        }
+        power.sampled = Some(record::Sampled {
+            protected_bytes_peak: power.protected_bytes_peak,
+            promised_bytes_peak: power.promised_bytes_peak,
+            map_pages_peak: power.map_pages_peak,
+            dump_ms: power.dump_ms,
+            energy_mj: power.energy_mj,
+            capacitance_uf: power.capacitance_uf,
+            parts: power.parts,
+        });
+        power.commands_cut_off = self.made.iter().map(|made| made.outstanding).sum();
+        power.made = self.made.iter().enumerate().map(|cut| self.cut(cut)).collect();
+        // A cut during a recovery finds nothing to save.
+        let costs = || {
+            let dumps = self.made.iter().filter(|made| !made.loss.during_recovery);
+            dumps.map(|made| &made.loss.cost)
+        };
+        let most = |of: fn(&leyden_device::CutCost) -> u64| costs().map(of).max().unwrap_or(0);
+        power.promised_bytes_peak = most(|cost| cost.promised.get());
+        power.map_pages_peak = most(|cost| cost.map_pages);
+        let bytes = costs().map(|cost| cost.promised.get() + cost.map_pages * page_bytes);
+        power.protected_bytes_peak = bytes.max().unwrap_or(0);
+        power.dump_ms = Spread::of(costs().map(|cost| milliseconds(cost.time)).collect());
+        power.energy_mj = Spread::of(costs().map(|cost| millijoules(cost.energy)).collect());
+        let costliest = costs().max_by_key(|cost| cost.energy).copied().unwrap_or_default();
+        power.capacitance_uf = costliest.capacitance.as_uf_f64();
+        power.parts = supply.bank.parts_for(costliest.energy);
+        power
+    }
+
+    fn cut(&self, (index, made): (usize, &Made)) -> record::MadeCut {
+        let (loss, recovery) = (&made.loss, &made.recovery);
+        let broken_off = made.is_broken_off(self.made.get(index + 1));
+        record::MadeCut {
+            at_s: loss.time.since(self.start).as_secs_f64(),
+            off_ms: milliseconds(made.off),
+            commands_cut_off: made.outstanding,
+            during_recovery: loss.during_recovery,
+            promised_bytes: loss.cost.promised.get(),
+            map_pages: loss.cost.map_pages,
+            torn_pages: loss.torn_pages,
+            dump_ms: milliseconds(loss.cost.time),
+            energy_mj: millijoules(loss.cost.energy),
+            lost_promised_writes: made.lost,
+            unsaved_map_pages: loss.lost_map_pages,
+            ready_ms: (!broken_off).then(|| milliseconds(recovery.ready_at.since(made.back_at))),
+            pages_scanned: recovery.pages_scanned,
+            pages_restored: recovery.pages_restored,
+        }
+    }
+
+    /// How the drive came back.
+    fn recovery(&self) -> Option<record::Recovery> {
+        let last = &self.made.last()?.recovery;
+        let ended = || {
+            let mut made = self.made.iter().enumerate();
+            std::iter::from_fn(move || made.next())
+                .filter(|(index, made)| !made.is_broken_off(self.made.get(index + 1)))
+                .map(|(_, made)| made)
+        };
+        let sum = |of: fn(&Recovery) -> u64| self.made.iter().map(|made| of(&made.recovery)).sum();
+        let times = ended().map(|made| milliseconds(made.recovery.ready_at.since(made.back_at)));
+        Some(record::Recovery {
+            time_ms: Spread::of(times.collect()),
+            scan_ms: Spread::of(ended().map(|made| milliseconds(made.recovery.scan)).collect()),
+            charge_ms: milliseconds(last.charge),
+            pages_scanned: sum(|recovery| recovery.pages_scanned),
+            pages_restored: sum(|recovery| recovery.pages_restored),
+            map_pages_scanned_for: sum(|recovery| recovery.scanned_map_pages),
+            steps: last.steps.iter().map(step).collect(),
+        })
+    }
+}
+
+impl<P: Payload> Watch<P, Ssd<P>> for Outages<'_> {
+    fn stats(&self, ssd: &Ssd<P>) -> Stats {
+        ssd.stats()
+    }
+
+    fn next_moment(&self) -> Time {
+        self.sampler.next()
+    }
+
+    fn look(&mut self, ssd: &Ssd<P>) {
+        self.sampler.look(ssd);
+    }
+
+    fn next_cut(&self) -> Time {
+        self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
+    }
+
+    fn cut(&mut self, now: Time, ssd: &mut Ssd<P>, outstanding: u64) -> Outage<P> {
+        let off = self.cuts[self.made.len()].off;
+        let made = self.make(now, off, ssd, outstanding);
+        let loss = &made.loss;
+        Outage {
+            at: now,
+            back_at: made.back_at,
+            lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
+            uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
+            left: ssd.whole(),
+        }
+    }
+
+    fn found_lost(&mut self, units: u64) {
+        if let Some(made) = self.made.last_mut() {
+            made.lost = units;
+        }
+    }
+}
+
+fn step(step: &Step) -> record::RecoveryStep {
+    let name = match step.name {
+        StepName::EraseOldDumps => "erase_old_dumps",
+        StepName::FindCheckpoint => "find_checkpoint",
+        StepName::LoadMap => "load_map",
+        StepName::ReplayJournal => "replay_journal",
+        StepName::RollForward => "roll_forward",
+        StepName::OpenBlocks => "open_blocks",
+        StepName::PutBack => "put_back",
+    };
+    record::RecoveryStep {
+        name: name.to_owned(),
+        pages: step.pages,
+        time_ms: milliseconds(step.time),
+    }
+}

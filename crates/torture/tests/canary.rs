@@ -1,5 +1,5 @@
 //! Each planted bug is found within a stated number of seeds, all of which the drive as it is passes.
-//! `cargo test --release -p leyden-torture --features canary --test canary`
+//! `cargo test --workspace --features leyden-torture/canary --test canary`
 #![cfg(feature = "canary")]
 
 use leyden_sim::canary::{Canary, plant};

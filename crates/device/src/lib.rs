@@ -15,6 +15,7 @@ mod config;
 mod dies;
 mod execute;
 mod frontend;
+pub mod fuzz;
 mod hint;
 mod hints;
 mod inspect;

@@ -155,6 +155,16 @@ fn check_header(header: &[u8; HEADER_BYTES], kind: u8) -> Result<u64, SnapshotEr
     Ok(u64::from_le_bytes(header[13..21].try_into().expect("eight bytes")))
 }
 
+/// Makes the length and the checksum of a damaged snapshot right: without it, no changed byte gets past
+/// them to what lies behind.
+pub(crate) fn reseal(data: &mut [u8]) {
+    let Some(body) = data.len().checked_sub(HEADER_BYTES + 4) else { return };
+    data[13..21].copy_from_slice(&(body as u64).to_le_bytes());
+    let end = data.len() - 4;
+    let crc = crc32fast::hash(&data[..end]);
+    data[end..].copy_from_slice(&crc.to_le_bytes());
+}
+
 fn short(error: io::Error) -> SnapshotError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => SnapshotError::Corrupt("it ends too early".to_owned()),

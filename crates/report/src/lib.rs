@@ -19,6 +19,7 @@ mod config;
 mod error;
 mod figures;
 mod format;
+pub mod fuzz;
 mod html;
 mod page;
 mod read;

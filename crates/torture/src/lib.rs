@@ -15,6 +15,7 @@ pub mod campaign;
 mod commands;
 mod drive;
 mod failure;
+pub mod fuzz;
 mod options;
 mod panics;
 mod run;

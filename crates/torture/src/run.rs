@@ -52,6 +52,20 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// All of its numbers.
+    pub(crate) const fn numbers(&self) -> [u64; 8] {
+        [
+            self.cuts,
+            self.cuts_in_recovery,
+            self.commands,
+            self.cut_off,
+            self.write_faults,
+            self.reported_losses,
+            self.uncertain_units,
+            self.confirmed_losses,
+        ]
+    }
+
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
         self.cuts += other.cuts;

@@ -73,9 +73,14 @@ impl SeedFile {
     /// Reads the file at `path`.
     pub fn read(path: &Path) -> Result<Self, SeedFileError> {
         let text = read_text(path).map_err(|error| SeedFileError::Read(path.to_owned(), error))?;
+        Self::parse(path, &text)
+    }
+
+    /// The file at `path`, which holds `text`.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, SeedFileError> {
         let foreign = |problem: String| SeedFileError::Foreign { path: path.to_owned(), problem };
         let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| foreign(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| foreign(error.to_string()))?;
         let Some(found) = value.get("leyden_torture").and_then(serde_json::Value::as_u64) else {
             return Err(foreign("it has no number under `leyden_torture`".to_owned()));
         };
@@ -83,7 +88,9 @@ impl SeedFile {
             return Err(SeedFileError::Version { path: path.to_owned(), found });
         }
         // From the text and not the value, so that the message has the place.
-        serde_json::from_str(&text).map_err(|error| foreign(error.to_string()))
+        let file: Self = serde_json::from_str(text).map_err(|error| foreign(error.to_string()))?;
+        file.options.check().map_err(foreign)?;
+        Ok(file)
     }
 }
 

@@ -49,28 +49,6 @@ fn below(rng: &mut Rng, end: usize) -> usize {
     rng.below(end.max(1) as u64) as usize
 }
 
-fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
-    let at = below(rng, bytes.len());
-    match rng.below(7) {
-        0 if !bytes.is_empty() => bytes[at] ^= 1 << rng.below(8),
-        1 if !bytes.is_empty() => bytes[at] = rng.below(256) as u8,
-        2 => bytes.truncate(at),
-        3 => {
-            let to = (at + below(rng, 16)).min(bytes.len());
-            bytes.drain(at.min(to)..to);
-        }
-        4 => {
-            let from = below(rng, other.len());
-            let to = (from + below(rng, 64)).min(other.len());
-            bytes.splice(at..at, other[from..to].iter().copied());
-        }
-        _ => {
-            let token = TOKENS[below(rng, TOKENS.len())];
-            bytes.splice(at..at, token.iter().copied());
-        }
-    }
-}
-
 #[test]
 fn mutated_seeds_are_read_or_refused() {
     for (number, format) in Format::ALL.into_iter().enumerate() {
@@ -84,7 +62,7 @@ fn mutated_seeds_are_read_or_refused() {
                 let mut mutant = seed.clone();
                 let (_, other) = &seeds[below(&mut rng, seeds.len())];
                 for _ in 0..=rng.below(6) {
-                    mutate(&mut rng, &mut mutant, other);
+                    fuzz::mutate(&mut rng, &mut mutant, other, &TOKENS);
                 }
                 let _ = fuzz::read_all(Some(format), &mutant);
                 let _ = fuzz::read_all(None, &mutant);

@@ -3,7 +3,7 @@
 //! Each seed is run twice, and the two must agree to the bit. What a campaign finds depends on its
 //! seeds only, not on the number of threads nor on how often it was interrupted.
 
-mod state;
+pub(crate) mod state;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -15,6 +15,8 @@ use crate::{Outcome, Tally};
 
 /// The version of the format; others are refused.
 const FORMAT: u32 = 1;
+/// No campaign counts further, so that none overflows.
+const MOST: u64 = 1 << 53;
 
 /// The state of a campaign.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -100,7 +102,12 @@ impl State {
             }
             Err(error) => return Err(StateError::Read(path.to_owned(), error)),
         };
-        let state: Self = serde_json::from_str(&text).map_err(|error| StateError::Foreign {
+        Self::parse(path, &text, start)
+    }
+
+    /// From the file at `path`, which holds `text`.
+    pub(crate) fn parse(path: &Path, text: &str, start: u64) -> Result<Self, StateError> {
+        let state: Self = serde_json::from_str(text).map_err(|error| StateError::Foreign {
             path: path.to_owned(),
             problem: error.to_string(),
         })?;
@@ -132,6 +139,11 @@ impl State {
             }
             least = last.checked_add(2); // else it would be part of the stretch before
         }
+        let seeds = self.done.iter().map(|&(first, last)| last - first);
+        let numbers = self.tally.numbers().into_iter().chain([self.wall_ms]).chain(seeds);
+        if let Some(number) = numbers.into_iter().find(|&number| number > MOST) {
+            return Err(format!("no campaign comes to {number}"));
+        }
         let is_done = |seed| self.done.iter().any(|&(first, last)| (first..=last).contains(&seed));
         match self.failed.iter().find(|failed| !is_done(failed.seed)) {
             Some(failed) => Err(format!("seed {} failed, and was not run", failed.seed)),
@@ -156,7 +168,7 @@ impl State {
     }
 
     /// Of `seeds` seeds, those not done.
-    pub(super) fn missing(&self, seeds: u64) -> impl Iterator<Item = u64> + Send + use<> {
+    pub(crate) fn missing(&self, seeds: u64) -> impl Iterator<Item = u64> + Send + use<> {
         let (start, end) = (self.start, self.start.saturating_add(seeds));
         // Before each stretch that is done, and after the last one.
         let ends: Vec<u64> = self.done.iter().map(|&(first, _)| first.min(end)).collect();
@@ -193,7 +205,7 @@ impl State {
         self.done.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    pub(super) fn progress(&self, seeds: u64) -> Progress {
+    pub(crate) fn progress(&self, seeds: u64) -> Progress {
         Progress {
             done: self.count(),
             seeds,
@@ -202,7 +214,7 @@ impl State {
         }
     }
 
-    pub(super) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let cuts_per_s = self.tally.cuts as f64 * 1e3 / self.wall_ms.max(1) as f64;
         Summary {
             seeds: self.count(),

@@ -1,6 +1,7 @@
 //! Everything that a run depends on, written out, so that a failing run can be kept and made
 //! smaller. Drawn from a seed in [`draw`].
 
+mod check;
 mod device;
 mod draw;
 
@@ -95,8 +96,11 @@ pub struct Round {
 impl Round {
     /// Commands that are not left out.
     pub fn kept(&self) -> u32 {
-        let skipped = self.skip.iter().map(|&(first, last)| last.min(self.commands) + 1 - first);
-        self.commands.saturating_sub(skipped.sum())
+        let end = self.commands;
+        let skipped = |&(first, last): &(u32, u32)| {
+            u64::from(last.saturating_add(1).min(end).saturating_sub(first))
+        };
+        u64::from(end).saturating_sub(self.skip.iter().map(skipped).sum()) as u32
     }
 }
 

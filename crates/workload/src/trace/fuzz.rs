@@ -1,7 +1,7 @@
 //! What the fuzz targets and the short fuzz test call.
 //!
-//! **What lives here**: reading any bytes as any format, and checking what every reader promises.
-//! **What doesn't**: where the bytes come from.
+//! **What lives here**: reading any bytes as any format, and checking what every reader promises; changing
+//! bytes, for short tests of this and other inputs. **What doesn't**: where the bytes come from.
 //!
 //! **Invariants**: none may panic but for a broken promise.
 
@@ -9,7 +9,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use leyden_device::Op;
-use leyden_sim::Time;
+use leyden_sim::{Rng, Time};
 
 use super::read::compact::{BLOCK_HEADER_BYTES, HEADER_BYTES};
 use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError};
@@ -48,6 +48,33 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
         assert!(!matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Write(_)));
     }
     ended
+}
+
+/// Changes `bytes` somewhere: a bit, a byte, an end, a gap, a piece of `other`, or one of `tokens`.
+///
+/// # Panics
+/// If there are no tokens.
+pub fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8], tokens: &[&[u8]]) {
+    let mut below = |end: usize| rng.below(end.max(1) as u64) as usize;
+    let at = below(bytes.len());
+    match below(7) {
+        0 if !bytes.is_empty() => bytes[at] ^= 1 << below(8),
+        1 if !bytes.is_empty() => bytes[at] = below(256) as u8,
+        2 => bytes.truncate(at),
+        3 => {
+            let to = (at + below(16)).min(bytes.len());
+            bytes.drain(at.min(to)..to);
+        }
+        4 => {
+            let from = below(other.len());
+            let to = (from + below(64)).min(other.len());
+            bytes.splice(at..at, other[from..to].iter().copied());
+        }
+        _ => {
+            let token = tokens[below(tokens.len())];
+            bytes.splice(at..at, token.iter().copied());
+        }
+    }
 }
 
 /// Makes the checksums of a compact trace right, as far as its blocks can be followed: without it,

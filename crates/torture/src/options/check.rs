@@ -1,0 +1,89 @@
+//! What options from outside may be: those of a seed file that somebody has written or damaged.
+//!
+//! **What lives here**: bounds far beyond what is ever drawn, within which a run ends, fits in memory, and
+//! asks of the drive what a host may ask. **What doesn't**: whether there can be such a drive, which the
+//! drive says itself.
+
+use leyden_sim::{Ratio, Span};
+
+use super::{Cut, Options, Round, Verify, Work};
+
+/// Mapping units of flash, at most.
+const MOST_UNITS: u32 = 1 << 22;
+/// Commands of a run, at most: a command's number is its 32-bit tag.
+const MOST_COMMANDS: u64 = 1 << 24;
+/// Commands under way, and units of a command, at most.
+const MOST_AT_ONCE: u32 = 1 << 16;
+/// Any time, at most.
+const LONGEST: Span = Span::from_ms(3_600_000);
+/// Thousandths: the mix's whole.
+const WHOLE: u32 = 1_000;
+
+impl Options {
+    /// Checks what a run relies on.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let geometry = self.device.nand.geometry(self.device.ftl.mapping_unit);
+        if let Ok(geometry) = geometry
+            && geometry.units() > MOST_UNITS
+        {
+            return Err(format!(
+                "its drive has {} mapping units, and more than {MOST_UNITS} are not tortured",
+                geometry.units()
+            ));
+        }
+        self.work.check()?;
+        let commands: u64 = self.rounds.iter().map(|round| u64::from(round.commands)).sum();
+        if commands > MOST_COMMANDS {
+            return Err(format!("it has {commands} commands, and at most {MOST_COMMANDS} are run"));
+        }
+        self.rounds.iter().try_for_each(Round::check)
+    }
+}
+
+impl Work {
+    fn check(&self) -> Result<(), String> {
+        for (name, number) in
+            [("queue_depth", self.queue_depth), ("largest_units", self.largest_units)]
+        {
+            if !(1..=MOST_AT_ONCE).contains(&number) {
+                return Err(format!("its {name} of {number} is not in 1..={MOST_AT_ONCE}"));
+            }
+        }
+        for (name, share) in [("fill", self.fill), ("hot_part", self.hot_part)] {
+            if share > Ratio::ONE {
+                return Err(format!("its {name} of {share} is more than all"));
+            }
+        }
+        let mix = &self.mix;
+        let weights = [mix.reads, mix.trims, mix.write_zeroes, mix.flushes];
+        match weights.into_iter().find(|&weight| weight > WHOLE) {
+            Some(weight) => Err(format!("the weight {weight} in its mix is above {WHOLE}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Round {
+    fn check(&self) -> Result<(), String> {
+        let number = self.number;
+        if let Some((first, last)) = self.skip.iter().find(|(first, last)| first > last) {
+            return Err(format!("round {number} leaves out commands {first} to {last}"));
+        }
+        let after = match self.cut {
+            Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => span,
+            Cut::AtEvent { .. } | Cut::Never => Span::ZERO,
+        };
+        if let Some(span) = [self.off, after].into_iter().find(|&span| span > LONGEST) {
+            return Err(format!("round {number} waits {span}, and {LONGEST} is the most"));
+        }
+        if let Some(share) = self.again.iter().find(|&&share| share > Ratio::ONE) {
+            return Err(format!("round {number} cuts at {share} of a recovery"));
+        }
+        match self.verify {
+            Verify::Some(count) if u64::from(count) > MOST_COMMANDS => {
+                Err(format!("round {number} looks at {count} places"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -260,7 +260,8 @@ const CONVERT_EXAMPLES: &str = "\
 Examples:
   leyden trace convert msr.csv.gz web.leyden --device web,0
   leyden trace convert db.blktrace db.csv.zst
-  leyden trace convert db.csv db.log --to fio-v3";
+  leyden trace convert db.csv db.log --to fio-v3
+  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst";
 
 /// How to read a trace.
 #[derive(Debug, clap::Args)]
@@ -274,6 +275,11 @@ pub(crate) struct ReadArgs {
     /// Take all devices' requests as if they were one's
     #[arg(long)]
     pub(crate) overlay: bool,
+    /// A file of hints (op H) to merge into it by time
+    ///
+    /// Both files must tell the time of the same clock.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Option<PathBuf>,
 }
 
 /// `leyden trace info`.

@@ -35,16 +35,12 @@ fn real_traces_are_read_to_their_ends() {
         let mut reader = trace::open(&path, &overlaid()).unwrap();
         let requests: Result<Vec<_>, TraceError> = reader.by_ref().collect();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.contains("hints") {
-            let error = requests.unwrap_err();
-            assert!(error.to_string().contains("hints"), "{error}");
-            continue;
-        }
         let requests = requests.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(requests.len() as u64, reader.counts().requests);
         eprintln!("{name}: {} {} {:?}", reader.format(), requests.len(), reader.warnings());
         let profile = trace::profile(trace::open(&path, &overlaid()).unwrap()).unwrap();
-        assert_eq!(profile.requests, requests.len() as u64);
+        assert_eq!(profile.requests + profile.hints, requests.len() as u64);
+        assert_eq!(profile.hints > 0, name.contains("hints"));
         eprintln!("{}", serde_json::to_string_pretty(&profile).unwrap());
     }
 }
@@ -64,6 +60,21 @@ fn known_figures_of_real_traces_come_out() {
     // blkparse's own summary: 161 reads of 644 KiB, 512 writes of 131,072 KiB dispatched.
     assert_eq!((profile.reads, profile.bytes_read >> 10), (161, 644));
     assert_eq!((profile.writes, profile.bytes_written >> 10), (512, 131_072));
+}
+
+#[test]
+fn hints_announce_nearly_all_data_and_no_log() {
+    let Some(folder) = folder() else { return };
+    for (name, data_share) in [("pg-pgbenchA", 0.98), ("pg-pgbenchD", 0.95), ("pg-tpcc5w", 0.90)] {
+        let open = |kind: &str| {
+            let path = folder.join(format!("{name}{kind}.csv.zst"));
+            trace::open(&path, &OpenOptions::default()).unwrap()
+        };
+        let profile = trace::profile(trace::Merged::new(open(""), open(".hints"))).unwrap();
+        let announced = &profile.announced_share_by_class;
+        assert!(announced["data"] > data_share, "{name}: {announced:?}");
+        assert!(announced["wal"] < 0.001, "{name}: {announced:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use leyden_workload::trace::{
 use leyden_workload::{Class, Request};
 use proptest::prelude::*;
 
-const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes];
+const OPS: [Op; 6] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes, Op::WritePrepare];
 const CLASSES: [Class; 5] =
     [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 
@@ -19,7 +19,7 @@ fn request() -> impl Strategy<Value = Request> {
     let gap_ns = prop_oneof![Just(0u64), 0..5_000u64, 0..1u64 << 44];
     let lba = prop_oneof![0..1_000u64, 0..(1u64 << 55) - u64::from(u32::MAX)];
     let sectors = prop_oneof![Just(8u32), 1..256u32, 1..u32::MAX];
-    let rest = (0..5usize, any::<bool>(), 0..5usize);
+    let rest = (0..OPS.len(), any::<bool>(), 0..5usize);
     (gap_ns, lba, sectors, rest).prop_map(|(gap_ns, lba, sectors, (op, fua, class))| {
         let flush = OPS[op] == Op::Flush;
         Request {
@@ -27,7 +27,7 @@ fn request() -> impl Strategy<Value = Request> {
             op: OPS[op],
             lba: Lba(if flush { 0 } else { lba }),
             sectors: if flush { 0 } else { sectors },
-            fua: fua && !flush,
+            fua: fua && !flush && OPS[op] != Op::WritePrepare,
             class: CLASSES[class],
         }
     })
@@ -111,7 +111,7 @@ proptest! {
             prop_assert_eq!(written.requests, expected.len() as u64);
             let lost = written.lost;
             prop_assert_eq!(
-                lost.flushes + lost.trims + lost.write_zeroes,
+                lost.flushes + lost.trims + lost.write_zeroes + lost.hints,
                 (requests.len() - expected.len()) as u64
             );
             prop_assert_eq!(lost.is_nothing(), matches!(format, Format::Csv | Format::Compact)
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_a_reader_panic(
-        text in "([0-9]{1,21}|[RWFDZ-]|Read|Write|,| |\\.|\n|\r|\\+|\\[|wait|sync|time_us){0,80}"
+        text in "([0-9]{1,21}|[RWFDZH-]|Read|Write|,| |\\.|\n|\r|\\+|\\[|wait|sync|time_us){0,80}"
     ) {
         for format in Format::ALL {
             let _ = fuzz::read_all(Some(format), text.as_bytes());

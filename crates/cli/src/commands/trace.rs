@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use leyden_workload::trace::{
-    self, Compression, Devices, ErrorKind, Format, OpenOptions, Profile, Reader, TraceError,
+    self, Compression, Devices, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,
     WriteOptions, Writer,
 };
 
@@ -30,7 +30,7 @@ fn info(args: &InfoArgs, cancel: &Cancel) -> Result<(), Failure> {
     if cancelled(cancel) {
         return Err(Failure::interrupted("a profile of a part would mislead"));
     }
-    let (format, warnings) = (watched.reader.format(), watched.reader.warnings());
+    let (format, warnings) = (watched.requests.trace().format(), watched.requests.warnings());
     drop(watched);
     let profile = profile.map_err(|error| failure(&error))?;
     if args.json {
@@ -55,14 +55,18 @@ fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut watched = Watched::open(&args.input, &args.read, cancel)?;
     let writer = Writer::create(&args.output, &options).map_err(|error| failure(&error))?;
     let written = trace::convert(&mut watched, writer, &mut |_| {}, cancel);
-    let warnings = watched.reader.warnings();
+    let warnings = watched.requests.warnings();
     drop(watched);
     let written = written.map_err(|error| failure(&error))?;
     for warning in warnings.iter().chain(&written.lost.sentences()) {
         warn(warning);
     }
-    let (requests, size) = (count(written.requests), bytes(written.file_bytes));
-    let summary = format!("{}: {requests} requests, {size}", args.output.display());
+    let (requests, size) = (count(written.requests - written.hints), bytes(written.file_bytes));
+    let hints = match written.hints {
+        0 => String::new(),
+        hints => format!(", {} hints", count(hints)),
+    };
+    let summary = format!("{}: {requests} requests{hints}, {size}", args.output.display());
     if std::fs::metadata(&args.output).is_ok_and(|found| found.is_file()) {
         writeln!(anstream::stdout(), "{summary}")?;
     } else {
@@ -98,13 +102,13 @@ fn compression(path: &Path) -> Compression {
 
 /// A reader with a progress bar.
 struct Watched<'a> {
-    reader: Reader,
+    requests: Merged,
     bar: Progress,
     file_bytes: u64,
     cancel: &'a Cancel,
     /// Whether Ctrl-C ends the requests; a conversion looks for itself, lest it keep a part.
     stops: bool,
-    requests: u64,
+    read: u64,
 }
 
 fn cancelled(cancel: &Cancel) -> bool {
@@ -122,16 +126,21 @@ impl<'a> Watched<'a> {
             },
             ..OpenOptions::default()
         };
-        let reader = trace::open(path, &options).map_err(|error| failure(&error))?;
+        let open = |path, options| trace::open(path, options).map_err(|error| failure(&error));
+        let trace = open(path, &options)?;
+        let requests = match &args.hints {
+            Some(hints) => Merged::new(trace, open(hints, &OpenOptions::default())?),
+            None => Merged::from(trace),
+        };
         let bar = Progress::new(&path.display().to_string());
         bar.phase("reading");
         Ok(Self {
-            reader,
+            requests,
             bar,
             file_bytes: std::fs::metadata(path).map_or(0, |found| found.len()),
             cancel,
             stops: false,
-            requests: 0,
+            read: 0,
         })
     }
 }
@@ -140,15 +149,15 @@ impl Iterator for Watched<'_> {
     type Item = Result<leyden_workload::Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.requests += 1;
-        if self.requests.is_multiple_of(1 << 16) {
+        self.read += 1;
+        if self.read.is_multiple_of(1 << 16) {
             if self.stops && cancelled(self.cancel) {
                 return None;
             }
-            let read = self.reader.position().bytes() as f64;
+            let read = self.requests.trace().position().bytes() as f64;
             self.bar.fraction(read / self.file_bytes.max(1) as f64);
         }
-        self.reader.next()
+        self.requests.next()
     }
 }
 
@@ -199,6 +208,7 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
         ("writes", p.writes, p.bytes_written),
         ("trims", p.trims, p.bytes_trimmed),
         ("write zeroes", p.write_zeroes, p.bytes_zeroed),
+        ("hints", p.hints, p.bytes_announced),
     ];
     for (name, number, size) in rows.into_iter().filter(|(_, number, _)| *number > 0) {
         table.row([name, &count(number), &bytes(size), &mean(size, number)]);
@@ -210,6 +220,7 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
     table.row(["requests a second", &real(p.mean_iops)]);
     table.row(["MiB a second", &real(p.mean_mib_per_s)]);
     places(p, &mut table);
+    announced(p, &mut table);
     table.head(["sizes, up to", "reads", "writes"]);
     let mut sizes: Vec<u64> = p.read_sizes.keys().chain(p.write_sizes.keys()).copied().collect();
     sizes.sort_unstable();
@@ -227,6 +238,19 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
         }
     }
     table.write(&mut out).context("standard output").map_err(Failure::io)
+}
+
+/// What hints were worth.
+fn announced(p: &Profile, table: &mut Table) {
+    if p.hints == 0 {
+        return;
+    }
+    table.head(["announced by a hint before", ""]);
+    table.row(["units written", &percent(p.announced_share)]);
+    for (class, &share) in &p.announced_share_by_class {
+        table.row([format!("  {class}"), percent(share)]);
+    }
+    table.row(["units written that are overwrites", &percent(p.announced_overwrite_share)]);
 }
 
 fn places(p: &Profile, table: &mut Table) {

@@ -26,8 +26,8 @@ pub(crate) const END_SECTOR: u64 = 1 << 55;
 pub struct ReadCounts {
     /// Requests handed out.
     pub requests: u64,
-    /// Hints (`H`), which no reader hands out yet.
-    pub skipped_hints: u64,
+    /// Hints (`H`) among what was read.
+    pub hints: u64,
     /// blktrace events of another action than the one asked for.
     pub skipped_actions: u64,
     /// Commands passed through to the device (SCSI or NVMe passthrough), which are no block I/O.
@@ -57,8 +57,7 @@ pub struct ReadCounts {
 impl ReadCounts {
     /// Everything that was read past.
     pub fn skipped(&self) -> u64 {
-        self.skipped_hints
-            + self.skipped_actions
+        self.skipped_actions
             + self.skipped_passthrough
             + self.skipped_zone_ops
             + self.skipped_zero_length
@@ -70,7 +69,6 @@ impl ReadCounts {
     /// What the owner of the trace should know, in sentences; empty when all is plain.
     pub fn warnings(&self) -> Vec<String> {
         let counted = [
-            (self.skipped_hints, "hints were skipped"),
             (self.skipped_passthrough, "passthrough commands were skipped"),
             (self.skipped_zone_ops, "zone commands were skipped"),
             (self.skipped_zero_length, "requests of zero bytes were skipped"),
@@ -225,6 +223,7 @@ impl Context {
                 return Ok(());
             }
             request.lba = Lba(self.place(base, request.lba.0, request.sectors)?);
+            self.counts.hints += u64::from(request.op == Op::WritePrepare);
         }
         if request.at < self.newest {
             self.late(request.at)?;

@@ -15,7 +15,7 @@ use super::error::TraceError;
 /// Which part. All conditions hold at once; `Default` is the whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cut {
-    /// At most so many requests.
+    /// At most so many requests; hints don't count.
     pub max_requests: Option<u64>,
     /// Only requests at this time of the whole or later.
     pub from: Option<Time>,
@@ -53,7 +53,7 @@ impl<I> CutIter<I> {
             Op::Read | Op::Write => u64::from(request.sectors) * SECTOR_BYTES,
             Op::Flush | Op::Trim | Op::WriteZeroes | Op::WritePrepare => 0,
         };
-        self.requests += 1;
+        self.requests += u64::from(request.op != Op::WritePrepare);
         self.bytes = self.bytes.saturating_add(bytes);
         self.cut.max_requests.is_none_or(|max| self.requests <= max)
             && self.cut.max_bytes.is_none_or(|max| self.bytes <= max)

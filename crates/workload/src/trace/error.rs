@@ -136,6 +136,12 @@ pub enum ErrorKind {
         /// Sectors for each device.
         stride_sectors: u64,
     },
+    /// A file of hints holds something else.
+    #[error("record {number} is a command, and no hint")]
+    NotAHint {
+        /// Which record, in order of time, counted from 1.
+        number: u64,
+    },
     /// The file is there already.
     #[error("it exists")]
     Exists,
@@ -153,10 +159,7 @@ impl ErrorKind {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
             Self::Empty { skipped: 0 } => "Check that the capture saw any I/O",
-            Self::Empty { .. } => {
-                "Check the action (Q, D or C) and the device that were asked for, and that this is \
-                 a file of requests, not of hints"
-            }
+            Self::Empty { .. } => "Check the action (Q, D or C) and the device that were asked for",
             Self::UnknownFormat => {
                 "Name the format; ours, as text, begins with the line \
                  `time_us,op,lba,len,flags,class`"
@@ -179,6 +182,9 @@ impl ErrorKind {
                 )));
             }
             Self::BeyondStride { .. } => "Give each device more room",
+            Self::NotAHint { .. } => {
+                "Name a file of hints (op H) only; a trace that holds its own needs no second file"
+            }
             Self::Exists => "Choose another name, or allow overwriting",
             Self::ReadOnly(_) => "Choose a format that can be written",
             Self::Read(error) => match error.kind() {

@@ -1,7 +1,7 @@
 //! Block traces: readers, writers, profiles.
 //!
 //! **What lives here**: requests from trace files of the usual formats ([`Format`]), plain or
-//! compressed with gzip or zstd; writing them; cutting and profiling them. **What doesn't**:
+//! compressed with gzip or zstd; writing them; merging hints into them, cutting and profiling them. **What doesn't**:
 //! pacing requests against a device, which is `experiment`'s driver; generating them, which is
 //! [`synth`](crate::synth).
 //!
@@ -32,6 +32,7 @@ mod error;
 mod format;
 pub mod fuzz;
 mod input;
+mod merge;
 mod num;
 mod profile;
 mod read;
@@ -45,6 +46,7 @@ pub use cut::{Cut, CutIter};
 pub use error::{ErrorKind, Place, TraceError};
 pub use format::{Format, UnknownFormatName};
 pub use input::Position;
+pub use merge::Merged;
 pub use profile::{Distances, Profile, profile};
 pub use read::compact::Declared;
 pub use reader::{BlkAction, OpenOptions, Reader, open};

@@ -8,6 +8,7 @@
 //! - Memory grows with the number of distinct extents written and read, never with the trace's
 //!   length or with one request's size.
 
+mod announced;
 mod extents;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::{Class, Request};
 
 use super::error::TraceError;
+use announced::Announced;
 use extents::{Cover, Extents};
 
 /// What footprints and overwrites are counted in: the usual mapping unit.
@@ -27,10 +29,10 @@ const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
 /// Ends of requests that are remembered to call a request sequential.
 const STREAMS: usize = 32;
 
-/// What a trace is like. A 4 KiB unit counts as written or read when any sector of it is.
+/// What a trace is like. A 4 KiB unit counts as written, read or announced when any sector of it is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Profile {
-    /// Requests.
+    /// Requests, not counting hints.
     pub requests: u64,
     /// Reads.
     pub reads: u64,
@@ -42,6 +44,8 @@ pub struct Profile {
     pub trims: u64,
     /// Commands to write zeroes.
     pub write_zeroes: u64,
+    /// Hints: announcements that a range will be overwritten.
+    pub hints: u64,
     /// Requests with forced unit access.
     pub fua: u64,
     /// Bytes read.
@@ -52,6 +56,8 @@ pub struct Profile {
     pub bytes_trimmed: u64,
     /// Bytes of commands to write zeroes.
     pub bytes_zeroed: u64,
+    /// Bytes that hints named.
+    pub bytes_announced: u64,
     /// Reads by size: up to so many bytes (a power of two), and more than half as many.
     pub read_sizes: BTreeMap<u64, u64>,
     /// Writes by size, likewise.
@@ -82,6 +88,12 @@ pub struct Profile {
     pub aligned_share: f64,
     /// Bytes written by class of their data.
     pub bytes_written_by_class: BTreeMap<&'static str, u64>,
+    /// Share of the units written that a hint had announced since they were last written.
+    pub announced_share: f64,
+    /// Likewise of the units that were written before in the trace.
+    pub announced_overwrite_share: f64,
+    /// The first of these shares by class of the data written, where there are hints.
+    pub announced_share_by_class: BTreeMap<&'static str, f64>,
 }
 
 /// How many bytes (of other units) are written between two writes of the same 4 KiB unit.
@@ -119,6 +131,7 @@ struct Profiler {
     profile: Profile,
     written: Extents,
     read: Cover,
+    announced: Announced,
     /// Distances in units, by [`bucket`].
     distances: Vec<u64>,
     read_sizes: Octaves,
@@ -140,6 +153,7 @@ impl Default for Profiler {
             profile: Profile::default(),
             written: Extents::default(),
             read: Cover::default(),
+            announced: Announced::default(),
             distances: vec![0; bucket(u64::MAX) + 1],
             read_sizes: [0; 65],
             write_sizes: [0; 65],
@@ -158,9 +172,13 @@ impl Default for Profiler {
 
 impl Profiler {
     fn take(&mut self, request: &Request) {
+        self.last = request.at;
+        if request.op == Op::WritePrepare {
+            self.hint(request);
+            return;
+        }
         self.profile.requests += 1;
         self.profile.fua += u64::from(request.fua);
-        self.last = request.at;
         if request.op == Op::Flush {
             self.profile.flushes += 1;
             return;
@@ -183,6 +201,7 @@ impl Profiler {
             Op::Trim => {
                 self.profile.trims += 1;
                 self.profile.bytes_trimmed += bytes;
+                self.announced.trim(begin.div_ceil(UNIT_SECTORS), end / UNIT_SECTORS);
             }
             Op::WriteZeroes => {
                 self.profile.write_zeroes += 1;
@@ -192,8 +211,15 @@ impl Profiler {
         }
         if matches!(request.op, Op::Read | Op::Write) {
             self.aligned += u64::from(begin % UNIT_SECTORS == 0 && end % UNIT_SECTORS == 0);
-            self.units(request.op, begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
+            self.units(request, begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
         }
+    }
+
+    fn hint(&mut self, hint: &Request) {
+        let end = hint.lba.0 + u64::from(hint.sectors);
+        self.profile.hints += 1;
+        self.profile.bytes_announced += u64::from(hint.sectors) * SECTOR_BYTES;
+        self.announced.hint(hint.lba.0 / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
     }
 
     fn sequence(&mut self, begin: u64, end: u64) {
@@ -206,18 +232,22 @@ impl Profiler {
         self.next_end = (self.next_end + 1) % STREAMS;
     }
 
-    fn units(&mut self, op: Op, begin: u64, end: u64) {
-        if op == Op::Read {
+    fn units(&mut self, request: &Request, begin: u64, end: u64) {
+        if request.op == Op::Read {
             self.read.add(begin, end);
             return;
         }
         let distances = &mut self.distances;
+        let announced = &mut self.announced;
         let overwritten = &mut self.profile.overwrite_distances;
-        self.written.write(begin, end, self.units_written, |units, distance| {
+        self.written.write(begin, end, self.units_written, |from, to, distance| {
+            announced.overwrite(from, to);
+            let units = to - from;
             overwritten.count += units;
             overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
             distances[bucket(distance)] += units;
         });
+        announced.write(request.class as usize, begin, end);
         self.units_written += end - begin;
     }
 
@@ -243,10 +273,29 @@ impl Profiler {
         }
         let overwritten = profile.overwrite_distances.count;
         profile.overwrite_share = share(overwritten, self.units_written);
+        self.announced(&mut profile);
         profile.sequential_share = share(self.sequential, self.addressed);
         profile.aligned_share = share(self.aligned, profile.reads + profile.writes);
         summarize(&self.distances, &mut profile.overwrite_distances);
         profile
+    }
+}
+
+impl Profiler {
+    /// Says what hints were worth, if there are any.
+    fn announced(&self, profile: &mut Profile) {
+        if profile.hints == 0 {
+            return;
+        }
+        let announced = &self.announced;
+        profile.announced_share = share(announced.units(), self.units_written);
+        let overwritten = profile.overwrite_distances.count;
+        profile.announced_overwrite_share = share(announced.overwritten_units(), overwritten);
+        let by_class = CLASSES.into_iter().zip(announced.by_class());
+        profile.announced_share_by_class = by_class
+            .filter(|&(_, (written, _))| written > 0)
+            .map(|(class, (written, announced))| (class, share(announced, written)))
+            .collect();
     }
 }
 

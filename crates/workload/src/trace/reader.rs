@@ -150,6 +150,11 @@ impl Reader {
         Ok(())
     }
 
+    /// The file, or what it was said to be called.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The format that was given or told.
     pub fn format(&self) -> Format {
         self.format

@@ -39,6 +39,32 @@ impl Cover {
         self.extents.insert(begin, end);
         self.units += end - begin;
     }
+
+    /// How many units of `begin..end` are in the set.
+    pub(super) fn overlap(&self, begin: u64, end: u64) -> u64 {
+        let touching = self.extents.range(..end).rev();
+        let touching = touching.take_while(|&(_, &beyond)| beyond > begin);
+        touching.map(|(&first, &beyond)| beyond.min(end) - first.max(begin)).sum()
+    }
+
+    /// Takes `begin..end` out, and returns how many of its units were in.
+    pub(super) fn remove(&mut self, begin: u64, end: u64) -> u64 {
+        let before = self.units;
+        while let Some((&first, &beyond)) = self.extents.range(..end).next_back() {
+            if beyond <= begin {
+                break;
+            }
+            self.extents.remove(&first);
+            self.units -= beyond.min(end) - first.max(begin);
+            if end < beyond {
+                self.extents.insert(end, beyond);
+            }
+            if first < begin {
+                self.extents.insert(first, begin);
+            }
+        }
+        before - self.units
+    }
 }
 
 /// When each unit was last written, in units written before it.
@@ -70,13 +96,14 @@ impl Extents {
     }
 
     /// Writes `begin..end` when `stamp` units had been written before. Tells `overwritten` of units
-    /// that were written before: how many, and how many other units were written in between.
+    /// that were written before: the first, the first beyond, and how many other units were written
+    /// in between.
     pub(super) fn write(
         &mut self,
         begin: u64,
         end: u64,
         stamp: u64,
-        mut overwritten: impl FnMut(u64, u64),
+        mut overwritten: impl FnMut(u64, u64, u64),
     ) {
         while let Some((&first, &old)) = self.extents.range(..end).next_back() {
             if old.end <= begin {
@@ -86,7 +113,7 @@ impl Extents {
             let (from, to) = (first.max(begin), old.end.min(end));
             let then = old.stamp + (from - first);
             let now = stamp + (from - begin);
-            overwritten(to - from, now - then - 1);
+            overwritten(from, to, now - then - 1);
             self.units -= to - from;
             if to < old.end {
                 let stamp = old.stamp + (to - first);

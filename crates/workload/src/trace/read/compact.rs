@@ -33,7 +33,8 @@ pub(crate) const TAG_SAME_SECTORS: u8 = 1 << 7;
 /// In a tag: where the class begins.
 pub(crate) const TAG_CLASS_SHIFT: u32 = 4;
 
-pub(crate) const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes];
+pub(crate) const OPS: [Op; 6] =
+    [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes, Op::WritePrepare];
 pub(crate) const CLASSES: [Class; 5] =
     [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 

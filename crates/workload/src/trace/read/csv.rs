@@ -2,6 +2,8 @@
 //!
 //! **What lives here**: its parser. **What doesn't**: its writer (`write::text`).
 //!
+//! A line with op `H` is a hint: the host holds newer data for the range, and will write it.
+//!
 //! **Invariants**: the header is required and says which of the optional columns follow; every line
 //! has exactly those columns.
 
@@ -38,12 +40,6 @@ impl Header {
     }
 }
 
-/// What a line is about. Hints are parsed, so that a garbled one is noticed, but not handed out.
-enum LineOp {
-    Request(Op),
-    Hint,
-}
-
 #[derive(Default)]
 pub(crate) struct Csv {
     header: Option<Header>,
@@ -72,10 +68,7 @@ impl LineParser for Csv {
         let lba = decimal(lba).map_err(|e| e.of("lba", "a number of 512-byte sectors"))?;
         let sectors = decimal(len).map_err(|e| e.of("len", "a number of 512-byte sectors"))?;
         let sectors = u32::try_from(sectors).map_err(|_| ErrorKind::Overflow { column: "len" })?;
-        let LineOp::Request(op) = line_op(op)? else {
-            context.counts.skipped_hints += 1;
-            return Ok(());
-        };
+        let op = op_of(op)?;
         if op == Op::Flush && sectors > 0 {
             return Err(ErrorKind::Field { column: "len", want: "0, as a flush covers nothing" });
         }
@@ -85,7 +78,7 @@ impl LineParser for Csv {
             lba: Lba(lba),
             sectors,
             fua: false,
-            class: class_of(header, class)?,
+            class: class_of(header, op, class)?,
         };
         if header.columns > 4 && !matches!(flags, b"-" | b"") {
             return with_flags(flags, request, context, out);
@@ -95,22 +88,24 @@ impl LineParser for Csv {
 }
 
 #[inline]
-fn line_op(op: &[u8]) -> Result<LineOp, ErrorKind> {
-    Ok(LineOp::Request(match op {
+fn op_of(op: &[u8]) -> Result<Op, ErrorKind> {
+    Ok(match op {
         b"R" => Op::Read,
         b"W" => Op::Write,
         b"F" => Op::Flush,
         b"D" => Op::Trim,
         b"Z" => Op::WriteZeroes,
-        b"H" => return Ok(LineOp::Hint),
+        b"H" => Op::WritePrepare,
         _ => {
             return Err(ErrorKind::Field { column: "op", want: "one of R, W, F, D, Z, H" });
         }
-    }))
+    })
 }
 
+/// A hint's class may also be the kind of a database's relation, by whatever name (`heap`, `index`,
+/// `catalog/other`): a page of data.
 #[inline]
-fn class_of(header: Header, class: &[u8]) -> Result<Class, ErrorKind> {
+fn class_of(header: Header, op: Op, class: &[u8]) -> Result<Class, ErrorKind> {
     if header.columns < 6 {
         return Ok(Class::Unknown);
     }
@@ -127,6 +122,7 @@ fn class_of(header: Header, class: &[u8]) -> Result<Class, ErrorKind> {
         b"journal" => Class::Journal,
         b"fs-meta" => Class::FsMeta,
         b"-" | b"other" | b"" => Class::Unknown,
+        _ if op == Op::WritePrepare => Class::Data,
         _ => {
             return Err(ErrorKind::Field {
                 column: "class",
@@ -155,7 +151,7 @@ fn with_flags(
         return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });
     }
     context.counts.unknown_flags += u64::from(rwbs.unknown);
-    request.fua = rwbs.fua;
+    request.fua = rwbs.fua && request.op != Op::WritePrepare;
     if rwbs.preflush && request.op == Op::Write {
         return context.emit_with_preflush(out, 0, request);
     }

@@ -35,6 +35,8 @@ fn our_csv() {
         ("1,W,8,8,R,-", "`flags` isn't of the operation"),
         ("1,W,8,8,w,-", "`flags` isn't RWBS"),
         ("1,W,8,8,W,heap", "`class` isn't one of"),
+        ("1,H,x,8,-,heap", "`lba` isn't"),
+        ("1,H,8,8,heap,-", "`flags` isn't RWBS"),
         ("1,F,8,8,FF,-", "`len` isn't 0"),
         ("time_us,op,lba,len,flags,class", "`time_us` isn't"),
         ("11413000 0 657728 16 1", "1 columns"),
@@ -50,8 +52,8 @@ fn our_csv() {
     refused(None, b"\n\n", Place::File, "no request in it");
     refused(None, b"\x00\x01\x02\x03", Place::File, "format can't be told");
     refused(None, "t\0i\0m\0e\0".as_bytes(), Place::File, "format can't be told");
-    let hints = b"time_us,op,lba,len\n0,H,8,8\n";
-    refused(None, hints, Place::File, "1 records were skipped");
+    let zero = b"time_us,op,lba,len\n0,H,8,0\n";
+    refused(None, zero, Place::File, "1 records were skipped");
 }
 
 #[test]

@@ -12,7 +12,8 @@ fn our_csv_knows_all_operations_flags_and_classes() {
          102,D,64,8,DS,other\n\
          103,Z,72,8,-,fs-meta\n\
          104,W,80,8,FWFSM,journal\n\
-         105,H,8,8,-,heap\n\
+         105,H,8,8,-,catalog/other\n\
+         105,H,16,8,-,wal\n\
          106,W,88,8,WFS,-\n",
     )
     .unwrap();
@@ -26,10 +27,12 @@ fn our_csv_knows_all_operations_flags_and_classes() {
         class(request(3_000, Op::WriteZeroes, 72, 8), Class::FsMeta),
         request(4_000, Op::Flush, 0, 0),
         fua(class(request(4_000, Op::Write, 80, 8), Class::Journal)),
+        class(request(5_000, Op::WritePrepare, 8, 8), Class::Data),
+        class(request(5_000, Op::WritePrepare, 16, 8), Class::Wal),
         fua(request(6_000, Op::Write, 88, 8)),
     ];
     assert_eq!(requests, expected);
-    assert_eq!((counts.skipped_hints, counts.split_preflush), (1, 1));
+    assert_eq!((counts.hints, counts.split_preflush), (2, 1));
 }
 
 #[test]

@@ -47,7 +47,7 @@ use super::{Carries, Encode};
 ///
 /// | tag bits | what |
 /// |---|---|
-/// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes |
+/// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 hint (write prepare) |
 /// | 3 | forced unit access |
 /// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata |
 /// | 7 | as many sectors as the request before in this block (flushes don't count) |
@@ -119,7 +119,7 @@ impl Encode for Compact {
         let op = OPS.iter().position(|&op| op == request.op).unwrap_or(0);
         let class = CLASSES.iter().position(|&class| class == request.class);
         let mut tag = op as u8 | (class.unwrap_or(0) as u8) << TAG_CLASS_SHIFT;
-        if request.fua && !flush {
+        if request.fua && !flush && request.op != Op::WritePrepare {
             tag |= TAG_FUA;
         }
         if same {

@@ -76,6 +76,8 @@ pub struct Lost {
     pub trims: u64,
     /// Commands to write zeroes left out.
     pub write_zeroes: u64,
+    /// Hints left out.
+    pub hints: u64,
     /// Requests written without their forced unit access.
     pub fua: u64,
     /// Requests written without their class.
@@ -96,6 +98,7 @@ impl Lost {
             (self.flushes, "flushes were left out"),
             (self.trims, "discards were left out"),
             (self.write_zeroes, "commands to write zeroes were left out"),
+            (self.hints, "hints were left out"),
             (self.fua, "requests lost their FUA flag"),
             (self.classes, "requests lost their class"),
             (self.rounded_times, "times were rounded down"),
@@ -110,8 +113,10 @@ impl Lost {
 /// What was written.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Written {
-    /// Requests in the file.
+    /// Requests in the file, hints included.
     pub requests: u64,
+    /// Of those, hints.
+    pub hints: u64,
     /// Size of the file, in bytes, compressed if it is.
     pub file_bytes: u64,
     /// What the format couldn't carry.
@@ -144,6 +149,7 @@ pub(crate) struct Carries {
     pub(crate) flushes: bool,
     pub(crate) trims: bool,
     pub(crate) write_zeroes: bool,
+    pub(crate) hints: bool,
     pub(crate) fua: bool,
     pub(crate) classes: bool,
     pub(crate) resolution_ns: u64,
@@ -155,6 +161,7 @@ impl Carries {
         flushes: false,
         trims: false,
         write_zeroes: false,
+        hints: false,
         fua: false,
         classes: false,
         resolution_ns: 1,
@@ -164,6 +171,7 @@ impl Carries {
         flushes: true,
         trims: true,
         write_zeroes: true,
+        hints: true,
         fua: true,
         classes: true,
         resolution_ns: 1,
@@ -172,10 +180,11 @@ impl Carries {
     /// Counts what is lost of `request`; false if it is lost whole.
     fn count(self, request: &Request, lost: &mut Lost) -> bool {
         let whole = match request.op {
-            Op::Read | Op::Write | Op::WritePrepare => None,
+            Op::Read | Op::Write => None,
             Op::Flush => (!self.flushes).then_some(&mut lost.flushes),
             Op::Trim => (!self.trims).then_some(&mut lost.trims),
             Op::WriteZeroes => (!self.write_zeroes).then_some(&mut lost.write_zeroes),
+            Op::WritePrepare => (!self.hints).then_some(&mut lost.hints),
         };
         if let Some(count) = whole {
             *count += 1;
@@ -243,6 +252,7 @@ impl Writer {
         }
         self.encoder.request(request, &mut self.buffer);
         self.written.requests += 1;
+        self.written.hints += u64::from(request.op == Op::WritePrepare);
         if self.buffer.len() >= FLUSH_BYTES {
             self.flush()?;
         }

@@ -62,7 +62,7 @@ impl Encode for Csv {
         }
         out.push(b',');
         out.extend_from_slice(letters);
-        if request.fua && request.op != Op::Flush {
+        if request.fua && !matches!(request.op, Op::Flush | Op::WritePrepare) {
             out.push(b'F');
         }
         out.push(b',');
@@ -133,6 +133,7 @@ impl Encode for Fio {
             Op::Flush => self.action(b"sync", &[0, 0], out),
             // Writing zeroes isn't carried, and doesn't come here.
             Op::Write | Op::WriteZeroes => self.action(b"write", &range, out),
+            // Neither are hints.
             Op::WritePrepare => {}
         }
     }

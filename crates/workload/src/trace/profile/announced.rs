@@ -1,0 +1,59 @@
+//! What hints had announced before it was written.
+//!
+//! **What lives here**: which units are announced and not yet written, and how many writes were.
+//! **What doesn't**: what a drive makes of hints.
+//!
+//! **Invariants**: a write or a trim of a unit takes its announcement back.
+
+use super::CLASSES;
+use super::extents::Cover;
+
+/// Announcements, and what came of them.
+#[derive(Default)]
+pub(super) struct Announced {
+    /// Units that are announced and not yet written.
+    pending: Cover,
+    /// By class: units written, and how many of them were announced.
+    written: [(u64, u64); CLASSES.len()],
+    /// Units overwritten that were announced.
+    overwritten: u64,
+}
+
+impl Announced {
+    /// A hint names `begin..end`.
+    pub(super) fn hint(&mut self, begin: u64, end: u64) {
+        self.pending.add(begin, end);
+    }
+
+    /// `begin..end` is overwritten; to be told before [`Self::write`].
+    pub(super) fn overwrite(&mut self, begin: u64, end: u64) {
+        self.overwritten += self.pending.overlap(begin, end);
+    }
+
+    /// `begin..end` is written, with data of a class.
+    pub(super) fn write(&mut self, class: usize, begin: u64, end: u64) {
+        let (written, announced) = &mut self.written[class];
+        *written += end - begin;
+        *announced += self.pending.remove(begin, end);
+    }
+
+    /// `begin..end` is trimmed.
+    pub(super) fn trim(&mut self, begin: u64, end: u64) {
+        self.pending.remove(begin, end);
+    }
+
+    /// Units written that were announced.
+    pub(super) fn units(&self) -> u64 {
+        self.written.iter().map(|(_, announced)| announced).sum()
+    }
+
+    /// Units overwritten that were announced.
+    pub(super) fn overwritten_units(&self) -> u64 {
+        self.overwritten
+    }
+
+    /// By class, in order: units written, and how many of them were announced.
+    pub(super) fn by_class(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.written.into_iter()
+    }
+}

@@ -28,6 +28,10 @@ pub struct HintStats {
     pub repeated_units: u64,
     /// Units that hold no data: never written, or trimmed. Ignored.
     pub empty_units: u64,
+    /// Units on flash that were zombies when the host overwrote them.
+    pub overwritten_zombie_units: u64,
+    /// Units on flash that were live when the host overwrote them, since the first hint.
+    pub overwritten_live_units: u64,
     /// Piggybacked hints that go beyond the drive's end. Ignored whole.
     pub beyond_end: u64,
 }

@@ -160,7 +160,11 @@ impl<P: Payload> Ssd<P> {
             bad_blocks: self.ftl.blocks().bad(),
             power_cuts: self.counters.cuts,
             lost_units: self.counters.lost_units,
-            hints: self.counters.hints,
+            hints: HintStats {
+                overwritten_zombie_units: ftl.overwritten_zombie_units,
+                overwritten_live_units: ftl.overwritten_live_units,
+                ..self.counters.hints
+            },
         }
     }
 }

@@ -29,6 +29,10 @@ pub struct FtlStats {
     pub gc_units: u64,
     /// Of those, zombies.
     pub gc_zombie_units: u64,
+    /// Units on flash that the host overwrote, and had said that it would.
+    pub overwritten_zombie_units: u64,
+    /// Units on flash that the host overwrote without having said so, since the first hint.
+    pub overwritten_live_units: u64,
     /// Units left empty.
     pub padded_units: u64,
     /// Blocks chosen by garbage collection.

@@ -189,7 +189,12 @@ impl<C: Content> Ftl<C> {
             return;
         }
         let (was, is) = self.zombies.overwritten(lpn);
-        if let Some(old) = old.into().filter(|_| was) {
+        let old = old.into();
+        if old.is_some() && new.is_some() {
+            self.stats.overwritten_zombie_units += u64::from(was);
+            self.stats.overwritten_live_units += u64::from(!was);
+        }
+        if let Some(old) = old.filter(|_| was) {
             self.count_zombie(old, false);
         }
         if let Some(new) = new.filter(|_| is) {

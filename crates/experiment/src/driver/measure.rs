@@ -96,6 +96,8 @@ pub struct Measured {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+    /// Hints that were handed to the device.
+    pub hints: u64,
     /// Commands that ended with an error status.
     pub errors: u64,
     /// Fingerprint of every completion since the start of the workload, ramp included.
@@ -146,6 +148,7 @@ pub(super) struct Measure {
     writes: Latencies,
     flushes: Latencies,
     trims: Latencies,
+    hints: u64,
     errors: u64,
     first_error: Option<(Op, Status)>,
     digest: Digest,
@@ -173,6 +176,7 @@ impl Measure {
             writes: Latencies::new(),
             flushes: Latencies::new(),
             trims: Latencies::new(),
+            hints: 0,
             errors: 0,
             first_error: None,
             digest: Digest::default(),
@@ -208,6 +212,11 @@ impl Measure {
         self.series = Intervals::new(now, Snapshot::new(&before));
         self.next_boundary = self.series.next_end();
         self.before = before;
+    }
+
+    /// A hint was handed to the device.
+    pub(super) fn hint(&mut self) {
+        self.hints += u64::from(self.ramping.is_none());
     }
 
     /// Takes a completion in; true if the ramp ends with it.
@@ -289,6 +298,7 @@ impl Measure {
             trims: self.trims,
             bytes_read: self.bytes[0],
             bytes_written: self.bytes[1],
+            hints: self.hints,
             errors: self.errors,
             digest: self.digest,
             before: self.before,

@@ -11,6 +11,7 @@
 //! - A power cut ends every command outstanding. The host goes on with what comes next, once the power
 //!   is back; nothing is asked twice.
 //! - No queue is ever deeper than the workload allows.
+//! - A hint in a trace is passed on in its place, and is no I/O: it takes no slot and has no latency.
 //! - Nothing is allocated per I/O once every queue slot has been used, but for a read's content.
 //! - Latency runs from when the host asked: a trace's request that had to wait for a slot has been
 //!   waiting since its arrival.
@@ -76,7 +77,10 @@ pub enum DriveError {
         capacity_sectors: u64,
     },
     /// Nothing of the trace is left to replay.
-    #[error("none of the trace's requests is between `from` and `until`; widen them")]
+    #[error(
+        "none of the trace's requests is between `from` and `until`; widen them, or name a trace that \
+         holds more than hints"
+    )]
     NothingToReplay,
     /// A read returned what it must not.
     #[error(transparent)]

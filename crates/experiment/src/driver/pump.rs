@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, Op, Payload, SECTOR_BYTES};
+use leyden_device::{BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
 use leyden_workload::{Class, Request};
 
@@ -24,6 +24,8 @@ pub(super) enum Next {
         /// When the host asked for it.
         arrived: Time,
     },
+    /// Pass this hint on now, and ask again.
+    Announce(Request),
     /// Ask again then, or after a completion.
     At(Time),
     /// Ask again after a completion.
@@ -264,11 +266,25 @@ where
                     self.submit(&request, owner, arrived);
                     continue;
                 }
+                Next::Announce(hint) => {
+                    self.announce(&hint);
+                    continue;
+                }
                 Next::At(time) => (Some(time), false),
                 Next::Wait => (None, false),
                 Next::End => (None, true),
             };
             return Ok(Coming { timer, ended });
+        }
+    }
+
+    /// Takes no slot, and nobody waits for it. It counts for cancellation, lest a trace of hints alone
+    /// could not be stopped.
+    fn announce(&mut self, hint: &Request) {
+        self.measure.hint();
+        self.steps += 1;
+        for hint in Hint::covering(hint.lba, hint.sectors) {
+            self.device.announce(self.now, hint);
         }
     }
 

@@ -1,4 +1,6 @@
 //! Traces: by timestamp (open loop) and by queue depth (closed loop).
+//!
+//! Hints in a trace keep their place in its order, and take no room among the requests outstanding.
 
 use std::error::Error;
 
@@ -20,7 +22,7 @@ pub(super) struct Trace<I, F> {
     shift: Span,
     /// The latest arrival so far.
     latest: Time,
-    /// Requests read so far.
+    /// Requests read so far, not counting hints.
     number: u64,
     beyond: u64,
     left_out: u64,
@@ -47,11 +49,29 @@ impl<I, F> Trace<I, F> {
     /// Makes `request` fit; `None` if nothing of it is left.
     #[inline]
     fn fit(&mut self, request: Request) -> Result<Option<Request>, DriveError> {
+        if request.op == Op::WritePrepare {
+            return Ok(self.fit_hint(request));
+        }
         let end = request.lba.0.saturating_add(u64::from(request.sectors));
         if end <= self.capacity_sectors || request.op == Op::Flush {
             return Ok(Some(request));
         }
         self.fit_beyond(request)
+    }
+
+    /// A hint goes where the write it speaks of would go. One beyond the end does no harm, and is the
+    /// device's to count.
+    fn fit_hint(&self, mut hint: Request) -> Option<Request> {
+        let capacity = self.capacity_sectors;
+        let end = hint.lba.0.saturating_add(u64::from(hint.sectors));
+        if end > capacity && self.beyond_end != BeyondEnd::Error {
+            if self.beyond_end == BeyondEnd::Clip && hint.lba.0 >= capacity {
+                return None;
+            }
+            hint.lba.0 %= capacity;
+            hint.sectors = u64::from(hint.sectors).min(capacity - hint.lba.0) as u32;
+        }
+        Some(hint)
     }
 
     #[cold]
@@ -136,12 +156,13 @@ where
                 self.requests = None;
                 continue;
             };
-            self.number += 1;
+            let is_hint = matches!(&request, Ok(Request { op: Op::WritePrepare, .. }));
+            self.number += u64::from(!is_hint);
             let mut request = request
                 .map_err(|error| DriveError::Trace { number: self.number, source: error.into() })?;
             request.at += self.shift;
             if request.at < self.latest {
-                self.backwards += 1;
+                self.backwards += u64::from(!is_hint);
                 request.at = self.latest;
             }
             self.latest = request.at;
@@ -185,6 +206,9 @@ where
             self.ended = true;
             return Ok(Next::End);
         };
+        if request.op == Op::WritePrepare {
+            return Ok(Next::Announce(request));
+        }
         self.room -= 1;
         Ok(Next::Submit { request, owner: 0, arrived: now })
     }
@@ -272,6 +296,10 @@ where
         };
         if arrived > now {
             return Ok(Next::At(arrived));
+        }
+        if request.op == Op::WritePrepare {
+            self.pending = None;
+            return Ok(Next::Announce(request));
         }
         if self.room == 0 {
             return Ok(Next::Wait);

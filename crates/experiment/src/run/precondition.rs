@@ -244,7 +244,14 @@ fn replay<P: Payload>(
     let options = Options { start: feeder.ssd.now(), cancel: hooks.cancel, ..Options::default() };
     let stats = &mut |ssd: &Ssd<P>| ssd.stats();
     let ssd = &mut *feeder.ssd;
-    let measured = driver::replay(ssd, || trace.open(), &replay, &mut Unchecked, stats, options)?;
+    let measured = driver::replay(
+        ssd,
+        || trace.open_without_hints(),
+        &replay,
+        &mut Unchecked,
+        stats,
+        options,
+    )?;
     if measured.interrupted {
         return Err(RunError::Interrupted);
     }

@@ -42,7 +42,21 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
 /// Every bundled trace.
 const TRACES: &[(&str, &[u8])] = &[
     ("hexa/figure1.csv", include_bytes!("../../../../scenarios/hexa/figure1.csv")),
+    ("traces/pgbench-a.csv.zst", include_bytes!("../../../../scenarios/traces/pgbench-a.csv.zst")),
+    (
+        "traces/pgbench-a.hints.csv.zst",
+        include_bytes!("../../../../scenarios/traces/pgbench-a.hints.csv.zst"),
+    ),
+    ("traces/pgbench-d.csv.zst", include_bytes!("../../../../scenarios/traces/pgbench-d.csv.zst")),
+    (
+        "traces/pgbench-d.hints.csv.zst",
+        include_bytes!("../../../../scenarios/traces/pgbench-d.hints.csv.zst"),
+    ),
     ("traces/tpcc.csv.zst", include_bytes!("../../../../scenarios/traces/tpcc.csv.zst")),
+    (
+        "traces/tpcc.hints.csv.zst",
+        include_bytes!("../../../../scenarios/traces/tpcc.hints.csv.zst"),
+    ),
 ];
 
 /// The bundled trace at `path` below `scenarios/`.

@@ -203,8 +203,10 @@ impl Loaded {
             (_, true) => base_of("workload.trace.path"),
             _ => base_of("workload.trace"),
         };
+        let hints_base = base_of("workload.trace.hints");
         if let Some(trace) = &mut self.scenario.workload.trace {
             trace.source = locate(&trace_base, trace.path());
+            trace.hints_source = trace.hints_path().map(|path| locate(&hints_base, path));
         }
         let snapshot_base = base_of("precondition.snapshot");
         let precondition = &mut self.scenario.precondition;

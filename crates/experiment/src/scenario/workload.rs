@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
-use leyden_workload::trace::{self, Cut, CutIter, Format, OpenOptions, Reader, TraceError};
+use leyden_workload::trace::{self, Cut, CutIter, Format, Merged, OpenOptions, Reader, TraceError};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -37,6 +37,9 @@ pub struct TraceConfig {
     /// Where it is.
     #[serde(skip)]
     pub(super) source: TraceSource,
+    /// Where its hints are, if they are in a file of their own.
+    #[serde(skip)]
+    pub(super) hints_source: Option<TraceSource>,
 }
 
 /// Where a trace is.
@@ -71,6 +74,10 @@ pub enum ReplayMode {
 struct Table {
     /// The trace, relative to the file that says so, plain or compressed with gzip or zstd.
     path: String,
+    /// A file of hints (op `H`) that was captured beside it, found like `path`, and merged into it by
+    /// time: both must tell the time of the same clock. Needs a way to the drive: `host.hints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hints: Option<String>,
     /// Its format, as `leyden trace info` names it; told from its content if not given.
     #[serde(default)]
     format: Option<String>,
@@ -113,7 +120,7 @@ const fn default_loops() -> u32 {
 impl From<Table> for TraceConfig {
     fn from(table: Table) -> Self {
         let source = TraceSource::default();
-        Self { table, source }
+        Self { table, source, hints_source: None }
     }
 }
 
@@ -121,6 +128,7 @@ impl From<&str> for TraceConfig {
     fn from(path: &str) -> Self {
         Self::from(Table {
             path: path.to_owned(),
+            hints: None,
             format: None,
             mode: ReplayMode::default(),
             queue_depth: default_queue_depth(),
@@ -192,6 +200,12 @@ impl TraceConfig {
         if table.path.is_empty() {
             return wrong("path", "the path is empty; name a trace".into());
         }
+        if table.hints.as_deref() == Some("") {
+            return wrong(
+                "hints",
+                "the path is empty; name a file of hints, or leave it out".into(),
+            );
+        }
         if let Some(Err(error)) = table.format.as_deref().map(str::parse::<Format>) {
             return wrong("format", error.to_string());
         }
@@ -255,18 +269,33 @@ impl TraceConfig {
         &self.table.path
     }
 
-    /// Opens the trace, cut to what is to be replayed.
-    pub fn open(&self) -> Result<CutIter<Reader>, TraceError> {
+    /// The path of its hints as it was written.
+    pub fn hints_path(&self) -> Option<&str> {
+        self.table.hints.as_deref()
+    }
+
+    /// Opens the trace with its hints, cut to what is to be replayed.
+    pub fn open(&self) -> Result<CutIter<Merged>, TraceError> {
+        self.open_with(self.hints_source.as_ref())
+    }
+
+    /// Opens the trace, cut likewise, without the file of hints. Hints in the trace itself remain.
+    pub fn open_without_hints(&self) -> Result<CutIter<Merged>, TraceError> {
+        self.open_with(None)
+    }
+
+    fn open_with(&self, hints: Option<&TraceSource>) -> Result<CutIter<Merged>, TraceError> {
         let table = &self.table;
         let options = OpenOptions {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
             ..OpenOptions::default()
         };
-        let reader = match &self.source {
-            TraceSource::Disk(path) => trace::open(path, &options)?,
-            TraceSource::Bundled(bytes) => {
-                Reader::new(Path::new(&table.path), Box::new(*bytes), &options)?
+        let reader = open(&self.source, &table.path, &options)?;
+        let merged = match (hints, &table.hints) {
+            (Some(source), Some(name)) => {
+                Merged::new(reader, open(source, name, &OpenOptions::default())?)
             }
+            _ => Merged::from(reader),
         };
         let at = |span: Span| Time::ZERO + span;
         let cut = Cut {
@@ -275,6 +304,13 @@ impl TraceConfig {
             until: table.until.map(at),
             ..Cut::default()
         };
-        Ok(cut.apply(reader))
+        Ok(cut.apply(merged))
+    }
+}
+
+fn open(source: &TraceSource, name: &str, options: &OpenOptions) -> Result<Reader, TraceError> {
+    match source {
+        TraceSource::Disk(path) => trace::open(path, options),
+        TraceSource::Bundled(bytes) => Reader::new(Path::new(name), Box::new(*bytes), options),
     }
 }

@@ -56,6 +56,7 @@ fn a_flush_waits_for_the_threads_writes_and_holds_up_the_next() {
                 since_flush += 1;
             }
             Seen::Completed(..) => outstanding -= 1,
+            Seen::Announced(..) => {}
         }
     }
 }

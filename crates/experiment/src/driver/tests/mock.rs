@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, NoData, Op, SECTOR_BYTES, Stats, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, NoData, Op, SECTOR_BYTES, Stats, Status,
 };
 use leyden_sim::{Span, Time};
 
@@ -14,6 +14,8 @@ pub(super) const CAPACITY_SECTORS: u64 = 1 << 20;
 pub(super) enum Seen {
     Submitted(Time, Op, u64),
     Completed(Time, Op, u64),
+    /// First unit, and how many.
+    Announced(Time, u32, u32),
 }
 
 pub(super) struct Mock {
@@ -66,7 +68,7 @@ impl Mock {
     pub(super) fn submissions(&self) -> Vec<(Time, Op)> {
         let submitted = self.seen.iter().filter_map(|seen| match seen {
             Seen::Submitted(time, op, _) => Some((*time, *op)),
-            Seen::Completed(..) => None,
+            Seen::Completed(..) | Seen::Announced(..) => None,
         });
         submitted.collect()
     }
@@ -109,6 +111,11 @@ impl BlockDevice<NoData> for Mock {
         }
         self.deepest = self.deepest.max(self.working.len() + self.waiting.len());
         id
+    }
+
+    fn announce(&mut self, now: Time, hint: Hint) {
+        assert!(now >= self.advanced, "time ran backwards");
+        self.seen.push(Seen::Announced(now, hint.first_unit(), hint.units()));
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -7,7 +7,7 @@ use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::{Class, Request};
 
-use super::mock::{CAPACITY_SECTORS, Mock};
+use super::mock::{CAPACITY_SECTORS, Mock, Seen};
 use crate::driver::{BeyondEnd, DriveError, Measured, Options, Pace, Replay, Unchecked, replay};
 
 fn at(us: u64, lba: u64, sectors: u32) -> Request {
@@ -100,6 +100,102 @@ fn by_depth_ignores_timestamps() {
     assert_eq!(submitted_us(&mock), [0, 0, 10, 10, 20, 20]);
     assert_eq!(mock.deepest, 2);
     assert_eq!(measured.writes.count(), 6);
+}
+
+fn hint(us: u64, lba: u64, sectors: u32) -> Request {
+    Request { op: Op::WritePrepare, class: Class::Data, ..at(us, lba, sectors) }
+}
+
+/// What was submitted and announced: time in us, and the first sector or unit.
+fn order(mock: &Mock) -> Vec<(u64, char, u64)> {
+    let order = mock.seen.iter().filter_map(|seen| match *seen {
+        Seen::Submitted(time, _, lba) => Some((time.as_ns() / 1_000, 'w', lba)),
+        Seen::Announced(time, first, _) => Some((time.as_ns() / 1_000, 'h', u64::from(first))),
+        Seen::Completed(..) => None,
+    });
+    order.collect()
+}
+
+#[test]
+fn hints_keep_their_place_and_take_no_room() {
+    let requests = [
+        at(0, 0, 8),
+        hint(1, 16, 8),
+        at(1, 8, 8),
+        hint(2, 24, 8),
+        hint(2, 8 * 300, 8 * 300),
+        at(3, 16, 8),
+        hint(90, 0, 8),
+    ];
+    let closed = Replay { pace: Pace::QueueDepth(1), ..Replay::default() };
+    let mut mock = Mock::new(Span::from_us(10), 10);
+    let measured = trace(&mut mock, &requests, closed);
+    let expected = [
+        (0, 'w', 0),
+        (10, 'h', 2),
+        (10, 'w', 8),
+        (20, 'h', 3),
+        (20, 'h', 300),
+        (20, 'h', 555), // 255 units fit into one hint
+        (20, 'w', 16),
+        (30, 'h', 0),
+    ];
+    assert_eq!(order(&mock), expected);
+    assert_eq!(mock.deepest, 1);
+    assert_eq!((measured.hints, measured.completions()), (4, 3));
+    assert_eq!(measured.end, Time::from_ns(30_000), "nobody waits for a hint");
+
+    let mut mock = Mock::new(Span::from_us(10), 10);
+    let measured = trace(&mut mock, &requests, by_time(Ratio::ONE, 1));
+    // The write of 1 us waits for the one before, and all that follows it in the trace with it.
+    let expected = [
+        (0, 'w', 0),
+        (1, 'h', 2),
+        (10, 'w', 8),
+        (10, 'h', 3),
+        (10, 'h', 300),
+        (10, 'h', 555),
+        (20, 'w', 16),
+        (90, 'h', 0),
+    ];
+    assert_eq!(order(&mock), expected);
+    assert_eq!((measured.hints, measured.completions()), (4, 3));
+    assert!(measured.warnings[0].starts_with("2 of 3 requests arrived"), "{:?}", measured.warnings);
+}
+
+#[test]
+fn hints_change_nothing_of_what_is_measured() {
+    let writes: Vec<_> = (0..200).map(|n| at(n * 3, n * 8, 8)).collect();
+    let hinted: Vec<_> =
+        writes.iter().flat_map(|&w| [hint(w.at.as_ns() / 1_000, 8, 8), w]).collect();
+    for pace in [Pace::QueueDepth(4), Pace::RECORDED] {
+        let config = Replay { pace, loops: 2, ..Replay::default() };
+        let run =
+            |requests: &[Request]| trace(&mut Mock::new(Span::from_us(10), 3), requests, config);
+        let (without, with) = (run(&writes), run(&hinted));
+        assert_eq!(with.digest.value(), without.digest.value());
+        assert_eq!((with.end, with.hints), (without.end, 400));
+    }
+}
+
+#[test]
+fn hints_follow_their_writes_beyond_the_end() {
+    let end = CAPACITY_SECTORS;
+    let requests = [at(0, 0, 8), hint(0, end + 16, 8), hint(0, end - 8, 16)];
+    for (beyond_end, hints) in [
+        (BeyondEnd::Error, vec![end / 8 + 2, end / 8 - 1]),
+        (BeyondEnd::Wrap, vec![2, end / 8 - 1]),
+        (BeyondEnd::Clip, vec![end / 8 - 1]),
+    ] {
+        let mut mock = Mock::new(Span::from_us(10), 10);
+        let measured = trace(&mut mock, &requests, Replay { beyond_end, ..Replay::default() });
+        let seen: Vec<u64> =
+            order(&mock).iter().filter(|(_, kind, _)| *kind == 'h').map(|(_, _, at)| *at).collect();
+        assert_eq!(seen, hints);
+        assert!(measured.warnings.is_empty(), "{:?}", measured.warnings);
+    }
+    let only = try_trace(&mut Mock::new(Span::from_us(10), 1), &requests[1..], Replay::default());
+    assert!(matches!(only, Err(DriveError::NothingToReplay)));
 }
 
 #[test]

@@ -12,6 +12,7 @@ const ORDER: &[&str] = &[
     "torture",
     "oracle",
     "workload",
+    "host",
     "device",
     "power",
     "buffer",

@@ -1,0 +1,20 @@
+//! What stands between software and drive.
+//!
+//! **What lives here**: layers that take commands like a drive and pass them on to what is below:
+//! [`HintChannel`], the way of announcements to the drive. They offer and use
+//! [`leyden_device::BlockDevice`], so they stack. **What doesn't**: what software asks for (the
+//! workload), the drive, clocks, threads, files.
+//!
+//! **Invariants**
+//! - A layer is a state machine like the drive: the same commands at the same times yield the same
+//!   completions, in `(time, sequence)` order, each command ending exactly once.
+//! - A layer's memory is bounded by its configuration.
+//! - What a layer holds is lost with the power.
+
+mod error;
+pub mod hints;
+#[cfg(test)]
+mod mock;
+
+pub use error::ConfigError;
+pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};

@@ -1,0 +1,120 @@
+//! A device for the tests of what stands on it: every answer and its time are known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leyden_device::{BlockDevice, Command, CommandId, Completion, Lba, Op, Payload, Stamp, Status};
+use leyden_sim::{Span, Time};
+
+pub(crate) const UNIT_SECTORS: u64 = 8;
+
+/// Ends each command a fixed time after it came, and notes what it was asked. Content changes when
+/// a command ends.
+#[derive(Debug)]
+pub(crate) struct Mock {
+    pub(crate) latency: Span,
+    /// Writes take this much longer.
+    pub(crate) write_extra: Span,
+    /// Reads and writes of these units fail.
+    pub(crate) failing: BTreeSet<u64>,
+    /// What it was asked, and when.
+    pub(crate) asked: Vec<(Time, Command<Stamp>)>,
+    /// What it holds.
+    pub(crate) content: Vec<u64>,
+    under_way: BTreeMap<(Time, u64), (Time, Command<Stamp>)>,
+    now: Time,
+}
+
+impl Mock {
+    pub(crate) fn new(units: usize) -> Self {
+        Self {
+            latency: Span::from_us(100),
+            write_extra: Span::ZERO,
+            failing: BTreeSet::new(),
+            asked: Vec::new(),
+            content: vec![0; units],
+            under_way: BTreeMap::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    fn end(&mut self, command: &Command<Stamp>) -> (Status, Vec<Stamp>) {
+        let (first, count) = units(command);
+        let touched = first..first + count;
+        if matches!(command.op, Op::Read | Op::Write)
+            && touched.clone().any(|unit| self.failing.contains(&unit))
+        {
+            let is_read = command.op == Op::Read;
+            return (
+                if is_read { Status::UnrecoveredRead } else { Status::WriteFault },
+                Vec::new(),
+            );
+        }
+        let mut data = Vec::new();
+        for (index, unit) in touched.enumerate() {
+            let held = &mut self.content[unit as usize];
+            match command.op {
+                Op::Read => Stamp::gather(&mut data, index as u32, count as u32, Stamp(*held)),
+                Op::Write => *held = Stamp::written(command.data, index as u32).0,
+                Op::Trim | Op::WriteZeroes => *held = 0,
+                Op::Flush | Op::WritePrepare => {}
+            }
+        }
+        (Status::Success, data)
+    }
+}
+
+fn units(command: &Command<Stamp>) -> (u64, u64) {
+    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    match command.op {
+        Op::Trim => (
+            from.div_ceil(UNIT_SECTORS),
+            (to / UNIT_SECTORS).saturating_sub(from.div_ceil(UNIT_SECTORS)),
+        ),
+        Op::Flush | Op::WritePrepare => (0, 0),
+        _ => (from / UNIT_SECTORS, to.div_ceil(UNIT_SECTORS) - from / UNIT_SECTORS),
+    }
+}
+
+impl BlockDevice<Stamp> for Mock {
+    fn submit(&mut self, now: Time, command: Command<Stamp>) -> CommandId {
+        assert!(now >= self.now, "time ran backwards");
+        self.now = now;
+        let id = self.asked.len() as u64;
+        self.asked.push((now, command.clone()));
+        let extra = if command.op == Op::Write { self.write_extra } else { Span::ZERO };
+        self.under_way.insert((now + self.latency + extra, id), (now, command));
+        CommandId(id)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.under_way.first_key_value().map(|(&(time, _), _)| time)
+    }
+
+    fn advance(&mut self, now: Time, completions: &mut Vec<Completion<Stamp>>) {
+        assert!(now >= self.now, "time ran backwards");
+        self.now = now;
+        while self.next_event().is_some_and(|time| time <= now)
+            && let Some(((time, id), (submitted, command))) = self.under_way.pop_first()
+        {
+            let (status, data) = self.end(&command);
+            completions.push(Completion {
+                id: CommandId(id),
+                op: command.op,
+                tag: command.tag,
+                submitted,
+                time,
+                status,
+                data,
+            });
+        }
+    }
+
+    fn capacity_sectors(&self) -> u64 {
+        self.content.len() as u64 * UNIT_SECTORS
+    }
+}
+
+/// A command for whole units.
+pub(crate) fn command(op: Op, unit: u64, units: u32) -> Command<Stamp> {
+    Command::new(op, Lba(unit * UNIT_SECTORS), units * UNIT_SECTORS as u32)
+}

@@ -71,7 +71,9 @@ fn a_closed_loop_goes_on_with_the_next_requests() {
     assert_eq!(measured.elapsed(), Span::from_us(250 + 1_000 + 150 + 1_000 + 500));
     let dark = Time::ZERO + Span::from_us(250)..Time::ZERO + Span::from_us(1_250);
     let seen = |seen: &Seen| match *seen {
-        Seen::Submitted(at, ..) | Seen::Completed(at, ..) => dark.contains(&at),
+        Seen::Submitted(at, ..) | Seen::Completed(at, ..) | Seen::Announced(at, ..) => {
+            dark.contains(&at)
+        }
     };
     assert!(!mock.seen.iter().any(seen), "nothing happens without power");
     assert_eq!(cuts.looks, measured.elapsed().as_ns() / 70_000);

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
-use leyden_workload::trace::{self, Cut, CutIter, Format, Merged, OpenOptions, Reader, TraceError};
+use leyden_workload::trace::{
+    self, Cut, CutIter, Format, Merged, OpenOptions, Packed, Packing, Reader, TraceError,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -40,7 +43,23 @@ pub struct TraceConfig {
     /// Where its hints are, if they are in a file of their own.
     #[serde(skip)]
     pub(super) hints_source: Option<TraceSource>,
+    /// Where its addresses move to, once that is known.
+    #[serde(skip)]
+    packing: PackingOnce,
 }
+
+/// What follows from the trace alone, and so has no part in comparing configurations.
+#[derive(Clone, Debug, Default)]
+struct PackingOnce(Arc<OnceLock<Arc<Packing>>>);
+
+impl PartialEq for PackingOnce {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A trace's requests as they are replayed.
+pub type Requests = Packed<CutIter<Merged>>;
 
 /// Where a trace is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +115,10 @@ struct Table {
     /// What becomes of requests beyond the drive's end.
     #[serde(default)]
     beyond_end: BeyondEnd,
+    /// Move what the trace touches together, so that a drive of the size of its footprint is full of
+    /// it.
+    #[serde(default)]
+    pack: bool,
     /// Leave out what was recorded before this time of the trace.
     #[serde(default)]
     from: Option<Span>,
@@ -120,7 +143,7 @@ const fn default_loops() -> u32 {
 impl From<Table> for TraceConfig {
     fn from(table: Table) -> Self {
         let source = TraceSource::default();
-        Self { table, source, hints_source: None }
+        Self { table, source, hints_source: None, packing: PackingOnce::default() }
     }
 }
 
@@ -135,6 +158,7 @@ impl From<&str> for TraceConfig {
             speed: default_speed(),
             loops: default_loops(),
             beyond_end: BeyondEnd::default(),
+            pack: false,
             from: None,
             until: None,
             limit: None,
@@ -275,28 +299,45 @@ impl TraceConfig {
     }
 
     /// Opens the trace with its hints, cut to what is to be replayed.
-    pub fn open(&self) -> Result<CutIter<Merged>, TraceError> {
+    pub fn open(&self) -> Result<Requests, TraceError> {
         self.open_with(self.hints_source.as_ref())
     }
 
     /// Opens the trace, cut likewise, without the file of hints. Hints in the trace itself remain.
-    pub fn open_without_hints(&self) -> Result<CutIter<Merged>, TraceError> {
+    pub fn open_without_hints(&self) -> Result<Requests, TraceError> {
         self.open_with(None)
     }
 
-    fn open_with(&self, hints: Option<&TraceSource>) -> Result<CutIter<Merged>, TraceError> {
+    /// Where the trace's addresses move to; `None` if they stay.
+    fn packing(&self) -> Result<Option<Arc<Packing>>, TraceError> {
+        if !self.table.pack {
+            return Ok(None);
+        }
+        if let Some(packing) = self.packing.0.get() {
+            return Ok(Some(Arc::clone(packing)));
+        }
+        let packing = Arc::new(Packing::of(self.merged(self.hints_source.as_ref())?)?);
+        Ok(Some(Arc::clone(self.packing.0.get_or_init(|| packing))))
+    }
+
+    /// The whole trace, with `hints`.
+    fn merged(&self, hints: Option<&TraceSource>) -> Result<Merged, TraceError> {
         let table = &self.table;
         let options = OpenOptions {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
             ..OpenOptions::default()
         };
         let reader = open(&self.source, &table.path, &options)?;
-        let merged = match (hints, &table.hints) {
+        Ok(match (hints, &table.hints) {
             (Some(source), Some(name)) => {
                 Merged::new(reader, open(source, name, &OpenOptions::default())?)
             }
             _ => Merged::from(reader),
-        };
+        })
+    }
+
+    fn open_with(&self, hints: Option<&TraceSource>) -> Result<Requests, TraceError> {
+        let table = &self.table;
         let at = |span: Span| Time::ZERO + span;
         let cut = Cut {
             max_requests: table.limit,
@@ -304,7 +345,11 @@ impl TraceConfig {
             until: table.until.map(at),
             ..Cut::default()
         };
-        Ok(cut.apply(merged))
+        let requests = cut.apply(self.merged(hints)?);
+        Ok(match self.packing()? {
+            Some(packing) => packing.apply(requests),
+            None => Packed::not(requests),
+        })
     }
 }
 

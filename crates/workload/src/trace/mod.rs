@@ -1,8 +1,8 @@
 //! Block traces: readers, writers, profiles.
 //!
 //! **What lives here**: requests from trace files of the usual formats ([`Format`]), plain or
-//! compressed with gzip or zstd; writing them; merging hints into them, cutting and profiling them. **What doesn't**:
-//! pacing requests against a device, which is `experiment`'s driver; generating them, which is
+//! compressed with gzip or zstd; writing them; merging hints into them, cutting, packing and
+//! profiling them. **What doesn't**: pacing requests against a device, which is `experiment`'s driver; generating them, which is
 //! [`synth`](crate::synth).
 //!
 //! ```no_run
@@ -34,6 +34,7 @@ pub mod fuzz;
 mod input;
 mod merge;
 mod num;
+mod pack;
 mod profile;
 mod read;
 mod reader;
@@ -47,6 +48,7 @@ pub use error::{ErrorKind, Place, TraceError};
 pub use format::{Format, UnknownFormatName};
 pub use input::Position;
 pub use merge::Merged;
+pub use pack::{Packed, Packing};
 pub use profile::{Distances, Profile, profile};
 pub use read::compact::Declared;
 pub use reader::{BlkAction, OpenOptions, Reader, open};

@@ -21,7 +21,8 @@ use crate::{Class, Request};
 
 use super::error::TraceError;
 use announced::Announced;
-use extents::{Cover, Extents};
+pub(super) use extents::Cover;
+use extents::Extents;
 
 /// What footprints and overwrites are counted in: the usual mapping unit.
 const UNIT_BYTES: u64 = 4096;

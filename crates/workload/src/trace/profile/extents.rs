@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A set of units.
 #[derive(Default)]
-pub(super) struct Cover {
+pub(in crate::trace) struct Cover {
     /// First unit to the first beyond.
     extents: BTreeMap<u64, u64>,
     units: u64,
@@ -21,8 +21,13 @@ impl Cover {
         self.units
     }
 
+    /// The extents: the first unit, and the first beyond; ascending.
+    pub(in crate::trace) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.extents.iter().map(|(&begin, &end)| (begin, end))
+    }
+
     /// Adds `begin..end`.
-    pub(super) fn add(&mut self, begin: u64, end: u64) {
+    pub(in crate::trace) fn add(&mut self, begin: u64, end: u64) {
         let (mut begin, mut end) = (begin, end);
         // Those that overlap or touch, from the right: each is swallowed.
         while let Some((&first, &beyond)) = self.extents.range(..=end).next_back() {

@@ -392,3 +392,17 @@ fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     assert!(old[0].get("power").is_none(), "records without capacitors are what they were");
     assert_eq!(page(&read_records(&old.to_string()).unwrap()), without);
 }
+
+#[test]
+fn power_cuts_of_a_run_have_a_row_each() {
+    let json = include_str!("../../../fuzz/corpus-seeds/record/cuts.json");
+    let records = read_records(json).unwrap();
+    let power = records[0].power.as_ref().unwrap();
+    assert_eq!(power.made.len(), 2);
+    let page = render(&records, "cuts").unwrap();
+    for text in
+        ["Power cuts", "commands cut off", "After the last power cut", "Of the 2 power cuts"]
+    {
+        assert!(page.contains(text), "no `{text}`");
+    }
+}

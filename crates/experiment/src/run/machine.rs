@@ -8,6 +8,8 @@ use crate::scenario::Scenario;
 
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
 const UNIT_BYTES: u64 = 8;
+/// What the model of its promises needs for each, if the run cuts the power.
+const MODEL_UNIT_BYTES: u64 = 144;
 
 /// Wall time.
 pub(super) struct Stopwatch(Instant);
@@ -34,7 +36,9 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
         .nand
         .geometry(device.ftl.mapping_unit)
         .map_err(|error| RunError::config(format!("device.nand.{}", error.key), error.problem))?;
-    let bytes = u64::from(geometry.units()) * UNIT_BYTES;
+    let is_modelled = scenario.run.stamps && !scenario.run.cut.is_empty();
+    let unit_bytes = if is_modelled { UNIT_BYTES + MODEL_UNIT_BYTES } else { UNIT_BYTES };
+    let bytes = u64::from(geometry.units()) * unit_bytes;
     let mut memory = Vec::<u8>::new();
     let room = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
     std::hint::black_box(&memory);
@@ -42,9 +46,10 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
         return Ok(());
     }
     let problem = format!(
-        "the drive takes more than {} MiB of memory, and there is less; shrink the geometry, or \
-         raise ftl.mapping_unit",
-        bytes >> 20
+        "the drive takes more than {} MiB of memory, and there is less; shrink the geometry, \
+         raise ftl.mapping_unit{}",
+        bytes >> 20,
+        if is_modelled { ", or verify nothing (run.stamps = false)" } else { "" }
     );
     Err(RunError::config("device.nand", problem))
 }

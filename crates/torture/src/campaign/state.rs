@@ -249,4 +249,17 @@ mod tests {
         assert_eq!(state(&[14, 12, 10]).digest, state(&[10, 12, 14]).digest);
         assert!(state(&[10, 12, 13]).check().is_ok());
     }
+
+    #[test]
+    fn numbers_that_would_overflow_are_refused() {
+        let mut wrong = state(&[]);
+        wrong.done = vec![(10, u64::MAX)];
+        assert!(wrong.check().unwrap_err().contains("no campaign comes to"));
+        let mut wrong = state(&[]);
+        wrong.tally.cuts = u64::MAX;
+        assert!(wrong.check().is_err());
+        let mut wrong = state(&[]);
+        wrong.wall_ms = u64::MAX;
+        assert!(wrong.check().is_err());
+    }
 }

@@ -87,3 +87,48 @@ impl Round {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of options that were drawn, and then changed.
+    fn refused(change: fn(&mut Options)) -> String {
+        let mut options = Options::draw(1);
+        options.check().unwrap();
+        change(&mut options);
+        options.check().unwrap_err()
+    }
+
+    #[test]
+    fn what_no_run_could_be_is_named() {
+        let message = refused(|options| options.device.nand.blocks_per_plane = 1 << 19);
+        assert!(message.contains("more than 4194304 are not tortured"), "{message}");
+        let message = refused(|options| options.work.queue_depth = 0);
+        assert_eq!(message, "its queue_depth of 0 is not in 1..=65536");
+        let message = refused(|options| options.work.largest_units = 0);
+        assert_eq!(message, "its largest_units of 0 is not in 1..=65536");
+        let message = refused(|options| options.work.fill = Ratio::from_percent(101));
+        assert_eq!(message, "its fill of 101 % is more than all");
+        let message = refused(|options| options.work.mix.flushes = u32::MAX);
+        assert!(message.contains("4294967295 in its mix is above 1000"), "{message}");
+        let message = refused(|options| options.rounds[0].commands = u32::MAX);
+        assert!(message.contains("at most 16777216 are run"), "{message}");
+        let message = refused(|options| options.rounds[0].skip = vec![(5, 2)]);
+        assert_eq!(message, "round 0 leaves out commands 5 to 2");
+        let message = refused(|options| options.rounds[0].off = Span::from_ms(1 << 40));
+        assert!(message.starts_with("round 0 waits "), "{message}");
+        let message = refused(|options| options.rounds[0].again = vec![Ratio::from_percent(200)]);
+        assert_eq!(message, "round 0 cuts at 200 % of a recovery");
+    }
+
+    #[test]
+    fn commands_that_are_left_out_beyond_the_end_count_for_nothing() {
+        let mut options = Options::draw(1);
+        let round = &mut options.rounds[0];
+        round.commands = 10;
+        round.skip = vec![(0, 1), (8, u32::MAX), (20, 30)];
+        assert_eq!(round.kept(), 6);
+        options.check().unwrap();
+    }
+}

@@ -21,8 +21,13 @@ pub trait Payload: Content {
 
     /// The content that a write with `data` gives the unit `index` units after its first one.
     fn written(data: Self::WriteData, index: u32) -> Self;
+    /// What a write with `data` would carry if it began `units` units later:
+    /// `written(rest(data, n), i) == written(data, n + i)`.
+    fn rest(data: Self::WriteData, units: u32) -> Self::WriteData;
     /// Puts unit `index` of a read of `count` units in its place.
     fn gather(data: &mut Self::ReadData, index: u32, count: u32, unit: Self);
+    /// Unit `index` of what was read.
+    fn unit(data: &Self::ReadData, index: u32) -> Self;
 }
 
 /// No content: the fastest simulations.
@@ -41,7 +46,13 @@ impl Payload for NoData {
         Self
     }
     #[inline]
+    fn rest((): (), _: u32) {}
+    #[inline]
     fn gather((): &mut (), _: u32, _: u32, _: Self) {}
+    #[inline]
+    fn unit((): &(), _: u32) -> Self {
+        Self
+    }
 }
 
 /// Which write produced the unit; 0 is "never written" and reads as zeroes. Lets an oracle check
@@ -62,8 +73,16 @@ impl Payload for Stamp {
         Self(data)
     }
     #[inline]
+    fn rest(data: u64, _: u32) -> u64 {
+        data
+    }
+    #[inline]
     fn gather(data: &mut Vec<Self>, index: u32, count: u32, unit: Self) {
         data.resize(count as usize, Self::default());
         data[index as usize] = unit;
+    }
+    #[inline]
+    fn unit(data: &Vec<Self>, index: u32) -> Self {
+        data[index as usize]
     }
 }

@@ -1,7 +1,7 @@
 //! What stands between software and drive.
 //!
 //! **What lives here**: layers that take commands like a drive and pass them on to what is below:
-//! [`HintChannel`], the way of announcements to the drive. They offer and use
+//! [`PageCache`], and [`HintChannel`], the way of announcements to the drive. They offer and use
 //! [`leyden_device::BlockDevice`], so they stack. **What doesn't**: what software asks for (the
 //! workload), the drive, clocks, threads, files.
 //!
@@ -15,6 +15,8 @@ mod error;
 pub mod hints;
 #[cfg(test)]
 mod mock;
+pub mod page_cache;
 
 pub use error::ConfigError;
 pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};
+pub use page_cache::{PageCache, PageCacheConfig, PageCacheStats};

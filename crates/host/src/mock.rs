@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leyden_device::{BlockDevice, Command, CommandId, Completion, Lba, Op, Payload, Stamp, Status};
+use leyden_device::{
+    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Payload, Stamp, Status,
+};
 use leyden_sim::{Span, Time};
 
 pub(crate) const UNIT_SECTORS: u64 = 8;
@@ -16,10 +18,14 @@ pub(crate) struct Mock {
     pub(crate) write_extra: Span,
     /// Reads and writes of these units fail.
     pub(crate) failing: BTreeSet<u64>,
+    /// Two writes of a unit may be under way at once.
+    pub(crate) allows_overlaps: bool,
     /// What it was asked, and when.
     pub(crate) asked: Vec<(Time, Command<Stamp>)>,
     /// What it holds.
     pub(crate) content: Vec<u64>,
+    /// What it was told, and when.
+    pub(crate) announced: Vec<(Time, Hint)>,
     under_way: BTreeMap<(Time, u64), (Time, Command<Stamp>)>,
     now: Time,
 }
@@ -30,11 +36,28 @@ impl Mock {
             latency: Span::from_us(100),
             write_extra: Span::ZERO,
             failing: BTreeSet::new(),
+            allows_overlaps: true,
             asked: Vec::new(),
             content: vec![0; units],
+            announced: Vec::new(),
             under_way: BTreeMap::new(),
             now: Time::ZERO,
         }
+    }
+
+    /// The operations it was asked for: microseconds, what, first unit, units.
+    pub(crate) fn log(&self) -> Vec<(u64, Op, u64, u64)> {
+        let entry = |(time, command): &(Time, Command<Stamp>)| {
+            let (first, count) = units(command);
+            (time.as_ns() / 1_000, command.op, first, count)
+        };
+        self.asked.iter().map(entry).collect()
+    }
+
+    /// The first unit and count of each write that is under way.
+    pub(crate) fn writes_under_way(&self) -> Vec<(u64, u64)> {
+        let commands = self.under_way.values().map(|(_, command)| command);
+        commands.filter(|command| command.op == Op::Write).map(units).collect()
     }
 
     fn end(&mut self, command: &Command<Stamp>) -> (Status, Vec<Stamp>) {
@@ -55,6 +78,8 @@ impl Mock {
             match command.op {
                 Op::Read => Stamp::gather(&mut data, index as u32, count as u32, Stamp(*held)),
                 Op::Write => *held = Stamp::written(command.data, index as u32).0,
+                // Zeroes in a part of a unit: the unit is what that write made of it.
+                Op::WriteZeroes if !is_whole(command, unit) => *held = command.data,
                 Op::Trim | Op::WriteZeroes => *held = 0,
                 Op::Flush | Op::WritePrepare => {}
             }
@@ -75,10 +100,24 @@ fn units(command: &Command<Stamp>) -> (u64, u64) {
     }
 }
 
+fn is_whole(command: &Command<Stamp>, unit: u64) -> bool {
+    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    from <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= to
+}
+
 impl BlockDevice<Stamp> for Mock {
     fn submit(&mut self, now: Time, command: Command<Stamp>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
         self.now = now;
+        if command.op == Op::Write {
+            let (first, count) = units(&command);
+            let overlaps =
+                |&(other, others): &(u64, u64)| first < other + others && other < first + count;
+            assert!(
+                self.allows_overlaps || !self.writes_under_way().iter().any(overlaps),
+                "units from {first} on are being written already"
+            );
+        }
         let id = self.asked.len() as u64;
         self.asked.push((now, command.clone()));
         let extra = if command.op == Op::Write { self.write_extra } else { Span::ZERO };
@@ -107,6 +146,10 @@ impl BlockDevice<Stamp> for Mock {
                 data,
             });
         }
+    }
+
+    fn announce(&mut self, now: Time, hint: Hint) {
+        self.announced.push((now, hint));
     }
 
     fn capacity_sectors(&self) -> u64 {

@@ -14,6 +14,7 @@ mod divisor;
 mod events;
 mod policy;
 mod rng;
+mod slot_index;
 mod time;
 mod units;
 
@@ -22,6 +23,7 @@ pub use divisor::Divisor;
 pub use events::{Event, EventQueue};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
+pub use slot_index::SlotIndex;
 pub use time::{Span, Time};
 pub use units::{Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError, Voltage};
 

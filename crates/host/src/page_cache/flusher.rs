@@ -1,0 +1,279 @@
+//! Writing dirty pages out: which, when, and what follows.
+//!
+//! **Invariants**
+//! - `writable` holds exactly the pages that are dirty and not being written: so no page has two
+//!   writes under way.
+//! - `dirty` and `writeback` count the pages in these states. A page that is written to again while it
+//!   is being written is both, as in Linux.
+
+use std::collections::VecDeque;
+
+use leyden_device::{BlockDevice, Command, Lba, Op, Payload, Status};
+use leyden_sim::{Span, Time};
+
+use super::PageCache;
+use super::config::{Limits, PageCacheConfig};
+use super::epochs::{Epoch, Epochs};
+use super::requests::{Below, RequestId, Stage};
+use super::set::PageSet;
+
+/// What is dirty, and how far the flusher is.
+#[derive(Debug)]
+pub(super) struct Flusher {
+    interval: Span,
+    expire: Span,
+    depth: u32,
+    pages: u32,
+    pub(super) limits: Limits,
+    pub(super) writable: PageSet,
+    pub(super) dirty: u32,
+    pub(super) writeback: u32,
+    pub(super) epochs: Epochs,
+    /// Write commands under way.
+    in_flight: u32,
+    /// Where the flusher goes on (`mapping->writeback_index`).
+    cursor: u32,
+    /// Old data is being written: pages of the drive that are left to go over.
+    lap: Option<u64>,
+    /// When old data is next looked for, if anything is dirty then and no lap is under way.
+    wake: Time,
+    last_wake: Time,
+    /// A walk over everything up to an epoch, for a flush: where it goes on.
+    pub(super) sync: Option<(u32, Epoch)>,
+    /// Pages that a flush waits for, and that were being written when its walk came by.
+    retry: VecDeque<u32>,
+    /// A page was lost since the last flush.
+    pub(super) failed: bool,
+}
+
+impl Flusher {
+    pub(super) fn new(config: &PageCacheConfig, limits: Limits, pages: u32) -> Self {
+        Self {
+            interval: config.writeback_interval,
+            expire: config.expire,
+            depth: config.writeback_depth,
+            pages,
+            limits,
+            writable: PageSet::new(pages),
+            dirty: 0,
+            writeback: 0,
+            epochs: Epochs::new(),
+            in_flight: 0,
+            cursor: 0,
+            lap: None,
+            wake: Time::MAX,
+            last_wake: Time::ZERO,
+            sync: None,
+            retry: VecDeque::new(),
+            failed: false,
+        }
+    }
+
+    /// Forgets everything but where it was.
+    pub(super) fn clear(&mut self) {
+        self.writable.clear();
+        self.retry.clear();
+        (self.dirty, self.writeback, self.in_flight) = (0, 0, 0);
+        (self.lap, self.sync, self.failed) = (None, None, false);
+        self.epochs = Epochs::new();
+    }
+
+    /// When old data is next looked for.
+    #[inline]
+    pub(super) fn next_event(&self) -> Option<Time> {
+        let waits = self.dirty > 0 && self.lap.is_none() && self.interval != Span::ZERO;
+        waits.then_some(self.wake)
+    }
+
+    /// The file is dirty since `now`: nothing was before, or all of it has been gone over.
+    pub(super) fn dirty_since(&mut self, now: Time) {
+        let Some(interval) = std::num::NonZeroU64::new(self.interval.as_ns()) else { return };
+        // The flusher wakes at multiples of the interval; before the data is old it finds nothing.
+        let old = now + self.expire;
+        let wake = old.as_ns().div_ceil(interval.get()).saturating_mul(interval.get());
+        self.wake = Time::from_ns(wake).max(self.last_wake + self.interval);
+    }
+
+    /// Begins to write old data, if it is time to.
+    pub(super) fn wake(&mut self, now: Time) -> bool {
+        let wakes = self.next_event().is_some_and(|event| event <= now);
+        if wakes {
+            self.last_wake = now;
+            self.lap = Some(self.pages.into());
+        }
+        wakes
+    }
+
+    /// Too much is dirty for writers to go on.
+    #[inline]
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.dirty + self.writeback > self.limits.dirty
+    }
+
+    /// The next page on the flusher's way, if it has reason to write; `pressed` if a page is needed.
+    fn next_page(&mut self, now: Time, pressed: bool) -> Option<u32> {
+        let has_reason = pressed || self.dirty > self.limits.background;
+        if !has_reason && self.lap.is_none() {
+            return None;
+        }
+        let next = self.writable.next(self.cursor).or_else(|| self.writable.next(0));
+        if let Some(left) = self.lap {
+            let way = next.map_or(u64::MAX, |next| match next.checked_sub(self.cursor) {
+                Some(way) => way.into(),
+                None => u64::from(self.pages - self.cursor) + u64::from(next),
+            });
+            if way < left {
+                self.lap = Some(left - way);
+                return next;
+            }
+            // All has been gone over. What has become dirty behind it is not old yet.
+            self.lap = None;
+            self.dirty_since(now);
+        }
+        next.filter(|_| has_reason)
+    }
+
+    /// The flusher has written `count` pages from `first` on.
+    fn pass(&mut self, first: u32, count: u32) {
+        self.cursor = if first + count < self.pages { first + count } else { 0 };
+        self.lap = self.lap.map(|left| left.saturating_sub(count.into()));
+    }
+}
+
+impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
+    /// Writes out what has to be, as far as the queue has room.
+    pub(super) fn pump(&mut self, now: Time) {
+        while self.flusher.in_flight < self.flusher.depth {
+            if let Some(number) = self.next_retry().or_else(|| self.next_for_flush()) {
+                self.write_back(now, number, u32::MAX, None);
+                continue;
+            }
+            let pressed = !self.starved.is_empty();
+            let Some(number) = self.flusher.next_page(now, pressed) else { break };
+            let count = self.write_back(now, number, u32::MAX, None);
+            self.flusher.pass(number, count);
+        }
+    }
+
+    fn next_retry(&mut self) -> Option<u32> {
+        loop {
+            let number = self.flusher.retry.pop_front()?;
+            if self.flusher.writable.contains(number) {
+                return Some(number);
+            }
+        }
+    }
+
+    /// The next page on the walk for a flush.
+    fn next_for_flush(&mut self) -> Option<u32> {
+        loop {
+            let (cursor, target) = self.flusher.sync?;
+            if let Some(number) = self.flusher.writable.next(cursor) {
+                self.flusher.sync = Some((number + 1, target));
+                let page = self.pages.find(number)?;
+                if self.pages.get(page).dirty_epoch <= target {
+                    return Some(number);
+                }
+            } else {
+                // Flushes that came meanwhile.
+                let newest = self.flushes.back().map(|&(epoch, _)| epoch);
+                self.flusher.sync = newest.filter(|&epoch| epoch > target).map(|epoch| (0, epoch));
+            }
+        }
+    }
+
+    /// Writes out page `first`, which is writable, and the pages after it and before `end` that the
+    /// same write of the host's has made dirty. Returns how many.
+    pub(super) fn write_back(
+        &mut self,
+        now: Time,
+        first: u32,
+        end: u32,
+        fua: Option<RequestId>,
+    ) -> u32 {
+        let (mut count, mut data, mut write) = (0, P::WriteData::default(), 0);
+        while first + count < end
+            && let Some(id) = self.pages.find(first + count)
+        {
+            let page = self.pages.get_mut(id);
+            if !page.dirty || page.writeback || (count > 0 && page.write != write) {
+                break;
+            }
+            if count == 0 {
+                (data, write) = (P::rest(page.data, page.index), page.write);
+            }
+            (page.dirty, page.writeback) = (false, true);
+            page.writeback_epoch = page.dirty_epoch;
+            self.flusher.writable.remove(first + count);
+            count += 1;
+        }
+        debug_assert!(count > 0, "page {first} is writable");
+        self.flusher.dirty -= count;
+        self.flusher.writeback += count;
+        self.flusher.in_flight += 1;
+        self.stats.writebacks += 1;
+        self.stats.written_back_pages += u64::from(count);
+        let tag = self.commands.insert(Below::Writeback { first, count, fua });
+        let (lba, sectors) = self.sectors_of(first, count);
+        let command =
+            Command { data, tag, fua: fua.is_some(), ..Command::new(Op::Write, lba, sectors) };
+        self.device.submit(now, command);
+        count
+    }
+
+    /// A write of pages has ended.
+    pub(super) fn written_back(
+        &mut self,
+        now: Time,
+        (first, count): (u32, u32),
+        fua: Option<RequestId>,
+        status: Status,
+    ) {
+        self.flusher.writeback -= count;
+        self.flusher.in_flight -= 1;
+        let flushed = self.flushes.back().map(|&(epoch, _)| epoch);
+        for number in first..first + count {
+            let Some(id) = self.pages.find(number) else {
+                unreachable!("page {number} was being written")
+            };
+            let page = self.pages.get_mut(id);
+            page.writeback = false;
+            self.flusher.epochs.remove(page.writeback_epoch);
+            if !page.dirty {
+                self.pages.unpark(id);
+                continue;
+            }
+            self.flusher.writable.insert(number);
+            if flushed.is_some_and(|epoch| page.dirty_epoch <= epoch) {
+                self.flusher.retry.push_back(number);
+            }
+        }
+        if status != Status::Success {
+            self.stats.failed_pages += u64::from(count);
+        }
+        match fua {
+            Some(request) => self.persisted(now, request, status),
+            None => self.flusher.failed |= status != Status::Success,
+        }
+    }
+
+    /// Lets writers go on when little enough is dirty.
+    pub(super) fn release_throttled(&mut self, now: Time) {
+        if self.flusher.is_over_limit() {
+            return;
+        }
+        while let Some(id) = self.throttled.pop_front() {
+            let request = self.requests.get_mut(id);
+            request.stage = Stage::Done;
+            self.stats.throttled += now - request.since;
+            self.timers.schedule(now, id.0);
+        }
+    }
+
+    /// Where pages lie, in sectors.
+    #[inline]
+    pub(super) fn sectors_of(&self, first: u32, count: u32) -> (Lba, u32) {
+        let sectors = u64::from(count) * self.unit_sectors;
+        (Lba(u64::from(first) * self.unit_sectors), sectors as u32)
+    }
+}

@@ -1,0 +1,284 @@
+//! What is under way above and below: the host's commands, and the cache's own to the device.
+
+use leyden_device::{Command, CommandId, Op, Payload, Status};
+use leyden_sim::Time;
+
+/// Where one of the host's commands is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RequestId(pub(super) u32);
+
+/// How far a command of the host's has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Nobody's.
+    Free,
+    /// Waits for a trim of its range to end.
+    Blocked,
+    /// A read that waits for pages.
+    Reading,
+    /// A write that waits for the pages that it covers in part.
+    Preparing,
+    /// A write whose data is going in.
+    Writing,
+    /// A write with FUA whose pages are being written out.
+    Persisting,
+    /// A trim, or zeroes: waits for requests in its range.
+    Draining,
+    /// Its range is not cached any more; waits for writes in it to end.
+    Dropped,
+    /// A flush that waits for pages to be written out.
+    Flushing,
+    /// The device below is at it.
+    Below,
+    /// A write whose data is in: it ends unless too much is dirty.
+    Copied,
+    /// A write that waits because too much is dirty.
+    Throttled,
+    /// Ends when its timer says so.
+    Done,
+}
+
+/// One of the host's commands.
+#[derive(Clone, Debug)]
+pub(super) struct Request<P: Payload> {
+    pub(super) id: CommandId,
+    pub(super) stage: Stage,
+    pub(super) op: Op,
+    pub(super) fua: bool,
+    pub(super) tag: u32,
+    pub(super) status: Status,
+    /// The pages that it touches.
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// The pages at its ends that it touches in part.
+    pub(super) part_first: bool,
+    pub(super) part_last: bool,
+    /// The next page to deal with, counted from `first`.
+    pub(super) next: u32,
+    /// Commands, and fills of others, that it waits for.
+    pub(super) pending: u32,
+    /// Waits for a page to become clean.
+    pub(super) starved: bool,
+    /// Pages of a write with FUA have been written out without it: a flush has to follow.
+    pub(super) needs_flush: bool,
+    pub(super) submitted: Time,
+    /// Since when it is throttled.
+    pub(super) since: Time,
+    /// Which of the host's writes.
+    pub(super) write: u64,
+    pub(super) data: P::WriteData,
+    pub(super) read: P::ReadData,
+    pub(super) lba: leyden_device::Lba,
+    pub(super) sectors: u32,
+}
+
+impl<P: Payload> Request<P> {
+    pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, unit_sectors: u64) -> Self {
+        let (from, to) = (command.lba.0, command.lba.0.saturating_add(command.sectors.into()));
+        let (first, end) = (from / unit_sectors, to.div_ceil(unit_sectors));
+        let starts_inside = !from.is_multiple_of(unit_sectors);
+        let ends_inside = !to.is_multiple_of(unit_sectors);
+        Self {
+            id,
+            stage: Stage::Done,
+            op: command.op,
+            fua: command.fua,
+            tag: command.tag,
+            status: Status::Success,
+            first: first as u32,
+            count: (end - first) as u32,
+            part_first: starts_inside || (end - first == 1 && ends_inside),
+            part_last: ends_inside,
+            next: 0,
+            pending: 0,
+            starved: false,
+            needs_flush: false,
+            submitted: now,
+            since: now,
+            write: 0,
+            data: command.data,
+            read: P::ReadData::default(),
+            lba: command.lba,
+            sectors: command.sectors,
+        }
+    }
+
+    /// The page after the last one.
+    pub(super) const fn end(&self) -> u32 {
+        self.first + self.count
+    }
+
+    pub(super) const fn overlaps(&self, first: u32, end: u32) -> bool {
+        self.first < end && first < self.end()
+    }
+
+    /// The pages that it touches as a whole: from the first up to, not including, the second.
+    pub(super) fn whole(&self) -> (u32, u32) {
+        let first = self.first + u32::from(self.part_first);
+        (first, (self.end() - u32::from(self.part_last)).max(first))
+    }
+
+    /// The pages that it touches in part: none, one or two.
+    pub(super) fn partial(&self) -> impl Iterator<Item = u32> + use<P> {
+        let head = self.part_first.then_some(self.first);
+        let tail = (self.part_last && self.count > 1).then_some(self.first + self.count - 1);
+        head.into_iter().chain(tail)
+    }
+}
+
+/// The host's commands, in a slab: places are reused.
+#[derive(Debug)]
+pub(super) struct Requests<P: Payload> {
+    places: Vec<Request<P>>,
+    free: Vec<u32>,
+}
+
+impl<P: Payload> Requests<P> {
+    pub(super) const fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, request: Request<P>) -> RequestId {
+        if let Some(at) = self.free.pop() {
+            self.places[at as usize] = request;
+            RequestId(at)
+        } else {
+            self.places.push(request);
+            RequestId(self.places.len() as u32 - 1)
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: RequestId) -> &Request<P> {
+        &self.places[id.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: RequestId) -> &mut Request<P> {
+        &mut self.places[id.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, id: RequestId) {
+        self.places[id.0 as usize].stage = Stage::Free;
+        self.free.push(id.0);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
+    /// True if a command that still changes or reads pages of the range is under way.
+    pub(super) fn is_busy(&self, first: u32, end: u32) -> bool {
+        let stages = [Stage::Reading, Stage::Preparing, Stage::Writing, Stage::Persisting];
+        let busy =
+            |request: &Request<P>| stages.contains(&request.stage) && request.overlaps(first, end);
+        self.places.iter().any(busy)
+    }
+}
+
+/// A command of the cache's own to the device below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Below {
+    /// Nobody's.
+    Free,
+    /// Reads pages for a request; others that wait for the same pages are in a list.
+    Fill { first: u32, count: u32, owner: RequestId, waiters: u32 },
+    /// Writes pages out; for a write with FUA, or because they are dirty.
+    Writeback { first: u32, count: u32, fua: Option<RequestId> },
+    /// Does what the host has asked for: a trim, zeroes, the end of a flush.
+    Pass(RequestId),
+}
+
+/// A request that waits for a page of another's fill.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    request: RequestId,
+    number: u32,
+    next: u32,
+}
+
+/// No waiter.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// The cache's own commands, by their tag, in a slab.
+#[derive(Debug)]
+pub(super) struct Commands {
+    places: Vec<Below>,
+    free: Vec<u32>,
+    waiters: Vec<Waiter>,
+    free_waiters: Vec<u32>,
+}
+
+impl Commands {
+    pub(super) const fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), waiters: Vec::new(), free_waiters: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, command: Below) -> u32 {
+        if let Some(at) = self.free.pop() {
+            self.places[at as usize] = command;
+            at
+        } else {
+            self.places.push(command);
+            self.places.len() as u32 - 1
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, tag: u32) -> &mut Below {
+        &mut self.places[tag as usize]
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, tag: u32) -> Below {
+        self.free.push(tag);
+        std::mem::replace(&mut self.places[tag as usize], Below::Free)
+    }
+
+    /// `request` waits for page `number` of the fill `tag`.
+    pub(super) fn wait(&mut self, tag: u32, request: RequestId, number: u32) {
+        let Below::Fill { waiters, .. } = &mut self.places[tag as usize] else {
+            unreachable!("command {tag} fills page {number}")
+        };
+        let waiter = Waiter { request, number, next: *waiters };
+        *waiters = if let Some(at) = self.free_waiters.pop() {
+            self.waiters[at as usize] = waiter;
+            at
+        } else {
+            self.waiters.push(waiter);
+            self.waiters.len() as u32 - 1
+        };
+    }
+
+    /// A list of waiters, and the pages that they wait for.
+    pub(super) fn waiters(&self, mut at: u32) -> impl Iterator<Item = (RequestId, u32)> + '_ {
+        std::iter::from_fn(move || {
+            let waiter = self.waiters.get(at as usize)?;
+            at = waiter.next;
+            Some((waiter.request, waiter.number))
+        })
+    }
+
+    /// Takes the first of a list of waiters.
+    pub(super) fn pop_waiter(&mut self, waiters: &mut u32) -> Option<(RequestId, u32)> {
+        let waiter = *self.waiters.get(*waiters as usize)?;
+        self.free_waiters.push(*waiters);
+        *waiters = waiter.next;
+        Some((waiter.request, waiter.number))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
+    /// True if pages of the range are being written.
+    pub(super) fn is_writing(&self, from: u32, to: u32) -> bool {
+        self.places.iter().any(|command| match *command {
+            Below::Writeback { first, count, .. } => first < to && from < first + count,
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! From the number of a page to the slot that holds it.
+//!
+//! Open addressing with linear probing and deletion by shifting back: no tombstones, so that a
+//! buffer which has turned over a million times is as fast as a new one. Nothing iterates it.
+
+use serde::{Deserialize, Serialize};
+
+/// An empty place.
+const EMPTY: (u32, u32) = (u32::MAX, u32::MAX);
+
+/// A map from numbers to slots, of a size fixed when it is made.
+///
+/// ```
+/// use leyden_sim::SlotIndex;
+/// let mut index = SlotIndex::new(10);
+/// index.set(7_000_000, 3);
+/// assert_eq!((index.get(7_000_000), index.get(8)), (Some(3), None));
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SlotIndex {
+    /// `(key, slot)`; a power of two of places, at most half of them taken.
+    places: Vec<(u32, u32)>,
+    shift: u32,
+}
+
+impl SlotIndex {
+    /// An empty map with room for `slots` keys. Keys and slots are less than `u32::MAX`.
+    pub fn new(slots: u32) -> Self {
+        let places = (slots as usize * 2).next_power_of_two().max(4);
+        Self { places: vec![EMPTY; places], shift: 32 - places.trailing_zeros() }
+    }
+
+    /// The slot of `key`.
+    #[inline]
+    pub fn get(&self, key: u32) -> Option<u32> {
+        let at = self.find(key);
+        (self.places[at] != EMPTY).then(|| self.places[at].1)
+    }
+
+    /// Points `key` to `slot`, whatever it pointed to.
+    #[inline]
+    pub fn set(&mut self, key: u32, slot: u32) {
+        let at = self.find(key);
+        self.places[at] = (key, slot);
+    }
+
+    /// Forgets `key`.
+    ///
+    /// # Panics
+    /// If it is not there.
+    #[inline]
+    pub fn remove(&mut self, key: u32) {
+        let mut hole = self.find(key);
+        assert!(self.places[hole] != EMPTY, "{key} is not in the index");
+        let mask = self.places.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.places[at] == EMPTY {
+                break;
+            }
+            // An entry may move back into the hole unless its home lies after the hole.
+            let home = self.home(self.places[at].0);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.places[hole] = self.places[at];
+                hole = at;
+            }
+        }
+        self.places[hole] = EMPTY;
+    }
+
+    /// True if this is of the size that [`SlotIndex::new`] makes for `slots`.
+    pub fn fits(&self, slots: u32) -> bool {
+        self.places.len() == Self::new(slots).places.len()
+    }
+
+    /// Where `key` is, or the empty place where it would be.
+    #[inline]
+    fn find(&self, key: u32) -> usize {
+        let mask = self.places.len() - 1;
+        let mut at = self.home(key);
+        while self.places[at].0 != key && self.places[at] != EMPTY {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// Fibonacci hashing: neighbouring pages spread over the table.
+    #[inline]
+    fn home(&self, key: u32) -> usize {
+        (key.wrapping_mul(0x9e37_79b9) >> self.shift) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Against the slow twin: an ordered map. Keys that collide are likely.
+        #[test]
+        fn behaves_like_a_map(steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 0..400)) {
+            let mut index = SlotIndex::new(16);
+            let mut twin = BTreeMap::new();
+            for (i, (insert, key)) in steps.into_iter().enumerate() {
+                let key = key * 0x1000;
+                if insert && (twin.len() < 16 || twin.contains_key(&key)) {
+                    index.set(key, i as u32);
+                    twin.insert(key, i as u32);
+                } else if twin.remove(&key).is_some() {
+                    index.remove(key);
+                }
+                for key in (0..40).map(|key| key * 0x1000) {
+                    prop_assert_eq!(index.get(key), twin.get(&key).copied());
+                }
+            }
+        }
+    }
+}

@@ -16,6 +16,7 @@ pub mod hints;
 #[cfg(test)]
 mod mock;
 pub mod page_cache;
+mod set;
 
 pub use error::ConfigError;
 pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};

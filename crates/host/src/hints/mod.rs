@@ -21,7 +21,7 @@ use leyden_device::{
     BlockDevice, Command, CommandId, Completion, HINT_UNIT_BYTES, Hint, Lba, Op, Payload,
     SECTOR_BYTES,
 };
-use leyden_sim::{Rng, Time};
+use leyden_sim::{Rng, Span, Time};
 
 use crate::ConfigError;
 pub use config::{Channel, HintChannelConfig};
@@ -127,14 +127,20 @@ impl<D> HintChannel<D> {
         self.config.channel == Channel::Command
     }
 
+    /// Announcements are held back.
+    #[inline]
+    fn is_late(&self) -> bool {
+        self.config.late > Span::ZERO
+    }
+
     /// Takes an announcement, or an error, in.
     fn take_in(&mut self, now: Time, hint: Hint) {
-        if self.config.late.as_ns() == 0 {
-            self.queue(now, hint);
-        } else {
+        if self.is_late() {
             let added = self.held.add(hint, now + self.config.late);
             self.stats.repeated_units += added.repeated_units;
             self.stats.dropped_units += added.dropped_units;
+        } else {
+            self.queue(now, hint);
         }
         self.quiet = false;
     }
@@ -293,6 +299,11 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for HintChannel<D> {
         if u64::from(hint.first_unit()) + u64::from(hint.units()) > capacity {
             self.stats.beyond_end_units += u64::from(hint.units());
             return;
+        }
+        let units = capacity.min(1 << 32);
+        self.waiting.reserve(units);
+        if self.is_late() {
+            self.held.reserve(units);
         }
         if self.config.missing.as_ppm() > 0 && self.rng.chance(self.config.missing) {
             self.stats.missing_units += u64::from(hint.units());

@@ -1,18 +1,19 @@
 //! Ranges that wait for their way to the drive, in order of arrival.
 //!
-//! A tree finds ranges by address, a list through them keeps their order. Each change costs
-//! O(log n) for each range it touches.
+//! A set of bits finds ranges by address, in as many steps as it has levels (four for 64 GiB), a list
+//! through them keeps their order. Nothing is allocated once as many wait as ever will.
 //!
 //! **Invariants**
 //! - No unit is in two ranges; each range fits into a hint.
 //! - The list is in ascending order of `place`.
 //! - There are never more ranges than the limit.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 
 use leyden_device::Hint;
-use leyden_sim::Time;
+use leyden_sim::{SlotIndex, Time};
+
+use crate::set::PageSet;
 
 /// No range.
 const NONE: u32 = u32::MAX;
@@ -21,8 +22,11 @@ const NONE: u32 = u32::MAX;
 /// [`HINT_UNIT_BYTES`](leyden_device::HINT_UNIT_BYTES).
 #[derive(Debug)]
 pub(super) struct RangeQueue {
-    /// From first unit to slot.
-    by_first: BTreeMap<u32, u32>,
+    /// The first units of the ranges, and their slots; `None` before there was a range.
+    firsts: Option<(PageSet, SlotIndex)>,
+    /// Units that there are.
+    bound: u64,
+    len: usize,
     slots: Vec<Range>,
     /// Slots that hold no range.
     free: Vec<u32>,
@@ -59,7 +63,9 @@ impl RangeQueue {
     /// the place of the older.
     pub(super) const fn new(limit: u32, merging: bool) -> Self {
         Self {
-            by_first: BTreeMap::new(),
+            firsts: None,
+            bound: 0,
+            len: 0,
             slots: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
@@ -77,19 +83,36 @@ impl RangeQueue {
 
     /// How many ranges wait.
     pub(super) fn len(&self) -> usize {
-        self.by_first.len()
+        self.len
     }
 
     /// How many units wait. Costs a pass over them.
     pub(super) fn units(&self) -> u64 {
-        let length = |&slot: &u32| self.slots[slot as usize].end - self.slots[slot as usize].first;
-        self.by_first.values().map(length).sum()
+        let mut at = self.oldest;
+        let ranges = std::iter::from_fn(|| {
+            let range = self.slots.get(at as usize)?;
+            at = range.newer;
+            Some(range.end - range.first)
+        });
+        ranges.sum()
     }
 
     /// Since when the oldest has waited.
     #[inline]
     pub(super) fn oldest_since(&self) -> Option<Time> {
         (!self.is_empty()).then(|| self.slots[self.oldest as usize].since)
+    }
+
+    /// Ranges will be of units below `bound`. It is the same every time.
+    #[inline]
+    pub(super) fn reserve(&mut self, bound: u64) {
+        if self.firsts.is_none() {
+            self.bound = bound;
+            // Before the oldest go, one more in each gap between those that a hint covers.
+            let most = (self.limit as u64).min(bound);
+            let slots = most + most.min(Hint::MOST_UNITS.into()) + 1;
+            self.firsts = Some((PageSet::new(bound as usize), SlotIndex::new(slots as u32)));
+        }
     }
 
     /// Adds the units of `hint` that do not wait yet.
@@ -115,11 +138,8 @@ impl RangeQueue {
     /// many units of others had to go because a range fell into two.
     pub(super) fn withdraw(&mut self, first: u64, end: u64) -> (u64, u64) {
         let mut units = 0;
-        while let Some(slot) = self.last_before(end) {
+        while let Some(slot) = self.last_before(end, first) {
             let range = self.slots[slot as usize];
-            if range.end <= first {
-                break;
-            }
             units += range.end.min(end) - range.first.max(first);
             match (range.first < first, end < range.end) {
                 (true, true) => {
@@ -161,29 +181,34 @@ impl RangeQueue {
         units
     }
 
-    /// The last range that begins before `end`.
+    /// The last range that begins before `end`, if it ends after `at`.
     #[inline]
-    fn last_before(&self, end: u64) -> Option<u32> {
-        let last = end.checked_sub(1)?.min(u64::from(u32::MAX)) as u32;
-        self.by_first.range(..=last).next_back().map(|(_, &slot)| slot)
+    fn last_before(&self, end: u64, at: u64) -> Option<u32> {
+        let (firsts, index) = self.firsts.as_ref()?;
+        let first = firsts.previous(end.min(self.bound).checked_sub(1)? as u32)?;
+        // Mostly it is too far away to look at.
+        if u64::from(first) + u64::from(Hint::MOST_UNITS) <= at {
+            return None;
+        }
+        index.get(first).filter(|&slot| self.slots[slot as usize].end > at)
     }
 
     /// The first range that has units in `at..end`.
     #[inline]
     fn next_touching(&self, at: u64, end: u64) -> Option<Range> {
         // Mostly there is none, and one look says so.
-        let last = self.slots[self.last_before(end)? as usize];
-        if last.end <= at {
-            return None;
-        }
+        let last = self.slots[self.last_before(end, at)? as usize];
         if last.first <= at {
             return Some(last);
         }
-        let before = self.last_before(at + 1).map(|slot| self.slots[slot as usize]);
-        before.filter(|range| range.end > at).or_else(|| {
-            let (_, &slot) = self.by_first.range(at as u32..).next()?;
-            Some(self.slots[slot as usize])
-        })
+        let before = self.last_before(at + 1, at);
+        before.or_else(|| self.beginning_from(at)).map(|slot| self.slots[slot as usize])
+    }
+
+    /// The first range that begins at `at` or later.
+    fn beginning_from(&self, at: u64) -> Option<u32> {
+        let (firsts, index) = self.firsts.as_ref()?;
+        index.get(firsts.next(at as u32)?)
     }
 
     /// Adds a range that touches no other.
@@ -208,9 +233,17 @@ impl RangeQueue {
     /// The ranges that end at `first` and begin at `end`.
     #[inline]
     fn neighbours(&self, first: u64, end: u64) -> (u32, u32) {
-        let left = self.last_before(first).filter(|&slot| self.slots[slot as usize].end == first);
-        let right = u32::try_from(end).ok().and_then(|end| self.by_first.get(&end).copied());
+        let before = first.checked_sub(1);
+        let left = before.and_then(|before| self.last_before(first, before));
+        let right = self.beginning_at(end);
         (left.unwrap_or(NONE), right.unwrap_or(NONE))
+    }
+
+    /// The range that begins at `at`.
+    #[inline]
+    fn beginning_at(&self, at: u64) -> Option<u32> {
+        let (firsts, index) = self.firsts.as_ref().filter(|_| at < self.bound)?;
+        firsts.contains(at as u32).then(|| index.get(at as u32))?
     }
 
     /// Makes one range of two neighbours, in the place of the older, if it is not too long.
@@ -236,10 +269,13 @@ impl RangeQueue {
 
     /// The range begins elsewhere.
     fn move_first(&mut self, slot: u32, first: u64) {
-        let range = &mut self.slots[slot as usize];
-        self.by_first.remove(&(range.first as u32));
-        range.first = first;
-        self.by_first.insert(first as u32, slot);
+        let before = std::mem::replace(&mut self.slots[slot as usize].first, first);
+        if let Some((firsts, index)) = &mut self.firsts {
+            firsts.remove(before as u32);
+            index.remove(before as u32);
+            firsts.insert(first as u32);
+            index.set(first as u32, slot);
+        }
     }
 
     fn link(&mut self, range: Range) {
@@ -250,7 +286,11 @@ impl RangeQueue {
             self.slots.push(range);
             self.slots.len() as u32 - 1
         };
-        self.by_first.insert(range.first as u32, slot);
+        if let Some((firsts, index)) = &mut self.firsts {
+            firsts.insert(range.first as u32);
+            index.set(range.first as u32, slot);
+        }
+        self.len += 1;
         *self.newer_of(range.older) = slot;
         *self.older_of(range.newer) = slot;
     }
@@ -259,7 +299,11 @@ impl RangeQueue {
         let Range { first, older, newer, .. } = self.slots[slot as usize];
         *self.newer_of(older) = newer;
         *self.older_of(newer) = older;
-        self.by_first.remove(&(first as u32));
+        if let Some((firsts, index)) = &mut self.firsts {
+            firsts.remove(first as u32);
+            index.remove(first as u32);
+        }
+        self.len -= 1;
         self.free.push(slot);
     }
 
@@ -284,6 +328,9 @@ impl RangeQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Units of the drive.
+    const BOUND: u32 = 3_000;
 
     /// The slow twin: a list in order of arrival, searched from the front.
     struct Twin {
@@ -353,9 +400,9 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         // Short ranges that touch often; long ones that do not fit together; the end of the scale.
-        let place = prop_oneof![4 => 0_u32..60, 1 => 0_u32..2_000, 1 => u32::MAX - 30..=u32::MAX];
+        let place = prop_oneof![4 => 0_u32..60, 1 => 0_u32..2_000, 1 => BOUND - 31..BOUND];
         let length = prop_oneof![4 => 1_u8..6, 1 => 1_u8..=255];
-        let fit = |first: u32, units: u8| (u32::MAX - first).min(u32::from(units) - 1) as u8 + 1;
+        let fit = |first: u32, units: u8| (BOUND - 1 - first).min(u32::from(units) - 1) as u8 + 1;
         let add = (place.clone(), length).prop_map(move |(at, n)| Step::Add(at, fit(at, n)));
         let withdraw =
             (place, 1_u64..40).prop_map(|(at, n)| Step::Withdraw(at.into(), u64::from(at) + n));
@@ -367,6 +414,7 @@ mod tests {
         #[test]
         fn behaves_like_a_list(steps in steps(), limit in 1_u32..20, merging: bool) {
             let mut queue = RangeQueue::new(limit, merging);
+            queue.reserve(BOUND.into());
             let mut twin = Twin { ranges: Vec::new(), next_place: 0, limit: limit as usize, merging };
             for (i, step) in steps.into_iter().enumerate() {
                 let since = Time::from_ns(i as u64);
@@ -398,6 +446,7 @@ mod tests {
     #[test]
     fn neighbours_merge_until_a_hint_is_full() {
         let mut queue = RangeQueue::new(10, true);
+        queue.reserve(1_000);
         let hint = |first, units| Hint::new(first, NonZeroU8::new(units).unwrap());
         for first in (0..400).step_by(4) {
             queue.add(hint(first, 4), Time::ZERO);

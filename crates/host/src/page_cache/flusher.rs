@@ -14,8 +14,9 @@ use leyden_sim::{Span, Time};
 use super::PageCache;
 use super::config::{Limits, PageCacheConfig};
 use super::epochs::{Epoch, Epochs};
+use super::pages::PageId;
 use super::requests::{Below, RequestId, Stage};
-use super::set::PageSet;
+use crate::set::PageSet;
 
 /// What is dirty, and how far the flusher is.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Flusher {
             depth: config.writeback_depth,
             pages,
             limits,
-            writable: PageSet::new(pages),
+            writable: PageSet::new(pages as usize),
             dirty: 0,
             writeback: 0,
             epochs: Epochs::new(),
@@ -145,12 +146,12 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     pub(super) fn pump(&mut self, now: Time) {
         while self.flusher.in_flight < self.flusher.depth {
             if let Some(number) = self.next_retry().or_else(|| self.next_for_flush()) {
-                self.write_back(now, number, u32::MAX, None);
+                self.write_back(now, number, self.drive_pages, None);
                 continue;
             }
             let pressed = !self.starved.is_empty();
             let Some(number) = self.flusher.next_page(now, pressed) else { break };
-            let count = self.write_back(now, number, u32::MAX, None);
+            let count = self.write_back(now, number, self.drive_pages, None);
             self.flusher.pass(number, count);
         }
     }
@@ -192,15 +193,17 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         fua: Option<RequestId>,
     ) -> u32 {
         let (mut count, mut data, mut write) = (0, P::WriteData::default(), 0);
+        let mut first_page = PageId(0);
         while first + count < end
+            && self.flusher.writable.contains(first + count)
             && let Some(id) = self.pages.find(first + count)
         {
             let page = self.pages.get_mut(id);
-            if !page.dirty || page.writeback || (count > 0 && page.write != write) {
-                break;
-            }
             if count == 0 {
+                first_page = id;
                 (data, write) = (P::rest(page.data, page.index), page.write);
+            } else if page.write != write {
+                break;
             }
             (page.dirty, page.writeback) = (false, true);
             page.writeback_epoch = page.dirty_epoch;
@@ -213,7 +216,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.flusher.in_flight += 1;
         self.stats.writebacks += 1;
         self.stats.written_back_pages += u64::from(count);
-        let tag = self.commands.insert(Below::Writeback { first, count, fua });
+        let tag = self.commands.insert(Below::Writeback { first_page, first, count, fua });
         let (lba, sectors) = self.sectors_of(first, count);
         let command =
             Command { data, tag, fua: fua.is_some(), ..Command::new(Op::Write, lba, sectors) };
@@ -225,7 +228,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     pub(super) fn written_back(
         &mut self,
         now: Time,
-        (first, count): (u32, u32),
+        (first_page, first, count): (PageId, u32, u32),
         fua: Option<RequestId>,
         status: Status,
     ) {
@@ -233,10 +236,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.flusher.in_flight -= 1;
         let flushed = self.flushes.back().map(|&(epoch, _)| epoch);
         for number in first..first + count {
-            let Some(id) = self.pages.find(number) else {
-                unreachable!("page {number} was being written")
-            };
+            let id = if number == first { Some(first_page) } else { self.pages.find(number) };
+            let Some(id) = id else { unreachable!("page {number} was being written") };
             let page = self.pages.get_mut(id);
+            debug_assert_eq!(page.number, number);
             page.writeback = false;
             self.flusher.epochs.remove(page.writeback_epoch);
             if !page.dirty {

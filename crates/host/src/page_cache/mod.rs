@@ -39,7 +39,6 @@ mod order;
 mod pages;
 mod requests;
 mod serve;
-mod set;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -240,8 +239,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             Below::Fill { first, count, owner, waiters } => {
                 self.filled(now, (first, count), (owner, waiters), (status, &completion.data));
             }
-            Below::Writeback { first, count, fua } => {
-                self.written_back(now, (first, count), fua, status);
+            Below::Writeback { first_page, first, count, fua } => {
+                self.written_back(now, (first_page, first, count), fua, status);
             }
             Below::Pass(request) => self.passed(now, request, status),
             Below::Free => unreachable!("command {} has ended before", completion.tag),

@@ -3,6 +3,8 @@
 use leyden_device::{Command, CommandId, Op, Payload, Status};
 use leyden_sim::Time;
 
+use super::pages::PageId;
+
 /// Where one of the host's commands is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RequestId(pub(super) u32);
@@ -186,7 +188,7 @@ pub(super) enum Below {
     /// Reads pages for a request; others that wait for the same pages are in a list.
     Fill { first: u32, count: u32, owner: RequestId, waiters: u32 },
     /// Writes pages out; for a write with FUA, or because they are dirty.
-    Writeback { first: u32, count: u32, fua: Option<RequestId> },
+    Writeback { first_page: PageId, first: u32, count: u32, fua: Option<RequestId> },
     /// Does what the host has asked for: a trim, zeroes, the end of a flush.
     Pass(RequestId),
 }

@@ -1,20 +1,20 @@
-//! A set of page numbers that finds the next one from anywhere.
+//! A set of page numbers that finds its neighbours from anywhere.
 //!
-//! One bit for each page of the drive, and above it a bit for each word that is not zero, and so on up
+//! One bit for each page of the drive, and above that a bit for each word that is not zero, and so on up
 //! to a single word: each change and each look takes a few words.
 
 /// Numbers below a bound.
 #[derive(Clone, Debug)]
-pub(super) struct PageSet {
+pub(crate) struct PageSet {
     /// From the pages up; the last has one word.
     levels: Vec<Vec<u64>>,
 }
 
 impl PageSet {
     /// An empty set of numbers below `bound`.
-    pub(super) fn new(bound: u32) -> Self {
+    pub(crate) fn new(bound: usize) -> Self {
         let mut levels = Vec::new();
-        let mut bits = bound as usize;
+        let mut bits = bound;
         loop {
             let words = bits.div_ceil(64).max(1);
             levels.push(vec![0; words]);
@@ -26,7 +26,7 @@ impl PageSet {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, number: u32) {
+    pub(crate) fn insert(&mut self, number: u32) {
         let mut at = number as usize;
         for level in &mut self.levels {
             let word = &mut level[at / 64];
@@ -40,7 +40,7 @@ impl PageSet {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, number: u32) {
+    pub(crate) fn remove(&mut self, number: u32) {
         let mut at = number as usize;
         for level in &mut self.levels {
             let word = &mut level[at / 64];
@@ -53,13 +53,13 @@ impl PageSet {
     }
 
     #[inline]
-    pub(super) fn contains(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, number: u32) -> bool {
         self.levels[0][number as usize / 64] >> (number % 64) & 1 == 1
     }
 
     /// The first number that is not less than `from`.
     #[inline]
-    pub(super) fn next(&self, from: u32) -> Option<u32> {
+    pub(crate) fn next(&self, from: u32) -> Option<u32> {
         let mut at = from as usize;
         for depth in 0..self.levels.len() {
             let word = self.levels[depth].get(at / 64).copied().unwrap_or(0);
@@ -76,8 +76,26 @@ impl PageSet {
         None
     }
 
+    /// The last number that is not more than `from`, which is below the bound.
+    #[inline]
+    pub(crate) fn previous(&self, from: u32) -> Option<u32> {
+        let mut at = from as usize;
+        for depth in 0..self.levels.len() {
+            let rest = self.levels[depth][at / 64] << (63 - at % 64);
+            if rest != 0 {
+                at -= rest.leading_zeros() as usize;
+                for level in self.levels[..depth].iter().rev() {
+                    at = at * 64 + 63 - level[at].leading_zeros() as usize;
+                }
+                return Some(at as u32);
+            }
+            at = (at / 64).checked_sub(1)?;
+        }
+        None
+    }
+
     /// Forgets every number.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.levels.iter_mut().for_each(|level| level.fill(0));
     }
 }
@@ -94,7 +112,7 @@ mod tests {
             bound in prop_oneof![1_u32..70, 4_000_u32..4_200, Just(300_000)],
             steps in prop::collection::vec((any::<bool>(), any::<u32>()), 0..200),
         ) {
-            let (mut set, mut twin) = (PageSet::new(bound), BTreeSet::new());
+            let (mut set, mut twin) = (PageSet::new(bound as usize), BTreeSet::new());
             for (insert, number) in steps {
                 // Low numbers collide often.
                 let number = if number % 3 == 0 { number % bound } else { number % bound.min(90) };
@@ -107,6 +125,9 @@ mod tests {
                 }
                 for from in [0, number, number + 1, bound / 2, bound - 1, bound] {
                     prop_assert_eq!(set.next(from), twin.range(from..).next().copied());
+                }
+                for from in [0, number, number.saturating_sub(1), bound / 2, bound - 1] {
+                    prop_assert_eq!(set.previous(from), twin.range(..=from).next_back().copied());
                 }
                 prop_assert_eq!(set.contains(number), twin.contains(&number));
             }

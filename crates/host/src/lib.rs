@@ -8,7 +8,7 @@
 //! **Invariants**
 //! - A layer is a state machine like the drive: the same commands at the same times yield the same
 //!   completions, in `(time, sequence)` order, each command ending exactly once.
-//! - A layer's memory is bounded by its configuration.
+//! - A layer's memory is bounded by its configuration, but for a bit or so for each unit of the drive.
 //! - What a layer holds is lost with the power.
 
 mod error;

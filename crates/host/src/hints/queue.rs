@@ -15,6 +15,9 @@ use leyden_sim::{SlotIndex, Time};
 
 use crate::set::PageSet;
 
+/// Ranges that the index has room for at first.
+const FIRST_ROOM: u32 = 64;
+
 /// No range.
 const NONE: u32 = u32::MAX;
 
@@ -27,6 +30,9 @@ pub(super) struct RangeQueue {
     /// Units that there are.
     bound: u64,
     len: usize,
+    /// Ranges that the index has room for: mostly few wait, and a small index stays in the processor's
+    /// cache.
+    room: u32,
     slots: Vec<Range>,
     /// Slots that hold no range.
     free: Vec<u32>,
@@ -66,6 +72,7 @@ impl RangeQueue {
             firsts: None,
             bound: 0,
             len: 0,
+            room: 0,
             slots: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
@@ -108,10 +115,8 @@ impl RangeQueue {
     pub(super) fn reserve(&mut self, bound: u64) {
         if self.firsts.is_none() {
             self.bound = bound;
-            // Before the oldest go, one more in each gap between those that a hint covers.
-            let most = (self.limit as u64).min(bound);
-            let slots = most + most.min(Hint::MOST_UNITS.into()) + 1;
-            self.firsts = Some((PageSet::new(bound as usize), SlotIndex::new(slots as u32)));
+            self.room = FIRST_ROOM;
+            self.firsts = Some((PageSet::new(bound as usize), SlotIndex::new(FIRST_ROOM)));
         }
     }
 
@@ -279,6 +284,9 @@ impl RangeQueue {
     }
 
     fn link(&mut self, range: Range) {
+        if self.len == self.room as usize {
+            self.grow();
+        }
         let slot = if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = range;
             slot
@@ -293,6 +301,21 @@ impl RangeQueue {
         self.len += 1;
         *self.newer_of(range.older) = slot;
         *self.older_of(range.newer) = slot;
+    }
+
+    /// Makes room for twice as many ranges.
+    #[cold]
+    fn grow(&mut self) {
+        self.room *= 2;
+        let mut grown = SlotIndex::new(self.room);
+        let mut at = self.oldest;
+        while let Some(range) = self.slots.get(at as usize) {
+            grown.set(range.first as u32, at);
+            at = range.newer;
+        }
+        if let Some((_, index)) = &mut self.firsts {
+            *index = grown;
+        }
     }
 
     fn remove(&mut self, slot: u32) {
@@ -407,12 +430,12 @@ mod tests {
         let withdraw =
             (place, 1_u64..40).prop_map(|(at, n)| Step::Withdraw(at.into(), u64::from(at) + n));
         let step = prop_oneof![4 => add, 3 => withdraw, 1 => Just(Step::Pop)];
-        proptest::collection::vec(step, 0..150)
+        proptest::collection::vec(step, 0..200)
     }
 
     proptest! {
         #[test]
-        fn behaves_like_a_list(steps in steps(), limit in 1_u32..20, merging: bool) {
+        fn behaves_like_a_list(steps in steps(), limit in prop_oneof![1_u32..20, Just(200)], merging: bool) {
             let mut queue = RangeQueue::new(limit, merging);
             queue.reserve(BOUND.into());
             let mut twin = Twin { ranges: Vec::new(), next_place: 0, limit: limit as usize, merging };
@@ -441,6 +464,19 @@ mod tests {
                 prop_assert_eq!(queue.units(), units);
             }
         }
+    }
+
+    #[test]
+    fn many_ranges_are_found_again() {
+        let mut queue = RangeQueue::new(1_000, true);
+        queue.reserve(3_000);
+        for first in 0..1_000 {
+            queue.add(Hint::new(first * 3, NonZeroU8::MIN), Time::ZERO);
+        }
+        assert_eq!((queue.len(), queue.units()), (1_000, 1_000));
+        assert_eq!(queue.withdraw(0, 2_000), (667, 0));
+        assert_eq!(queue.withdraw(2_001, 2_002), (1, 0));
+        assert_eq!(queue.pop().map(|(hint, _)| hint.first_unit()), Some(2_004));
     }
 
     #[test]

@@ -47,6 +47,12 @@ impl<P: Payload> Ssd<P> {
         self.ftl.zombies().units()
     }
 
+    /// Mapping units whose announced write has not come yet: the zombies, less those whose new version
+    /// is in the write buffer already.
+    pub fn expected_units(&self) -> u64 {
+        self.ftl.zombies().expected_units()
+    }
+
     /// A write or a trim of these units is in the drive: the host has kept what it announced of them.
     #[inline]
     pub(crate) fn note_arrival(&mut self, id: RequestId) {
@@ -105,9 +111,10 @@ impl<P: Payload> Ssd<P> {
         let (first, end) = (hint.first_byte(), hint.end_byte());
         for lpn in (first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32 {
             let lpn = Lpn(lpn);
-            let is_buffered = self.writer.buffer.read(lpn).is_some();
+            let buffer = &self.writer.buffer;
+            let announced = self.ftl.announce(lpn, || buffer.read(lpn).is_some());
             let stats = &mut self.counters.hints;
-            *match self.ftl.announce(lpn, is_buffered) {
+            *match announced {
                 Announced::New => &mut stats.units,
                 Announced::Again => &mut stats.repeated_units,
                 Announced::Nothing => &mut stats.empty_units,

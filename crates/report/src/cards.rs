@@ -1,7 +1,7 @@
 //! The key figures of a single run: what one wants to know first, in large type.
 
 use crate::format;
-use leyden_experiment::{Latency, Power, RunRecord};
+use leyden_experiment::{Hints, Latency, Power, RunRecord};
 use serde::Serialize;
 
 /// A figure in large type with a sentence below.
@@ -31,10 +31,32 @@ struct Number {
     unit: &'static str,
 }
 
-/// IOPS, bandwidth, write amplification, speed of the simulation; power loss if the drive knows it.
+/// IOPS, bandwidth, write amplification, speed of the simulation; hints and power loss if the drive
+/// knows of them.
 pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
     let cards = [iops(record), bandwidth(record), write_amplification(record), speed(record)];
-    cards.into_iter().chain(record.power.as_ref().map(|power| power_loss(power, record))).collect()
+    let hints = record.hints.as_ref().map(|hints| zombie_hints(hints, record));
+    let power = record.power.as_ref().map(|power| power_loss(power, record));
+    cards.into_iter().chain(hints).chain(power).collect()
+}
+
+fn zombie_hints(hints: &Hints, record: &RunRecord) -> Card {
+    let gc = &record.gc;
+    let copied = format::percent(gc.copied_zombie_pages / gc.copied_pages.max(1.0));
+    let sent = format::bytes(hints.sent as f64 * 4096.0);
+    Card {
+        label: "Zombie hints",
+        value: format::percent(hints.known_share),
+        unit: match record.cache {
+            Some(_) => "of the dirty data known to the drive".to_owned(),
+            None => "of overwrites known of before".to_owned(),
+        },
+        note: format!(
+            "{sent} announced to the drive by {}; {copied} of what garbage collection copied was \
+             to be overwritten",
+            hints.channel
+        ),
+    }
 }
 
 fn power_loss(power: &Power, record: &RunRecord) -> Card {

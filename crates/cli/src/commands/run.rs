@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use leyden_experiment::claims::run_command;
-use leyden_experiment::{Latency, Loaded, Power, Recovery, RunRecord, Spread, scenario::bundled};
+use leyden_experiment::{
+    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, scenario::bundled,
+};
 
 use super::{Cancel, check_outputs, keep, load, overrides, run_one, warn};
 use crate::args::RunArgs;
@@ -62,6 +64,8 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     flash(record, &mut table);
     mapping(record, &mut table);
     drive(record, &mut table);
+    cache(record, &mut table);
+    hints(record, &mut table);
     power(record, &mut table);
     simulation(record, &mut table);
     table.write(out)
@@ -118,6 +122,10 @@ fn flash(record: &RunRecord, table: &mut Table) {
     table.row(["victims chosen by", &gc.policy]);
     table.row(["blocks collected", &count(gc.collections)]);
     table.row(["valid in them", &percent(gc.victim_utilisation)]);
+    if record.hints.is_some() {
+        let share = gc.copied_zombie_pages / gc.copied_pages.max(1.0);
+        table.row(["copied though to be overwritten", &percent(share)]);
+    }
     table.row(["block erases", &count(flash.erases)]);
 }
 
@@ -153,6 +161,59 @@ fn drive(record: &RunRecord, table: &mut Table) {
     if wear.bad_blocks > 0 {
         table.row(["bad blocks", &count(wear.bad_blocks)]);
     }
+}
+
+/// What the page cache kept from the drive, and what it cost.
+fn cache(record: &RunRecord, table: &mut Table) {
+    let Some(cache) = &record.cache else { return };
+    let Cache { dirtied, rewritten, .. } = cache;
+    table.head(["page cache", ""]);
+    table.row(["pages read that were in it", &percent(cache.hit_ratio)]);
+    let absorbed = *rewritten as f64 / (dirtied + rewritten).max(1) as f64;
+    table.row(["pages written that were dirty already", &percent(absorbed)]);
+    table.row(["pages written back", &count(cache.written_back)]);
+    table.row(["writes held up by too much dirty data", &count(cache.throttled_writes)]);
+    table.row(["  for", &format!("{} s", real(cache.throttled_s))]);
+    table.row(["dirty data, mean", &bytes(cache.dirty_bytes_mean as u64)]);
+    table.row(["  most", &bytes(cache.dirty_bytes_peak)]);
+    table.row(["  left at the end", &bytes(cache.dirty_bytes_left)]);
+    if cache.failed > 0 {
+        table.row(["pages lost: could not be written", &count(cache.failed)]);
+    }
+}
+
+/// What the drive heard of coming writes, and how much of that it knew in time.
+fn hints(record: &RunRecord, table: &mut Table) {
+    let Some(hints) = &record.hints else { return };
+    let Hints { announced, .. } = hints;
+    let data = |units: u64| bytes(units * 4096);
+    table.head(["zombie hints", ""]);
+    table.row(["announced by the host", &data(*announced)]);
+    let way = match hints.commands {
+        0 => format!("sent by {}", hints.channel),
+        commands => format!("sent in {} commands", count(commands)),
+    };
+    table.row([way, data(hints.sent)]);
+    let lost = [
+        ("  announced again while waiting", hints.repeated),
+        ("  written before sent", hints.withdrawn),
+        ("  dropped: too many waited", hints.dropped),
+        ("  lost on the way", hints.missing),
+        ("  beyond the drive's end", hints.beyond_end),
+        ("announced falsely", hints.false_announced),
+    ];
+    for (name, units) in lost.into_iter().filter(|(_, units)| *units > 0) {
+        table.row([name, &data(units)]);
+    }
+    if hints.empty_units > 0 {
+        table.row(["units named that hold nothing", &count(hints.empty_units)]);
+    }
+    table.row(["known to be overwritten, mean", &bytes(hints.zombie_bytes_mean as u64)]);
+    let known = match record.cache {
+        Some(_) => "  of what is dirty in the cache",
+        None => "overwrites known of before",
+    };
+    table.row([known, &percent(hints.known_share)]);
 }
 
 /// What cuts have cost or would cost, and how the drive came back.

@@ -78,6 +78,8 @@ impl Measured {
         gc.collections = self.grown(|stats| stats.gc_collections);
         let page_units = units.page_bytes as f64 / units.unit_bytes as f64;
         gc.copied_pages = self.grown(|stats| stats.gc_copied_units) as f64 / page_units;
+        gc.copied_zombie_pages =
+            self.grown(|stats| stats.gc_copied_zombie_units) as f64 / page_units;
         gc.victim_utilisation = ratio(
             self.grown(|stats| stats.gc_victim_valid_units) as f64,
             (gc.collections * units.block_units) as f64,

@@ -192,17 +192,21 @@ impl Measure {
         self.next_boundary
     }
 
-    /// An interval ends, or the ramp's time.
-    pub(super) fn boundary(&mut self, now: Time, stats: &Stats) {
+    /// An interval ends, or the ramp's time; true if the measurement begins with that.
+    pub(super) fn boundary(&mut self, now: Time, stats: &Stats) -> bool {
         match &self.ramping {
             None => {
                 self.series.close(Snapshot::new(stats));
                 self.next_boundary = self.series.next_end();
             }
-            Some(ramping) if ramping.requests == 0 => self.begin(now, stats.clone()),
+            Some(ramping) if ramping.requests == 0 => {
+                self.begin(now, stats.clone());
+                return true;
+            }
             // Time is up, completions are still missing.
             Some(_) => self.next_boundary = Time::MAX,
         }
+        false
     }
 
     /// The ramp is over: measurement begins.

@@ -187,12 +187,15 @@ where
     #[cold]
     fn stop(&mut self) -> Result<(), DriveError> {
         if self.now >= self.measure.next_boundary() {
-            self.measure.boundary(self.now, &self.watch.stats(self.device));
+            let begins = self.measure.boundary(self.now, &self.watch.stats(self.device));
+            if begins {
+                self.watch.begin(self.device);
+            }
         }
         if self.now >= self.watch.next_moment() {
             // What was due has happened: this only tells the time.
             self.device.advance(self.now, &mut self.completions);
-            self.watch.look(self.device);
+            self.watch.look(self.now, self.device);
         }
         if self.now >= self.watch.next_cut() {
             self.cut()?;
@@ -215,10 +218,13 @@ where
         }
         let stats = self.watch.stats(self.device);
         while self.now >= self.measure.next_boundary() && self.now < Time::MAX {
-            self.measure.boundary(self.measure.next_boundary(), &stats);
+            let begins = self.measure.boundary(self.measure.next_boundary(), &stats);
+            if begins {
+                self.watch.begin(self.device);
+            }
         }
         while self.now >= self.watch.next_moment() && self.now < Time::MAX {
-            self.watch.look(self.device);
+            self.watch.look(self.now, self.device);
         }
         Ok(())
     }
@@ -323,6 +329,7 @@ where
             });
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
+                self.watch.begin(self.device);
                 self.set_stop();
             }
             self.source.completed(slot.owner, self.now);

@@ -12,14 +12,18 @@ pub trait Watch<P: Payload, D> {
     /// The device's counters; called at the ends of the measurement and of its intervals, some thousand
     /// times in all.
     fn stats(&self, device: &D) -> Stats;
+    /// The measurement begins, after a ramp.
+    fn begin(&mut self, device: &D) {
+        let _ = device;
+    }
     /// The next moment at which to look.
     fn next_moment(&self) -> Time {
         Time::MAX
     }
     /// Time has come to the next moment, or is beyond it after a power cut; `device` has been told so.
     /// [`Watch::next_moment`] must grow with every look.
-    fn look(&mut self, device: &D) {
-        let _ = device;
+    fn look(&mut self, now: Time, device: &D) {
+        let _ = (now, device);
     }
     /// When the power is cut next.
     fn next_cut(&self) -> Time {

@@ -3,11 +3,13 @@
 //! Latencies are in microseconds, rates per simulated second, sizes in bytes; `sim.*` alone speaks
 //! of the machine that ran the simulation.
 
+mod host;
 mod power;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use host::{Cache, Hints};
 pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -43,6 +45,12 @@ pub struct RunRecord {
     pub map: Map,
     /// The write buffer.
     pub buffer: Buffer,
+    /// The page cache; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// Zombie hints; absent if there is no way for them to the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<Hints>,
     /// Power loss; absent if the drive's power is never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,

@@ -14,11 +14,13 @@ mod outage;
 pub(crate) mod power;
 mod precondition;
 mod snapshot;
+mod stack;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_buffer::Region;
 use leyden_device::{BlockDevice, ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_host::{Channel, HintChannel, HintChannelConfig, PageCache};
 use leyden_oracle::Promise;
 use leyden_sim::{Digest, Energy};
 use leyden_workload::synth::Job;
@@ -31,6 +33,7 @@ use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 use outage::Outages;
 use power::Sampler;
+use stack::{Stack, Watcher};
 
 /// Bars of the wear histogram, at most.
 const WEAR_BARS: u64 = 64;
@@ -131,7 +134,13 @@ pub struct Outcome {
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     machine::has_room_for(scenario)?;
     let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed)?;
-    let capacity = u64::from(ssd.mapping_units()) * units_of(&ssd).unit_bytes / SECTOR_BYTES;
+    let unit_bytes = ssd.geometry().unit_bytes();
+    let capacity = u64::from(ssd.mapping_units()) * u64::from(unit_bytes) / SECTOR_BYTES;
+    if let Some(config) = &scenario.host.page_cache {
+        config
+            .check(unit_bytes, u64::from(ssd.mapping_units()))
+            .map_err(|error| layer("page_cache", error))?;
+    }
     if scenario.workload.trace.is_none() {
         build_jobs(&scenario.workload, scenario.seed, capacity)?;
     }
@@ -193,32 +202,100 @@ where
 {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (mut ssd, mut warnings) = prepare::<P>(scenario, hooks)?;
+    let (ssd, mut warnings) = prepare::<P>(scenario, hooks)?;
     warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
-    let precondition_wall_s = preparing.seconds();
-
+    let prepared = (preparing.seconds(), warnings);
     let mut content = content(ssd.capacity_sectors());
+    let host = &scenario.host;
+    if host.channel().is_none() && host.page_cache.is_none() {
+        return run_on(ssd, scenario, &mut content, prepared, hooks, bounds);
+    }
+    let unit_bytes = ssd.geometry().unit_bytes();
+    let off = HintChannelConfig { channel: Channel::Off, ..HintChannelConfig::default() };
+    let channel = HintChannel::new(host.channel().unwrap_or(&off), ssd, scenario.seed)
+        .map_err(|error| layer("hints", error))?;
+    let Some(config) = &host.page_cache else {
+        return run_on(channel, scenario, &mut content, prepared, hooks, bounds);
+    };
+    let cache =
+        PageCache::new(config, channel, unit_bytes).map_err(|error| layer("page_cache", error))?;
+    run_on(cache, scenario, &mut content, prepared, hooks, bounds)
+}
+
+/// What is wrong with the configuration of a layer.
+fn layer(name: &str, error: leyden_host::ConfigError) -> RunError {
+    RunError::config(format!("host.{name}.{}", error.key), error.problem)
+}
+
+/// Runs the workload on a stack that is ready, made in so many seconds with some warnings.
+fn run_on<P, C, S>(
+    mut stack: S,
+    scenario: &Scenario,
+    content: &mut C,
+    (precondition_wall_s, mut warnings): (f64, Vec<String>),
+    hooks: &mut Hooks<'_>,
+    bounds: Bounds<'_>,
+) -> Result<Outcome, RunError>
+where
+    P: Payload,
+    C: Content<P>,
+    S: Stack<P>,
+{
     hooks.progress(Phase::Running, 0.0);
-    let sampler = Sampler::new(&ssd, scenario.seed, bounds.banks);
-    let mut outages = Outages::new(&ssd, &scenario.run.cut, sampler);
+    let sampler = Sampler::new(stack.ssd(), scenario.seed, bounds.banks);
+    let outages = Outages::new(stack.ssd(), &scenario.run.cut, sampler);
+    let mut watcher = Watcher::new(&stack, outages);
     let running = machine::Stopwatch::start();
-    let measured = drive(&mut ssd, scenario, &mut content, hooks, (&mut outages, bounds.limit))?;
+    let watched = (&mut watcher, bounds.limit);
+    let measured = drive(&mut stack, scenario, content, hooks, watched)?;
     let wall_s = running.seconds();
     if !measured.interrupted && bounds.limit.is_none() {
-        outages.check_all_made(measured.end)?;
+        watcher.outages.check_all_made(measured.end)?;
     }
-    ssd.check();
+    stack.ssd().check();
 
-    let mut record = describe(scenario, &ssd, &measured, warnings);
+    warnings.extend(idle_hints(scenario, &measured));
+    let mut record = describe(scenario, stack.ssd(), &measured, warnings);
+    record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
+    record.cache = watcher.cache(&stack);
+    let ssd = stack.ssd_mut();
     record.sim.wall_s = wall_s;
     record.sim.precondition_wall_s = precondition_wall_s;
     record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
     record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
     if let Some(config) = &scenario.device.power {
-        outages.finish(&mut ssd, measured.end, config.bank.part, &mut record);
+        watcher.outages.finish(ssd, measured.end, config.bank.part, &mut record);
     }
     record.sim.peak_rss_mib = machine::peak_rss_mib();
     Ok(Outcome { record, interrupted: measured.interrupted })
+}
+
+/// The name of the way that hints take.
+fn channel_name(scenario: &Scenario) -> &'static str {
+    match scenario.host.channel().map(|hints| hints.channel) {
+        Some(Channel::Piggyback) => "piggyback",
+        Some(Channel::Command) => "command",
+        Some(Channel::Off) | None => stack::OFF,
+    }
+}
+
+/// Says so if hints find no way to the drive, or their way is of no use.
+fn idle_hints(scenario: &Scenario, measured: &Measured) -> Option<String> {
+    let announcing = measured.hints > 0 || scenario.host.page_cache.is_some();
+    match (scenario.host.channel(), announcing) {
+        (None, true) if measured.hints == 0 => None,
+        (None, true) => Some(format!(
+            "{} hints of the trace were ignored: there is no way for them to the drive; set \
+             host.hints.channel = \"piggyback\" or \"command\"",
+            measured.hints
+        )),
+        (Some(_), false) => Some(
+            "host.hints did nothing, as nobody announced anything: name a file of hints as \
+             workload.trace.hints, or add a host.page_cache"
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// A drive as a run begins, and what preparing it warned of.
@@ -244,17 +321,17 @@ fn prepare<P: Payload>(
     Ok((ssd, warnings))
 }
 
-fn drive<P: Payload, C: Content<P>>(
-    ssd: &mut Ssd<P>,
+fn drive<P: Payload, C: Content<P>, S: Stack<P>>(
+    stack: &mut S,
     scenario: &Scenario,
     content: &mut C,
     hooks: &mut Hooks<'_>,
-    (outages, limit): (&mut Outages<'_>, Option<u64>),
+    (watcher, limit): (&mut Watcher<'_>, Option<u64>),
 ) -> Result<Measured, RunError> {
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
     let options = Options {
-        start: ssd.now(),
+        start: stack.ssd().now(),
         ramp: scenario.run.ramp,
         cancel,
         limit,
@@ -263,11 +340,11 @@ fn drive<P: Payload, C: Content<P>>(
     };
     if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();
-        let measured = driver::replay(ssd, || trace.open(), &replay, content, outages, options)?;
+        let measured = driver::replay(stack, || trace.open(), &replay, content, watcher, options)?;
         return Ok(measured);
     }
-    let jobs = build_jobs(&scenario.workload, scenario.seed, ssd.capacity_sectors())?;
-    Ok(driver::run_jobs(ssd, jobs, content, outages, options)?)
+    let jobs = build_jobs(&scenario.workload, scenario.seed, stack.capacity_sectors())?;
+    Ok(driver::run_jobs(stack, jobs, content, watcher, options)?)
 }
 
 /// The scenario's jobs, ready to yield requests.

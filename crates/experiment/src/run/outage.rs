@@ -190,7 +190,7 @@ impl<P: Payload> Watch<P, Ssd<P>> for Outages<'_> {
         self.sampler.next()
     }
 
-    fn look(&mut self, ssd: &Ssd<P>) {
+    fn look(&mut self, _: Time, ssd: &Ssd<P>) {
         self.sampler.look(ssd);
     }
 

@@ -3,20 +3,30 @@
 use super::*;
 use crate::scenario::{Loaded, Set};
 
-/// A drive of 64 MiB in two channels, under random writes.
+mod stacks;
+
+/// A drive of 64 MiB in two channels.
+const DRIVE: &str = "
+    device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 32, pages_per_block = 64 }
+    device.buffer.size = \"1 MiB\"
+    device.ftl.over_provisioning = \"28 %\"
+    precondition.kind = \"steady\"
+";
+
+/// It, under random writes.
 fn small(sets: &[&str]) -> Scenario {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("small.toml");
-    let text = "
-        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 32, pages_per_block = 64 }
-        device.buffer.size = \"1 MiB\"
-        device.ftl.over_provisioning = \"28 %\"
-        precondition.kind = \"steady\"
+    let job = "
         [[workload.job]]
         queue_depth = 8
         requests = 20000
         read_share = \"30 %\"
     ";
+    loaded(&format!("{DRIVE}{job}"), sets)
+}
+
+fn loaded(text: &str, sets: &[&str]) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.toml");
     std::fs::write(&file, text).unwrap();
     let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
     match Loaded::new(file.to_str().unwrap(), &sets) {

@@ -37,6 +37,9 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hexa/jesd219.toml",
     "hexa/random-write.toml",
     "hexa/tpcc.toml",
+    "zombie/pgbench-a.toml",
+    "zombie/pgbench-d.toml",
+    "zombie/tpcc.toml",
 ];
 
 /// Every bundled trace.

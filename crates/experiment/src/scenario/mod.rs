@@ -15,6 +15,7 @@ mod de;
 mod diagnostic;
 mod explain;
 pub mod fuzz;
+mod host;
 mod load;
 mod precondition;
 mod tree;
@@ -28,9 +29,10 @@ use crate::driver::Ramp;
 pub use cut::CutConfig;
 pub use diagnostic::{Diagnostic, Place};
 pub(crate) use explain::nearest;
+pub use host::HostConfig;
 pub use load::{LoadError, Loaded, Set};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
-pub use workload::{ReplayMode, TraceConfig, TraceSource, WorkloadConfig};
+pub use workload::{ReplayMode, Requests, TraceConfig, TraceSource, WorkloadConfig};
 
 /// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with
 /// their unit: `"64 MiB"`, `"60 us"`, `"7 %"`.
@@ -51,6 +53,9 @@ pub struct Scenario {
     pub seed: u64,
     /// The drive.
     pub device: leyden_device::Config,
+    /// What stands between the software and the drive.
+    #[serde(skip_serializing_if = "HostConfig::is_bare")]
+    pub host: HostConfig,
     /// What the host asks of it.
     pub workload: WorkloadConfig,
     /// What happened to the drive before the run.
@@ -67,6 +72,7 @@ impl Default for Scenario {
             description: String::new(),
             seed: 1,
             device: leyden_device::Config::default(),
+            host: HostConfig::default(),
             workload: WorkloadConfig::default(),
             precondition: PreconditionConfig::default(),
             run: RunConfig::default(),
@@ -109,8 +115,28 @@ impl Scenario {
             return Err(("name".into(), problem.into()));
         }
         cut::check(&self.run.cut, self.device.power.is_some())?;
+        self.host.check()?;
         self.workload.check()?;
+        self.check_announcers()?;
         self.precondition.check()
+    }
+
+    /// A page cache announces what it holds; a trace's hints speak of the cache of another host.
+    fn check_announcers(&self) -> Result<(), Problem> {
+        if self.host.page_cache.is_none() {
+            return Ok(());
+        }
+        if !self.run.cut.is_empty() {
+            let problem = "there are power cuts in run.cut, which lose what the cache holds, and what is \
+                           lost is held against the drive; remove one of the two";
+            return Err(("host.page_cache".into(), problem.into()));
+        }
+        if self.workload.trace.as_ref().and_then(TraceConfig::hints_path).is_none() {
+            return Ok(());
+        }
+        let problem = "there is a host.page_cache, which announces what is dirty in it; remove one of \
+                       the two";
+        Err(("workload.trace.hints".into(), problem.into()))
     }
 
     /// The published schema of a scenario.

@@ -223,6 +223,31 @@ fn traces_are_checked() {
 }
 
 #[test]
+fn what_stands_above_the_drive_is_checked() {
+    let message = refused("[host.hints]\nbatch = 0\n", &[]);
+    says(&message, &["`host.hints.batch`: 0 is not in 1..=256", "a.toml:2:9"]);
+    says(&refused("[host.hints]\nchannel = \"pigyback\"\n", &[]), &["piggyback"]);
+    says(&refused("[host.page_cash]\n", &[]), &["page_cash", "page_cache"]);
+    let message = refused("[workload.trace]\npath = \"x\"\nhints = \"\"\n", &[]);
+    says(&message, &["`workload.trace.hints`: the path is empty", "a.toml:3:9", "help: name a"]);
+    let both = "host.page_cache = {}\n[workload.trace]\npath = \"x\"\nhints = \"y\"\n";
+    let message = refused(both, &[]);
+    says(&message, &["`workload.trace.hints`", "a.toml:4:9", "help: remove one of the two"]);
+    let scenario = accepted("host.hints.channel = \"off\"", &[]);
+    assert!(scenario.host.channel().is_none() && !scenario.host.is_bare());
+}
+
+#[test]
+fn hints_are_found_like_their_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[workload.trace]\npath = \"x.csv\"\nhints = \"h/x.csv\"\n";
+    let file = write(folder.path(), "a.toml", text);
+    let trace = Loaded::new(&file, &[]).unwrap().scenario.workload.trace.unwrap();
+    let expected = TraceSource::Disk(folder.path().join("h/x.csv"));
+    assert_eq!(trace.hints_source, Some(expected));
+}
+
+#[test]
 fn what_is_loaded_serialises_to_what_loads_the_same() {
     let scenario = accepted("[workload.trace]\npath = \"t\"\nspeed = 2\nmode = \"open\"\n", &[]);
     let text = serde_json::to_string(&scenario).unwrap();

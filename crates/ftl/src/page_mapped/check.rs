@@ -95,6 +95,10 @@ impl<C: Content> Ftl<C> {
         if total != self.zombies.units() {
             return Err(Violation(format!("{total} zombies, {} counted", self.zombies.units())));
         }
+        let (counted, found) = (self.zombies.expected_units(), self.zombies.count_expected());
+        if counted != found {
+            return Err(Violation(format!("{found} units are announced, {counted} counted")));
+        }
         for (block, &zombies) in (0..).map(BlockId).zip(&in_block) {
             let (counted, ranked) = (self.zombies.in_block(block), self.index.zombies(block));
             if counted != zombies || ranked.is_some_and(|ranked| ranked != zombies) {

@@ -38,12 +38,24 @@ pub struct Zombies {
     /// Zombies of each block.
     in_block: Vec<u32>,
     units: u64,
+    /// How many bits are set in `announced`.
+    expected: u64,
 }
 
 impl Zombies {
     /// Zombies on flash.
     pub const fn units(&self) -> u64 {
         self.units
+    }
+
+    /// Units whose announced write has not come yet.
+    pub const fn expected_units(&self) -> u64 {
+        self.expected
+    }
+
+    /// The same, counted anew.
+    pub(crate) fn count_expected(&self) -> u64 {
+        self.announced.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
     /// True if there has been a hint.
@@ -69,6 +81,7 @@ impl Zombies {
     pub(crate) fn arrived(&mut self, first: Lpn, count: u32) {
         if self.are_kept() {
             for lpn in (first.0..first.0 + count).map(Lpn) {
+                self.expected -= self.announced[word(lpn)] >> (lpn.0 % 64) & 1;
                 self.announced[word(lpn)] &= !bit(lpn);
             }
         }
@@ -155,15 +168,16 @@ impl<C: Content> Ftl<C> {
     }
 
     /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.
-    pub fn announce(&mut self, lpn: Lpn, is_buffered: bool) -> Announced {
+    pub fn announce(&mut self, lpn: Lpn, is_buffered: impl FnOnce() -> bool) -> Announced {
         let on_flash = self.map.get(lpn);
-        if on_flash.is_none() && !is_buffered {
+        if on_flash.is_none() && !is_buffered() {
             return Announced::Nothing;
         }
         let zombies = &mut self.zombies;
         zombies.begin(self.map.len(), self.geometry.blocks());
         let known = zombies.announced[word(lpn)] & bit(lpn) != 0;
         zombies.announced[word(lpn)] |= bit(lpn);
+        zombies.expected += u64::from(!known);
         if let Some(unit) = on_flash
             && !zombies.contains(lpn)
         {

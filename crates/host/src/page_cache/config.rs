@@ -61,6 +61,11 @@ pub(super) struct Limits {
 }
 
 impl PageCacheConfig {
+    /// Checks every value, for a drive of `drive_pages` mapping units of `unit_bytes`.
+    pub fn check(&self, unit_bytes: u32, drive_pages: u64) -> Result<(), ConfigError> {
+        self.limits(unit_bytes, drive_pages).map(|_| ())
+    }
+
     /// Checks every value, for a drive of `drive_pages` pages of `page_bytes`.
     pub(super) fn limits(&self, page_bytes: u32, drive_pages: u64) -> Result<Limits, ConfigError> {
         let refuse = |key, problem| Err(ConfigError { key, problem });

@@ -1,0 +1,141 @@
+//! Whole runs with something between workload and drive.
+
+use std::fmt::Write as _;
+
+use leyden_sim::Rng;
+use tempfile::TempDir;
+
+use super::*;
+
+/// 8 KiB pages that the trace writes; the drive holds about 6,000.
+const PAGES: u64 = 4_000;
+
+/// A trace of page writes, nine in ten of them announced a while before, and a log: its folder.
+fn database() -> TempDir {
+    let mut rng = Rng::new(7, "database");
+    let (mut hints, mut trace) = (Vec::new(), Vec::new());
+    for us in (0..160_000_u64).step_by(10) {
+        if us % 40 == 0 {
+            trace.push((us, format!("W,{},8,WS,wal", 16 * PAGES + us / 5 % 8_000)));
+            continue;
+        }
+        let lba = 16 * rng.below(PAGES);
+        if rng.below(10) > 0 {
+            hints.push((us, format!("H,{lba},16,-,heap")));
+        }
+        trace.push((us + 30_000, format!("W,{lba},16,W,data")));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, mut lines) in [("trace.csv", trace), ("hints.csv", hints)] {
+        lines.sort_by_key(|(us, _)| *us);
+        let mut text = "time_us,op,lba,len,flags,class\n".to_owned();
+        for (us, line) in lines {
+            writeln!(text, "{us},{line}").unwrap();
+        }
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// The trace with its hints on the small drive.
+fn with_hints(folder: &TempDir, sets: &[&str]) -> Scenario {
+    let at = folder.path().display();
+    let trace =
+        format!("[workload.trace]\npath = \"{at}/trace.csv\"\nhints = \"{at}/hints.csv\"\n");
+    loaded(&format!("device.ftl.gc.victim = \"z_greedy\"\n{DRIVE}{trace}"), sets)
+}
+
+#[test]
+fn hints_without_a_way_to_the_drive_change_nothing_but_a_warning() {
+    let folder = database();
+    let alone = with_hints(&folder, &[]);
+    let record_of = |sets: &[&str]| record(&with_hints(&folder, sets));
+    let (unheard, off) = (record_of(&[]), record_of(&["host.hints.channel=off"]));
+    assert!(unheard.hints.is_none() && off.hints.is_none());
+    assert_eq!(off.sim.digest, unheard.sim.digest);
+    assert!(unheard.warnings[0].contains("hints of the trace were ignored"));
+    let mut without = alone;
+    let path = format!("{}/trace.csv", folder.path().display());
+    let set = [format!("workload.trace={path}")];
+    without.workload = loaded("", &[&set[0]]).workload;
+    let without = record(&without);
+    assert_eq!(without.sim.digest, unheard.sim.digest);
+    assert!(without.warnings.is_empty(), "{:?}", without.warnings);
+}
+
+#[test]
+fn both_ways_bring_hints_to_the_drive() {
+    let folder = database();
+    for way in ["piggyback", "command"] {
+        let set = format!("host.hints.channel={way}");
+        let scenario = with_hints(&folder, &[&set]);
+        let record = record(&scenario);
+        assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+        let hints = record.hints.unwrap();
+        assert_eq!(hints.channel, way);
+        assert_eq!(hints.commands > 0, way == "command");
+        let gone = hints.sent + hints.withdrawn + hints.repeated + hints.dropped;
+        assert!(gone <= hints.announced && hints.sent > hints.announced / 2, "{hints:?}");
+        assert_eq!(hints.heard_units, hints.sent, "mapping units have 4 KiB too");
+        // Three writes in four are of data, twice as long, and nine in ten of them announced.
+        assert!((0.55..0.85).contains(&hints.known_share), "{hints:?}");
+        assert!(hints.zombie_bytes_mean > 1e5 && record.gc.copied_zombie_pages > 0.0);
+        assert_eq!(record.host.writes, 16_000, "hints are no I/O");
+        assert_eq!(self::record(&scenario).sim.digest, record.sim.digest);
+    }
+}
+
+#[test]
+fn a_ramp_leaves_its_hints_out() {
+    let folder = database();
+    let sets = ["host.hints.channel=piggyback", "run.ramp.requests=8000"];
+    let hints = record(&with_hints(&folder, &sets)).hints.unwrap();
+    let whole = record(&with_hints(&folder, &sets[..1])).hints.unwrap();
+    assert!(hints.announced < whole.announced * 3 / 4 && hints.announced > whole.announced / 8);
+    assert!(hints.heard_units < whole.heard_units);
+}
+
+/// Random writes through a cache that fills up and has to be written out.
+const CACHED: [&str; 5] = [
+    "host.page_cache.size=8 MiB",
+    "host.page_cache.writeback_interval=10 ms",
+    "host.page_cache.expire=50 ms",
+    "device.ftl.gc.victim=z_greedy",
+    "workload.job.0.requests=60000",
+];
+
+#[test]
+fn a_page_cache_absorbs_writes_and_announces_what_is_dirty() {
+    let plain = record(&small(&CACHED[3..]));
+    let cached = record(&small(&CACHED));
+    assert!(cached.hints.is_none() && plain.cache.is_none());
+    let cache = cached.cache.unwrap();
+    assert!(cache.hits > 0 && cache.misses > 0 && cache.rewritten > 0, "{cache:?}");
+    assert!(cache.written_back + cache.dirty_bytes_left / 4096 <= cache.dirtied);
+    assert!(cache.throttled_writes > 0 && cache.throttled_s > 0.0, "{cache:?}");
+    assert!(cache.dirty_bytes_mean > 0.0 && cache.dirty_bytes_peak <= 8 << 20);
+    assert!(cached.flash.programs.user < plain.flash.programs.user, "rewrites are absorbed");
+    assert_eq!(cached.host.reads + cached.host.writes, 60_000);
+
+    let hinted = record(&small(&[&CACHED[..], &["host.hints.channel=piggyback"]].concat()));
+    assert!(hinted.warnings.is_empty(), "{:?}", hinted.warnings);
+    let hints = hinted.hints.unwrap();
+    assert_eq!(hints.announced, hinted.cache.unwrap().dirtied);
+    assert!(hints.known_share > 0.3 && hints.known_share <= 1.0, "{hints:?}");
+}
+
+#[test]
+fn layers_that_cannot_be_are_refused_with_key_and_remedy() {
+    let refused = |sets: &[&str]| validate(&small(sets)).unwrap_err().to_string();
+    let text = refused(&["host.page_cache.size=1 GiB"]);
+    assert!(text.starts_with("`host.page_cache.size`: 1 GiB is more than the drive has"), "{text}");
+    let text = refused(&["host.page_cache.dirty_ratio=5 %", "host.page_cache.size=8 MiB"]);
+    assert!(text.starts_with("`host.page_cache.background_ratio`: 10 % is not less"), "{text}");
+}
+
+#[test]
+fn a_channel_that_nobody_uses_is_named() {
+    let record = record(&small(&["host.hints.channel=piggyback"]));
+    assert!(record.warnings[0].starts_with("host.hints did nothing"), "{:?}", record.warnings);
+    assert_eq!(record.sim.digest, self::record(&small(&[])).sim.digest);
+}

@@ -1,0 +1,39 @@
+//! What stands between the software and the drive.
+
+use leyden_host::{Channel, HintChannelConfig, PageCacheConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Problem;
+
+/// What stands between the software and the drive. Nothing, if the tables are left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// How announcements of coming writes (zombie hints) get to the drive. Without this table, or with
+    /// `channel = "off"`, they don't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<HintChannelConfig>,
+    /// A page cache that all requests go through. It announces what is dirty in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCacheConfig>,
+}
+
+impl HostConfig {
+    /// Whether software talks to the drive itself.
+    pub fn is_bare(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The way of hints to the drive, if there is one.
+    pub fn channel(&self) -> Option<&HintChannelConfig> {
+        self.hints.as_ref().filter(|hints| hints.channel != Channel::Off)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let Some(Err(error)) = self.hints.as_ref().map(HintChannelConfig::check) else {
+            return Ok(());
+        };
+        Err((format!("host.hints.{}", error.key), error.problem))
+    }
+}

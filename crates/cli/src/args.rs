@@ -362,9 +362,13 @@ pub(crate) struct ReportArgs {
     pub(crate) title: Option<String>,
 }
 
-/// The names of the papers.
+/// The names of the papers; their first words will do.
 fn paper_parser() -> impl TypedValueParser<Value = Paper> {
-    PossibleValuesParser::new(PAPERS.map(|paper| paper.name))
+    let name = |paper: Paper| match paper.name.split_once('-') {
+        Some((first, _)) => PossibleValue::new(paper.name).alias(first),
+        None => PossibleValue::new(paper.name),
+    };
+    PossibleValuesParser::new(PAPERS.map(name))
         .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
 }
 

@@ -83,6 +83,7 @@
     percent: (v) => three(v * 100) + " %",
     factor: three,
     hits: (v) => three(v * 100) + " %",
+    seconds: (v) => three(v) + " s",
     blocks: (v) => four(v) + (v === 1 ? " block" : " blocks"),
   };
 
@@ -105,16 +106,21 @@
     return low;
   }
 
-  // Points stand at a few shares only: the nearest one's, on the logarithmic axis.
-  function nearestShare(chart, x) {
+  // Where points stand at a few places only: what distances are measured in along the axis.
+  const DISCRETE = { protected_share: Math.log, locality: Math.log, reads_per_write: (x) => x };
+
+  function nearest(chart, x, scale) {
     const all = chart.lines.flatMap((line) => points(line).x);
-    return all.reduce((best, at) => (Math.abs(Math.log(at / x)) < Math.abs(Math.log(best / x)) ? at : best));
+    const off = (at) => Math.abs(scale(at) - scale(x));
+    return all.reduce((best, at) => (off(at) < off(best) ? at : best));
   }
 
   const HEAD = {
     time: (x) => three(x) + " s",
     nines: percentile,
     protected_share: (x) => three(x * 100) + " % protected",
+    locality: (x) => "h = " + three(x * 100),
+    reads_per_write: (x) => three(x) + " reads per write",
   };
 
   function lookUp(chart, x) {
@@ -125,8 +131,8 @@
       const head = bar.x === last ? `${bar.x} erases` : `${bar.x} to ${last} erases`;
       return { head, entries: [{ text: SHOW.blocks(bar.v) }] };
     }
-    const discrete = chart.across === "protected_share";
-    if (discrete) x = nearestShare(chart, x);
+    const discrete = DISCRETE[chart.across];
+    if (discrete) x = nearest(chart, x, discrete);
     const entries = chart.lines.map((line, i) => {
       const { x: xs, y } = points(line);
       const at = firstFrom(xs, x);

@@ -31,4 +31,6 @@ mod table;
 pub use error::ReportError;
 pub use page::{render, render_to};
 pub use read::read_records;
-pub use reproduction::{Finished, Reproduction, render_reproduction};
+pub use reproduction::{
+    Finished, FinishedDatabase, FinishedZombie, Reproduction, render_reproduction,
+};

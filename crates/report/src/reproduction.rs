@@ -1,12 +1,13 @@
 //! The page of `leyden reproduce`: claims beside what was measured, and the papers' figures.
 
-use crate::figures::{Section, protection};
+use crate::figures::{Section, protection, zombie};
 use crate::{ReportError, format, page};
 use leyden_experiment::claims::{ClaimResult, Value, Verdict, WorkloadRow};
 use minijinja::Environment;
 use serde::Serialize;
 
 pub use protection::Finished;
+pub use zombie::{Finished as FinishedZombie, FinishedDatabase};
 
 const TEMPLATE: &str = "claims.html";
 const SOURCE: &str =
@@ -27,6 +28,10 @@ pub struct Reproduction<'a> {
     pub cells: &'a [Finished<'a>],
     /// Dawid's tables; none if empty.
     pub workloads: &'a [WorkloadRow],
+    /// Zombie Chasing's runs that are finished; no figures if empty.
+    pub zombies: &'a [FinishedZombie<'a>],
+    /// Its databases'.
+    pub databases: &'a [FinishedDatabase<'a>],
 }
 
 #[derive(Serialize)]
@@ -63,7 +68,8 @@ struct Row<'a> {
 /// # Errors
 /// [`ReportError::Template`] is a bug in here.
 pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError> {
-    let sections = protection::sections(of.cells, of.workloads);
+    let mut sections = protection::sections(of.cells, of.workloads);
+    sections.extend(zombie::sections(of.zombies, of.databases));
     let data = page::data(&[], &sections)?;
     let page = Page {
         title: of.title,

@@ -317,6 +317,8 @@ fn reproduction(matrix: &[(Cell, RunRecord)], nasty: &str) -> String {
         claims: &claims,
         cells: &cells,
         workloads: &workloads,
+        zombies: &[],
+        databases: &[],
     })
     .unwrap()
 }

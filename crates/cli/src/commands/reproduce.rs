@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
+use leyden_experiment::claims::zombie::DatabaseCell;
 use leyden_experiment::claims::{
     self, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale, Step,
-    Value, Verdict, digest_of, hexa,
+    Value, Verdict, digest_of, hexa, zombie,
 };
 use leyden_report::{Reproduction, render_reproduction};
 
@@ -30,10 +31,14 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         return list(&claims);
     }
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
-    let draws = args.out.is_some() && args.only.is_empty() && has_figures(&args.papers);
+    let figures = Figures::of(args);
     let mut specs = claims::needs(&claims, scale);
-    if draws {
+    if figures.protection {
         specs.extend(hexa::cells().iter().map(|cell| cell.spec(scale)));
+    }
+    if figures.zombies {
+        specs.extend(zombie::cells().iter().map(|cell| cell.spec(scale)));
+        specs.extend(zombie::database_cells().iter().map(DatabaseCell::spec));
     }
     let results = make(args, &specs, cancel)?;
     let judged = claims::judge(&claims, &results, scale);
@@ -44,7 +49,7 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         let mut json = serde_json::to_vec_pretty(&judged).map_err(Failure::failed)?;
         json.push(b'\n');
         atomic::write(&folder.join("claims.json"), &json)?;
-        let page = page(args, &judged, &results, scale, draws)?;
+        let page = page(args, &judged, &results, scale, figures)?;
         atomic::write(&folder.join("reproduce.html"), page.as_bytes())?;
     }
     if args.json {
@@ -55,9 +60,25 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
     outcome(&results, &specs)
 }
 
-/// Hexa and Dawid share a set of figures; the others' are not drawn yet.
-fn has_figures(papers: &[Paper]) -> bool {
-    papers.is_empty() || papers.iter().any(Paper::has_figures)
+/// Which figures are drawn.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// Those that Hexa and Dawid share.
+    protection: bool,
+    /// Zombie Chasing's.
+    zombies: bool,
+}
+
+impl Figures {
+    /// Those of the papers asked for, if there is a page to draw them on and not only some claims are
+    /// wanted.
+    fn of(args: &ReproduceArgs) -> Self {
+        let draws = args.out.is_some() && args.only.is_empty();
+        let any = |of: fn(&Paper) -> bool| {
+            draws && (args.papers.is_empty() || args.papers.iter().any(of))
+        };
+        Self { protection: any(Paper::is_of_protection), zombies: any(Paper::is_of_zombies) }
+    }
 }
 
 /// Makes the runs that are not kept yet.
@@ -198,15 +219,25 @@ fn page(
     judged: &ClaimResults,
     results: &Results,
     scale: Scale,
-    draws: bool,
+    figures: Figures,
 ) -> Result<String, Failure> {
     let cells = hexa::cells();
     let finished: Vec<_> = cells
         .into_iter()
-        .filter(|_| draws)
+        .filter(|_| figures.protection)
         .filter_map(|cell| Some((cell.clone(), results.get(&cell.spec(scale)).ok()?)))
         .collect();
-    let workloads = if draws {
+    let zombies: Vec<_> = zombie::cells()
+        .into_iter()
+        .filter(|_| figures.zombies)
+        .filter_map(|cell| Some((cell, results.get(&cell.spec(scale)).ok()?)))
+        .collect();
+    let databases: Vec<_> = zombie::database_cells()
+        .into_iter()
+        .filter(|_| figures.zombies)
+        .filter_map(|cell| Some((cell, results.get(&cell.spec()).ok()?)))
+        .collect();
+    let workloads = if figures.protection {
         claims::workload_rows(results, scale).map_err(Failure::failed)?
     } else {
         Vec::new()
@@ -230,6 +261,8 @@ fn page(
         claims: &judged.claims,
         cells: &finished,
         workloads: &workloads,
+        zombies: &zombies,
+        databases: &databases,
     })
     .map_err(Failure::failed)
 }

@@ -11,15 +11,19 @@ pub struct Quantity {
     pub name: &'static str,
     /// How to find it.
     pub of: fn(&RunRecord) -> f64,
+    /// It is counted in a worked example.
+    pub is_exact: bool,
 }
 
 /// Requests completed per simulated second.
-pub(super) const IOPS: Quantity = Quantity { name: "IOPS", of: |record| record.host.iops };
+pub(super) const IOPS: Quantity =
+    Quantity { name: "IOPS", of: |record| record.host.iops, is_exact: false };
 
 /// Mapping pages written back, and copied when they are collected.
 pub(super) const MAP_PROGRAMS: Quantity = Quantity {
     name: "mapping pages programmed",
     of: |record| (record.flash.programs.map + record.flash.programs.gc_map) as f64,
+    is_exact: false,
 };
 
 /// Pages programmed, whatever for.
@@ -29,11 +33,34 @@ pub(super) const PROGRAMS: Quantity = Quantity {
         let programs = &record.flash.programs;
         (programs.user + programs.gc_user + programs.map + programs.gc_map) as f64
     },
+    is_exact: false,
 };
 
 /// Mapping pages written back.
-pub(super) const WRITEBACKS: Quantity =
-    Quantity { name: "mapping pages written back", of: |record| record.map.writebacks as f64 };
+pub(super) const WRITEBACKS: Quantity = Quantity {
+    name: "mapping pages written back",
+    of: |record| record.map.writebacks as f64,
+    is_exact: true,
+};
+
+/// Flash programs per page that the host has written.
+pub(super) const WAF: Quantity =
+    Quantity { name: "write amplification", of: |record| record.flash.waf, is_exact: false };
+
+/// Simulated seconds.
+pub(super) const ELAPSED: Quantity =
+    Quantity { name: "elapsed time", of: |record| record.host.elapsed_s, is_exact: false };
+
+/// Pages that garbage collection copied.
+pub(super) const COPIES: Quantity =
+    Quantity { name: "pages copied", of: |record| record.gc.copied_pages, is_exact: true };
+
+/// Of the data that is dirty in the page cache, the share that the drive knows of.
+pub(super) const KNOWN_SHARE: Quantity = Quantity {
+    name: "share of dirty data known to the drive",
+    of: |record| record.hints.as_ref().map_or(f64::NAN, |hints| hints.known_share),
+    is_exact: false,
+};
 
 /// What makes one figure of several ratios. Each group's ratios are averaged first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +89,21 @@ pub enum Measure {
     Of(Quantity, RunSpec),
     /// Ratios of the quantity between runs and their baselines.
     Ratios(Quantity, Fold, Vec<Group>),
+    /// By how much of the baselines' the runs' quantity is smaller.
+    Cuts(Quantity, Fold, Vec<Group>),
 }
 
 impl Measure {
+    /// A count in a worked example, which is the same at any scale.
+    pub fn is_worked_example(&self) -> bool {
+        matches!(self, Self::Of(quantity, _) if quantity.is_exact)
+    }
+
     /// The runs that are needed.
     pub fn needs(&self) -> Vec<RunSpec> {
         match self {
             Self::Of(_, spec) => vec![spec.clone()],
-            Self::Ratios(_, _, groups) => {
+            Self::Ratios(_, _, groups) | Self::Cuts(_, _, groups) => {
                 let pairs = groups.iter().flat_map(|group| &group.pairs);
                 pairs.flat_map(|(run, base)| [run.clone(), base.clone()]).collect()
             }
@@ -84,16 +118,24 @@ impl Measure {
                 let note = format!("{} in `{}`", quantity.name, spec.command());
                 Ok((Value::One((quantity.of)(record)), note))
             }
-            Self::Ratios(quantity, fold, groups) => ratios(*quantity, *fold, groups, results),
+            Self::Ratios(quantity, fold, groups) => {
+                folded(*quantity, *fold, groups, results, |run, base| run / base)
+            }
+            Self::Cuts(quantity, fold, groups) => {
+                let (value, note) =
+                    folded(*quantity, *fold, groups, results, |run, base| 1.0 - run / base)?;
+                Ok((value, format!("less {note}")))
+            }
         }
     }
 }
 
-fn ratios(
+fn folded(
     quantity: Quantity,
     fold: Fold,
     groups: &[Group],
     results: &Results,
+    against: fn(f64, f64) -> f64,
 ) -> Result<(Value, String), String> {
     let mut means = Vec::new();
     let mut parts = Vec::new();
@@ -101,7 +143,7 @@ fn ratios(
         let mut ratios = Vec::new();
         for (run, base) in &group.pairs {
             let (run, base) = (results.get(run)?, results.get(base)?);
-            ratios.push((quantity.of)(run) / (quantity.of)(base));
+            ratios.push(against((quantity.of)(run), (quantity.of)(base)));
         }
         let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect();
         parts.push(format!("{} {}", group.name, each.join(" / ")));

@@ -5,9 +5,9 @@
 //! the verdicts ([`ClaimResult`]). **What doesn't**: showing anything; policies, which know nothing
 //! of claims.
 //!
-//! **Invariants**: nothing of a run serves one claim alone: every claim is measured on cells of one
-//! matrix ([`hexa::cells`]) or on the paper's worked example; a claim that could not be measured says
-//! why.
+//! **Invariants**: nothing of a run serves one claim alone: every claim is measured on cells of its
+//! paper's matrix ([`hexa::cells`], [`zombie::cells`]) or on the paper's worked example; a claim that
+//! could not be measured says why.
 
 mod cache;
 mod file;
@@ -17,6 +17,7 @@ mod measure;
 mod runner;
 mod spec;
 mod verdict;
+pub mod zombie;
 
 use std::collections::BTreeSet;
 
@@ -50,9 +51,15 @@ pub const PAPERS: [Paper; 5] = [
 ];
 
 impl Paper {
-    /// The paper called `name`.
+    /// The paper called `name`, or whose name begins with that word.
     pub fn by_name(name: &str) -> Option<Self> {
-        PAPERS.into_iter().find(|paper| paper.name == name)
+        let begins = |paper: &Self| {
+            paper
+                .name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        PAPERS.into_iter().find(begins)
     }
 
     /// Whether `claim` is this paper's.
@@ -60,9 +67,14 @@ impl Paper {
         self.prefixes.iter().any(|prefix| claim.id.starts_with(prefix))
     }
 
-    /// Whether the paper's figures are drawn: Hexa and Dawid share theirs.
-    pub fn has_figures(&self) -> bool {
+    /// Whether Hexa's and Dawid's figures are drawn with it: they share theirs.
+    pub fn is_of_protection(&self) -> bool {
         matches!(self.name, "hexa" | "dawid")
+    }
+
+    /// Whether Zombie Chasing's figures are drawn with it.
+    pub fn is_of_zombies(&self) -> bool {
+        self.name == "zombie-chasing"
     }
 }
 
@@ -93,7 +105,7 @@ pub fn select(claims: &[Claim], papers: &[Paper], only: &[String]) -> Result<Vec
 
 /// How to measure the claim `id`, if this version can.
 pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
-    hexa::measure(id, scale)
+    hexa::measure(id, scale).or_else(|| zombie::measure(id, scale))
 }
 
 /// Every run that `claims` need.
@@ -112,12 +124,12 @@ pub fn judge(claims: &[Claim], results: &Results, scale: Scale) -> ClaimResults 
         match measure.evaluate(results) {
             Err(why) => ClaimResult::not_run(claim, why),
             Ok((value, mut note)) => {
-                if scale == Scale::Quick && matches!(measure, Measure::Ratios(..)) {
+                if scale == Scale::Quick && !measure.is_worked_example() {
                     note.push_str(" (quick: a smaller drive and fewer requests)");
                 }
                 let mut result = ClaimResult::judged(claim, value, note);
-                if let (Verdict::Differs, Some(reason)) = (result.verdict, hexa::reason(&claim.id))
-                {
+                let reason = hexa::reason(&claim.id).or_else(|| zombie::reason(&claim.id));
+                if let (Verdict::Differs, Some(reason)) = (result.verdict, reason) {
                     result.note = format!("{reason}. {}", result.note);
                 }
                 result
@@ -136,7 +148,8 @@ mod tests {
         for claim in ClaimsFile::bundled().unwrap().claims {
             let papers: Vec<Paper> = PAPERS.into_iter().filter(|p| p.makes(&claim)).collect();
             assert_eq!(papers.len(), 1, "{}", claim.id);
-            assert_eq!(papers[0].has_figures(), measure(&claim.id, Scale::Full).is_some());
+            let built = papers[0].is_of_protection() || papers[0].is_of_zombies();
+            assert_eq!(built, measure(&claim.id, Scale::Full).is_some());
         }
     }
 

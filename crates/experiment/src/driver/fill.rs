@@ -18,6 +18,9 @@ pub struct Units {
     pub unit_bytes: u64,
     /// Mapping units of a flash block.
     pub block_units: u64,
+    /// A page cache stands between: the drive is asked to write less than the host writes, and write
+    /// amplification is against that.
+    pub is_cached: bool,
 }
 
 impl Measured {
@@ -61,10 +64,19 @@ impl Measured {
         counter(&self.after) - counter(&self.before)
     }
 
+    /// Bytes that the drive was asked to write.
+    fn bytes_asked(&self, units: &Units) -> u64 {
+        if units.is_cached {
+            self.grown(|stats| stats.host_units_written) * units.unit_bytes
+        } else {
+            self.bytes_written
+        }
+    }
+
     fn flash(&self, units: &Units) -> record::Flash {
         let programs = programs_between(&self.before.programs, &self.after.programs);
         record::Flash {
-            waf: waf(&programs, self.bytes_written, units),
+            waf: waf(&programs, self.bytes_asked(units), units),
             erases: self.grown(|stats| stats.erases),
             programs,
             reads: reads_between(&self.before.reads, &self.after.reads),
@@ -152,6 +164,7 @@ struct Shown {
     seconds: f64,
     programs: record::Programs,
     reads: record::Reads,
+    units_written: u64,
 }
 
 impl Shown {
@@ -160,6 +173,7 @@ impl Shown {
             seconds: interval.end.since(start).as_secs_f64(),
             programs: programs_between(&before.programs, &interval.device.programs),
             reads: reads_between(&before.reads, &interval.device.reads),
+            units_written: interval.device.units_written - before.units_written,
         }
     }
 
@@ -184,7 +198,12 @@ impl Shown {
     fn push_flash(&self, interval: &Closed, units: &Units, series: &mut record::Series) {
         let rate = |count: u64| ratio(count as f64, self.seconds).round() as u64;
         let (p, r) = (&self.programs, &self.reads);
-        series.waf.push(waf(p, interval.host.writes.bytes, units));
+        let asked = if units.is_cached {
+            self.units_written * units.unit_bytes
+        } else {
+            interval.host.writes.bytes
+        };
+        series.waf.push(waf(p, asked, units));
         series.programs.push(record::Programs {
             user: rate(p.user),
             gc_user: rate(p.gc_user),

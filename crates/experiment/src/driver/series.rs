@@ -50,6 +50,8 @@ impl Direction {
 pub(super) struct Snapshot {
     pub(super) programs: Programs,
     pub(super) reads: Reads,
+    /// That the drive was asked to write.
+    pub(super) units_written: u64,
     /// Summed over dies.
     pub(super) die_busy: Span,
     /// Summed over channels.
@@ -62,6 +64,7 @@ impl Snapshot {
         Self {
             programs: stats.programs,
             reads: stats.reads,
+            units_written: stats.host_units_written,
             die_busy: sum(&stats.die_busy),
             channel_busy: sum(&stats.channel_busy),
         }

@@ -23,7 +23,7 @@ use leyden_device::{BlockDevice, ConfigError, NoData, Payload, SECTOR_BYTES, Ssd
 use leyden_host::{Channel, HintChannel, HintChannelConfig, PageCache};
 use leyden_oracle::Promise;
 use leyden_sim::{Digest, Energy};
-use leyden_workload::synth::Job;
+use leyden_workload::synth::{Job, JobConfig, JobError};
 use thiserror::Error;
 
 use crate::driver::{
@@ -353,20 +353,37 @@ pub(crate) fn build_jobs(
     seed: u64,
     capacity: u64,
 ) -> Result<Vec<Job>, RunError> {
-    let build = |(index, job): (usize, &leyden_workload::synth::JobConfig)| {
-        job.build(seed, index, capacity).map_err(|error| {
+    each_job(workload, |job, index| job.build(seed, index, capacity))
+}
+
+/// The same jobs, as they were before the run.
+fn build_past_jobs(
+    workload: &WorkloadConfig,
+    seed: u64,
+    capacity: u64,
+) -> Result<Vec<Job>, RunError> {
+    each_job(workload, |job, index| job.build_past(seed, index, capacity))
+}
+
+fn each_job(
+    workload: &WorkloadConfig,
+    build: impl Fn(&JobConfig, usize) -> Result<Job, JobError>,
+) -> Result<Vec<Job>, RunError> {
+    let build = |(index, job): (usize, &JobConfig)| {
+        build(job, index).map_err(|error| {
             RunError::config(format!("workload.job.{index}.{}", error.key), error.problem)
         })
     };
     workload.job.iter().enumerate().map(build).collect()
 }
 
-fn units_of<P: Payload>(ssd: &Ssd<P>) -> Units {
+fn units_of<P: Payload>(ssd: &Ssd<P>, is_cached: bool) -> Units {
     let geometry = ssd.geometry();
     Units {
         page_bytes: u64::from(geometry.page_bytes()),
         unit_bytes: u64::from(geometry.unit_bytes()),
         block_units: u64::from(geometry.units_per_block()),
+        is_cached,
     }
 }
 
@@ -389,7 +406,7 @@ fn describe<P: Payload>(
     let victim = &scenario.device.ftl.gc.victim;
     victim.name().clone_into(&mut record.gc.policy);
     record.wear = wear(ssd.wear());
-    measured.fill(&units_of(ssd), &mut record);
+    measured.fill(&units_of(ssd, scenario.host.page_cache.is_some()), &mut record);
     record.sim.bytes_per_mapping_unit =
         ssd.memory_bytes() as f64 / f64::from(ssd.mapping_units().max(1));
     let mut digest = Digest::default();

@@ -9,7 +9,7 @@ use leyden_device::{
 use leyden_sim::{Ratio, Rng};
 use leyden_workload::synth::Job;
 
-use super::{Hooks, Phase, RunError, build_jobs};
+use super::{Hooks, Phase, RunError, build_past_jobs};
 use crate::driver::{self, Options, Pace, Replay, Unchecked};
 use crate::scenario::{Distribution, PreconditionKind, Scenario, TraceConfig};
 
@@ -177,7 +177,7 @@ impl<'a> Source<'a> {
             return Ok(Self::Trace(trace));
         }
         let capacity = ssd.capacity_sectors();
-        let jobs = build_jobs(&scenario.workload, scenario.seed, capacity)?;
+        let jobs = build_past_jobs(&scenario.workload, scenario.seed, capacity)?;
         Ok(Self::Jobs { jobs, turn: 0, idle: 0 })
     }
 

@@ -26,6 +26,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "dawid/jesd219.toml",
     "dawid/random-write.toml",
     "dawid/tpcc.toml",
+    "devices/database.toml",
     "devices/hexa.toml",
     "devices/journal-zones.toml",
     "devices/qlc.toml",
@@ -37,6 +38,9 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hexa/jesd219.toml",
     "hexa/random-write.toml",
     "hexa/tpcc.toml",
+    "zombie/figure2.toml",
+    "zombie/micro-16bank.toml",
+    "zombie/micro.toml",
     "zombie/pgbench-a.toml",
     "zombie/pgbench-d.toml",
     "zombie/tpcc.toml",
@@ -45,6 +49,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
 /// Every bundled trace.
 const TRACES: &[(&str, &[u8])] = &[
     ("hexa/figure1.csv", include_bytes!("../../../../scenarios/hexa/figure1.csv")),
+    ("zombie/figure2.csv", include_bytes!("../../../../scenarios/zombie/figure2.csv")),
     ("traces/pgbench-a.csv.zst", include_bytes!("../../../../scenarios/traces/pgbench-a.csv.zst")),
     (
         "traces/pgbench-a.hints.csv.zst",

@@ -268,6 +268,9 @@ impl<C: Content> Ftl<C> {
             return log;
         }
         let old = self.map.get(lpn).map(|old| self.blocks.stream(self.geometry.block_of(old)));
+        if old.is_some() && old == self.streams.zombie() {
+            return self.streams.for_host(Some(self.zombies.region(lpn)));
+        }
         self.streams.for_host(old)
     }
 

@@ -15,6 +15,7 @@ use leyden_nand::{BlockId, Content, Lpn};
 use serde::{Deserialize, Serialize};
 
 use super::ftl::Ftl;
+use crate::place::StreamId;
 
 /// What a hint has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,9 @@ pub struct Zombies {
     announced: Vec<u64>,
     /// Zombies of each block.
     in_block: Vec<u32>,
+    /// For each logical unit that lies in a zombie block, the region it came from. Empty if none are
+    /// kept apart.
+    regions: Vec<u8>,
     units: u64,
     /// How many bits are set in `announced`.
     expected: u64,
@@ -94,13 +98,14 @@ impl Zombies {
 
     pub(crate) fn fits(&self, lpns: u32, blocks: u32) -> bool {
         let lengths = [self.doomed.len(), self.announced.len(), self.in_block.len()];
-        lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize]
+        (lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize])
+            && [0, self.doomed.len() * 64].contains(&self.regions.len())
     }
 
     /// Bytes of memory that grow with capacity.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let bits = size_of_val(self.doomed.as_slice()) + size_of_val(self.announced.as_slice());
-        (bits + size_of_val(self.in_block.as_slice())) as u64
+        (bits + size_of_val(self.in_block.as_slice()) + self.regions.len()) as u64
     }
 
     fn begin(&mut self, lpns: u32, blocks: u32) {
@@ -109,6 +114,21 @@ impl Zombies {
             self.announced = vec![0; words_for(lpns)];
             self.in_block = vec![0; blocks as usize];
         }
+    }
+
+    /// The region that `lpn`, which lies in a zombie block, came from.
+    #[inline]
+    pub(crate) fn region(&self, lpn: Lpn) -> StreamId {
+        StreamId(self.regions.get(lpn.index()).copied().unwrap_or(0))
+    }
+
+    /// `lpn` is copied to a zombie block from one of region `from`.
+    #[inline]
+    fn keep_region(&mut self, lpn: Lpn, from: StreamId) {
+        if self.regions.is_empty() {
+            self.regions = vec![0; self.doomed.len() * 64];
+        }
+        self.regions[lpn.index()] = from.0;
     }
 
     /// `lpn` is overwritten or trimmed; what takes its place is a zombie if that was announced since.
@@ -219,6 +239,14 @@ impl<C: Content> Ftl<C> {
     /// A copy of `lpn` has moved it.
     #[inline]
     pub(crate) fn move_zombie(&mut self, lpn: Lpn, from: BlockId, to: BlockId) {
+        if !self.zombies.are_kept() {
+            return;
+        }
+        let zombie = self.streams.zombie();
+        let (old, new) = (self.blocks.stream(from), self.blocks.stream(to));
+        if Some(new) == zombie && Some(old) != zombie {
+            self.zombies.keep_region(lpn, self.streams.region(old));
+        }
         if self.zombies.contains(lpn) {
             self.count_zombie(from, false);
             self.count_zombie(to, true);

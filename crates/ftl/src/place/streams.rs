@@ -50,26 +50,24 @@ impl Streams {
         self.zombie
     }
 
-    /// The stream for a unit the host wrote, which is no log, and whose older version lies in stream
-    /// `old`, if there is one. Having been a log tells nothing of it.
+    /// The stream for a unit the host wrote, which is no log, and whose older version is of stream `old`,
+    /// if there is one. A log and a zombie block tell nothing of what lies in them.
     #[inline]
     pub fn for_host(&self, old: Option<StreamId>) -> StreamId {
-        self.policy.for_host(old.filter(|_| old != self.log).map(|old| self.region(old)))
+        self.policy.for_host(old.filter(|old| old.0 < self.regions))
     }
 
     /// The stream for a unit that garbage collection copies out of a block of stream `from`, and that
     /// is no zombie. A log that lives to be copied does not go round: it is cold.
     #[inline]
     pub fn for_gc(&self, from: StreamId) -> StreamId {
-        let from = if Some(from) == self.log { StreamId(0) } else { self.region(from) };
-        self.policy.for_gc(from)
+        self.policy.for_gc(self.region(from))
     }
 
-    /// The policy's stream that `stream` counts as: what lies in a zombie block is about to be
-    /// overwritten, and so as hot as anything (Zombie Chasing, section 3.2.2).
+    /// The policy's stream that data of `stream` is known to be of; the coldest if that is none of them.
     #[inline]
-    fn region(&self, stream: StreamId) -> StreamId {
-        StreamId(stream.0.min(self.regions - 1))
+    pub fn region(&self, stream: StreamId) -> StreamId {
+        if stream.0 < self.regions { stream } else { StreamId(0) }
     }
 }
 
@@ -79,14 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_a_zombie_block_is_hot() {
+    fn a_zombie_block_is_no_region() {
         let placement = PlacementConfig::Dac(Dac { regions: 3 });
         let streams = Streams::new(&Config { placement, zombie_block: true, ..Config::default() });
         assert_eq!((streams.of_host(), streams.count()), (3, 4));
         assert_eq!(streams.zombie(), Some(StreamId(3)));
-        assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(2));
+        assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));
         assert_eq!(streams.for_host(Some(StreamId(0))), StreamId(1));
-        assert_eq!(streams.for_gc(StreamId(3)), StreamId(1));
+        assert_eq!(streams.for_gc(StreamId(3)), StreamId(0));
+        assert_eq!(streams.for_gc(StreamId(2)), StreamId(1));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
 //! figure per run with common axes.
 //!
-//! The figures of `leyden reproduce` are in [`protection`].
+//! The figures of `leyden reproduce` are in [`protection`] and [`zombie`].
 
 mod busy;
 mod causes;
@@ -15,6 +15,7 @@ mod power;
 pub(crate) mod protection;
 mod spec;
 mod wear;
+pub(crate) mod zombie;
 
 use crate::run::Run;
 use crate::table::Table;
@@ -120,6 +121,12 @@ pub(crate) struct Segment {
     pub percent: f64,
     /// What it is and how much.
     pub title: String,
+}
+
+/// `name` as part of an id.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    name.chars().map(plain).collect()
 }
 
 impl Figure {

@@ -258,5 +258,6 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Percent | Unit::Hits => format::percent(value),
         Unit::Factor => format::factor(value),
         Unit::Blocks => format::count(value),
+        Unit::Seconds => format::seconds(value),
     }
 }

@@ -72,8 +72,7 @@ struct Panel<'a> {
 impl Panel<'_> {
     fn figure(&self, kind: &str) -> Figure {
         let place = format!("{}-{}", self.workload.name, self.buffer);
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let place: String = place.chars().map(plain).collect();
+        let place = super::plain(&place);
         let title = format!("{}, buffer of {}", self.workload.name, self.buffer);
         Figure::new(format!("{kind}-{place}"), title)
     }
@@ -178,7 +177,7 @@ fn bar(share: u32, letter: &str, counts: &[u64; 4], most: u64) -> Bar {
 }
 
 fn chart(lines: Vec<Line>, unit: Unit, title: &str) -> Chart {
-    let shares = || lines.iter().flat_map(|line| xs(line).iter().copied());
+    let shares = || lines.iter().flat_map(|line| line.points.here().0.iter().copied());
     let (low, high) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     // A logarithmic axis needs two ends.
     let low = if low < high { low } else { high / 10.0 };
@@ -187,37 +186,23 @@ fn chart(lines: Vec<Line>, unit: Unit, title: &str) -> Chart {
         &json!({"type": "log", "domain": [low, high], "nice": false}),
         &json!({"title": "protected share of the mapping table", "format": "~%", "values": ticks}),
     );
-    let values: Vec<f64> = lines
-        .iter()
-        .flat_map(|line| match &line.points {
-            Points::Here { y, .. } => y.clone(),
-            Points::Column { .. } => Vec::new(),
-        })
-        .collect();
+    let values: Vec<f64> = lines.iter().flat_map(|line| line.points.here().1).copied().collect();
     let mut spec = spec::line_spec(&lines, &x, &spec::y_axis(unit, &values), "linear", title);
     spec["mark"]["point"] = json!({"size": 24, "filled": true});
     Chart { across: Across::ProtectedShare, unit, lines, rows: Vec::new(), spec }
 }
 
-fn xs(line: &Line) -> &[f64] {
-    match &line.points {
-        Points::Here { x, .. } => x,
-        Points::Column { .. } => &[],
-    }
-}
-
 /// Rows are shares, columns are schedules.
 fn table(lines: &[Line], unit: Unit) -> Table {
-    let mut shares: Vec<f64> = lines.iter().flat_map(|line| xs(line).iter().copied()).collect();
+    let mut shares: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.here().0.iter().copied()).collect();
     shares.sort_by(f64::total_cmp);
     shares.dedup();
     let labels = lines.iter().map(|line| line.label.clone());
     let mut table = Table::new(std::iter::once("Protected".to_owned()).chain(labels));
     for share in shares {
         let cells = lines.iter().map(|line| {
-            let Points::Here { x, y } = &line.points else {
-                return format::DASH.to_owned();
-            };
+            let (x, y) = line.points.here();
             match x.iter().position(|at| at.total_cmp(&share).is_eq()) {
                 Some(at) if unit == Unit::Hits => format::percent(y[at]),
                 Some(at) => format::number(y[at]),

@@ -38,6 +38,8 @@ pub(crate) enum Unit {
     Blocks,
     /// A share of mapping updates.
     Hits,
+    /// Seconds.
+    Seconds,
 }
 
 impl Unit {
@@ -51,6 +53,7 @@ impl Unit {
             Self::PagesPerS => "pages per second",
             Self::Blocks => "blocks",
             Self::Hits => "updates of dirty mapping pages (%)",
+            Self::Seconds => "seconds",
         }
     }
 }
@@ -67,6 +70,10 @@ pub(crate) enum Across {
     Erases,
     /// The protected share of the mapping table.
     ProtectedShare,
+    /// The share of the drive that takes most of the writes.
+    Locality,
+    /// Reads for each write.
+    ReadsPerWrite,
 }
 
 /// One line or one layer of a stack.
@@ -103,6 +110,16 @@ pub(crate) enum Points {
         /// As long as `x`.
         y: Vec<f64>,
     },
+}
+
+impl Points {
+    /// What is given here; nothing of a column.
+    pub(crate) fn here(&self) -> (&[f64], &[f64]) {
+        match self {
+            Self::Here { x, y } => (x, y),
+            Self::Column { .. } => (&[], &[]),
+        }
+    }
 }
 
 /// A chart as it travels to the page.

@@ -101,6 +101,8 @@ impl Sample<'_> {
                 journal_pages: 0,
                 hit_ratio: 0.934,
             },
+            hints: None,
+            cache: None,
             power: None,
             recovery: None,
             buffer: Buffer {

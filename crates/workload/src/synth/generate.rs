@@ -76,9 +76,32 @@ impl JobConfig {
     /// Checks the job against a device of `capacity_sectors` and makes it ready. `index` is its
     /// place among the jobs of the workload: it and `seed` decide what is random.
     pub fn build(&self, seed: u64, index: usize, capacity_sectors: u64) -> Result<Job, JobError> {
+        self.build_for(seed, index, capacity_sectors, "synth")
+    }
+
+    /// The same job as it was before: hot places are the same, what is drawn is not. For a drive that
+    /// has a past: were that the beginning of what comes, old blocks would hold just what is overwritten
+    /// next, in that order.
+    pub fn build_past(
+        &self,
+        seed: u64,
+        index: usize,
+        capacity_sectors: u64,
+    ) -> Result<Job, JobError> {
+        self.build_for(seed, index, capacity_sectors, "synth_past")
+    }
+
+    fn build_for(
+        &self,
+        seed: u64,
+        index: usize,
+        capacity_sectors: u64,
+        draws: &str,
+    ) -> Result<Job, JobError> {
         let checked = Checked::new(self, capacity_sectors)?;
         let config = &checked.config;
-        let rng = |purpose: &str| Rng::new(seed, &format!("synth/{index}/{purpose}"));
+        let rng = |purpose: &str| Rng::new(seed, &format!("{draws}/{index}/{purpose}"));
+        let scatter = || Rng::new(seed, &format!("synth/{index}/scatter"));
         let read_below_ppm = config.read_share.as_ppm();
         let mix = Mix {
             read_below_ppm,
@@ -97,7 +120,7 @@ impl JobConfig {
             let places = checked.places;
             let reads = config.read_distribution.as_ref();
             let sampler = |distribution, key: &str, purpose| {
-                Places::new(distribution, places, rng(purpose), rng("scatter"))
+                Places::new(distribution, places, rng(purpose), scatter())
                     .map_err(|empty| checked.too_small(distribution, key, &empty))
             };
             Order::Random(Box::new([

@@ -38,7 +38,7 @@ impl Watch<NoData, Mock> for Cuts {
         Time::ZERO + Span::from_us(70 * (self.looks + 1))
     }
 
-    fn look(&mut self, _: &Mock) {
+    fn look(&mut self, _: Time, _: &Mock) {
         self.looks += 1;
     }
 

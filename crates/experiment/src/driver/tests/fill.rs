@@ -8,7 +8,8 @@ use super::{Options, run, writes};
 use crate::RunRecord;
 use crate::driver::Units;
 
-const UNITS: Units = Units { page_bytes: 16_384, unit_bytes: 4_096, block_units: 1_024 };
+const UNITS: Units =
+    Units { page_bytes: 16_384, unit_bytes: 4_096, block_units: 1_024, is_cached: false };
 
 #[test]
 fn the_record_says_what_was_measured() {

@@ -1,7 +1,7 @@
 //! `recognised`: a log is what is overwritten in sequence.
 //!
 //! A *run* is a chain of writes, each of which goes on where the last one ended or begins in its last
-//! unit, as a log's tail is written again until it is full. Once a run has overwritten
+//! page, as a log's tail is written again until it is full. Once a run has overwritten
 //! [`Recognised::least`], it is a log. So is the begin of a run where a log was last time round; if it
 //! turns out to be too short, that is taken back. Few runs are followed at once; a new one takes the
 //! place of the longest unheard-of that is no log yet, so that random writes beside a log do not
@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 /// How many runs are followed at once: a log per database or file system, and what happens beside it.
 pub(super) const MOST_RUNS: usize = 8;
 
-/// How far before the end of a run a write may begin that goes on with it: one unit.
-const TAIL_UNITS: u32 = 1;
+/// How far before the end of a run a write may begin that goes on with it: a log's last page. PostgreSQL's
+/// are of 8 KiB, InnoDB's of up to 16 KiB.
+const TAIL_BYTES: u32 = 16 << 10;
 
 /// A log is what is overwritten in sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +40,8 @@ impl Default for Recognised {
 pub(super) struct Runs {
     /// So many units overwritten in sequence make a log.
     least_units: u32,
+    /// So many units may be written again.
+    tail_units: u32,
     /// The longest unheard-of first.
     runs: Vec<Run>,
 }
@@ -64,7 +67,8 @@ pub(super) struct Found {
 impl Runs {
     pub(super) fn new(config: &Recognised, unit_bytes: u32) -> Self {
         let units = config.least.get().div_ceil(u64::from(unit_bytes)).min(u64::from(u32::MAX));
-        Self { least_units: units as u32, runs: Vec::with_capacity(MOST_RUNS) }
+        let tail_units = TAIL_BYTES.div_ceil(unit_bytes);
+        Self { least_units: units as u32, tail_units, runs: Vec::with_capacity(MOST_RUNS) }
     }
 
     /// Takes a write from `first` up to `end` into the run that it goes on, or begins one.
@@ -74,8 +78,9 @@ impl Runs {
         end: Lpn,
         is_mapped: impl Fn(Lpn) -> bool,
     ) -> Found {
+        let tail_units = self.tail_units;
         let goes_on = |run: &Run| {
-            let tail = run.next.0.saturating_sub(TAIL_UNITS)..=run.next.0;
+            let tail = run.next.0.saturating_sub(tail_units)..=run.next.0;
             tail.contains(&first.0) && run.next <= end
         };
         let (run, not_a_log) = match self.runs.iter().position(goes_on) {
@@ -106,7 +111,7 @@ impl Runs {
     /// True if this could be the state of `other`, on a drive of up to `lpns` units.
     pub(super) fn fits(&self, other: &Self, lpns: usize) -> bool {
         let is_inside = |run: &Run| run.first <= run.next && run.next.0 as usize <= lpns;
-        self.least_units == other.least_units
+        (self.least_units, self.tail_units) == (other.least_units, other.tail_units)
             && self.runs.len() <= MOST_RUNS
             && self.runs.iter().all(is_inside)
     }

@@ -116,8 +116,8 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.ftl.gc.hard_free_blocks = hard_free_blocks;
             config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
             config.ftl.zombie_block = zombie_block;
-            let logs = leyden_ftl::place::LogConfig::POLICIES;
-            config.ftl.log_stream = leyden_ftl::place::LogConfig::by_name(logs[log].name).unwrap();
+            let logs = leyden_ftl::logs::LogConfig::POLICIES;
+            config.ftl.log_stream = leyden_ftl::logs::LogConfig::by_name(logs[log].name).unwrap();
             let places = leyden_ftl::place::PlacementConfig::POLICIES;
             config.ftl.placement =
                 leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();

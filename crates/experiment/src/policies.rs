@@ -45,10 +45,10 @@ pub fn policies() -> Vec<PolicyFolder> {
             leyden_ftl::place::PlacementConfig::POLICIES,
             |name| leyden_ftl::place::PlacementConfig::by_name(name).map(to_value),
         ),
-        folder::<leyden_ftl::place::LogConfig>(
+        folder::<leyden_ftl::logs::LogConfig>(
             "device.ftl.log_stream",
-            leyden_ftl::place::LogConfig::POLICIES,
-            |name| leyden_ftl::place::LogConfig::by_name(name).map(to_value),
+            leyden_ftl::logs::LogConfig::POLICIES,
+            |name| leyden_ftl::logs::LogConfig::by_name(name).map(to_value),
         ),
         folder::<leyden_ftl::gc::VictimConfig>(
             "device.ftl.gc.victim",

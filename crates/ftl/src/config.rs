@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::gc::VictimConfig;
+use crate::logs::LogConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
 use crate::page_mapped::map_blocks_per_die;
-use crate::place::{LogConfig, PlacementConfig, Streams};
+use crate::place::{PlacementConfig, Streams};
 
 /// The flash translation layer of a page-mapped drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

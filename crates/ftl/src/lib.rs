@@ -10,6 +10,7 @@
 
 mod config;
 pub mod gc;
+pub mod logs;
 pub mod map;
 pub mod page_mapped;
 pub mod place;

@@ -17,8 +17,9 @@ use super::stats::FtlStats;
 use super::validity::Validity;
 use super::zombies::Zombies;
 use crate::gc::{VictimIndex, VictimPolicy};
+use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{Logs, StreamId, Streams};
+use crate::place::{StreamId, Streams};
 use crate::recovery::{DumpDie, DumpImage};
 use crate::{Config, ConfigError};
 

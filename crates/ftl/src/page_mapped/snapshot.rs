@@ -15,8 +15,8 @@ use super::moves::Moves;
 use super::validity::Validity;
 use super::zombies::Zombies;
 use crate::gc::VictimIndex;
+use crate::logs::Logs;
 use crate::map::{MapStoreState, MapTable};
-use crate::place::Logs;
 use crate::recovery::DumpDie;
 
 /// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied

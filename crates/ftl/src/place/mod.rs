@@ -4,11 +4,9 @@
 //! aside for data of a kind ([`Streams`]).
 
 pub mod dac;
-pub mod log;
 pub mod single;
 mod streams;
 
-pub use log::{LogConfig, Logs};
 pub use streams::Streams;
 
 leyden_sim::policies! {

@@ -1,7 +1,8 @@
 //! All streams of a drive: those of its placement policy, and those set aside for data of a kind.
 
-use super::{LogConfig, PlacementConfig, StreamId};
+use super::{PlacementConfig, StreamId};
 use crate::Config;
+use crate::logs::LogConfig;
 
 /// Which stream each unit goes to.
 #[derive(Clone, Debug)]

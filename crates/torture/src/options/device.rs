@@ -4,8 +4,9 @@ use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{Config, NoData, Ssd};
 use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
-use leyden_ftl::place::{LogConfig, PlacementConfig, Streams};
+use leyden_ftl::place::{PlacementConfig, Streams};
 use leyden_power::{DumpConfig, Part};
 use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Power, Ratio, Rng, Span};
 

@@ -4,7 +4,7 @@
 //! it leaves whole blocks of garbage behind; among other data it leaves holes in all of theirs.
 //!
 //! **What lives here**: what is taken for a log ([`LogConfig`]), and which units are one ([`Logs`]).
-//! **What doesn't**: where they go ([`super::Streams`]).
+//! **What doesn't**: where they go ([`crate::place::Streams`]).
 //!
 //! Invariant: a unit is marked by its last write.
 
@@ -15,7 +15,7 @@ pub mod recognised;
 use leyden_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
-use recognised::Runs;
+use recognised::Followed;
 
 leyden_sim::policies! {
     /// Whether logs, which are overwritten in sequence over and over, get blocks of their own, and what
@@ -42,7 +42,7 @@ pub struct Logs {
     /// A bit for each logical unit that was last written as a log. Empty if nobody asks.
     marks: Vec<u64>,
     /// `None` if only the host says.
-    runs: Option<Runs>,
+    runs: Option<Followed>,
 }
 
 impl Logs {
@@ -53,7 +53,7 @@ impl Logs {
             LogConfig::Off(_) => Self::default(),
             LogConfig::Hinted(_) => Self { marks: marks(), runs: None },
             LogConfig::Recognised(config) => {
-                Self { marks: marks(), runs: Some(Runs::new(config, unit_bytes)) }
+                Self { marks: marks(), runs: Some(Followed::new(config, unit_bytes)) }
             }
         }
     }

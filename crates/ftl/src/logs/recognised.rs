@@ -37,7 +37,7 @@ impl Default for Recognised {
 
 /// The runs that are followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Runs {
+pub(super) struct Followed {
     /// So many units overwritten in sequence make a log.
     least_units: u32,
     /// So many units may be written again.
@@ -64,7 +64,7 @@ pub(super) struct Found {
     pub(super) not_a_log: Option<(Lpn, Lpn)>,
 }
 
-impl Runs {
+impl Followed {
     pub(super) fn new(config: &Recognised, unit_bytes: u32) -> Self {
         let units = config.least.get().div_ceil(u64::from(unit_bytes)).min(u64::from(u32::MAX));
         let tail_units = TAIL_BYTES.div_ceil(unit_bytes);

@@ -135,7 +135,18 @@ impl PageLists {
         self.slots[slot.index()].arrival
     }
 
-    /// Slots that have become dirty so far.
+    /// The mapping page of a waiting slot.
+    pub(super) fn page_of(&self, slot: SlotId) -> u32 {
+        self.slots[slot.index()].map_page
+    }
+
+    /// Counts something else as an arrival, and returns its number.
+    pub(super) const fn arrive(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals - 1
+    }
+
+    /// Arrivals so far: slots that have become dirty, as a rule.
     pub(super) const fn arrivals(&self) -> u64 {
         self.arrivals
     }

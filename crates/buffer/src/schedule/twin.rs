@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use leyden_nand::Lpn;
 use proptest::prelude::*;
@@ -13,6 +14,7 @@ use crate::SlotId;
 struct Write {
     slot: u32,
     map_page: u32,
+    arrival: usize,
 }
 
 /// Does what a schedule of the same policy does, slowly.
@@ -30,6 +32,16 @@ pub(crate) struct SlowSchedule {
     zero_cost: Vec<u32>,
     /// Slots that are left of the harvest under way.
     harvest: Vec<u32>,
+    /// The mapping page whose stream is being written out.
+    stream: Option<u32>,
+    /// The last addresses that came in order, by mapping page.
+    runs: Vec<Range<u32>>,
+    /// Mapping pages of writes that were overwritten since the page's last turn, with repetition.
+    hits: Vec<u32>,
+    /// When a mapping page was passed over, by mapping page.
+    passed: Vec<usize>,
+    /// Writes and pages passed over so far.
+    arrivals: usize,
     /// Slots whose data was replaced, with repetition.
     overwritten: Vec<u32>,
 }
@@ -45,6 +57,11 @@ impl SlowSchedule {
             dirty: BTreeSet::new(),
             zero_cost: Vec::new(),
             harvest: Vec::new(),
+            stream: None,
+            runs: vec![0..0; shape.mapping_pages as usize],
+            hits: Vec::new(),
+            passed: vec![0; shape.mapping_pages as usize],
+            arrivals: 0,
             overwritten: Vec::new(),
         }
     }
@@ -54,8 +71,38 @@ impl SlowSchedule {
     }
 
     pub(crate) fn push(&mut self, slot: SlotId, lpn: Lpn) {
-        self.waiting.push(Write { slot: slot.0, map_page: self.map_page(lpn) });
+        self.follow(lpn);
+        self.arrivals += 1;
+        let map_page = self.map_page(lpn);
+        self.waiting.push(Write { slot: slot.0, map_page, arrival: self.arrivals });
         self.update();
+    }
+
+    /// Whether `lpn` goes on with a stream.
+    fn follow(&mut self, lpn: Lpn) {
+        let page = self.map_page(lpn) as usize;
+        let before = page.checked_sub(1).map(|before| self.runs[before].clone());
+        let is_first = lpn.0 == page as u32 * self.shape.entries_per_mapping_page;
+        if let Some(run) = before.filter(|run| is_first && run.end == lpn.0) {
+            self.runs[page] = run;
+        }
+        let run = &mut self.runs[page];
+        let is_near = run.end.saturating_sub(lpn.0) <= self.shape.batch_units;
+        if run.end == lpn.0 {
+            run.end += 1;
+        } else if !is_near || !run.contains(&lpn.0) {
+            *run = lpn.0..lpn.0 + 1;
+        }
+    }
+
+    fn is_stream(&self, page: u32) -> bool {
+        self.runs[page as usize].len() as u32 >= self.shape.batch_units
+    }
+
+    /// How much of the stream waits for more.
+    fn kept(&self, page: u32) -> usize {
+        let ends_at = (page + 1) * self.shape.entries_per_mapping_page;
+        if self.runs[page as usize].end == ends_at { 0 } else { self.shape.batch_units as usize }
     }
 
     pub(crate) fn remove(&mut self, slot: SlotId) {
@@ -67,6 +114,13 @@ impl SlowSchedule {
     }
 
     pub(crate) fn overwritten(&mut self, slot: SlotId) {
+        let page = self.waiting.iter().find(|write| write.slot == slot.0).map(|w| w.map_page);
+        if let Some(page) = page
+            && !self.overwritten.contains(&slot.0)
+            && !self.is_stream(page)
+        {
+            self.hits.push(page);
+        }
         self.overwritten.push(slot.0);
     }
 
@@ -142,21 +196,52 @@ impl SlowSchedule {
 
     /// The next write of the harvest; what was overwritten goes to the end of those that wait.
     fn harvest(&mut self) -> Option<Write> {
+        let batch = self.shape.batch_units as usize;
         loop {
+            let of_page = |page| self.waiting.iter().copied().find(|w| w.map_page == page);
+            if let Some(page) = self.stream.filter(|&page| self.count(page) > self.kept(page)) {
+                return of_page(page);
+            }
             if self.harvest.is_empty() {
-                let page = self.best()?.map_page;
+                let mut pages = 0..self.shape.mapping_pages;
+                self.stream = pages.find(|&page| {
+                    self.is_stream(page) && self.count(page) >= self.kept(page) + batch
+                });
+                if let Some(page) = self.stream {
+                    return of_page(page);
+                }
+                let page = self.turn()?;
                 let of_page = self.waiting.iter().filter(|write| write.map_page == page);
                 self.harvest = of_page.map(|write| write.slot).collect();
             }
             let slot = self.harvest[0];
             let at = self.waiting.iter().position(|write| write.slot == slot).expect("waits");
-            if self.overwritten.iter().filter(|&&other| other == slot).count() < 2 {
-                return Some(self.waiting[at]);
-            }
             let write = self.waiting[at];
+            if self.overwritten.iter().filter(|&&other| other == slot).count() < 2 {
+                return Some(write);
+            }
             self.remove(SlotId(slot));
-            self.waiting.push(write);
+            self.arrivals += 1;
+            self.waiting.push(Write { arrival: self.arrivals, ..write });
             self.update();
+        }
+    }
+
+    /// The mapping page that has waited longest and is not passed over.
+    fn turn(&mut self) -> Option<u32> {
+        loop {
+            let since = |w: &Write| w.arrival.max(self.passed[w.map_page as usize]);
+            let oldest = |page| self.waiting.iter().find(|w| w.map_page == page).map(since);
+            let pages = (0..self.shape.mapping_pages).filter(|&page| self.count(page) > 0);
+            let page = pages.min_by_key(|&page| oldest(page))?;
+            let all = (self.hits.len(), self.waiting.len());
+            self.hits.retain(|&other| other != page);
+            let hits = all.0 - self.hits.len();
+            if hits < 8 || hits * all.1 <= 2 * all.0 * self.count(page) {
+                return Some(page);
+            }
+            self.arrivals += 1;
+            self.passed[page as usize] = self.arrivals;
         }
     }
 
@@ -175,6 +260,8 @@ impl SlowSchedule {
     }
 
     fn update(&mut self) {
+        let waiting = &self.waiting;
+        self.hits.retain(|&page| waiting.iter().any(|write| write.map_page == page));
         let listed = |page: u32| self.is_free(page) && self.count(page) > 0;
         let pages: Vec<_> = (0..self.shape.mapping_pages).filter(|&page| listed(page)).collect();
         self.zero_cost.retain(|page| pages.contains(page));
@@ -187,7 +274,11 @@ impl SlowSchedule {
 #[derive(Clone, Debug)]
 enum Step {
     Push(u32, u32),
+    /// A slot with the address after the last one.
+    PushNext(u32),
     Overwrite(usize),
+    /// All that waits of a mapping page.
+    OverwritePage(u32),
     Remove(usize),
     Take(usize),
     Pop,
@@ -195,10 +286,17 @@ enum Step {
     Note(u32, bool),
 }
 
+/// Few, so that they are used again; but enough for `harvest` to pass a page over.
+const SLOTS: u32 = 40;
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // Much of one mapping page.
+    let lpn = prop_oneof![0_u32..30, 12_u32..16];
     let step = prop_oneof![
-        6 => (0_u32..20, 0_u32..30).prop_map(|(slot, lpn)| Step::Push(slot, lpn)),
+        6 => (0..SLOTS, lpn).prop_map(|(slot, lpn)| Step::Push(slot, lpn)),
+        4 => (0..SLOTS).prop_map(Step::PushNext),
         5 => any::<usize>().prop_map(Step::Overwrite),
+        1 => (0_u32..8).prop_map(Step::OverwritePage),
         1 => any::<usize>().prop_map(Step::Remove),
         1 => any::<usize>().prop_map(Step::Take),
         4 => Just(Step::Pop),
@@ -219,25 +317,37 @@ proptest! {
         steps in steps(),
     ) {
         let config = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
-        let shape = Shape { slots: 20, mapping_pages: 8, entries_per_mapping_page: 4, batch_units };
+        let shape = Shape { slots: SLOTS, mapping_pages: 8, entries_per_mapping_page: 4, batch_units };
         let mut schedule = Schedule::new(&config, &shape);
         let mut twin = SlowSchedule::new(&config, shape);
         let mut waiting: Vec<(SlotId, Lpn)> = Vec::new();
         let mut taken: Vec<(SlotId, Lpn)> = Vec::new();
+        let mut last = Lpn(0);
         for step in steps {
             match step {
-                Step::Push(slot, lpn) => {
-                    let (slot, lpn) = (SlotId(slot), Lpn(lpn));
+                Step::Push(..) | Step::PushNext(_) => {
+                    let (slot, lpn) = match step {
+                        Step::Push(slot, lpn) => (SlotId(slot), Lpn(lpn)),
+                        Step::PushNext(slot) => (SlotId(slot), Lpn((last.0 + 1) % 30)),
+                        _ => unreachable!("one of the two"),
+                    };
                     if !waiting.iter().chain(&taken).any(|&(other, _)| other == slot) {
                         schedule.push(slot, lpn);
                         twin.push(slot, lpn);
                         waiting.push((slot, lpn));
+                        last = lpn;
                     }
                 }
                 Step::Overwrite(at) if !waiting.is_empty() => {
                     let (slot, _) = waiting[at % waiting.len()];
                     schedule.overwritten(slot);
                     twin.overwritten(slot);
+                }
+                Step::OverwritePage(page) => {
+                    for &(slot, _) in waiting.iter().filter(|(_, lpn)| lpn.0 / 4 == page) {
+                        schedule.overwritten(slot);
+                        twin.overwritten(slot);
+                    }
                 }
                 Step::Remove(at) if !waiting.is_empty() => {
                     let (slot, _) = waiting.swap_remove(at % waiting.len());

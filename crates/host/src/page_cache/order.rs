@@ -23,9 +23,13 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// Passes flushes on that have nothing left to wait for. One fails if a page was lost since the
     /// last (as `fsync` reports an earlier failed write once).
+    ///
+    /// A trim that has dropped dirty pages, and has not got below, leaves what is older than both there:
+    /// a flush must not end before it.
     pub(super) fn settle_flushes(&mut self, now: Time) {
         while let Some(&(epoch, id)) = self.flushes.front()
             && self.flusher.epochs.is_done(epoch)
+            && !self.has_dropped()
         {
             self.flushes.pop_front();
             if std::mem::take(&mut self.flusher.failed) {
@@ -35,6 +39,17 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
                 self.pass(now, id, Op::Flush);
             }
         }
+    }
+
+    /// True if a trim has dropped pages and has not ended below.
+    fn has_dropped(&self) -> bool {
+        let stage = |&id: &RequestId| self.requests.get(id).stage;
+        self.exclusive.iter().any(|id| matches!(stage(id), Stage::Dropped | Stage::Below))
+    }
+
+    /// True if a flush has only trims left to wait for: no further one may drop pages before it.
+    fn flush_is_next(&self) -> bool {
+        self.flushes.front().is_some_and(|&(epoch, _)| self.flusher.epochs.is_done(epoch))
     }
 
     /// Has the device below do what a request of the host's asks for.
@@ -144,7 +159,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let id = self.exclusive[at];
             let request = self.requests.get(id);
             let (first, end) = (request.first, request.end());
-            if request.stage == Stage::Draining && !self.requests.is_busy(first, end) {
+            if request.stage == Stage::Draining
+                && !self.flush_is_next()
+                && !self.requests.is_busy(first, end)
+            {
                 self.discard(id);
                 self.requests.get_mut(id).stage = Stage::Dropped;
             }

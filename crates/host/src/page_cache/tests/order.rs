@@ -103,8 +103,8 @@ fn a_trim_drops_what_is_dirty_and_waits_for_what_is_being_written() {
         (211, Op::Write),
         (351, Op::Read),
         (400, Op::Trim),
-        (400, Op::Flush),
         (401, Op::Write),
+        (500, Op::Flush), // passed on when the trim, which has dropped page 4, has ended
         (502, Op::Read),
     ];
     assert_eq!(times, expected);

@@ -174,19 +174,13 @@ pub fn reason(id: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::claims::ClaimsFile;
+    use crate::claims::spec::tests::assert_runs;
     use leyden_workload::trace::{self, OpenOptions};
-    use std::collections::BTreeSet;
 
     #[test]
     fn every_cell_is_a_scenario_and_no_two_are_the_same_run() {
         for scale in [Scale::Full, Scale::Quick] {
-            let specs: BTreeSet<RunSpec> = cells().iter().map(|cell| cell.spec(scale)).collect();
-            assert_eq!(specs.len(), cells().len());
-            for spec in &specs {
-                if let Err(error) = spec.load() {
-                    panic!("{}: {error}", spec.command());
-                }
-            }
+            assert_runs(cells().iter().map(|cell| cell.spec(scale)));
         }
     }
 

@@ -89,8 +89,21 @@ impl Results {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// Each of `specs` is a scenario, and no two are the same run.
+    pub(crate) fn assert_runs(specs: impl Iterator<Item = RunSpec>) {
+        let mut seen = BTreeSet::new();
+        for spec in specs {
+            if let Err(error) = spec.load() {
+                panic!("{}: {error}", spec.command());
+            }
+            assert!(seen.insert(spec.clone()), "twice: {}", spec.command());
+        }
+        assert!(!seen.is_empty());
+    }
 
     #[test]
     fn shells_read_back_what_is_quoted() {

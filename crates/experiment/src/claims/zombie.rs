@@ -249,19 +249,18 @@ pub fn reason(id: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::claims::spec::tests::assert_runs;
 
     #[test]
     fn every_cell_is_a_scenario_and_no_two_are_the_same_run() {
         for scale in [Scale::Full, Scale::Quick] {
-            let specs: BTreeSet<RunSpec> = cells().iter().map(|cell| cell.spec(scale)).collect();
-            assert_eq!(specs.len(), cells().len());
-            for spec in &specs {
-                if let Err(error) = spec.load() {
-                    panic!("{}: {error}", spec.command());
-                }
-            }
+            assert_runs(cells().iter().map(|cell| cell.spec(scale)));
         }
+    }
+
+    #[test]
+    fn every_databases_run_is_a_scenario_and_no_two_are_the_same() {
+        assert_runs(database_cells().iter().map(DatabaseCell::spec));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
-use leyden_device::{BlockDevice, Payload, PowerLoss, Recovery, Ssd, Stats};
+use leyden_device::{BlockDevice, Payload, PowerLoss, Recovery, Ssd};
 use leyden_ftl::recovery::{Step, StepName};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Span, Time};
 
 use super::RunError;
 use super::power::{Sampler, millijoules, milliseconds};
-use crate::driver::{Outage, Watch};
+use crate::driver::Outage;
 use crate::record::{self, RunRecord, Spread};
 use crate::scenario::CutConfig;
 
@@ -58,6 +58,47 @@ impl<'a> Outages<'a> {
         let lost = loss.lost.len() as u64;
         self.made.push(Made { off, outstanding, loss, recovery, back_at, lost });
         &self.made[self.made.len() - 1]
+    }
+
+    /// When the sampler next looks.
+    pub(super) fn next_moment(&self) -> Time {
+        self.sampler.next()
+    }
+
+    /// The sampler looks.
+    pub(super) fn look<P: Payload>(&mut self, ssd: &Ssd<P>) {
+        self.sampler.look(ssd);
+    }
+
+    /// When the next of the listed cuts comes.
+    pub(super) fn next_cut(&self) -> Time {
+        self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
+    }
+
+    /// Makes it.
+    pub(super) fn cut<P: Payload>(
+        &mut self,
+        now: Time,
+        ssd: &mut Ssd<P>,
+        outstanding: u64,
+    ) -> Outage<P> {
+        let off = self.cuts[self.made.len()].off;
+        let made = self.make(now, off, ssd, outstanding);
+        let loss = &made.loss;
+        Outage {
+            at: now,
+            back_at: made.back_at,
+            lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
+            uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
+            left: ssd.whole(),
+        }
+    }
+
+    /// Verification has found so many units lost by the last cut.
+    pub(super) fn found_lost(&mut self, units: u64) {
+        if let Some(made) = self.made.last_mut() {
+            made.lost = units;
+        }
     }
 
     /// Refuses cuts that came too late for the run, which has ended at `end`.
@@ -118,7 +159,7 @@ impl<'a> Outages<'a> {
             parts: power.parts,
         });
         power.commands_cut_off = self.made.iter().map(|made| made.outstanding).sum();
-        power.made = self.made.iter().enumerate().map(|cut| self.cut(cut)).collect();
+        power.made = self.made.iter().enumerate().map(|cut| self.row(cut)).collect();
         // A cut during a recovery finds nothing to save.
         let costs = || {
             let dumps = self.made.iter().filter(|made| !made.loss.during_recovery);
@@ -137,7 +178,7 @@ impl<'a> Outages<'a> {
         power
     }
 
-    fn cut(&self, (index, made): (usize, &Made)) -> record::MadeCut {
+    fn row(&self, (index, made): (usize, &Made)) -> record::MadeCut {
         let (loss, recovery) = (&made.loss, &made.recovery);
         let broken_off = made.is_broken_off(self.made.get(index + 1));
         record::MadeCut {
@@ -162,9 +203,8 @@ impl<'a> Outages<'a> {
     fn recovery(&self) -> Option<record::Recovery> {
         let last = &self.made.last()?.recovery;
         let ended = || {
-            let mut made = self.made.iter().enumerate();
-            std::iter::from_fn(move || made.next())
-                .filter(|(index, made)| !made.is_broken_off(self.made.get(index + 1)))
+            let made = self.made.iter().enumerate();
+            made.filter(|(index, made)| !made.is_broken_off(self.made.get(index + 1)))
                 .map(|(_, made)| made)
         };
         let sum = |of: fn(&Recovery) -> u64| self.made.iter().map(|made| of(&made.recovery)).sum();
@@ -178,43 +218,6 @@ impl<'a> Outages<'a> {
             map_pages_scanned_for: sum(|recovery| recovery.scanned_map_pages),
             steps: last.steps.iter().map(step).collect(),
         })
-    }
-}
-
-impl<P: Payload> Watch<P, Ssd<P>> for Outages<'_> {
-    fn stats(&self, ssd: &Ssd<P>) -> Stats {
-        ssd.stats()
-    }
-
-    fn next_moment(&self) -> Time {
-        self.sampler.next()
-    }
-
-    fn look(&mut self, _: Time, ssd: &Ssd<P>) {
-        self.sampler.look(ssd);
-    }
-
-    fn next_cut(&self) -> Time {
-        self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
-    }
-
-    fn cut(&mut self, now: Time, ssd: &mut Ssd<P>, outstanding: u64) -> Outage<P> {
-        let off = self.cuts[self.made.len()].off;
-        let made = self.make(now, off, ssd, outstanding);
-        let loss = &made.loss;
-        Outage {
-            at: now,
-            back_at: made.back_at,
-            lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
-            uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
-            left: ssd.whole(),
-        }
-    }
-
-    fn found_lost(&mut self, units: u64) {
-        if let Some(made) = self.made.last_mut() {
-            made.lost = units;
-        }
     }
 }
 

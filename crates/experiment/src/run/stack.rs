@@ -194,9 +194,7 @@ impl<'a> Watcher<'a> {
             known_share: known,
         })
     }
-}
 
-impl Watcher<'_> {
     /// What the page cache did, as a record says it.
     pub(super) fn cache<P: Payload>(&self, stack: &impl Stack<P>) -> Option<record::Cache> {
         let (before, after) = (self.before.cache?, stack.layers().cache?);
@@ -239,12 +237,12 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
     }
 
     fn next_moment(&self) -> Time {
-        Watch::<P, Ssd<P>>::next_moment(&self.outages).min(self.next)
+        self.outages.next_moment().min(self.next)
     }
 
     fn look(&mut self, now: Time, stack: &S) {
-        if now >= Watch::<P, Ssd<P>>::next_moment(&self.outages) {
-            self.outages.look(now, stack.ssd());
+        if now >= self.outages.next_moment() {
+            self.outages.look(stack.ssd());
         }
         if now >= self.next {
             self.count_zombies(stack);
@@ -252,7 +250,7 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
     }
 
     fn next_cut(&self) -> Time {
-        Watch::<P, Ssd<P>>::next_cut(&self.outages)
+        self.outages.next_cut()
     }
 
     fn cut(&mut self, now: Time, stack: &mut S, outstanding: u64) -> Outage<P> {
@@ -261,6 +259,6 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
     }
 
     fn found_lost(&mut self, units: u64) {
-        Watch::<P, Ssd<P>>::found_lost(&mut self.outages, units);
+        self.outages.found_lost(units);
     }
 }

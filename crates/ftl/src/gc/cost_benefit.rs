@@ -5,6 +5,7 @@ use leyden_sim::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::worth::Worth;
 use super::{VictimIndex, VictimPolicy};
 
 /// The block with the largest age x (1 - u) / 2u.
@@ -16,25 +17,18 @@ impl VictimPolicy for CostBenefit {
     /// Exact, without looking at every block: among blocks of equal utilisation the oldest wins, so
     /// it is enough to compare the oldest of each utilisation.
     fn victim(&self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId> {
-        let units = u64::from(index.units_per_block());
-        let mut best: Option<(u64, u64, BlockId)> = None;
+        let units = index.units_per_block();
+        let mut best: Option<(Worth, BlockId)> = None;
         for candidate in index.candidates(die) {
-            let valid = u64::from(candidate.valid);
-            if valid == 0 {
+            if candidate.valid == 0 {
                 return Some(candidate.block); // free space for an erase: an infinite benefit
             }
-            // age x (1 - u) / 2u = age x (units - valid) / (2 valid): compared as fractions. Plus
-            // one, so that utilisation decides among blocks that all changed just now.
-            let benefit = (now.since(candidate.changed).as_ns() + 1).saturating_mul(units - valid);
-            let better = best.is_none_or(|(best_benefit, best_valid, _)| {
-                u128::from(benefit) * u128::from(best_valid)
-                    > u128::from(best_benefit) * u128::from(valid)
-            });
-            if better {
-                best = Some((benefit, valid, candidate.block));
+            let worth = Worth::of(candidate, 0, units, now);
+            if best.is_none_or(|(best, _)| worth.is_more_than(best)) {
+                best = Some((worth, candidate.block));
             }
         }
-        best.map(|(_, _, block)| block)
+        best.map(|(_, block)| block)
     }
 
     fn depends_on_time(&self) -> bool {

@@ -10,6 +10,7 @@ pub mod greedy;
 mod index;
 #[cfg(test)]
 mod tests;
+mod worth;
 pub mod z_cost_benefit;
 pub mod z_greedy;
 

@@ -7,33 +7,13 @@ use leyden_sim::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Candidate, VictimIndex, VictimPolicy, score_in_halves};
+use super::worth::Worth;
+use super::{VictimIndex, VictimPolicy};
 
 /// The block with the largest age x (i - min(z, i / 2)) / 2v.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZCostBenefit {}
-
-/// A benefit over its cost, to be compared without rounding.
-#[derive(Clone, Copy)]
-struct Worth {
-    benefit: u128,
-    cost: u128,
-}
-
-impl Worth {
-    /// Of a block that changed when `candidate` did and holds as much, and `zombies` zombies. Plus one,
-    /// so that utilisation decides among blocks that all changed just now.
-    fn of(candidate: Candidate, zombies: u32, units: u32, now: Time) -> Self {
-        let age = u128::from(now.since(candidate.changed).as_ns()) + 1;
-        let score = score_in_halves(units - candidate.valid, zombies);
-        Self { benefit: age * u128::from(score), cost: u128::from(candidate.valid) }
-    }
-
-    fn is_more_than(self, other: Self) -> bool {
-        self.benefit * other.cost > other.benefit * self.cost
-    }
-}
 
 impl VictimPolicy for ZCostBenefit {
     /// Exact. Of a utilisation, only blocks that would beat the best one so far without any zombies

@@ -36,12 +36,12 @@ impl<P: Payload> Ssd<P> {
         }
         let (op, hint) = (request.op, request.hint);
         if matches!(op, Op::Write | Op::Trim | Op::WriteZeroes) {
-            self.note_arrival(id);
+            self.note_arrival(now, id);
         }
         if let Some(hint) = hint
             && matches!(op, Op::Read | Op::Write)
         {
-            self.hear(hint);
+            self.hear(now, hint);
         }
         match op {
             Op::Read => self.read(now, id),

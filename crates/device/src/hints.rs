@@ -55,12 +55,12 @@ impl<P: Payload> Ssd<P> {
 
     /// A write or a trim of these units is in the drive: the host has kept what it announced of them.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, id: RequestId) {
+    pub(crate) fn note_arrival(&mut self, now: Time, id: RequestId) {
         if self.ftl.follows_writes() {
             let units = self.units_of(id);
             let Request { op, is_log, .. } = *self.requests.get(id);
             if op == Op::Write {
-                self.ftl.note_write(units.first, units.count, is_log);
+                self.ftl.note_write(now, units.first, units.count, is_log);
             } else {
                 self.ftl.note_trim_of(units.first, units.count);
             }
@@ -68,10 +68,10 @@ impl<P: Payload> Ssd<P> {
     }
 
     /// A hint has come with a command.
-    pub(crate) fn hear(&mut self, hint: Hint) {
+    pub(crate) fn hear(&mut self, now: Time, hint: Hint) {
         self.counters.hints.piggybacked += 1;
         if self.contains(hint) {
-            self.mark(hint);
+            self.mark(now, hint);
         } else {
             self.counters.hints.beyond_end += 1;
         }
@@ -89,7 +89,7 @@ impl<P: Payload> Ssd<P> {
             self.counters.hints.commands += 1;
             self.counters.hints.ranges += ranges.len() as u64;
             for &hint in &ranges {
-                self.mark(hint);
+                self.mark(now, hint);
             }
             Status::Success
         };
@@ -106,13 +106,13 @@ impl<P: Payload> Ssd<P> {
         hint.end_byte() <= self.capacity_sectors() * SECTOR_BYTES
     }
 
-    fn mark(&mut self, hint: Hint) {
+    fn mark(&mut self, now: Time, hint: Hint) {
         let unit_bytes = self.unit_sectors() * SECTOR_BYTES;
         let (first, end) = (hint.first_byte(), hint.end_byte());
         for lpn in (first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32 {
             let lpn = Lpn(lpn);
             let buffer = &self.writer.buffer;
-            let announced = self.ftl.announce(lpn, || buffer.read(lpn).is_some());
+            let announced = self.ftl.announce(now, lpn, || buffer.read(lpn).is_some());
             let stats = &mut self.counters.hints;
             *match announced {
                 Announced::New => &mut stats.units,

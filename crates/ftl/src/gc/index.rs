@@ -10,7 +10,7 @@
 //! the list of its rank; lists of [`Order::Valid`] are ordered by `changed`, ascending.
 
 use leyden_nand::{BlockId, DieId, Geometry};
-use leyden_sim::{Divisor, Time};
+use leyden_sim::{Divisor, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// No block: the end of a list.
@@ -102,6 +102,8 @@ pub struct VictimIndex {
     filled: Vec<Ends>,
     /// Units that are not valid in the blocks of each die.
     garbage: Vec<u64>,
+    /// How long before they come true hints are given.
+    lead: Option<Span>,
 }
 
 impl VictimIndex {
@@ -128,6 +130,7 @@ impl VictimIndex {
             words_per_die,
             filled: vec![EMPTY; dies as usize],
             garbage: vec![0; dies as usize],
+            lead: None,
         }
     }
 
@@ -265,6 +268,18 @@ impl VictimIndex {
         self.unlink(block.0);
         self.nodes[block.index()].zombies = zombies;
         self.link(block.0);
+    }
+
+    /// How long before they come true hints are given, on average: `None` as long as none has, or for
+    /// policies that do not ask.
+    pub const fn lead(&self) -> Option<Span> {
+        self.lead
+    }
+
+    /// Notes how long before they come true hints are given.
+    #[inline]
+    pub const fn set_lead(&mut self, lead: Option<Span>) {
+        self.lead = lead;
     }
 
     /// Bytes of memory.

@@ -12,6 +12,7 @@ mod index;
 mod tests;
 mod worth;
 pub mod z_cost_benefit;
+pub mod z_deadline;
 pub mod z_greedy;
 
 use leyden_nand::{BlockId, DieId};
@@ -35,6 +36,9 @@ leyden_sim::policies! {
         /// The block with the largest age x (i - min(z, i / 2)) / 2v, of i invalid and v valid units, z
         /// of them zombies (Zombie Chasing, equation 3).
         ZCostBenefit(z_cost_benefit::ZCostBenefit) = "z_cost_benefit",
+        /// The block with the largest age x i / 2v x i / (i + z x age / d), d being how long before they
+        /// come true hints are given, as the drive learns it. Our own.
+        ZDeadline(z_deadline::ZDeadline) = "z_deadline",
     }
 }
 
@@ -54,6 +58,11 @@ pub trait VictimPolicy: std::fmt::Debug + Send {
         false
     }
 
+    /// True if the index is to know how long before they come true hints are given.
+    fn asks_for_lead(&self) -> bool {
+        false
+    }
+
     /// What the index ranks blocks by for it.
     fn order(&self) -> Order {
         Order::Valid
@@ -69,6 +78,7 @@ impl VictimConfig {
             Self::Fifo(policy) => Box::new(policy.clone()),
             Self::ZGreedy(policy) => Box::new(policy.clone()),
             Self::ZCostBenefit(policy) => Box::new(policy.clone()),
+            Self::ZDeadline(policy) => Box::new(policy.clone()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The index and the policies against their slow twin: a list of blocks, looked through every time.
 
 use leyden_nand::{BlockId, Config, DieId, Geometry};
-use leyden_sim::{Bytes, Time};
+use leyden_sim::{Bytes, Span, Time};
 use proptest::prelude::*;
 
 use super::{VictimConfig, VictimIndex};
@@ -50,6 +50,14 @@ impl Block {
     fn zombie_benefit(&self, now: u64) -> (u64, u64) {
         ((now - self.changed + 1) * self.score(), u64::from(self.valid))
     }
+
+    /// age x (1 - u) / 2u x i / (i + z x age / lead), to 1/256 of the last.
+    fn benefit_by(&self, lead: u64, now: u64) -> (u64, u64) {
+        let (benefit, cost) = self.benefit(now);
+        let (age, invalid) = (now - self.changed + 1, u64::from(UNITS - self.valid));
+        let die_anyway = 256 * u64::from(self.zombies) * age / (lead * invalid.max(1));
+        (256 * benefit, cost * (256 + die_anyway))
+    }
 }
 
 /// True if fraction `a` is the larger one.
@@ -63,6 +71,8 @@ enum Step {
     Lose(u32),
     /// So many of a block's valid units are zombies.
     Hint(u32, u32),
+    /// Hints come true so long after they are given.
+    Lead(u64),
     Remove(u32),
     Wait(u64),
 }
@@ -72,6 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..2 * BLOCKS_PER_DIE, 0..=UNITS).prop_map(|(block, valid)| Step::Fill(block, valid)),
         6 => (0..2 * BLOCKS_PER_DIE).prop_map(Step::Lose),
         4 => (0..2 * BLOCKS_PER_DIE, 0..=UNITS).prop_map(|(block, z)| Step::Hint(block, z)),
+        1 => (1..200_u64).prop_map(Step::Lead),
         1 => (0..2 * BLOCKS_PER_DIE).prop_map(Step::Remove),
         2 => (0..50_u64).prop_map(Step::Wait),
     ];
@@ -92,7 +103,7 @@ fn check(name: &str, index: &VictimIndex, twin: &[Block], now: u64) -> Result<()
         prop_assert_eq!(twin.iter().find(|b| b.id == found).map(|b| b.valid), least);
         let garbage: u32 = blocks.iter().map(|b| UNITS - b.valid).sum();
         prop_assert_eq!(index.garbage_units(DieId(die)), u64::from(garbage));
-        let beats = |worth: fn(&Block, u64) -> (u64, u64)| {
+        let beats = |worth: &dyn Fn(&Block, u64) -> (u64, u64)| {
             blocks.iter().find(|b| {
                 chosen.valid > 0 && (b.valid == 0 || is_more(worth(b, now), worth(chosen, now)))
             })
@@ -110,11 +121,18 @@ fn check(name: &str, index: &VictimIndex, twin: &[Block], now: u64) -> Result<()
                 prop_assert_eq!(victim, blocks.iter().min_by_key(key).map(|b| b.id));
             }
             "cost_benefit" => {
-                let beaten = beats(Block::benefit);
+                let beaten = beats(&Block::benefit);
                 prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
             }
             "z_cost_benefit" => {
-                let beaten = beats(Block::zombie_benefit);
+                let beaten = beats(&Block::zombie_benefit);
+                prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
+            }
+            "z_deadline" => {
+                let beaten = match index.lead() {
+                    Some(lead) => beats(&|b: &Block, now| b.benefit_by(lead.as_ns(), now)),
+                    None => beats(&Block::benefit),
+                };
                 prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
             }
             other => panic!("{other} has no twin"),
@@ -161,6 +179,7 @@ proptest! {
                     twin.retain(|b| b.id != id);
                 }
                 Step::Fill(..) | Step::Remove(_) => {}
+                Step::Lead(lead) => index.set_lead(Some(Span::from_ns(lead))),
                 Step::Wait(span) => now += span,
             }
             prop_assert!((0..12).all(|id| index.contains(BlockId(id)) == twin.iter().any(|b| b.id == id)));

@@ -1,8 +1,12 @@
-//! What collecting a block is worth: what `cost_benefit` and `z_cost_benefit` compare.
+//! What collecting a block is worth, by its age: what `cost_benefit` and those after it compare.
 
-use leyden_sim::Time;
+use leyden_nand::{BlockId, DieId};
+use leyden_sim::{Span, Time};
 
-use super::{Candidate, score_in_halves};
+use super::{Candidate, VictimIndex, score_in_halves};
+
+/// Costs are in this part of a unit's copy.
+const COST_SHIFT: u32 = 8;
 
 /// A benefit over its cost, to be compared without rounding.
 #[derive(Clone, Copy)]
@@ -17,14 +21,67 @@ impl Worth {
     /// decides among blocks that all changed just now.
     #[inline]
     pub(super) fn of(candidate: Candidate, zombies: u32, units: u32, now: Time) -> Self {
-        let age_ns = now.since(candidate.changed).as_ns() + 1;
         let score = score_in_halves(units - candidate.valid, zombies);
-        Self { benefit: age_ns.saturating_mul(u64::from(score)), cost: u64::from(candidate.valid) }
+        Self {
+            benefit: age_ns(candidate, now).saturating_mul(u64::from(score)),
+            cost: u64::from(candidate.valid) << COST_SHIFT,
+        }
+    }
+
+    /// i / (i + z x age / lead) of it: the cost grows instead, to 1 / 256 of a unit for each valid one.
+    #[inline]
+    pub(super) fn less_what_dies_anyway(
+        self,
+        candidate: Candidate,
+        zombies: u32,
+        units: u32,
+        lead: Span,
+        now: Time,
+    ) -> Self {
+        let invalid = u64::from(units - candidate.valid).max(1);
+        let deaths = u128::from(zombies) * u128::from(age_ns(candidate, now)) << COST_SHIFT;
+        let share = deaths / (u128::from(lead.as_ns().max(1)) * u128::from(invalid));
+        let share = share.min(u32::MAX.into()) as u64;
+        Self { cost: self.cost + u64::from(candidate.valid) * share, ..self }
     }
 
     #[inline]
-    pub(super) fn is_more_than(self, other: Self) -> bool {
+    fn is_more_than(self, other: Self) -> bool {
         u128::from(self.benefit) * u128::from(other.cost)
             > u128::from(other.benefit) * u128::from(self.cost)
     }
+}
+
+#[inline]
+fn age_ns(candidate: Candidate, now: Time) -> u64 {
+    now.since(candidate.changed).as_ns() + 1
+}
+
+/// The block of `die` that is worth most, by what `of` says of it if it held so many zombies. A block
+/// must be worth no more for being younger, or for holding more of them.
+///
+/// Exact. Of a utilisation, only blocks that would beat the best one so far without any zombies are
+/// looked at: the lists are ordered by age, so that is a beginning of each.
+#[inline]
+pub(super) fn most_worth(
+    index: &VictimIndex,
+    die: DieId,
+    of: impl Fn(Candidate, u32) -> Worth,
+) -> Option<BlockId> {
+    let mut best: Option<(Worth, BlockId)> = None;
+    for first in index.candidates(die) {
+        if first.valid == 0 {
+            return Some(first.block); // free space for an erase: an infinite benefit
+        }
+        for candidate in std::iter::once(first).chain(index.after(first)) {
+            if best.is_some_and(|(best, _)| !of(candidate, 0).is_more_than(best)) {
+                break;
+            }
+            let worth = of(candidate, candidate.zombies);
+            if best.is_none_or(|(best, _)| worth.is_more_than(best)) {
+                best = Some((worth, candidate.block));
+            }
+        }
+    }
+    best.map(|(_, block)| block)
 }

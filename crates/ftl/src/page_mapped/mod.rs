@@ -20,6 +20,7 @@ mod durability;
 mod ftl;
 mod inflight;
 mod journal;
+mod lead;
 mod mapping;
 mod moves;
 mod snapshot;

@@ -12,9 +12,11 @@
 //! count. Nothing is kept, and nothing costs, before the first hint.
 
 use leyden_nand::{BlockId, Content, Lpn};
+use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
 use super::ftl::Ftl;
+use super::lead::Lead;
 use crate::place::StreamId;
 
 /// What a hint has changed.
@@ -44,6 +46,8 @@ pub struct Zombies {
     units: u64,
     /// How many bits are set in `announced`.
     expected: u64,
+    /// How long before hints come true they come.
+    lead: Lead,
 }
 
 impl Zombies {
@@ -80,6 +84,16 @@ impl Zombies {
         self.in_block.get(block.index()).copied().unwrap_or(0)
     }
 
+    /// A write of `count` units from `first` on has arrived: learns how long before it was announced.
+    #[inline]
+    fn learn(&mut self, now: Time, first: Lpn, count: u32) {
+        for lpn in (first.0..first.0 + count).map(Lpn) {
+            if self.announced[word(lpn)] & bit(lpn) != 0 {
+                self.lead.came(now, lpn);
+            }
+        }
+    }
+
     /// The announced write of `count` units from `first` on has arrived, or they were trimmed.
     #[inline]
     pub(crate) fn arrived(&mut self, first: Lpn, count: u32) {
@@ -100,16 +114,19 @@ impl Zombies {
         let lengths = [self.doomed.len(), self.announced.len(), self.in_block.len()];
         (lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize])
             && [0, self.doomed.len() * 64].contains(&self.regions.len())
+            && self.lead.fits(lpns)
     }
 
     /// Bytes of memory that grow with capacity.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let bits = size_of_val(self.doomed.as_slice()) + size_of_val(self.announced.as_slice());
-        (bits + size_of_val(self.in_block.as_slice()) + self.regions.len()) as u64
+        let blocks = size_of_val(self.in_block.as_slice());
+        (bits + blocks + self.regions.len() + self.lead.memory_bytes()) as u64
     }
 
-    fn begin(&mut self, lpns: u32, blocks: u32) {
+    fn begin(&mut self, lpns: u32, blocks: u32, learns_lead: bool) {
         if !self.are_kept() {
+            self.lead.begin(if learns_lead { lpns } else { 0 });
             self.doomed = vec![0; words_for(lpns)];
             self.announced = vec![0; words_for(lpns)];
             self.in_block = vec![0; blocks as usize];
@@ -174,7 +191,11 @@ impl<C: Content> Ftl<C> {
     /// A write of `count` units from `first` on has arrived, of a log if the host says so: what was
     /// announced of it has come.
     #[inline]
-    pub fn note_write(&mut self, first: Lpn, count: u32, is_log: bool) {
+    pub fn note_write(&mut self, now: Time, first: Lpn, count: u32, is_log: bool) {
+        if self.zombies.are_kept() && self.policy.asks_for_lead() {
+            self.zombies.learn(now, first, count);
+            self.index.set_lead(self.zombies.lead.mean());
+        }
         self.zombies.arrived(first, count);
         if self.logs.are_kept() {
             let map = &self.map;
@@ -188,16 +209,24 @@ impl<C: Content> Ftl<C> {
     }
 
     /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.
-    pub fn announce(&mut self, lpn: Lpn, is_buffered: impl FnOnce() -> bool) -> Announced {
+    pub fn announce(
+        &mut self,
+        now: Time,
+        lpn: Lpn,
+        is_buffered: impl FnOnce() -> bool,
+    ) -> Announced {
         let on_flash = self.map.get(lpn);
         if on_flash.is_none() && !is_buffered() {
             return Announced::Nothing;
         }
         let zombies = &mut self.zombies;
-        zombies.begin(self.map.len(), self.geometry.blocks());
+        zombies.begin(self.map.len(), self.geometry.blocks(), self.policy.asks_for_lead());
         let known = zombies.announced[word(lpn)] & bit(lpn) != 0;
-        zombies.announced[word(lpn)] |= bit(lpn);
-        zombies.expected += u64::from(!known);
+        if !known {
+            zombies.announced[word(lpn)] |= bit(lpn);
+            zombies.expected += 1;
+            zombies.lead.announced(now, lpn);
+        }
         if let Some(unit) = on_flash
             && !zombies.contains(lpn)
         {

@@ -61,6 +61,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     writeln!(out)?;
     let mut table = Table::default();
     host(record, &mut table);
+    tenants(record, &mut table);
     flash(record, &mut table);
     mapping(record, &mut table);
     drive(record, &mut table);
@@ -105,6 +106,26 @@ fn host(record: &RunRecord, table: &mut Table) {
     table.row(["simulated time", &format!("{} s", real(host.elapsed_s))]);
     table.row(["requests a second", &real(host.iops)]);
     table.row(["MiB a second", &real(host.mib_per_s)]);
+}
+
+/// What each got of a drive that several share.
+fn tenants(record: &RunRecord, table: &mut Table) {
+    if record.host.tenants.is_empty() {
+        return;
+    }
+    table.head(["shared by", "requests a second", "reads, 99 %", "writes, 99 %"]);
+    for tenant in &record.host.tenants {
+        let slow = |count: u64, latency: &Latency| match count {
+            0 => "-".to_owned(),
+            _ => format!("{} us", real(latency.p99)),
+        };
+        table.row([
+            tenant.name.clone(),
+            real(tenant.iops),
+            slow(tenant.reads, &tenant.read_latency_us),
+            slow(tenant.writes, &tenant.write_latency_us),
+        ]);
+    }
 }
 
 fn flash(record: &RunRecord, table: &mut Table) {

@@ -7,7 +7,7 @@ use super::measure::{Latencies, Measured};
 use super::series::{Closed, Direction, Snapshot};
 use crate::record;
 
-const MIB: f64 = 1_048_576.0;
+pub(super) const MIB: f64 = 1_048_576.0;
 
 /// Sizes that turn the device's counters into bytes and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ impl Measured {
             read_latency_us: latency(&self.reads),
             write_latency_us: latency(&self.writes),
             flush_latency_us: latency(&self.flushes),
+            tenants: self.tenants.rows(self.elapsed()),
         }
     }
 
@@ -229,7 +230,7 @@ impl Shown {
 }
 
 /// `part / whole`; 0 of nothing is 0.
-fn ratio(part: f64, whole: f64) -> f64 {
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
@@ -261,7 +262,7 @@ fn reads_between(before: &Reads, after: &Reads) -> record::Reads {
     }
 }
 
-fn latency(latencies: &Latencies) -> record::Latency {
+pub(super) fn latency(latencies: &Latencies) -> record::Latency {
     if latencies.count() == 0 {
         return record::Latency::default();
     }

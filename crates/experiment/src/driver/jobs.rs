@@ -10,6 +10,9 @@ use leyden_workload::{Class, Request};
 use super::DriveError;
 use super::pump::{Next, Source};
 
+/// With more jobs than this they are not measured apart.
+const MOST_TENANTS: usize = 256;
+
 /// A thread of a job.
 struct Thread {
     job: u32,
@@ -359,6 +362,18 @@ impl Source for Jobs {
     #[inline]
     fn upcoming(&mut self) -> &[Request] {
         self.states[self.last_job as usize].job.look_ahead()
+    }
+
+    fn tenants(&self) -> Vec<String> {
+        match self.states.len() {
+            2..=MOST_TENANTS => self.states.iter().map(|job| job.job.name().to_owned()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn tenant(&self, owner: u32, _: &Request) -> u8 {
+        self.threads[owner as usize].job as u8
     }
 
     #[inline]

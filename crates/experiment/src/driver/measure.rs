@@ -6,6 +6,7 @@ use leyden_sim::{Digest, Span, Time};
 
 use super::Ramp;
 use super::series::{Intervals, Snapshot};
+use super::tenants::Tenants;
 
 /// Significant decimal digits of latency percentiles.
 const LATENCY_DIGITS: u8 = 3;
@@ -21,14 +22,14 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NS, LATENCY_DIGITS)
             .expect("constant bounds that the histogram documents as valid");
         Self { histogram, sum_ns: 0, max_ns: 0 }
     }
 
     #[inline]
-    fn record(&mut self, latency_ns: u64) {
+    pub(super) fn record(&mut self, latency_ns: u64) {
         self.histogram.saturating_record(latency_ns);
         self.sum_ns = self.sum_ns.saturating_add(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
@@ -109,6 +110,7 @@ pub struct Measured {
     /// What is worth knowing before trusting the rest.
     pub warnings: Vec<String>,
     pub(super) series: Intervals,
+    pub(super) tenants: Tenants,
 }
 
 impl Measured {
@@ -127,6 +129,8 @@ impl Measured {
 /// A completion, as far as it is measured.
 pub(super) struct Sample {
     pub(super) op: Op,
+    /// Who asked ([`Tenants`]).
+    pub(super) tenant: u8,
     pub(super) tag: u32,
     pub(super) bytes: u64,
     pub(super) arrived: Time,
@@ -155,10 +159,11 @@ pub(super) struct Measure {
     series: Intervals,
     next_boundary: Time,
     bytes: [u64; 2],
+    tenants: Tenants,
 }
 
 impl Measure {
-    pub(super) fn new(start: Time, ramp: Ramp, before: Stats) -> Self {
+    pub(super) fn new(start: Time, ramp: Ramp, before: Stats, tenants: Vec<String>) -> Self {
         let series = Intervals::new(start, Snapshot::new(&before));
         let ramping = (ramp != Ramp::default()).then_some(Ramping { requests: ramp.requests });
         let next_boundary = if ramping.is_none() {
@@ -183,6 +188,7 @@ impl Measure {
             series,
             next_boundary,
             bytes: [0; 2],
+            tenants: Tenants::new(tenants),
         }
     }
 
@@ -216,6 +222,7 @@ impl Measure {
         self.series = Intervals::new(now, Snapshot::new(&before));
         self.next_boundary = self.series.next_end();
         self.before = before;
+        self.tenants.begin();
     }
 
     /// A hint was handed to the device.
@@ -237,6 +244,7 @@ impl Measure {
             return false;
         }
         let latency_ns = sample.time.since(sample.arrived).as_ns();
+        self.tenants.record(sample, latency_ns);
         match sample.op {
             Op::Read => {
                 self.reads.record(latency_ns);
@@ -309,6 +317,7 @@ impl Measure {
             after,
             warnings,
             series: self.series,
+            tenants: self.tenants,
         }
     }
 }

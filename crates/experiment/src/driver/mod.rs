@@ -25,6 +25,7 @@ mod promises;
 mod pump;
 mod replay;
 mod series;
+mod tenants;
 mod verify;
 mod watch;
 

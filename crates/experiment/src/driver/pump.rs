@@ -43,6 +43,10 @@ pub(super) trait Source {
     fn upcoming(&mut self) -> &[Request] {
         &[]
     }
+    /// The names of those that share the drive; empty if nobody does.
+    fn tenants(&self) -> Vec<String>;
+    /// Which of them asks for `request`, which is `owner`'s.
+    fn tenant(&self, owner: u32, request: &Request) -> u8;
     /// A request of `owner`'s completed at `now`.
     fn completed(&mut self, owner: u32, now: Time);
     /// The share done, 0..=1, as far as it is known.
@@ -61,6 +65,7 @@ struct Slots {
 #[derive(Clone, Copy)]
 struct Slot {
     owner: u32,
+    tenant: u8,
     sectors: u32,
     arrived: Time,
 }
@@ -138,7 +143,8 @@ where
         watch: &'a mut dyn Watch<P, D>,
         options: Options<'o>,
     ) -> Self {
-        let measure = Measure::new(options.start, options.ramp, watch.stats(device));
+        let measure =
+            Measure::new(options.start, options.ramp, watch.stats(device), source.tenants());
         Self {
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
@@ -296,7 +302,8 @@ where
 
     #[inline]
     fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
-        let slot = self.slots.take(Slot { owner, sectors: request.sectors, arrived });
+        let tenant = self.source.tenant(owner, request);
+        let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
         let command = Command {
             op: request.op,
             lba: request.lba,
@@ -321,6 +328,7 @@ where
             self.content.complete(completion.tag, &completion)?;
             let ramp_over = self.measure.record(&Sample {
                 op: completion.op,
+                tenant: slot.tenant,
                 tag: completion.tag,
                 bytes: u64::from(slot.sectors) * SECTOR_BYTES,
                 arrived: slot.arrived,

@@ -173,6 +173,11 @@ where
     }
 }
 
+/// Names of the classes of requests, in their order.
+fn class_names() -> Vec<String> {
+    ["other", "data", "wal", "journal", "fs-meta"].map(str::to_owned).into()
+}
+
 /// Keeps a number of requests outstanding, whatever the timestamps say.
 pub(super) struct ByDepth<I, F> {
     trace: Trace<I, F>,
@@ -211,6 +216,15 @@ where
         }
         self.room -= 1;
         Ok(Next::Submit { request, owner: 0, arrived: now })
+    }
+
+    fn tenants(&self) -> Vec<String> {
+        class_names()
+    }
+
+    #[inline]
+    fn tenant(&self, _: u32, request: &Request) -> u8 {
+        request.class as u8
     }
 
     #[inline]
@@ -308,6 +322,15 @@ where
         self.room -= 1;
         self.pending = None;
         Ok(Next::Submit { request, owner: 0, arrived })
+    }
+
+    fn tenants(&self) -> Vec<String> {
+        class_names()
+    }
+
+    #[inline]
+    fn tenant(&self, _: u32, request: &Request) -> u8 {
+        request.class as u8
     }
 
     #[inline]

@@ -1,7 +1,36 @@
-//! What the layers between software and drive did.
+//! What the layers between software and drive did, and what each of those that share it got.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Latency;
+
+/// One of those that share the drive: a job of the workload, or a class of a trace's requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tenant {
+    /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `other`.
+    pub name: String,
+    /// Read commands completed.
+    pub reads: u64,
+    /// Write commands completed.
+    pub writes: u64,
+    /// Flush commands completed.
+    pub flushes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Reads and writes per simulated second.
+    pub iops: f64,
+    /// MiB read and written per simulated second.
+    pub mib_per_s: f64,
+    /// Latency of reads, from submission to completion.
+    pub read_latency_us: Latency,
+    /// Latency of writes.
+    pub write_latency_us: Latency,
+    /// Latency of flushes.
+    pub flush_latency_us: Latency,
+}
 
 /// Zombie hints: announcements of coming writes, and what they were worth. What the host announced is
 /// counted in units of 4 KiB, what the drive heard in its mapping units.

@@ -9,7 +9,7 @@ mod power;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use host::{Cache, Hints};
+pub use host::{Cache, Hints, Tenant};
 pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -113,6 +113,10 @@ pub struct Host {
     pub write_latency_us: Latency,
     /// Latency of flushes.
     pub flush_latency_us: Latency,
+    /// The same for each of several jobs, or for each class of a trace's requests. Empty if there is only
+    /// one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<Tenant>,
 }
 
 /// A latency distribution, microseconds.

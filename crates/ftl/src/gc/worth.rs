@@ -39,7 +39,7 @@ impl Worth {
         now: Time,
     ) -> Self {
         let invalid = u64::from(units - candidate.valid).max(1);
-        let deaths = u128::from(zombies) * u128::from(age_ns(candidate, now)) << COST_SHIFT;
+        let deaths = (u128::from(zombies) * u128::from(age_ns(candidate, now))) << COST_SHIFT;
         let share = deaths / (u128::from(lead.as_ns().max(1)) * u128::from(invalid));
         let share = share.min(u32::MAX.into()) as u64;
         Self { cost: self.cost + u64::from(candidate.valid) * share, ..self }

@@ -14,6 +14,7 @@ mod percentiles;
 mod power;
 pub(crate) mod protection;
 mod spec;
+mod tenants;
 mod wear;
 pub(crate) mod zombie;
 
@@ -157,6 +158,7 @@ impl Figure {
 pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
     let mut latency = percentiles::figures(runs);
     latency.extend(over_time::latency(runs));
+    latency.extend(tenants::figure(runs));
     let mut flash = over_time::write_amplification(runs);
     flash.extend(causes::programs(runs));
     flash.extend(causes::reads(runs));

@@ -16,7 +16,7 @@ use super::Distribution;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobConfig {
-    /// A name for messages.
+    /// A name for messages and tables; `job N` if there is none.
     pub name: String,
     /// The order of addresses, or a ready-made mix.
     pub pattern: Pattern,

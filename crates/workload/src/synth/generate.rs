@@ -40,6 +40,7 @@ pub struct Pacing {
 /// A checked job: its pacing, and its requests.
 #[derive(Clone, Debug)]
 pub struct Job {
+    name: String,
     pacing: Pacing,
     mix: Mix,
     order: Order,
@@ -131,7 +132,9 @@ impl JobConfig {
                 },
             ]))
         };
+        let name = if self.name.is_empty() { format!("job {index}") } else { self.name.clone() };
         Ok(Job {
+            name,
             pacing: pacing(config),
             mix,
             order,
@@ -159,6 +162,11 @@ fn pacing(config: &JobConfig) -> Pacing {
 }
 
 impl Job {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How to submit the requests.
     pub fn pacing(&self) -> &Pacing {
         &self.pacing

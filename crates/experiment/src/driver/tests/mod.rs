@@ -6,6 +6,7 @@ mod fill;
 mod measure;
 mod mock;
 mod open;
+mod tenants;
 mod verify;
 
 use leyden_device::{SECTOR_BYTES, Stats};

@@ -1,0 +1,88 @@
+//! Who shares a drive is measured apart.
+
+use std::convert::Infallible;
+
+use leyden_device::{Lba, Op};
+use leyden_sim::{Ratio, Span, Time};
+use leyden_workload::synth::JobConfig;
+use leyden_workload::{Class, Request};
+
+use super::mock::Mock;
+use super::{Options, run, writes};
+use crate::driver::{Measured, Pace, Ramp, Replay, Unchecked, Units, replay};
+use crate::{RunRecord, Tenant};
+
+const UNITS: Units =
+    Units { page_bytes: 16_384, unit_bytes: 4_096, block_units: 1_024, is_cached: false };
+
+fn tenants(measured: &Measured) -> Vec<Tenant> {
+    let mut record = RunRecord::default();
+    measured.fill(&UNITS, &mut record);
+    record.host.tenants
+}
+
+fn mock() -> Mock {
+    Mock::new(Span::from_us(10), 2)
+}
+
+#[test]
+fn each_job_has_its_own_row_and_they_add_up() {
+    let reader = JobConfig {
+        name: "reader".into(),
+        read_share: Ratio::from_percent(100),
+        requests: Some(300),
+        ..JobConfig::default()
+    };
+    let writer = JobConfig { fsync_every: 10, queue_depth: 4, ..writes(700) };
+    let measured = run(&mut mock(), &[reader, writer], Options::default());
+    let rows = tenants(&measured);
+    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["reader", "job 0"]);
+    assert_eq!((rows[0].reads, rows[0].writes, rows[0].bytes_read), (300, 0, 300 * 4_096));
+    assert_eq!((rows[1].reads, rows[1].writes, rows[1].flushes), (0, 700, 70));
+    // Four at a time on a device that does two at once take longer than one at a time.
+    assert!(rows[1].write_latency_us.mean > rows[0].read_latency_us.mean, "{rows:?}");
+    let mut record = RunRecord::default();
+    measured.fill(&UNITS, &mut record);
+    assert!((rows[0].iops + rows[1].iops - record.host.iops).abs() < 1e-6);
+    assert_eq!(rows[1].write_latency_us, record.host.write_latency_us);
+}
+
+#[test]
+fn whoever_is_alone_is_not_measured_apart() {
+    let measured = run(&mut mock(), &[writes(100)], Options::default());
+    assert_eq!(tenants(&measured), []);
+}
+
+#[test]
+fn classes_of_a_trace_share_it_and_the_ramp_does_not_count() {
+    let class = |n: u64| match n % 4 {
+        0 => Class::Wal,
+        _ => Class::Data,
+    };
+    let requests: Vec<Request> = (0..40)
+        .map(|n| Request {
+            at: Time::ZERO,
+            op: Op::Write,
+            lba: Lba(n * 8),
+            sectors: 8,
+            fua: false,
+            class: class(n),
+        })
+        .collect();
+    let go = |requests: &[Request]| {
+        let open =
+            || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
+        let config = Replay { pace: Pace::QueueDepth(1), ..Replay::default() };
+        let options =
+            Options { ramp: Ramp { requests: 20, time: Span::ZERO }, ..Options::default() };
+        tenants(
+            &replay(&mut mock(), open, &config, &mut Unchecked, &mut Mock::stats, options).unwrap(),
+        )
+    };
+    let rows = go(&requests);
+    let counts: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.writes)).collect();
+    assert_eq!(counts, [("data", 15), ("wal", 5)]);
+    let data: Vec<Request> =
+        requests.iter().map(|r| Request { class: Class::Data, ..*r }).collect();
+    assert_eq!(go(&data), [], "a trace of one class");
+}

@@ -22,6 +22,9 @@
 //! - A command that failed may have happened or not. It replaces nothing for certain and promises
 //!   nothing.
 //! - Trims and write-zeroes are writes of zeroes.
+//! - A cache that acknowledges writes may fail to write them out ([`Oracle::note_unwritten`]). They may
+//!   be gone then, and the next FLUSH has to fail: those after it promise nothing of them. A FLUSH that
+//!   succeeds all the same promises everything, as always.
 //!
 //! **Invariants**
 //! - What comes before what is the order of the calls, as the caller of a drive sees it. Times are

@@ -96,6 +96,10 @@ pub struct Oracle {
     /// The tick of the last cut.
     pub(crate) last_cut: Tick,
     losses: Losses,
+    /// Units that a cache has failed to write out, of which no flush has said so.
+    unwritten: Vec<u32>,
+    /// There has been one.
+    has_unwritten: bool,
 }
 
 impl Oracle {
@@ -119,6 +123,8 @@ impl Oracle {
             cuts: Vec::new(),
             last_cut: Tick::START,
             losses: Losses::default(),
+            unwritten: Vec::new(),
+            has_unwritten: false,
         }
     }
 
@@ -203,6 +209,11 @@ impl Oracle {
             if ended == Ended::Done {
                 self.flushes.push(Flush { id, submitted, completed: now, completed_at: at });
                 self.flushed(submitted);
+            } else {
+                for unit in std::mem::take(&mut self.unwritten) {
+                    let unit = &mut self.units[unit as usize];
+                    unit.given_up = unit.unwritten;
+                }
             }
         } else {
             self.end_change(id, ended);
@@ -225,7 +236,10 @@ impl Oracle {
                 }
             }
             if ended == Ended::Done {
-                unit.current.raise(entry.submitted);
+                // What a cache had before it failed to write the unit out may be gone.
+                if at_once || entry.submitted > unit.unwritten {
+                    unit.current.raise(entry.submitted);
+                }
                 if at_once {
                     unit.durable.raise(entry.submitted);
                 }
@@ -244,13 +258,21 @@ impl Oracle {
             self.unflushed.pop_front();
             match what {
                 Unflushed::Seen { unit, stamp } => {
-                    self.units[unit as usize].durable.narrow(stamp, tick);
+                    let unit = &mut self.units[unit as usize];
+                    if tick > unit.given_up {
+                        unit.durable.narrow(stamp, tick);
+                        unit.settle();
+                    }
                 }
                 Unflushed::Acknowledged(id) => {
                     // What is forgotten was older than what is known of its units.
                     let Some(entry) = self.log.get(id) else { continue };
                     for (unit, _) in entry.touched.effects() {
-                        self.units[unit as usize].durable.raise(entry.submitted);
+                        let unit = &mut self.units[unit as usize];
+                        if entry.submitted > unit.given_up {
+                            unit.durable.raise(entry.submitted);
+                            unit.settle();
+                        }
                     }
                 }
             }
@@ -293,7 +315,7 @@ impl Oracle {
             return false;
         }
         // Two reads of what recovery left agree, and so do two of a unit that nothing changed.
-        let is_left = seen.view.since < self.last_cut && self.is_from_before_cut(number, stamp);
+        let is_left = seen.since() < self.last_cut && self.is_from_before_cut(number, stamp);
         if is_left && unit.left.is_some_and(|left| left != stamp) {
             return false;
         }
@@ -312,11 +334,11 @@ impl Oracle {
     /// Draws conclusions from a read submitted at `read` that returned `stamp`, as it may.
     fn learn(&mut self, number: u32, seen: Seen, read: Tick, stamp: u64) {
         let cut = self.last_cut;
-        if seen.view.since < cut && self.is_from_before_cut(number, stamp) {
+        if seen.since() < cut && self.is_from_before_cut(number, stamp) {
             self.learn_left(number, stamp);
         }
         let unit = &mut self.units[number as usize];
-        if !seen.quiet || unit.submitted >= read {
+        if !seen.quiet || unit.submitted >= read || unit.is_unwritten() {
             return;
         }
         // Nothing changed the unit meanwhile: of those that overlapped before, this one stayed.
@@ -330,6 +352,8 @@ impl Oracle {
         let entry = self.log.stamped(number, stamp);
         let failed = match entry {
             Some(entry) => entry.fate == Fate::Failed,
+            // Forgotten, and whether it failed: it may be seen anew once a cache has been in doubt.
+            None if stamp != 0 && self.has_unwritten => true,
             None => unit.zero_failed > unit.durable.since,
         };
         if failed {
@@ -355,7 +379,7 @@ impl Oracle {
         unit.durable.narrow(stamp, cut);
         if let Some(before) = unit.lost.take() {
             let zeroes = unit.may_be_zeroed(&before);
-            let kept = Seen { view: before, zeroes, quiet: false, lost: false };
+            let kept = Seen::left(before, zeroes);
             let kept = kept.allows(unit, number, &self.log, cut, stamp);
             self.losses.confirmed += u64::from(!kept);
         }
@@ -381,8 +405,10 @@ impl Oracle {
             unit.in_flight = 0;
             unit.left = None;
             unit.current = unit.durable;
+            (unit.unwritten, unit.given_up) = (Tick::START, Tick::START);
         }
         self.unflushed.clear();
+        self.unwritten.clear();
         self.last_cut = now;
         self.cuts.push(PowerCut { tick: now, at, restored: None });
     }
@@ -410,6 +436,29 @@ impl Oracle {
         for unit in units {
             self.units[unit as usize].lose();
             self.losses.uncertain += 1;
+        }
+    }
+
+    /// A cache that the host talks to has failed to write these units out. Call it before the end of any
+    /// command that ended later.
+    ///
+    /// What was submitted before may be read while the cache has it, and be gone then: until something
+    /// replaces it, reads may find whatever they might after a power cut. A flush must say so. If it
+    /// does, by failing, nothing of that will be promised by later ones; if it ends well, all of it is.
+    pub fn note_unwritten(&mut self, units: impl IntoIterator<Item = u32>) {
+        let now = self.tick();
+        self.has_unwritten = true;
+        for number in units {
+            let unit = &mut self.units[number as usize];
+            unit.unwritten = now;
+            unit.current = unit.durable;
+            self.unwritten.push(number);
+            for read in &mut self.reading {
+                let touched = self.log.get(read.id).expect("it is in flight").touched;
+                if touched.units().contains(&number) {
+                    read.seen[(number - touched.first) as usize].widen(unit);
+                }
+            }
         }
     }
 

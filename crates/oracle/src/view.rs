@@ -5,7 +5,7 @@
 //! them are dead. A version is dead if it was submitted before the last time the unit was known, or
 //! if it had ended before a version was submitted that has certainly replaced it.
 
-use crate::log::{Log, Tick};
+use crate::log::{Entry, Log, Tick};
 
 /// A set of versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +64,10 @@ pub(crate) struct Unit {
     pub(crate) left: Option<u64>,
     /// What it might have been, if the drive had not said that it lost that.
     pub(crate) lost: Option<View>,
+    /// When a cache last failed to write it out; what was submitted until then may be gone.
+    pub(crate) unwritten: Tick,
+    /// As [`Unit::unwritten`], when a flush had said so: flushes promise nothing of that any more.
+    pub(crate) given_up: Tick,
 }
 
 impl Unit {
@@ -78,11 +82,26 @@ impl Unit {
         zero_failed: Tick::START,
         left: None,
         lost: None,
+        unwritten: Tick::START,
+        given_up: Tick::START,
     };
 
     /// True if zeroes, other than the base, are in `view` now.
     pub(crate) fn may_be_zeroed(&self, view: &View) -> bool {
         self.zeroing > 0 || (self.zero_ended > view.since && self.zero_ended >= view.floor)
+    }
+
+    /// True if a cache has failed to write it out, and nothing has replaced it since: the cache may
+    /// have what is new, what lies below may be older, and reads may find either.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.unwritten > Tick::START && self.current.floor <= self.unwritten
+    }
+
+    /// A flush has made something durable: that a cache cannot have lost, either.
+    pub(crate) fn settle(&mut self) {
+        if self.is_unwritten() {
+            self.current = self.durable;
+        }
     }
 
     /// What the drive has said that it lost may be any older version.
@@ -103,6 +122,9 @@ pub(crate) struct Seen {
     pub(crate) quiet: bool,
     /// The drive had said that it lost the unit's promised version.
     pub(crate) lost: bool,
+    /// What else it might have been, and whether zeroes, when a cache failed to write it out during the
+    /// read.
+    unwritten: Option<(View, bool)>,
 }
 
 impl Seen {
@@ -112,7 +134,25 @@ impl Seen {
             zeroes: unit.may_be_zeroed(&unit.current),
             quiet: unit.in_flight == 0,
             lost: unit.lost.is_some(),
+            unwritten: None,
         }
+    }
+
+    /// What recovery left.
+    pub(crate) fn left(view: View, zeroes: bool) -> Self {
+        Self { view, zeroes, quiet: false, lost: false, unwritten: None }
+    }
+
+    /// A cache has failed to write the unit out while the read was under way.
+    pub(crate) fn widen(&mut self, unit: &Unit) {
+        self.quiet = false;
+        // Later failures leave no older versions.
+        self.unwritten.get_or_insert((unit.current, unit.may_be_zeroed(&unit.current)));
+    }
+
+    /// Since when the unit is known, at the least.
+    pub(crate) fn since(&self) -> Tick {
+        self.unwritten.map_or(self.view.since, |(view, _)| view.since.min(self.view.since))
     }
 
     /// True if a read submitted at `read` may return `stamp` of unit `number`.
@@ -124,17 +164,20 @@ impl Seen {
         read: Tick,
         stamp: u64,
     ) -> bool {
-        if stamp == self.view.base && self.view.has_base() {
-            return true;
+        let views = std::iter::once((self.view, self.zeroes)).chain(self.unwritten);
+        for (view, zeroes) in views {
+            if stamp == view.base && view.has_base() || stamp == 0 && zeroes {
+                return true;
+            }
+            let is_in_view =
+                |entry: &Entry| entry.submitted > view.since && entry.ended >= view.floor;
+            if stamp != 0 && log.stamped(number, stamp).is_some_and(is_in_view) {
+                return true;
+            }
         }
         if stamp == 0 {
-            return self.zeroes || unit.zero_submitted > read || self.lost;
+            return unit.zero_submitted > read || self.lost;
         }
-        if self.lost && log.is_forgotten(stamp) {
-            return true;
-        }
-        log.stamped(number, stamp).is_some_and(|entry| {
-            entry.submitted > self.view.since && entry.ended >= self.view.floor
-        })
+        self.lost && log.is_forgotten(stamp)
     }
 }

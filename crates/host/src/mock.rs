@@ -18,6 +18,8 @@ pub(crate) struct Mock {
     pub(crate) write_extra: Span,
     /// Reads and writes of these units fail.
     pub(crate) failing: BTreeSet<u64>,
+    /// Trims fail.
+    pub(crate) failing_trims: bool,
     /// Two writes of a unit may be under way at once.
     pub(crate) allows_overlaps: bool,
     /// What it was asked, and when.
@@ -36,6 +38,7 @@ impl Mock {
             latency: Span::from_us(100),
             write_extra: Span::ZERO,
             failing: BTreeSet::new(),
+            failing_trims: false,
             allows_overlaps: true,
             asked: Vec::new(),
             content: vec![0; units],
@@ -71,6 +74,9 @@ impl Mock {
                 if is_read { Status::UnrecoveredRead } else { Status::WriteFault },
                 Vec::new(),
             );
+        }
+        if command.op == Op::Trim && self.failing_trims {
+            return (Status::WriteFault, Vec::new());
         }
         let mut data = Vec::new();
         for (index, unit) in touched.enumerate() {

@@ -47,6 +47,14 @@ pub enum Canary {
     OldDumpsKept,
     /// Recovery takes the last written page of an open block for the first that is free.
     AppendPointBack,
+    /// A flush of the page cache does not wait for pages that are being written out.
+    CacheFlushForgetsWriteback,
+    /// A flush of the page cache is not passed on to the drive.
+    CacheFlushKept,
+    /// A trim goes to the drive, and what the page cache holds of it stays there.
+    CacheTrimIgnored,
+    /// A flush of the page cache ends well though write-backs have failed.
+    CacheFailureKept,
 }
 
 impl Canary {
@@ -71,6 +79,10 @@ impl Canary {
         Self::PutBackForgotten,
         Self::OldDumpsKept,
         Self::AppendPointBack,
+        Self::CacheFlushForgetsWriteback,
+        Self::CacheFlushKept,
+        Self::CacheTrimIgnored,
+        Self::CacheFailureKept,
     ];
 }
 

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use leyden_device::{BlockDevice, Command, Lba, Op, Payload, Status};
+use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::PageCache;
@@ -45,6 +46,8 @@ pub(super) struct Flusher {
     retry: VecDeque<u32>,
     /// A page was lost since the last flush.
     pub(super) failed: bool,
+    /// Pages that were lost, and nobody has asked for.
+    lost: PageSet,
 }
 
 impl Flusher {
@@ -67,6 +70,7 @@ impl Flusher {
             sync: None,
             retry: VecDeque::new(),
             failed: false,
+            lost: PageSet::new(pages as usize),
         }
     }
 
@@ -76,6 +80,7 @@ impl Flusher {
         self.retry.clear();
         (self.dirty, self.writeback, self.in_flight) = (0, 0, 0);
         (self.lap, self.sync, self.failed) = (None, None, false);
+        self.lost.clear();
         self.epochs = Epochs::new();
     }
 
@@ -103,6 +108,22 @@ impl Flusher {
             self.lap = Some(self.pages.into());
         }
         wakes
+    }
+
+    /// What was written to these pages has not got below: the next flush says so.
+    pub(super) fn lose(&mut self, first: u32, end: u32) {
+        self.failed = !is_planted(Canary::CacheFailureKept);
+        (first..end).for_each(|number| self.lost.insert(number));
+    }
+
+    /// Takes the lost pages out, in order.
+    pub(super) fn take_lost(&mut self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        while let Some(number) = self.lost.next(0) {
+            self.lost.remove(number);
+            numbers.push(number);
+        }
+        numbers
     }
 
     /// Too much is dirty for writers to go on.
@@ -207,6 +228,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             }
             (page.dirty, page.writeback) = (false, true);
             page.writeback_epoch = page.dirty_epoch;
+            if is_planted(Canary::CacheFlushForgetsWriteback) {
+                self.flusher.epochs.remove(page.dirty_epoch);
+            }
             self.flusher.writable.remove(first + count);
             count += 1;
         }
@@ -241,9 +265,14 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let page = self.pages.get_mut(id);
             debug_assert_eq!(page.number, number);
             page.writeback = false;
-            self.flusher.epochs.remove(page.writeback_epoch);
+            if !is_planted(Canary::CacheFlushForgetsWriteback) {
+                self.flusher.epochs.remove(page.writeback_epoch);
+            }
             if !page.dirty {
                 self.pages.unpark(id);
+                if status != Status::Success {
+                    self.requests.fail_persisting(number);
+                }
                 continue;
             }
             self.flusher.writable.insert(number);
@@ -253,10 +282,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
         if status != Status::Success {
             self.stats.failed_pages += u64::from(count);
+            // Also with FUA: the page may hold what another write has put there.
+            self.flusher.lose(first, first + count);
         }
-        match fua {
-            Some(request) => self.persisted(now, request, status),
-            None => self.flusher.failed |= status != Status::Success,
+        if let Some(request) = fua {
+            self.persisted(now, request, status);
         }
     }
 

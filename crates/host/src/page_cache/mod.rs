@@ -15,7 +15,8 @@
 //! - With more than `background_ratio` dirty it writes until that is no longer so.
 //! - With more than `dirty_ratio` dirty or being written, a write ends only when that is no longer so.
 //! - A flush is `fsync`: all that is dirty when it comes is written, by page number; then it is passed
-//!   on. If a write-back has failed since the last one, it fails; the data is lost.
+//!   on. If a write-back has failed since the last one, it fails; the data is lost. So it is when a trim
+//!   fails that has dropped dirty pages.
 //!
 //! Where it is simpler than Linux: in 2.6.34 a writer over the limit writes out itself, in 3.1 and
 //! later it is slowed down from half-way between the two limits on; here it waits, and the flusher
@@ -29,7 +30,7 @@
 //! **Invariants**
 //! - A read returns the last write that ended before it came, or a later one.
 //! - No page has two writes under way.
-//! - Memory is a fixed amount for each page of the cache, one bit for each of the drive, and what is
+//! - Memory is a fixed amount for each page of the cache, two bits for each of the drive, and what is
 //!   under way.
 
 mod config;
@@ -169,6 +170,17 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// Pages (mapping units) that are cached.
     pub fn cached_units(&self) -> u64 {
         self.pages.len().into()
+    }
+
+    /// Pages (mapping units) whose data could not be written out, since this was last asked: reads may
+    /// find what the cache has, or what lies below, and the next flush fails.
+    pub fn take_lost_units(&mut self) -> Vec<u32> {
+        self.flusher.take_lost()
+    }
+
+    /// The latest time that the cache was told.
+    pub const fn now(&self) -> Time {
+        self.now
     }
 
     /// True if no command is under way. Pages may be dirty.

@@ -6,6 +6,7 @@
 
 use leyden_device::{BlockDevice, Command, Op, Payload, Status};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use super::PageCache;
 use super::requests::{Below, RequestId, Stage};
@@ -34,6 +35,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             self.flushes.pop_front();
             if std::mem::take(&mut self.flusher.failed) {
                 self.requests.get_mut(id).status = Status::WriteFault;
+                self.end(now, id);
+            } else if is_planted(Canary::CacheFlushKept) {
                 self.end(now, id);
             } else {
                 self.pass(now, id, Op::Flush);
@@ -71,6 +74,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             request.status = status;
         }
         let is_trim = matches!(request.op, Op::Trim | Op::WriteZeroes);
+        if is_trim && status != Status::Success && request.has_dropped {
+            // What was dropped is neither below nor replaced.
+            let (first, end) = request.whole();
+            self.flusher.lose(first, end);
+        }
         self.end(now, id);
         if is_trim {
             self.exclusive.retain(|&other| other != id);
@@ -179,8 +187,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     }
 
     /// The pages that a trim covers as a whole are not dirty any more.
-    fn discard(&mut self, id: RequestId) {
-        let (first, end) = self.requests.get(id).whole();
+    fn discard(&mut self, request: RequestId) {
+        if is_planted(Canary::CacheTrimIgnored) {
+            return;
+        }
+        let (first, end) = self.requests.get(request).whole();
         for number in self.cached_in(first, end) {
             let Some(id) = self.pages.find(number) else { continue };
             let page = self.pages.get_mut(id);
@@ -189,6 +200,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
                 self.flusher.writable.remove(number);
                 self.flusher.dirty -= 1;
                 self.stats.discarded_pages += 1;
+                self.requests.get_mut(request).has_dropped = true;
             }
         }
     }
@@ -211,6 +223,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// Lets go of the pages whose content below is about to change.
     fn drop_range(&mut self, id: RequestId) {
+        if is_planted(Canary::CacheTrimIgnored) {
+            return;
+        }
         let request = self.requests.get(id);
         let (first, end) = match request.op {
             Op::WriteZeroes => (request.first, request.end()),

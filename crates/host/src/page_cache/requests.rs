@@ -63,6 +63,8 @@ pub(super) struct Request<P: Payload> {
     pub(super) starved: bool,
     /// Pages of a write with FUA have been written out without it: a flush has to follow.
     pub(super) needs_flush: bool,
+    /// A trim, or zeroes, has dropped dirty pages.
+    pub(super) has_dropped: bool,
     pub(super) submitted: Time,
     /// Since when it is throttled.
     pub(super) since: Time,
@@ -95,6 +97,7 @@ impl<P: Payload> Request<P> {
             pending: 0,
             starved: false,
             needs_flush: false,
+            has_dropped: false,
             submitted: now,
             since: now,
             write: 0,
@@ -177,6 +180,22 @@ impl<P: Payload> Requests<P> {
         let busy =
             |request: &Request<P>| stages.contains(&request.stage) && request.overlaps(first, end);
         self.places.iter().any(busy)
+    }
+
+    /// Page `number` could not be written: any write with FUA whose data was in it has failed, whoever
+    /// had it written.
+    pub(super) fn fail_persisting(&mut self, number: u32) {
+        for request in self.places.iter_mut().filter(|request| request.fua) {
+            let Some(index) = number.checked_sub(request.first) else { continue };
+            let has_data_there = match request.stage {
+                Stage::Writing => index < request.next,
+                Stage::Persisting => (request.next..request.count).contains(&index),
+                _ => false,
+            };
+            if has_data_there {
+                request.status = Status::WriteFault;
+            }
+        }
     }
 }
 

@@ -61,12 +61,42 @@ fn fua_writes_through() {
     let ends: Vec<_> = run(&mut cache, 1_000).into_iter().skip(1).collect();
     assert_eq!(ends, [(410, Op::Write), (410, Op::Flush)]);
     assert_eq!(cache.device().content[4..6], [3, 3]);
-    // A failure is its own, not the next flush's.
+    // A failure is its own, and the next flush's: it took along what other writes had put there.
     cache.device_mut().failing.insert(4);
     cache.submit(us(1_000), fua(4, 4));
     cache.submit(us(1_200), command(Op::Flush, 0, 0));
-    let status: Vec<_> = self::ends(&mut cache, 2_000).iter().map(|end| end.status).collect();
-    assert_eq!(status, [Status::WriteFault, Status::Success]);
+    cache.submit(us(1_400), command(Op::Flush, 0, 0));
+    let expected = [Status::WriteFault, Status::WriteFault, Status::Success];
+    assert_eq!(statuses(&mut cache, 2_000), expected);
+    assert_eq!((cache.take_lost_units(), cache.take_lost_units()), (vec![4, 5], vec![]));
+}
+
+fn statuses(cache: &mut Cache, until_us: u64) -> Vec<Status> {
+    ends(cache, until_us).iter().map(|end| end.status).collect()
+}
+
+#[test]
+fn a_large_fua_write_fails_if_a_part_of_it_could_not_be_written_out_on_its_way() {
+    let mut cache = cache();
+    cache.device_mut().failing.insert(7);
+    cache.submit(us(0), Command { fua: true, ..write(0, 100, 1) });
+    assert_eq!(statuses(&mut cache, 10_000), [Status::WriteFault]);
+    assert_eq!(cache.device().content[7], 0);
+}
+
+#[test]
+fn a_trim_that_fails_loses_the_dirty_pages_that_it_dropped() {
+    let mut cache = cache();
+    cache.device_mut().failing_trims = true;
+    cache.submit(us(0), command(Op::Trim, 0, 8)); // drops nothing
+    cache.submit(us(1_000), command(Op::Flush, 0, 0));
+    cache.submit(us(2_000), write(2, 2, 1));
+    cache.submit(us(3_000), command(Op::Trim, 0, 3));
+    cache.submit(us(4_000), command(Op::Flush, 0, 0));
+    cache.submit(us(5_000), command(Op::Flush, 0, 0));
+    let (good, bad) = (Status::Success, Status::WriteFault);
+    assert_eq!(statuses(&mut cache, 9_000), [bad, good, good, bad, bad, good]);
+    assert_eq!(cache.take_lost_units(), [0, 1, 2]);
 }
 
 #[test]

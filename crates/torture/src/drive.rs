@@ -1,8 +1,10 @@
-//! What a run needs of a drive. The one place that knows how the device's power is cut.
+//! What a run needs of a drive, and of what stands on it. The one place that knows how the power of
+//! each is cut: from the top down.
 
 use std::ops::Range;
 
 use leyden_device::{BlockDevice, Config, Ssd, Stamp};
+use leyden_host::{HintChannel, PageCache};
 use leyden_sim::{Digest, Time};
 
 /// What came of a power cut.
@@ -12,6 +14,8 @@ pub struct PowerCut {
     pub lost: Vec<u32>,
     /// Units whose place the drive forgot for the same reason: it found some version of them.
     pub uncertain: Vec<Range<u32>>,
+    /// Units that were dirty, or being written out, in a page cache.
+    pub dirty: u64,
 }
 
 /// True if the drive may lose, for want of energy, what it has promised.
@@ -30,6 +34,15 @@ pub trait Drive: BlockDevice<Stamp> {
     fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut;
     /// Power returns; yields when the drive is ready.
     fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time;
+    /// True if what stands on it acknowledges writes that it has not got: whatever it promises, they may
+    /// be lost unless flushed.
+    fn is_cached(&self) -> bool {
+        false
+    }
+    /// Units that a cache could not write out, since this was last asked: the next flush must fail.
+    fn take_lost_units(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
     /// Asserts what must hold inside.
     fn check(&self);
     /// Fingerprint of what it did.
@@ -54,6 +67,7 @@ impl Drive for Ssd<Stamp> {
         PowerCut {
             lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
             uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
+            dirty: 0,
         }
     }
 
@@ -70,5 +84,95 @@ impl Drive for Ssd<Stamp> {
 
     fn fingerprint(&self) -> u64 {
         self.digest().value()
+    }
+}
+
+impl<D: Drive> Drive for HintChannel<D> {
+    fn now(&self) -> Time {
+        self.device().now()
+    }
+
+    fn mapping_units(&self) -> u32 {
+        self.device().mapping_units()
+    }
+
+    fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut {
+        digest.add(self.waiting_units());
+        self.lose_power();
+        self.device_mut().cut_power(now, digest)
+    }
+
+    fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time {
+        self.device_mut().restore_power(now, digest)
+    }
+
+    fn is_cached(&self) -> bool {
+        self.device().is_cached()
+    }
+
+    fn take_lost_units(&mut self) -> Vec<u32> {
+        self.device_mut().take_lost_units()
+    }
+
+    fn check(&self) {
+        self.device().check();
+        let stats = self.stats();
+        let known = stats.sent_units
+            + stats.withdrawn_units
+            + stats.repeated_units
+            + stats.dropped_units
+            + stats.missing_units
+            + stats.beyond_end_units
+            + stats.lost_units
+            + self.waiting_units();
+        assert_eq!(stats.announced_units + stats.false_units, known, "hints got lost: {stats:?}");
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let stats = self.stats();
+        let mut digest = Digest::default();
+        digest.add(self.device().fingerprint()).add(stats.sent_units).add(stats.withdrawn_units);
+        digest.value()
+    }
+}
+
+impl<D: Drive> Drive for PageCache<Stamp, D> {
+    fn now(&self) -> Time {
+        // A drive that has nothing to do is not told the time.
+        PageCache::now(self).max(self.device().now())
+    }
+
+    fn mapping_units(&self) -> u32 {
+        self.device().mapping_units()
+    }
+
+    fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut {
+        let dirty = self.lose_power();
+        digest.add(dirty);
+        PowerCut { dirty, ..self.device_mut().cut_power(now, digest) }
+    }
+
+    fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time {
+        self.device_mut().restore_power(now, digest)
+    }
+
+    fn is_cached(&self) -> bool {
+        true
+    }
+
+    fn take_lost_units(&mut self) -> Vec<u32> {
+        PageCache::take_lost_units(self)
+    }
+
+    fn check(&self) {
+        self.device().check();
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let stats = self.stats();
+        let mut digest = Digest::default();
+        digest.add(self.device().fingerprint()).add(self.dirty_units()).add(self.cached_units());
+        digest.add(stats.hits).add(stats.written_back_pages).add(stats.evictions);
+        digest.value()
     }
 }

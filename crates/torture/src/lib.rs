@@ -1,6 +1,6 @@
 //! Cuts the power of random drives at random moments, and proves that nothing promised was lost.
 //!
-//! **What lives here**: drawing a drive, its work and its power cuts from one seed ([`Options`]),
+//! **What lives here**: drawing a drive, what stands on it, its work and its power cuts from one seed ([`Options`]),
 //! running that against the oracle ([`run()`]), making a failure small ([`shrink`](shrink())), and
 //! running many seeds on all cores ([`campaign`]). **What doesn't**: what may be lost
 //! ([`leyden_oracle`]), the drive ([`leyden_device`]).
@@ -15,6 +15,7 @@ pub mod campaign;
 mod commands;
 mod drive;
 mod failure;
+mod faulty;
 pub mod fuzz;
 mod options;
 mod panics;
@@ -24,7 +25,7 @@ mod shrink;
 
 pub use drive::{Drive, PowerCut};
 pub use failure::{Failure, Kind};
-pub use options::{Cut, Mix, Options, Round, Verify, Work};
-pub use run::{Outcome, Tally, run, run_on};
+pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
+pub use run::{Outcome, Tally, run, run_on, run_through};
 pub use seed_file::{SeedFile, SeedFileError};
 pub use shrink::{Shrunk, shrink};

@@ -1,17 +1,19 @@
 //! A run: commands, power cuts, recoveries, and every answer checked.
 
 use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd, Stamp, Status};
+use leyden_host::{ConfigError, HintChannel, PageCache};
 use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request, Violation};
 use leyden_sim::{Digest, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::Commands;
 use crate::drive::may_lose;
+use crate::faulty::Faulty;
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::{Cut, Drive, Failure, Kind, Options, PowerCut, Round, Verify};
+use crate::{Cut, Drive, Failure, Host, Kind, Options, PowerCut, Round, Verify};
 
-/// A drive at which so much happens without a command's end is stuck.
+/// A drive that is ready, and at which so much happens without a command's end, is stuck.
 const MOST_EVENTS: u64 = 200_000;
 /// A drive that has no room left has little more to show.
 const MOST_FAULTS: u64 = 200;
@@ -49,11 +51,17 @@ pub struct Tally {
     pub uncertain_units: u64,
     /// Those of all of them that were seen to be lost.
     pub confirmed_losses: u64,
+    /// Units that were dirty in a page cache, or being written out of it, at cuts.
+    #[serde(default)]
+    pub cached_losses: u64,
+    /// Units that a page cache could not write out.
+    #[serde(default)]
+    pub unwritten_units: u64,
 }
 
 impl Tally {
     /// All of its numbers.
-    pub(crate) const fn numbers(&self) -> [u64; 8] {
+    pub(crate) const fn numbers(&self) -> [u64; 10] {
         [
             self.cuts,
             self.cuts_in_recovery,
@@ -63,6 +71,8 @@ impl Tally {
             self.reported_losses,
             self.uncertain_units,
             self.confirmed_losses,
+            self.cached_losses,
+            self.unwritten_units,
         ]
     }
 
@@ -76,22 +86,44 @@ impl Tally {
         self.reported_losses += other.reported_losses;
         self.uncertain_units += other.uncertain_units;
         self.confirmed_losses += other.confirmed_losses;
+        self.cached_losses += other.cached_losses;
+        self.unwritten_units += other.unwritten_units;
     }
 }
 
-/// Runs `options` once, on the drive that they describe.
+/// Runs `options` once, on the drive that they describe, through what stands on it.
 pub fn run(options: &Options) -> Outcome {
     match Ssd::<Stamp>::new(&options.device, mixed(options.seed)) {
-        Ok(drive) => run_on(options, drive),
-        Err(error) => {
-            let message = format!("the drive cannot be built: {error}");
-            let failure = Failure { kind: Kind::Refused, cuts: 0, message };
-            Outcome { tally: Tally::default(), digest: 0, failure: Some(failure) }
-        }
+        Ok(drive) => run_through(options, drive),
+        Err(error) => refused(format!("the drive cannot be built: {error}")),
     }
 }
 
-/// Runs `options` once on a drive of the caller's.
+/// Runs `options` once on a drive of the caller's, through what they say stands on it.
+pub fn run_through<D: Drive>(options: &Options, drive: D) -> Outcome {
+    let Some(Host { page_cache, failing_writes, hints }) = &options.host else {
+        return run_on(options, drive);
+    };
+    let cannot = |error: ConfigError| refused(format!("the host cannot be built: {error}"));
+    let channel = match HintChannel::new(hints, drive, mixed(options.seed)) {
+        Ok(channel) => channel,
+        Err(error) => return cannot(error),
+    };
+    let Some(config) = page_cache else { return run_on(options, channel) };
+    let unit_bytes = options.device.ftl.mapping_unit.get() as u32;
+    let way = Faulty::new(channel, *failing_writes, rng(options.seed, "failing writes"));
+    match PageCache::new(config, way, unit_bytes) {
+        Ok(cache) => run_on(options, cache),
+        Err(error) => cannot(error),
+    }
+}
+
+fn refused(message: String) -> Outcome {
+    let failure = Failure { kind: Kind::Refused, cuts: 0, message };
+    Outcome { tally: Tally::default(), digest: 0, failure: Some(failure) }
+}
+
+/// Runs `options` once on a drive of the caller's, and on nothing else.
 pub fn run_on<D: Drive>(options: &Options, drive: D) -> Outcome {
     let mut runner = Runner::new(options, drive);
     let result = caught(|| runner.run()).unwrap_or_else(|panic| {
@@ -135,6 +167,8 @@ struct Runner<'a, D> {
     in_flight: u32,
     /// Steps since a command ended.
     events: u64,
+    /// When the drive is ready. Until then, a cache may look many times whether it can write.
+    ready: Time,
     /// A FLUSH that a cut waits for.
     awaited: Option<Id>,
     done: Vec<Completion<Stamp>>,
@@ -146,8 +180,8 @@ impl<'a, D: Drive> Runner<'a, D> {
         let units = drive.mapping_units();
         let unit_sectors = (options.device.ftl.mapping_unit.get() / SECTOR_BYTES) as u32;
         let promise = match options.device.buffer.region {
-            leyden_buffer::Region::None => Promise::None,
-            leyden_buffer::Region::Full => Promise::Full,
+            leyden_buffer::Region::Full if !drive.is_cached() => Promise::Full,
+            leyden_buffer::Region::Full | leyden_buffer::Region::None => Promise::None,
         };
         Self {
             options,
@@ -160,6 +194,7 @@ impl<'a, D: Drive> Runner<'a, D> {
             tally: Tally::default(),
             in_flight: 0,
             events: 0,
+            ready: Time::ZERO,
             awaited: None,
             done: Vec::new(),
             stamps: Vec::new(),
@@ -318,7 +353,13 @@ impl<'a, D: Drive> Runner<'a, D> {
         };
         let command = Command::new(op, Lba(request.lba), request.sectors);
         let mut hints = self.commands.hints(&mut self.hints);
-        let hint = if hints.len() == 1 { hints.pop() } else { None };
+        let mut hint = if hints.len() == 1 { hints.pop() } else { None };
+        if self.options.host.is_some()
+            && id.0.is_multiple_of(2)
+            && let Some(hint) = hint.take()
+        {
+            self.drive.announce(now, hint);
+        }
         if !hints.is_empty() {
             let prepare = Command::new(leyden_device::Op::WritePrepare, Lba(0), 0);
             self.drive.submit(now, Command { ranges: Some(hints.into()), ..prepare });
@@ -356,9 +397,15 @@ impl<'a, D: Drive> Runner<'a, D> {
     fn advance(&mut self, at: Time) -> Result<(), Trouble> {
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(at, &mut done);
-        self.events = if done.is_empty() && self.in_flight > 0 { self.events + 1 } else { 0 };
+        let waits = done.is_empty() && self.in_flight > 0 && at > self.ready;
+        self.events = if waits { self.events + 1 } else { 0 };
         if self.events > MOST_EVENTS {
             return Err(self.stuck());
+        }
+        let lost = self.drive.take_lost_units();
+        if !lost.is_empty() {
+            self.tally.unwritten_units += lost.len() as u64;
+            self.oracle.note_unwritten(lost);
         }
         let result = done.drain(..).try_for_each(|completion| self.completed(&completion));
         self.done = done;
@@ -405,10 +452,11 @@ impl<D: Drive> Runner<'_, D> {
         self.oracle.cut(at);
         self.tally.cuts += 1;
         self.tally.cut_off += u64::from(self.in_flight);
+        self.tally.cached_losses += cut.dirty;
         (self.in_flight, self.awaited) = (0, None);
         let lost = !(cut.lost.is_empty() && cut.uncertain.is_empty());
         if lost && !may_lose(&self.options.device) {
-            let PowerCut { lost, uncertain } = &cut;
+            let PowerCut { lost, uncertain, .. } = &cut;
             let message = format!("the drive lost units {lost:?}, and where {uncertain:?} lie");
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
@@ -423,6 +471,7 @@ impl<D: Drive> Runner<'_, D> {
         let ready = self.drive.restore_power(at, &mut self.digest);
         self.oracle.restore(at);
         self.digest.add(ready.as_ns());
+        self.ready = ready;
         ready
     }
 }

@@ -1,5 +1,6 @@
 //! Makes a failing run small: fewer rounds, fewer commands, fewer features, the same kind of failure.
 
+use leyden_host::{Channel, HintChannelConfig};
 use leyden_nand::FaultConfig;
 use leyden_sim::{Ratio, Span};
 
@@ -92,7 +93,11 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 20] = [
+        let changes: [fn(&mut Options); 24] = [
+            |o| o.host = None,
+            |o| o.host.iter_mut().for_each(|host| host.page_cache = None),
+            |o| o.host.iter_mut().for_each(|host| host.failing_writes = Ratio::ZERO),
+            |o| o.host.iter_mut().for_each(|host| host.hints = quiet()),
             |o| o.work.fill = Ratio::ZERO,
             |o| o.device.nand.faults = FaultConfig::default(),
             |o| o.device.nand.endurance_cycles = 0,
@@ -151,6 +156,11 @@ impl Shrinking<'_> {
             }
         }
     }
+}
+
+/// A way for hints that leads nowhere.
+fn quiet() -> HintChannelConfig {
+    HintChannelConfig { channel: Channel::Off, ..HintChannelConfig::default() }
 }
 
 /// `skip` with `more`, as few stretches as possible.

@@ -6,7 +6,7 @@ mod mock;
 use std::sync::atomic::AtomicBool;
 
 use leyden_torture::campaign::{Campaign, Summary};
-use leyden_torture::{Kind, Options, Outcome, SeedFile, run_on, shrink};
+use leyden_torture::{Kind, Options, Outcome, SeedFile, run_on, run_through, shrink};
 use mock::{Bug, Mock};
 
 fn run(options: &Options, bug: Bug) -> Outcome {
@@ -30,6 +30,49 @@ fn a_drive_that_is_right_passes() {
         cuts += outcome.tally.cuts;
     }
     assert!(cuts > 4_000, "{cuts}");
+}
+
+/// Through a page cache and a way for hints, which every fourth seed has.
+fn through_a_cache(bug: Bug, seeds: u64) -> impl Iterator<Item = (u64, Outcome)> {
+    let options = (0..seeds).map(Options::draw);
+    let is_cached =
+        |options: &Options| options.host.as_ref().is_some_and(|host| host.page_cache.is_some());
+    let run =
+        move |options: Options| (options.seed, run_through(&options, Mock::new(&options, bug)));
+    options.filter(is_cached).map(run)
+}
+
+#[test]
+fn a_cache_on_a_drive_that_is_right_passes_and_loses_what_it_may() {
+    let (mut seeds, mut dirty, mut unwritten) = (0, 0, 0);
+    for (seed, outcome) in through_a_cache(Bug::None, 200) {
+        assert_eq!(outcome.failure, None, "seed {seed}");
+        let options = Options::draw(seed);
+        assert_eq!(run_through(&options, Mock::new(&options, Bug::None)), outcome);
+        seeds += 1;
+        dirty += outcome.tally.cached_losses;
+        unwritten += outcome.tally.unwritten_units;
+    }
+    assert!(seeds > 30 && dirty > 1_000 && unwritten > 100, "{seeds} {dirty} {unwritten}");
+}
+
+#[test]
+fn a_cache_hides_no_bug_below_it() {
+    for bug in [Bug::ForgetsFlush, Bug::ForgetsFua] {
+        // Only where the drive's buffer is not protected is there anything to forget.
+        let mut found = through_a_cache(bug, 200).filter_map(|(_, outcome)| outcome.failure);
+        let kind = found.next().map(|failure| failure.kind);
+        assert!(matches!(kind, Some(Kind::Lost | Kind::Reappeared)), "{bug:?}: {kind:?}");
+    }
+}
+
+#[test]
+fn a_host_that_is_not_needed_for_a_failure_is_left_out() {
+    let cached = through_a_cache(Bug::ForgetsFlush, 200);
+    let (seed, _) = cached.into_iter().find(|(_, outcome)| outcome.failure.is_some()).unwrap();
+    let attempt = |options: &Options| run_through(options, Mock::new(options, Bug::ForgetsFlush));
+    let shrunk = shrink(&Options::draw(seed), 3_000, attempt).unwrap();
+    assert!(shrunk.options.host.is_none(), "{:#?}", shrunk.options.host);
 }
 
 #[test]

@@ -26,6 +26,10 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::PutBackForgotten, 10),
     (Canary::OldDumpsKept, 30),
     (Canary::AppendPointBack, 10),
+    (Canary::CacheFlushForgetsWriteback, 10),
+    (Canary::CacheFlushKept, 10),
+    (Canary::CacheTrimIgnored, 10),
+    (Canary::CacheFailureKept, 30),
 ];
 
 #[test]

@@ -140,6 +140,9 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.row(["reported as lost", &count(tally.reported_losses)]);
     table.row(["reported as scanned for", &count(tally.uncertain_units)]);
     table.row(["of both, seen to be older than promised", &count(tally.confirmed_losses)]);
+    table.head(["units, in page caches", ""]);
+    table.row(["dirty or being written out at cuts", &count(tally.cached_losses)]);
+    table.row(["that could not be written out", &count(tally.unwritten_units)]);
     table.head(["result", ""]);
     table.row(["seeds that failed", &count(summary.violations)]);
     table.row(["power cuts a second", &rate(summary.cuts_per_s)]);

@@ -4,9 +4,10 @@
 //! asks of the drive what a host may ask. **What doesn't**: whether there can be such a drive, which the
 //! drive says itself.
 
+use leyden_device::SECTOR_BYTES;
 use leyden_sim::{Ratio, Span};
 
-use super::{Cut, Options, Round, Verify, Work};
+use super::{Cut, Host, Options, Round, Verify, Work};
 
 /// Mapping units of flash, at most.
 const MOST_UNITS: u32 = 1 << 22;
@@ -23,7 +24,7 @@ impl Options {
     /// Checks what a run relies on.
     pub(crate) fn check(&self) -> Result<(), String> {
         let geometry = self.device.nand.geometry(self.device.ftl.mapping_unit);
-        if let Ok(geometry) = geometry
+        if let Ok(geometry) = &geometry
             && geometry.units() > MOST_UNITS
         {
             return Err(format!(
@@ -31,12 +32,38 @@ impl Options {
                 geometry.units()
             ));
         }
+        if let Some(host) = &self.host {
+            host.check(self.device.ftl.mapping_unit.get(), geometry.map_or(0, |it| it.units()))?;
+        }
         self.work.check()?;
         let commands: u64 = self.rounds.iter().map(|round| u64::from(round.commands)).sum();
         if commands > MOST_COMMANDS {
             return Err(format!("it has {commands} commands, and at most {MOST_COMMANDS} are run"));
         }
         self.rounds.iter().try_for_each(Round::check)
+    }
+}
+
+impl Host {
+    /// `flash_units`, of `unit_bytes`, are more than the drive has.
+    fn check(&self, unit_bytes: u64, flash_units: u32) -> Result<(), String> {
+        let hints = &self.hints;
+        hints.check().map_err(|error| format!("its host.hints.{error}"))?;
+        if hints.queue > MOST_AT_ONCE {
+            let queue = hints.queue;
+            return Err(format!("its host.hints.queue of {queue} is above {MOST_AT_ONCE}"));
+        }
+        let mut spans = vec![hints.late, hints.max_delay];
+        if let Some(cache) = &self.page_cache {
+            let unit_bytes = u32::try_from(unit_bytes).unwrap_or(0).max(SECTOR_BYTES as u32);
+            let checked = cache.check(unit_bytes, flash_units.into());
+            checked.map_err(|error| format!("its host.page_cache.{error}"))?;
+            spans.extend([cache.writeback_interval, cache.expire, cache.page_io]);
+        }
+        match spans.into_iter().find(|&span| span > LONGEST) {
+            Some(span) => Err(format!("its host waits {span}, and {LONGEST} is the most")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -90,6 +117,9 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
+    use leyden_host::{HintChannelConfig, PageCacheConfig};
+    use leyden_sim::Bytes;
+
     use super::*;
 
     /// What is said of options that were drawn, and then changed.
@@ -120,6 +150,32 @@ mod tests {
         assert!(message.starts_with("round 0 waits "), "{message}");
         let message = refused(|options| options.rounds[0].again = vec![Ratio::from_percent(200)]);
         assert_eq!(message, "round 0 cuts at 200 % of a recovery");
+    }
+
+    #[test]
+    fn what_no_host_could_be_is_named() {
+        fn host(options: &mut Options) -> &mut Host {
+            let hints = HintChannelConfig::default();
+            let size = Bytes::new(16 * options.device.ftl.mapping_unit.get());
+            let page_cache = Some(PageCacheConfig { size, ..PageCacheConfig::default() });
+            options.host.insert(Host { page_cache, failing_writes: Ratio::ZERO, hints })
+        }
+        fn cache(options: &mut Options) -> &mut PageCacheConfig {
+            host(options).page_cache.as_mut().unwrap()
+        }
+        let mut options = Options::draw(1);
+        host(&mut options);
+        options.check().unwrap();
+        let message = refused(|options| cache(options).dirty_ratio = Ratio::from_percent(5));
+        assert!(message.starts_with("its host.page_cache.background_ratio: 10 % "), "{message}");
+        let message = refused(|options| cache(options).size = Bytes::new(1 << 40));
+        assert!(message.contains("is more than the drive has"), "{message}");
+        let message = refused(|options| cache(options).expire = Span::from_ms(1 << 40));
+        assert!(message.starts_with("its host waits "), "{message}");
+        let message = refused(|options| host(options).hints.batch = 0);
+        assert_eq!(message, "its host.hints.batch: 0 is not in 1..=256");
+        let message = refused(|options| host(options).hints.queue = 1 << 20);
+        assert_eq!(message, "its host.hints.queue of 1048576 is above 65536");
     }
 
     #[test]

@@ -6,10 +6,11 @@ use leyden_device::{Ssd, Stamp};
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
 use super::device::draw_device;
+use super::host::draw_host;
 use super::{Cut, Mix, Options, Round, Verify, Work};
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 2;
+pub(crate) const DRAW_VERSION: u32 = 3;
 
 /// The most mapping units of flash; a drive of this size is written over within a run.
 const MOST_UNITS: u64 = 2_048;
@@ -18,15 +19,17 @@ impl Options {
     /// The options of `seed`.
     pub fn draw(seed: u64) -> Self {
         let mut choices = rng(seed, "device");
-        let device = loop {
+        let (device, units) = loop {
             let Some(device) = draw_device(&mut choices, MOST_UNITS) else { continue };
-            if Ssd::<Stamp>::new(&device, mixed(seed)).is_ok() {
-                break device;
+            if let Ok(drive) = Ssd::<Stamp>::new(&device, mixed(seed)) {
+                break (device, drive.mapping_units());
             }
         };
+        let unit_bytes = device.ftl.mapping_unit.get();
+        let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
         let work = draw_work(&mut rng(seed, "work"));
         let rounds = draw_rounds(&mut rng(seed, "rounds"));
-        Self { seed, device, work, rounds }
+        Self { seed, device, host, work, rounds }
     }
 }
 
@@ -164,6 +167,18 @@ mod tests {
         let rounds: Vec<_> = (0..8).map(|seed| Options::draw(seed).rounds).collect();
         for (index, some) in rounds.iter().enumerate() {
             assert!(rounds[..index].iter().all(|other| other != some), "seed {index}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_seeds_has_a_host() {
+        let hosts: Vec<_> = (0..200).map(|seed| Options::draw(seed).host).collect();
+        let bare = hosts.iter().filter(|host| host.is_none()).count();
+        let cached = hosts.iter().flatten().filter(|host| host.page_cache.is_some()).count();
+        assert!((100..170).contains(&bare) && (30..80).contains(&cached), "{bare} {cached}");
+        assert!(bare + cached < 200, "none has a way for hints alone");
+        for seed in 0..200 {
+            Options::draw(seed).check().unwrap();
         }
     }
 

@@ -4,8 +4,10 @@
 mod check;
 mod device;
 mod draw;
+mod host;
 
 pub(crate) use draw::{DRAW_VERSION, mixed, rng};
+pub use host::Host;
 
 use leyden_device::Config;
 use leyden_sim::{Ratio, Span};
@@ -19,6 +21,9 @@ pub struct Options {
     pub seed: u64,
     /// The drive.
     pub device: Config,
+    /// What stands on it; nothing, for most seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
     /// What the host does.
     pub work: Work,
     /// From one power cut to the next.

@@ -42,7 +42,7 @@ pub(crate) struct Mock {
     flash: Vec<u64>,
     /// What the last dump replaced.
     undo: Option<(u32, u64)>,
-    queue: VecDeque<(Time, Time, Command<Stamp>)>,
+    queue: VecDeque<(Time, Time, CommandId, Command<Stamp>)>,
     count: u64,
 }
 
@@ -110,21 +110,22 @@ impl BlockDevice<Stamp> for Mock {
         assert!(now >= self.now);
         self.now = now;
         self.count += 1;
-        let from = self.queue.back().map_or(now.max(self.ready), |(at, _, _)| *at);
-        self.queue.push_back((from + Span::from_us(10), now, command));
-        CommandId(self.count)
+        let from = self.queue.back().map_or(now.max(self.ready), |(at, ..)| *at);
+        let id = CommandId(self.count);
+        self.queue.push_back((from + Span::from_us(10), now, id, command));
+        id
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.queue.front().map(|(at, _, _)| *at)
+        self.queue.front().map(|(at, ..)| *at)
     }
 
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<Stamp>>) {
         assert!(now >= self.now);
         self.now = now;
-        while let Some((time, submitted, command)) = self.queue.pop_front() {
+        while let Some((time, submitted, id, command)) = self.queue.pop_front() {
             if time > now {
-                self.queue.push_front((time, submitted, command));
+                self.queue.push_front((time, submitted, id, command));
                 break;
             }
             let data = self.execute(&command);
@@ -138,7 +139,7 @@ impl BlockDevice<Stamp> for Mock {
                 assert!(self.buffer.len() < most, "too much in the buffer");
             }
             completions.push(Completion {
-                id: CommandId(0),
+                id,
                 op: command.op,
                 tag: command.tag,
                 submitted,

@@ -285,10 +285,13 @@ fn cuts(power: &Power, table: &mut Table) {
     if power.made.is_empty() {
         return;
     }
-    table.head(["power cut at", "cut off", "promised", "dump, ms", "lost", "ready, ms"]);
+    let is_cached = power.made.iter().any(|cut| cut.dirty_units.is_some());
+    let mut head = vec!["power cut at", "cut off", "promised", "dump, ms", "lost", "ready, ms"];
+    head.extend(is_cached.then_some("dirty, cached"));
+    table.head(head);
     for cut in power.made.iter().take(CUTS_SHOWN) {
         let ready = cut.ready_ms.map_or_else(|| "cut again".to_owned(), real);
-        let cells = [
+        let mut cells = vec![
             format!("{} s", real(cut.at_s)),
             count(cut.commands_cut_off),
             bytes(cut.promised_bytes),
@@ -296,6 +299,7 @@ fn cuts(power: &Power, table: &mut Table) {
             count(cut.lost_promised_writes),
             ready,
         ];
+        cells.extend(cut.dirty_units.map(count));
         table.row(cells);
     }
     if power.made.len() > CUTS_SHOWN {

@@ -11,6 +11,12 @@ use super::{DriveError, Outage};
 pub trait Content<P: Payload> {
     /// A command is about to be submitted.
     fn submit(&mut self, slot: u32, now: Time, request: &Request) -> P::WriteData;
+    /// Whether [`Content::unwritten`] does anything.
+    const MINDS_UNWRITTEN: bool = false;
+    /// A cache could not write these mapping units out. Called before the completions of that moment.
+    fn unwritten(&mut self, units: Vec<u32>) {
+        let _ = units;
+    }
     /// The command completed.
     fn complete(&mut self, slot: u32, completion: &Completion<P>) -> Result<(), DriveError>;
     /// The power was cut, and is back: none of the commands outstanding will complete. Yields how many

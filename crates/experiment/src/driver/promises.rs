@@ -79,6 +79,12 @@ impl Content<Stamp> for Promises {
         self.slots[slot].map_or(0, |id| id.0)
     }
 
+    const MINDS_UNWRITTEN: bool = true;
+
+    fn unwritten(&mut self, units: Vec<u32>) {
+        self.oracle.note_unwritten(units);
+    }
+
     fn complete(&mut self, slot: u32, completion: &Completion<Stamp>) -> Result<(), DriveError> {
         let Some(id) = self.slots[slot as usize].take() else { return Ok(()) };
         let ended = match completion.status {

@@ -320,6 +320,12 @@ where
 
     #[inline]
     fn handle_completions(&mut self) -> Result<(), DriveError> {
+        if C::MINDS_UNWRITTEN {
+            let units = self.watch.take_unwritten(self.device);
+            if !units.is_empty() {
+                self.content.unwritten(units);
+            }
+        }
         let mut completions = std::mem::take(&mut self.completions);
         self.steps += completions.len() as u64;
         self.completed += completions.len() as u64;

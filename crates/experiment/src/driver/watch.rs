@@ -35,6 +35,11 @@ pub trait Watch<P: Payload, D> {
         let _ = (device, outstanding);
         panic!("no cut was announced for {} ns", now.as_ns());
     }
+    /// Mapping units whose data a cache above the drive could not write out, since this was last asked.
+    fn take_unwritten(&mut self, device: &mut D) -> Vec<u32> {
+        let _ = device;
+        Vec::new()
+    }
     /// Whoever looks at content has found that the last cut lost so many mapping units of what was
     /// promised.
     fn found_lost(&mut self, units: u64) {

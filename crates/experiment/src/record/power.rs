@@ -64,6 +64,10 @@ pub struct MadeCut {
     pub off_ms: f64,
     /// Commands outstanding.
     pub commands_cut_off: u64,
+    /// Mapping units that were dirty in the page cache, or being written out of it, and are gone with it.
+    /// Absent without a page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_units: Option<u64>,
     /// The drive had not recovered from the cut before: there was nothing to save.
     pub during_recovery: bool,
     /// The host's data that was promised and not on flash.

@@ -177,9 +177,10 @@ pub(crate) fn run_within(
             let content = |capacity| Verifier::new(capacity, unit_sectors);
             return run_with::<Stamp, _>(scenario, hooks, bounds, content);
         }
+        // A cache acknowledges what the drive has not got.
         let promise = match scenario.device.buffer.region {
-            Region::None => Promise::None,
-            Region::Full => Promise::Full,
+            Region::Full if scenario.host.page_cache.is_none() => Promise::Full,
+            Region::Full | Region::None => Promise::None,
         };
         let content = |capacity: u64| {
             Promises::new((capacity / unit_sectors) as u32, unit_sectors as u32, promise)

@@ -24,6 +24,8 @@ pub(super) struct Outages<'a> {
 struct Made {
     off: Span,
     outstanding: u64,
+    /// Units that were dirty in a cache above the drive, if there is one.
+    dirty: Option<u64>,
     loss: PowerLoss,
     recovery: Recovery,
     /// When the power returned.
@@ -50,13 +52,13 @@ impl<'a> Outages<'a> {
         now: Time,
         off: Span,
         ssd: &mut Ssd<P>,
-        outstanding: u64,
+        (outstanding, dirty): (u64, Option<u64>),
     ) -> &Made {
         let loss = ssd.cut_power(now);
         let back_at = now + off;
         let recovery = ssd.restore_power(back_at);
         let lost = loss.lost.len() as u64;
-        self.made.push(Made { off, outstanding, loss, recovery, back_at, lost });
+        self.made.push(Made { off, outstanding, dirty, loss, recovery, back_at, lost });
         &self.made[self.made.len() - 1]
     }
 
@@ -75,15 +77,16 @@ impl<'a> Outages<'a> {
         self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
     }
 
-    /// Makes it.
+    /// Makes it, with so many commands outstanding, and so many units dirty in a cache.
     pub(super) fn cut<P: Payload>(
         &mut self,
         now: Time,
         ssd: &mut Ssd<P>,
         outstanding: u64,
+        dirty: Option<u64>,
     ) -> Outage<P> {
         let off = self.cuts[self.made.len()].off;
-        let made = self.make(now, off, ssd, outstanding);
+        let made = self.make(now, off, ssd, (outstanding, dirty));
         let loss = &made.loss;
         Outage {
             at: now,
@@ -126,7 +129,7 @@ impl<'a> Outages<'a> {
         let Some(supply) = ssd.power_supply() else { return };
         let before = ssd.stats();
         if self.cuts.is_empty() {
-            self.make(end.max(ssd.now()), Span::ZERO, ssd, 0);
+            self.make(end.max(ssd.now()), Span::ZERO, ssd, (0, None));
         }
         if let Some(made) = self.made.last() {
             ssd.advance(made.recovery.ready_at.max(ssd.now()), &mut Vec::new());
@@ -185,6 +188,7 @@ impl<'a> Outages<'a> {
             at_s: loss.time.since(self.start).as_secs_f64(),
             off_ms: milliseconds(made.off),
             commands_cut_off: made.outstanding,
+            dirty_units: made.dirty,
             during_recovery: loss.during_recovery,
             promised_bytes: loss.cost.promised.get(),
             map_pages: loss.cost.map_pages,

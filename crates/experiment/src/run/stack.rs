@@ -19,8 +19,15 @@ pub(super) trait Stack<P: Payload>: BlockDevice<P> {
     fn ssd(&self) -> &Ssd<P>;
     /// The drive, once nothing passes the layers any more.
     fn ssd_mut(&mut self) -> &mut Ssd<P>;
-    /// The power is gone, and with it what the layers hold; the drive is for the caller to cut.
-    fn lose_layers(&mut self) {}
+    /// The power is gone, and with it what the layers hold; the drive is for the caller to cut. Yields
+    /// how many units were dirty in a cache or being written out of it, if there is one.
+    fn lose_layers(&mut self) -> Option<u64> {
+        None
+    }
+    /// Units that a cache could not write out, since this was last asked.
+    fn take_unwritten(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
     /// What the layers count.
     fn layers(&self) -> Layers {
         Layers::default()
@@ -54,8 +61,9 @@ impl<P: Payload> Stack<P> for HintChannel<Ssd<P>> {
     fn ssd_mut(&mut self) -> &mut Ssd<P> {
         self.device_mut()
     }
-    fn lose_layers(&mut self) {
+    fn lose_layers(&mut self) -> Option<u64> {
         self.lose_power();
+        None
     }
     fn layers(&self) -> Layers {
         Layers { hints: Some(*self.stats()), ..Layers::default() }
@@ -70,9 +78,13 @@ impl<P: Payload> Stack<P> for PageCache<P, HintChannel<Ssd<P>>> {
     fn ssd_mut(&mut self) -> &mut Ssd<P> {
         self.device_mut().device_mut()
     }
-    fn lose_layers(&mut self) {
-        self.lose_power();
+    fn lose_layers(&mut self) -> Option<u64> {
+        let dirty = self.lose_power();
         self.device_mut().lose_power();
+        Some(dirty)
+    }
+    fn take_unwritten(&mut self) -> Vec<u32> {
+        self.take_lost_units()
     }
     fn layers(&self) -> Layers {
         Layers {
@@ -254,8 +266,12 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
     }
 
     fn cut(&mut self, now: Time, stack: &mut S, outstanding: u64) -> Outage<P> {
-        stack.lose_layers();
-        self.outages.cut(now, stack.ssd_mut(), outstanding)
+        let dirty = stack.lose_layers();
+        self.outages.cut(now, stack.ssd_mut(), outstanding, dirty)
+    }
+
+    fn take_unwritten(&mut self, stack: &mut S) -> Vec<u32> {
+        stack.take_unwritten()
     }
 
     fn found_lost(&mut self, units: u64) {

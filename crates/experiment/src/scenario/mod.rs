@@ -126,11 +126,6 @@ impl Scenario {
         if self.host.page_cache.is_none() {
             return Ok(());
         }
-        if !self.run.cut.is_empty() {
-            let problem = "there are power cuts in run.cut, which lose what the cache holds, and what is \
-                           lost is held against the drive; remove one of the two";
-            return Err(("host.page_cache".into(), problem.into()));
-        }
         if self.workload.trace.as_ref().and_then(TraceConfig::hints_path).is_none() {
             return Ok(());
         }

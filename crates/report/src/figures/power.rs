@@ -91,7 +91,8 @@ fn looked_at(power: &Power) -> String {
 
 /// The cuts that the run listed, a row each.
 fn cuts(mut figure: Figure, power: &Power) -> Figure {
-    let mut table = Table::new([
+    let is_cached = power.made.iter().any(|cut| cut.dirty_units.is_some());
+    let columns = [
         "at",
         "commands cut off",
         "promised",
@@ -100,12 +101,14 @@ fn cuts(mut figure: Figure, power: &Power) -> Figure {
         "energy, mJ",
         "promised writes lost",
         "ready after",
-    ]);
+    ];
+    let mut table =
+        Table::new(columns.into_iter().chain(is_cached.then_some("dirty units cached")));
     let most = power.made.iter().map(|cut| cut.energy_mj).fold(0.0, f64::max);
     for cut in &power.made {
         let at = format::seconds(cut.at_s);
         let ready = cut.ready_ms.map(|ms| format::seconds(ms / 1e3));
-        table.rows.push(vec![
+        let mut row = vec![
             at.clone(),
             format::count(cut.commands_cut_off as f64),
             format::bytes(cut.promised_bytes as f64),
@@ -114,7 +117,9 @@ fn cuts(mut figure: Figure, power: &Power) -> Figure {
             format::number(cut.energy_mj),
             format::count(cut.lost_promised_writes as f64),
             ready.unwrap_or_else(|| "cut again".to_owned()),
-        ]);
+        ];
+        row.extend(cut.dirty_units.map(|units| format::count(units as f64)));
+        table.rows.push(row);
         let value = format!("{}\u{a0}mJ", format::number(cut.energy_mj));
         let colour = usize::from(cut.lost_promised_writes > 0);
         figure.bars.push(bar(&at, value, cut.energy_mj, most, colour));

@@ -139,3 +139,42 @@ fn a_channel_that_nobody_uses_is_named() {
     assert!(record.warnings[0].starts_with("host.hints did nothing"), "{:?}", record.warnings);
     assert_eq!(record.sim.digest, self::record(&small(&[])).sim.digest);
 }
+
+/// Cuts in a run through a page cache that has something dirty at each.
+const CACHED_CUTS: [&str; 7] = [
+    "host.page_cache.size=8 MiB",
+    "host.page_cache.writeback_interval=10 ms",
+    "host.page_cache.expire=50 ms",
+    "workload.job.0.fsync_every=500",
+    r#"run.cut=[{at="5 ms"}, {at="200 ms", off="1 ms"}, {at="201.1 ms"}]"#,
+    "device.power.base_power=2 W",
+    "device.ftl.over_provisioning=40 %",
+];
+
+#[test]
+fn a_cut_loses_what_the_cache_holds_and_nothing_that_was_flushed() {
+    for way in ["off", "piggyback", "command"] {
+        let hints = format!("host.hints.channel={way}");
+        let scenario = small(&[&CACHED_CUTS[..], &[&hints]].concat());
+        let record = record(&scenario);
+        assert!(record.host.flushes > 0 && record.host.errors == 0);
+        let power = record.power.unwrap();
+        // The buffer is protected, and what was flushed is in it or on flash: nothing promised is lost,
+        // though the cache has lost much that was acknowledged.
+        assert_eq!((power.cuts, power.lost_promised_writes), (3, 0));
+        let dirty: Vec<_> = power.made.iter().map(|cut| cut.dirty_units.unwrap()).collect();
+        assert!(dirty[0] > 50 && dirty[1] > 50 && dirty.iter().all(|&n| n <= 2048), "{dirty:?}");
+        assert_eq!(self::record(&scenario).sim.digest, record.sim.digest);
+        let unchecked = small(&[&CACHED_CUTS[..], &[&hints, "run.stamps=false"]].concat());
+        assert_eq!(self::record(&unchecked).sim.digest, record.sim.digest);
+    }
+}
+
+#[test]
+fn an_unprotected_drive_below_a_cache_keeps_what_was_flushed() {
+    let sets = [&CACHED_CUTS[..], &["device.buffer.region=none"]].concat();
+    let power = record(&small(&sets)).power.unwrap();
+    assert_eq!((power.cuts, power.lost_promised_writes), (3, 0));
+    let bare = record(&small(&CACHED_CUTS[4..])).power.unwrap();
+    assert!(bare.made.iter().all(|cut| cut.dirty_units.is_none()));
+}

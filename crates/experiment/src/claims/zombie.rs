@@ -8,10 +8,10 @@ use super::hexa::Scale;
 use super::measure::{COPIES, ELAPSED, Fold, Group, KNOWN_SHARE, Measure, Quantity, WAF};
 use super::spec::RunSpec;
 
-/// A policy of table 1, or of figure 9.
+/// A policy of table 1, of figure 9, or our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The paper's name.
+    /// The paper's name, or one like it.
     pub name: &'static str,
     /// `device.ftl.gc.victim`.
     pub victim: &'static str,
@@ -25,6 +25,8 @@ const fn policy(name: &'static str, victim: &'static str, zombie_block: bool) ->
 
 /// The policies of table 1.
 pub const POLICIES: [Policy; 4] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB];
+/// Those of table 1, and our own, `z_deadline`.
+pub const ALL: [Policy; 5] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB, ZGC_DL];
 /// Figure 9's: zombies are looked at when victims are chosen, but have no block of their own.
 pub const WITHOUT_BLOCK: [Policy; 2] = [ZGC_GD_NZ, ZGC_CB_NZ];
 
@@ -32,6 +34,7 @@ const GC_GD: Policy = policy("GC-GD", "greedy", false);
 const GC_CB: Policy = policy("GC-CB", "cost_benefit", false);
 const ZGC_GD: Policy = policy("ZGC-GD", "z_greedy", true);
 const ZGC_CB: Policy = policy("ZGC-CB", "z_cost_benefit", true);
+const ZGC_DL: Policy = policy("ZGC-DL", "z_deadline", true);
 const ZGC_GD_NZ: Policy = policy("ZGC-GD-NZ", "z_greedy", false);
 const ZGC_CB_NZ: Policy = policy("ZGC-CB-NZ", "z_cost_benefit", false);
 
@@ -158,7 +161,7 @@ pub fn database_cells() -> Vec<DatabaseCell> {
     let mut cells = Vec::new();
     for (database, _) in DATABASES {
         for log in LOGS {
-            cells.extend(POLICIES.map(|policy| DatabaseCell { database, policy, log }));
+            cells.extend(ALL.map(|policy| DatabaseCell { database, policy, log }));
         }
     }
     cells
@@ -173,7 +176,7 @@ pub fn cells() -> Vec<Cell> {
         }
     };
     for locality in LOCALITIES {
-        for policy in POLICIES {
+        for policy in ALL {
             let figure5 = Cell::figure5(locality, policy);
             add(figure5);
             add(Cell { cache: "2 GiB", ..figure5 }); // figure 6

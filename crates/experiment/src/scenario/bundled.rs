@@ -43,6 +43,8 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "zombie/micro.toml",
     "zombie/pgbench-a.toml",
     "zombie/pgbench-d.toml",
+    "zombie/shared.toml",
+    "zombie/tpcc-power.toml",
     "zombie/tpcc.toml",
 ];
 

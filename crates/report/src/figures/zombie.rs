@@ -8,7 +8,7 @@ use crate::format;
 use crate::table::Table;
 use leyden_experiment::RunRecord;
 use leyden_experiment::claims::zombie::{
-    BANKS, CACHES, CHANNELS, Cell, DATABASES, DatabaseCell, POLICIES, Policy, WITHOUT_BLOCK,
+    ALL, BANKS, CACHES, CHANNELS, Cell, DATABASES, DatabaseCell, POLICIES, Policy, WITHOUT_BLOCK,
 };
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn by_locality(cells: &[Finished<'_>]) -> Vec<Figure> {
             let chosen = |cell: &Cell| is_plain(cell) && (cell.banks, cell.cache) == (banks, cache);
             let id = format!("zombie-figure{number}");
             let title = format!("{banks} banks, page cache of {cache}");
-            figures.push(lines(&id, &title, Across::Locality, quantity, &POLICIES, |policy| {
+            figures.push(lines(&id, &title, Across::Locality, quantity, &ALL, |policy| {
                 points(cells, policy, chosen, |cell| f64::from(cell.locality) / 100.0, quantity)
             }));
         }

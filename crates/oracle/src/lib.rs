@@ -17,10 +17,13 @@
 //!   completed.
 //! - After a power cut, a unit is a version submitted before the cut, but none that is older than
 //!   a promised one. Commands in flight at the cut may have happened or not.
-//! - What recovery has left is settled: once a read has returned it, it stays, over further cuts
-//!   too, until it is replaced.
+//! - What recovery has left is settled: once a read has returned it, it is promised, however its
+//!   command ended. It stays, over further cuts too, until it is replaced.
 //! - A command that failed may have happened or not. It replaces nothing for certain and promises
 //!   nothing.
+//! - A read of a unit that nothing is changing shows which version stayed, and what else there was is
+//!   older. If that version was known and promised before, it can only have been in doubt because other
+//!   commands failed, and these can no longer happen: it is promised anew, at once.
 //! - Trims and write-zeroes are writes of zeroes.
 //! - A cache that acknowledges writes may fail to write them out ([`Oracle::note_unwritten`]). They may
 //!   be gone then, and the next FLUSH has to fail: those after it promise nothing of them. A FLUSH that
@@ -29,6 +32,7 @@
 //! **Invariants**
 //! - What comes before what is the order of the calls, as the caller of a drive sees it. Times are
 //!   for messages only.
+//! - What [`Oracle::compact`] forgets changes no answer.
 //! - Cost: constant per unit of a command, one pass over the units per cut. Memory: constant per
 //!   unit, and per command since the last [`Oracle::compact`] that found every unit known.
 

@@ -98,8 +98,6 @@ pub struct Oracle {
     losses: Losses,
     /// Units that a cache has failed to write out, of which no flush has said so.
     unwritten: Vec<u32>,
-    /// There has been one.
-    has_unwritten: bool,
 }
 
 impl Oracle {
@@ -124,7 +122,6 @@ impl Oracle {
             last_cut: Tick::START,
             losses: Losses::default(),
             unwritten: Vec::new(),
-            has_unwritten: false,
         }
     }
 
@@ -348,21 +345,20 @@ impl Oracle {
         if !unit.current.narrow(stamp, self.now) {
             return;
         }
-        // What failed promises nothing, though it may be seen until the next cut.
-        let entry = self.log.stamped(number, stamp);
-        let failed = match entry {
-            Some(entry) => entry.fate == Fate::Failed,
-            // Forgotten, and whether it failed: it may be seen anew once a cache has been in doubt.
-            None if stamp != 0 && self.has_unwritten => true,
-            None => unit.zero_failed > unit.durable.since,
+        // What was known and promised before stays, whoever wrote it: what failed since did not happen.
+        if unit.durable_base() == Some(stamp) {
+            unit.durable.narrow(stamp, self.now);
+            return;
+        }
+        let (failed, at_once) = match self.log.stamped(number, stamp) {
+            Some(entry) => (entry.fate == Fate::Failed, self.promise.at_once(&entry.request)),
+            // Some zeroes or other. Any other stamp that is forgotten is the base.
+            None => (unit.may_be_failed_zeroes(&unit.durable), self.promise == Promise::Full),
         };
+        // What failed promises nothing, though it may be seen until the next cut.
         if failed {
             return;
         }
-        let at_once = match entry {
-            Some(entry) => self.promise.at_once(&entry.request),
-            None => self.promise == Promise::Full,
-        };
         if at_once {
             unit.durable.narrow(stamp, self.now);
         } else {
@@ -447,7 +443,6 @@ impl Oracle {
     /// does, by failing, nothing of that will be promised by later ones; if it ends well, all of it is.
     pub fn note_unwritten(&mut self, units: impl IntoIterator<Item = u32>) {
         let now = self.tick();
-        self.has_unwritten = true;
         for number in units {
             let unit = &mut self.units[number as usize];
             unit.unwritten = now;

@@ -91,6 +91,19 @@ impl Unit {
         self.zeroing > 0 || (self.zero_ended > view.since && self.zero_ended >= view.floor)
     }
 
+    /// True if zeroes in `view`, other than the base, are of a command that failed.
+    pub(crate) fn may_be_failed_zeroes(&self, view: &View) -> bool {
+        self.zero_failed > view.since && self.zero_failed >= view.floor
+    }
+
+    /// What it was known to be when that was promised, if nothing has replaced it for certain since.
+    /// `None` also if zeroes that are not promised look the same.
+    pub(crate) fn durable_base(&self) -> Option<u64> {
+        let View { base, .. } = self.durable;
+        let is_unique = base != 0 || !self.may_be_zeroed(&self.durable);
+        (self.durable.has_base() && is_unique).then_some(base)
+    }
+
     /// True if a cache has failed to write it out, and nothing has replaced it since: the cache may
     /// have what is new, what lies below may be older, and reads may find either.
     pub(crate) fn is_unwritten(&self) -> bool {

@@ -99,6 +99,10 @@ impl Drive {
         }
     }
 
+    fn may_fail(&self, index: usize) -> bool {
+        !matches!(self.running[index].request.op, Op::Read | Op::Flush)
+    }
+
     fn cut(&mut self, rng: &mut Rng) {
         for index in 0..self.running.len() {
             if !self.running[index].happened && rng.below(2) == 0 {
@@ -160,14 +164,15 @@ fn run(seed: u64, promise: Promise, bug: Bug, steps: u64) -> Result<(), Box<Viol
                 let id = oracle.submit(at, request);
                 drive.running.push(Command { id, request, happened: false, data: vec![] });
             }
+            _ if drive.may_fail(index) && rng.below(30) == 0 => {
+                // It may have happened or not.
+                let command = drive.running.swap_remove(index);
+                oracle.complete(at, command.id, Ended::Failed, &[])?;
+            }
             _ if !drive.running[index].happened => drive.happen(index),
             _ => {
                 let command = drive.running.swap_remove(index);
-                // A drive may say that a write failed though it happened.
-                let is_write = command.request.op == Op::Write;
-                let failed = is_write && rng.below(30) == 0;
-                let ended = if failed { Ended::Failed } else { Ended::Done };
-                oracle.complete(at, command.id, ended, &command.data)?;
+                oracle.complete(at, command.id, Ended::Done, &command.data)?;
             }
         }
     }

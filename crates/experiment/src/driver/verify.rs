@@ -4,6 +4,11 @@
 //! no later write had certainly replaced it when the read was submitted (submitted after that
 //! write's completion, completed before the read's submission). What is submitted and completed
 //! *before* what is the order in which the driver does both.
+//!
+//! A cache above the drive may fail to write units out. Until a write that was submitted later has
+//! completed, reads of them may find what the cache has or what lies below, which may be any older
+//! version. The verifier remembers no versions that were replaced, so it only asks that somebody was
+//! given the stamp. It does not know what flushes promise either; [`super::Promises`] does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -48,6 +53,14 @@ struct Candidate {
     completed: Option<u64>,
 }
 
+/// What a unit may have shown when a read of it was submitted.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    unit: u64,
+    /// The stamp; `None` for any that was ever given, as a cache had failed to write the unit out.
+    stamp: Option<u64>,
+}
+
 /// What a submitted command was.
 #[derive(Clone, Debug, Default)]
 enum Pending {
@@ -74,8 +87,8 @@ struct Logged {
 }
 
 /// Gives each write a stamp of its own and checks each read. It can go through several runs on the
-/// same device. 8 bytes per mapping unit; commands on units that are being written cost a tree
-/// operation each.
+/// same device. 8 bytes per mapping unit; commands on units that are being written, or that a cache
+/// could not write out, cost a tree operation each.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     unit_sectors: u64,
@@ -83,11 +96,12 @@ pub struct Verifier {
     settled: Vec<u64>,
     /// Units that are being written, or whose last writes overlapped in time: all they may show.
     contended: BTreeMap<u64, Vec<Candidate>>,
+    /// Units that a cache could not write out, and the number that the next write was to have then.
+    doubtful: BTreeMap<u64, u64>,
     next_id: u64,
     pending: Vec<Pending>,
-    /// What each outstanding read's units may have shown at its submission: (unit, stamp).
-    /// By slot, kept for reuse.
-    seen: Vec<Vec<(u64, u64)>>,
+    /// What each outstanding read's units may have shown at its submission. By slot, kept for reuse.
+    seen: Vec<Vec<Shown>>,
     /// Writes and trims since the oldest outstanding read was submitted.
     log: VecDeque<Logged>,
     /// Outstanding reads in order: the clock of each, `None` once it completed.
@@ -104,6 +118,7 @@ impl Verifier {
             unit_sectors,
             settled: vec![0; capacity_sectors.div_ceil(unit_sectors) as usize],
             contended: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
             next_id: 1,
             pending: Vec::new(),
             seen: Vec::new(),
@@ -156,6 +171,9 @@ impl Verifier {
     fn complete_change(&mut self, id: u64, units: Range<u64>, succeeded: bool) {
         let clock = self.next_id;
         for unit in units {
+            if succeeded && self.doubtful.get(&unit).is_some_and(|&since| id >= since) {
+                self.doubtful.remove(&unit);
+            }
             let Some(candidates) = self.contended.get_mut(&unit) else {
                 continue;
             };
@@ -177,9 +195,13 @@ impl Verifier {
         let seen = &mut self.seen[slot];
         seen.clear();
         for unit in units.clone() {
+            let shown = |stamp| Shown { unit, stamp: Some(stamp) };
             match self.contended.get(&unit) {
-                Some(candidates) => seen.extend(candidates.iter().map(|c| (unit, c.value))),
-                None => seen.push((unit, self.settled[unit as usize])),
+                Some(candidates) => seen.extend(candidates.iter().map(|c| shown(c.value))),
+                None => seen.push(shown(self.settled[unit as usize])),
+            }
+            if self.doubtful.contains_key(&unit) {
+                seen.push(Shown { unit, stamp: None });
             }
         }
         self.reads.push_back(Some(self.next_id));
@@ -208,14 +230,18 @@ impl Verifier {
     ) -> Result<(), Violation> {
         for (index, unit) in units.enumerate() {
             let found = completion.data.get(index).map(|stamp| stamp.0);
-            let seen = || self.seen[slot].iter().filter(|(at, _)| *at == unit);
+            let seen = || self.seen[slot].iter().filter(|shown| shown.unit == unit);
+            let shows = |found: u64, shown: &Shown| match shown.stamp {
+                Some(stamp) => stamp == found,
+                None => found < self.next_id,
+            };
             let allowed = found.is_some_and(|found| {
-                seen().any(|(_, stamp)| *stamp == found) || self.written_since(clock, unit, found)
+                seen().any(|shown| shows(found, shown)) || self.written_since(clock, unit, found)
             });
             if !allowed {
                 return Err(Violation {
                     unit,
-                    expected: seen().map(|(_, stamp)| *stamp).collect(),
+                    expected: seen().filter_map(|shown| shown.stamp).collect(),
                     found,
                     submitted: completion.submitted,
                     completed: completion.time,
@@ -281,6 +307,19 @@ impl Content<Stamp> for Verifier {
             Op::Flush | Op::WritePrepare => Pending::Nothing,
         };
         stamp
+    }
+
+    const MINDS_UNWRITTEN: bool = true;
+
+    fn unwritten(&mut self, units: Vec<u32>) {
+        for unit in units.into_iter().map(u64::from) {
+            self.doubtful.insert(unit, self.next_id);
+            for (pending, seen) in self.pending.iter().zip(&mut self.seen) {
+                if matches!(pending, Pending::Read { units, .. } if units.contains(&unit)) {
+                    seen.push(Shown { unit, stamp: None });
+                }
+            }
+        }
     }
 
     fn complete(&mut self, slot: u32, completion: &Completion<Stamp>) -> Result<(), DriveError> {

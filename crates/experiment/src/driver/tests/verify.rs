@@ -10,6 +10,8 @@ use crate::driver::{Content, Verifier};
 const UNITS: u64 = 6;
 const UNIT_SECTORS: u64 = 8;
 const SLOTS: usize = 5;
+/// A stamp that nobody was given.
+const NEVER: u64 = 999_999;
 
 /// A change of some units, as the twin remembers it: when it was submitted and completed, in steps
 /// of the test.
@@ -26,6 +28,8 @@ struct Change {
 #[derive(Default)]
 struct Twin {
     changes: Vec<Change>,
+    /// A unit that a cache could not write out, and when.
+    unwritten: Vec<(u64, u64)>,
 }
 
 impl Twin {
@@ -40,13 +44,17 @@ impl Twin {
             })
         };
         let initial = found == 0 && !replaced(Some(0));
-        initial || touching().any(|change| change.value == found && !replaced(change.completed))
+        let mut doubts = self.unwritten.iter().filter(|(at, _)| *at == unit);
+        let in_doubt = doubts.any(|(_, step)| !replaced(Some(*step)));
+        initial
+            || in_doubt && found != NEVER
+            || touching().any(|change| change.value == found && !replaced(change.completed))
     }
 
     /// Every stamp there is.
     fn stamps(&self) -> Vec<u64> {
         let stamps = self.changes.iter().map(|change| change.value);
-        stamps.chain([0, 999_999]).collect()
+        stamps.chain([0, NEVER]).collect()
     }
 }
 
@@ -121,6 +129,12 @@ impl Race {
         });
     }
 
+    fn fail_to_write_out(&mut self, step: u64) {
+        let units: Vec<u64> = (0..UNITS).filter(|_| self.rng.below(3) == 0).collect();
+        self.verifier.unwritten(units.iter().map(|&unit| unit as u32).collect());
+        self.twin.unwritten.extend(units.into_iter().map(|unit| (unit, step)));
+    }
+
     /// Completes the command in `slot`; reads return any stamps at all, and the verifier must say
     /// what the twin says.
     fn complete(&mut self, slot: usize, under: &Under, step: u64) -> Result<(), TestCaseError> {
@@ -168,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn agrees_with_the_whole_history(seed: u64) {
+    fn agrees_with_the_whole_history(seed: u64, caches: bool) {
         let mut race = Race {
             rng: Rng::new(seed, "verify"),
             twin: Twin::default(),
@@ -176,6 +190,10 @@ proptest! {
             under: [const { None }; SLOTS],
         };
         for step in 1..200 {
+            if caches && race.rng.below(20) == 0 {
+                race.fail_to_write_out(step);
+                continue;
+            }
             let slot = race.rng.below(SLOTS as u64) as usize;
             match race.under[slot].take() {
                 None => race.submit(slot, step),
@@ -211,6 +229,42 @@ fn violations_say_what_was_expected() {
     verifier.submit(1, Time::ZERO, &request(Op::Read, 0, 24));
     let short = completion(Op::Read, 1, &[0], Status::Success);
     assert_eq!(verifier.ended(1, &short).unwrap_err().found, None);
+}
+
+#[test]
+fn what_a_cache_could_not_write_out_is_in_doubt_until_it_is_written_again() {
+    let mut verifier = Verifier::new(64, 8);
+    let request = |op| Request {
+        at: Time::ZERO,
+        op,
+        lba: Lba(8),
+        sectors: 8,
+        fua: false,
+        class: Class::Unknown,
+    };
+    let write = |verifier: &mut Verifier| {
+        let stamp = verifier.submit(0, Time::ZERO, &request(Op::Write));
+        verifier.ended(0, &completion(Op::Write, 0, &[], Status::Success)).unwrap();
+        stamp
+    };
+    let finish = |verifier: &mut Verifier, stamp| {
+        verifier.ended(1, &completion(Op::Read, 1, &[stamp], Status::Success))
+    };
+    let read = |verifier: &mut Verifier, stamp| {
+        verifier.submit(1, Time::ZERO, &request(Op::Read));
+        finish(verifier, stamp)
+    };
+    let (old, new) = (write(&mut verifier), write(&mut verifier));
+    assert_eq!(read(&mut verifier, old).unwrap_err().expected, [new]);
+    // This read and those after it may find what lies below.
+    verifier.submit(1, Time::ZERO, &request(Op::Read));
+    verifier.unwritten(vec![1]);
+    finish(&mut verifier, old).unwrap();
+    read(&mut verifier, new).unwrap();
+    read(&mut verifier, old).unwrap();
+    assert_eq!(read(&mut verifier, NEVER).unwrap_err().expected, [new]);
+    let newer = write(&mut verifier);
+    assert_eq!(read(&mut verifier, old).unwrap_err().expected, [newer]);
 }
 
 #[test]

@@ -178,3 +178,26 @@ fn an_unprotected_drive_below_a_cache_keeps_what_was_flushed() {
     let bare = record(&small(&CACHED_CUTS[4..])).power.unwrap();
     assert!(bare.made.iter().all(|cut| cut.dirty_units.is_none()));
 }
+
+/// A drive that wears out within the run, below a cache.
+const WORN: [&str; 6] = [
+    "precondition.kind=none",
+    "device.nand.endurance_cycles=3",
+    "host.page_cache.size=4 MiB",
+    "workload.job.0.fsync_every=200",
+    "workload.job.0.read_share=50 %",
+    "workload.job.0.requests=80000",
+];
+
+#[test]
+fn reads_of_what_a_cache_could_not_write_out_are_no_violations() {
+    for seed in 1..4 {
+        let seed = format!("seed={seed}");
+        let scenario = small(&[&WORN[..], &[&seed]].concat());
+        let record = record(&scenario);
+        let cache = record.cache.unwrap();
+        assert!(cache.failed > 1_000 && record.host.errors > 0, "{cache:?}");
+        let unchecked = small(&[&WORN[..], &[&seed, "run.stamps=false"]].concat());
+        assert_eq!(self::record(&unchecked).sim.digest, record.sim.digest);
+    }
+}

@@ -36,8 +36,9 @@ leyden_sim::policies! {
         /// The block with the largest age x (i - min(z, i / 2)) / 2v, of i invalid and v valid units, z
         /// of them zombies (Zombie Chasing, equation 3).
         ZCostBenefit(z_cost_benefit::ZCostBenefit) = "z_cost_benefit",
-        /// The block with the largest age x i / 2v x i / (i + z x age / d), d being how long before they
-        /// come true hints are given, as the drive learns it. Our own.
+        /// The block with the largest (age x i / 2v) x i / (i + z x age / d), of i invalid and v valid
+        /// units, z of them zombies; d is how long before they come true hints are given, as the drive
+        /// learns it. Our own.
         ZDeadline(z_deadline::ZDeadline) = "z_deadline",
     }
 }

@@ -1,4 +1,4 @@
-//! `z_deadline`: age x i / 2v, of which as much as the block will give anyway is not counted.
+//! `z_deadline`: (age x i / 2v) x i / (i + z x age / d): what the block will give anyway is not counted.
 //!
 //! Our own; beyond Zombie Chasing. Age says that a block that has kept its data for so long will keep it
 //! for as long again. That is not so of zombies: hints come true at an age that the drive learns
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::worth::{Worth, most_worth};
 use super::{VictimIndex, VictimPolicy};
 
-/// The block with the largest age x i / 2v x i / (i + z x age / d).
+/// The block with the largest (age x i / 2v) x i / (i + z x age / d).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZDeadline {}

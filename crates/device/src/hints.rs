@@ -102,15 +102,28 @@ impl<P: Payload> Ssd<P> {
         at.map_or_else(Box::default, |at| self.ranges.swap_remove(at).1)
     }
 
+    /// `hint` will be heard when its command is taken in.
+    #[inline]
+    pub(crate) fn expect_hint(&self, hint: Hint) {
+        if self.contains(hint) {
+            self.ftl.map().warm(self.units_named(hint));
+        }
+    }
+
+    /// The units that `hint` names a part of.
+    #[inline]
+    fn units_named(&self, hint: Hint) -> impl Iterator<Item = Lpn> + use<P> {
+        let unit_bytes = self.unit_sectors() * SECTOR_BYTES;
+        let (first, end) = (hint.first_byte(), hint.end_byte());
+        ((first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32).map(Lpn)
+    }
+
     fn contains(&self, hint: Hint) -> bool {
         hint.end_byte() <= self.capacity_sectors() * SECTOR_BYTES
     }
 
     fn mark(&mut self, now: Time, hint: Hint) {
-        let unit_bytes = self.unit_sectors() * SECTOR_BYTES;
-        let (first, end) = (hint.first_byte(), hint.end_byte());
-        for lpn in (first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32 {
-            let lpn = Lpn(lpn);
+        for lpn in self.units_named(hint) {
             let buffer = &self.writer.buffer;
             let announced = self.ftl.announce(now, lpn, || buffer.read(lpn).is_some());
             let stats = &mut self.counters.hints;

@@ -369,6 +369,9 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         {
             self.ranges.push((request, ranges));
         }
+        if let Some(hint) = command.hint {
+            self.expect_hint(hint);
+        }
         self.frontend.submit(now, request, bytes);
         id
     }

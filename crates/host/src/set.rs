@@ -1,4 +1,4 @@
-//! A set of page numbers that finds its neighbours from anywhere.
+//! Sets of page numbers: one that finds its neighbours from anywhere, and one of runs.
 //!
 //! One bit for each page of the drive, and above that a bit for each word that is not zero, and so on up
 //! to a single word: each change and each look takes a few words.
@@ -100,6 +100,48 @@ impl PageSet {
     }
 }
 
+/// Runs of numbers below a bound: which are in any of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    words: Vec<u64>,
+}
+
+impl Runs {
+    /// No runs, of numbers below `bound`.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self { words: vec![0; bound.div_ceil(64)] }
+    }
+
+    /// The words of `first..end` and their bits in it.
+    #[inline]
+    fn parts(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+        let (from, to) = (first / 64, end.div_ceil(64));
+        (from..if first < end { to } else { from }).map(move |word| {
+            let low = if word == from { !0 << (first % 64) } else { !0 };
+            let high = if word + 1 == to { !0 >> (to * 64 - end) } else { !0 };
+            (word as usize, low & high)
+        })
+    }
+
+    /// True if any of `first..end` is in.
+    #[inline]
+    pub(crate) fn any(&self, first: u64, end: u64) -> bool {
+        Self::parts(first, end).any(|(word, bits)| self.words[word] & bits != 0)
+    }
+
+    /// All of `first..end` are in from now on.
+    #[inline]
+    pub(crate) fn fill(&mut self, first: u64, end: u64) {
+        Self::parts(first, end).for_each(|(word, bits)| self.words[word] |= bits);
+    }
+
+    /// None of `first..end` is.
+    #[inline]
+    pub(crate) fn clear(&mut self, first: u64, end: u64) {
+        Self::parts(first, end).for_each(|(word, bits)| self.words[word] &= !bits);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +175,22 @@ mod tests {
             }
             set.clear();
             prop_assert_eq!(set.next(0), None);
+        }
+
+        #[test]
+        fn runs_behave_like_flags(
+            steps in prop::collection::vec((any::<bool>(), 0_u64..300, 0_u64..200), 0..60),
+        ) {
+            let (mut runs, mut twin) = (Runs::new(300), vec![false; 300]);
+            for (fill, first, length) in steps {
+                let end = (first + length).min(300);
+                prop_assert_eq!(runs.any(first, end), twin[first as usize..end as usize].contains(&true));
+                if fill { runs.fill(first, end) } else { runs.clear(first, end) }
+                twin[first as usize..end as usize].fill(fill);
+                for at in 0..300 {
+                    prop_assert_eq!(runs.any(at, at + 1), twin[at as usize]);
+                }
+            }
         }
     }
 }

@@ -7,13 +7,16 @@
 //! - No unit is in two ranges; each range fits into a hint.
 //! - The list is in ascending order of `place`.
 //! - There are never more ranges than the limit.
+//! - `waiting` has the units of the ranges, and no others.
 
 use std::num::NonZeroU8;
 
 use leyden_device::Hint;
 use leyden_sim::{SlotIndex, Time};
 
-use crate::set::PageSet;
+use crate::set::{PageSet, Runs};
+#[cfg(test)]
+mod tests;
 
 /// Ranges that the index has room for at first.
 const FIRST_ROOM: u32 = 64;
@@ -27,6 +30,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct RangeQueue {
     /// The first units of the ranges, and their slots; `None` before there was a range.
     firsts: Option<(PageSet, SlotIndex)>,
+    /// The units of all ranges: mostly none of those that are asked for waits, and this says so first.
+    waiting: Runs,
     /// Units that there are.
     bound: u64,
     len: usize,
@@ -67,9 +72,10 @@ pub(super) struct Added {
 impl RangeQueue {
     /// At most `limit` ranges. If `merging`, neighbours that fit into one hint become one range, in
     /// the place of the older.
-    pub(super) const fn new(limit: u32, merging: bool) -> Self {
+    pub(super) fn new(limit: u32, merging: bool) -> Self {
         Self {
             firsts: None,
+            waiting: Runs::new(0),
             bound: 0,
             len: 0,
             room: 0,
@@ -115,6 +121,7 @@ impl RangeQueue {
     pub(super) fn reserve(&mut self, bound: u64) {
         if self.firsts.is_none() {
             self.bound = bound;
+            self.waiting = Runs::new(bound as usize);
             self.room = FIRST_ROOM;
             self.firsts = Some((PageSet::new(bound as usize), SlotIndex::new(FIRST_ROOM)));
         }
@@ -148,10 +155,10 @@ impl RangeQueue {
             units += range.end.min(end) - range.first.max(first);
             match (range.first < first, end < range.end) {
                 (true, true) => {
-                    self.slots[slot as usize].end = first;
+                    self.move_end(slot, first);
                     self.split_off(slot, end, range.end);
                 }
-                (true, false) => self.slots[slot as usize].end = first,
+                (true, false) => self.move_end(slot, first),
                 (false, true) => self.move_first(slot, end),
                 (false, false) => self.remove(slot),
             }
@@ -189,13 +196,12 @@ impl RangeQueue {
     /// The last range that begins before `end`, if it ends after `at`.
     #[inline]
     fn last_before(&self, end: u64, at: u64) -> Option<u32> {
-        let (firsts, index) = self.firsts.as_ref()?;
-        let first = firsts.previous(end.min(self.bound).checked_sub(1)? as u32)?;
-        // Mostly it is too far away to look at.
-        if u64::from(first) + u64::from(Hint::MOST_UNITS) <= at {
+        let end = end.min(self.bound);
+        if !self.waiting.any(at, end) {
             return None;
         }
-        index.get(first).filter(|&slot| self.slots[slot as usize].end > at)
+        let (firsts, index) = self.firsts.as_ref()?;
+        index.get(firsts.previous(end.checked_sub(1)? as u32)?)
     }
 
     /// The first range that has units in `at..end`.
@@ -221,7 +227,7 @@ impl RangeQueue {
         const MOST: u64 = Hint::MOST_UNITS as u64;
         let (left, right) = if self.merging { self.neighbours(first, end) } else { (NONE, NONE) };
         if left != NONE && end - self.slots[left as usize].first <= MOST {
-            self.slots[left as usize].end = end;
+            self.move_end(left, end);
             if right != NONE {
                 self.join(left, right, MOST);
             }
@@ -259,7 +265,7 @@ impl RangeQueue {
         }
         if a.place <= b.place {
             self.remove(right);
-            self.slots[left as usize].end = b.end;
+            self.move_end(left, b.end);
         } else {
             self.remove(left);
             self.move_first(right, a.first);
@@ -275,6 +281,11 @@ impl RangeQueue {
     /// The range begins elsewhere.
     fn move_first(&mut self, slot: u32, first: u64) {
         let before = std::mem::replace(&mut self.slots[slot as usize].first, first);
+        if first < before {
+            self.waiting.fill(first, before);
+        } else {
+            self.waiting.clear(before, first);
+        }
         if let Some((firsts, index)) = &mut self.firsts {
             firsts.remove(before as u32);
             index.remove(before as u32);
@@ -283,7 +294,18 @@ impl RangeQueue {
         }
     }
 
+    /// The range ends elsewhere.
+    fn move_end(&mut self, slot: u32, end: u64) {
+        let before = std::mem::replace(&mut self.slots[slot as usize].end, end);
+        if end < before {
+            self.waiting.clear(end, before);
+        } else {
+            self.waiting.fill(before, end);
+        }
+    }
+
     fn link(&mut self, range: Range) {
+        self.waiting.fill(range.first, range.end);
         if self.len == self.room as usize {
             self.grow();
         }
@@ -319,7 +341,8 @@ impl RangeQueue {
     }
 
     fn remove(&mut self, slot: u32) {
-        let Range { first, older, newer, .. } = self.slots[slot as usize];
+        let Range { first, end, older, newer, .. } = self.slots[slot as usize];
+        self.waiting.clear(first, end);
         *self.newer_of(older) = newer;
         *self.older_of(newer) = older;
         if let Some((firsts, index)) = &mut self.firsts {
@@ -344,150 +367,5 @@ impl RangeQueue {
             Some(range) => &mut range.older,
             None => &mut self.newest,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Units of the drive.
-    const BOUND: u32 = 3_000;
-
-    /// The slow twin: a list in order of arrival, searched from the front.
-    struct Twin {
-        ranges: Vec<(u64, u64, u64, Time)>, // first, end, place, since
-        next_place: u64,
-        limit: usize,
-        merging: bool,
-    }
-
-    impl Twin {
-        fn holds(&self, unit: u64) -> bool {
-            self.ranges.iter().any(|&(first, end, ..)| (first..end).contains(&unit))
-        }
-
-        fn drop_surplus(&mut self) -> u64 {
-            let surplus = self.ranges.len().saturating_sub(self.limit);
-            self.ranges.drain(..surplus).map(|(first, end, ..)| end - first).sum()
-        }
-
-        fn add(&mut self, hint: Hint, since: Time) -> Added {
-            let first = u64::from(hint.first_unit());
-            let units: Vec<u64> = (first..first + u64::from(hint.units())).collect();
-            let new: Vec<u64> = units.iter().copied().filter(|&unit| !self.holds(unit)).collect();
-            let repeated_units = (units.len() - new.len()) as u64;
-            for run in new.chunk_by(|a, b| a + 1 == *b) {
-                self.insert(run[0], run[run.len() - 1] + 1, since);
-            }
-            Added { repeated_units, dropped_units: self.drop_surplus() }
-        }
-
-        fn insert(&mut self, mut first: u64, mut end: u64, mut since: Time) {
-            let mut place = self.next_place;
-            let left = self.ranges.iter().position(|range| range.1 == first);
-            if let Some(at) = left.filter(|&at| self.merging && end - self.ranges[at].0 <= 255) {
-                (first, _, place, since) = self.ranges.remove(at);
-            }
-            let right = self.ranges.iter().position(|range| range.0 == end);
-            if let Some(at) = right.filter(|&at| self.merging && self.ranges[at].1 - first <= 255) {
-                let range = self.ranges.remove(at);
-                end = range.1;
-                if range.2 < place {
-                    (place, since) = (range.2, range.3);
-                }
-            }
-            self.next_place += u64::from(place == self.next_place);
-            let at = self.ranges.partition_point(|range| (range.2, range.0) < (place, first));
-            self.ranges.insert(at, (first, end, place, since));
-        }
-
-        fn withdraw(&mut self, first: u64, end: u64) -> (u64, u64) {
-            let waited = (first..end).filter(|&unit| self.holds(unit)).count() as u64;
-            let cut = |&(a, b, place, since): &(u64, u64, u64, Time)| {
-                [(a, b.min(first), place, since), (a.max(end), b, place, since)]
-            };
-            self.ranges =
-                self.ranges.iter().flat_map(cut).filter(|range| range.0 < range.1).collect();
-            (waited, self.drop_surplus())
-        }
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Add(u32, u8),
-        Withdraw(u64, u64),
-        Pop,
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        // Short ranges that touch often; long ones that do not fit together; the end of the scale.
-        let place = prop_oneof![4 => 0_u32..60, 1 => 0_u32..2_000, 1 => BOUND - 31..BOUND];
-        let length = prop_oneof![4 => 1_u8..6, 1 => 1_u8..=255];
-        let fit = |first: u32, units: u8| (BOUND - 1 - first).min(u32::from(units) - 1) as u8 + 1;
-        let add = (place.clone(), length).prop_map(move |(at, n)| Step::Add(at, fit(at, n)));
-        let withdraw =
-            (place, 1_u64..40).prop_map(|(at, n)| Step::Withdraw(at.into(), u64::from(at) + n));
-        let step = prop_oneof![4 => add, 3 => withdraw, 1 => Just(Step::Pop)];
-        proptest::collection::vec(step, 0..200)
-    }
-
-    proptest! {
-        #[test]
-        fn behaves_like_a_list(steps in steps(), limit in prop_oneof![1_u32..20, Just(200)], merging: bool) {
-            let mut queue = RangeQueue::new(limit, merging);
-            queue.reserve(BOUND.into());
-            let mut twin = Twin { ranges: Vec::new(), next_place: 0, limit: limit as usize, merging };
-            for (i, step) in steps.into_iter().enumerate() {
-                let since = Time::from_ns(i as u64);
-                match step {
-                    Step::Add(first, units) => {
-                        let hint = Hint::new(first, NonZeroU8::new(units).unwrap());
-                        prop_assert_eq!(queue.add(hint, since), twin.add(hint, since));
-                    }
-                    Step::Withdraw(first, end) => {
-                        prop_assert_eq!(queue.withdraw(first, end), twin.withdraw(first, end));
-                    }
-                    Step::Pop => {
-                        let range = (!twin.ranges.is_empty()).then(|| twin.ranges.remove(0));
-                        let range = range.map(|(first, end, _, since)| (first, end - first, since));
-                        let popped = queue.pop().map(|(hint, since)| {
-                            (u64::from(hint.first_unit()), u64::from(hint.units()), since)
-                        });
-                        prop_assert_eq!(popped, range);
-                    }
-                }
-                prop_assert_eq!(queue.len(), twin.ranges.len());
-                prop_assert_eq!(queue.oldest_since(), twin.ranges.first().map(|range| range.3));
-                let units = twin.ranges.iter().map(|range| range.1 - range.0).sum::<u64>();
-                prop_assert_eq!(queue.units(), units);
-            }
-        }
-    }
-
-    #[test]
-    fn many_ranges_are_found_again() {
-        let mut queue = RangeQueue::new(1_000, true);
-        queue.reserve(3_000);
-        for first in 0..1_000 {
-            queue.add(Hint::new(first * 3, NonZeroU8::MIN), Time::ZERO);
-        }
-        assert_eq!((queue.len(), queue.units()), (1_000, 1_000));
-        assert_eq!(queue.withdraw(0, 2_000), (667, 0));
-        assert_eq!(queue.withdraw(2_001, 2_002), (1, 0));
-        assert_eq!(queue.pop().map(|(hint, _)| hint.first_unit()), Some(2_004));
-    }
-
-    #[test]
-    fn neighbours_merge_until_a_hint_is_full() {
-        let mut queue = RangeQueue::new(10, true);
-        queue.reserve(1_000);
-        let hint = |first, units| Hint::new(first, NonZeroU8::new(units).unwrap());
-        for first in (0..400).step_by(4) {
-            queue.add(hint(first, 4), Time::ZERO);
-        }
-        let sent: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(hint, _)| hint).collect();
-        assert_eq!(sent, [hint(0, 252), hint(252, 148)]);
     }
 }

@@ -39,9 +39,9 @@ impl Worth {
         now: Time,
     ) -> Self {
         let invalid = u64::from(units - candidate.valid).max(1);
-        let deaths = (u128::from(zombies) * u128::from(age_ns(candidate, now))) << COST_SHIFT;
-        let share = deaths / (u128::from(lead.as_ns().max(1)) * u128::from(invalid));
-        let share = share.min(u32::MAX.into()) as u64;
+        let parts = u64::from(zombies) << COST_SHIFT;
+        let share = quotient([parts, age_ns(candidate, now)], [lead.as_ns().max(1), invalid]);
+        let share = share.min(u32::MAX.into());
         Self { cost: self.cost + u64::from(candidate.valid) * share, ..self }
     }
 
@@ -50,6 +50,18 @@ impl Worth {
         u128::from(self.benefit) * u128::from(other.cost)
             > u128::from(other.benefit) * u128::from(self.cost)
     }
+}
+
+/// The product of `above` over that of `below`, rounded down. Narrow numbers are divided much faster, and
+/// only days make wide ones.
+#[inline]
+fn quotient(above: [u64; 2], below: [u64; 2]) -> u64 {
+    let narrow = |[a, b]: [u64; 2]| a.checked_mul(b);
+    if let (Some(above), Some(below)) = (narrow(above), narrow(below)) {
+        return above / below;
+    }
+    let wide = |[a, b]: [u64; 2]| u128::from(a) * u128::from(b);
+    u64::try_from(wide(above) / wide(below)).unwrap_or(u64::MAX)
 }
 
 #[inline]
@@ -84,4 +96,20 @@ pub(super) fn most_worth(
         }
     }
     best.map(|(_, block)| block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quotients_are_exact(numbers: [u64; 4], shifts in prop::array::uniform4(0..64_u32)) {
+            let [a, b, c, d] = std::array::from_fn(|i| numbers[i] >> shifts[i]);
+            let (c, d) = (c.max(1), d.max(1));
+            let exact = u128::from(a) * u128::from(b) / (u128::from(c) * u128::from(d));
+            prop_assert_eq!(quotient([a, b], [c, d]), u64::try_from(exact).unwrap_or(u64::MAX));
+        }
+    }
 }

@@ -112,11 +112,12 @@ impl Runs {
         Self { words: vec![0; bound.div_ceil(64)] }
     }
 
-    /// The words of `first..end` and their bits in it.
+    /// The words of `first..end` and their bits in it; none, or none of their bits, if it is empty or
+    /// reversed.
     #[inline]
     fn parts(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
         let (from, to) = (first / 64, end.div_ceil(64));
-        (from..if first < end { to } else { from }).map(move |word| {
+        (from..to).map(move |word| {
             let low = if word == from { !0 << (first % 64) } else { !0 };
             let high = if word + 1 == to { !0 >> (to * 64 - end) } else { !0 };
             (word as usize, low & high)
@@ -186,6 +187,9 @@ mod tests {
                 let end = (first + length).min(300);
                 prop_assert_eq!(runs.any(first, end), twin[first as usize..end as usize].contains(&true));
                 if fill { runs.fill(first, end) } else { runs.clear(first, end) }
+                // What is reversed is nothing.
+                runs.clear(end, first);
+                runs.fill(end, first);
                 twin[first as usize..end as usize].fill(fill);
                 for at in 0..300 {
                     prop_assert_eq!(runs.any(at, at + 1), twin[at as usize]);

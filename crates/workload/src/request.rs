@@ -19,6 +19,21 @@ pub enum Class {
     FsMeta,
 }
 
+impl Class {
+    /// Their names, in their order.
+    pub const NAMES: [&str; 5] = ["unknown", "data", "wal", "journal", "fs-meta"];
+
+    /// What it is called.
+    ///
+    /// ```
+    /// use leyden_workload::Class;
+    /// assert_eq!((Class::Unknown.name(), Class::FsMeta.name()), ("unknown", "fs-meta"));
+    /// ```
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {

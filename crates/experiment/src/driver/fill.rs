@@ -3,11 +3,12 @@
 use leyden_device::{Programs, Reads, Stats};
 use leyden_sim::{Span, Time};
 
-use super::measure::{Latencies, Measured};
+use super::measure::Measured;
 use super::series::{Closed, Direction, Snapshot};
+use super::traffic::{Latencies, Traffic};
 use crate::record;
 
-pub(super) const MIB: f64 = 1_048_576.0;
+const MIB: f64 = 1_048_576.0;
 
 /// Sizes that turn the device's counters into bytes and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +42,23 @@ impl Measured {
 
     fn host(&self) -> record::Host {
         let elapsed_s = self.elapsed().as_secs_f64();
-        let (reads, writes) = (self.reads.count(), self.writes.count());
+        // What the whole host got, as one of those that share the drive.
+        let all = self.traffic.row("", elapsed_s);
         record::Host {
-            reads,
-            writes,
-            flushes: self.flushes.count(),
-            trims: self.trims.count(),
+            reads: all.reads,
+            writes: all.writes,
+            flushes: all.flushes,
+            trims: self.traffic.trims.count(),
             errors: self.errors,
-            bytes_read: self.bytes_read,
-            bytes_written: self.bytes_written,
+            bytes_read: all.bytes_read,
+            bytes_written: all.bytes_written,
             elapsed_s,
-            iops: ratio((reads + writes) as f64, elapsed_s),
-            mib_per_s: ratio((self.bytes_read + self.bytes_written) as f64 / MIB, elapsed_s),
-            read_latency_us: latency(&self.reads),
-            write_latency_us: latency(&self.writes),
-            flush_latency_us: latency(&self.flushes),
-            tenants: self.tenants.rows(self.elapsed()),
+            iops: all.iops,
+            mib_per_s: all.mib_per_s,
+            read_latency_us: all.read_latency_us,
+            write_latency_us: all.write_latency_us,
+            flush_latency_us: all.flush_latency_us,
+            tenants: self.tenants.shares().map(|(name, it)| it.row(name, elapsed_s)).collect(),
         }
     }
 
@@ -70,7 +72,7 @@ impl Measured {
         if units.is_cached {
             self.grown(|stats| stats.host_units_written) * units.unit_bytes
         } else {
-            self.bytes_written
+            self.traffic.bytes_written
         }
     }
 
@@ -160,6 +162,27 @@ impl Measured {
     }
 }
 
+impl Traffic {
+    /// What `name` got, in so many seconds.
+    fn row(&self, name: &str, elapsed_s: f64) -> record::Tenant {
+        let (reads, writes) = (self.reads.count(), self.writes.count());
+        let bytes = self.bytes_read + self.bytes_written;
+        record::Tenant {
+            name: name.to_owned(),
+            reads,
+            writes,
+            flushes: self.flushes.count(),
+            bytes_read: self.bytes_read,
+            bytes_written: self.bytes_written,
+            iops: ratio((reads + writes) as f64, elapsed_s),
+            mib_per_s: ratio(bytes as f64 / MIB, elapsed_s),
+            read_latency_us: latency(&self.reads),
+            write_latency_us: latency(&self.writes),
+            flush_latency_us: latency(&self.flushes),
+        }
+    }
+}
+
 /// An interval of the series, as rates.
 struct Shown {
     seconds: f64,
@@ -230,7 +253,7 @@ impl Shown {
 }
 
 /// `part / whole`; 0 of nothing is 0.
-pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
@@ -262,7 +285,7 @@ fn reads_between(before: &Reads, after: &Reads) -> record::Reads {
     }
 }
 
-pub(super) fn latency(latencies: &Latencies) -> record::Latency {
+fn latency(latencies: &Latencies) -> record::Latency {
     if latencies.count() == 0 {
         return record::Latency::default();
     }

@@ -1,80 +1,12 @@
 //! What a run measures.
 
-use hdrhistogram::Histogram;
 use leyden_device::{Op, Stats, Status};
 use leyden_sim::{Digest, Span, Time};
 
 use super::Ramp;
 use super::series::{Intervals, Snapshot};
 use super::tenants::Tenants;
-
-/// Significant decimal digits of latency percentiles.
-const LATENCY_DIGITS: u8 = 3;
-/// Longer latencies count as this long in percentiles (mean and maximum are exact): 1,000 s.
-const LATENCY_MAX_NS: u64 = 1_000_000_000_000;
-
-/// Latencies of one kind of command, in nanoseconds.
-#[derive(Clone, Debug)]
-pub struct Latencies {
-    histogram: Histogram<u64>,
-    sum_ns: u64,
-    max_ns: u64,
-}
-
-impl Latencies {
-    pub(super) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NS, LATENCY_DIGITS)
-            .expect("constant bounds that the histogram documents as valid");
-        Self { histogram, sum_ns: 0, max_ns: 0 }
-    }
-
-    #[inline]
-    pub(super) fn record(&mut self, latency_ns: u64) {
-        self.histogram.saturating_record(latency_ns);
-        self.sum_ns = self.sum_ns.saturating_add(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-    }
-
-    /// How many commands there were.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// Arithmetic mean, exact; 0 without commands.
-    pub fn mean_ns(&self) -> f64 {
-        if self.count() == 0 {
-            return 0.0;
-        }
-        self.sum_ns as f64 / self.count() as f64
-    }
-
-    /// Largest, exact.
-    pub fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
-
-    /// The latency that the share `quantile` (0..=1) of commands did not exceed, to 3 digits.
-    pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        self.histogram.value_at_quantile(quantile).min(self.max_ns)
-    }
-
-    /// The distribution, as (percentile 0..=100, nanoseconds), ascending.
-    pub(super) fn distribution(&self) -> Vec<(f64, u64)> {
-        // Steps that halve with the distance to 100 %: the tail is what people look at.
-        let steps = self.histogram.iter_quantiles(5);
-        let mut points: Vec<(f64, u64)> = steps
-            .map(|step| {
-                let value = step.value_iterated_to().min(self.max_ns);
-                (step.quantile_iterated_to() * 100.0, value)
-            })
-            .collect();
-        // Where the histogram's last entry ends says less than the largest latency itself.
-        if let Some((_, last)) = points.last_mut() {
-            *last = self.max_ns;
-        }
-        points
-    }
-}
+use super::traffic::Traffic;
 
 /// What a run measured, after its ramp.
 #[derive(Clone, Debug)]
@@ -85,18 +17,8 @@ pub struct Measured {
     pub end: Time,
     /// The run was cancelled; everything is up to then.
     pub interrupted: bool,
-    /// Reads that succeeded.
-    pub reads: Latencies,
-    /// Writes that succeeded.
-    pub writes: Latencies,
-    /// Flushes that succeeded.
-    pub flushes: Latencies,
-    /// Trims and write-zeroes that succeeded.
-    pub trims: Latencies,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
+    /// Commands that succeeded.
+    pub traffic: Traffic,
     /// Hints that were handed to the device.
     pub hints: u64,
     /// Commands that ended with an error status.
@@ -121,8 +43,7 @@ impl Measured {
 
     /// Commands that completed, with success or not.
     pub fn completions(&self) -> u64 {
-        let kinds = [&self.reads, &self.writes, &self.flushes, &self.trims];
-        kinds.iter().map(|kind| kind.count()).sum::<u64>() + self.errors
+        self.traffic.commands() + self.errors
     }
 }
 
@@ -148,17 +69,13 @@ pub(super) struct Measure {
     ramping: Option<Ramping>,
     start: Time,
     before: Stats,
-    reads: Latencies,
-    writes: Latencies,
-    flushes: Latencies,
-    trims: Latencies,
+    traffic: Traffic,
     hints: u64,
     errors: u64,
     first_error: Option<(Op, Status)>,
     digest: Digest,
     series: Intervals,
     next_boundary: Time,
-    bytes: [u64; 2],
     tenants: Tenants,
 }
 
@@ -177,17 +94,13 @@ impl Measure {
             ramping,
             start,
             before,
-            reads: Latencies::new(),
-            writes: Latencies::new(),
-            flushes: Latencies::new(),
-            trims: Latencies::new(),
+            traffic: Traffic::new(),
             hints: 0,
             errors: 0,
             first_error: None,
             digest: Digest::default(),
             series,
             next_boundary,
-            bytes: [0; 2],
             tenants: Tenants::new(tenants),
         }
     }
@@ -244,21 +157,13 @@ impl Measure {
             return false;
         }
         let latency_ns = sample.time.since(sample.arrived).as_ns();
-        self.tenants.record(sample, latency_ns);
+        self.tenants.record(sample, latency_ns, &self.traffic);
+        self.traffic.record(sample.op, sample.bytes, latency_ns);
+        let interval = &mut self.series.current;
         match sample.op {
-            Op::Read => {
-                self.reads.record(latency_ns);
-                self.series.current.reads.record(sample.bytes, latency_ns);
-                self.bytes[0] += sample.bytes;
-            }
-            Op::Write => {
-                self.writes.record(latency_ns);
-                self.series.current.writes.record(sample.bytes, latency_ns);
-                self.bytes[1] += sample.bytes;
-            }
-            Op::Flush => self.flushes.record(latency_ns),
-            Op::Trim | Op::WriteZeroes => self.trims.record(latency_ns),
-            Op::WritePrepare => {}
+            Op::Read => interval.reads.record(sample.bytes, latency_ns),
+            Op::Write => interval.writes.record(sample.bytes, latency_ns),
+            _ => {}
         }
         false
     }
@@ -277,8 +182,7 @@ impl Measure {
     }
 
     fn is_empty(&self) -> bool {
-        let kinds = [&self.reads, &self.writes, &self.flushes, &self.trims];
-        self.errors == 0 && kinds.iter().all(|kind| kind.count() == 0)
+        self.errors == 0 && self.traffic.commands() == 0
     }
 
     pub(super) fn finish(mut self, end: Time, after: Stats, interrupted: bool) -> Measured {
@@ -304,12 +208,7 @@ impl Measure {
             start: self.start,
             end,
             interrupted,
-            reads: self.reads,
-            writes: self.writes,
-            flushes: self.flushes,
-            trims: self.trims,
-            bytes_read: self.bytes[0],
-            bytes_written: self.bytes[1],
+            traffic: self.traffic,
             hints: self.hints,
             errors: self.errors,
             digest: self.digest,

@@ -26,6 +26,7 @@ mod pump;
 mod replay;
 mod series;
 mod tenants;
+mod traffic;
 mod verify;
 mod watch;
 
@@ -42,7 +43,7 @@ use thiserror::Error as ThisError;
 
 pub use content::{Content, Unchecked};
 pub use fill::Units;
-pub use measure::{Latencies, Measured};
+pub use measure::Measured;
 pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
 pub use promises::Promises;
 pub use verify::{Verifier, Violation};

@@ -6,7 +6,7 @@ use std::error::Error;
 
 use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
-use leyden_workload::Request;
+use leyden_workload::{Class, Request};
 
 use super::pump::{Next, Source};
 use super::{BeyondEnd, DriveError, Replay};
@@ -173,11 +173,6 @@ where
     }
 }
 
-/// Names of the classes of requests, in their order.
-fn class_names() -> Vec<String> {
-    ["other", "data", "wal", "journal", "fs-meta"].map(str::to_owned).into()
-}
-
 /// Keeps a number of requests outstanding, whatever the timestamps say.
 pub(super) struct ByDepth<I, F> {
     trace: Trace<I, F>,
@@ -219,7 +214,7 @@ where
     }
 
     fn tenants(&self) -> Vec<String> {
-        class_names()
+        Class::NAMES.map(str::to_owned).into()
     }
 
     #[inline]
@@ -325,7 +320,7 @@ where
     }
 
     fn tenants(&self) -> Vec<String> {
-        class_names()
+        Class::NAMES.map(str::to_owned).into()
     }
 
     #[inline]

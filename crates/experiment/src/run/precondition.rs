@@ -255,7 +255,7 @@ fn replay<P: Payload>(
     if measured.interrupted {
         return Err(RunError::Interrupted);
     }
-    if measured.bytes_written == 0 {
+    if measured.traffic.bytes_written == 0 {
         return Err(never_writes());
     }
     Ok(())

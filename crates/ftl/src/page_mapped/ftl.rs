@@ -449,7 +449,7 @@ impl<C: Content> Ftl<C> {
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
         let Some(old) = self.map.unmap(lpn) else { return };
         self.invalidate(now, old);
-        self.zombies.arrived(lpn, 1);
+        self.zombies.arrived(lpn, 1, None);
         self.replace_zombie(lpn, self.geometry.block_of(old), None);
         if is_planted(Canary::TrimNotSaved) {
             return;

@@ -84,23 +84,22 @@ impl Zombies {
         self.in_block.get(block.index()).copied().unwrap_or(0)
     }
 
-    /// A write of `count` units from `first` on has arrived: learns how long before it was announced.
+    /// What was announced of `count` units from `first` on will not come any more: it has been written at
+    /// `written`, or trimmed.
     #[inline]
-    fn learn(&mut self, now: Time, first: Lpn, count: u32) {
-        for lpn in (first.0..first.0 + count).map(Lpn) {
-            if self.announced[word(lpn)] & bit(lpn) != 0 {
-                self.lead.came(now, lpn);
-            }
+    pub(crate) fn arrived(&mut self, first: Lpn, count: u32, written: Option<Time>) {
+        if !self.are_kept() {
+            return;
         }
-    }
-
-    /// The announced write of `count` units from `first` on has arrived, or they were trimmed.
-    #[inline]
-    pub(crate) fn arrived(&mut self, first: Lpn, count: u32) {
-        if self.are_kept() {
-            for lpn in (first.0..first.0 + count).map(Lpn) {
-                self.expected -= self.announced[word(lpn)] >> (lpn.0 % 64) & 1;
-                self.announced[word(lpn)] &= !bit(lpn);
+        for lpn in (first.0..first.0 + count).map(Lpn) {
+            let announced = &mut self.announced[word(lpn)];
+            if *announced & bit(lpn) == 0 {
+                continue;
+            }
+            *announced &= !bit(lpn);
+            self.expected -= 1;
+            if let Some(now) = written {
+                self.lead.came(now, lpn);
             }
         }
     }
@@ -192,11 +191,8 @@ impl<C: Content> Ftl<C> {
     /// announced of it has come.
     #[inline]
     pub fn note_write(&mut self, now: Time, first: Lpn, count: u32, is_log: bool) {
-        if self.zombies.are_kept() && self.policy.asks_for_lead() {
-            self.zombies.learn(now, first, count);
-            self.index.set_lead(self.zombies.lead.mean());
-        }
-        self.zombies.arrived(first, count);
+        self.zombies.arrived(first, count, Some(now));
+        self.index.set_lead(self.zombies.lead.mean());
         if self.logs.are_kept() {
             let map = &self.map;
             self.logs.written(first, count, is_log, |lpn| map.get(lpn).is_some());
@@ -205,7 +201,7 @@ impl<C: Content> Ftl<C> {
 
     /// A trim of `count` units from `first` on has arrived.
     pub fn note_trim_of(&mut self, first: Lpn, count: u32) {
-        self.zombies.arrived(first, count);
+        self.zombies.arrived(first, count, None);
     }
 
     /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.

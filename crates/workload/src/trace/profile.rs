@@ -137,7 +137,7 @@ struct Profiler {
     distances: Vec<u64>,
     read_sizes: Octaves,
     write_sizes: Octaves,
-    written_by_class: [u64; CLASSES.len()],
+    written_by_class: [u64; Class::NAMES.len()],
     ends: [u64; STREAMS],
     next_end: usize,
     addressed: u64,
@@ -158,7 +158,7 @@ impl Default for Profiler {
             distances: vec![0; bucket(u64::MAX) + 1],
             read_sizes: [0; 65],
             write_sizes: [0; 65],
-            written_by_class: [0; CLASSES.len()],
+            written_by_class: [0; Class::NAMES.len()],
             ends: [0; STREAMS],
             next_end: 0,
             addressed: 0,
@@ -262,7 +262,7 @@ impl Profiler {
         profile.footprint_bytes = self.read.units() * UNIT_BYTES;
         profile.read_sizes = octaves(&self.read_sizes);
         profile.write_sizes = octaves(&self.write_sizes);
-        let by_class = CLASSES.into_iter().zip(self.written_by_class);
+        let by_class = Class::NAMES.into_iter().zip(self.written_by_class);
         profile.bytes_written_by_class = by_class.filter(|&(_, bytes)| bytes > 0).collect();
         profile.first_byte = self.first.unwrap_or(0) * SECTOR_BYTES;
         let ns = self.last.as_ns();
@@ -292,7 +292,7 @@ impl Profiler {
         profile.announced_share = share(announced.units(), self.units_written);
         let overwritten = profile.overwrite_distances.count;
         profile.announced_overwrite_share = share(announced.overwritten_units(), overwritten);
-        let by_class = CLASSES.into_iter().zip(announced.by_class());
+        let by_class = Class::NAMES.into_iter().zip(announced.by_class());
         profile.announced_share_by_class = by_class
             .filter(|&(_, (written, _))| written > 0)
             .map(|(class, (written, announced))| (class, share(announced, written)))
@@ -303,10 +303,6 @@ impl Profiler {
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
-
-/// The names of [`Class`], in its order.
-const CLASSES: [&str; 5] = ["unknown", "data", "wal", "journal", "fs-meta"];
-const _: () = assert!(Class::FsMeta as usize + 1 == CLASSES.len());
 
 /// The slot of [`Octaves`] that counts `value`: its logarithm to base 2, rounded up.
 const fn octave(value: u64) -> usize {

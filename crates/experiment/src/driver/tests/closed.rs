@@ -17,11 +17,11 @@ fn latency_and_rate_are_the_devices() {
     // Four at once take 10 us; a request waits for one batch and is served in the next, but for
     // the first four.
     assert_eq!(measured.end, Time::from_ns(1_000 * US));
-    assert_eq!(measured.writes.count(), 400);
-    assert_eq!(measured.writes.max_ns(), 20 * US);
+    assert_eq!(measured.traffic.writes.count(), 400);
+    assert_eq!(measured.traffic.writes.max_ns(), 20 * US);
     let mean_us = (4.0 * 10.0 + 396.0 * 20.0) / 400.0;
-    assert!((measured.writes.mean_ns() / 1e3 - mean_us).abs() < 1e-9);
-    assert_eq!(measured.bytes_written, 400 * UNIT_BYTES);
+    assert!((measured.traffic.writes.mean_ns() / 1e3 - mean_us).abs() < 1e-9);
+    assert_eq!(measured.traffic.bytes_written, 400 * UNIT_BYTES);
     assert_eq!(measured.completions(), 400);
     assert_eq!(mock.deepest, 8);
 }
@@ -33,7 +33,7 @@ fn queues_never_exceed_their_depth_and_are_kept_full() {
     let second = JobConfig { queue_depth: 5, ..writes(2_000) };
     let measured = run(&mut mock, &[first, second], Options::default());
     assert_eq!(mock.deepest, 3 * 4 + 5);
-    assert_eq!(measured.writes.count(), 3_000);
+    assert_eq!(measured.traffic.writes.count(), 3_000);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_flush_waits_for_the_threads_writes_and_holds_up_the_next() {
     let mut mock = Mock::new(Span::from_us(10), 100);
     let config = JobConfig { queue_depth: 4, fsync_every: 6, ..writes(24) };
     let measured = run(&mut mock, &[config], Options::default());
-    assert_eq!(measured.flushes.count(), 4);
+    assert_eq!(measured.traffic.flushes.count(), 4);
     let (mut outstanding, mut since_flush) = (0, 0);
     for seen in &mock.seen {
         match seen {
@@ -140,7 +140,7 @@ fn jobs_stop_at_whichever_limit_comes_first() {
             ..config.clone()
         };
         let measured = run(&mut mock, &[others], Options::default());
-        assert_eq!(measured.writes.count(), 17, "{config:?}");
+        assert_eq!(measured.traffic.writes.count(), 17, "{config:?}");
     }
 }
 
@@ -154,7 +154,7 @@ fn a_time_limit_cuts_waits_short() {
         ..JobConfig::default()
     };
     let measured = run(&mut mock, &[config], Options::default());
-    assert_eq!(measured.writes.count(), 1);
+    assert_eq!(measured.traffic.writes.count(), 1);
     assert_eq!(measured.end, Time::from_ns(500_000 * US));
 }
 
@@ -197,6 +197,9 @@ fn failures_are_counted_apart_and_warned_of() {
     let mut mock = Mock::new(Span::from_us(10), 1);
     mock.failing_from = 0;
     let measured = run(&mut mock, &[writes(5)], Options::default());
-    assert_eq!((measured.errors, measured.writes.count(), measured.bytes_written), (5, 0, 0));
+    assert_eq!(
+        (measured.errors, measured.traffic.writes.count(), measured.traffic.bytes_written),
+        (5, 0, 0)
+    );
     assert!(measured.warnings[0].contains("5 commands failed"), "{:?}", measured.warnings);
 }

@@ -94,7 +94,7 @@ fn a_flush_that_is_cut_off_does_not_hold_its_thread() {
     let mut cuts = Cuts::at(&[150]);
     let config = JobConfig { fsync_every: 1, ..writes(5) };
     let measured = jobs(&mut mock, &config, &mut cuts);
-    assert_eq!((measured.writes.count(), measured.flushes.count()), (5, 4));
+    assert_eq!((measured.traffic.writes.count(), measured.traffic.flushes.count()), (5, 4));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_trace_waits_for_the_power_and_repeats_nothing() {
     assert_eq!((cuts.outstanding[0], measured.completions()), (1, 3));
     let submitted: Vec<u64> = mock.submissions().iter().map(|(at, _)| at.as_ns() / 1_000).collect();
     assert_eq!(submitted, [0, 240, 1_250, 2_000]);
-    assert_eq!(measured.writes.max_ns(), 850_000, "it has been waiting since its arrival");
+    assert_eq!(measured.traffic.writes.max_ns(), 850_000, "it has been waiting since its arrival");
 }
 
 /// A write of unit 1 that was acknowledged, then a cut that leaves `left` of units 0 to 3.

@@ -30,10 +30,10 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
             JobConfig { queue_depth: 3, read_share: Ratio::from_percent(40), ..writes(requests) };
         let measured = run(&mut mock, &[config], Options::default());
         let (reads, writes, bytes, max_ns) = totals(&measured);
-        assert_eq!(reads, measured.reads.count());
-        assert_eq!(writes, measured.writes.count());
-        assert_eq!(bytes, measured.bytes_read + measured.bytes_written);
-        assert_eq!(max_ns, measured.writes.max_ns());
+        assert_eq!(reads, measured.traffic.reads.count());
+        assert_eq!(writes, measured.traffic.writes.count());
+        assert_eq!(bytes, measured.traffic.bytes_read + measured.traffic.bytes_written);
+        assert_eq!(max_ns, measured.traffic.writes.max_ns());
         let closed = &measured.series.closed;
         assert!(closed.len() <= MAX_INTERVALS);
         assert_eq!(closed.last().map(|closed| closed.end), Some(measured.end));
@@ -105,10 +105,14 @@ fn a_ramp_is_left_out() {
         [(95, 0, 91, 95), (0, 30, 70, 300), (95, 30, 70, 300), (505, 30, 50, 505)]
     {
         let measured = measure(time_us, requests);
-        assert_eq!(measured.writes.count(), counted, "{time_us} us and {requests} requests");
+        assert_eq!(
+            measured.traffic.writes.count(),
+            counted,
+            "{time_us} us and {requests} requests"
+        );
         assert_eq!(measured.start, Time::from_ns(start_us * 1_000));
         assert_eq!(measured.end, Time::from_ns(1_000_000));
-        assert_eq!(measured.bytes_written, counted * UNIT_BYTES);
+        assert_eq!(measured.traffic.bytes_written, counted * UNIT_BYTES);
         assert_eq!(totals(&measured).1, counted);
     }
     let measured = measure(2_000, 0);
@@ -123,8 +127,8 @@ fn cancelling_keeps_what_was_measured() {
     let options = Options { cancel: Some(&flag), ..Options::default() };
     let measured = run(&mut mock, &[writes(1_000_000)], options);
     assert!(measured.interrupted);
-    assert!((1..10_000).contains(&measured.writes.count()));
-    assert_eq!(totals(&measured).1, measured.writes.count());
+    assert!((1..10_000).contains(&measured.traffic.writes.count()));
+    assert_eq!(totals(&measured).1, measured.traffic.writes.count());
     flag.store(false, Ordering::Relaxed);
     let mut mock = Mock::new(Span::from_us(10), 1);
     let options = Options { cancel: Some(&flag), ..Options::default() };

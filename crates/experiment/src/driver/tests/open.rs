@@ -50,7 +50,7 @@ fn arrivals_are_respected_at_any_speed() {
         let config = by_time(Ratio::from_percent(percent), 100);
         let measured = trace(&mut mock, &requests, config);
         assert_eq!(submitted_us(&mock), expected);
-        assert_eq!(measured.writes.max_ns(), 10_000);
+        assert_eq!(measured.traffic.writes.max_ns(), 10_000);
         assert!(measured.warnings.is_empty());
     }
 }
@@ -62,7 +62,7 @@ fn a_bound_delays_arrivals_and_latency_counts_from_them() {
     let measured = trace(&mut mock, &requests, by_time(Ratio::ONE, 2));
     assert_eq!(submitted_us(&mock), [0, 1, 10, 11, 20]);
     assert_eq!(mock.deepest, 2);
-    assert_eq!(measured.writes.max_ns(), 26_000, "arrived at 4 us, done at 30 us");
+    assert_eq!(measured.traffic.writes.max_ns(), 26_000, "arrived at 4 us, done at 30 us");
     assert!(measured.warnings[0].starts_with("3 of 5 requests arrived while 2"));
 }
 
@@ -82,7 +82,7 @@ fn loops_shift_time_and_start_over() {
     let config = Replay { loops: 3, ..Replay::default() };
     let measured = trace(&mut mock, &requests, config);
     assert_eq!(submitted_us(&mock), [0, 30, 30, 60, 60, 90]);
-    assert_eq!(measured.writes.count(), 6);
+    assert_eq!(measured.traffic.writes.count(), 6);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn by_depth_ignores_timestamps() {
     let measured = trace(&mut mock, &requests, config);
     assert_eq!(submitted_us(&mock), [0, 0, 10, 10, 20, 20]);
     assert_eq!(mock.deepest, 2);
-    assert_eq!(measured.writes.count(), 6);
+    assert_eq!(measured.traffic.writes.count(), 6);
 }
 
 fn hint(us: u64, lba: u64, sectors: u32) -> Request {
@@ -211,13 +211,13 @@ fn requests_beyond_the_end_are_refused_wrapped_or_clipped() {
 
     let mut mock = Mock::new(Span::from_us(10), 10);
     let measured = trace(&mut mock, &requests, config(BeyondEnd::Wrap));
-    assert_eq!(measured.bytes_written, (8 + 4 + 8) * 512);
+    assert_eq!(measured.traffic.bytes_written, (8 + 4 + 8) * 512);
     assert!(measured.warnings[0].starts_with("2 of 3 requests ended beyond"));
 
     let mut mock = Mock::new(Span::from_us(10), 10);
     let measured = trace(&mut mock, &requests, config(BeyondEnd::Clip));
-    assert_eq!(measured.bytes_written, (8 + 4) * 512);
-    assert_eq!(measured.writes.count(), 2);
+    assert_eq!(measured.traffic.bytes_written, (8 + 4) * 512);
+    assert_eq!(measured.traffic.writes.count(), 2);
     assert!(measured.warnings[0].contains("1 of them left out"));
 }
 

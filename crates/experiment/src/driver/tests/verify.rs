@@ -306,5 +306,5 @@ fn the_real_device_passes() {
     )
     .unwrap();
     assert_eq!(measured.errors, 0);
-    assert!(measured.writes.count() > 10_000);
+    assert!(measured.traffic.writes.count() > 10_000);
 }

@@ -281,11 +281,9 @@ impl RangeQueue {
     /// The range begins elsewhere.
     fn move_first(&mut self, slot: u32, first: u64) {
         let before = std::mem::replace(&mut self.slots[slot as usize].first, first);
-        if first < before {
-            self.waiting.fill(first, before);
-        } else {
-            self.waiting.clear(before, first);
-        }
+        // One of these is a reversed run: nothing.
+        self.waiting.fill(first, before);
+        self.waiting.clear(before, first);
         if let Some((firsts, index)) = &mut self.firsts {
             firsts.remove(before as u32);
             index.remove(before as u32);
@@ -297,11 +295,9 @@ impl RangeQueue {
     /// The range ends elsewhere.
     fn move_end(&mut self, slot: u32, end: u64) {
         let before = std::mem::replace(&mut self.slots[slot as usize].end, end);
-        if end < before {
-            self.waiting.clear(end, before);
-        } else {
-            self.waiting.fill(before, end);
-        }
+        // As above.
+        self.waiting.fill(before, end);
+        self.waiting.clear(end, before);
     }
 
     fn link(&mut self, range: Range) {

@@ -5,8 +5,8 @@
 //!
 //! **Invariants**: a write or a trim of a unit takes its announcement back.
 
-use super::CLASSES;
 use super::extents::Cover;
+use crate::Class;
 
 /// Announcements, and what came of them.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(super) struct Announced {
     /// Units that are announced and not yet written.
     pending: Cover,
     /// By class: units written, and how many of them were announced.
-    written: [(u64, u64); CLASSES.len()],
+    written: [(u64, u64); Class::NAMES.len()],
     /// Units overwritten that were announced.
     overwritten: u64,
 }

@@ -68,10 +68,7 @@ impl Encode for Csv {
         out.push(b',');
         out.extend_from_slice(match request.class {
             Class::Unknown => b"-",
-            Class::Data => b"data",
-            Class::Wal => b"wal",
-            Class::Journal => b"journal",
-            Class::FsMeta => b"fs-meta",
+            class => class.name().as_bytes(),
         });
         out.push(b'\n');
     }

@@ -44,19 +44,19 @@ pub(crate) fn bytes_of(ranges: Option<&[Hint]>) -> u64 {
 impl<P: Payload> Ssd<P> {
     /// Mapping units that are zombies at the moment: the host has said that it will overwrite them.
     pub fn zombie_units(&self) -> u64 {
-        self.ftl.zombies().units()
+        self.ftl.data().zombies().units()
     }
 
     /// Mapping units whose announced write has not come yet: the zombies, less those whose new version
     /// is in the write buffer already.
     pub fn expected_units(&self) -> u64 {
-        self.ftl.zombies().expected_units()
+        self.ftl.data().zombies().expected_units()
     }
 
     /// A write or a trim of these units is in the drive: the host has kept what it announced of them.
     #[inline]
     pub(crate) fn note_arrival(&mut self, now: Time, id: RequestId) {
-        if self.ftl.follows_writes() {
+        if self.ftl.data().follows_writes() {
             let units = self.units_of(id);
             let Request { op, is_log, .. } = *self.requests.get(id);
             if op == Op::Write {

@@ -173,7 +173,7 @@ impl<P: Payload> Ssd<P> {
     }
     /// Erases of every block; `None` for bad ones.
     pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
-        self.ftl.blocks().wear()
+        self.ftl.wear()
     }
     /// True if no command and no flash operation is under way.
     pub fn is_idle(&self) -> bool {

@@ -29,7 +29,8 @@ mod units;
 mod writer;
 
 pub use command::{
-    BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, SECTOR_BYTES, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, Output,
+    SECTOR_BYTES, Status,
 };
 pub use config::{Config, ConfigError, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};

@@ -17,30 +17,29 @@ use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
 use crate::{
-    BlockDevice, Command, CommandId, Completion, Config, ConfigError, Hint, Lba, Op, Payload,
-    Status,
+    Action, BlockDevice, Command, CommandId, Completion, Config, ConfigError, Lba, Op, Output,
+    Payload, Status,
 };
 
 /// A conventional (page-mapped) SSD.
 ///
 /// ```
-/// use leyden_device::{BlockDevice, Command, Config, Lba, Op, Ssd, Stamp, Status};
+/// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp, Status};
 /// use leyden_sim::Time;
 ///
 /// let mut ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
-/// let write = Command { data: 7, ..Command::new(Op::Write, Lba(0), 8) };
-/// ssd.submit(ssd.now(), write);
+/// ssd.submit(ssd.now(), Command::write(Lba(0), 8, 7));
 /// let mut done = Vec::new();
 /// while let Some(time) = ssd.next_event() {
 ///     ssd.advance(time, &mut done);
 /// }
 /// assert_eq!(done[0].status, Status::Success);
 ///
-/// ssd.submit(ssd.now(), Command::new(Op::Read, Lba(0), 8));
+/// ssd.submit(ssd.now(), Command::read(Lba(0), 8));
 /// while let Some(time) = ssd.next_event() {
 ///     ssd.advance(time, &mut done);
 /// }
-/// assert_eq!(done[1].data, [Stamp(7)]);
+/// assert_eq!(done[1].data().unwrap(), &[Stamp(7)]);
 /// ```
 #[derive(Debug)]
 pub struct Ssd<P: Payload> {
@@ -60,8 +59,6 @@ pub struct Ssd<P: Payload> {
     pub(crate) flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
     pub(crate) trims: VecDeque<RequestId>,
-    /// What commands that announce writes brought with them.
-    pub(crate) ranges: Vec<(RequestId, Box<[Hint]>)>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -144,7 +141,6 @@ impl<P: Payload> Ssd<P> {
             waiting: VecDeque::new(),
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
-            ranges: Vec::new(),
             next_id: 0,
             digest: Digest::default(),
             counters: Counters::default(),
@@ -261,7 +257,7 @@ impl<P: Payload> Ssd<P> {
         if request.pending > 0 {
             return;
         }
-        match request.op {
+        match request.op() {
             Op::Read => self.deliver(now, id),
             _ => self.queue_write(now, id, out), // the rest of a unit written in part
         }
@@ -296,8 +292,8 @@ impl<P: Payload> Ssd<P> {
     }
 
     pub(crate) fn deliver(&mut self, now: Time, id: RequestId) {
-        let bytes = u64::from(self.requests.get(id).sectors) * SECTOR_BYTES;
-        self.frontend.deliver(now, id, bytes);
+        let sectors = self.requests.get(id).action.extent().map_or(0, |(_, sectors)| sectors);
+        self.frontend.deliver(now, id, u64::from(sectors) * SECTOR_BYTES);
     }
 
     #[inline]
@@ -310,14 +306,21 @@ impl<P: Payload> Ssd<P> {
     ) {
         let request = self.requests.get_mut(id);
         self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
+        let op = request.op();
+        let output = match op {
+            Op::Read if status == Status::Success => {
+                Output::Read(std::mem::take(&mut request.read))
+            }
+            _ => Output::None,
+        };
         out.push(Completion {
             id: request.id,
-            op: request.op,
+            op,
             tag: request.tag,
             submitted: request.submitted,
             time: now,
             status,
-            data: std::mem::take(&mut request.read),
+            output,
         });
         self.requests.remove(id);
         self.frontend.leave(now);
@@ -330,8 +333,7 @@ impl<P: Payload> Ssd<P> {
 
     #[inline]
     pub(crate) fn units_of(&self, id: RequestId) -> Units {
-        let request = self.requests.get(id);
-        Units::new(request.lba.0, u64::from(request.sectors), self.unit_sectors())
+        self.requests.get(id).units
     }
 }
 
@@ -343,33 +345,24 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         self.now = now;
         let id = CommandId(self.next_id);
         self.next_id += 1;
-        let bytes = match command.op {
-            Op::Write => u64::from(command.sectors) * SECTOR_BYTES,
-            Op::WritePrepare => bytes_of(command.ranges.as_deref()),
-            _ => 0,
+        let (bytes, hint) = match &command.action {
+            Action::Write { sectors, hint, .. } => (u64::from(*sectors) * SECTOR_BYTES, *hint),
+            Action::Read { hint, .. } => (0, *hint),
+            Action::WritePrepare { ranges } => (bytes_of(ranges), None),
+            Action::Flush | Action::Trim { .. } | Action::WriteZeroes { .. } => (0, None),
         };
         let request = self.requests.insert(Request {
             id,
-            op: command.op,
-            lba: command.lba,
-            sectors: command.sectors,
-            fua: command.fua,
-            is_log: command.is_log,
+            action: command.action,
             tag: command.tag,
             submitted: now,
-            data: command.data,
+            units: Units::NONE,
             read: P::ReadData::default(),
-            hint: command.hint,
             pending: 0,
             next_unit: 0,
             waiting_since: now,
         });
-        if let Some(ranges) = command.ranges
-            && command.op == Op::WritePrepare
-        {
-            self.ranges.push((request, ranges));
-        }
-        if let Some(hint) = command.hint {
+        if let Some(hint) = hint {
             self.expect_hint(hint);
         }
         self.frontend.submit(now, request, bytes);

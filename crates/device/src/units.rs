@@ -14,6 +14,10 @@ pub(crate) struct Units {
 }
 
 impl Units {
+    /// No units.
+    pub(crate) const NONE: Self =
+        Self { first: Lpn(0), count: 0, partial_first: false, partial_last: false };
+
     #[inline]
     pub(crate) fn new(lba: u64, sectors: u64, unit_sectors: u64) -> Self {
         let end = lba + sectors;

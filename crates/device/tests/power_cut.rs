@@ -29,7 +29,7 @@ fn config(protection: &str, dump: &str, region: Region) -> Config {
 }
 
 fn submit(ssd: &mut Ssd<Stamp>, op: Op, unit: u64, stamp: u64) {
-    let command = Command { data: stamp, ..Command::new(op, Lba(unit * 8), 8) };
+    let command = Command::new(op, Lba(unit * 8), 8, stamp);
     ssd.submit(ssd.now(), command);
 }
 
@@ -44,7 +44,7 @@ fn finish(ssd: &mut Ssd<Stamp>) -> Vec<Completion<Stamp>> {
 fn read(ssd: &mut Ssd<Stamp>, unit: u64) -> u64 {
     submit(ssd, Op::Read, unit, 0);
     let done = finish(ssd);
-    done.iter().find(|done| done.op == Op::Read).unwrap().data[0].0
+    done.iter().find(|done| done.op == Op::Read).unwrap().data().unwrap()[0].0
 }
 
 /// Writes and trims at random, cuts the power at a random moment, and checks every promise, some

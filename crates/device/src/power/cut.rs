@@ -60,7 +60,6 @@ impl<P: Payload> Ssd<P> {
         self.requests.clear();
         self.frontend.lose_power();
         self.waiting.clear();
-        self.ranges.clear();
         self.flushes.clear();
         self.trims = VecDeque::new();
         self.power_state = PowerState::Off;

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{BlockDevice, Command, Lba, Op, Payload, Status};
+use leyden_device::{BlockDevice, Command, Lba, Payload, Status};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
@@ -242,8 +242,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.stats.written_back_pages += u64::from(count);
         let tag = self.commands.insert(Below::Writeback { first_page, first, count, fua });
         let (lba, sectors) = self.sectors_of(first, count);
-        let command =
-            Command { data, tag, fua: fua.is_some(), ..Command::new(Op::Write, lba, sectors) };
+        let command = Command::write(lba, sectors, data).fua(fua.is_some()).tag(tag);
         self.device.submit(now, command);
         count
     }

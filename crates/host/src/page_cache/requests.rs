@@ -78,15 +78,16 @@ pub(super) struct Request<P: Payload> {
 
 impl<P: Payload> Request<P> {
     pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, unit_sectors: u64) -> Self {
-        let (from, to) = (command.lba.0, command.lba.0.saturating_add(command.sectors.into()));
+        let (lba, sectors) = command.extent().unwrap_or_default();
+        let (from, to) = (lba.0, lba.0.saturating_add(sectors.into()));
         let (first, end) = (from / unit_sectors, to.div_ceil(unit_sectors));
         let starts_inside = !from.is_multiple_of(unit_sectors);
         let ends_inside = !to.is_multiple_of(unit_sectors);
         Self {
             id,
             stage: Stage::Done,
-            op: command.op,
-            fua: command.fua,
+            op: command.op(),
+            fua: command.is_fua(),
             tag: command.tag,
             status: Status::Success,
             first: first as u32,
@@ -101,10 +102,10 @@ impl<P: Payload> Request<P> {
             submitted: now,
             since: now,
             write: 0,
-            data: command.data,
+            data: command.data().copied().unwrap_or_default(),
             read: P::ReadData::default(),
-            lba: command.lba,
-            sectors: command.sectors,
+            lba,
+            sectors,
         }
     }
 

@@ -106,7 +106,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             *count = pages;
             let first = *first;
             let (lba, sectors) = self.sectors_of(first, pages);
-            self.device.submit(now, Command { tag, ..Command::new(Op::Read, lba, sectors) });
+            self.device.submit(now, Command::read(lba, sectors).tag(tag));
         }
     }
 
@@ -116,7 +116,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         now: Time,
         (first, count): (u32, u32),
         (owner, mut waiters): (RequestId, u32),
-        (status, data): (Status, &P::ReadData),
+        (status, data): (Status, Option<&P::ReadData>),
     ) {
         let requests = &mut self.requests;
         for index in 0..count {
@@ -128,7 +128,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             // What was written meanwhile is newer.
             if status == Status::Success && !page.uptodate {
                 page.uptodate = true;
-                if P::STORED {
+                if P::STORED
+                    && let Some(data) = data
+                {
                     page.content = P::unit(data, index);
                 }
             }

@@ -4,7 +4,8 @@
 //! FUA wait for flash if nothing else protects the buffer; trims deallocate. What happens when flash
 //! operations end is in [`crate::Ssd`]'s own file.
 
-use leyden_buffer::{Region, Written};
+use leyden_buffer::{Region, WriteBuffer, Written};
+use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
@@ -68,8 +69,8 @@ impl<P: Payload> Ssd<P> {
         let units = self.units_of(id);
         let mut run: Option<(Ppn, u32)> = None;
         let mut pending = 0;
-        for index in 0..units.count {
-            let lpn = Lpn(units.first.0 + index);
+        for index in 0..units.count() {
+            let lpn = Lpn(units.first().0 + index);
             let (content, page) = match self.writer.buffer.read(lpn) {
                 Some(content) => {
                     self.counters.read_hits += 1;
@@ -82,7 +83,7 @@ impl<P: Payload> Ssd<P> {
             };
             if P::STORED {
                 let request = self.requests.get_mut(id);
-                P::gather(&mut request.read, index, units.count, content);
+                P::gather(&mut request.read, units.part(index), &content);
             }
             run = match (run, page) {
                 (Some((current, count)), Some(page)) if current == page => Some((page, count + 1)),
@@ -108,7 +109,7 @@ impl<P: Payload> Ssd<P> {
     /// Brings in the rest of units written in part, then takes the data into the buffer.
     fn write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
         let units = self.units_of(id);
-        self.counters.units_written += u64::from(units.count);
+        self.counters.units_written += u64::from(units.count());
         let mut pending = 0;
         for lpn in units.partial() {
             if self.writer.buffer.read(lpn).is_some() {
@@ -136,7 +137,8 @@ impl<P: Payload> Ssd<P> {
         self.writer.pump_idle(now, &mut self.ftl);
     }
 
-    /// Takes units of a write into the buffer until it is full. True if the write is all in.
+    /// Takes units of a write into the buffer until it is full; what is left of a unit that it covers
+    /// in part is what the unit holds now, and not when the command came. True if the write is all in.
     #[inline]
     fn take_in(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
         let units = self.units_of(id);
@@ -147,14 +149,22 @@ impl<P: Payload> Ssd<P> {
             _ => unreachable!("only writes have data to take in"),
         };
         let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
-        while request.next_unit < units.count {
+        while request.next_unit < units.count() {
             let index = request.next_unit;
             if zeroes && !units.is_partial(index) {
                 request.next_unit += 1; // deallocated
                 continue;
             }
-            let content = P::written(*data, index);
-            let lpn = Lpn(units.first.0 + index);
+            let lpn = Lpn(units.first().0 + index);
+            let content = if !P::STORED {
+                P::default()
+            } else if units.is_partial(index) {
+                let old = newest(&self.writer.buffer, &self.ftl, lpn);
+                let change = if zeroes { P::zeroed } else { P::merged };
+                change(&old, data, units.part(index))
+            } else {
+                P::written(data, units.part(index))
+            };
             let slot = match self.writer.buffer.write(lpn, content) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
                 Written::Full => return false,
@@ -274,4 +284,10 @@ impl<P: Payload> Ssd<P> {
             }
         }
     }
+}
+
+/// What `lpn` holds now: what is buffered of it, or on flash, or zeroes.
+pub(crate) fn newest<P: Payload>(buffer: &WriteBuffer<P>, ftl: &Ftl<P>, lpn: Lpn) -> P {
+    let on_flash = || ftl.map().get(lpn).map(|unit| ftl.content(unit));
+    buffer.read(lpn).or_else(on_flash).unwrap_or_default()
 }

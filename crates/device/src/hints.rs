@@ -60,7 +60,7 @@ impl<P: Payload> Ssd<P> {
     pub(crate) fn note_write(&mut self, now: Time, id: RequestId, is_log: bool) {
         if self.ftl.follows_writes() {
             let units = self.requests.get(id).units;
-            self.ftl.note_write(now, units.first, units.count, is_log);
+            self.ftl.note_write(now, units.first(), units.count(), is_log);
         }
     }
 
@@ -69,7 +69,7 @@ impl<P: Payload> Ssd<P> {
     pub(crate) fn note_trim(&mut self, id: RequestId) {
         if self.ftl.follows_writes() {
             let units = self.requests.get(id).units;
-            self.ftl.note_trim_of(units.first, units.count);
+            self.ftl.note_trim_of(units.first(), units.count());
         }
     }
 

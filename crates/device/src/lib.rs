@@ -35,8 +35,9 @@ pub use command::{
 pub use config::{Config, ConfigError, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
-pub use payload::{NoData, Payload, Stamp};
+pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;
 pub use ssd::Ssd;
 pub use stats::{Programs, Reads, Stats};
+pub use units::{Part, Units};

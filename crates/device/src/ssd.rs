@@ -201,7 +201,7 @@ impl<P: Payload> Ssd<P> {
 
     /// One of the units a FUA write waits for is on flash, or trimmed.
     pub(crate) fn settled(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id).count;
+        let units = self.units_of(id).count();
         let request = self.requests.get_mut(id);
         request.pending -= 1;
         if request.pending == 0 && request.next_unit == units {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leyden_device::{
     Action, BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload, Stamp,
-    Status,
+    Status, Units,
 };
 use leyden_sim::{Span, Time};
 
@@ -80,13 +80,14 @@ impl Mock {
             return (Status::WriteFault, Output::None);
         }
         let mut data = Vec::new();
+        let parts = Units::new(first * UNIT_SECTORS, count * UNIT_SECTORS, UNIT_SECTORS);
         for (index, unit) in touched.enumerate() {
             let held = &mut self.content[unit as usize];
             match command.action {
                 Action::Read { .. } => {
-                    Stamp::gather(&mut data, index as u32, count as u32, Stamp(*held));
+                    Stamp::gather(&mut data, parts.part(index as u32), &Stamp(*held));
                 }
-                Action::Write { data, .. } => *held = Stamp::written(data, index as u32).0,
+                Action::Write { data, .. } => *held = data,
                 // Zeroes in a part of a unit: the unit is what that write made of it.
                 Action::WriteZeroes { data, .. } if !is_whole(command, unit) => *held = data,
                 Action::Trim { .. } | Action::WriteZeroes { .. } => *held = 0,

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockId, Geometry, Lpn, Ppa};
 
-/// What a mapping unit stores besides its OOB entry.
+/// What a mapping unit stores besides its OOB entry. Garbage collection clones it.
 pub trait Content:
-    Copy + Default + Debug + PartialEq + Serialize + DeserializeOwned + 'static
+    Clone + Default + Debug + PartialEq + Serialize + DeserializeOwned + 'static
 {
 }
 
@@ -73,7 +73,7 @@ impl<C: Content> Media<C> {
     /// The unit's data.
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
-        self.content[unit.index()]
+        self.content[unit.index()].clone()
     }
 
     /// Stores a unit.

@@ -43,7 +43,7 @@ pub enum ProgramCause {
 }
 
 /// A unit of user data to program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UserUnit<C> {
     /// Whose data it is.
     pub lpn: Lpn,
@@ -316,7 +316,7 @@ impl<C: Content> Ftl<C> {
         let sources = self.inflight.sources_mut(tag);
         for (i, unit) in units.iter().enumerate() {
             sources[i] = unit.source;
-            self.media.write(Ppa(first.0 + i as u32), unit.lpn, version, unit.content);
+            self.media.write(Ppa(first.0 + i as u32), unit.lpn, version, unit.content.clone());
         }
         self.stats.user_units += units.len() as u64;
         self.submit_program(now, page, tag, units.len() as u32);

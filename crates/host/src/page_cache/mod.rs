@@ -48,7 +48,7 @@ use std::collections::VecDeque;
 
 use leyden_device::{
     Action, BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload,
-    SECTOR_BYTES, Status,
+    SECTOR_BYTES, Status, Units,
 };
 use leyden_sim::{EventQueue, Span, Time};
 
@@ -217,7 +217,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let request = self.requests.get_mut(id);
         match request.op {
             Op::Read => request.stage = Stage::Reading,
-            Op::Write if request.part_first || request.part_last => {
+            Op::Write if request.partial().next().is_some() => {
                 request.stage = Stage::Preparing;
             }
             Op::Write => request.stage = Stage::Writing,
@@ -322,7 +322,13 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
             self.device.announce(now, hint);
         }
         let status = self.check(&command);
-        let mut request = Request::new(id, now, &command, self.unit_sectors);
+        let units = match command.extent() {
+            Some((lba, sectors)) if status == Status::Success => {
+                Units::new(lba.0, sectors.into(), self.unit_sectors)
+            }
+            _ => Units::NONE,
+        };
+        let mut request = Request::new(id, now, &command, units);
         request.status = status;
         if command.op() == Op::Write {
             request.write = self.next_write;

@@ -60,7 +60,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let tag = self.commands.insert(Below::Pass(id));
         let request = self.requests.get_mut(id);
         request.stage = Stage::Below;
-        let (lba, sectors, data) = (request.lba, request.sectors, request.data);
+        let (lba, sectors, data) = (request.lba, request.sectors, request.data.clone());
         let command = Command::new(op, lba, sectors, data).fua(request.fua);
         self.device.submit(now, command.tag(tag));
     }

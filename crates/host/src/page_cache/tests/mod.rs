@@ -3,6 +3,7 @@
 mod content;
 mod order;
 mod rules;
+mod sectors;
 
 use std::ops::{Deref, DerefMut};
 

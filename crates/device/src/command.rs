@@ -282,6 +282,9 @@ pub enum Status {
     InvalidField,
     /// 0h / 80h: the range ends beyond the namespace.
     LbaOutOfRange,
+    /// 0h / 82h, namespace not ready: the drive has no power. With "do not retry" clear, since the same
+    /// command may succeed later.
+    NotReady,
     /// 2h / 80h: the flash has no room left to write (its spare blocks are used up).
     WriteFault,
     /// 2h / 81h: what was stored there can't be read back.
@@ -296,6 +299,7 @@ impl Status {
             Self::Success => 0x000,
             Self::InvalidField => 0x002,
             Self::LbaOutOfRange => 0x080,
+            Self::NotReady => 0x082,
             Self::WriteFault => 0x280,
             Self::UnrecoveredRead => 0x281,
         }

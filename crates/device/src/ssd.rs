@@ -59,6 +59,8 @@ pub struct Ssd<P: Payload> {
     pub(crate) flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
     pub(crate) trims: VecDeque<RequestId>,
+    /// Ends of commands that have come while there was no power.
+    pub(crate) refused: VecDeque<Completion<P>>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -141,6 +143,7 @@ impl<P: Payload> Ssd<P> {
             waiting: VecDeque::new(),
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
+            refused: VecDeque::new(),
             next_id: 0,
             digest: Digest::default(),
             counters: Counters::default(),
@@ -296,6 +299,22 @@ impl<P: Payload> Ssd<P> {
         self.frontend.deliver(now, id, u64::from(sectors) * SECTOR_BYTES);
     }
 
+    /// A command has come to a drive without power: it ends at once.
+    #[cold]
+    fn refuse(&mut self, now: Time, id: CommandId, command: &Command<P>) {
+        let status = Status::NotReady;
+        self.digest.add(id.0).add(now.as_ns()).add(u64::from(status.code()));
+        self.refused.push_back(Completion {
+            id,
+            op: command.op(),
+            tag: command.tag,
+            submitted: now,
+            time: now,
+            status,
+            output: Output::None,
+        });
+    }
+
     #[inline]
     pub(crate) fn complete(
         &mut self,
@@ -341,10 +360,13 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
     #[inline]
     fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
-        assert!(self.power_state != PowerState::Off, "a command to a drive without power");
         self.now = now;
         let id = CommandId(self.next_id);
         self.next_id += 1;
+        if self.power_state == PowerState::Off {
+            self.refuse(now, id, &command);
+            return id;
+        }
         let (bytes, hint) = match &command.action {
             Action::Write { sectors, hint, .. } => (u64::from(*sectors) * SECTOR_BYTES, *hint),
             Action::Read { hint, .. } => (0, *hint),
@@ -371,8 +393,14 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        if let PowerState::Recovering(ready_at) = self.power_state {
-            return Some(ready_at);
+        if self.power_state != PowerState::On {
+            // What was refused has ended already.
+            let refused = (!self.refused.is_empty()).then_some(self.now);
+            match self.power_state {
+                PowerState::Recovering(ready_at) => return refused.or(Some(ready_at)),
+                _ if refused.is_some() => return refused,
+                _ => {}
+            }
         }
         match (self.frontend.next_event(), self.ftl.next_event()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -385,6 +413,10 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         while let Some(time) = self.next_event().filter(|&time| time <= now) {
             self.now = time;
+            if !self.refused.is_empty() {
+                completions.extend(self.refused.drain(..));
+                continue;
+            }
             if let PowerState::Recovering(_) = self.power_state {
                 self.become_ready(time);
             }

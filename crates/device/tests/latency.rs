@@ -1,7 +1,9 @@
 //! Unloaded, every command takes exactly the sum of its parts.
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Config, FrontendConfig, Lba, NoData, Op, Ssd, Status};
+use leyden_device::{
+    BlockDevice, Command, Config, FrontendConfig, Hint, Lba, NoData, Op, Ssd, Status,
+};
 use leyden_sim::{BytesPerSec, Span, Time};
 
 const COMMAND: u64 = 1_000;
@@ -117,6 +119,11 @@ fn bad_commands_end_with_their_status() {
         (Command::write(Lba(end - 1), 2, ()), Status::LbaOutOfRange),
         (Command::trim(Lba(u64::MAX), 8), Status::LbaOutOfRange),
         (Command::write(Lba(0), 0, ()), Status::InvalidField),
+        (Command::write(Lba(0), u32::MAX, ()), Status::LbaOutOfRange),
+        (Command::write_zeroes(Lba(u64::MAX), u32::MAX, ()).fua(true), Status::LbaOutOfRange),
+        (Command::write_prepare([]), Status::InvalidField),
+        (Command::write_prepare(Hint::covering(Lba(0), u32::MAX)), Status::InvalidField),
+        (Command::read(Lba(0), 8).hint(Hint::covering(Lba(end), 1).next()), Status::Success),
     ];
     for (command, status) in cases {
         let mut done = Vec::new();

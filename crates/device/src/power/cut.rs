@@ -38,7 +38,7 @@ pub struct PowerLoss {
 impl<P: Payload> Ssd<P> {
     /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as
     /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
-    /// Until [`Ssd::restore_power`], commands must not be submitted.
+    /// Until [`Ssd::restore_power`], commands end with [`crate::Status::NotReady`].
     ///
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.

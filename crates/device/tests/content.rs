@@ -5,7 +5,9 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::{BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status};
+use leyden_device::{
+    Action, BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status,
+};
 use leyden_sim::{Bytes, Ratio, Rng, Span, Time};
 use proptest::prelude::*;
 
@@ -60,15 +62,16 @@ impl Twin {
 
 /// The units whose content a command changes, and to what.
 fn touched(command: &Command<Stamp>) -> Vec<(usize, u64)> {
-    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    let (lba, sectors) = command.extent().unwrap_or_default();
+    let (from, to) = (lba.0, lba.0 + u64::from(sectors));
     let units = from / UNIT_SECTORS..to.div_ceil(UNIT_SECTORS);
     units
         .filter_map(|unit| {
             let whole = from <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= to;
-            let stamp = match command.op {
-                Op::Trim | Op::WriteZeroes if whole => 0,
+            let stamp = match command.action {
+                Action::Trim { .. } | Action::WriteZeroes { .. } if whole => 0,
                 // Zeroes in part of a unit: the unit is what that write made of it.
-                Op::Write | Op::WriteZeroes => command.data,
+                Action::Write { data, .. } | Action::WriteZeroes { data, .. } => data,
                 _ => return None,
             };
             Some((unit as usize, stamp))
@@ -174,13 +177,8 @@ fn command(rng: &mut Rng, units: u64, stamp: u64) -> Command<Stamp> {
     // Says which data it will overwrite; it may or may not.
     let unit = (rng.below(units) * UNIT_SECTORS, (1 + rng.below(6) * UNIT_SECTORS) as u32);
     let hint = Hint::covering(Lba(unit.0), unit.1).next().filter(|_| rng.below(3) > 0);
-    Command {
-        fua,
-        is_log: rng.below(4) == 0,
-        data: stamp,
-        hint,
-        ..Command::new(op, Lba(lba), length as u32)
-    }
+    let command = Command::new(op, Lba(lba), length as u32, stamp).fua(fua).hint(hint);
+    command.log(rng.below(4) == 0)
 }
 
 /// Runs the setup; every completion is checked against the twin.
@@ -197,7 +195,7 @@ fn run(setup: &Setup) -> String {
     loop {
         while running < setup.depth && (under_way.len() as u64) < setup.commands {
             let tag = under_way.len() as u32;
-            let command = Command { tag, ..command(&mut rng, units, u64::from(tag) + 1) };
+            let command = command(&mut rng, units, u64::from(tag) + 1).tag(tag);
             twin.submitted(&command, ssd.now());
             under_way.push(Some(command.clone()));
             ssd.submit(ssd.now(), command);
@@ -221,9 +219,9 @@ fn run(setup: &Setup) -> String {
             }
             assert_eq!(completion.status, Status::Success);
             twin.completed(&command, completion.submitted, completion.time);
-            if command.op == Op::Read {
-                let first = command.lba.0 / UNIT_SECTORS;
-                for (i, stamp) in completion.data.iter().enumerate() {
+            if let (Some(data), Some((lba, _))) = (completion.data(), command.extent()) {
+                let first = lba.0 / UNIT_SECTORS;
+                for (i, stamp) in data.iter().enumerate() {
                     let unit = first as usize + i;
                     assert!(
                         twin.allows(unit, stamp.0, completion.submitted, completion.time),

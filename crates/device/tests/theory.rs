@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "shows what was measured, with --nocapture")]
 
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd, Stats};
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd, Stats};
 use leyden_ftl::gc::VictimConfig;
 use leyden_sim::{Bytes, Ratio, Rng};
 
@@ -14,7 +14,7 @@ fn write(ssd: &mut Ssd<NoData>, count: u64, rng: &mut Rng) {
     let units = u64::from(ssd.mapping_units());
     let mut done = Vec::new();
     for _ in 0..count {
-        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(units) * 8), 8));
+        ssd.submit(ssd.now(), Command::write(Lba(rng.below(units) * 8), 8, ()));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockId, Geometry, Lpn, Ppa};
 
-/// What a mapping unit stores besides its OOB entry.
+/// What a mapping unit stores besides its OOB entry. Garbage collection clones it.
 pub trait Content:
-    Copy + Default + Debug + PartialEq + Serialize + DeserializeOwned + 'static
+    Clone + Default + Debug + PartialEq + Serialize + DeserializeOwned + 'static
 {
 }
 
@@ -56,7 +56,7 @@ impl<C: Content> Cells<C> {
 
     #[inline]
     pub(crate) fn content(&self, unit: Ppa) -> C {
-        self.content[unit.index()]
+        self.content[unit.index()].clone()
     }
 
     #[inline]

@@ -39,7 +39,7 @@ pub struct PowerLoss {
 impl<P: Payload> Ssd<P> {
     /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as
     /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
-    /// Until [`Ssd::restore_power`], commands must not be submitted.
+    /// Until [`Ssd::restore_power`], commands end with [`crate::Status::NotReady`].
     ///
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.
@@ -66,7 +66,6 @@ impl<P: Payload> Ssd<P> {
         self.requests.clear();
         self.frontend.lose_power();
         self.waiting.clear();
-        self.ranges.clear();
         self.flushes.clear();
         self.trims = VecDeque::new();
         self.power_state = PowerState::Off;

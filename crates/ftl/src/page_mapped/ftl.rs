@@ -19,7 +19,7 @@ use crate::place::{StreamId, Streams};
 use crate::{Config, ConfigError};
 
 /// A unit of user data to program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UserUnit<C> {
     /// Whose data it is.
     pub lpn: Lpn,
@@ -298,7 +298,7 @@ impl<C: Content> Ftl<C> {
         for (i, unit) in (0..).zip(units) {
             self.programs.set_source(tag, i, unit.source);
             let place = unit_of(self.medium.geometry(), page, i);
-            self.medium.write_unit(place, unit.lpn, version, unit.content);
+            self.medium.write_unit(place, unit.lpn, version, unit.content.clone());
         }
         let count = units.len() as u32;
         self.stats.user_units += u64::from(count);

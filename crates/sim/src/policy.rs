@@ -60,8 +60,34 @@ impl PolicyInfo {
 /// assert_eq!(full, Pace::Fast(fast::Fast { speed: 3 }));
 /// assert_eq!(Pace::POLICIES[0].name, "fast");
 /// ```
+///
+/// With `pub enum Pace: GoingPolicy`, a trait that all types implement, it also declares the modules, and
+/// `policy()` gives the policy as a trait object: for folders whose policies are called rarely. A new
+/// policy is a file and a line then.
 #[macro_export]
 macro_rules! policies {
+    (
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident: $trait:ident {
+            $( $(#[doc = $policy_doc:literal])* $variant:ident($module:ident::$type:ident) = $key:literal ),+ $(,)?
+        }
+    ) => {
+        $( pub mod $module; )+
+
+        $crate::policies!(
+            $(#[doc = $doc])*
+            pub enum $name {
+                $( $(#[doc = $policy_doc])* $variant($module::$type) = $key, )+
+            }
+        );
+
+        impl $name {
+            /// The policy as the mechanism calls it.
+            pub fn policy(&self) -> Box<dyn $trait> {
+                match self { $( Self::$variant(policy) => Box::new(policy.clone()), )+ }
+            }
+        }
+    };
     (
         $(#[doc = $doc:literal])*
         pub enum $name:ident {

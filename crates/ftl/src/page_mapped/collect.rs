@@ -406,7 +406,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// The policy's choice, or else the least utilised block, if collecting it makes room.
-    fn worthwhile_victim(&self, now: Time, die: DieId) -> Option<BlockId> {
+    fn worthwhile_victim(&mut self, now: Time, die: DieId) -> Option<BlockId> {
         let choice = self.policy.victim(&self.index, die, now)?;
         if self.is_worthwhile(die, choice) {
             return Some(choice);

@@ -16,7 +16,7 @@ use super::moves::Moves;
 use super::stats::FtlStats;
 use super::validity::Validity;
 use super::zombies::Zombies;
-use crate::gc::{VictimIndex, VictimPolicy};
+use crate::gc::{Chooser, VictimIndex};
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{StreamId, Streams};
@@ -77,7 +77,7 @@ pub enum Ended {
 pub struct Ftl<C: Content> {
     pub(crate) geometry: Geometry,
     pub(crate) streams: Streams,
-    pub(crate) policy: Box<dyn VictimPolicy>,
+    pub(crate) policy: Chooser,
     pub(crate) soft_free_blocks: u32,
     pub(crate) hard_free_blocks: u32,
     pub(crate) endurance_cycles: u32,
@@ -128,7 +128,7 @@ impl<C: Content> Ftl<C> {
     ) -> Result<Self, ConfigError> {
         let lpns = config.logical_units(&geometry, durability.dump_blocks_per_die)?;
         let streams = Streams::new(config);
-        let policy = config.gc.victim.policy();
+        let policy = Chooser::new(&config.gc.victim, seed);
         let map = MapTable::new(lpns, config.map.entries_per_page(&geometry));
         let protection = &config.map.protection;
         let kept = KeptBlocks {

@@ -40,6 +40,7 @@ pub struct FtlState<'a, C: Content> {
     collections: Cow<'a, [Collection]>,
     media: Cow<'a, Media<C>>,
     fault_rng: leyden_sim::Rng,
+    victim_rng: leyden_sim::Rng,
 }
 
 impl<C: Content> Ftl<C> {
@@ -67,6 +68,7 @@ impl<C: Content> Ftl<C> {
             collections: Cow::Borrowed(&self.collections),
             media: Cow::Borrowed(&self.media),
             fault_rng: self.flash.rng().clone(),
+            victim_rng: self.policy.rng().clone(),
         }
     }
 
@@ -115,6 +117,7 @@ impl<C: Content> Ftl<C> {
         self.stuck_dies = 0;
         self.media = state.media.into_owned();
         self.flash.set_rng(state.fault_rng);
+        self.policy.set_rng(state.victim_rng);
         self.check()
     }
 }

@@ -24,6 +24,8 @@ leyden_sim::policies! {
     pub enum VictimConfig: VictimPolicy {
         /// The block with the fewest valid units; among equals the one that lost a unit longest ago.
         Greedy(greedy::Greedy) = "greedy",
+        /// The least utilised of a few blocks drawn at random (the d choices of Van Houdt 2013).
+        DChoices(d_choices::DChoices) = "d_choices",
         /// The block with the largest age x (1 - u) / 2u, u being its share of valid units and age
         /// the time since one of its units was last invalidated (Kawaguchi et al., USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",

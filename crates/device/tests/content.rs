@@ -8,6 +8,10 @@ use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{
     Action, BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status,
 };
+use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::logs::LogConfig;
+use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::place::PlacementConfig;
 use leyden_sim::{Bytes, Ratio, Rng, Span, Time};
 use proptest::prelude::*;
 
@@ -89,17 +93,23 @@ struct Setup {
 
 fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
-    let maps = (0_usize..leyden_ftl::map::ProtectionConfig::POLICIES.len(), 1_u32..9);
-    let schedules = ScheduleConfig::POLICIES;
-    let victims = leyden_ftl::gc::VictimConfig::POLICIES.len();
-    let policies = (0..victims, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
+    // By name, so that a policy in any place of its registry leaves the other cases what they are.
+    let policies = (
+        any::<u64>().prop_map(VictimConfig::drawn),
+        any::<u64>().prop_map(PlacementConfig::drawn),
+        any::<u64>().prop_map(LogConfig::drawn),
+        any::<u64>().prop_map(ProtectionConfig::drawn),
+        any::<u64>().prop_map(ScheduleConfig::drawn),
+    );
+    let sizes = (any::<bool>(), 4_u64..40, 1_u32..9);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
-    let collection = (faults, 0_u32..3, any::<bool>(), 0_usize..3);
-    (shape, policies, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
+    let collection = (faults, 0_u32..3, any::<bool>());
+    (shape, policies, sizes, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
-            (victim, place, schedule, protected, slots, (map, entries)),
-            (faults, hard_free_blocks, zombie_block, log),
+            (victim, placement, log_stream, protection, schedule),
+            (protected, slots, entries),
+            (faults, hard_free_blocks, zombie_block),
             seed,
             depth,
             commands,
@@ -108,28 +118,22 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.nand.channels = channels;
             config.nand.dies_per_channel = dies;
             // Mapping pages have blocks of their own.
-            config.nand.blocks_per_plane = blocks + if map == 0 { 0 } else { 10 };
+            config.nand.blocks_per_plane =
+                blocks + if matches!(protection, ProtectionConfig::Full(_)) { 0 } else { 10 };
             config.nand.pages_per_block = pages;
             config.nand.page_size = Bytes::new(4096 << page);
             config.nand.faults.program_failures = Ratio::from_ppm(faults);
             config.nand.faults.erase_failures = Ratio::from_ppm(faults / 10);
-            let victims = leyden_ftl::gc::VictimConfig::POLICIES;
-            config.ftl.gc.victim =
-                leyden_ftl::gc::VictimConfig::by_name(victims[victim].name).unwrap();
+            config.ftl.gc.victim = victim;
             config.ftl.gc.hard_free_blocks = hard_free_blocks;
             config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
             config.ftl.zombie_block = zombie_block;
-            let logs = leyden_ftl::logs::LogConfig::POLICIES;
-            config.ftl.log_stream = leyden_ftl::logs::LogConfig::by_name(logs[log].name).unwrap();
-            let places = leyden_ftl::place::PlacementConfig::POLICIES;
-            config.ftl.placement =
-                leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();
+            config.ftl.log_stream = log_stream;
+            config.ftl.placement = placement;
             // Several mapping pages, and few of them protected.
-            let maps = leyden_ftl::map::ProtectionConfig::POLICIES;
-            config.ftl.map.protection =
-                leyden_ftl::map::ProtectionConfig::by_name(maps[map].name).unwrap();
+            config.ftl.map.protection = protection;
             config.ftl.map.entries_per_page = Some(4 * entries);
-            config.buffer.schedule = ScheduleConfig::by_name(schedules[schedule].name).unwrap();
+            config.buffer.schedule = schedule;
             config.buffer.region = if protected { Region::Full } else { Region::None };
             config.buffer.size = Bytes::new(((4096 << page) * 8).max(4096 * slots));
             config.ftl.capacity = Some(Bytes::new(1 << 40));

@@ -51,6 +51,7 @@ pub struct Medium<C> {
     geometry: Geometry,
     flash: Flash,
     keeps: Keeps,
+    seed: u64,
     cells: Cells<C>,
     /// The drive's own pages.
     pages: BTreeMap<Ppn, MetaPage>,
@@ -89,6 +90,7 @@ impl<C: Content> Medium<C> {
             geometry,
             flash: Flash::new(config, geometry, seed),
             keeps,
+            seed,
             cells: Cells::new(&geometry, keeps.versions),
             pages: BTreeMap::new(),
             bad_blocks: blocks.iter().filter(|block| block.health == Health::Bad).count() as u64,
@@ -101,6 +103,10 @@ impl<C: Content> Medium<C> {
     #[inline]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+    /// What everything random about this drive is drawn from.
+    pub const fn seed(&self) -> u64 {
+        self.seed
     }
     /// What is kept of pages.
     pub const fn keeps(&self) -> Keeps {

@@ -6,8 +6,8 @@
 //! for the next victim's; their block waits with them, so nothing is lost if the power fails.
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
-use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
 use super::WARM_UNITS;
@@ -16,7 +16,7 @@ use super::programs::{NO_VERSION, ProgramCause, Programs};
 use super::stats::FtlStats;
 use super::table::TableWriter;
 use crate::GcConfig;
-use crate::gc::VictimPolicy;
+use crate::gc::Chooser;
 use crate::place::StreamId;
 
 /// What a step of garbage collection did.
@@ -70,9 +70,9 @@ impl<C: Content> Around<'_, C> {
 }
 
 /// The collections of all dies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Collector {
-    policy: Box<dyn VictimPolicy>,
+    policy: Chooser,
     soft_free_blocks: u32,
     hard_free_blocks: u32,
     dies: Vec<Collection>,
@@ -81,18 +81,18 @@ pub(super) struct Collector {
 }
 
 /// The collections at rest, to save and load.
-pub(super) type CollectorState = Vec<SavedCollection>;
-
-/// One of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct SavedCollection(Collection);
+pub(super) struct CollectorState {
+    dies: Vec<Collection>,
+    victim_rng: Rng,
+}
 
 impl Collector {
     /// Nothing is under way on `dies` dies, but for `poisoned` blocks, which hold nothing and are to be
     /// erased.
     pub(super) fn new(
         config: &GcConfig,
+        policy: Chooser,
         geometry: &Geometry,
         streams: u8,
         poisoned: impl Iterator<Item = BlockId>,
@@ -110,12 +110,17 @@ impl Collector {
             dies[geometry.die_of(block).index()].emptied.push(block);
         }
         Self {
-            policy: config.victim.policy(),
+            policy,
             soft_free_blocks: config.soft_free_blocks,
             hard_free_blocks: config.hard_free_blocks,
             dies,
             stuck_dies: 0,
         }
+    }
+
+    /// The victim policy, with what it will draw next.
+    pub(super) const fn policy(&self) -> &Chooser {
+        &self.policy
     }
 
     /// True if the policy asks how long before they come true hints are given.
@@ -526,7 +531,7 @@ impl Collector {
 
     /// The policy's choice, or else the least utilised block, if collecting it makes room.
     fn worthwhile_victim<C: Content>(
-        &self,
+        &mut self,
         now: Time,
         die: DieId,
         around: &Around<'_, C>,
@@ -589,20 +594,21 @@ impl Collector {
 
     /// The collections at rest.
     pub(super) fn state(&self) -> CollectorState {
-        self.dies.iter().cloned().map(SavedCollection).collect()
+        CollectorState { dies: self.dies.clone(), victim_rng: self.policy.rng().clone() }
     }
 
     /// True if `state` is of this shape.
     pub(super) fn fits(&self, state: &CollectorState) -> bool {
-        state.len() == self.dies.len()
-            && state.iter().zip(&self.dies).all(|(SavedCollection(saved), die)| {
+        state.dies.len() == self.dies.len()
+            && state.dies.iter().zip(&self.dies).all(|(saved, die)| {
                 saved.staged.len() == die.staged.len() && saved.dest.index() < die.staged.len()
             })
     }
 
     /// Takes over a state that fits.
     pub(super) fn restore(&mut self, state: CollectorState) {
-        self.dies = state.into_iter().map(|SavedCollection(collection)| collection).collect();
+        self.dies = state.dies;
+        self.policy.set_rng(state.victim_rng);
         self.stuck_dies = 0;
     }
 }

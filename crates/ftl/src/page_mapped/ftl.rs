@@ -13,6 +13,7 @@ use super::programs::{ProgramCause, Programs};
 use super::stats::FtlStats;
 use super::table::{Step, TableWriter};
 use crate::dump_area::DumpArea;
+use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{StreamId, Streams};
@@ -33,7 +34,7 @@ pub struct UserUnit<C> {
 ///
 /// Each field is a room with state of its own; this puts them together. What DRAM holds is everything but
 /// the medium: a power cut makes a new FTL from that alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ftl<C: Content> {
     pub(super) config: Config,
     pub(super) durability: Durability,
@@ -65,6 +66,7 @@ impl Dram {
         lpns: u32,
         medium: &Medium<C>,
         durability: Durability,
+        policy: Chooser,
     ) -> Self {
         let geometry = medium.geometry();
         let map = MapTable::new(lpns, config.map.entries_per_page(geometry));
@@ -77,7 +79,7 @@ impl Dram {
         let streams = Streams::new(config);
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
-        let order = config.gc.victim.policy().order();
+        let order = policy.order();
         let data = Data::new(medium, map, streams, kept, order, logs);
         let protection = &config.map.protection;
         let store = MapStore::new(protection, pages, geometry, durability.power_cuts);
@@ -85,7 +87,7 @@ impl Dram {
             medium.is_poisoned(block) && data.blocks().state(block) == BlockState::Collected
         });
         Self {
-            collector: Collector::new(&config.gc, geometry, count, poisoned),
+            collector: Collector::new(&config.gc, policy, geometry, count, poisoned),
             table: TableWriter::new(store, medium, &data),
             dumps: DumpArea::new(medium, data.blocks()),
             programs: Programs::new(geometry.units_per_page()),
@@ -133,8 +135,9 @@ impl<C: Content> Ftl<C> {
         durability: Durability,
     ) -> Result<Self, ConfigError> {
         let lpns = config.logical_units(medium.geometry(), durability.dump_blocks_per_die)?;
+        let policy = Chooser::new(&config.gc.victim, medium.seed());
         let Dram { data, programs, collector, table, dumps } =
-            Dram::new(config, lpns, &medium, durability);
+            Dram::new(config, lpns, &medium, durability, policy);
         Ok(Self {
             config: config.clone(),
             durability,
@@ -155,8 +158,9 @@ impl<C: Content> Ftl<C> {
     pub fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
         self.medium.cut_power(now, interrupted);
         let counted = *self.store().stats();
+        let policy = self.collector.policy().clone();
         let Dram { data, programs, collector, table, dumps } =
-            Dram::new(&self.config, self.map().len(), &self.medium, self.durability);
+            Dram::new(&self.config, self.map().len(), &self.medium, self.durability, policy);
         (self.data, self.programs, self.collector) = (data, programs, collector);
         (self.table, self.dumps, self.next_version) = (table, dumps, 1);
         self.store_mut().count_on(counted);

@@ -31,7 +31,7 @@ mod writer;
 pub use command::{
     BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, SECTOR_BYTES, Status,
 };
-pub use config::{Config, ConfigError, FrontendConfig};
+pub use config::{Config, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
 pub use payload::{NoData, Payload, Stamp};

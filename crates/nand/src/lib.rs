@@ -19,7 +19,7 @@ mod geometry;
 mod media;
 mod operation;
 
-pub use config::{Config, ConfigError, FaultConfig};
+pub use config::{Config, FaultConfig};
 pub use flash::{Flash, Interrupted, Outcome};
 pub use geometry::{BlockId, ChannelId, DieId, Geometry, Lpn, Ppa, Ppn};
 pub use media::{Content, Media};

@@ -4,7 +4,7 @@ use leyden_nand::{
     BlockId, Content, DieId, Flash, Geometry, Kind, Lpn, Media, Operation, Outcome, Ppa, Ppn,
 };
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Span, Time};
+use leyden_sim::{ConfigError, Span, Time};
 
 use super::blocks::{Blocks, KeptBlocks};
 use super::collect::Collection;
@@ -16,12 +16,12 @@ use super::moves::Moves;
 use super::stats::FtlStats;
 use super::validity::Validity;
 use super::zombies::Zombies;
+use crate::Config;
 use crate::gc::{VictimIndex, VictimPolicy};
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{StreamId, Streams};
 use crate::recovery::{DumpDie, DumpImage};
-use crate::{Config, ConfigError};
 
 /// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
 /// cache misses to overlap, few enough for the entries of all dies to stay in a near cache.

@@ -49,9 +49,8 @@ use std::collections::VecDeque;
 use leyden_device::{
     BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Payload, SECTOR_BYTES, Status,
 };
-use leyden_sim::{EventQueue, Span, Time};
+use leyden_sim::{ConfigError, EventQueue, Span, Time};
 
-use crate::ConfigError;
 pub use config::PageCacheConfig;
 use epochs::Epoch;
 use flusher::Flusher;

@@ -19,6 +19,7 @@ const ORDER: &[&str] = &[
     "ftl",
     "nand",
     "sim",
+    "files",
 ];
 
 /// Crates that stand beside the house: nobody depends on them, and they on nobody.

@@ -50,6 +50,7 @@ pub use input::Position;
 pub use merge::Merged;
 pub use pack::{Packed, Packing};
 pub use profile::{Distances, Profile, profile};
+pub use read::action::BlkAction;
 pub use read::compact::Declared;
-pub use reader::{BlkAction, OpenOptions, Reader, open};
+pub use reader::{OpenOptions, Reader, open};
 pub use write::{Compression, Lost, WriteOptions, Writer, Written, convert};

@@ -21,42 +21,11 @@ use super::error::{ErrorKind, Place, TraceError};
 use super::format::{Format, SNIFF_BYTES};
 use super::input::{Input, Position};
 use super::read::Source;
+use super::read::action::BlkAction;
 use super::read::compact::Declared;
 
 /// Requests that are parsed at a time when nothing needs to be sorted.
 const BATCH: usize = 4096;
-
-/// Which of a request's events in a blktrace is taken for the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum BlkAction {
-    /// `Q`: the file system handed it to the block layer.
-    Queue,
-    /// `D`: the block layer, after merging and splitting, handed it to the driver.
-    #[default]
-    Issue,
-    /// `C`: the driver completed it.
-    Complete,
-}
-
-impl BlkAction {
-    /// blkparse's letter.
-    pub const fn letter(self) -> &'static str {
-        match self {
-            Self::Queue => "Q",
-            Self::Issue => "D",
-            Self::Complete => "C",
-        }
-    }
-
-    /// `enum blktrace_act`.
-    pub(crate) const fn number(self) -> u64 {
-        match self {
-            Self::Queue => 1,
-            Self::Issue => 7,
-            Self::Complete => 8,
-        }
-    }
-}
 
 /// How to read a trace.
 #[derive(Clone, Debug, Default)]

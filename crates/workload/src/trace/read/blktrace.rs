@@ -14,7 +14,7 @@ use crate::Request;
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
-use super::super::reader::BlkAction;
+use super::action::BlkAction;
 use super::blkparse::Event;
 use super::rwbs::{Kind, Rwbs};
 

@@ -6,6 +6,7 @@
 //! **Invariants**: a parser takes every byte of its file: as a request, as something it counts, or
 //! as an error at a line (text) or byte (binary).
 
+pub(crate) mod action;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
 pub(crate) mod compact;
@@ -22,7 +23,7 @@ use super::context::Context;
 use super::error::{ErrorKind, Place, TraceError};
 use super::format::Format;
 use super::input::{Input, Lines};
-use super::reader::BlkAction;
+use action::BlkAction;
 
 /// What reads one line of a text format.
 pub(crate) trait LineParser {

@@ -102,7 +102,6 @@ mod tests {
         buffer: Bytes::new(64 << 20),
         mapping_pages: 1_920,
         journal_pages: 0,
-        retries: 0,
         most_on_one_die: None,
     };
 

@@ -130,7 +130,6 @@ fn demand(
         buffer: Bytes::new(buffer),
         mapping_pages: u64::from(protected),
         journal_pages: u64::from(root_pages),
-        retries: 0,
         most_on_one_die: None,
     }
 }

@@ -444,7 +444,7 @@ fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
 fn flash_operations(record: &RunRecord) -> u64 {
     let (p, r) = (&record.flash.programs, &record.flash.reads);
     let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
-    let reads = r.host + r.rmw + r.gc_user + r.map + r.gc_map + r.recovery;
+    let reads = r.host + r.rmw + r.gc_user + r.recovery;
     programs + reads + record.flash.erases
 }
 

@@ -39,7 +39,7 @@ fn the_documentation_lists_every_format() {
 
 #[test]
 fn the_documentation_says_what_is_lost_on_writing() {
-    let rows = table("| | flush | discard | write zeroes | FUA | class | time |");
+    let rows = table("| | flush | discard | write zeroes | hint | FUA | class | time |");
     let writable = Format::ALL.into_iter().filter(|format| format.can_write());
     let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, writable.map(Format::name).collect::<Vec<_>>());
@@ -50,6 +50,7 @@ fn the_documentation_says_what_is_lost_on_writing() {
             or(carries.flushes, "left out"),
             or(carries.trims, "left out"),
             or(carries.write_zeroes, "left out"),
+            or(carries.hints, "left out"),
             or(carries.fua, "lost"),
             or(carries.classes, "lost"),
             &leyden_sim::Span::from_ns(carries.resolution_ns).to_string(),

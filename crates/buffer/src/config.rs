@@ -1,9 +1,8 @@
 //! The write buffer's configuration.
 
-use leyden_sim::{Bytes, Ratio};
+use leyden_sim::{Bytes, ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::schedule::ScheduleConfig;
 
@@ -44,16 +43,6 @@ pub enum Region {
     Full,
 }
 
-/// Why a buffer configuration is impossible; `key` is relative to the buffer's own table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The offending key.
-    pub key: &'static str,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
 impl Config {
     /// Checks every value, and computes slots (mapping units) of the buffer and how many of them
     /// may be dirty. `page_units` are the mapping units of a flash page, `streams` how many pages
@@ -69,21 +58,21 @@ impl Config {
         // its way while the next is gathered.
         let least = u64::from(page_units) * u64::from(streams) * 2;
         if slots < least || slots > 1 << 30 {
-            return Err(ConfigError {
-                key: "size",
-                problem: format!(
+            return Err(ConfigError::new(
+                "size",
+                format!(
                     "{} is not between {} (two pages for each of {streams} streams) and {}",
                     self.size,
                     Bytes::new(least * u64::from(unit_bytes)),
                     Bytes::new(u64::from(unit_bytes) << 30),
                 ),
-            });
+            ));
         }
         if self.flush_threshold == Ratio::ZERO || self.flush_threshold > Ratio::ONE {
-            return Err(ConfigError {
-                key: "flush_threshold",
-                problem: format!("{} is not above 0 % and up to 100 %", self.flush_threshold),
-            });
+            return Err(ConfigError::new(
+                "flush_threshold",
+                format!("{} is not above 0 % and up to 100 %", self.flush_threshold),
+            ));
         }
         let threshold = self.flush_threshold.of(slots).clamp(least / 2, slots);
         Ok((slots as u32, threshold as u32))

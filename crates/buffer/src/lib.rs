@@ -18,4 +18,4 @@ pub mod schedule;
 pub use buffer::{
     BufferState, BufferStats, Discarded, Failed, FlushTicket, SlotId, WriteBuffer, Written,
 };
-pub use config::{Config, ConfigError, Region};
+pub use config::{Config, Region};

@@ -1,9 +1,8 @@
 //! The drive's configuration: the layers' own, and the front end.
 
-use leyden_sim::{BytesPerSec, Span};
+use leyden_sim::{BytesPerSec, ConfigError, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// A drive. Every default is Hexa's drive (section V of the paper); see each table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,37 +47,22 @@ impl Default for FrontendConfig {
     }
 }
 
-/// Why a drive cannot be built. `key` is the configuration key, dotted, relative to the device's
-/// table: `nand.page_size`.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The offending key.
-    pub key: String,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
-impl ConfigError {
-    /// The error of a layer, whose table is `table`.
-    pub(crate) fn within(table: &str, (key, problem): (&str, String)) -> Self {
-        Self { key: format!("{table}.{key}"), problem }
-    }
-}
-
 impl FrontendConfig {
     /// Checks every value.
-    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.command > Span::from_ms(1_000) {
-            return Err(("command", format!("{} is more than 1 s", self.command)));
+            return Err(ConfigError::new("command", format!("{} is more than 1 s", self.command)));
         }
         if self.link_rate.get() < 1_000 {
-            return Err(("link_rate", format!("{} is less than 1 kB/s", self.link_rate)));
+            return Err(ConfigError::new(
+                "link_rate",
+                format!("{} is less than 1 kB/s", self.link_rate),
+            ));
         }
         // NVM Express Base 2.0: up to 65,535 I/O queues of up to 65,536 entries.
         for (key, value) in [("queues", self.queues), ("queue_depth", self.queue_depth)] {
             if !(1..=65_536).contains(&value) {
-                return Err((key, format!("{value} is not in 1..=65536")));
+                return Err(ConfigError::new(key, format!("{value} is not in 1..=65536")));
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ pub use command::{
     Action, BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, Output,
     SECTOR_BYTES, Status,
 };
-pub use config::{Config, ConfigError, FrontendConfig};
+pub use config::{Config, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
 pub use payload::{NoData, Payload, SectorStamps, Stamp};

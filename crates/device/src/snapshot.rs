@@ -8,11 +8,11 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 
 use leyden_buffer::{BufferState, SlotId};
 use leyden_ftl::page_mapped::FtlState;
-use leyden_sim::Time;
+use leyden_sim::{ConfigError, Time};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Config, ConfigError, Payload, Ssd};
+use crate::{Config, Payload, Ssd};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.

@@ -7,7 +7,7 @@ use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_ftl::place::Streams;
 use leyden_nand::{DieId, Geometry, Lpn};
-use leyden_sim::{Digest, Span, Time};
+use leyden_sim::{ConfigError, Digest, Span, Time};
 
 use crate::command::SECTOR_BYTES;
 use crate::frontend::{Frontend, Passage};
@@ -17,8 +17,7 @@ use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
 use crate::{
-    Action, BlockDevice, Command, CommandId, Completion, Config, ConfigError, Lba, Op, Output,
-    Payload, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Config, Lba, Op, Output, Payload, Status,
 };
 
 /// A conventional (page-mapped) SSD.
@@ -81,10 +80,8 @@ pub(crate) struct Counters {
 
 /// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
 pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigError> {
-    let geometry = config
-        .nand
-        .geometry(config.ftl.mapping_unit)
-        .map_err(|error| ConfigError::within("nand", (error.key, error.problem)))?;
+    let geometry =
+        config.nand.geometry(config.ftl.mapping_unit).map_err(|error| error.within("nand"))?;
     let slots = config
         .buffer
         .slots(
@@ -92,16 +89,15 @@ pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigErr
             geometry.units_per_page(),
             Streams::new(&config.ftl).of_host(),
         )
-        .map_err(|error| ConfigError::within("buffer", (error.key, error.problem)))?;
+        .map_err(|error| error.within("buffer"))?;
     Ok((geometry, slots))
 }
 
 impl<P: Payload> Ssd<P> {
     /// An empty drive. Everything random in it comes from `seed`.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
-        config.frontend.check().map_err(|error| ConfigError::within("frontend", error))?;
-        let in_ftl =
-            |error: leyden_ftl::ConfigError| ConfigError::within("ftl", (error.key, error.problem));
+        config.frontend.check().map_err(|error| error.within("frontend"))?;
+        let in_ftl = |error: ConfigError| error.within("ftl");
         config.ftl.check_unit().map_err(in_ftl)?;
         let (geometry, (slots, threshold)) = shape(config)?;
         let streams = Streams::new(&config.ftl).of_host();
@@ -123,8 +119,7 @@ impl<P: Payload> Ssd<P> {
                 ftl.dump_blocks(die),
                 durability.dump_blocks_per_die
             );
-            let key = "nand.faults.factory_bad_blocks".to_owned();
-            return Err(ConfigError { key, problem });
+            return Err(ConfigError::new("nand.faults.factory_bad_blocks", problem));
         }
         let buffer = WriteBuffer::new(&config.buffer, shape, threshold);
         if config.buffer.schedule != ScheduleConfig::default() {

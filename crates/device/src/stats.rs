@@ -30,10 +30,6 @@ pub struct Reads {
     pub rmw: u64,
     /// Garbage collection copied data.
     pub gc_user: u64,
-    /// Mapping pages loaded.
-    pub map: u64,
-    /// Garbage collection copied mapping pages.
-    pub gc_map: u64,
     /// Recovery scanned.
     pub recovery: u64,
 }
@@ -131,7 +127,6 @@ impl<P: Payload> Ssd<P> {
                 rmw: self.counters.rmw_reads,
                 gc_user: ftl.gc_reads,
                 recovery: self.counters.recovery_reads,
-                ..Reads::default()
             },
             erases: ftl.erases,
             program_failures: ftl.program_failures,

@@ -1,10 +1,9 @@
 //! The FTL's configuration.
 
 use leyden_nand::Geometry;
-use leyden_sim::{Bytes, Ratio};
+use leyden_sim::{Bytes, ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::gc::VictimConfig;
 use crate::logs::LogConfig;
@@ -117,36 +116,26 @@ impl MapConfig {
             && !(1..=most).contains(&entries)
         {
             let problem = format!("{entries} is not in 1..={most}, what fits in a flash page");
-            return Err(ConfigError { key: "map.entries_per_page", problem });
+            return Err(ConfigError::new("map.entries_per_page", problem));
         }
         if let ProtectionConfig::Partial(partial) = &self.protection
             && (partial.protected == Ratio::ZERO || partial.protected > Ratio::ONE)
         {
             let problem = format!("{} is not above 0 % and up to 100 %", partial.protected);
-            return Err(ConfigError { key: "map.protection.protected", problem });
+            return Err(ConfigError::new("map.protection.protected", problem));
         }
         if let ProtectionConfig::Journal(journal) = &self.protection {
             if journal.size == Bytes::new(0) {
                 let problem = "a journal of no size protects nothing".to_owned();
-                return Err(ConfigError { key: "map.protection.size", problem });
+                return Err(ConfigError::new("map.protection.size", problem));
             }
             if journal.flash == Ratio::ZERO || journal.flash > Ratio::ONE {
                 let problem = format!("{} is not above 0 % and up to 100 %", journal.flash);
-                return Err(ConfigError { key: "map.protection.flash", problem });
+                return Err(ConfigError::new("map.protection.flash", problem));
             }
         }
         Ok(())
     }
-}
-
-/// Why an FTL configuration is impossible; `key` is relative to the FTL's own table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The offending key.
-    pub key: &'static str,
-    /// What is wrong and what would be right.
-    pub problem: String,
 }
 
 impl Config {
@@ -165,22 +154,20 @@ impl Config {
         };
         let most = self.most_logical_units(geometry, dump_blocks);
         if units == 0 || units > most {
-            return Err(ConfigError {
-                key,
-                problem: format!(
-                    "{} for the host, of {} of flash, is not possible: garbage collection needs \
+            let problem = format!(
+                "{} for the host, of {} of flash, is not possible: garbage collection needs \
                      {} free blocks, and as many open ones as there are streams ({}), on each of {} \
                      dies{}; at most {} can be addressed (over-provisioning of {})",
-                    Bytes::new(units * unit),
-                    Bytes::new(geometry.flash_bytes()),
-                    self.gc.hard_free_blocks.max(1),
-                    Streams::new(self).count(),
-                    geometry.dies(),
-                    self.kept_text(geometry, dump_blocks, most),
-                    Bytes::new(most * unit),
-                    least_over_provisioning(geometry, most),
-                ),
-            });
+                Bytes::new(units * unit),
+                Bytes::new(geometry.flash_bytes()),
+                self.gc.hard_free_blocks.max(1),
+                Streams::new(self).count(),
+                geometry.dies(),
+                self.kept_text(geometry, dump_blocks, most),
+                Bytes::new(most * unit),
+                least_over_provisioning(geometry, most),
+            );
+            return Err(ConfigError::new(key, problem));
         }
         Ok(units as u32)
     }
@@ -190,13 +177,13 @@ impl Config {
         let unit = self.mapping_unit.get();
         if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
             let problem = format!("{} is not a power of two in 512 B..=1 MiB", self.mapping_unit);
-            return Err(ConfigError { key: "mapping_unit", problem });
+            return Err(ConfigError::new("mapping_unit", problem));
         }
         Ok(())
     }
 
     fn check_policies(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let error = |key, problem| Err(ConfigError { key, problem });
+        let error = |key: &str, problem: String| Err(ConfigError::new(key, problem));
         self.check_unit()?;
         let streams = self.placement.streams();
         if !(1..=8).contains(&streams) {

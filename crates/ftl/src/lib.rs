@@ -17,4 +17,4 @@ pub mod page_mapped;
 pub mod place;
 pub mod recovery;
 
-pub use config::{Config, ConfigError, GcConfig, MapConfig};
+pub use config::{Config, GcConfig, MapConfig};

@@ -11,13 +11,11 @@
 //! - A layer's memory is bounded by its configuration, but for a bit or so for each unit of the drive.
 //! - What a layer holds is lost with the power.
 
-mod error;
 pub mod hints;
 #[cfg(test)]
 mod mock;
 pub mod page_cache;
 mod set;
 
-pub use error::ConfigError;
 pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};
 pub use page_cache::{PageCache, PageCacheConfig, PageCacheStats};

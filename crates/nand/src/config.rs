@@ -1,9 +1,8 @@
 //! What the flash is: geometry, timing, endurance, faults. Validated once, by [`Config::geometry`].
 
-use leyden_sim::{Bytes, BytesPerSec, Ratio, Span};
+use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::Geometry;
 
@@ -73,22 +72,6 @@ impl Default for Config {
             endurance_cycles: 0,
             faults: FaultConfig::default(),
         }
-    }
-}
-
-/// Why a flash configuration is impossible; `key` is relative to the flash's own table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The offending key, like `pages_per_block`.
-    pub key: &'static str,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
-impl ConfigError {
-    fn new(key: &'static str, problem: impl Into<String>) -> Self {
-        Self { key, problem: problem.into() }
     }
 }
 

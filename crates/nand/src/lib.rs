@@ -22,7 +22,7 @@ mod operation;
 mod page;
 
 pub use cells::Content;
-pub use config::{Config, ConfigError, FaultConfig};
+pub use config::{Config, FaultConfig};
 pub use flash::{Flash, Interrupted, Outcome};
 pub use geometry::{BlockId, ChannelId, DieId, Geometry, Lpn, Ppa, Ppn};
 pub use medium::{Keeps, Medium, MediumState};

@@ -10,23 +10,6 @@ use crate::{Event, Fate, Id, Op, Problem, Promise, Promised, Violation, Why};
 /// The most versions and events that a violation lists.
 const LISTED: usize = 40;
 
-/// A FLUSH that completed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flush {
-    pub(crate) id: Id,
-    pub(crate) submitted: Tick,
-    pub(crate) completed: Tick,
-    pub(crate) completed_at: Time,
-}
-
-/// A power cut.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PowerCut {
-    pub(crate) tick: Tick,
-    pub(crate) at: Time,
-    pub(crate) restored: Option<Time>,
-}
-
 impl Oracle {
     /// The read `id` must not have returned `found`.
     pub(crate) fn violation(

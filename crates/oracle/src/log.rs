@@ -31,6 +31,23 @@ pub(crate) struct Entry {
     pub(crate) fate: Fate,
 }
 
+/// A FLUSH that completed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flush {
+    pub(crate) id: Id,
+    pub(crate) submitted: Tick,
+    pub(crate) completed: Tick,
+    pub(crate) completed_at: Time,
+}
+
+/// A power cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PowerCut {
+    pub(crate) tick: Tick,
+    pub(crate) at: Time,
+    pub(crate) restored: Option<Time>,
+}
+
 /// The commands that still matter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {

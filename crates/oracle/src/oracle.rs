@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use leyden_sim::Time;
 
 use crate::command::{Effect, Touched};
-use crate::history::{Flush, PowerCut};
-use crate::log::{Entry, Log, Tick};
+use crate::log::{Entry, Flush, Log, PowerCut, Tick};
 use crate::view::{Seen, Unit};
 use crate::{Ended, Fate, Id, Op, Request, Violation};
 

@@ -1,10 +1,8 @@
 //! The capacitor bank: parts, voltages, losses, and the energy that is left of it all.
 
-use leyden_sim::{Capacitance, Energy, Power, Ratio, Span, Voltage};
+use leyden_sim::{Capacitance, ConfigError, Energy, Power, Ratio, Span, Voltage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::ConfigError;
 
 /// The capacitors that power the drive after a cut, in parallel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,7 +153,7 @@ const PER_PICOJOULE: u128 = 2 * 1_000 * 1_000_000 * 1_000_000;
 impl BankConfig {
     /// Checks every value.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let error = |key, problem| Err(ConfigError::new(key, problem));
+        let error = |key: &str, problem: String| Err(ConfigError::new(key, problem));
         if self.parts.is_some() && self.capacitance.is_some() {
             let problem = "given beside bank.capacitance: give one of the two";
             return error("bank.parts", problem.to_owned());

@@ -1,9 +1,8 @@
 //! What happens when the power goes: the table `[device.power]`.
 
-use leyden_sim::{Power, Span};
+use leyden_sim::{ConfigError, Power, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::{BankConfig, DumpConfig};
 
@@ -45,22 +44,6 @@ impl Default for Config {
             dump: DumpConfig::default(),
             allow_underprovisioned: false,
         }
-    }
-}
-
-/// Why a power configuration is impossible; `key` is relative to the table `[device.power]`.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The offending key, like `bank.parts`.
-    pub key: &'static str,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(key: &'static str, problem: impl Into<String>) -> Self {
-        Self { key, problem: problem.into() }
     }
 }
 

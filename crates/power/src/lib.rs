@@ -23,7 +23,7 @@ mod worst;
 
 pub use bank::{Bank, BankConfig, Part};
 pub use budget::Budget;
-pub use config::{Config, ConfigError};
+pub use config::Config;
 pub use costs::Costs;
 pub use dump::{DieLoad, Dump, DumpConfig, Program, Step};
 pub use provision::{Shortfall, Supply, provision};

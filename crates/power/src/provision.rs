@@ -1,8 +1,8 @@
 //! Whether the bank does for the drive, and what is missing.
 
-use leyden_sim::{Capacitance, Energy};
+use leyden_sim::{Capacitance, ConfigError, Energy};
 
-use crate::{Bank, Budget, Config, ConfigError, Costs, Demand, Need, worst_case};
+use crate::{Bank, Budget, Config, Costs, Demand, Need, worst_case};
 
 /// A bank, and the most that may be asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,6 @@ mod tests {
         buffer: Bytes::new(64 << 20),
         mapping_pages: 1_920,
         journal_pages: 0,
-        retries: 0,
         most_on_one_die: None,
     };
 

@@ -32,8 +32,6 @@ pub struct Demand {
     pub mapping_pages: u64,
     /// Pages of journals, and whatever else is dumped.
     pub journal_pages: u64,
-    /// Programs of the dump that may fail.
-    pub retries: u64,
     /// If known, how many of all these pages can name the same die. Matters to `in_place` only.
     pub most_on_one_die: Option<u64>,
 }
@@ -52,7 +50,7 @@ pub struct Need {
 }
 
 impl Demand {
-    /// Pages that are dumped, retries not counted.
+    /// Pages that are dumped.
     pub fn pages(&self, config: &Config, costs: &Costs) -> u64 {
         let geometry = &costs.geometry;
         let per_page = u64::from(geometry.units_per_page());
@@ -82,7 +80,6 @@ impl Demand {
 /// ```
 pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
     let pages = demand.pages(config, costs);
-    let all = pages.saturating_add(demand.retries);
     let dies = u64::from(costs.geometry.dies());
     let others = u64::from(costs.dies_per_channel()) - 1;
     let (transfer, turn) = (costs.transfer, costs.dump_time());
@@ -91,21 +88,19 @@ pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
         let on_one = demand.most_on_one_die.map_or(pages, |most| most.min(pages));
         let beside = (pages - on_one).min(others.saturating_mul(on_one));
         let time = turn.saturating_mul(on_one) + transfer.saturating_mul(beside);
-        (on_one.saturating_add(demand.retries), time)
-    } else if all == 0 {
+        (on_one, time)
+    } else if pages == 0 {
         (0, Span::ZERO)
     } else {
-        let rounds = (all - 1) / dies;
+        let rounds = (pages - 1) / dies;
         let round = turn.max(transfer.saturating_mul(others + 1));
         let time = round.saturating_mul(rounds) + transfer.saturating_mul(2 * others) + turn;
         (rounds + 1, time)
     };
     time += costs.latest_free();
-    let again = turn + transfer.saturating_mul(others);
-    time += again.saturating_mul(demand.retries);
     let energy = config.base_power.during(time)
         + costs.program_energy.saturating_mul(dies)
-        + costs.dump_energy.saturating_mul(all);
+        + costs.dump_energy.saturating_mul(pages);
     Need { pages, room_per_die, time, energy }
 }
 
@@ -175,12 +170,8 @@ mod tests {
 
     #[test]
     fn absurd_demands_stop_at_the_largest_need() {
-        let demand = Demand {
-            buffer: Bytes::new(u64::MAX),
-            mapping_pages: u64::MAX,
-            retries: u64::MAX,
-            ..Demand::default()
-        };
+        let demand =
+            Demand { buffer: Bytes::new(u64::MAX), mapping_pages: u64::MAX, ..Demand::default() };
         for policy in ["balanced", "balanced_slc", "in_place"] {
             assert_eq!(need(policy, &demand).energy, Energy::MAX);
         }

@@ -92,8 +92,6 @@ static COLUMNS: &[Column] = &[
     rate("reads.host", field!(reads.host)),
     rate("reads.rmw", field!(reads.rmw)),
     rate("reads.gc_user", field!(reads.gc_user)),
-    rate("reads.map", field!(reads.map)),
-    rate("reads.gc_map", field!(reads.gc_map)),
     rate("reads.recovery", field!(reads.recovery)),
 ];
 
@@ -196,11 +194,9 @@ pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 6] = [
 ];
 
 /// Why pages were read.
-pub(crate) static READ_CAUSES: [Cause<Reads>; 6] = [
+pub(crate) static READ_CAUSES: [Cause<Reads>; 4] = [
     Cause { label: "Host data", column: "reads.host", total: |r| r.host },
     Cause { label: "GC, data", column: "reads.gc_user", total: |r| r.gc_user },
-    Cause { label: "Mapping table", column: "reads.map", total: |r| r.map },
-    Cause { label: "GC, mapping", column: "reads.gc_map", total: |r| r.gc_map },
     Cause { label: "Read-modify-write", column: "reads.rmw", total: |r| r.rmw },
     Cause { label: "Recovery", column: "reads.recovery", total: |r| r.recovery },
 ];

@@ -1,4 +1,4 @@
-//! Simulated time, event queue, PRNG, units, digests and the policy registry macro.
+//! Simulated time, event queue, PRNG, units, digests, configuration errors and the policy registry macro.
 //!
 //! **What lives here**: what a discrete-event simulator of anything needs. **What doesn't**: flash,
 //! commands, files, clocks. This crate knows nothing of SSDs and depends on nothing of ours.
@@ -9,6 +9,7 @@
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
 pub mod canary;
+mod config;
 mod digest;
 mod divisor;
 mod events;
@@ -18,6 +19,7 @@ mod slot_index;
 mod time;
 mod units;
 
+pub use config::ConfigError;
 pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;

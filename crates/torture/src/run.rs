@@ -1,9 +1,9 @@
 //! A run: commands, power cuts, recoveries, and every answer checked.
 
 use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd, Stamp, Status};
-use leyden_host::{ConfigError, HintChannel, PageCache};
+use leyden_host::{HintChannel, PageCache};
 use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request, Violation};
-use leyden_sim::{Digest, Rng, Span, Time};
+use leyden_sim::{ConfigError, Digest, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::Commands;

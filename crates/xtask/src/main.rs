@@ -17,8 +17,9 @@ use tidy::tree::Tree;
 const USAGE: &str = "\
 Usage: cargo xtask tidy
 
-  tidy    check the layering of crates, the length of files, module docs, unsafe code, left-overs,
-          policy registries, paths of one machine, and links of the documentation
+  tidy    check which crates depend on which, circles between files, the size of files and types,
+          module docs, unsafe code, left-overs, policy registries, paths of one machine, and the
+          documentation's links and figures
 
 Exit codes: 0 tidy, 1 findings, 2 bad usage, 3 the repository could not be read";
 

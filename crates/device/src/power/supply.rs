@@ -6,9 +6,9 @@ use leyden_ftl::map::{MapStore, ProtectionConfig};
 use leyden_ftl::page_mapped::Durability;
 use leyden_nand::Geometry;
 use leyden_power::{Costs, Demand, Supply, provision, worst_case};
-use leyden_sim::Bytes;
+use leyden_sim::{Bytes, ConfigError};
 
-use crate::{Config, ConfigError};
+use crate::Config;
 
 /// A dump in place may put this many times its even share of pages on one die; the rest spills.
 const IN_PLACE_SKEW: u64 = 4;
@@ -36,15 +36,10 @@ impl PowerSupply {
         slots: u32,
     ) -> Result<Option<Self>, ConfigError> {
         let Some(power) = &config.power else { return Ok(None) };
-        let within = |error: leyden_power::ConfigError| {
-            ConfigError::within("power", (error.key, error.problem))
-        };
+        let within = |error: ConfigError| error.within("power");
         power.check().map_err(within)?;
         // Blocks kept back leave no more units than there are without them.
-        let units = config
-            .ftl
-            .logical_units(&geometry, 0)
-            .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
+        let units = config.ftl.logical_units(&geometry, 0).map_err(|error| error.within("ftl"))?;
         let map_pages = units.div_ceil(config.ftl.map.entries_per_page(&geometry));
         let root_pages = root_bytes(map_pages).div_ceil(geometry.page_bytes());
         let mut demand = demand(config, &geometry, slots, map_pages, root_pages);
@@ -94,10 +89,8 @@ pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
     let (geometry, (slots, _)) = crate::ssd::shape(config)?;
     let power = PowerSupply::new(config, geometry, slots)?;
     let dump_blocks = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
-    let mapping_units = config
-        .ftl
-        .logical_units(&geometry, dump_blocks)
-        .map_err(|error| ConfigError::within("ftl", (error.key, error.problem)))?;
+    let mapping_units =
+        config.ftl.logical_units(&geometry, dump_blocks).map_err(|error| error.within("ftl"))?;
     let map_pages = mapping_units.div_ceil(config.ftl.map.entries_per_page(&geometry));
     Ok(Provision {
         supply: power.map(|power| power.supply),
@@ -137,7 +130,6 @@ fn demand(
         buffer: Bytes::new(buffer),
         mapping_pages: u64::from(protected),
         journal_pages: u64::from(root_pages),
-        retries: 0,
         most_on_one_die: None,
     }
 }

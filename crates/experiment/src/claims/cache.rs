@@ -5,11 +5,10 @@
 //! record's format, and the build that ran it. **Invariants**: a file appears whole or not at all; a
 //! file that is damaged or is of another run is never believed, it is made anew.
 
-use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use leyden_files::WriteError;
 use leyden_sim::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -89,16 +88,13 @@ impl Cache {
             key: self.key(scenario),
             record: digest_of(&json).to_string(),
         };
-        let mut file = tempfile::Builder::new()
-            .prefix(".leyden-")
-            .permissions(Permissions::from_mode(0o666)) // less the umask, as for any new file
-            .tempfile_in(&self.folder)?;
-        serde_json::to_writer(&mut file, &header)?;
-        file.write_all(b"\n")?;
-        file.write_all(&json)?;
-        file.as_file().sync_all()?;
-        file.persist(self.path(scenario))?;
-        Ok(())
+        leyden_files::write_with(&self.path(scenario), |file| {
+            let mut line = serde_json::to_vec(&header)?;
+            line.push(b'\n');
+            file.write_all(&line)?;
+            file.write_all(&json)
+        })
+        .map_err(WriteError::into_io)
     }
 
     fn key(&self, scenario: &Scenario) -> String {

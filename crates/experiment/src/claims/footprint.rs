@@ -7,7 +7,7 @@ use super::hexa::{BUFFERS, Cell, Scale, WORKLOADS};
 use super::spec::Results;
 use crate::RunError;
 use crate::driver::DriveError;
-use crate::run::build_jobs;
+use crate::run::{build_jobs, in_device};
 use crate::scenario::Scenario;
 
 /// What a workload asks for, reads left out of the footprints.
@@ -68,7 +68,7 @@ pub fn workload_facts(scenario: &Scenario) -> Result<WorkloadFacts, RunError> {
     let geometry = device
         .nand
         .geometry(device.ftl.mapping_unit)
-        .map_err(|error| RunError::config(format!("device.nand.{}", error.key), error.problem))?;
+        .map_err(|error| in_device(error.within("nand")))?;
     let units = u64::from(geometry.units()); // what the host can address is less
     let mut seen = Seen::new(units, unit_bytes / SECTOR_BYTES);
     if let Some(trace) = &scenario.workload.trace {

@@ -240,8 +240,6 @@ impl Shown {
             host: rate(r.host),
             rmw: rate(r.rmw),
             gc_user: rate(r.gc_user),
-            map: rate(r.map),
-            gc_map: rate(r.gc_map),
             recovery: rate(r.recovery),
         });
     }
@@ -279,8 +277,6 @@ fn reads_between(before: &Reads, after: &Reads) -> record::Reads {
         host: after.host - before.host,
         rmw: after.rmw - before.rmw,
         gc_user: after.gc_user - before.gc_user,
-        map: after.map - before.map,
-        gc_map: after.gc_map - before.gc_map,
         recovery: after.recovery - before.recovery,
     }
 }

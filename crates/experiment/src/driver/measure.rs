@@ -6,7 +6,7 @@ use leyden_sim::{Digest, Span, Time};
 use super::Ramp;
 use super::series::{Intervals, Snapshot};
 use super::tenants::Tenants;
-use super::traffic::Traffic;
+use super::traffic::{Sample, Traffic};
 
 /// What a run measured, after its ramp.
 #[derive(Clone, Debug)]
@@ -45,18 +45,6 @@ impl Measured {
     pub fn completions(&self) -> u64 {
         self.traffic.commands() + self.errors
     }
-}
-
-/// A completion, as far as it is measured.
-pub(super) struct Sample {
-    pub(super) op: Op,
-    /// Who asked ([`Tenants`]).
-    pub(super) tenant: u8,
-    pub(super) tag: u32,
-    pub(super) bytes: u64,
-    pub(super) arrived: Time,
-    pub(super) time: Time,
-    pub(super) status: Status,
 }
 
 /// What is left of the ramp, apart from its time, whose end is the next boundary.

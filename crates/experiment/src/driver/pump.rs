@@ -6,7 +6,8 @@ use leyden_device::{BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_
 use leyden_sim::Time;
 use leyden_workload::{Class, Request};
 
-use super::measure::{Measure, Measured, Sample};
+use super::measure::{Measure, Measured};
+use super::traffic::Sample;
 use super::{Content, DriveError, Options, Watch};
 
 /// How many steps between two looks at the cancel flag.

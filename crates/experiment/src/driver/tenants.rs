@@ -2,8 +2,7 @@
 //!
 //! Whoever is alone is not measured apart: what the host saw is what that one saw.
 
-use super::measure::Sample;
-use super::traffic::Traffic;
+use super::traffic::{Sample, Traffic};
 
 /// All of them, by the number that a [`Sample`] says.
 #[derive(Clone, Debug)]

@@ -1,12 +1,25 @@
 //! What a host asked for and how long it took: all of a run, or a part of it.
 
 use hdrhistogram::Histogram;
-use leyden_device::Op;
+use leyden_device::{Op, Status};
+use leyden_sim::Time;
 
 /// Significant decimal digits of latency percentiles.
 const LATENCY_DIGITS: u8 = 3;
 /// Longer latencies count as this long in percentiles (mean and maximum are exact): 1,000 s.
 const LATENCY_MAX_NS: u64 = 1_000_000_000_000;
+
+/// A completion, as far as it is measured.
+pub(super) struct Sample {
+    pub(super) op: Op,
+    /// Who asked ([`Tenants`](super::tenants::Tenants)).
+    pub(super) tenant: u8,
+    pub(super) tag: u32,
+    pub(super) bytes: u64,
+    pub(super) arrived: Time,
+    pub(super) time: Time,
+    pub(super) status: Status,
+}
 
 /// Latencies of one kind of command, in nanoseconds.
 #[derive(Clone, Debug)]

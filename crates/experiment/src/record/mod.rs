@@ -150,7 +150,7 @@ pub struct Programs {
     pub gc_map: u64,
     /// Pages dumped on a power loss.
     pub dump: u64,
-    /// Pages put back by recovery.
+    /// Pages put back by recovery: none, as it puts them into the buffer.
     pub recovery: u64,
 }
 
@@ -163,10 +163,6 @@ pub struct Reads {
     pub rmw: u64,
     /// Garbage collection copied data.
     pub gc_user: u64,
-    /// Mapping pages loaded.
-    pub map: u64,
-    /// Garbage collection copied mapping pages.
-    pub gc_map: u64,
     /// Recovery scanned.
     pub recovery: u64,
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::RunError;
+use super::{RunError, in_device};
 use crate::scenario::Scenario;
 
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
@@ -35,7 +35,7 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
     let geometry = device
         .nand
         .geometry(device.ftl.mapping_unit)
-        .map_err(|error| RunError::config(format!("device.nand.{}", error.key), error.problem))?;
+        .map_err(|error| in_device(error.within("nand")))?;
     let is_modelled = scenario.run.stamps && !scenario.run.cut.is_empty();
     let unit_bytes = if is_modelled { UNIT_BYTES + MODEL_UNIT_BYTES } else { UNIT_BYTES };
     let bytes = u64::from(geometry.units()) * unit_bytes;

@@ -19,11 +19,11 @@ mod stack;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, ConfigError, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_device::{BlockDevice, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
 use leyden_host::{Channel, HintChannel, HintChannelConfig, PageCache};
 use leyden_oracle::Promise;
-use leyden_sim::{Digest, Energy};
-use leyden_workload::synth::{Job, JobConfig, JobError};
+use leyden_sim::{ConfigError, Digest, Energy};
+use leyden_workload::synth::{Job, JobConfig};
 use thiserror::Error;
 
 use crate::driver::{
@@ -87,7 +87,7 @@ impl RunError {
 
 impl From<ConfigError> for RunError {
     fn from(error: ConfigError) -> Self {
-        Self::config(format!("device.{}", error.key), error.problem)
+        Self::Config { key: error.key, problem: error.problem }
     }
 }
 
@@ -133,7 +133,7 @@ pub struct Outcome {
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     machine::has_room_for(scenario)?;
-    let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed)?;
+    let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let unit_bytes = ssd.geometry().unit_bytes();
     let capacity = u64::from(ssd.mapping_units()) * u64::from(unit_bytes) / SECTOR_BYTES;
     if let Some(config) = &scenario.host.page_cache {
@@ -223,9 +223,14 @@ where
     run_on(cache, scenario, &mut content, prepared, hooks, bounds)
 }
 
+/// What is wrong with the drive's configuration.
+pub(crate) fn in_device(error: ConfigError) -> RunError {
+    error.within("device").into()
+}
+
 /// What is wrong with the configuration of a layer.
-fn layer(name: &str, error: leyden_host::ConfigError) -> RunError {
-    RunError::config(format!("host.{name}.{}", error.key), error.problem)
+fn layer(name: &str, error: ConfigError) -> RunError {
+    error.within(name).within("host").into()
 }
 
 /// Runs the workload on a stack that is ready, made in so many seconds with some warnings.
@@ -314,7 +319,7 @@ fn prepare<P: Payload>(
         return Ok(prepared);
     }
     machine::has_room_for(scenario)?;
-    let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed)?;
+    let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
     if let Some(path) = snapshot {
         snapshot::save(path, scenario, &ssd, &warnings)?;
@@ -368,12 +373,10 @@ fn build_past_jobs(
 
 fn each_job(
     workload: &WorkloadConfig,
-    build: impl Fn(&JobConfig, usize) -> Result<Job, JobError>,
+    build: impl Fn(&JobConfig, usize) -> Result<Job, ConfigError>,
 ) -> Result<Vec<Job>, RunError> {
     let build = |(index, job): (usize, &JobConfig)| {
-        build(job, index).map_err(|error| {
-            RunError::config(format!("workload.job.{index}.{}", error.key), error.problem)
-        })
+        build(job, index).map_err(|error| error.within(&format!("workload.job.{index}")).into())
     };
     workload.job.iter().enumerate().map(build).collect()
 }
@@ -441,7 +444,7 @@ fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
 fn flash_operations(record: &RunRecord) -> u64 {
     let (p, r) = (&record.flash.programs, &record.flash.reads);
     let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
-    let reads = r.host + r.rmw + r.gc_user + r.map + r.gc_map + r.recovery;
+    let reads = r.host + r.rmw + r.gc_user + r.recovery;
     programs + reads + record.flash.erases
 }
 

@@ -4,9 +4,8 @@
 //! that decided the state, and what preconditioning warned of. The drive's own snapshot follows. A
 //! file with another fingerprint is made anew; a file that is something else is left alone.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use leyden_device::{Payload, SnapshotError, Ssd};
@@ -72,29 +71,17 @@ pub(super) fn save<P: Payload>(
     warnings: &[String],
 ) -> Result<(), RunError> {
     let header = Header { fingerprint: fingerprint::<P>(scenario), warnings: warnings.to_vec() };
-    let write = || -> io::Result<()> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut file = tempfile::Builder::new()
-            .prefix(".leyden-")
-            .permissions(Permissions::from_mode(0o666)) // less the umask, as for any new file
-            .tempfile_in(folder)?;
-        let mut to = BufWriter::with_capacity(1 << 20, &mut file);
+    let written = leyden_files::write_with(path, |file| {
+        let mut to = BufWriter::with_capacity(1 << 20, file);
         to.write_all(MAGIC.as_bytes())?;
         serde_json::to_writer(&mut to, &header)?;
         to.write_all(b"\n")?;
         ssd.save(&mut to).map_err(io::Error::other)?;
-        to.flush()?;
-        drop(to);
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
+        to.flush()
+    });
     let what =
         "cannot be written\n  help: choose another place, or make room; no partial file was left";
-    write().map_err(|error| failure(path, what, error))
+    written.map_err(|error| failure(path, what, error.into_io()))
 }
 
 fn failure(path: &Path, what: &str, error: io::Error) -> RunError {

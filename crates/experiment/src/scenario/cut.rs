@@ -1,10 +1,8 @@
 //! Power cuts within a run.
 
-use leyden_sim::Span;
+use leyden_sim::{ConfigError, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::Problem;
 
 /// No run is longer: times beyond saturate.
 const LONGEST: Span = Span::from_ms(100 * 365 * 24 * 3600 * 1000);
@@ -26,14 +24,16 @@ const fn default_off() -> Span {
 }
 
 /// Checks the cuts of a run.
-pub(super) fn check(cuts: &[CutConfig], has_power: bool) -> Result<(), Problem> {
+pub(super) fn check(cuts: &[CutConfig], has_power: bool) -> Result<(), ConfigError> {
     if !cuts.is_empty() && !has_power {
         let problem = "the drive's power is never cut, for it has no table [device.power]; add one, \
                        or leave out `run.cut`";
-        return Err(("run.cut".into(), problem.into()));
+        return Err(ConfigError::new("run.cut", problem));
     }
     for (index, cut) in cuts.iter().enumerate() {
-        let wrong = |key: &str, problem| Err((format!("run.cut.{index}.{key}"), problem));
+        let wrong = |key: &str, problem: String| {
+            Err(ConfigError::new(format!("run.cut.{index}.{key}"), problem))
+        };
         for (key, span) in [("at", cut.at), ("off", cut.off)] {
             if span > LONGEST {
                 return wrong(key, format!("{span} is longer than {LONGEST}; use less"));

@@ -1,10 +1,9 @@
 //! What stands between the software and the drive.
 
 use leyden_host::{Channel, HintChannelConfig, PageCacheConfig};
+use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::Problem;
 
 /// What stands between the software and the drive. Nothing, if the tables are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,10 +29,10 @@ impl HostConfig {
         self.hints.as_ref().filter(|hints| hints.channel != Channel::Off)
     }
 
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        let Some(Err(error)) = self.hints.as_ref().map(HintChannelConfig::check) else {
-            return Ok(());
-        };
-        Err((format!("host.hints.{}", error.key), error.problem))
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match &self.hints {
+            Some(hints) => hints.check().map_err(|error| error.within("hints").within("host")),
+            None => Ok(()),
+        }
     }
 }

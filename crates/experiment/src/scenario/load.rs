@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leyden_sim::ConfigError;
 use thiserror::Error;
 use toml::de::DeValue;
 
@@ -159,7 +160,7 @@ impl Loaded {
         let mut loaded = Self { scenario, tree };
         loaded.check_units()?;
         loaded.resolve_paths();
-        loaded.scenario.check().map_err(|(key, problem)| {
+        loaded.scenario.check().map_err(|ConfigError { key, problem }| {
             LoadError::Invalid(Box::new(loaded.complaint(&key, &problem)))
         })?;
         Ok(loaded)

@@ -21,6 +21,7 @@ mod precondition;
 mod tree;
 mod workload;
 
+use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,18 +102,16 @@ impl Default for RunConfig {
     }
 }
 
-/// What a check found: the dotted key, and the problem (`problem: remedy`).
-type Problem = (String, String);
-
 impl Scenario {
-    /// Checks what can be checked without building the drive or opening a trace.
-    fn check(&self) -> Result<(), Problem> {
+    /// Checks what can be checked without building the drive or opening a trace. Keys are whole, and
+    /// problems end with their remedy.
+    fn check(&self) -> Result<(), ConfigError> {
         if let Err(error) = self.device.nand.geometry(self.device.ftl.mapping_unit) {
-            return Err((format!("device.nand.{}", error.key), error.problem));
+            return Err(error.within("nand").within("device"));
         }
         if self.name.contains(char::is_control) {
             let problem = "there is a control character in it; leave it out";
-            return Err(("name".into(), problem.into()));
+            return Err(ConfigError::new("name", problem));
         }
         cut::check(&self.run.cut, self.device.power.is_some())?;
         self.host.check()?;
@@ -122,7 +121,7 @@ impl Scenario {
     }
 
     /// A page cache announces what it holds; a trace's hints speak of the cache of another host.
-    fn check_announcers(&self) -> Result<(), Problem> {
+    fn check_announcers(&self) -> Result<(), ConfigError> {
         if self.host.page_cache.is_none() {
             return Ok(());
         }
@@ -131,7 +130,7 @@ impl Scenario {
         }
         let problem = "there is a host.page_cache, which announces what is dirty in it; remove one of \
                        the two";
-        Err(("workload.trace.hints".into(), problem.into()))
+        Err(ConfigError::new("workload.trace.hints", problem))
     }
 
     /// The published schema of a scenario.

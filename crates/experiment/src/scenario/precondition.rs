@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use leyden_sim::Ratio;
+use leyden_sim::{ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::Problem;
 
 /// What happened to the drive before the run. Flash operations of preconditioning take no simulated
 /// time, and none of it is measured.
@@ -72,8 +70,9 @@ pub enum Distribution {
 }
 
 impl PreconditionConfig {
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        let wrong = |key: &str, problem: String| Err((format!("precondition.{key}"), problem));
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let wrong =
+            |key: &str, problem: String| Err(ConfigError::new(key, problem).within("precondition"));
         if self.tolerance == Ratio::ZERO || self.tolerance > Ratio::from_percent(50) {
             return wrong("tolerance", format!("{} is not above 0 and up to 50 %", self.tolerance));
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use leyden_sim::{Ratio, Span, Time};
+use leyden_sim::{ConfigError, Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
 use leyden_workload::trace::{
     self, Cut, CutIter, Format, Merged, OpenOptions, Packed, Packing, Reader, TraceError,
@@ -13,7 +13,6 @@ use leyden_workload::trace::{
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::Problem;
 use crate::driver::{BeyondEnd, Pace, Replay};
 
 /// The most requests outstanding in open-loop replay; later arrivals wait in the host.
@@ -200,10 +199,10 @@ impl JsonSchema for TraceConfig {
 }
 
 impl WorkloadConfig {
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !self.job.is_empty() && self.trace.is_some() {
             let problem = "there are both jobs and a trace: keep one kind";
-            return Err(("workload.trace".into(), problem.into()));
+            return Err(ConfigError::new("workload.trace", problem));
         }
         match &self.trace {
             Some(trace) => trace.check(),
@@ -218,9 +217,11 @@ impl WorkloadConfig {
 }
 
 impl TraceConfig {
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), ConfigError> {
         let table = &self.table;
-        let wrong = |key: &str, problem: String| Err((format!("workload.trace.{key}"), problem));
+        let wrong = |key: &str, problem: String| {
+            Err(ConfigError::new(key, problem).within("workload.trace"))
+        };
         if table.path.is_empty() {
             return wrong("path", "the path is empty; name a trace".into());
         }

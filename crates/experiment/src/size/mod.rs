@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Bank, Spread, WithLess, Worst};
-use crate::run::{Bounds, power, run_within};
+use crate::run::{Bounds, in_device, power, run_within};
 use crate::scenario::Scenario;
 use crate::{Hooks, Outcome, Phase, RunError};
 use variants::{Variant, variants};
@@ -105,9 +105,9 @@ pub fn size(
     progress: Progress<'_>,
 ) -> Result<(Sizing, bool), RunError> {
     let mut scenario = scenario.clone();
-    let spare = leyden_device::provision_of(&scenario.device)?;
+    let spare = leyden_device::provision_of(&scenario.device).map_err(in_device)?;
     let power = scenario.device.power.get_or_insert_default().clone();
-    let own = leyden_device::provision_of(&scenario.device)?;
+    let own = leyden_device::provision_of(&scenario.device).map_err(in_device)?;
     let supply = own.supply.expect("there is a power table");
     let unit = scenario.device.ftl.mapping_unit.get();
     scenario.device.ftl.capacity = Some(Bytes::new(u64::from(spare.mapping_units) * unit));

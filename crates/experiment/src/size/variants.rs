@@ -1,9 +1,9 @@
 //! The variants of a drive: each dump policy with each protection of the mapping table.
 
-use leyden_device::{ConfigError, Provision, provision_of};
+use leyden_device::{Provision, provision_of};
 use leyden_ftl::map::{ProtectionConfig, partial::Partial};
 use leyden_power::DumpConfig;
-use leyden_sim::Ratio;
+use leyden_sim::{ConfigError, Ratio};
 
 use super::SizedDrive;
 use crate::run::power;

@@ -4,7 +4,7 @@ use leyden_nand::{
     BlockId, BlockUse, Content, DieId, Geometry, Interrupted, Lpn, Medium, PageKind, Ppa, Ppn,
 };
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Span, Time};
+use leyden_sim::{ConfigError, Span, Time};
 
 use super::collect::{Around, Collector, GcStep};
 use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks, unit_of};
@@ -12,12 +12,12 @@ use super::durability::Durability;
 use super::programs::{ProgramCause, Programs};
 use super::stats::FtlStats;
 use super::table::{Step, TableWriter};
+use crate::Config;
 use crate::dump_area::DumpArea;
 use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{StreamId, Streams};
-use crate::{Config, ConfigError};
 
 /// A unit of user data to program.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl<C: Content> Ftl<C> {
     /// A drive on a medium that may hold data: what it knows before [`Ftl::recover`].
     ///
     /// ```
-    /// # fn main() -> Result<(), leyden_ftl::ConfigError> {
+    /// # fn main() -> Result<(), leyden_sim::ConfigError> {
     /// use leyden_ftl::Config;
     /// use leyden_ftl::page_mapped::{Durability, Ftl};
     /// use leyden_nand::{Content, Keeps, Medium};

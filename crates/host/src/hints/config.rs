@@ -1,11 +1,9 @@
 //! How announcements get to the drive, and how wrong they are.
 
 use leyden_device::MOST_RANGES;
-use leyden_sim::{Ratio, Span};
+use leyden_sim::{ConfigError, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::ConfigError;
 
 /// The dirty-range queue of the block layer (Zombie Chasing, 4.2), and the errors of what goes in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +64,7 @@ const LONGEST_QUEUE: u32 = 1 << 24;
 impl HintChannelConfig {
     /// Checks every value.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |key, problem| Err(ConfigError { key, problem });
+        let refuse = |key: &str, problem: String| Err(ConfigError::new(key, problem));
         if !(1..=MOST_RANGES as u32).contains(&self.batch) {
             return refuse("batch", format!("{} is not in 1..={MOST_RANGES}", self.batch));
         }

@@ -21,9 +21,8 @@ use leyden_device::{
     BlockDevice, Command, CommandId, Completion, HINT_UNIT_BYTES, Hint, Lba, Op, Payload,
     SECTOR_BYTES,
 };
-use leyden_sim::{Rng, Span, Time};
+use leyden_sim::{ConfigError, Rng, Span, Time};
 
-use crate::ConfigError;
 pub use config::{Channel, HintChannelConfig};
 use queue::RangeQueue;
 pub use stats::HintChannelStats;

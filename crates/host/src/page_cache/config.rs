@@ -1,10 +1,8 @@
 //! How large the cache is, and when it writes out.
 
-use leyden_sim::{Bytes, Ratio, Span};
+use leyden_sim::{Bytes, ConfigError, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::ConfigError;
 
 /// A write-back cache with Linux's flusher. The defaults are Linux's, which are those of the paper
 /// (Zombie Chasing, table 2).
@@ -68,7 +66,7 @@ impl PageCacheConfig {
 
     /// Checks every value, for a drive of `drive_pages` pages of `page_bytes`.
     pub(super) fn limits(&self, page_bytes: u32, drive_pages: u64) -> Result<Limits, ConfigError> {
-        let refuse = |key, problem| Err(ConfigError { key, problem });
+        let refuse = |key: &str, problem: String| Err(ConfigError::new(key, problem));
         let page_bytes = u64::from(page_bytes);
         let pages = self.size.get() / page_bytes;
         if pages < FEWEST_PAGES {

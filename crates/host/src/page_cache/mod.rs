@@ -50,9 +50,8 @@ use leyden_device::{
     Action, BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload,
     SECTOR_BYTES, Status, Units,
 };
-use leyden_sim::{EventQueue, Span, Time};
+use leyden_sim::{ConfigError, EventQueue, Span, Time};
 
-use crate::ConfigError;
 pub use config::PageCacheConfig;
 use epochs::Epoch;
 use flusher::Flusher;

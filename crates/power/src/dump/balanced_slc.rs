@@ -1,11 +1,9 @@
 //! Balanced dump into blocks used with one bit per cell: programs are several times as fast, and a
 //! block holds a fraction of the pages.
 
-use leyden_sim::Span;
+use leyden_sim::{ConfigError, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::ConfigError;
 
 /// As `balanced`, with one bit per cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

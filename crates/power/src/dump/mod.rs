@@ -7,9 +7,7 @@ mod planner;
 #[cfg(test)]
 mod twin;
 
-use leyden_sim::Span;
-
-use crate::ConfigError;
+use leyden_sim::{ConfigError, Span};
 
 pub use planner::{DieLoad, Dump, Program, Step};
 
@@ -87,8 +85,8 @@ mod tests {
             let slc = balanced_slc::BalancedSlc { bits_per_cell, program };
             DumpConfig::BalancedSlc(slc).check().map_err(|error| error.key)
         };
-        assert_eq!(wrong(0, Span::from_us(200)), Err("dump.bits_per_cell"));
-        assert_eq!(wrong(2, Span::ZERO), Err("dump.program"));
+        assert_eq!(wrong(0, Span::from_us(200)), Err("dump.bits_per_cell".to_owned()));
+        assert_eq!(wrong(2, Span::ZERO), Err("dump.program".to_owned()));
         assert_eq!(wrong(4, Span::from_us(200)), Ok(()));
     }
 }

@@ -152,19 +152,6 @@ impl Dump {
         true
     }
 
-    /// Adds a page whose program on `die` has failed, to be programmed there again before anything
-    /// else; false if there is no room.
-    #[must_use]
-    pub fn retry(&mut self, page: u32, die: DieId) -> bool {
-        let has_room = self.room > 0 && self.dies[die.index()].room > 0;
-        if has_room {
-            self.give(page, die);
-            let own = &mut self.dies[die.index()].own;
-            own.rotate_right(1);
-        }
-        has_room
-    }
-
     /// Programs the next page, if `budget` reaches for it. Once it does not, nothing more is
     /// programmed.
     pub fn next(&mut self, budget: &mut Budget) -> Step {

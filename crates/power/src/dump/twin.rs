@@ -16,8 +16,6 @@ struct Case {
     room: Vec<u32>,
     channels: Vec<u64>,
     homes: Vec<u32>,
-    /// Which programs of the dump fail, by the order in which they end up.
-    failures: Vec<usize>,
 }
 
 impl Case {
@@ -67,16 +65,14 @@ fn case() -> impl Strategy<Value = Case> {
             proptest::collection::vec(0_u32..12, dies),
             proptest::collection::vec(0..=busy, channels as usize),
             proptest::collection::vec(0..dies as u32, 0..40),
-            proptest::collection::vec(0_usize..30, 0..3),
         )
-            .prop_map(move |(free_at, room, channels, homes, failures)| Case {
+            .prop_map(move |(free_at, room, channels, homes)| Case {
                 nand: nand.clone(),
                 config: config.clone(),
                 free_at,
                 room,
                 channels,
                 homes,
-                failures,
             })
     })
 }
@@ -180,8 +176,8 @@ proptest! {
         prop_assert_eq!(dump.next(&mut budget), last);
     }
 
-    /// Whatever is in flight and however it fails: within its demand, a dump never needs more time
-    /// or energy than the bound says, and a bank of that energy is never spent.
+    /// Whatever is in flight: within its demand, a dump never needs more time or energy than the bound
+    /// says, and a bank of that energy is never spent.
     #[test]
     fn the_bound_holds(mut case in case()) {
         let costs = case.costs();
@@ -191,7 +187,6 @@ proptest! {
             .unwrap_or(0);
         let demand = Demand {
             mapping_pages: case.homes.len() as u64,
-            retries: case.failures.len() as u64,
             most_on_one_die: Some(busiest),
             ..Demand::default()
         };
@@ -207,19 +202,13 @@ proptest! {
         for (page, &home) in (0..).zip(&case.homes) {
             prop_assert!(dump.add(page, DieId(home)));
         }
-        let (mut tried, mut programmed) = (0, 0);
+        let mut programmed = 0;
         loop {
             match dump.next(&mut budget) {
-                Step::Program(program) if case.failures.contains(&tried) => {
-                    let again = dump.retry(program.page, program.die)
-                        || dump.add(program.page, program.die);
-                    prop_assert!(again);
-                }
                 Step::Program(_) => programmed += 1,
-                Step::Spent => prop_assert!(false, "spent after {tried} programs"),
+                Step::Spent => prop_assert!(false, "spent after {programmed} programs"),
                 Step::Done => break,
             }
-            tried += 1;
         }
         prop_assert_eq!(programmed, case.homes.len());
         prop_assert!(budget.latest_end() <= need.time, "{:?} {need:?}", budget.latest_end());
@@ -245,7 +234,6 @@ fn small(policy: &str) -> Case {
         room: vec![9; 4],
         channels: vec![0; 2],
         homes: vec![0, 0, 0, 0, 2],
-        failures: Vec::new(),
     }
 }
 
@@ -303,23 +291,4 @@ fn the_dump_stops_where_the_budget_ends() {
     let mut budget = Budget::new(fifth, base);
     assert_eq!(run(&case, &mut budget).0.len(), 5);
     assert_eq!(budget.left(), Energy::ZERO);
-}
-
-#[test]
-fn a_failed_page_is_programmed_again_before_anything_else() {
-    let case = small("in_place");
-    let mut dump = case.dump();
-    let mut budget = Budget::new(PLENTY, Power::ZERO);
-    for page in 0..3 {
-        assert!(dump.add(page, DieId(1)));
-    }
-    let mut next = || match dump.next(&mut budget) {
-        Step::Program(program) if program.page == 0 && program.start == Span::ZERO => {
-            assert!(dump.retry(0, program.die));
-            Some(0)
-        }
-        Step::Program(program) => Some(program.page),
-        Step::Spent | Step::Done => None,
-    };
-    assert_eq!(std::iter::from_fn(&mut next).collect::<Vec<_>>(), [0, 0, 1, 2]);
 }

@@ -184,8 +184,6 @@ impl Sample<'_> {
             host: (read_iops * 0.96) as u64,
             rmw: (write_iops * 0.02) as u64,
             gc_user: programs.gc_user,
-            map: (read_iops * 0.07) as u64,
-            gc_map: programs.gc_map,
             recovery: 0,
         }
     }
@@ -261,8 +259,6 @@ impl Sample<'_> {
                 host: reads(|r| r.host),
                 rmw: reads(|r| r.rmw),
                 gc_user: reads(|r| r.gc_user),
-                map: reads(|r| r.map),
-                gc_map: reads(|r| r.gc_map),
                 recovery: 0,
             },
             programs,

@@ -1,7 +1,5 @@
 //! What a campaign has done so far, kept in a file so that it can go on after an interruption.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -153,18 +151,10 @@ impl State {
 
     /// Writes the file at `path` whole or not at all.
     pub(super) fn save(&self, path: &Path) -> Result<(), StateError> {
-        let write = || {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
-            let mut file = tempfile::Builder::new().prefix(".leyden-").tempfile_in(folder)?;
-            let mut text = serde_json::to_string_pretty(self).expect("the state is plain data");
-            text.push('\n');
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            File::open(folder)?.sync_all()
-        };
-        write().map_err(|error| StateError::Write(path.to_owned(), error))
+        let mut text = serde_json::to_string_pretty(self).expect("the state is plain data");
+        text.push('\n');
+        leyden_files::write(path, text.as_bytes())
+            .map_err(|error| StateError::Write(path.to_owned(), error.into_io()))
     }
 
     /// Of `seeds` seeds, those not done.

@@ -13,7 +13,7 @@ use leyden_ftl::place::{PlacementConfig, Streams};
 use leyden_power::{DumpConfig, Part};
 use leyden_sim::{Bytes, BytesPerSec, Power, Ratio, Rng, Span};
 
-use super::draw::{coin, spread};
+use super::chance::{coin, spread};
 
 const UNIT_BYTES: u64 = 4_096;
 

@@ -5,6 +5,7 @@
 use leyden_device::{Ssd, Stamp};
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
+use super::chance::{coin, spread};
 use super::device::draw_device;
 use super::host::draw_host;
 use super::{Cut, Mix, Options, Round, Verify, Work};
@@ -42,19 +43,6 @@ pub(crate) fn mixed(seed: u64) -> u64 {
 /// The generator for `purpose` in the run of `seed`.
 pub(crate) fn rng(seed: u64, purpose: &str) -> Rng {
     Rng::new(mixed(seed), purpose)
-}
-
-/// Heads or tails.
-pub(super) fn coin(rng: &mut Rng) -> bool {
-    rng.below(2) == 0
-}
-
-/// A number in `1..=most`, each order of magnitude about as likely.
-pub(super) fn spread(rng: &mut Rng, most: u64) -> u64 {
-    let bits = u64::from(most.ilog2()) + 1;
-    let bit = rng.below(bits);
-    let low = 1 << bit;
-    (low + rng.below(low)).min(most)
 }
 
 /// A share in `0..most` percent with the given chance of being there at all.
@@ -180,13 +168,5 @@ mod tests {
         for seed in 0..200 {
             Options::draw(seed).check().unwrap();
         }
-    }
-
-    #[test]
-    fn spread_reaches_both_ends() {
-        let mut rng = Rng::new(1, "spread");
-        let drawn: Vec<u64> = (0..2_000).map(|_| spread(&mut rng, 24)).collect();
-        assert!((1..=24).all(|n| drawn.contains(&n)));
-        assert!(drawn.iter().all(|n| (1..=24).contains(n)));
     }
 }

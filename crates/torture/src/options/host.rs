@@ -8,7 +8,7 @@ use leyden_host::{Channel, HintChannelConfig, PageCacheConfig};
 use leyden_sim::{Bytes, Ratio, Rng, Span};
 use serde::{Deserialize, Serialize};
 
-use super::draw::{coin, spread};
+use super::chance::{coin, spread};
 
 /// What commands go through on their way to the drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

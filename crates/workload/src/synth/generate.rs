@@ -1,12 +1,12 @@
 //! A job ready to yield requests.
 
 use leyden_device::{Lba, Op, SECTOR_BYTES};
-use leyden_sim::{Bytes, BytesPerSec, Ratio, Rng, Span, Time};
+use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Rng, Span, Time};
 
 use super::place::Places;
 use super::size::Sizes;
 use super::validate::{Checked, Region};
-use super::{JobConfig, JobError, Pattern};
+use super::{JobConfig, Pattern};
 use crate::{Class, Request};
 
 /// What the driver must keep to when it submits a job's requests. Limits that were not given are
@@ -76,7 +76,12 @@ enum Order {
 impl JobConfig {
     /// Checks the job against a device of `capacity_sectors` and makes it ready. `index` is its
     /// place among the jobs of the workload: it and `seed` decide what is random.
-    pub fn build(&self, seed: u64, index: usize, capacity_sectors: u64) -> Result<Job, JobError> {
+    pub fn build(
+        &self,
+        seed: u64,
+        index: usize,
+        capacity_sectors: u64,
+    ) -> Result<Job, ConfigError> {
         self.build_for(seed, index, capacity_sectors, "synth")
     }
 
@@ -88,7 +93,7 @@ impl JobConfig {
         seed: u64,
         index: usize,
         capacity_sectors: u64,
-    ) -> Result<Job, JobError> {
+    ) -> Result<Job, ConfigError> {
         self.build_for(seed, index, capacity_sectors, "synth_past")
     }
 
@@ -98,7 +103,7 @@ impl JobConfig {
         index: usize,
         capacity_sectors: u64,
         draws: &str,
-    ) -> Result<Job, JobError> {
+    ) -> Result<Job, ConfigError> {
         let checked = Checked::new(self, capacity_sectors)?;
         let config = &checked.config;
         let rng = |purpose: &str| Rng::new(seed, &format!("{draws}/{index}/{purpose}"));

@@ -32,4 +32,3 @@ mod tests;
 pub use config::{BlockSize, JobConfig, Pattern, WeightedSize};
 pub use distribution::{Distribution, HotCold, Pareto, SelfSimilar, Zipf, Zone, Zones};
 pub use generate::{Job, Pacing};
-pub use validate::JobError;

@@ -1,8 +1,7 @@
 //! Refuses jobs that make no sense, naming the key and the remedy.
 
 use leyden_device::SECTOR_BYTES;
-use leyden_sim::{Bytes, Ratio};
-use thiserror::Error;
+use leyden_sim::{Bytes, ConfigError, Ratio};
 
 use super::place::{EmptyPart, zones_of};
 use super::{BlockSize, Distribution, JobConfig, Pattern, SelfSimilar, Zipf};
@@ -10,18 +9,8 @@ use super::{BlockSize, Distribution, JobConfig, Pattern, SelfSimilar, Zipf};
 /// The most requests a job may keep outstanding.
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
-/// Why a job cannot run.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{key}: {problem}")]
-pub struct JobError {
-    /// The offending key, dotted, relative to the job's table: `distribution.zipf.theta`.
-    pub key: String,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
-fn refuse<T>(key: impl Into<String>, problem: impl Into<String>) -> Result<T, JobError> {
-    Err(JobError { key: key.into(), problem: problem.into() })
+fn refuse<T>(key: impl Into<String>, problem: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::new(key, problem))
 }
 
 /// The part of the device that a job uses.
@@ -45,7 +34,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    pub(super) fn new(config: &JobConfig, capacity_sectors: u64) -> Result<Self, JobError> {
+    pub(super) fn new(config: &JobConfig, capacity_sectors: u64) -> Result<Self, ConfigError> {
         check_pattern(config)?;
         let config = match config.pattern {
             Pattern::Jesd219 => config.with_jesd219(),
@@ -86,20 +75,20 @@ impl Checked {
         distribution: &Distribution,
         key: &str,
         empty: &EmptyPart,
-    ) -> JobError {
+    ) -> ConfigError {
         let space = zones_of(distribution)[empty.index].space;
-        JobError {
-            key: key.to_owned(),
-            problem: format!(
+        ConfigError::new(
+            key,
+            format!(
                 "{space} of the job's region, which has {} places for requests, is no place at \
                  all; use a larger share, a larger `span` or a smaller `align`",
                 self.places
             ),
-        }
+        )
     }
 }
 
-fn check_pattern(config: &JobConfig) -> Result<(), JobError> {
+fn check_pattern(config: &JobConfig) -> Result<(), ConfigError> {
     let default = JobConfig::default();
     let places = [
         ("distribution", config.distribution != default.distribution),
@@ -127,7 +116,7 @@ fn check_pattern(config: &JobConfig) -> Result<(), JobError> {
     }
 }
 
-fn check_shares(config: &JobConfig) -> Result<(), JobError> {
+fn check_shares(config: &JobConfig) -> Result<(), ConfigError> {
     for (key, share) in [
         ("read_share", config.read_share),
         ("trim_share", config.trim_share),
@@ -147,14 +136,14 @@ fn check_shares(config: &JobConfig) -> Result<(), JobError> {
     Ok(())
 }
 
-fn share_at_most_one(key: impl Into<String>, share: Ratio) -> Result<(), JobError> {
+fn share_at_most_one(key: impl Into<String>, share: Ratio) -> Result<(), ConfigError> {
     if share > Ratio::ONE {
         return refuse(key, format!("{share} is more than all; use at most 100 %"));
     }
     Ok(())
 }
 
-fn check_pacing(config: &JobConfig) -> Result<(), JobError> {
+fn check_pacing(config: &JobConfig) -> Result<(), ConfigError> {
     for (key, count) in [
         ("threads", u64::from(config.threads)),
         ("queue_depth", u64::from(config.queue_depth)),
@@ -182,7 +171,7 @@ fn check_pacing(config: &JobConfig) -> Result<(), JobError> {
     Ok(())
 }
 
-fn check_limits(config: &JobConfig) -> Result<(), JobError> {
+fn check_limits(config: &JobConfig) -> Result<(), ConfigError> {
     let limits = [
         ("requests", config.requests),
         ("bytes", config.bytes.map(Bytes::get)),
@@ -202,7 +191,7 @@ fn check_limits(config: &JobConfig) -> Result<(), JobError> {
     }
 }
 
-fn check_distribution(key: &str, distribution: &Distribution) -> Result<(), JobError> {
+fn check_distribution(key: &str, distribution: &Distribution) -> Result<(), ConfigError> {
     match distribution {
         Distribution::Uniform => Ok(()),
         Distribution::Zipf(Zipf { theta, .. }) => {
@@ -255,7 +244,7 @@ fn check_distribution(key: &str, distribution: &Distribution) -> Result<(), JobE
     }
 }
 
-fn inner_share(key: String, share: Ratio) -> Result<(), JobError> {
+fn inner_share(key: String, share: Ratio) -> Result<(), ConfigError> {
     if share == Ratio::ZERO || share >= Ratio::ONE {
         return refuse(
             key,
@@ -268,7 +257,7 @@ fn inner_share(key: String, share: Ratio) -> Result<(), JobError> {
 }
 
 /// The smallest and the largest size.
-fn check_sizes(block_size: &BlockSize) -> Result<(Bytes, Bytes), JobError> {
+fn check_sizes(block_size: &BlockSize) -> Result<(Bytes, Bytes), ConfigError> {
     let sizes = block_size.sizes();
     for size in sizes.iter() {
         whole_sectors("block_size", size.size)?;
@@ -284,13 +273,12 @@ fn check_sizes(block_size: &BlockSize) -> Result<(Bytes, Bytes), JobError> {
     }
     let smallest = sizes.iter().map(|size| size.size).min();
     let largest = sizes.iter().map(|size| size.size).max();
-    smallest.zip(largest).ok_or_else(|| JobError {
-        key: "block_size".to_owned(),
-        problem: "the list is empty; give at least one size".to_owned(),
-    })
+    smallest
+        .zip(largest)
+        .ok_or_else(|| ConfigError::new("block_size", "the list is empty; give at least one size"))
 }
 
-fn whole_sectors(key: &str, size: Bytes) -> Result<(), JobError> {
+fn whole_sectors(key: &str, size: Bytes) -> Result<(), ConfigError> {
     if size.get() == 0 || !size.get().is_multiple_of(SECTOR_BYTES) {
         return refuse(
             key,
@@ -300,7 +288,7 @@ fn whole_sectors(key: &str, size: Bytes) -> Result<(), JobError> {
     Ok(())
 }
 
-fn region(config: &JobConfig, smallest: Bytes, capacity: u64) -> Result<Region, JobError> {
+fn region(config: &JobConfig, smallest: Bytes, capacity: u64) -> Result<Region, ConfigError> {
     let capacity = Bytes::new(capacity * SECTOR_BYTES);
     let align = config.align.unwrap_or(smallest);
     whole_sectors("align", align)?;
@@ -333,7 +321,7 @@ fn region(config: &JobConfig, smallest: Bytes, capacity: u64) -> Result<Region, 
     })
 }
 
-fn part_sectors(config: &JobConfig, region: &Region) -> Result<u64, JobError> {
+fn part_sectors(config: &JobConfig, region: &Region) -> Result<u64, ConfigError> {
     if config.threads == 1 {
         return Ok(region.sectors);
     }

@@ -17,46 +17,15 @@ use leyden_sim::Time;
 use crate::Request;
 
 use super::context::{Context, Devices, ReadCounts, Unsorted};
-use super::error::{ErrorKind, Place, TraceError};
-use super::format::{Format, SNIFF_BYTES};
+use super::error::{ErrorKind, TraceError};
 use super::input::{Input, Position};
-use super::read::Source;
+use super::read::action::BlkAction;
 use super::read::compact::Declared;
+use super::read::registry::SNIFF_BYTES;
+use super::read::{Format, Source};
 
 /// Requests that are parsed at a time when nothing needs to be sorted.
 const BATCH: usize = 4096;
-
-/// Which of a request's events in a blktrace is taken for the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum BlkAction {
-    /// `Q`: the file system handed it to the block layer.
-    Queue,
-    /// `D`: the block layer, after merging and splitting, handed it to the driver.
-    #[default]
-    Issue,
-    /// `C`: the driver completed it.
-    Complete,
-}
-
-impl BlkAction {
-    /// blkparse's letter.
-    pub const fn letter(self) -> &'static str {
-        match self {
-            Self::Queue => "Q",
-            Self::Issue => "D",
-            Self::Complete => "C",
-        }
-    }
-
-    /// `enum blktrace_act`.
-    pub(crate) const fn number(self) -> u64 {
-        match self {
-            Self::Queue => 1,
-            Self::Issue => 7,
-            Self::Complete => 8,
-        }
-    }
-}
 
 /// How to read a trace.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +44,7 @@ pub struct OpenOptions {
 pub struct Reader {
     path: PathBuf,
     format: Format,
-    source: Source,
+    source: Box<dyn Source + Send>,
     context: Context,
     window: usize,
     position: Position,
@@ -109,21 +78,18 @@ impl Reader {
         options: &OpenOptions,
     ) -> Result<Self, TraceError> {
         let position = Position::default();
-        let begin = || -> Result<(Format, Source), ErrorKind> {
+        let begin = || -> Result<_, ErrorKind> {
             let mut input = Input::new(bytes, position.clone())?;
             input.hold(SNIFF_BYTES)?;
             let format = match options.format {
                 Some(format) => format,
                 None => Format::sniff(input.window())?,
             };
-            Ok((format, Source::new(format, options.blkparse_action, input)?))
+            Ok((format, format.open(options.blkparse_action, input)?))
         };
         let (format, source) = begin().map_err(|kind| TraceError::file(name, kind))?;
-        // A compact trace is sorted by construction: there is nothing to keep back.
-        let window = match format {
-            Format::Compact => 0,
-            _ => options.unsorted.window(),
-        };
+        // What is sorted by construction need not be kept back.
+        let window = if source.is_sorted() { 0 } else { options.unsorted.window() };
         let mut reader = Self {
             path: name.to_owned(),
             format,
@@ -137,17 +103,8 @@ impl Reader {
             base: None,
             state: State::Reading,
         };
-        reader.read_header()?;
+        reader.source.header().map_err(|error| error.in_file(name))?;
         Ok(reader)
-    }
-
-    fn read_header(&mut self) -> Result<(), TraceError> {
-        if let Source::Compact(input, parser) = &mut self.source {
-            parser.header(input).map_err(|kind| {
-                TraceError::new(kind, Place::Byte(input.offset()), None).in_file(&self.path)
-            })?;
-        }
-        Ok(())
     }
 
     /// The file, or what it was said to be called.
@@ -172,10 +129,7 @@ impl Reader {
 
     /// What the header declares of the whole file (compact traces only, and not all of them).
     pub fn declared(&self) -> Option<Declared> {
-        match &self.source {
-            Source::Compact(_, parser) => parser.declared(),
-            _ => None,
-        }
+        self.source.declared()
     }
 
     /// A handle that tells how far the file was read, for progress.

@@ -14,6 +14,7 @@ use crate::{Class, Request};
 
 mod bad;
 mod binary;
+mod elsewhere;
 mod text;
 
 /// What a trace holds, and what was counted on the way.

@@ -3,16 +3,20 @@
 //! Each rule reads the [`Tree`] and returns [`Finding`]s. A rule has a test that shows
 //! it failing on a bad example: a check that cannot fail checks nothing.
 
+mod circles;
 mod code;
+mod figures;
 mod layers;
 mod leftovers;
 mod links;
 mod modules;
 mod policies;
 mod safety;
+mod source;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
+mod types;
 
 use std::fmt;
 
@@ -46,10 +50,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
         layers::check,
         modules::check,
+        circles::check,
+        types::check,
         safety::check,
         leftovers::check,
         policies::check,
         links::check,
+        figures::check,
     ];
     let mut findings: Vec<_> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

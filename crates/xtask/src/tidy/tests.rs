@@ -1,7 +1,9 @@
 //! Each rule fails on a bad example, names the line, and passes on a good one.
 
 use super::tree::Tree;
-use super::{Finding, code, layers, leftovers, links, modules, policies, safety};
+use super::{
+    Finding, circles, code, figures, layers, leftovers, links, modules, policies, safety, types,
+};
 
 /// `path:line` of each finding.
 fn places(findings: &[Finding]) -> Vec<String> {
@@ -20,6 +22,19 @@ fn a_dependency_upwards_is_found() {
     let expected =
         ["crates/ftl/Cargo.toml:2", "crates/sim/Cargo.toml:2", "crates/xtask/Cargo.toml:1"];
     assert_eq!(places(&found), expected);
+}
+
+#[test]
+fn a_dependency_sideways_is_found() {
+    let tree = Tree::of(&[
+        ("crates/buffer/Cargo.toml", "[dependencies]\nleyden-ftl.workspace = true\n"),
+        ("crates/nand/Cargo.toml", "[dependencies]\nleyden-files.workspace = true\n"),
+        ("crates/power/Cargo.toml", "[dependencies]\nleyden-buffer.workspace = true\n"),
+        ("crates/device/Cargo.toml", "[dependencies]\nleyden-power.workspace = true\n"),
+    ]);
+    let expected =
+        ["crates/buffer/Cargo.toml:2", "crates/nand/Cargo.toml:2", "crates/power/Cargo.toml:2"];
+    assert_eq!(places(&layers::check(&tree)), expected);
 }
 
 #[test]
@@ -53,6 +68,107 @@ fn a_long_file_is_found_and_its_tests_do_not_count() {
         ("crates/a/tests/all.rs", &bad),
     ]);
     assert_eq!(places(&modules::check(&tree)), ["crates/a/src/bad.rs:501"]);
+}
+
+/// `a` uses `b`, which uses `c` by a name that the root hands on, which uses `a` in its code.
+const CIRCLE: [(&str, &str); 4] = [
+    ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use c::{C, Other};\n"),
+    ("crates/x/src/a.rs", "use std::fmt;\nuse crate::b::{self, B as Beta};\n"),
+    ("crates/x/src/b.rs", "use crate::C;\n"),
+    ("crates/x/src/c.rs", "fn c() { super::a::go() }\n"),
+];
+
+#[test]
+fn files_that_use_each_other_in_a_circle_are_found() {
+    let found = circles::check_with(&Tree::of(&CIRCLE), &[]);
+    assert_eq!(places(&found), ["crates/x/src/a.rs:1"]);
+    assert!(found[0].problem.ends_with(": a.rs -> b.rs -> c.rs -> a.rs"), "{}", found[0].problem);
+    // Without any one of the three uses there is no circle.
+    for (index, without) in [(1, "use crate::d::D;\n"), (2, "use other::C;\n"), (3, "// a\n")] {
+        let mut files = CIRCLE;
+        files[index].1 = without;
+        assert_eq!(circles::check_with(&Tree::of(&files), &[]), []);
+    }
+}
+
+#[test]
+fn a_folder_and_its_files_are_no_circle_and_tests_make_none() {
+    let tree = Tree::of(&[
+        ("crates/x/src/gc/mod.rs", "mod fifo;\nmod list;\npub use fifo::Fifo;\n"),
+        ("crates/x/src/gc/fifo.rs", "use super::Policy;\nuse super::list::List;\n"),
+        ("crates/x/src/gc/list.rs", "\n#[cfg(test)]\nmod tests {\nuse crate::gc::Fifo;\n}\n"),
+        ("crates/x/src/gc/tests.rs", "use super::fifo::Fifo;\n"),
+    ]);
+    assert_eq!(circles::check_with(&tree, &[]), []);
+}
+
+#[test]
+fn an_exception_for_a_circle_is_needed_or_found() {
+    let known = [("crates/x/src/c.rs", "for now")];
+    assert_eq!(circles::check_with(&Tree::of(&CIRCLE), &known), []);
+    let gone = Tree::of(&CIRCLE[2..]);
+    assert_eq!(places(&circles::check_with(&gone, &known)), ["crates/x/src/c.rs:1"]);
+}
+
+fn struct_of(attributes: &str, visibility: &str, fields: usize) -> String {
+    let field = |index| format!("    #[doc(a, b)] {visibility}f{index}: Map<u8, (u8, u8)>,\n");
+    let fields: String = (0..fields).map(field).collect();
+    format!("//! S.\n{attributes}pub struct S<'a> {{\n{fields}}}\n")
+}
+
+#[test]
+fn structs_with_many_fields_are_found() {
+    let path = "crates/x/src/lib.rs";
+    let found = |text: &str| places(&types::check_with(&Tree::of(&[(path, text)]), &[]));
+    assert_eq!(found(&struct_of("", "", 17)), ["crates/x/src/lib.rs:2"]);
+    assert_eq!(found(&struct_of("", "pub(crate) ", 17)), ["crates/x/src/lib.rs:2"]);
+    assert_eq!(found(&struct_of("#[derive(Serialize)]\n", "", 17)), ["crates/x/src/lib.rs:3"]);
+    let tidy = [
+        struct_of("", "", 16),
+        struct_of("", "pub ", 17),
+        struct_of("#[derive(Serialize, JsonSchema)]\n", "", 17),
+        "//! S.\nstruct Unit;\nstruct Pair(u8, u8);\n".to_owned(),
+    ];
+    for text in tidy {
+        assert_eq!(found(&text), [""; 0], "{text}");
+    }
+    let known = [("x::S", "for now")];
+    assert_eq!(types::check_with(&Tree::of(&[(path, &struct_of("", "", 17))]), &known), []);
+}
+
+#[test]
+fn types_with_methods_in_many_files_are_found() {
+    let whole = "struct S;\nimpl S {}\nfn f() -> impl Iterator<Item = S> { g() }\n";
+    let (bounded, of_trait) = ("impl<T: Into<S>> S\nwhere\n    T: A {}\n", "impl Clone for S {}\n");
+    let mut files = vec![
+        ("crates/x/src/a.rs", whole),
+        ("crates/x/src/b.rs", bounded),
+        ("crates/x/src/c.rs", "impl S<u8, (u8,)> {}\nimpl S<u16> {}\n"),
+        ("crates/x/src/d.rs", "impl S {}\n"),
+        ("crates/x/src/e.rs", of_trait),
+        ("crates/y/src/e.rs", "impl S {}\n"),
+    ];
+    assert_eq!(types::check_with(&Tree::of(&files), &[]), []);
+    files.push(("crates/x/src/f.rs", "impl S {}\n"));
+    assert_eq!(places(&types::check_with(&Tree::of(&files), &[])), ["crates/x/src/a.rs:1"]);
+    // An exception that excepts nothing is one too many.
+    let known = [("x::S", "for now"), ("x::Gone", "no longer")];
+    files.push(("crates/xtask/src/tidy/types.rs", ""));
+    let found = types::check_with(&Tree::of(&files), &known);
+    assert_eq!(places(&found), ["crates/xtask/src/tidy/types.rs:1"]);
+}
+
+#[test]
+fn numbers_of_the_documentation_that_the_code_does_not_have_are_found() {
+    let code = ("crates/device/src/snapshot.rs", "//! S.\npub const VERSION: u32 = 1_200;\n");
+    let found = |page: &str, code| {
+        places(&figures::check(&Tree::of(&[("docs/architecture.md", page), code])))
+    };
+    assert_eq!(found("# A\n| 8..12 | format version, 1,200 |\n", code), [""; 0]);
+    assert_eq!(found("# A\n| 8..12 | format version, 1,201 |\n", code), ["docs/architecture.md:2"]);
+    assert_eq!(found("# A\n", code), ["docs/architecture.md:1"]);
+    let without = (code.0, "//! S.\n");
+    assert_eq!(found("format version, 1200", without), ["crates/device/src/snapshot.rs:1"]);
 }
 
 #[test]

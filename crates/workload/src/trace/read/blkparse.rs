@@ -15,8 +15,8 @@ use crate::{Class, Request};
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::num::{S_DIGITS, decimal, decimal_ns, words};
-use super::super::reader::BlkAction;
 use super::LineParser;
+use super::action::BlkAction;
 use super::rwbs::{Kind, Rwbs};
 
 const WANT: &str = "major,minor cpu sequence time pid action rwbs [sector + sectors]";
@@ -41,24 +41,9 @@ const STATISTICS: [&str; 16] = [
     "Completion wait",
 ];
 
+#[derive(Default)]
 pub(crate) struct Blkparse {
-    action: &'static [u8],
-}
-
-impl Blkparse {
-    pub(crate) fn new(action: BlkAction) -> Self {
-        Self { action: action.letter().as_bytes() }
-    }
-}
-
-/// Whether a file that begins with `line` could be blkparse's.
-pub(crate) fn looks_like(line: &[u8]) -> bool {
-    let mut words = words(line);
-    let device = words.next().is_some_and(is_device);
-    let numbers = words.next().is_some_and(|word| decimal(word).is_ok())
-        && words.next().is_some_and(|word| decimal(word).is_ok());
-    let time = words.next().is_some_and(|word| decimal_ns(word, S_DIGITS).is_ok());
-    (device && numbers && time) || line.starts_with(b"Input file ")
+    action: BlkAction,
 }
 
 fn is_device(word: &[u8]) -> bool {
@@ -68,6 +53,19 @@ fn is_device(word: &[u8]) -> bool {
 }
 
 impl LineParser for Blkparse {
+    fn choose(&mut self, action: BlkAction) {
+        self.action = action;
+    }
+
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        let mut words = words(line);
+        let device = words.next().is_some_and(is_device);
+        let numbers = words.next().is_some_and(|word| decimal(word).is_ok())
+            && words.next().is_some_and(|word| decimal(word).is_ok());
+        let time = words.next().is_some_and(|word| decimal_ns(word, S_DIGITS).is_ok());
+        Ok((device && numbers && time) || line.starts_with(b"Input file "))
+    }
+
     fn line(
         &mut self,
         line: &[u8],
@@ -90,7 +88,7 @@ impl LineParser for Blkparse {
             decimal(number).map_err(|e| e.of(column, "a number"))?;
         }
         let ns = decimal_ns(time, S_DIGITS).map_err(|e| e.of("time", "seconds.nanoseconds"))?;
-        if action != self.action {
+        if action != self.action.letter().as_bytes() {
             context.counts.skipped_actions += 1;
             return Ok(());
         }

@@ -14,7 +14,8 @@ use crate::Request;
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
-use super::super::reader::BlkAction;
+use super::BinaryParser;
+use super::action::BlkAction;
 use super::blkparse::Event;
 use super::rwbs::{Kind, Rwbs};
 
@@ -42,16 +43,6 @@ mod category {
 /// The lowest byte of the action is `enum blktrace_act`; bit 8 says that a cgroup id follows.
 const ACTION_MASK: u64 = 0xff;
 
-/// Whether a file that begins with `head` is blktrace's, and one we can read.
-pub(crate) fn sniff(head: &[u8]) -> Option<Result<(), ErrorKind>> {
-    match head.first_chunk::<4>()? {
-        &[0x07 | 0x08, 0x74, 0x61, 0x65] => Some(Ok(())),
-        [0x65, 0x61, 0x74, 0x07 | 0x08] => Some(Err(big_endian())),
-        [_, 0x74, 0x61, 0x65] => Some(Err(unknown_version())),
-        _ => None,
-    }
-}
-
 fn big_endian() -> ErrorKind {
     ErrorKind::Unsupported {
         what: "a blktrace of a big-endian machine",
@@ -66,8 +57,9 @@ fn unknown_version() -> ErrorKind {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Blktrace {
-    action: u64,
+    action: BlkAction,
     /// The device of the last record, and its name.
     device: Option<(u32, String)>,
 }
@@ -81,13 +73,22 @@ struct Record {
     device: u32,
 }
 
-impl Blktrace {
-    pub(crate) fn new(action: BlkAction) -> Self {
-        Self { action: action.number(), device: None }
+impl BinaryParser for Blktrace {
+    fn choose(&mut self, action: BlkAction) {
+        self.action = action;
     }
 
-    /// Takes one record; false at the end of the file.
-    pub(crate) fn record(
+    fn sniff(head: &[u8]) -> Result<bool, ErrorKind> {
+        match head.first_chunk::<4>() {
+            Some(&[0x07 | 0x08, 0x74, 0x61, 0x65]) => Ok(true),
+            Some([0x65, 0x61, 0x74, 0x07 | 0x08]) => Err(big_endian()),
+            Some([_, 0x74, 0x61, 0x65]) => Err(unknown_version()),
+            _ => Ok(false),
+        }
+    }
+
+    /// A record.
+    fn piece(
         &mut self,
         input: &mut Input,
         context: &mut Context,
@@ -121,7 +122,9 @@ impl Blktrace {
         input.consume(length + pdu_bytes);
         Ok(true)
     }
+}
 
+impl Blktrace {
     fn event(
         &mut self,
         event: &Record,
@@ -129,7 +132,7 @@ impl Blktrace {
         out: &mut Vec<Request>,
     ) -> Result<(), ErrorKind> {
         let notify = event.action & category::NOTIFY != 0;
-        if notify || event.action & ACTION_MASK != self.action {
+        if notify || event.action & ACTION_MASK != self.action.number() {
             context.counts.skipped_actions += 1;
             return Ok(());
         }

@@ -14,6 +14,7 @@ use crate::{Class, Request};
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
+use super::BinaryParser;
 
 /// First bytes: not text, and spoilt by anything that "mends" line ends, as PNG's.
 pub(crate) const MAGIC: &[u8; 8] = b"\x89LTR\r\n\x1a\n";
@@ -58,13 +59,19 @@ pub(crate) struct Compact {
     last: Time,
 }
 
-impl Compact {
-    pub(crate) fn declared(&self) -> Option<Declared> {
+impl BinaryParser for Compact {
+    const IS_SORTED: bool = true;
+
+    fn sniff(head: &[u8]) -> Result<bool, ErrorKind> {
+        Ok(head.starts_with(MAGIC))
+    }
+
+    fn declared(&self) -> Option<Declared> {
         self.declared
     }
 
-    /// Reads the header, if it wasn't yet.
-    pub(crate) fn header(&mut self, input: &mut Input) -> Result<(), ErrorKind> {
+    /// The header, if it was not read yet.
+    fn header(&mut self, input: &mut Input) -> Result<(), ErrorKind> {
         if self.headed {
             return Ok(());
         }
@@ -96,8 +103,8 @@ impl Compact {
         Ok(())
     }
 
-    /// Takes one block; false after the end block.
-    pub(crate) fn block(
+    /// A block; false after the end block.
+    fn piece(
         &mut self,
         input: &mut Input,
         context: &mut Context,
@@ -138,7 +145,9 @@ impl Compact {
         input.consume(BLOCK_HEADER_BYTES + bytes);
         Ok(true)
     }
+}
 
+impl Compact {
     fn end(&self, requests: u64, input: &mut Input) -> Result<(), ErrorKind> {
         let found = Declared { requests: self.requests, end_sector: self.end_sector };
         if requests != self.requests || self.declared.is_some_and(|declared| declared != found) {

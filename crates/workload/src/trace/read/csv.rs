@@ -22,13 +22,13 @@ const WANT: &str = "time_us,op,lba,len[,flags[,class|,is_journal]]";
 
 /// Which columns follow the first four.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+struct Header {
     columns: usize,
     is_journal: bool,
 }
 
 impl Header {
-    pub(crate) fn parse(line: &[u8]) -> Result<Self, ErrorKind> {
+    fn parse(line: &[u8]) -> Result<Self, ErrorKind> {
         let (columns, is_journal) = match line {
             b"time_us,op,lba,len" => (4, false),
             b"time_us,op,lba,len,flags" => (5, false),
@@ -46,6 +46,10 @@ pub(crate) struct Csv {
 }
 
 impl LineParser for Csv {
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        if line.starts_with(b"time_us,") { Header::parse(line).map(|_| true) } else { Ok(false) }
+    }
+
     #[inline]
     fn line(
         &mut self,

@@ -18,9 +18,14 @@ use super::LineParser;
 
 const WANT: &str = "arrival_ns device lba sectors type";
 
+#[derive(Default)]
 pub(crate) struct DiskSim;
 
 impl LineParser for DiskSim {
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        Ok(words(line).count() == 5 && words(line).all(|word| decimal(word).is_ok()))
+    }
+
     fn line(
         &mut self,
         line: &[u8],

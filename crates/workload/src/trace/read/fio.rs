@@ -23,29 +23,19 @@ pub(crate) const HEADER_V3: &str = "fio version 3 iolog";
 const WANT_V2: &str = "file action [offset length]";
 const WANT_V3: &str = "timestamp file action [offset length]";
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Version {
-    V2,
-    V3,
-}
-
-pub(crate) struct Fio {
-    version: Version,
+/// Of version 2 or 3.
+#[derive(Default)]
+pub(crate) struct Fio<const VERSION: u8> {
     headed: bool,
     /// Version 2: the sum of the waits so far.
     now_us: u64,
 }
 
-impl Fio {
-    pub(crate) fn new(version: Version) -> Self {
-        Self { version, headed: false, now_us: 0 }
-    }
+impl<const VERSION: u8> Fio<VERSION> {
+    const HEADER: &str = if VERSION == 2 { HEADER_V2 } else { HEADER_V3 };
 
     fn header(&mut self, line: &[u8]) -> Result<(), ErrorKind> {
-        let want = match self.version {
-            Version::V2 => HEADER_V2,
-            Version::V3 => HEADER_V3,
-        };
+        let want = Self::HEADER;
         if line.trim_ascii_start() != want.as_bytes() {
             return Err(ErrorKind::Header { want });
         }
@@ -54,7 +44,7 @@ impl Fio {
     }
 
     fn wait(&mut self, us: Option<u64>, got: usize) -> Result<(), ErrorKind> {
-        if self.version == Version::V3 {
+        if VERSION == 3 {
             return Err(ErrorKind::Field {
                 column: "action",
                 want: "known to version 3, which has timestamps instead of `wait`",
@@ -94,12 +84,9 @@ impl Columns<'_> {
     }
 }
 
-impl Fio {
+impl<const VERSION: u8> Fio<VERSION> {
     fn columns<'a>(&mut self, line: &'a [u8]) -> Result<Columns<'a>, ErrorKind> {
-        let (timed, want) = match self.version {
-            Version::V2 => (0, WANT_V2),
-            Version::V3 => (1, WANT_V3),
-        };
+        let (timed, want) = if VERSION == 2 { (0, WANT_V2) } else { (1, WANT_V3) };
         let got = words(line).count();
         if !(timed + 2..=timed + 4).contains(&got) {
             return Err(ErrorKind::Columns { got, want });
@@ -118,7 +105,18 @@ impl Fio {
     }
 }
 
-impl LineParser for Fio {
+impl<const VERSION: u8> LineParser for Fio<VERSION> {
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        let is_known = [HEADER_V2, HEADER_V3].map(str::as_bytes).contains(&line);
+        if line.starts_with(b"fio version") && !is_known {
+            return Err(ErrorKind::Unsupported {
+                what: "an iolog of a version that isn't known",
+                remedy: "Write it with fio 2 or 3: versions 2 and 3 are read",
+            });
+        }
+        Ok(line == Self::HEADER.as_bytes())
+    }
+
     fn line(
         &mut self,
         line: &[u8],

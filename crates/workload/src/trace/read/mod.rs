@@ -1,11 +1,12 @@
-//! One parser per format.
+//! One parser per format, and the list of formats.
 //!
-//! **What lives here**: from bytes or lines to requests with absolute times. **What doesn't**:
-//! order, ranges, devices (`context`), files and compression (`input`).
+//! **What lives here**: from bytes or lines to requests with absolute times; what tells each format
+//! from others. **What doesn't**: order, ranges, devices (`context`), files and compression (`input`).
 //!
 //! **Invariants**: a parser takes every byte of its file: as a request, as something it counts, or
 //! as an error at a line (text) or byte (binary).
 
+pub(crate) mod action;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
 pub(crate) mod compact;
@@ -13,6 +14,7 @@ pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod fio;
 pub(crate) mod msr;
+pub(crate) mod registry;
 pub(crate) mod rwbs;
 pub(crate) mod systor;
 
@@ -20,12 +22,31 @@ use crate::Request;
 
 use super::context::Context;
 use super::error::{ErrorKind, Place, TraceError};
-use super::format::Format;
 use super::input::{Input, Lines};
-use super::reader::BlkAction;
+use action::BlkAction;
+use compact::Declared;
+
+registry::formats! {
+    Csv(Text<csv::Csv>) = "csv", "our text: time_us,op,lba,len,flags,class";
+    Compact(Binary<compact::Compact>) = "compact", "our binary: delta-coded records in blocks with checksums";
+    Blkparse(Text<blkparse::Blkparse>) = "blkparse", "text of blkparse in its default output format";
+    Blktrace(Binary<blktrace::Blktrace>) = "blktrace", "binary of blktrace, little-endian (blkparse -d, or one CPU's file)";
+    FioV2(Text<fio::Fio<2>>) = "fio-v2", "fio iolog version 2";
+    FioV3(Text<fio::Fio<3>>) = "fio-v3", "fio iolog version 3";
+    Msr(Text<msr::Msr>) = "msr", "MSR Cambridge CSV (SNIA IOTTA)";
+    Systor(Text<systor::Systor>) = "systor", "SYSTOR '17 CSV (SNIA IOTTA)";
+    DiskSim(Text<disksim::DiskSim>) = "disksim", "DiskSim ASCII in MQSim's units (ns; 0 = write)";
+}
 
 /// What reads one line of a text format.
-pub(crate) trait LineParser {
+pub(crate) trait LineParser: Default {
+    /// Takes the choice of events, in a format that records several for a request.
+    fn choose(&mut self, _action: BlkAction) {}
+
+    /// Whether a file whose first line is `line` is in this format: an error if it is, in a version that
+    /// can't be read. Neither blanks nor a byte order mark are around the line.
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind>;
+
     /// Takes a line that isn't blank, without its line end and trailing blanks.
     fn line(
         &mut self,
@@ -35,106 +56,182 @@ pub(crate) trait LineParser {
     ) -> Result<(), ErrorKind>;
 }
 
-/// A file being parsed.
-pub(crate) enum Source {
-    Csv(Lines, csv::Csv),
-    Blkparse(Lines, blkparse::Blkparse),
-    Fio(Lines, fio::Fio),
-    Msr(Lines, msr::Msr),
-    Systor(Lines, systor::Systor),
-    DiskSim(Lines, disksim::DiskSim),
-    Blktrace(Input, blktrace::Blktrace),
-    Compact(Input, compact::Compact),
+/// What reads a piece of a binary format: a record, or a block of them.
+pub(crate) trait BinaryParser: Default {
+    /// The format has no late records: there is nothing to sort.
+    const IS_SORTED: bool = false;
+
+    /// Takes the choice of events, in a format that records several for a request.
+    fn choose(&mut self, _action: BlkAction) {}
+
+    /// Whether a file that begins with `head` is in this format: an error if it is, in a version that
+    /// can't be read.
+    fn sniff(head: &[u8]) -> Result<bool, ErrorKind>;
+
+    /// Takes what comes before the first piece.
+    fn header(&mut self, _input: &mut Input) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    /// What the header declares of the whole file.
+    fn declared(&self) -> Option<Declared> {
+        None
+    }
+
+    /// Takes a piece; false at the end of the file.
+    fn piece(
+        &mut self,
+        input: &mut Input,
+        context: &mut Context,
+        out: &mut Vec<Request>,
+    ) -> Result<bool, ErrorKind>;
 }
 
-impl Source {
-    pub(crate) fn new(format: Format, action: BlkAction, input: Input) -> Result<Self, ErrorKind> {
-        Ok(match format {
-            Format::Csv => Self::Csv(Lines::new(input)?, csv::Csv::default()),
-            Format::Blkparse => Self::Blkparse(Lines::new(input)?, blkparse::Blkparse::new(action)),
-            Format::FioV2 => Self::Fio(Lines::new(input)?, fio::Fio::new(fio::Version::V2)),
-            Format::FioV3 => Self::Fio(Lines::new(input)?, fio::Fio::new(fio::Version::V3)),
-            Format::Msr => Self::Msr(Lines::new(input)?, msr::Msr::default()),
-            Format::Systor => Self::Systor(Lines::new(input)?, systor::Systor::default()),
-            Format::DiskSim => Self::DiskSim(Lines::new(input)?, disksim::DiskSim),
-            Format::Blktrace => Self::Blktrace(input, blktrace::Blktrace::new(action)),
-            Format::Compact => Self::Compact(input, compact::Compact::default()),
-        })
+/// How a format's files are opened.
+trait Open: Source + Sized {
+    const IS_BINARY: bool;
+
+    fn sniff(beginning: &[u8]) -> Result<bool, ErrorKind>;
+
+    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind>;
+}
+
+/// A file being parsed.
+pub(crate) trait Source {
+    /// Whether records come in the order of their times.
+    fn is_sorted(&self) -> bool {
+        false
+    }
+
+    /// Reads what comes before the first record.
+    fn header(&mut self) -> Result<(), TraceError> {
+        Ok(())
+    }
+
+    /// What the header declares of the whole file.
+    fn declared(&self) -> Option<Declared> {
+        None
     }
 
     /// Parses until `out` holds `limit` requests or more; false at the end of the file. On an error
     /// `out` holds what came before it.
-    pub(crate) fn fill(
+    fn fill(
+        &mut self,
+        context: &mut Context,
+        out: &mut Vec<Request>,
+        limit: usize,
+    ) -> Result<bool, TraceError>;
+}
+
+/// A file of lines.
+struct Text<P> {
+    lines: Lines,
+    parser: P,
+}
+
+impl<P: LineParser> Open for Text<P> {
+    const IS_BINARY: bool = false;
+
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        P::sniff(line)
+    }
+
+    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind> {
+        let mut parser = P::default();
+        parser.choose(action);
+        Ok(Self { lines: Lines::new(input)?, parser })
+    }
+}
+
+impl<P: LineParser> Source for Text<P> {
+    fn fill(
         &mut self,
         context: &mut Context,
         out: &mut Vec<Request>,
         limit: usize,
     ) -> Result<bool, TraceError> {
-        match self {
-            Self::Csv(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::Blkparse(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::Fio(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::Msr(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::Systor(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::DiskSim(lines, parser) => fill_lines(lines, parser, context, out, limit),
-            Self::Blktrace(input, parser) => {
-                fill_binary(input, context, out, limit, |input, context, out| {
-                    parser.record(input, context, out)
-                })
-            }
-            Self::Compact(input, parser) => {
-                fill_binary(input, context, out, limit, |input, context, out| {
-                    parser.block(input, context, out)
-                })
+        let Self { lines, parser } = self;
+        while out.len() < limit {
+            match lines.next() {
+                Ok(Some(line)) => {
+                    let line = line.trim_ascii_end();
+                    if line.is_empty() {
+                        continue;
+                    }
+                    if let Err(kind) = parser.line(line, context, out) {
+                        let line = line.to_owned();
+                        return Err(TraceError::new(
+                            kind,
+                            Place::Line(lines.number()),
+                            Some(&line),
+                        ));
+                    }
+                }
+                Ok(None) => {
+                    context.counts.unterminated = lines.unterminated();
+                    return Ok(false);
+                }
+                Err(kind) => {
+                    return Err(TraceError::new(kind, Place::Line(lines.number()), None));
+                }
             }
         }
+        Ok(true)
     }
 }
 
-fn fill_lines<P: LineParser>(
-    lines: &mut Lines,
-    parser: &mut P,
-    context: &mut Context,
-    out: &mut Vec<Request>,
-    limit: usize,
-) -> Result<bool, TraceError> {
-    while out.len() < limit {
-        match lines.next() {
-            Ok(Some(line)) => {
-                let line = line.trim_ascii_end();
-                if line.is_empty() {
-                    continue;
-                }
-                if let Err(kind) = parser.line(line, context, out) {
-                    let line = line.to_owned();
-                    return Err(TraceError::new(kind, Place::Line(lines.number()), Some(&line)));
-                }
-            }
-            Ok(None) => {
-                context.counts.unterminated = lines.unterminated();
-                return Ok(false);
-            }
-            Err(kind) => {
-                return Err(TraceError::new(kind, Place::Line(lines.number()), None));
-            }
-        }
-    }
-    Ok(true)
+/// A binary file.
+struct Binary<P> {
+    input: Input,
+    parser: P,
 }
 
-fn fill_binary(
-    input: &mut Input,
-    context: &mut Context,
-    out: &mut Vec<Request>,
-    limit: usize,
-    mut step: impl FnMut(&mut Input, &mut Context, &mut Vec<Request>) -> Result<bool, ErrorKind>,
-) -> Result<bool, TraceError> {
-    while out.len() < limit {
-        match step(input, context, out) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(kind) => return Err(TraceError::new(kind, Place::Byte(input.offset()), None)),
-        }
+impl<P: BinaryParser> Open for Binary<P> {
+    const IS_BINARY: bool = true;
+
+    fn sniff(head: &[u8]) -> Result<bool, ErrorKind> {
+        P::sniff(head)
     }
-    Ok(true)
+
+    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind> {
+        let mut parser = P::default();
+        parser.choose(action);
+        Ok(Self { input, parser })
+    }
+}
+
+impl<P: BinaryParser> Binary<P> {
+    fn error(&self, kind: ErrorKind) -> TraceError {
+        TraceError::new(kind, Place::Byte(self.input.offset()), None)
+    }
+}
+
+impl<P: BinaryParser> Source for Binary<P> {
+    fn is_sorted(&self) -> bool {
+        P::IS_SORTED
+    }
+
+    fn header(&mut self) -> Result<(), TraceError> {
+        self.parser.header(&mut self.input).map_err(|kind| self.error(kind))
+    }
+
+    fn declared(&self) -> Option<Declared> {
+        self.parser.declared()
+    }
+
+    fn fill(
+        &mut self,
+        context: &mut Context,
+        out: &mut Vec<Request>,
+        limit: usize,
+    ) -> Result<bool, TraceError> {
+        while out.len() < limit {
+            match self.parser.piece(&mut self.input, context, out) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(kind) => return Err(self.error(kind)),
+            }
+        }
+        Ok(true)
+    }
 }

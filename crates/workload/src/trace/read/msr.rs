@@ -17,7 +17,7 @@ use super::super::error::ErrorKind;
 use super::super::num::{decimal, split};
 use super::LineParser;
 
-pub(crate) const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 const TICK_NS: u64 = 100;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(crate) struct Msr {
 }
 
 /// What the column `Type` says.
-pub(crate) fn op(column: &[u8]) -> Option<Op> {
+fn op(column: &[u8]) -> Option<Op> {
     if column.eq_ignore_ascii_case(b"read") {
         Some(Op::Read)
     } else if column.eq_ignore_ascii_case(b"write") {
@@ -38,6 +38,12 @@ pub(crate) fn op(column: &[u8]) -> Option<Op> {
 }
 
 impl LineParser for Msr {
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        let mut columns = [&[][..]; 7];
+        let got = split(line, b',', &mut columns);
+        Ok(line == HEADER.as_bytes() || got == columns.len() && op(columns[3]).is_some())
+    }
+
     fn line(
         &mut self,
         line: &[u8],

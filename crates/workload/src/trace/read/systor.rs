@@ -25,6 +25,13 @@ pub(crate) struct Systor {
 }
 
 impl LineParser for Systor {
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        let mut columns = [&[][..]; 6];
+        let got = split(line, b',', &mut columns);
+        let is_record = got == columns.len() && matches!(columns[2], b"R" | b"W");
+        Ok(line == HEADER.as_bytes() || is_record)
+    }
+
     fn line(
         &mut self,
         line: &[u8],

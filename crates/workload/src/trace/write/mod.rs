@@ -22,7 +22,7 @@ use crate::Request;
 
 use super::context::END_SECTOR;
 use super::error::{ErrorKind, TraceError};
-use super::format::Format;
+use super::read::Format;
 use sink::Sink;
 
 /// Bytes that are encoded before they are handed to the sink.
@@ -316,7 +316,14 @@ impl Writer {
     }
 }
 
-fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKind> {
+impl Format {
+    /// Whether a trace can be written in this format.
+    pub fn can_write(self) -> bool {
+        !matches!(encoder(&WriteOptions::new(self)), Err(ErrorKind::ReadOnly(_)))
+    }
+}
+
+pub(crate) fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKind> {
     Ok(match options.format {
         Format::Csv => Box::new(text::Csv),
         Format::Compact => Box::new(compact::Compact::default()),
@@ -331,9 +338,7 @@ fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKind> {
         Format::Msr => Box::new(text::Msr),
         Format::Systor => Box::new(text::Systor),
         Format::DiskSim => Box::new(text::DiskSim),
-        format @ (Format::Blkparse | Format::Blktrace) => {
-            return Err(ErrorKind::ReadOnly(format.name()));
-        }
+        format => return Err(ErrorKind::ReadOnly(format.name())),
     })
 }
 

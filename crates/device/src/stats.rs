@@ -103,10 +103,11 @@ pub struct Stats {
 impl<P: Payload> Ssd<P> {
     /// The counters of all layers, as they stand.
     pub fn stats(&self) -> Stats {
-        let ftl = self.ftl.stats();
-        let buffer = self.writer.buffer.stats();
-        let map_pages = u64::from(self.ftl.map().pages());
-        let store = self.ftl.store();
+        let namespace = self.namespace();
+        let (counters, ftl) = (&namespace.counters, namespace.ftl().stats());
+        let buffer = namespace.buffer().stats();
+        let map_pages = u64::from(namespace.ftl().map().pages());
+        let store = namespace.ftl().store();
         // Protection `full`: every page may be dirty, and none is written while the power is on.
         let (updates, hits) = if store.writes_back() {
             (store.stats().updates, store.stats().hits)
@@ -123,26 +124,26 @@ impl<P: Payload> Ssd<P> {
                 ..Programs::default()
             },
             reads: Reads {
-                host: ftl.host_reads - self.counters.rmw_reads,
-                rmw: self.counters.rmw_reads,
+                host: ftl.host_reads - counters.rmw_reads,
+                rmw: counters.rmw_reads,
                 gc_user: ftl.gc_reads,
-                recovery: self.counters.recovery_reads,
+                recovery: self.recovery_reads(),
             },
             erases: ftl.erases,
             program_failures: ftl.program_failures,
             erase_failures: ftl.erase_failures,
             padded_units: ftl.padded_units,
-            host_units_written: self.counters.units_written,
+            host_units_written: counters.units_written,
             user_units: ftl.user_units,
             gc_collections: ftl.collections,
             gc_copied_units: ftl.gc_units,
             gc_copied_zombie_units: ftl.gc_zombie_units,
             gc_victim_valid_units: ftl.victim_valid_units,
             buffer_peak_units: u64::from(buffer.peak_units),
-            buffer_stalled: self.counters.stalled,
+            buffer_stalled: counters.stalled,
             buffer_discarded_units: buffer.discarded_units,
             buffer_coalesced_units: buffer.coalesced_units,
-            buffer_read_hits: self.counters.read_hits,
+            buffer_read_hits: counters.read_hits,
             map_pages,
             map_protected_pages: u64::from(store.protected()),
             map_dirty_peak: u64::from(store.stats().dirty_peak),
@@ -150,15 +151,15 @@ impl<P: Payload> Ssd<P> {
             map_journal_pages: store.stats().journal_pages,
             map_updates: updates,
             map_update_hits: hits,
-            die_busy: self.ftl.die_busy().collect(),
-            channel_busy: self.ftl.channel_busy().collect(),
-            bad_blocks: self.ftl.bad_blocks(),
-            power_cuts: self.counters.cuts,
-            lost_units: self.counters.lost_units,
+            die_busy: namespace.ftl().die_busy().collect(),
+            channel_busy: namespace.ftl().channel_busy().collect(),
+            bad_blocks: namespace.ftl().bad_blocks(),
+            power_cuts: self.cuts(),
+            lost_units: counters.lost_units,
             hints: HintStats {
                 overwritten_zombie_units: ftl.overwritten_zombie_units,
                 overwritten_live_units: ftl.overwritten_live_units,
-                ..self.counters.hints
+                ..counters.hints
             },
         }
     }

@@ -98,6 +98,9 @@ impl Dram {
 
 impl<C: Content> Ftl<C> {
     /// A drive without any data.
+    ///
+    /// # Errors
+    /// If `config` leaves garbage collection no room on flash of this shape.
     pub fn new(
         config: &Config,
         nand: &leyden_nand::Config,

@@ -1,8 +1,8 @@
 //! Power loss: what a cut saves and loses, and how the drive comes back.
 //!
 //! **What lives here**: the supply a drive is built with ([`PowerSupply`]), the dump at a cut
-//! ([`crate::Ssd::cut_power`]), what a cut would cost now ([`crate::Ssd::cut_cost`]) and lose with less
-//! energy ([`crate::Ssd::cut_loss`]), and the return of the power ([`crate::Ssd::restore_power`]). **What doesn't**: the arithmetic of banks and dumps
+//! ([`super::Controller::cut_power`]), what a cut would cost now ([`super::Controller::cut_cost`]) and lose with less
+//! energy ([`super::Controller::cut_loss`]), and the return of the power ([`super::Controller::restore_power`]). **What doesn't**: the arithmetic of banks and dumps
 //! ([`leyden_power`]), and what recovery finds on flash ([`leyden_ftl::recovery`]).
 //!
 //! **Invariants**
@@ -19,14 +19,13 @@ mod supply;
 pub use cut::PowerLoss;
 pub use plan::{CutCost, CutLoss};
 pub use restore::Recovery;
-pub(crate) use supply::PowerSupply;
-pub use supply::{Provision, provision_of};
+pub use supply::PowerSupply;
 
 use leyden_sim::Time;
 
 /// Whether there is power.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PowerState {
+pub(super) enum PowerState {
     On,
     Off,
     /// Ready from this time on.

@@ -5,8 +5,9 @@ use leyden_nand::DieId;
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
-use super::PowerState;
-use crate::{Payload, Ssd};
+use super::{PowerState, PowerSupply};
+use crate::Payload;
+use crate::controller::{Controller, Namespace};
 
 /// How a drive came back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Recovery {
     pub scanned_map_pages: u64,
 }
 
-impl<P: Payload> Ssd<P> {
+impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// The power returns at `now`: the drive recovers from what flash holds. Commands may be submitted
     /// from now on, and wait until it is ready.
     ///
@@ -37,46 +38,26 @@ impl<P: Payload> Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         assert!(self.power_state == PowerState::Off, "the power is on");
         self.now = now;
-        let mut recovered = self.ftl.recover();
-        if is_planted(Canary::DumpGivenUpEarly) {
-            self.ftl.finish_recovery();
-        }
-        if is_planted(Canary::PutBackForgotten) {
-            recovered.units.pop();
-        }
+        let recovered = self.namespace.recover();
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
-        let charge = self.power.as_ref().map_or(Span::ZERO, |supply| {
-            supply.supply.bank.charge_time(supply.config.charge_power)
-        });
-        let per_page = u64::from(self.geometry().units_per_page());
-        let recovery = Recovery {
-            ready_at: now + scan.max(charge),
-            scan,
-            charge,
-            pages_scanned: recovered.steps.iter().map(|step| step.pages).sum(),
-            pages_restored: (recovered.units.len() as u64).div_ceil(per_page),
-            scanned_map_pages: u64::from(recovered.scanned_map_pages),
-            steps: recovered.steps,
-        };
-        self.counters.recovery_reads += recovery.pages_scanned;
-        for (lpn, content) in recovered.units {
-            self.writer.put_back(lpn, content);
-        }
-        self.writer.wake(&self.ftl);
-        self.frontend.hold_until(recovery.ready_at);
-        self.digest.add(recovery.ready_at.as_ns()).add(recovery.pages_scanned);
+        let charge = self.power.as_ref().map_or(Span::ZERO, PowerSupply::charge_time);
+        let recovery = Recovery { ready_at: now + scan.max(charge), scan, charge, ..recovered };
+        self.recovery_reads += recovery.pages_scanned;
+        self.desk.hold_until(recovery.ready_at);
+        let (ready_at, pages) = (recovery.ready_at.as_ns(), recovery.pages_scanned);
+        self.desk.digest_mut().add(ready_at).add(pages);
         self.power_state = PowerState::Recovering(recovery.ready_at);
         recovery
     }
 
     /// True if each die has the blocks that a dump may need of it.
-    pub(crate) fn has_dump_room(&self) -> bool {
+    fn has_dump_room(&self) -> bool {
         let Some(supply) = &self.power else { return true };
         if is_planted(Canary::OldDumpsKept) {
             return true;
         }
         let mut dies = (0..self.geometry().dies()).map(DieId);
-        dies.all(|die| self.ftl.dump_blocks(die) >= supply.blocks_per_dump)
+        dies.all(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump())
     }
 
     /// True if blocks have gone bad so that the drive can't save anything more at a power cut: it
@@ -85,17 +66,28 @@ impl<P: Payload> Ssd<P> {
         self.power_state == PowerState::ReadOnly
     }
 
-    /// The drive is ready: the dump is given up, and dies go to work.
+    /// What happens at `time` on a drive that has no power, or recovers. True if that was all.
     #[cold]
-    pub(crate) fn become_ready(&mut self, now: Time) {
-        self.ftl.erase_old_dumps();
-        if !self.has_dump_room() {
-            self.power_state = PowerState::ReadOnly;
-            self.writer.halt();
-            return;
+    pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {
+        if self.desk.has_refused() {
+            self.desk.hand_out_refused();
+            return true;
         }
-        self.power_state = PowerState::On;
-        self.ftl.finish_recovery();
-        self.writer.pump_all(now, &mut self.ftl);
+        if let PowerState::Recovering(_) = self.power_state {
+            self.become_ready(time);
+        }
+        false
+    }
+
+    /// The drive is ready: the dump is used up, and dies go to work.
+    fn become_ready(&mut self, now: Time) {
+        self.namespace.erase_old_dumps();
+        if self.has_dump_room() {
+            self.power_state = PowerState::On;
+            self.namespace.start(now);
+        } else {
+            self.power_state = PowerState::ReadOnly;
+            self.namespace.halt();
+        }
     }
 }

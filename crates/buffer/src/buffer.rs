@@ -39,7 +39,7 @@ enum State {
     Stale,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 struct Slot<C> {
     lpn: Lpn,
@@ -177,7 +177,7 @@ impl<C: Content> WriteBuffer<C> {
     /// The newest version of `lpn`, if it is buffered.
     #[inline]
     pub fn read(&self, lpn: Lpn) -> Option<C> {
-        self.state.index.get(lpn).map(|slot| self.state.slots[slot.index()].content)
+        self.state.index.get(lpn).map(|slot| self.state.slots[slot.index()].content.clone())
     }
 
     /// The logical page in `slot`.
@@ -189,7 +189,7 @@ impl<C: Content> WriteBuffer<C> {
     /// The data in `slot`.
     #[inline]
     pub fn content(&self, slot: SlotId) -> C {
-        self.state.slots[slot.index()].content
+        self.state.slots[slot.index()].content.clone()
     }
 
     /// Buffers a write of `lpn`.
@@ -251,9 +251,8 @@ impl<C: Content> WriteBuffer<C> {
         let state = &mut self.state;
         let newest = state.index.get(lpn)?;
         state.index.remove(lpn);
-        let slot = state.slots[newest.index()];
-        self.make_stale_from(slot.older);
-        let was = slot.state;
+        let Slot { state: was, older, epoch, .. } = state.slots[newest.index()];
+        self.make_stale_from(older);
         match was {
             State::Dirty | State::Staged => {
                 self.stats.discarded_units += 1;
@@ -263,7 +262,7 @@ impl<C: Content> WriteBuffer<C> {
                     self.state.schedule.settled(lpn);
                 }
                 self.state.dirty -= 1;
-                self.state.barrier.start(slot.epoch);
+                self.state.barrier.start(epoch);
                 self.release(newest);
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
@@ -384,7 +383,7 @@ impl<C: Content> WriteBuffer<C> {
                 !matches!(slot.state, State::Free | State::Stale)
                     && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
             })
-            .map(|(_, slot)| (slot.lpn, slot.content))
+            .map(|(_, slot)| (slot.lpn, slot.content.clone()))
             .collect()
     }
 

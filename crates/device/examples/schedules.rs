@@ -9,7 +9,7 @@
 #![expect(clippy::print_stdout, reason = "an example reports on standard output")]
 
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::map::partial::Partial;
 use leyden_sim::{Bytes, Ratio, Rng};
@@ -19,7 +19,7 @@ const DEPTH: u64 = 256;
 
 /// Writes what `next` yields `count` times, [`DEPTH`] at a time.
 fn run(ssd: &mut Ssd<NoData>, count: u64, mut next: impl FnMut() -> u64) {
-    let mut write = || Command::new(Op::Write, Lba(next() * 8), 8);
+    let mut write = || Command::write(Lba(next() * 8), 8, ());
     let mut done = Vec::new();
     for _ in 0..DEPTH {
         ssd.submit(ssd.now(), write());

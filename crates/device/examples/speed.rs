@@ -7,7 +7,7 @@ use leyden_sim::{Ratio, Rng};
 
 fn run(ssd: &mut Ssd<NoData>, op: Op, count: u64, depth: u64, rng: &mut Rng) {
     let units = u64::from(ssd.mapping_units());
-    let mut next = || Command::new(op, Lba(rng.below(units) * 8), 8);
+    let mut next = || Command::new(op, Lba(rng.below(units) * 8), 8, ());
     let mut done = Vec::new();
     for _ in 0..depth {
         ssd.submit(ssd.now(), next());

@@ -12,57 +12,259 @@ pub const SECTOR_BYTES: u64 = 512;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lba(pub u64);
 
-/// What to do (NVM command set, in brackets its opcode).
+/// What a command is, without its data: for counters, completions and traces (NVM command set, in
+/// brackets its opcode).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Op {
-    /// Read (02h).
+    /// [`Action::Read`] (02h).
     Read,
-    /// Write (01h).
+    /// [`Action::Write`] (01h).
     Write,
-    /// Flush (00h): on completion, every write acknowledged before it survives a power cut.
+    /// [`Action::Flush`] (00h).
     Flush,
-    /// Dataset management, deallocate (09h): the range reads as zeroes from now on.
+    /// [`Action::Trim`] (09h).
     Trim,
-    /// Write zeroes (08h): as `Trim`, here: deallocated ranges read as zeroes.
+    /// [`Action::WriteZeroes`] (08h).
     WriteZeroes,
-    /// Dataset management (09h) with the range attribute "write prepare": the ranges in
-    /// [`Command::ranges`] will be overwritten before long. Changes no promise.
+    /// [`Action::WritePrepare`] (09h).
     WritePrepare,
 }
 
-/// One command. `lba` and `sectors` are ignored by `Flush` and `WritePrepare`.
+/// What to do, with what that takes.
 #[derive(Clone, Debug)]
-pub struct Command<P: Payload> {
-    /// What to do.
-    pub op: Op,
-    /// Where it begins.
-    pub lba: Lba,
-    /// How many sectors it covers.
-    pub sectors: u32,
-    /// Force unit access: a write completes only when it would survive a power cut.
-    pub fua: bool,
-    /// The data belongs to a log: the stream that the host has set aside for it (NVM Express Base 2.0,
-    /// streams directive). Ignored but by `Write`, and by drives that do not ask
-    /// (`ftl.log_stream`).
-    pub is_log: bool,
-    /// What to write; ignored but by `Write`.
-    pub data: P::WriteData,
-    /// Handed back in the completion: the driver's own note, like the thread that asked.
-    pub tag: u32,
-    /// A hint that rides along on a `Read` or `Write`; ignored on other commands.
-    pub hint: Option<Hint>,
-    /// What a `WritePrepare` names: up to [`MOST_RANGES`]. Ignored but by `WritePrepare`.
-    pub ranges: Option<Box<[Hint]>>,
+pub enum Action<P: Payload> {
+    /// Read: returns [`Output::Read`].
+    Read {
+        /// Where it begins.
+        lba: Lba,
+        /// How many sectors it covers.
+        sectors: u32,
+        /// Rides along.
+        hint: Option<Hint>,
+    },
+    /// Write.
+    Write {
+        /// Where it begins.
+        lba: Lba,
+        /// How many sectors it covers.
+        sectors: u32,
+        /// What to write.
+        data: P::WriteData,
+        /// Force unit access: it completes only when it would survive a power cut.
+        fua: bool,
+        /// The data belongs to a log: the stream that the host has set aside for it (NVM Express Base
+        /// 2.0, streams directive). Drives ask only if they are told to (`ftl.log_stream`).
+        is_log: bool,
+        /// Rides along.
+        hint: Option<Hint>,
+    },
+    /// Flush: on completion, every write acknowledged before it survives a power cut.
+    Flush,
+    /// Dataset management, deallocate: the whole mapping units of the range read as zeroes from now
+    /// on.
+    Trim {
+        /// Where it begins.
+        lba: Lba,
+        /// How many sectors it covers.
+        sectors: u32,
+    },
+    /// Write zeroes: the range reads as zeroes from now on. Whole mapping units are deallocated.
+    WriteZeroes {
+        /// Where it begins.
+        lba: Lba,
+        /// How many sectors it covers.
+        sectors: u32,
+        /// Of no bytes: what tells this write from others, for payloads that trace writes.
+        data: P::WriteData,
+        /// Force unit access, as for a write.
+        fua: bool,
+    },
+    /// Dataset management with the range attribute "write prepare": the ranges will be overwritten
+    /// before long. Changes no promise.
+    WritePrepare {
+        /// At least one, and at most [`MOST_RANGES`].
+        ranges: Box<[Hint]>,
+    },
 }
 
 /// The most ranges of a dataset management command (NVM Command Set 1.0, 3.2.3).
 pub const MOST_RANGES: usize = 256;
 
+impl<P: Payload> Action<P> {
+    /// What it is.
+    #[inline]
+    pub const fn op(&self) -> Op {
+        match self {
+            Self::Read { .. } => Op::Read,
+            Self::Write { .. } => Op::Write,
+            Self::Flush => Op::Flush,
+            Self::Trim { .. } => Op::Trim,
+            Self::WriteZeroes { .. } => Op::WriteZeroes,
+            Self::WritePrepare { .. } => Op::WritePrepare,
+        }
+    }
+
+    /// The range of sectors that it reads or changes, where it begins and how long it is; `None` if it
+    /// has none.
+    #[inline]
+    pub const fn extent(&self) -> Option<(Lba, u32)> {
+        match *self {
+            Self::Read { lba, sectors, .. }
+            | Self::Write { lba, sectors, .. }
+            | Self::Trim { lba, sectors }
+            | Self::WriteZeroes { lba, sectors, .. } => Some((lba, sectors)),
+            Self::Flush | Self::WritePrepare { .. } => None,
+        }
+    }
+}
+
+/// One command. See [`Action`] for what its constructors make.
+///
+/// ```
+/// use leyden_device::{Command, Lba, Op, Stamp};
+///
+/// let command = Command::<Stamp>::write(Lba(16), 8, 7).fua(true).tag(3);
+/// assert_eq!((command.op(), command.extent(), command.tag), (Op::Write, Some((Lba(16), 8)), 3));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Command<P: Payload> {
+    /// What to do.
+    pub action: Action<P>,
+    /// Handed back in the completion: the driver's own note, like the thread that asked.
+    pub tag: u32,
+}
+
+impl<P: Payload> From<Action<P>> for Command<P> {
+    #[inline]
+    fn from(action: Action<P>) -> Self {
+        Self { action, tag: 0 }
+    }
+}
+
 impl<P: Payload> Command<P> {
-    /// A command without data or flags.
-    pub fn new(op: Op, lba: Lba, sectors: u32) -> Self {
-        let data = P::WriteData::default();
-        Self { op, lba, sectors, fua: false, is_log: false, data, tag: 0, hint: None, ranges: None }
+    /// A read.
+    #[inline]
+    pub fn read(lba: Lba, sectors: u32) -> Self {
+        Action::Read { lba, sectors, hint: None }.into()
+    }
+
+    /// A write.
+    #[inline]
+    pub fn write(lba: Lba, sectors: u32, data: P::WriteData) -> Self {
+        Action::Write { lba, sectors, data, fua: false, is_log: false, hint: None }.into()
+    }
+
+    /// A flush.
+    #[inline]
+    pub fn flush() -> Self {
+        Action::Flush.into()
+    }
+
+    /// A trim.
+    #[inline]
+    pub fn trim(lba: Lba, sectors: u32) -> Self {
+        Action::Trim { lba, sectors }.into()
+    }
+
+    /// Zeroes.
+    #[inline]
+    pub fn write_zeroes(lba: Lba, sectors: u32, data: P::WriteData) -> Self {
+        Action::WriteZeroes { lba, sectors, data, fua: false }.into()
+    }
+
+    /// An announcement of writes.
+    pub fn write_prepare(ranges: impl IntoIterator<Item = Hint>) -> Self {
+        Action::WritePrepare { ranges: ranges.into_iter().collect() }.into()
+    }
+
+    /// A command of the kind `op`, for drivers that replay operations or draw them. Of `lba`, `sectors`
+    /// and `data` it takes what commands of that kind have.
+    #[inline]
+    pub fn new(op: Op, lba: Lba, sectors: u32, data: P::WriteData) -> Self {
+        match op {
+            Op::Read => Self::read(lba, sectors),
+            Op::Write => Self::write(lba, sectors, data),
+            Op::Flush => Self::flush(),
+            Op::Trim => Self::trim(lba, sectors),
+            Op::WriteZeroes => Self::write_zeroes(lba, sectors, data),
+            Op::WritePrepare => Self::write_prepare(Hint::covering(lba, sectors)),
+        }
+    }
+
+    /// With this tag.
+    #[inline]
+    #[must_use]
+    pub fn tag(self, tag: u32) -> Self {
+        Self { tag, ..self }
+    }
+
+    /// Forces unit access, or doesn't, if this writes data or zeroes; else it stays as it is.
+    #[inline]
+    #[must_use]
+    pub fn fua(mut self, on: bool) -> Self {
+        if let Action::Write { fua, .. } | Action::WriteZeroes { fua, .. } = &mut self.action {
+            *fua = on;
+        }
+        self
+    }
+
+    /// Its data belongs to a log, or doesn't, if this writes data; else it stays as it is.
+    #[inline]
+    #[must_use]
+    pub fn log(mut self, on: bool) -> Self {
+        if let Action::Write { is_log, .. } = &mut self.action {
+            *is_log = on;
+        }
+        self
+    }
+
+    /// Takes a hint along, if this reads or writes; else it stays as it is.
+    #[inline]
+    #[must_use]
+    pub fn hint(mut self, hint: Option<Hint>) -> Self {
+        if let Some(place) = self.hint_mut() {
+            *place = hint;
+        }
+        self
+    }
+
+    /// The place for a hint; `None` if this can't take one along.
+    #[inline]
+    pub const fn hint_mut(&mut self) -> Option<&mut Option<Hint>> {
+        match &mut self.action {
+            Action::Read { hint, .. } | Action::Write { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub const fn op(&self) -> Op {
+        self.action.op()
+    }
+
+    /// The range of sectors that it reads or changes (see [`Action::extent`]).
+    #[inline]
+    pub const fn extent(&self) -> Option<(Lba, u32)> {
+        self.action.extent()
+    }
+
+    /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
+    #[inline]
+    pub const fn data(&self) -> Option<&P::WriteData> {
+        match &self.action {
+            Action::Write { data, .. } | Action::WriteZeroes { data, .. } => Some(data),
+            _ => None,
+        }
+    }
+
+    /// True if it forces unit access.
+    #[inline]
+    pub const fn is_fua(&self) -> bool {
+        matches!(
+            self.action,
+            Action::Write { fua: true, .. } | Action::WriteZeroes { fua: true, .. }
+        )
     }
 }
 
@@ -80,6 +282,9 @@ pub enum Status {
     InvalidField,
     /// 0h / 80h: the range ends beyond the namespace.
     LbaOutOfRange,
+    /// 0h / 82h, namespace not ready: the drive has no power. With "do not retry" clear, since the same
+    /// command may succeed later.
+    NotReady,
     /// 2h / 80h: the flash has no room left to write (its spare blocks are used up).
     WriteFault,
     /// 2h / 81h: what was stored there can't be read back.
@@ -94,6 +299,7 @@ impl Status {
             Self::Success => 0x000,
             Self::InvalidField => 0x002,
             Self::LbaOutOfRange => 0x080,
+            Self::NotReady => 0x082,
             Self::WriteFault => 0x280,
             Self::UnrecoveredRead => 0x281,
         }
@@ -115,8 +321,28 @@ pub struct Completion<P: Payload> {
     pub time: Time,
     /// How it ended.
     pub status: Status,
-    /// What was read: one entry per mapping unit touched, in address order; empty but for `Read`.
-    pub data: P::ReadData,
+    /// What it returns.
+    pub output: Output<P>,
+}
+
+impl<P: Payload> Completion<P> {
+    /// What was read; `None` if it was no read, or has failed.
+    #[inline]
+    pub const fn data(&self) -> Option<&P::ReadData> {
+        match &self.output {
+            Output::Read(data) => Some(data),
+            Output::None => None,
+        }
+    }
+}
+
+/// What a command returns besides its status.
+#[derive(Clone, Debug)]
+pub enum Output<P: Payload> {
+    /// Nothing: it has failed, or there is nothing to return.
+    None,
+    /// What was read.
+    Read(P::ReadData),
 }
 
 /// What every layer that a host can drive offers: the drive itself, and the host layers on top of

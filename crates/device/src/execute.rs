@@ -4,51 +4,62 @@
 //! FUA wait for flash if nothing else protects the buffer; trims deallocate. What happens when flash
 //! operations end is in [`crate::Ssd`]'s own file.
 
-use leyden_buffer::{Region, Written};
+use leyden_buffer::{Region, WriteBuffer, Written};
+use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
 use crate::requests::RequestId;
-use crate::{BlockDevice, Completion, Op, Payload, Ssd, Status};
+use crate::units::Units;
+use crate::{Action, BlockDevice, Completion, Lba, Op, Payload, Ssd, Status};
 
 impl<P: Payload> Ssd<P> {
     /// A command, with its data if it is a write, is in the controller.
     pub(crate) fn arrive(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
         let request = self.requests.get(id);
-        let end = request.lba.0.checked_add(u64::from(request.sectors));
-        let status = match request.op {
-            Op::Flush | Op::WritePrepare => Status::Success,
-            _ if request.sectors == 0 => Status::InvalidField,
-            _ if end.is_none_or(|end| end > self.capacity_sectors()) => Status::LbaOutOfRange,
-            _ => Status::Success,
-        };
-        if status != Status::Success {
-            self.complete(now, id, status, out);
-            return;
+        let op = request.op();
+        if let Some((lba, sectors)) = request.action.extent() {
+            let status = self.check_extent(lba, sectors);
+            if status != Status::Success {
+                self.complete(now, id, status, out);
+                return;
+            }
+            let units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
+            self.requests.get_mut(id).units = units;
         }
-        if self.is_read_only() && !matches!(request.op, Op::Read | Op::WritePrepare) {
+        if self.is_read_only() && !matches!(op, Op::Read | Op::WritePrepare) {
             // All that was ever acknowledged is where the last dump left it.
-            let is_flush = request.op == Op::Flush;
-            let status = if is_flush { Status::Success } else { Status::WriteFault };
+            let status = if op == Op::Flush { Status::Success } else { Status::WriteFault };
             self.complete(now, id, status, out);
             return;
         }
-        let (op, hint) = (request.op, request.hint);
-        if matches!(op, Op::Write | Op::Trim | Op::WriteZeroes) {
-            self.note_arrival(now, id);
+        match self.requests.get(id).action {
+            Action::Read { hint, .. } => {
+                self.hear(now, hint);
+                self.read(now, id);
+            }
+            Action::Write { is_log, hint, .. } => {
+                self.note_write(now, id, is_log);
+                self.hear(now, hint);
+                self.write(now, id, out);
+            }
+            Action::Flush => self.flush(now, id, out),
+            Action::Trim { .. } | Action::WriteZeroes { .. } => {
+                self.note_trim(id);
+                self.trim(now, id, out);
+            }
+            Action::WritePrepare { .. } => self.write_prepare(now, id, out),
         }
-        if let Some(hint) = hint
-            && matches!(op, Op::Read | Op::Write)
-        {
-            self.hear(now, hint);
-        }
-        match op {
-            Op::Read => self.read(now, id),
-            Op::Write => self.write(now, id, out),
-            Op::Flush => self.flush(now, id, out),
-            Op::Trim | Op::WriteZeroes => self.trim(now, id, out),
-            Op::WritePrepare => self.write_prepare(now, id, out),
+    }
+
+    /// What is wrong with a range of sectors.
+    #[inline]
+    fn check_extent(&self, lba: Lba, sectors: u32) -> Status {
+        match lba.0.checked_add(u64::from(sectors)) {
+            _ if sectors == 0 => Status::InvalidField,
+            Some(end) if end <= self.capacity_sectors() => Status::Success,
+            _ => Status::LbaOutOfRange,
         }
     }
 
@@ -58,8 +69,8 @@ impl<P: Payload> Ssd<P> {
         let units = self.units_of(id);
         let mut run: Option<(Ppn, u32)> = None;
         let mut pending = 0;
-        for index in 0..units.count {
-            let lpn = Lpn(units.first.0 + index);
+        for index in 0..units.count() {
+            let lpn = Lpn(units.first().0 + index);
             let (content, page) = match self.writer.buffer.read(lpn) {
                 Some(content) => {
                     self.counters.read_hits += 1;
@@ -72,7 +83,7 @@ impl<P: Payload> Ssd<P> {
             };
             if P::STORED {
                 let request = self.requests.get_mut(id);
-                P::gather(&mut request.read, index, units.count, content);
+                P::gather(&mut request.read, units.part(index), &content);
             }
             run = match (run, page) {
                 (Some((current, count)), Some(page)) if current == page => Some((page, count + 1)),
@@ -98,7 +109,7 @@ impl<P: Payload> Ssd<P> {
     /// Brings in the rest of units written in part, then takes the data into the buffer.
     fn write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
         let units = self.units_of(id);
-        self.counters.units_written += u64::from(units.count);
+        self.counters.units_written += u64::from(units.count());
         let mut pending = 0;
         for lpn in units.partial() {
             if self.writer.buffer.read(lpn).is_some() {
@@ -126,37 +137,44 @@ impl<P: Payload> Ssd<P> {
         self.writer.pump_idle(now, &mut self.ftl);
     }
 
-    /// Takes units of a write into the buffer until it is full. True if the write is all in.
+    /// Takes units of a write into the buffer until it is full; what is left of a unit that it covers
+    /// in part is what the unit holds now, and not when the command came. True if the write is all in.
     #[inline]
     fn take_in(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
         let units = self.units_of(id);
-        let fua = self.requests.get(id).fua
-            && self.region == Region::None
-            && !is_planted(Canary::FuaEarly);
-        loop {
-            let request = self.requests.get_mut(id);
+        let request = self.requests.get_mut(id);
+        let (data, fua, zeroes) = match &request.action {
+            Action::Write { data, fua, .. } => (data, *fua, false),
+            Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
+            _ => unreachable!("only writes have data to take in"),
+        };
+        let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
+        while request.next_unit < units.count() {
             let index = request.next_unit;
-            if index == units.count {
-                break;
-            }
-            if request.op == Op::WriteZeroes && !units.is_partial(index) {
+            if zeroes && !units.is_partial(index) {
                 request.next_unit += 1; // deallocated
                 continue;
             }
-            let content = P::written(request.data, index);
-            let lpn = Lpn(units.first.0 + index);
+            let lpn = Lpn(units.first().0 + index);
+            let content = if !P::STORED {
+                P::default()
+            } else if units.is_partial(index) {
+                let old = newest(&self.writer.buffer, &self.ftl, lpn);
+                let change = if zeroes { P::zeroed } else { P::merged };
+                change(&old, data, units.part(index))
+            } else {
+                P::written(data, units.part(index))
+            };
             let slot = match self.writer.buffer.write(lpn, content) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
                 Written::Full => return false,
             };
-            let request = self.requests.get_mut(id);
             request.next_unit += 1;
             if fua {
                 request.pending += 1;
                 self.writer.wait_for(&self.ftl, slot, id);
             }
         }
-        let request = self.requests.get(id);
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {
             self.complete(now, id, Status::Success, out);
@@ -248,7 +266,7 @@ impl<P: Payload> Ssd<P> {
         self.writer.pump_starved(now, &mut self.ftl);
         self.writer.pump_idle(now, &mut self.ftl);
         self.writer.pump_woken(now, &mut self.ftl);
-        if self.requests.get(id).op == Op::Trim {
+        if self.requests.get(id).op() == Op::Trim {
             self.complete(now, id, Status::Success, out);
         } else {
             self.write(now, id, out);
@@ -266,4 +284,10 @@ impl<P: Payload> Ssd<P> {
             }
         }
     }
+}
+
+/// What `lpn` holds now: what is buffered of it, or on flash, or zeroes.
+pub(crate) fn newest<P: Payload>(buffer: &WriteBuffer<P>, ftl: &Ftl<P>, lpn: Lpn) -> P {
+    let on_flash = || ftl.map().get(lpn).map(|unit| ftl.content(unit));
+    buffer.read(lpn).or_else(on_flash).unwrap_or_default()
 }

@@ -31,7 +31,7 @@ pub fn seed() -> Vec<u8> {
     for number in 0..3 * units {
         let op = if number % 17 == 0 { Op::Trim } else { Op::Write };
         let lba = Lba(number * 7 % units * 8);
-        ssd.submit(ssd.now(), Command { data: number + 1, ..Command::new(op, lba, 8) });
+        ssd.submit(ssd.now(), Command::new(op, lba, 8, number + 1));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }
@@ -60,7 +60,7 @@ pub fn snapshot(data: &[u8], resealed: bool) -> Result<(), SnapshotError> {
     let mut done = Vec::new();
     for unit in 0..u64::from(ssd.mapping_units()) {
         let op = if unit % 3 == 0 { Op::Write } else { Op::Read };
-        ssd.submit(ssd.now(), Command::new(op, Lba(unit * 8), 8));
+        ssd.submit(ssd.now(), Command::new(op, Lba(unit * 8), 8, 0));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }

@@ -7,8 +7,10 @@ use leyden_ftl::page_mapped::Announced;
 use leyden_nand::Lpn;
 use leyden_sim::Time;
 
-use crate::requests::{Request, RequestId};
-use crate::{BlockDevice, Completion, Hint, MOST_RANGES, Op, Payload, SECTOR_BYTES, Ssd, Status};
+use crate::requests::RequestId;
+use crate::{
+    Action, BlockDevice, Completion, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Ssd, Status,
+};
 
 /// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
 const RANGE_BYTES: u64 = 16;
@@ -37,38 +39,44 @@ pub struct HintStats {
 }
 
 /// Bytes that a command of `ranges` brings with it.
-pub(crate) fn bytes_of(ranges: Option<&[Hint]>) -> u64 {
-    ranges.map_or(0, |ranges| ranges.len() as u64 * RANGE_BYTES)
+pub(crate) const fn bytes_of(ranges: &[Hint]) -> u64 {
+    ranges.len() as u64 * RANGE_BYTES
 }
 
 impl<P: Payload> Ssd<P> {
     /// Mapping units that are zombies at the moment: the host has said that it will overwrite them.
     pub fn zombie_units(&self) -> u64 {
-        self.ftl.zombies().units()
+        self.ftl.data().zombies().units()
     }
 
     /// Mapping units whose announced write has not come yet: the zombies, less those whose new version
     /// is in the write buffer already.
     pub fn expected_units(&self) -> u64 {
-        self.ftl.zombies().expected_units()
+        self.ftl.data().zombies().expected_units()
     }
 
-    /// A write or a trim of these units is in the drive: the host has kept what it announced of them.
+    /// A write is in the drive: the host has kept what it announced of these units.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, now: Time, id: RequestId) {
-        if self.ftl.follows_writes() {
-            let units = self.units_of(id);
-            let Request { op, is_log, .. } = *self.requests.get(id);
-            if op == Op::Write {
-                self.ftl.note_write(now, units.first, units.count, is_log);
-            } else {
-                self.ftl.note_trim_of(units.first, units.count);
-            }
+    pub(crate) fn note_write(&mut self, now: Time, id: RequestId, is_log: bool) {
+        if self.ftl.data().follows_writes() {
+            let units = self.requests.get(id).units;
+            self.ftl.note_write(now, units.first(), units.count(), is_log);
         }
     }
 
-    /// A hint has come with a command.
-    pub(crate) fn hear(&mut self, now: Time, hint: Hint) {
+    /// A trim, or zeroes, is in the drive: as [`Ssd::note_write`].
+    #[inline]
+    pub(crate) fn note_trim(&mut self, id: RequestId) {
+        if self.ftl.data().follows_writes() {
+            let units = self.requests.get(id).units;
+            self.ftl.note_trim_of(units.first(), units.count());
+        }
+    }
+
+    /// A hint has come with a command, or none.
+    #[inline]
+    pub(crate) fn hear(&mut self, now: Time, hint: Option<Hint>) {
+        let Some(hint) = hint else { return };
         self.counters.hints.piggybacked += 1;
         if self.contains(hint) {
             self.mark(now, hint);
@@ -96,10 +104,12 @@ impl<P: Payload> Ssd<P> {
         self.complete(now, id, status, out);
     }
 
-    /// The ranges that the command brought, which are let go of.
+    /// The ranges that the command brought, taken out of it.
     fn take_ranges(&mut self, id: RequestId) -> Box<[Hint]> {
-        let at = self.ranges.iter().position(|&(owner, _)| owner == id);
-        at.map_or_else(Box::default, |at| self.ranges.swap_remove(at).1)
+        match &mut self.requests.get_mut(id).action {
+            Action::WritePrepare { ranges } => std::mem::take(ranges),
+            _ => Box::default(),
+        }
     }
 
     /// `hint` will be heard when its command is taken in.

@@ -3,7 +3,8 @@
 use leyden_nand::{DieId, Lpn};
 
 use crate::command::SECTOR_BYTES;
-use crate::{Lba, Payload, Ssd};
+use crate::execute::newest;
+use crate::{BlockDevice, Lba, Payload, Ssd, Units};
 
 impl<P: Payload> Ssd<P> {
     /// Free blocks of each die that data may have.
@@ -30,11 +31,10 @@ impl<P: Payload> Ssd<P> {
         if !P::STORED {
             return data;
         }
-        let count = self.mapping_units();
-        for lpn in (0..count).map(Lpn) {
-            let on_flash = || self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
-            let content = self.writer.buffer.read(lpn).or_else(on_flash);
-            P::gather(&mut data, lpn.0, count, content.unwrap_or_default());
+        let units = Units::new(0, self.capacity_sectors(), self.unit_sectors());
+        for index in 0..units.count() {
+            let content = newest(&self.writer.buffer, &self.ftl, Lpn(index));
+            P::gather(&mut data, units.part(index), &content);
         }
         data
     }

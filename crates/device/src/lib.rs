@@ -29,13 +29,15 @@ mod units;
 mod writer;
 
 pub use command::{
-    BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, SECTOR_BYTES, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, Output,
+    SECTOR_BYTES, Status,
 };
 pub use config::{Config, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
-pub use payload::{NoData, Payload, Stamp};
+pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;
 pub use ssd::Ssd;
 pub use stats::{Programs, Reads, Stats};
+pub use units::{Part, Units};

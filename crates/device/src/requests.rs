@@ -2,7 +2,8 @@
 
 use leyden_sim::Time;
 
-use crate::{CommandId, Hint, Lba, Op, Payload};
+use crate::units::Units;
+use crate::{Action, CommandId, Op, Payload};
 
 /// Where a command is kept while it is in the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,15 +13,11 @@ pub(crate) struct RequestId(pub(crate) u32);
 #[derive(Clone, Debug)]
 pub(crate) struct Request<P: Payload> {
     pub(crate) id: CommandId,
-    pub(crate) op: Op,
-    pub(crate) lba: Lba,
-    pub(crate) sectors: u32,
-    pub(crate) fua: bool,
-    pub(crate) is_log: bool,
+    pub(crate) action: Action<P>,
     pub(crate) tag: u32,
     pub(crate) submitted: Time,
-    pub(crate) data: P::WriteData,
-    pub(crate) hint: Option<Hint>,
+    /// The units that it touches; known once it has arrived.
+    pub(crate) units: Units,
     pub(crate) read: P::ReadData,
     /// Flash reads, or units to be settled, that it waits for.
     pub(crate) pending: u32,
@@ -30,41 +27,65 @@ pub(crate) struct Request<P: Payload> {
     pub(crate) waiting_since: Time,
 }
 
+impl<P: Payload> Request<P> {
+    #[inline]
+    pub(crate) const fn op(&self) -> Op {
+        self.action.op()
+    }
+}
+
 /// A slab: places are reused, so that no I/O allocates once as many are under way as ever will be.
 #[derive(Debug)]
 pub(crate) struct Requests<P: Payload> {
     places: Vec<Request<P>>,
     free: Vec<RequestId>,
+    /// Which places are taken: to find our own bugs.
+    #[cfg(debug_assertions)]
+    taken: Vec<bool>,
 }
 
 impl<P: Payload> Requests<P> {
     pub(crate) const fn new() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
-    }
-
-    #[inline]
-    pub(crate) fn insert(&mut self, request: Request<P>) -> RequestId {
-        if let Some(id) = self.free.pop() {
-            self.places[id.0 as usize] = request;
-            id
-        } else {
-            self.places.push(request);
-            RequestId(self.places.len() as u32 - 1)
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            #[cfg(debug_assertions)]
+            taken: Vec::new(),
         }
     }
 
     #[inline]
+    pub(crate) fn insert(&mut self, request: Request<P>) -> RequestId {
+        let id = if let Some(id) = self.free.pop() {
+            self.places[id.0 as usize] = request;
+            id
+        } else {
+            self.places.push(request);
+            #[cfg(debug_assertions)]
+            self.taken.push(false);
+            RequestId(self.places.len() as u32 - 1)
+        };
+        self.mark(id, true);
+        id
+    }
+
+    #[inline]
     pub(crate) fn get(&self, id: RequestId) -> &Request<P> {
+        self.check(id);
         &self.places[id.0 as usize]
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: RequestId) -> &mut Request<P> {
+        self.check(id);
         &mut self.places[id.0 as usize]
     }
 
+    /// The command has ended. What it carried is let go of.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) {
+        self.get_mut(id).action = Action::Flush;
+        self.mark(id, false);
         self.free.push(id);
     }
 
@@ -75,5 +96,22 @@ impl<P: Payload> Requests<P> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
+    }
+
+    /// Nobody may hold on to a command that has ended.
+    #[inline]
+    fn check(&self, id: RequestId) {
+        #[cfg(debug_assertions)]
+        assert!(self.taken[id.0 as usize], "{id:?} has ended");
+        let _ = id;
+    }
+
+    #[inline]
+    fn mark(&mut self, id: RequestId, taken: bool) {
+        #[cfg(debug_assertions)]
+        {
+            self.taken[id.0 as usize] = taken;
+        }
+        let _ = (id, taken);
     }
 }

@@ -16,7 +16,7 @@ use crate::{Config, Payload, Ssd};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 8 + 4 + 1 + 8;
 /// The body is read and written in pieces of this size.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -94,11 +94,11 @@ impl<P: Payload> Ssd<P> {
         let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
         if !ssd.writer.restore(state.staged, state.cursor)
             || !ssd.writer.buffer.restore(state.buffer)
-            || !ssd.ftl.fits(&state.ftl)
         {
             return Err(foreign());
         }
-        ssd.ftl.restore(state.ftl).map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
+        let restored = ssd.ftl.restore(state.ftl).ok_or_else(foreign)?;
+        restored.map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
         (ssd.now, ssd.next_id, ssd.digest) = (state.now, state.next_id, state.digest);
         ssd.writer.wake(&ssd.ftl);
         Ok(ssd)

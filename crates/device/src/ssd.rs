@@ -16,28 +16,29 @@ use crate::power::{PowerState, PowerSupply};
 use crate::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::writer::Writer;
-use crate::{BlockDevice, Command, CommandId, Completion, Config, Hint, Lba, Op, Payload, Status};
+use crate::{
+    Action, BlockDevice, Command, CommandId, Completion, Config, Lba, Op, Output, Payload, Status,
+};
 
 /// A conventional (page-mapped) SSD.
 ///
 /// ```
-/// use leyden_device::{BlockDevice, Command, Config, Lba, Op, Ssd, Stamp, Status};
+/// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp, Status};
 /// use leyden_sim::Time;
 ///
 /// let mut ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
-/// let write = Command { data: 7, ..Command::new(Op::Write, Lba(0), 8) };
-/// ssd.submit(ssd.now(), write);
+/// ssd.submit(ssd.now(), Command::write(Lba(0), 8, 7));
 /// let mut done = Vec::new();
 /// while let Some(time) = ssd.next_event() {
 ///     ssd.advance(time, &mut done);
 /// }
 /// assert_eq!(done[0].status, Status::Success);
 ///
-/// ssd.submit(ssd.now(), Command::new(Op::Read, Lba(0), 8));
+/// ssd.submit(ssd.now(), Command::read(Lba(0), 8));
 /// while let Some(time) = ssd.next_event() {
 ///     ssd.advance(time, &mut done);
 /// }
-/// assert_eq!(done[1].data, [Stamp(7)]);
+/// assert_eq!(done[1].data().unwrap(), &[Stamp(7)]);
 /// ```
 #[derive(Debug)]
 pub struct Ssd<P: Payload> {
@@ -57,8 +58,8 @@ pub struct Ssd<P: Payload> {
     pub(crate) flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
     pub(crate) trims: VecDeque<RequestId>,
-    /// What commands that announce writes brought with them.
-    pub(crate) ranges: Vec<(RequestId, Box<[Hint]>)>,
+    /// Ends of commands that have come while there was no power.
+    pub(crate) refused: VecDeque<Completion<P>>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
     pub(crate) counters: Counters,
@@ -137,7 +138,7 @@ impl<P: Payload> Ssd<P> {
             waiting: VecDeque::new(),
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
-            ranges: Vec::new(),
+            refused: VecDeque::new(),
             next_id: 0,
             digest: Digest::default(),
             counters: Counters::default(),
@@ -166,7 +167,7 @@ impl<P: Payload> Ssd<P> {
     }
     /// Erases of every block; `None` for bad ones.
     pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
-        self.ftl.blocks().wear()
+        self.ftl.wear()
     }
     /// True if no command and no flash operation is under way.
     pub fn is_idle(&self) -> bool {
@@ -198,7 +199,7 @@ impl<P: Payload> Ssd<P> {
 
     /// One of the units a FUA write waits for is on flash, or trimmed.
     pub(crate) fn settled(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id).count;
+        let units = self.units_of(id).count();
         let request = self.requests.get_mut(id);
         request.pending -= 1;
         if request.pending == 0 && request.next_unit == units {
@@ -254,7 +255,7 @@ impl<P: Payload> Ssd<P> {
         if request.pending > 0 {
             return;
         }
-        match request.op {
+        match request.op() {
             Op::Read => self.deliver(now, id),
             _ => self.queue_write(now, id, out), // the rest of a unit written in part
         }
@@ -289,8 +290,24 @@ impl<P: Payload> Ssd<P> {
     }
 
     pub(crate) fn deliver(&mut self, now: Time, id: RequestId) {
-        let bytes = u64::from(self.requests.get(id).sectors) * SECTOR_BYTES;
-        self.frontend.deliver(now, id, bytes);
+        let sectors = self.requests.get(id).action.extent().map_or(0, |(_, sectors)| sectors);
+        self.frontend.deliver(now, id, u64::from(sectors) * SECTOR_BYTES);
+    }
+
+    /// A command has come to a drive without power: it ends at once.
+    #[cold]
+    fn refuse(&mut self, now: Time, id: CommandId, command: &Command<P>) {
+        let status = Status::NotReady;
+        self.digest.add(id.0).add(now.as_ns()).add(u64::from(status.code()));
+        self.refused.push_back(Completion {
+            id,
+            op: command.op(),
+            tag: command.tag,
+            submitted: now,
+            time: now,
+            status,
+            output: Output::None,
+        });
     }
 
     #[inline]
@@ -303,14 +320,21 @@ impl<P: Payload> Ssd<P> {
     ) {
         let request = self.requests.get_mut(id);
         self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
+        let op = request.op();
+        let output = match op {
+            Op::Read if status == Status::Success => {
+                Output::Read(std::mem::take(&mut request.read))
+            }
+            _ => Output::None,
+        };
         out.push(Completion {
             id: request.id,
-            op: request.op,
+            op,
             tag: request.tag,
             submitted: request.submitted,
             time: now,
             status,
-            data: std::mem::take(&mut request.read),
+            output,
         });
         self.requests.remove(id);
         self.frontend.leave(now);
@@ -323,8 +347,7 @@ impl<P: Payload> Ssd<P> {
 
     #[inline]
     pub(crate) fn units_of(&self, id: RequestId) -> Units {
-        let request = self.requests.get(id);
-        Units::new(request.lba.0, u64::from(request.sectors), self.unit_sectors())
+        self.requests.get(id).units
     }
 }
 
@@ -332,37 +355,31 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
     #[inline]
     fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
-        assert!(self.power_state != PowerState::Off, "a command to a drive without power");
         self.now = now;
         let id = CommandId(self.next_id);
         self.next_id += 1;
-        let bytes = match command.op {
-            Op::Write => u64::from(command.sectors) * SECTOR_BYTES,
-            Op::WritePrepare => bytes_of(command.ranges.as_deref()),
-            _ => 0,
+        if self.power_state == PowerState::Off {
+            self.refuse(now, id, &command);
+            return id;
+        }
+        let (bytes, hint) = match &command.action {
+            Action::Write { sectors, hint, .. } => (u64::from(*sectors) * SECTOR_BYTES, *hint),
+            Action::Read { hint, .. } => (0, *hint),
+            Action::WritePrepare { ranges } => (bytes_of(ranges), None),
+            Action::Flush | Action::Trim { .. } | Action::WriteZeroes { .. } => (0, None),
         };
         let request = self.requests.insert(Request {
             id,
-            op: command.op,
-            lba: command.lba,
-            sectors: command.sectors,
-            fua: command.fua,
-            is_log: command.is_log,
+            action: command.action,
             tag: command.tag,
             submitted: now,
-            data: command.data,
+            units: Units::NONE,
             read: P::ReadData::default(),
-            hint: command.hint,
             pending: 0,
             next_unit: 0,
             waiting_since: now,
         });
-        if let Some(ranges) = command.ranges
-            && command.op == Op::WritePrepare
-        {
-            self.ranges.push((request, ranges));
-        }
-        if let Some(hint) = command.hint {
+        if let Some(hint) = hint {
             self.expect_hint(hint);
         }
         self.frontend.submit(now, request, bytes);
@@ -371,8 +388,14 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        if let PowerState::Recovering(ready_at) = self.power_state {
-            return Some(ready_at);
+        if self.power_state != PowerState::On {
+            // What was refused has ended already.
+            let refused = (!self.refused.is_empty()).then_some(self.now);
+            match self.power_state {
+                PowerState::Recovering(ready_at) => return refused.or(Some(ready_at)),
+                _ if refused.is_some() => return refused,
+                _ => {}
+            }
         }
         match (self.frontend.next_event(), self.ftl.next_event()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -385,6 +408,10 @@ impl<P: Payload> BlockDevice<P> for Ssd<P> {
         assert!(now >= self.now, "time ran backwards");
         while let Some(time) = self.next_event().filter(|&time| time <= now) {
             self.now = time;
+            if !self.refused.is_empty() {
+                completions.extend(self.refused.drain(..));
+                continue;
+            }
             if let PowerState::Recovering(_) = self.power_state {
                 self.become_ready(time);
             }

@@ -152,7 +152,7 @@ impl<P: Payload> Ssd<P> {
             map_update_hits: hits,
             die_busy: self.ftl.die_busy().collect(),
             channel_busy: self.ftl.channel_busy().collect(),
-            bad_blocks: self.ftl.blocks().bad(),
+            bad_blocks: self.ftl.bad_blocks(),
             power_cuts: self.counters.cuts,
             lost_units: self.counters.lost_units,
             hints: HintStats {

@@ -1,6 +1,6 @@
 //! Blocks go bad as the configuration says, and are never used again.
 
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd, Status};
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd, Status};
 use leyden_sim::{Bytes, Ratio, Rng};
 
 fn config() -> Config {
@@ -23,7 +23,7 @@ fn wear(config: &Config, times: u64) -> Vec<Option<u32>> {
     let mut rng = Rng::new(1, "bad_blocks");
     let mut done = Vec::new();
     for _ in 0..units * times {
-        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(units) * 8), 8));
+        ssd.submit(ssd.now(), Command::write(Lba(rng.below(units) * 8), 8, ()));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }
@@ -68,7 +68,7 @@ fn failed_programs_retire_blocks() {
     let mut rng = Rng::new(1, "bad_blocks");
     let mut done = Vec::new();
     for _ in 0..units * 8 {
-        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(units) * 8), 8));
+        ssd.submit(ssd.now(), Command::write(Lba(rng.below(units) * 8), 8, ()));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }

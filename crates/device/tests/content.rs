@@ -5,7 +5,13 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::{BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status};
+use leyden_device::{
+    Action, BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status,
+};
+use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::logs::LogConfig;
+use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::place::PlacementConfig;
 use leyden_sim::{Bytes, Ratio, Rng, Span, Time};
 use proptest::prelude::*;
 
@@ -60,15 +66,16 @@ impl Twin {
 
 /// The units whose content a command changes, and to what.
 fn touched(command: &Command<Stamp>) -> Vec<(usize, u64)> {
-    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    let (lba, sectors) = command.extent().unwrap_or_default();
+    let (from, to) = (lba.0, lba.0 + u64::from(sectors));
     let units = from / UNIT_SECTORS..to.div_ceil(UNIT_SECTORS);
     units
         .filter_map(|unit| {
             let whole = from <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= to;
-            let stamp = match command.op {
-                Op::Trim | Op::WriteZeroes if whole => 0,
+            let stamp = match command.action {
+                Action::Trim { .. } | Action::WriteZeroes { .. } if whole => 0,
                 // Zeroes in part of a unit: the unit is what that write made of it.
-                Op::Write | Op::WriteZeroes => command.data,
+                Action::Write { data, .. } | Action::WriteZeroes { data, .. } => data,
                 _ => return None,
             };
             Some((unit as usize, stamp))
@@ -86,17 +93,23 @@ struct Setup {
 
 fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
-    let maps = (0_usize..leyden_ftl::map::ProtectionConfig::POLICIES.len(), 1_u32..9);
-    let schedules = ScheduleConfig::POLICIES;
-    let victims = leyden_ftl::gc::VictimConfig::POLICIES.len();
-    let policies = (0..victims, 0_usize..2, 0..schedules.len(), any::<bool>(), 4_u64..40, maps);
+    // By name, so that a policy in any place of its registry leaves the other cases what they are.
+    let policies = (
+        any::<u64>().prop_map(VictimConfig::drawn),
+        any::<u64>().prop_map(PlacementConfig::drawn),
+        any::<u64>().prop_map(LogConfig::drawn),
+        any::<u64>().prop_map(ProtectionConfig::drawn),
+        any::<u64>().prop_map(ScheduleConfig::drawn),
+    );
+    let sizes = (any::<bool>(), 4_u64..40, 1_u32..9);
     let faults = prop_oneof![3 => Just(0_u64), 1 => Just(5_000), 1 => Just(50_000)];
-    let collection = (faults, 0_u32..3, any::<bool>(), 0_usize..3);
-    (shape, policies, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
+    let collection = (faults, 0_u32..3, any::<bool>());
+    (shape, policies, sizes, collection, any::<u64>(), 1_u64..24, 50_u64..900).prop_map(
         |(
             (channels, dies, blocks, pages, page),
-            (victim, place, schedule, protected, slots, (map, entries)),
-            (faults, hard_free_blocks, zombie_block, log),
+            (victim, placement, log_stream, protection, schedule),
+            (protected, slots, entries),
+            (faults, hard_free_blocks, zombie_block),
             seed,
             depth,
             commands,
@@ -105,28 +118,22 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.nand.channels = channels;
             config.nand.dies_per_channel = dies;
             // Mapping pages have blocks of their own.
-            config.nand.blocks_per_plane = blocks + if map == 0 { 0 } else { 10 };
+            config.nand.blocks_per_plane =
+                blocks + if matches!(protection, ProtectionConfig::Full(_)) { 0 } else { 10 };
             config.nand.pages_per_block = pages;
             config.nand.page_size = Bytes::new(4096 << page);
             config.nand.faults.program_failures = Ratio::from_ppm(faults);
             config.nand.faults.erase_failures = Ratio::from_ppm(faults / 10);
-            let victims = leyden_ftl::gc::VictimConfig::POLICIES;
-            config.ftl.gc.victim =
-                leyden_ftl::gc::VictimConfig::by_name(victims[victim].name).unwrap();
+            config.ftl.gc.victim = victim;
             config.ftl.gc.hard_free_blocks = hard_free_blocks;
             config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
             config.ftl.zombie_block = zombie_block;
-            let logs = leyden_ftl::logs::LogConfig::POLICIES;
-            config.ftl.log_stream = leyden_ftl::logs::LogConfig::by_name(logs[log].name).unwrap();
-            let places = leyden_ftl::place::PlacementConfig::POLICIES;
-            config.ftl.placement =
-                leyden_ftl::place::PlacementConfig::by_name(places[place].name).unwrap();
+            config.ftl.log_stream = log_stream;
+            config.ftl.placement = placement;
             // Several mapping pages, and few of them protected.
-            let maps = leyden_ftl::map::ProtectionConfig::POLICIES;
-            config.ftl.map.protection =
-                leyden_ftl::map::ProtectionConfig::by_name(maps[map].name).unwrap();
+            config.ftl.map.protection = protection;
             config.ftl.map.entries_per_page = Some(4 * entries);
-            config.buffer.schedule = ScheduleConfig::by_name(schedules[schedule].name).unwrap();
+            config.buffer.schedule = schedule;
             config.buffer.region = if protected { Region::Full } else { Region::None };
             config.buffer.size = Bytes::new(((4096 << page) * 8).max(4096 * slots));
             config.ftl.capacity = Some(Bytes::new(1 << 40));
@@ -174,13 +181,8 @@ fn command(rng: &mut Rng, units: u64, stamp: u64) -> Command<Stamp> {
     // Says which data it will overwrite; it may or may not.
     let unit = (rng.below(units) * UNIT_SECTORS, (1 + rng.below(6) * UNIT_SECTORS) as u32);
     let hint = Hint::covering(Lba(unit.0), unit.1).next().filter(|_| rng.below(3) > 0);
-    Command {
-        fua,
-        is_log: rng.below(4) == 0,
-        data: stamp,
-        hint,
-        ..Command::new(op, Lba(lba), length as u32)
-    }
+    let command = Command::new(op, Lba(lba), length as u32, stamp).fua(fua).hint(hint);
+    command.log(rng.below(4) == 0)
 }
 
 /// Runs the setup; every completion is checked against the twin.
@@ -197,7 +199,7 @@ fn run(setup: &Setup) -> String {
     loop {
         while running < setup.depth && (under_way.len() as u64) < setup.commands {
             let tag = under_way.len() as u32;
-            let command = Command { tag, ..command(&mut rng, units, u64::from(tag) + 1) };
+            let command = command(&mut rng, units, u64::from(tag) + 1).tag(tag);
             twin.submitted(&command, ssd.now());
             under_way.push(Some(command.clone()));
             ssd.submit(ssd.now(), command);
@@ -221,9 +223,9 @@ fn run(setup: &Setup) -> String {
             }
             assert_eq!(completion.status, Status::Success);
             twin.completed(&command, completion.submitted, completion.time);
-            if command.op == Op::Read {
-                let first = command.lba.0 / UNIT_SECTORS;
-                for (i, stamp) in completion.data.iter().enumerate() {
+            if let (Some(data), Some((lba, _))) = (completion.data(), command.extent()) {
+                let first = lba.0 / UNIT_SECTORS;
+                for (i, stamp) in data.iter().enumerate() {
                     let unit = first as usize + i;
                     assert!(
                         twin.allows(unit, stamp.0, completion.submitted, completion.time),

@@ -40,17 +40,14 @@ fn command(rng: &mut Rng, units: u64, tag: u32) -> Command<Stamp> {
     };
     let unit = rng.below(units);
     let length = 1 + rng.below((units - unit).min(3));
-    Command {
-        fua: rng.below(4) == 0,
-        data: u64::from(tag) + 1,
-        tag,
-        ..Command::new(op, Lba(unit * 8), length as u32 * 8)
-    }
+    let command = Command::new(op, Lba(unit * 8), length as u32 * 8, u64::from(tag) + 1);
+    command.fua(rng.below(4) == 0).tag(tag)
 }
 
 fn units_of(command: &Command<Stamp>) -> std::ops::Range<usize> {
-    let first = command.lba.0 as usize / 8;
-    first..first + command.sectors as usize / 8
+    let (lba, sectors) = command.extent().unwrap_or_default();
+    let first = lba.0 as usize / 8;
+    first..first + sectors as usize / 8
 }
 
 /// What a command that has ended promises of the units it covers.
@@ -85,8 +82,8 @@ fn run(seed: u64, config: &Config, depth: u32, units: u64) {
     loop {
         while running < depth && commands.len() < 400 {
             let command = command(&mut rng, units, commands.len() as u32);
-            if command.op != Op::Flush {
-                let stamp = if command.op == Op::Trim { 0 } else { command.data };
+            if command.op() != Op::Flush {
+                let stamp = command.data().copied().unwrap_or(0);
                 for unit in units_of(&command) {
                     let version = Version { stamp, submitted: ssd.now(), ended: None };
                     history[unit].push(version);
@@ -104,12 +101,12 @@ fn run(seed: u64, config: &Config, depth: u32, units: u64) {
             assert_eq!(completion.status, Status::Success);
             running -= 1;
             let command = &commands[completion.tag as usize];
-            if command.op == Op::Flush {
+            if command.op() == Op::Flush {
                 promises.push((0..units as usize, Promise::Flush(completion.submitted)));
                 continue;
             }
             for unit in units_of(command) {
-                let stamp = if command.op == Op::Trim { 0 } else { command.data };
+                let stamp = command.data().copied().unwrap_or(0);
                 let version = history[unit]
                     .iter_mut()
                     .find(|v| {
@@ -118,7 +115,7 @@ fn run(seed: u64, config: &Config, depth: u32, units: u64) {
                     .unwrap();
                 version.ended = Some(completion.time);
             }
-            if command.op == Op::Write && command.fua {
+            if command.is_fua() {
                 promises.push((units_of(command), Promise::Fua(completion.submitted)));
             }
         }

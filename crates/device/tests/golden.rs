@@ -29,11 +29,8 @@ fn digest(victim: &str, placement: &str, region: Region) -> String {
         let op =
             [Op::Read, Op::Write, Op::Write, Op::Write, Op::Trim, Op::Flush][rng.below(6) as usize];
         let lba = Lba(rng.below(units - 4) * 8 + rng.below(2) * 3);
-        Command {
-            data: tag,
-            fua: rng.below(9) == 0,
-            ..Command::new(op, lba, 1 + rng.below(20) as u32)
-        }
+        let fua = rng.below(9) == 0;
+        Command::new(op, lba, 1 + rng.below(20) as u32, tag).fua(fua)
     };
     for tag in 0..8 {
         ssd.submit(ssd.now(), next(tag));

@@ -8,7 +8,7 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_device::{BlockDevice, Command, Config, Lba, Op, Ssd, Stamp};
+use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::map::partial::Partial;
 use leyden_sim::{Bytes, Ratio};
@@ -36,15 +36,14 @@ fn config(schedule: &str) -> Config {
 fn write_out(ssd: &mut Ssd<Stamp>, units: &[u64]) {
     let before = ssd.stats().user_units;
     for &unit in units {
-        let write = Command::new(Op::Write, Lba(unit * 8), 8);
-        ssd.submit(ssd.now(), Command { data: 100 + unit, ..write });
+        ssd.submit(ssd.now(), Command::write(Lba(unit * 8), 8, 100 + unit));
     }
     let mut done = Vec::new();
     while let Some(time) = ssd.next_event() {
         ssd.advance(time, &mut done);
     }
     assert_eq!(ssd.stats().user_units, before, "all of them are in the buffer");
-    ssd.submit(ssd.now(), Command::new(Op::Flush, Lba(0), 0));
+    ssd.submit(ssd.now(), Command::flush());
     while let Some(time) = ssd.next_event() {
         ssd.advance(time, &mut done);
     }

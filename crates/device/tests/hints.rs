@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Config, Hint, HintStats, Lba, Op, Ssd, Stamp, Status};
+use leyden_device::{BlockDevice, Command, Config, Hint, HintStats, Lba, Ssd, Stamp, Status};
 use leyden_sim::{Bytes, Span};
 
 const UNITS: u64 = 256;
@@ -36,19 +36,17 @@ fn hint(first: u32, units: u8) -> Hint {
 }
 
 fn write(ssd: &mut Ssd<Stamp>, unit: u64, hint: Option<Hint>) {
-    let command = Command::new(Op::Write, Lba(unit * 8), 8);
-    ssd.submit(ssd.now(), Command { data: 1 + unit, hint, ..command });
+    ssd.submit(ssd.now(), Command::write(Lba(unit * 8), 8, 1 + unit).hint(hint));
     run(ssd);
 }
 
 fn flush(ssd: &mut Ssd<Stamp>) {
-    ssd.submit(ssd.now(), Command::new(Op::Flush, Lba(0), 0));
+    ssd.submit(ssd.now(), Command::flush());
     run(ssd);
 }
 
 fn prepare(ssd: &mut Ssd<Stamp>, ranges: Vec<Hint>) -> Status {
-    let command = Command::new(Op::WritePrepare, Lba(0), 0);
-    ssd.submit(ssd.now(), Command { ranges: Some(ranges.into()), ..command });
+    ssd.submit(ssd.now(), Command::write_prepare(ranges));
     run(ssd)[0]
 }
 
@@ -68,7 +66,7 @@ fn what_is_named_is_a_zombie_until_it_is_overwritten_or_trimmed() {
     write(&mut ssd, 3, None);
     flush(&mut ssd);
     assert_eq!(ssd.zombie_units(), 5);
-    ssd.submit(ssd.now(), Command::new(Op::Trim, Lba(4 * 8), 2 * 8));
+    ssd.submit(ssd.now(), Command::trim(Lba(4 * 8), 2 * 8));
     run(&mut ssd);
     assert_eq!(ssd.zombie_units(), 3);
     let HintStats { commands, ranges, units, repeated_units, .. } = ssd.stats().hints;
@@ -122,11 +120,11 @@ fn a_power_cut_makes_zombies_live_again() {
     ssd.restore_power(now + Span::from_ms(1));
     run(&mut ssd);
     assert_eq!(ssd.zombie_units(), 0);
-    ssd.submit(ssd.now(), Command::new(Op::Read, Lba(0), 80));
+    ssd.submit(ssd.now(), Command::read(Lba(0), 80));
     let mut done = Vec::new();
     while let Some(time) = ssd.next_event() {
         ssd.advance(time, &mut done);
     }
-    let stamps: Vec<u64> = done[0].data.iter().map(|stamp| stamp.0).collect();
+    let stamps: Vec<u64> = done[0].data().unwrap().iter().map(|stamp| stamp.0).collect();
     assert_eq!(stamps, (1..=10).collect::<Vec<u64>>());
 }

@@ -1,6 +1,6 @@
 //! A driver may submit before it has let everything before that moment happen.
 
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd};
 use leyden_sim::Time;
 
 #[test]
@@ -9,7 +9,7 @@ fn no_command_ends_before_it_was_submitted() {
     (config.frontend.queues, config.frontend.queue_depth) = (1, 2);
     let mut ssd = Ssd::<NoData>::new(&config, 1).unwrap();
     for ms in 0..4 {
-        ssd.submit(Time::from_ns(ms * 1_000_000), Command::new(Op::Write, Lba(0), 8));
+        ssd.submit(Time::from_ns(ms * 1_000_000), Command::write(Lba(0), 8, ()));
     }
     let mut done = Vec::new();
     ssd.advance(Time::from_ns(10_000_000), &mut done);

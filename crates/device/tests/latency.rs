@@ -1,7 +1,9 @@
 //! Unloaded, every command takes exactly the sum of its parts.
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Config, FrontendConfig, Lba, NoData, Op, Ssd, Status};
+use leyden_device::{
+    BlockDevice, Command, Config, FrontendConfig, Hint, Lba, NoData, Op, Ssd, Status,
+};
 use leyden_sim::{BytesPerSec, Span, Time};
 
 const COMMAND: u64 = 1_000;
@@ -36,7 +38,7 @@ fn latency(ssd: &mut Ssd<NoData>, command: Command<NoData>) -> u64 {
 }
 
 fn command(op: Op, unit: u64, units: u32) -> Command<NoData> {
-    Command::new(op, Lba(unit * 8), units * 8)
+    Command::new(op, Lba(unit * 8), units * 8, ())
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn protected_writes_end_in_the_buffer() {
     let mut ssd = Ssd::new(&config(Region::Full), 1).unwrap();
     assert_eq!(latency(&mut ssd, command(Op::Write, 0, 1)), COMMAND + LINK);
     assert_eq!(latency(&mut ssd, command(Op::Write, 0, 16)), COMMAND + 16 * LINK);
-    let fua = Command { fua: true, ..command(Op::Write, 5, 1) };
+    let fua = command(Op::Write, 5, 1).fua(true);
     assert_eq!(latency(&mut ssd, fua), COMMAND + LINK);
     assert_eq!(latency(&mut ssd, command(Op::Flush, 0, 0)), COMMAND);
     assert_eq!(latency(&mut ssd, command(Op::Trim, 0, 16)), COMMAND);
@@ -58,7 +60,7 @@ fn unprotected_writes_are_durable_when_programmed() {
     assert_eq!(latency(&mut ssd, command(Op::Write, 0, 1)), COMMAND + LINK);
     assert_eq!(latency(&mut ssd, command(Op::Flush, 0, 0)), COMMAND + program);
     assert_eq!(latency(&mut ssd, command(Op::Flush, 0, 0)), COMMAND, "nothing left to flush");
-    let fua = Command { fua: true, ..command(Op::Write, 9, 1) };
+    let fua = command(Op::Write, 9, 1).fua(true);
     assert_eq!(latency(&mut ssd, fua), COMMAND + LINK + program);
     assert_eq!(ssd.stats().padded_units, 2);
 }
@@ -85,10 +87,10 @@ fn part_of_a_unit_is_read_modify_write() {
     latency(&mut ssd, command(Op::Write, 0, 2));
     latency(&mut ssd, command(Op::Flush, 0, 0));
     let half_link = LINK / 2;
-    let part = Command::new(Op::Write, Lba(4), 4);
+    let part = Command::write(Lba(4), 4, ());
     assert_eq!(latency(&mut ssd, part.clone()), COMMAND + half_link + READ + TRANSFER);
     assert_eq!(latency(&mut ssd, part), COMMAND + half_link, "merged in the buffer");
-    let unwritten = Command::new(Op::Write, Lba(804), 4);
+    let unwritten = Command::write(Lba(804), 4, ());
     assert_eq!(latency(&mut ssd, unwritten), COMMAND + half_link, "nothing to merge with");
     assert_eq!((ssd.stats().reads.rmw, ssd.stats().reads.host), (1, 0));
 }
@@ -113,10 +115,15 @@ fn bad_commands_end_with_their_status() {
     let mut ssd = Ssd::<NoData>::new(&config(Region::Full), 1).unwrap();
     let end = ssd.capacity_sectors();
     let cases = [
-        (Command::new(Op::Read, Lba(end), 1), Status::LbaOutOfRange),
-        (Command::new(Op::Write, Lba(end - 1), 2), Status::LbaOutOfRange),
-        (Command::new(Op::Trim, Lba(u64::MAX), 8), Status::LbaOutOfRange),
-        (Command::new(Op::Write, Lba(0), 0), Status::InvalidField),
+        (Command::read(Lba(end), 1), Status::LbaOutOfRange),
+        (Command::write(Lba(end - 1), 2, ()), Status::LbaOutOfRange),
+        (Command::trim(Lba(u64::MAX), 8), Status::LbaOutOfRange),
+        (Command::write(Lba(0), 0, ()), Status::InvalidField),
+        (Command::write(Lba(0), u32::MAX, ()), Status::LbaOutOfRange),
+        (Command::write_zeroes(Lba(u64::MAX), u32::MAX, ()).fua(true), Status::LbaOutOfRange),
+        (Command::write_prepare([]), Status::InvalidField),
+        (Command::write_prepare(Hint::covering(Lba(0), u32::MAX)), Status::InvalidField),
+        (Command::read(Lba(0), 8).hint(Hint::covering(Lba(end), 1).next()), Status::Success),
     ];
     for (command, status) in cases {
         let mut done = Vec::new();

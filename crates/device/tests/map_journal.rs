@@ -79,7 +79,7 @@ impl Case {
         let count = (1 + self.rng.below(most)).min(units - first);
         let stamp = self.next_stamp;
         self.next_stamp += 1;
-        let command = Command { data: stamp, ..Command::new(op, Lba(first), count as u32) };
+        let command = Command::new(op, Lba(first), count as u32, stamp);
         self.ssd.submit(self.ssd.now(), command);
         let value = if op == Op::Trim { 0 } else { stamp };
         let changes: Vec<_> = (0..count).map(|i| (first + i, value)).collect();
@@ -110,7 +110,7 @@ impl Case {
             self.settle(changes);
         }
         if region == Region::None {
-            self.ssd.submit(self.ssd.now(), Command::new(Op::Flush, Lba(0), 0));
+            self.ssd.submit(self.ssd.now(), Command::flush());
             self.finish();
         }
         let _open = self.submit();
@@ -140,12 +140,12 @@ impl Case {
     /// Reads everything: what may be is narrowed down to what is.
     fn verify(&mut self, what: &str) {
         for (unit, may_hold) in std::mem::take(&mut self.may_hold) {
-            self.ssd.submit(self.ssd.now(), Command::new(Op::Read, Lba(unit), 1));
+            self.ssd.submit(self.ssd.now(), Command::read(Lba(unit), 1));
             while self.out.is_empty() {
                 let time = self.ssd.next_event().unwrap();
                 self.ssd.advance(time, &mut self.out);
             }
-            let holds = self.out.pop().unwrap().data[0].0;
+            let holds = self.out.pop().unwrap().data().unwrap()[0].0;
             assert!(
                 may_hold.contains(&holds),
                 "unit {unit} holds {holds}, not {may_hold:?}: {what}"

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU8;
 
-use leyden_device::{BlockDevice, Command, Config, Hint, Lba, NoData, Op, Ssd, Stats};
+use leyden_device::{BlockDevice, Command, Config, Hint, Lba, NoData, Ssd, Stats};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::place::PlacementConfig;
 use leyden_sim::{Bytes, Ratio, Rng};
@@ -45,7 +45,7 @@ fn waf(victim: &str, placement: &str) -> f64 {
         }
         let hot = rng.chance(Ratio::from_percent(90));
         let unit = if hot { rng.below(units / 10) } else { rng.below(units) };
-        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(unit * 8), 8));
+        ssd.submit(ssd.now(), Command::write(Lba(unit * 8), 8, ()));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }
@@ -65,8 +65,8 @@ fn waf_of_checkpoints(victim: &str) -> f64 {
     let mut rng = Rng::new(2, "policies");
     let mut done = Vec::new();
     let mut write = |ssd: &mut Ssd<NoData>, unit: u64, hint| {
-        let command = Command::new(Op::Write, Lba(unit * 8), 8);
-        ssd.submit(ssd.now(), Command { hint, ..command });
+        let command = Command::write(Lba(unit * 8), 8, ());
+        ssd.submit(ssd.now(), command.hint(hint));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }

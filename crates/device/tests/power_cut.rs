@@ -9,7 +9,7 @@ use leyden_device::{
 };
 use leyden_ftl::map::ProtectionConfig;
 use leyden_power::DumpConfig;
-use leyden_sim::{Bytes, Energy, Ratio, Rng, Time};
+use leyden_sim::{Bytes, Energy, Ratio, Rng, Span, Time};
 
 /// Two channels, two dies each, blocks of 8 pages of 8 KiB; 16 entries in a mapping page.
 fn config(protection: &str, dump: &str, region: Region) -> Config {
@@ -29,7 +29,7 @@ fn config(protection: &str, dump: &str, region: Region) -> Config {
 }
 
 fn submit(ssd: &mut Ssd<Stamp>, op: Op, unit: u64, stamp: u64) {
-    let command = Command { data: stamp, ..Command::new(op, Lba(unit * 8), 8) };
+    let command = Command::new(op, Lba(unit * 8), 8, stamp);
     ssd.submit(ssd.now(), command);
 }
 
@@ -44,7 +44,7 @@ fn finish(ssd: &mut Ssd<Stamp>) -> Vec<Completion<Stamp>> {
 fn read(ssd: &mut Ssd<Stamp>, unit: u64) -> u64 {
     submit(ssd, Op::Read, unit, 0);
     let done = finish(ssd);
-    done.iter().find(|done| done.op == Op::Read).unwrap().data[0].0
+    done.iter().find(|done| done.op == Op::Read).unwrap().data().unwrap()[0].0
 }
 
 /// Writes and trims at random, cuts the power at a random moment, and checks every promise, some
@@ -227,4 +227,34 @@ fn a_drive_with_too_few_good_blocks_for_a_dump_is_refused() {
     config.nand.faults.factory_bad_blocks = Ratio::from_percent(97);
     let error = Ssd::<Stamp>::new(&config, 1).unwrap_err();
     assert_eq!(error.key, "nand.faults.factory_bad_blocks");
+}
+
+/// A server may be late to hear that the power has gone: its clients' commands end all the same.
+#[test]
+fn commands_to_a_drive_without_power_end_with_an_error() {
+    let mut ssd = Ssd::<Stamp>::new(&config("full", "balanced", Region::Full), 1).unwrap();
+    submit(&mut ssd, Op::Write, 3, 7);
+    finish(&mut ssd);
+    ssd.cut_power(ssd.now());
+    let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes, Op::WritePrepare];
+    for op in ops {
+        submit(&mut ssd, op, 3, 8);
+    }
+    assert!(ssd.next_event() == Some(ssd.now()) && !ssd.is_idle());
+    let done = finish(&mut ssd);
+    assert_eq!(done.iter().map(|done| done.op).collect::<Vec<_>>(), ops);
+    let refused = |done: &Completion<Stamp>| {
+        done.status == Status::NotReady && done.data().is_none() && done.time == ssd.now()
+    };
+    assert!(done.iter().all(refused));
+
+    // Ends that nobody has fetched yet come before what happens next.
+    submit(&mut ssd, Op::Write, 3, 9);
+    ssd.restore_power(ssd.now() + Span::from_us(1));
+    submit(&mut ssd, Op::Read, 3, 0);
+    let done = finish(&mut ssd);
+    let statuses: Vec<_> = done.iter().map(|done| done.status).collect();
+    assert_eq!(statuses, [Status::NotReady, Status::Success]);
+    assert_eq!(done[1].data().unwrap(), &[Stamp(7)]);
+    assert!(done[0].time < done[1].time && ssd.is_idle());
 }

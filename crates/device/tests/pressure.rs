@@ -1,6 +1,6 @@
 //! A full buffer and a full flash: who waits for whom.
 
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd};
 use leyden_sim::{Bytes, Ratio, Rng};
 
 fn config() -> Config {
@@ -22,7 +22,7 @@ fn writes_enter_a_full_buffer_in_order() {
     for tag in 0..200 {
         let units = if tag % 2 == 0 { 6 } else { 1 };
         let lba = Lba(lengths.below(200) * 8);
-        let write = Command { tag, ..Command::new(Op::Write, lba, units * 8) };
+        let write = Command::write(lba, units * 8, ()).tag(tag);
         ssd.submit(ssd.now(), write);
     }
     let mut done = Vec::new();
@@ -47,7 +47,7 @@ fn collection_goes_first_when_blocks_are_short() {
         let mut done = Vec::new();
         let mut free = Vec::new();
         for i in 0..6_000_u64 {
-            ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(320) * 8), 8));
+            ssd.submit(ssd.now(), Command::write(Lba(rng.below(320) * 8), 8, ()));
             while done.len() as u64 + 8 < i {
                 let time = ssd.next_event().expect("something happens next");
                 ssd.advance(time, &mut done);

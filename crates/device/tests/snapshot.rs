@@ -1,7 +1,7 @@
 //! Snapshots: a loaded drive goes on as the saved one would have; damaged ones are refused.
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Config, Lba, Op, Payload, SnapshotError, Ssd, Stamp};
+use leyden_device::{BlockDevice, Command, Config, Lba, Payload, SnapshotError, Ssd, Stamp};
 use leyden_sim::{Bytes, Ratio, Rng};
 use proptest::prelude::*;
 
@@ -24,8 +24,7 @@ fn work<P: Payload<WriteData = u64>>(ssd: &mut Ssd<P>, count: u64, seed: u64) {
     let mut rng = Rng::new(seed, "snapshot");
     let units = u64::from(ssd.mapping_units());
     for i in 0..count {
-        let command =
-            Command { data: i + 1, ..Command::new(Op::Write, Lba(rng.below(units) * 8), 8) };
+        let command = Command::write(Lba(rng.below(units) * 8), 8, i + 1);
         ssd.submit(ssd.now(), command);
         let mut done = Vec::new();
         while let Some(time) = ssd.next_event() {

@@ -5,8 +5,11 @@
 
 #![expect(clippy::print_stdout, reason = "shows what was measured, with --nocapture")]
 
-use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd, Stats};
+use std::num::NonZeroU32;
+
+use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd, Stats};
 use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::gc::d_choices::DChoices;
 use leyden_sim::{Bytes, Ratio, Rng};
 
 /// Writes `count` units uniformly at random, without time.
@@ -14,7 +17,7 @@ fn write(ssd: &mut Ssd<NoData>, count: u64, rng: &mut Rng) {
     let units = u64::from(ssd.mapping_units());
     let mut done = Vec::new();
     for _ in 0..count {
-        ssd.submit(ssd.now(), Command::new(Op::Write, Lba(rng.below(units) * 8), 8));
+        ssd.submit(ssd.now(), Command::write(Lba(rng.below(units) * 8), 8, ()));
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }
@@ -30,7 +33,7 @@ struct Measured {
 }
 
 /// Steady-state write amplification of a drive of `dies` dies with `blocks` blocks each.
-fn measure(victim: &str, over_provisioning: u64, dies: u32, blocks: u32) -> Measured {
+fn measure(victim: &VictimConfig, over_provisioning: u64, dies: u32, blocks: u32) -> Measured {
     let mut config = Config::default();
     config.nand.channels = dies;
     config.nand.dies_per_channel = 1;
@@ -38,7 +41,7 @@ fn measure(victim: &str, over_provisioning: u64, dies: u32, blocks: u32) -> Meas
     config.nand.pages_per_block = 64;
     config.nand.page_size = Bytes::new(4096);
     config.ftl.over_provisioning = Ratio::from_percent(over_provisioning);
-    config.ftl.gc.victim = VictimConfig::by_name(victim).unwrap();
+    config.ftl.gc.victim = victim.clone();
     config.buffer.size = Bytes::new(256 << 10);
     let mut ssd = Ssd::<NoData>::new(&config, 1).unwrap();
     ssd.set_untimed(true);
@@ -102,30 +105,107 @@ fn harmonic(x: f64) -> f64 {
     x.ln() + 0.577_215_664_901_532_9 + 1.0 / (2.0 * x) - 1.0 / (12.0 * x * x)
 }
 
-fn within_5_percent(victim: &str, theory: fn(f64, f64) -> f64) {
+/// The least utilised of `d` random blocks (Van Houdt, "A mean field model for a class of garbage
+/// collection algorithms in flash-based solid state drives", SIGMETRICS 2013): the fixed point of the
+/// ordinary differential equations for the shares `m_i` of blocks with `i` of `n` units valid.
+///
+/// Let `M_i` be the share with `i` or fewer. A collection takes such a block with probability
+/// `1 - (1 - M_i)^d`, as one of `d` draws is enough, and it comes back full. Between two collections each
+/// valid unit is overwritten with the same probability, so `v (i + 1) m_(i+1)` blocks go from `i + 1` down
+/// to `i`. At the fixed point both are equal for each `i` below `n`: from `M_n = 1` on, that gives
+/// `M_(n-1)`, and so on down to `M_0`. The mean must be the drive's utilisation `n / alpha`, which
+/// determines `v`. The sum of all those flows is the number of units that a collection frees.
+fn d_choices_waf(d: u32, alpha: f64, n: f64) -> f64 {
+    let collected = |share: f64| 1.0 - (1.0 - share).powi(d as i32);
+    // The mean number of valid units, and of those a collection frees.
+    let fixed_point = |v: f64| {
+        let (mut share, mut mean, mut freed) = (1.0, 0.0, 0.0);
+        for i in (0..n as u32).rev() {
+            let come = |below: f64| v * f64::from(i + 1) * (share - below);
+            let below = root(0.0, share, |below| collected(below) - come(below));
+            mean += f64::from(i + 1) * (share - below);
+            freed += collected(below);
+            share = below;
+        }
+        (mean, freed)
+    };
+    // The more often units are overwritten, the fewer are valid.
+    let v = root(1e-6, 1e3, |v| n / alpha - fixed_point(v).0);
+    n / fixed_point(v).1
+}
+
+/// Where `f`, which ascends from below zero, is zero.
+fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if f(middle) < 0.0 { low = middle } else { high = middle }
+    }
+    low
+}
+
+fn within_5_percent(victim: &VictimConfig, theory: impl Fn(f64, f64) -> f64) {
     for over_provisioning in [7, 12, 20, 28, 50] {
         let measured = measure(victim, over_provisioning, 2, 1024);
         let expected = theory(measured.alpha, measured.units_per_block);
         let error = measured.waf / expected - 1.0;
         println!(
-            "{victim} {over_provisioning} %: {:.3}, theory {expected:.3}, {:+.1} %",
+            "{victim:?} {over_provisioning} %: {:.3}, theory {expected:.3}, {:+.1} %",
             measured.waf,
             error * 100.0
         );
         assert!(
             error.abs() < 0.05,
-            "{victim} at {over_provisioning} %: {} against {expected}",
+            "{victim:?} at {over_provisioning} %: {} against {expected}",
             measured.waf
         );
     }
 }
 
+fn victim(name: &str) -> VictimConfig {
+    VictimConfig::by_name(name).unwrap()
+}
+
+fn d_choices(d: u32) -> VictimConfig {
+    VictimConfig::DChoices(DChoices { d: NonZeroU32::new(d).unwrap() })
+}
+
 #[test]
 fn greedy_matches_the_closed_form() {
-    within_5_percent("greedy", greedy_waf);
+    within_5_percent(&victim("greedy"), greedy_waf);
 }
 
 #[test]
 fn fifo_matches_the_closed_form() {
-    within_5_percent("fifo", |alpha, _| fifo_waf(alpha));
+    within_5_percent(&victim("fifo"), |alpha, _| fifo_waf(alpha));
+}
+
+#[test]
+fn two_choices_match_the_mean_field() {
+    within_5_percent(&d_choices(2), |alpha, n| d_choices_waf(2, alpha, n));
+}
+
+#[test]
+fn ten_choices_match_the_mean_field() {
+    within_5_percent(&d_choices(10), |alpha, n| d_choices_waf(10, alpha, n));
+}
+
+/// One choice is collection at random, whose fixed point has a closed form: a block is collected after a
+/// geometric number of collections, and WAF = alpha / (alpha - 1), whatever `n` is.
+#[test]
+fn the_mean_field_has_the_known_limits() {
+    for alpha in [1.05, 1.2, 1.5] {
+        let random = d_choices_waf(1, alpha, 64.0);
+        assert!((random / (alpha / (alpha - 1.0)) - 1.0).abs() < 1e-6, "{random} at {alpha}");
+        let (all, greedy) = (d_choices_waf(100_000, alpha, 64.0), greedy_waf(alpha, 64.0));
+        assert!((all / greedy - 1.0).abs() < 0.01, "{all} at {alpha}, greedy {greedy}");
+    }
+}
+
+/// With more draws than blocks the least utilised one is nearly always among them.
+#[test]
+fn many_choices_are_greedy() {
+    let (many, greedy) =
+        (measure(&d_choices(2_000), 12, 1, 256), measure(&victim("greedy"), 12, 1, 256));
+    println!("2,000 choices {:.3}, greedy {:.3}", many.waf, greedy.waf);
+    assert!((many.waf / greedy.waf - 1.0).abs() < 0.01, "{} and {}", many.waf, greedy.waf);
 }

@@ -24,7 +24,7 @@ fn mixed_commands_without_time() {
             let lba = rng.below(sectors - 40);
             let op = [Op::Read, Op::Write, Op::Write][rng.below(3) as usize];
             let length = 1 + rng.below(40) as u32;
-            let command = Command { data: stamp, ..Command::new(op, Lba(lba), length) };
+            let command = Command::new(op, Lba(lba), length, stamp);
             ssd.submit(ssd.now(), command);
             if rng.below(4) > 0 {
                 continue; // several at once

@@ -7,7 +7,7 @@
 //! the paper's does (section 4.1). The buffer holds nothing back: a FLUSH follows the writes.
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, Config, Hint, Lba, Op, Ssd, Stamp, Status};
+use leyden_device::{BlockDevice, Command, Config, Hint, Lba, Ssd, Stamp, Status};
 use leyden_ftl::gc::VictimConfig;
 use leyden_sim::Bytes;
 
@@ -39,10 +39,10 @@ fn run(ssd: &mut Ssd<Stamp>) {
 
 fn write(ssd: &mut Ssd<Stamp>, units: impl IntoIterator<Item = u64>) {
     for unit in units {
-        ssd.submit(ssd.now(), Command { data: unit, ..Command::new(Op::Write, Lba(unit * 8), 8) });
+        ssd.submit(ssd.now(), Command::write(Lba(unit * 8), 8, unit));
     }
     run(ssd);
-    ssd.submit(ssd.now(), Command::new(Op::Flush, Lba(0), 0));
+    ssd.submit(ssd.now(), Command::flush());
     run(ssd);
 }
 
@@ -56,8 +56,8 @@ fn initial(ssd: &mut Ssd<Stamp>) {
 }
 
 fn announce(ssd: &mut Ssd<Stamp>, units: &[u64]) {
-    let ranges = units.iter().flat_map(|&unit| Hint::covering(Lba(unit * 8), 8)).collect();
-    let prepare = Command { ranges: Some(ranges), ..Command::new(Op::WritePrepare, Lba(0), 0) };
+    let ranges = units.iter().flat_map(|&unit| Hint::covering(Lba(unit * 8), 8));
+    let prepare = Command::write_prepare(ranges);
     ssd.submit(ssd.now(), prepare);
     run(ssd);
 }
@@ -67,11 +67,11 @@ fn copies(policy: &str) -> [u64; 2] {
     let mut ssd = drive(policy);
     initial(&mut ssd);
     announce(&mut ssd, &ZOMBIES[..6]);
-    let write_18 = Command { data: 18, ..Command::new(Op::Write, Lba(18 * 8), 8) };
+    let write_18 = Command::write(Lba(18 * 8), 8, 18);
     ssd.submit(ssd.now(), write_18);
     run(&mut ssd);
     announce(&mut ssd, &ZOMBIES[6..]); // while it is in the buffer
-    ssd.submit(ssd.now(), Command::new(Op::Flush, Lba(0), 0));
+    ssd.submit(ssd.now(), Command::flush());
     run(&mut ssd);
     let first = ssd.stats();
     assert_eq!((first.gc_collections, first.hints.units), (1, 7));

@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Instant;
 
-use leyden_device::{BlockDevice, Command, CommandId, Completion, NoData, Op, Stats, Status};
+use leyden_device::{
+    BlockDevice, Command, CommandId, Completion, NoData, Op, Output, Stats, Status,
+};
 use leyden_experiment::driver::{Measured, Options, Pace, Replay, Unchecked, replay, run_jobs};
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::Request;
@@ -38,12 +40,12 @@ impl BlockDevice<NoData> for Null {
         let time = now + LATENCY;
         let completion = Completion {
             id,
-            op: command.op,
+            op: command.op(),
             tag: command.tag,
             submitted: now,
             time,
             status: Status::Success,
-            data: (),
+            output: Output::None,
         };
         self.under_way.push_back((time, completion));
         id

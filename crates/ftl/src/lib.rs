@@ -9,6 +9,7 @@
 //! [`page_mapped`] for the mechanism's own.
 
 mod config;
+pub mod dump_area;
 pub mod gc;
 pub mod logs;
 pub mod map;

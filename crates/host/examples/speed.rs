@@ -7,7 +7,7 @@
 //! hints off and on.
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Config, Hint, Lba, NoData, Op, Ssd,
+    BlockDevice, Command, CommandId, Completion, Config, Hint, Lba, NoData, Output, Ssd,
 };
 use leyden_host::{Channel, HintChannel, HintChannelConfig, PageCache, PageCacheConfig};
 use leyden_sim::{Bytes, Ratio, Rng, Time};
@@ -27,12 +27,12 @@ impl BlockDevice<NoData> for Nowhere {
         self.next_id += 1;
         self.ended.push(Completion {
             id,
-            op: command.op,
+            op: command.op(),
             tag: command.tag,
             submitted: now,
             time: now,
             status: leyden_device::Status::Success,
-            data: (),
+            output: Output::None,
         });
         id
     }
@@ -66,9 +66,9 @@ fn play<D: BlockDevice<NoData>>(device: &mut D, sectors: u32, announced: bool, w
                 announce.push(lba);
                 let at = rng.below(announce.len() as u64) as usize;
                 let lba = if announce.len() > 5_000 { announce.swap_remove(at) } else { lba };
-                device.submit(now, Command::new(Op::Write, lba, sectors));
+                device.submit(now, Command::write(lba, sectors, ()));
             } else {
-                device.submit(now, Command::new(Op::Write, lba, sectors));
+                device.submit(now, Command::write(lba, sectors, ()));
             }
             (under_way, left) = (under_way + 1, left - 1);
         }

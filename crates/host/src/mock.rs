@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Payload, Stamp, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload, Stamp,
+    Status, Units,
 };
 use leyden_sim::{Span, Time};
 
@@ -52,7 +53,7 @@ impl Mock {
     pub(crate) fn log(&self) -> Vec<(u64, Op, u64, u64)> {
         let entry = |(time, command): &(Time, Command<Stamp>)| {
             let (first, count) = units(command);
-            (time.as_ns() / 1_000, command.op, first, count)
+            (time.as_ns() / 1_000, command.op(), first, count)
         };
         self.asked.iter().map(entry).collect()
     }
@@ -60,43 +61,53 @@ impl Mock {
     /// The first unit and count of each write that is under way.
     pub(crate) fn writes_under_way(&self) -> Vec<(u64, u64)> {
         let commands = self.under_way.values().map(|(_, command)| command);
-        commands.filter(|command| command.op == Op::Write).map(units).collect()
+        commands.filter(|command| command.op() == Op::Write).map(units).collect()
     }
 
-    fn end(&mut self, command: &Command<Stamp>) -> (Status, Vec<Stamp>) {
+    fn end(&mut self, command: &Command<Stamp>) -> (Status, Output<Stamp>) {
         let (first, count) = units(command);
         let touched = first..first + count;
-        if matches!(command.op, Op::Read | Op::Write)
+        if matches!(command.op(), Op::Read | Op::Write)
             && touched.clone().any(|unit| self.failing.contains(&unit))
         {
-            let is_read = command.op == Op::Read;
+            let is_read = command.op() == Op::Read;
             return (
                 if is_read { Status::UnrecoveredRead } else { Status::WriteFault },
-                Vec::new(),
+                Output::None,
             );
         }
-        if command.op == Op::Trim && self.failing_trims {
-            return (Status::WriteFault, Vec::new());
+        if command.op() == Op::Trim && self.failing_trims {
+            return (Status::WriteFault, Output::None);
         }
         let mut data = Vec::new();
+        let parts = Units::new(first * UNIT_SECTORS, count * UNIT_SECTORS, UNIT_SECTORS);
         for (index, unit) in touched.enumerate() {
             let held = &mut self.content[unit as usize];
-            match command.op {
-                Op::Read => Stamp::gather(&mut data, index as u32, count as u32, Stamp(*held)),
-                Op::Write => *held = Stamp::written(command.data, index as u32).0,
+            match command.action {
+                Action::Read { .. } => {
+                    Stamp::gather(&mut data, parts.part(index as u32), &Stamp(*held));
+                }
+                Action::Write { data, .. } => *held = data,
                 // Zeroes in a part of a unit: the unit is what that write made of it.
-                Op::WriteZeroes if !is_whole(command, unit) => *held = command.data,
-                Op::Trim | Op::WriteZeroes => *held = 0,
-                Op::Flush | Op::WritePrepare => {}
+                Action::WriteZeroes { data, .. } if !is_whole(command, unit) => *held = data,
+                Action::Trim { .. } | Action::WriteZeroes { .. } => *held = 0,
+                Action::Flush | Action::WritePrepare { .. } => {}
             }
         }
-        (Status::Success, data)
+        let output = if command.op() == Op::Read { Output::Read(data) } else { Output::None };
+        (Status::Success, output)
     }
 }
 
+/// From the first up to, not including, the second.
+fn sectors(command: &Command<Stamp>) -> (u64, u64) {
+    let (lba, sectors) = command.extent().unwrap_or_default();
+    (lba.0, lba.0 + u64::from(sectors))
+}
+
 fn units(command: &Command<Stamp>) -> (u64, u64) {
-    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
-    match command.op {
+    let (from, to) = sectors(command);
+    match command.op() {
         Op::Trim => (
             from.div_ceil(UNIT_SECTORS),
             (to / UNIT_SECTORS).saturating_sub(from.div_ceil(UNIT_SECTORS)),
@@ -107,7 +118,7 @@ fn units(command: &Command<Stamp>) -> (u64, u64) {
 }
 
 fn is_whole(command: &Command<Stamp>, unit: u64) -> bool {
-    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    let (from, to) = sectors(command);
     from <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= to
 }
 
@@ -115,7 +126,7 @@ impl BlockDevice<Stamp> for Mock {
     fn submit(&mut self, now: Time, command: Command<Stamp>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
         self.now = now;
-        if command.op == Op::Write {
+        if command.op() == Op::Write {
             let (first, count) = units(&command);
             let overlaps =
                 |&(other, others): &(u64, u64)| first < other + others && other < first + count;
@@ -126,7 +137,7 @@ impl BlockDevice<Stamp> for Mock {
         }
         let id = self.asked.len() as u64;
         self.asked.push((now, command.clone()));
-        let extra = if command.op == Op::Write { self.write_extra } else { Span::ZERO };
+        let extra = if command.op() == Op::Write { self.write_extra } else { Span::ZERO };
         self.under_way.insert((now + self.latency + extra, id), (now, command));
         CommandId(id)
     }
@@ -141,15 +152,15 @@ impl BlockDevice<Stamp> for Mock {
         while self.next_event().is_some_and(|time| time <= now)
             && let Some(((time, id), (submitted, command))) = self.under_way.pop_first()
         {
-            let (status, data) = self.end(&command);
+            let (status, output) = self.end(&command);
             completions.push(Completion {
                 id: CommandId(id),
-                op: command.op,
+                op: command.op(),
                 tag: command.tag,
                 submitted,
                 time,
                 status,
-                data,
+                output,
             });
         }
     }
@@ -165,5 +176,5 @@ impl BlockDevice<Stamp> for Mock {
 
 /// A command for whole units.
 pub(crate) fn command(op: Op, unit: u64, units: u32) -> Command<Stamp> {
-    Command::new(op, Lba(unit * UNIT_SECTORS), units * UNIT_SECTORS as u32)
+    Command::new(op, Lba(unit * UNIT_SECTORS), units * UNIT_SECTORS as u32, 0)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_sim::{Event, EventQueue, Ratio, Rng, Span, Time};
+use leyden_sim::{EventQueue, Ratio, Rng, Span, Time};
 
 use crate::channel::{Channel, Urgency};
 use crate::die::{Die, Stage};
@@ -39,28 +39,9 @@ enum Wake {
     Channel(ChannelId),
 }
 
-/// The lowest bit tells the kinds apart.
-impl Event for Wake {
-    #[inline]
-    fn to_bits(self) -> u32 {
-        match self {
-            Self::Die(die) => die.0 << 1,
-            Self::Channel(channel) => channel.0 << 1 | 1,
-        }
-    }
-    #[inline]
-    fn from_bits(bits: u32) -> Self {
-        if bits & 1 == 0 {
-            Self::Die(DieId(bits >> 1))
-        } else {
-            Self::Channel(ChannelId(bits >> 1))
-        }
-    }
-}
-
 /// Dies and channels at work. Operations go in by [`Flash::submit`]; outcomes come out of
 /// [`Flash::next_outcome`] in the order of `(time, sequence)`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Flash {
     geometry: Geometry,
     read: Span,

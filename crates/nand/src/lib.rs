@@ -11,16 +11,20 @@
 //! **Invariants**: pages of a block are programmed in order, once between two erases; a die has at
 //! most one operation in progress and one more accepted, besides host reads.
 
+mod cells;
 mod channel;
 mod config;
 mod die;
 mod flash;
 mod geometry;
-mod media;
+mod medium;
 mod operation;
+mod page;
 
+pub use cells::Content;
 pub use config::{Config, FaultConfig};
 pub use flash::{Flash, Interrupted, Outcome};
 pub use geometry::{BlockId, ChannelId, DieId, Geometry, Lpn, Ppa, Ppn};
-pub use media::{Content, Media};
+pub use medium::{Keeps, Medium, MediumState};
 pub use operation::{Kind, Operation};
+pub use page::{BlockUse, Health, MetaPage, PageKind};

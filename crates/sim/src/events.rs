@@ -1,8 +1,7 @@
 //! What happens next: a priority queue ordered by `(time, sequence)`.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
-use std::marker::PhantomData;
 
 use crate::Time;
 
@@ -14,7 +13,7 @@ use crate::Time;
 /// queues in ascending order: an event goes to the end of the first lane that ends before it, and
 /// to a heap if there is none. The next event is the first of one of the lanes or of the heap.
 ///
-/// Time, sequence and event share one 128-bit key: one comparison orders both.
+/// Sequences have 64 bits, so a queue that serves a million events a second for years does not run out.
 ///
 /// ```
 /// use leyden_sim::{EventQueue, Time};
@@ -28,45 +27,46 @@ use crate::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
-    /// Keys: time in bits 127:64, sequence in 63:24, event in 23:0.
-    lanes: [VecDeque<u128>; LANES],
-    /// The last key that went into each lane.
-    tails: [u128; LANES],
+    lanes: [VecDeque<(Key, E)>; LANES],
+    /// The last time that went into each lane.
+    tails: [u64; LANES],
     /// What fits no lane.
-    heap: BinaryHeap<Reverse<u128>>,
+    heap: BinaryHeap<Reverse<Heaped<E>>>,
     /// The least key of each lane, then of the heap; [`NONE`] if empty.
-    heads: [u128; LANES + 1],
+    heads: [Key; LANES + 1],
     /// The least of `heads`, and which of them it is.
-    first: (u128, usize),
+    first: (Key, usize),
     sequence: u64,
-    event: PhantomData<E>,
 }
+
+/// Time in the upper half, sequence in the lower: one comparison orders by both.
+type Key = u128;
 
 /// One for each span that events of the flash lie ahead, and some to spare.
 const LANES: usize = 6;
 /// No key.
-const NONE: u128 = u128::MAX;
+const NONE: Key = Key::MAX;
 
-/// What an event queue can hold: something small that says what happens, like a die's number.
-pub trait Event: Copy {
-    /// As a number of at most 24 bits.
-    fn to_bits(self) -> u32;
-    /// From the number that [`Event::to_bits`] gave.
-    fn from_bits(bits: u32) -> Self;
-}
+/// An event in the heap, ordered by its key alone.
+#[derive(Clone, Copy, Debug)]
+struct Heaped<E>(Key, E);
 
-impl Event for u32 {
-    #[inline]
-    fn to_bits(self) -> u32 {
-        self
-    }
-    #[inline]
-    fn from_bits(bits: u32) -> Self {
-        bits
+impl<E> PartialEq for Heaped<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
-
-const EVENT_BITS: u32 = 24;
+impl<E> Eq for Heaped<E> {}
+impl<E> PartialOrd for Heaped<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E> Ord for Heaped<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
@@ -77,30 +77,24 @@ impl<E> Default for EventQueue<E> {
             heads: [NONE; LANES + 1],
             first: (NONE, LANES),
             sequence: 0,
-            event: PhantomData,
         }
     }
 }
 
-impl<E: Event> EventQueue<E> {
+impl<E: Copy> EventQueue<E> {
     /// Adds `event` at `time`.
-    ///
-    /// # Panics
-    /// If `event` does not fit in 24 bits, or after 2^40 events.
     #[inline]
     pub fn schedule(&mut self, time: Time, event: E) {
-        let event = event.to_bits();
-        assert!(event >> EVENT_BITS == 0, "event {event} is too large");
-        assert!(self.sequence >> (64 - EVENT_BITS) == 0, "too many events");
-        let low = self.sequence << EVENT_BITS | u64::from(event);
+        let time = time.as_ns();
+        let key = Key::from(time) << 64 | Key::from(self.sequence);
         self.sequence += 1;
-        let key = u128::from(time.as_ns()) << 64 | u128::from(low);
-        let lane = self.tails.iter().position(|&tail| tail < key).unwrap_or(LANES);
+        // At equal times the later sequence is the larger key.
+        let lane = self.tails.iter().position(|&tail| tail <= time).unwrap_or(LANES);
         if lane < LANES {
-            self.lanes[lane].push_back(key);
-            self.tails[lane] = key;
+            self.lanes[lane].push_back((key, event));
+            self.tails[lane] = time;
         } else {
-            self.heap.push(Reverse(key));
+            self.heap.push(Reverse(Heaped(key, event)));
         }
         self.heads[lane] = self.heads[lane].min(key);
         if key < self.first.0 {
@@ -117,16 +111,15 @@ impl<E: Event> EventQueue<E> {
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        if self.is_empty() {
-            return None;
-        }
         let (key, lane) = self.first;
-        self.heads[lane] = if lane < LANES {
-            self.lanes[lane].pop_front();
-            self.lanes[lane].front().copied().unwrap_or(NONE)
+        let event = if lane < LANES {
+            let (_, event) = self.lanes[lane].pop_front()?;
+            self.heads[lane] = self.lanes[lane].front().map_or(NONE, |&(key, _)| key);
+            event
         } else {
-            self.heap.pop();
-            self.heap.peek().map_or(NONE, |&Reverse(key)| key)
+            let Reverse(Heaped(_, event)) = self.heap.pop()?;
+            self.heads[lane] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
+            event
         };
         let mut first = (self.heads[0], 0);
         for lane in 1..=LANES {
@@ -134,7 +127,7 @@ impl<E: Event> EventQueue<E> {
             first = if head < first.0 { (head, lane) } else { first };
         }
         self.first = first;
-        Some((time_of(key), E::from_bits(key as u32 & ((1 << EVENT_BITS) - 1))))
+        Some((time_of(key), event))
     }
 
     /// How many events are pending.
@@ -155,7 +148,7 @@ impl<E: Event> EventQueue<E> {
 }
 
 #[inline]
-const fn time_of(key: u128) -> Time {
+const fn time_of(key: Key) -> Time {
     Time::from_ns((key >> 64) as u64)
 }
 
@@ -202,11 +195,5 @@ mod tests {
             queue.clear();
             proptest::prop_assert!(queue.is_empty() && queue.pop().is_none());
         }
-    }
-
-    #[test]
-    #[should_panic(expected = "too large")]
-    fn refuses_events_that_do_not_fit() {
-        EventQueue::<u32>::default().schedule(Time::ZERO, 1 << 24);
     }
 }

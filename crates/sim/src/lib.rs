@@ -22,7 +22,7 @@ mod units;
 pub use config::ConfigError;
 pub use digest::Digest;
 pub use divisor::Divisor;
-pub use events::{Event, EventQueue};
+pub use events::EventQueue;
 pub use policy::PolicyInfo;
 pub use rng::Rng;
 pub use slot_index::SlotIndex;

@@ -4,6 +4,8 @@
 //! list come the modules, the config enum, its JSON schema, the names for `leyden policies`, the
 //! sweep axis, and what the torture harness draws from.
 
+use crate::Rng;
+
 /// A policy as `leyden policies` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
@@ -14,6 +16,19 @@ pub struct PolicyInfo {
 }
 
 impl PolicyInfo {
+    /// The one of `policies` that `number` draws, each equally likely. By name, whatever the order of the
+    /// list: a policy that is added takes the numbers that draw it, and all others draw what they did.
+    ///
+    /// Every name has its own hash of the number and the largest wins (Thaler and Ravishankar, "Using
+    /// name-based mappings to increase hit rates", 1998: rendezvous hashing).
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn drawn(policies: &'static [Self], number: u64) -> &'static Self {
+        let hash = |policy: &Self| (Rng::new(number, policy.name).next_u64(), policy.name);
+        policies.iter().max_by_key(|policy| hash(policy)).expect("a registry has a policy")
+    }
+
     /// The first line of the doc comment.
     pub fn summary(&self) -> &'static str {
         self.doc.first().map_or("", |line| line.trim())
@@ -45,8 +60,34 @@ impl PolicyInfo {
 /// assert_eq!(full, Pace::Fast(fast::Fast { speed: 3 }));
 /// assert_eq!(Pace::POLICIES[0].name, "fast");
 /// ```
+///
+/// With `pub enum Pace: GoingPolicy`, a trait that all types implement, it also declares the modules, and
+/// `policy()` gives the policy as a trait object: for folders whose policies are called rarely. A new
+/// policy is a file and a line then.
 #[macro_export]
 macro_rules! policies {
+    (
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident: $trait:ident {
+            $( $(#[doc = $policy_doc:literal])* $variant:ident($module:ident::$type:ident) = $key:literal ),+ $(,)?
+        }
+    ) => {
+        $( pub mod $module; )+
+
+        $crate::policies!(
+            $(#[doc = $doc])*
+            pub enum $name {
+                $( $(#[doc = $policy_doc])* $variant($module::$type) = $key, )+
+            }
+        );
+
+        impl $name {
+            /// The policy as the mechanism calls it.
+            pub fn policy(&self) -> Box<dyn $trait> {
+                match self { $( Self::$variant(policy) => Box::new(policy.clone()), )+ }
+            }
+        }
+    };
     (
         $(#[doc = $doc:literal])*
         pub enum $name:ident {
@@ -77,6 +118,17 @@ macro_rules! policies {
                 match name {
                     $( $key => Some(Self::$variant($module::$type::default())), )+
                     _ => None,
+                }
+            }
+
+            /// The policy that a random `number` draws, with its default parameters: for tests that
+            /// go through all of them, those that are yet to be written too ([`PolicyInfo::drawn`]).
+            ///
+            /// [`PolicyInfo::drawn`]: $crate::PolicyInfo::drawn
+            pub fn drawn(number: u64) -> Self {
+                match $crate::PolicyInfo::drawn(Self::POLICIES, number).name {
+                    $( $key => Self::$variant($module::$type::default()), )+
+                    _ => unreachable!("a policy of this folder"),
                 }
             }
         }
@@ -110,4 +162,33 @@ macro_rules! policies {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn policy(name: &'static str) -> PolicyInfo {
+        PolicyInfo { name, doc: &[] }
+    }
+
+    const FEW: &[PolicyInfo] = &[policy("greedy"), policy("fifo"), policy("random")];
+    /// The same and one more, in another order.
+    const MORE: &[PolicyInfo] =
+        &[policy("random"), policy("new"), policy("greedy"), policy("fifo")];
+
+    #[test]
+    fn a_policy_more_takes_only_what_draws_it() {
+        let mut rng = Rng::new(1, "draws");
+        let numbers: Vec<u64> = (0..40_000).map(|_| rng.next_u64()).collect();
+        let drawn = |policies, number: &u64| PolicyInfo::drawn(policies, *number).name;
+        for number in &numbers {
+            let after = drawn(MORE, number);
+            assert!(after == "new" || after == drawn(FEW, number), "{number}");
+        }
+        for name in MORE.iter().map(|policy| policy.name) {
+            let times = numbers.iter().filter(|number| drawn(MORE, number) == name).count();
+            assert!((9_700..10_300).contains(&times), "{name}: {times} of 40,000");
+        }
+    }
 }

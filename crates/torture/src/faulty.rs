@@ -7,7 +7,9 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Stamp, Status};
+use leyden_device::{
+    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Stamp, Status,
+};
 use leyden_sim::{Digest, Ratio, Rng, Span, Time};
 
 use crate::{Drive, PowerCut};
@@ -33,14 +35,15 @@ impl<D> Faulty<D> {
 
 impl<D: BlockDevice<Stamp>> BlockDevice<Stamp> for Faulty<D> {
     fn submit(&mut self, now: Time, command: Command<Stamp>) -> CommandId {
-        let changes = matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes);
+        let changes = matches!(command.op(), Op::Write | Op::Trim | Op::WriteZeroes);
         if !changes || !self.rng.chance(self.share) {
             return self.device.submit(now, command);
         }
         // Nobody above tells commands apart by their numbers.
         let (id, time) = (CommandId(u64::MAX), now + TIMEOUT);
-        let (op, tag, status) = (command.op, command.tag, Status::WriteFault);
-        let ended = Completion { id, op, tag, submitted: now, time, status, data: Vec::new() };
+        let (op, tag, status) = (command.op(), command.tag, Status::WriteFault);
+        let output = Output::None;
+        let ended = Completion { id, op, tag, submitted: now, time, status, output };
         self.lost.push_back(ended);
         id
     }

@@ -351,7 +351,6 @@ impl<'a, D: Drive> Runner<'a, D> {
             Op::Trim => leyden_device::Op::Trim,
             Op::WriteZeroes => leyden_device::Op::WriteZeroes,
         };
-        let command = Command::new(op, Lba(request.lba), request.sectors);
         let mut hints = self.commands.hints(&mut self.hints);
         let mut hint = if hints.len() == 1 { hints.pop() } else { None };
         if self.options.host.is_some()
@@ -361,14 +360,15 @@ impl<'a, D: Drive> Runner<'a, D> {
             self.drive.announce(now, hint);
         }
         if !hints.is_empty() {
-            let prepare = Command::new(leyden_device::Op::WritePrepare, Lba(0), 0);
-            self.drive.submit(now, Command { ranges: Some(hints.into()), ..prepare });
+            self.drive.submit(now, Command::write_prepare(hints));
             self.in_flight += 1;
         }
         let is_log = id.0.is_multiple_of(4); // asked for by drives that believe it
-        let (fua, data, tag) = (request.fua, id.0, id.0 as u32);
-        let command = Command { fua, is_log, data, tag, hint, ..command };
-        self.drive.submit(now, command);
+        let command = Command::new(op, Lba(request.lba), request.sectors, id.0)
+            .fua(request.fua)
+            .log(is_log)
+            .hint(hint);
+        self.drive.submit(now, command.tag(id.0 as u32));
         self.in_flight += 1;
         self.tally.commands += 1;
         id
@@ -434,7 +434,7 @@ impl<'a, D: Drive> Runner<'a, D> {
         };
         self.tally.write_faults += u64::from(completion.status == Status::WriteFault);
         self.stamps.clear();
-        self.stamps.extend(completion.data.iter().map(|stamp| stamp.0));
+        self.stamps.extend(completion.data().into_iter().flatten().map(|stamp| stamp.0));
         for stamp in &self.stamps {
             self.digest.add(*stamp);
         }

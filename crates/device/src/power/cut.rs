@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use leyden_nand::Lpn;
+use leyden_buffer::schedule::ScheduleConfig;
+use leyden_nand::{Interrupted, Lpn};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Energy, Time};
 
@@ -38,7 +39,7 @@ pub struct PowerLoss {
 impl<P: Payload> Ssd<P> {
     /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as
     /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
-    /// Until [`Ssd::restore_power`], commands must not be submitted.
+    /// Until [`Ssd::restore_power`], commands end with [`crate::Status::NotReady`].
     ///
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.
@@ -47,27 +48,36 @@ impl<P: Payload> Ssd<P> {
         assert!(self.power_state != PowerState::Off, "the power is off already");
         self.now = now;
         let supply = self.power.take().expect("a drive whose power can be cut has a power table");
-        let loss = if let PowerState::Recovering(_) | PowerState::ReadOnly = self.power_state {
-            PowerLoss { time: now, during_recovery: true, ..PowerLoss::default() }
-        } else {
-            self.dump(&supply, now)
-        };
+        let (loss, interrupted) =
+            if let PowerState::Recovering(_) | PowerState::ReadOnly = self.power_state {
+                let during_recovery = true;
+                (PowerLoss { time: now, during_recovery, ..PowerLoss::default() }, Vec::new())
+            } else {
+                self.dump(&supply, now)
+            };
         self.power = Some(supply);
         self.counters.cuts += 1;
         self.digest.add(now.as_ns()).add(loss.cost.energy.as_pj()).add(loss.cost.pages);
-        self.ftl.lose_power(now);
+        self.ftl.lose_power(now, &interrupted);
+        if self.config.buffer.schedule != ScheduleConfig::default() {
+            self.ftl.store_mut().watch();
+        }
         self.writer.lose_power(&self.config.buffer, &self.ftl);
         self.requests.clear();
         self.frontend.lose_power();
         self.waiting.clear();
-        self.ranges.clear();
         self.flushes.clear();
         self.trims = VecDeque::new();
         self.power_state = PowerState::Off;
         loss
     }
 
-    fn dump(&mut self, supply: &super::PowerSupply, now: Time) -> PowerLoss {
+    /// Dumps what is protected. Also returns what was on its way, and whether it still ended.
+    fn dump(
+        &mut self,
+        supply: &super::PowerSupply,
+        now: Time,
+    ) -> (PowerLoss, Vec<(Interrupted, bool)>) {
         let plan = self.plan_dump(supply, now, supply.supply.budget(&supply.config));
         let mut loss = PowerLoss {
             time: now,
@@ -80,7 +90,7 @@ impl<P: Payload> Ssd<P> {
             loss.torn_pages += u64::from(!ended);
         }
         self.ftl.begin_dump();
-        let mut roots = supply.root_pages;
+        let mut roots = self.ftl.dump_root(&plan.map_pages, supply.root_pages).into_iter();
         for program in &plan.programs {
             let item = &plan.items[program.page as usize];
             let is_last = |what: fn(&Item<P>) -> bool| {
@@ -92,13 +102,7 @@ impl<P: Payload> Ssd<P> {
             {
                 continue;
             }
-            let page = self.dump_page(item, &plan.map_pages);
-            if let Item::Root = item {
-                roots -= 1;
-                if roots > 0 {
-                    continue; // the list is known with its last page
-                }
-            }
+            let page = self.dump_page(item, &mut roots);
             self.ftl
                 .dump_page(program.die, supply.pages_per_block, page)
                 .expect("a dump is planned within its room");
@@ -119,6 +123,6 @@ impl<P: Payload> Ssd<P> {
             }
         }
         self.counters.lost_units += loss.lost.len() as u64;
-        loss
+        (loss, plan.interrupted)
     }
 }

@@ -1,8 +1,8 @@
 //! The dump: what goes to flash when the power fails, in which order, as far as the energy reaches.
 
 use leyden_buffer::Region;
+use leyden_ftl::dump_area::DumpPage;
 use leyden_ftl::map::MapPage;
-use leyden_ftl::recovery::DumpPage;
 use leyden_nand::{DieId, Interrupted, Kind, Lpn};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
 use leyden_sim::{Bytes, Capacitance, Energy, Span, Time};
@@ -239,10 +239,14 @@ impl<P: Payload> Ssd<P> {
         (items, homes, promised)
     }
 
-    /// The page that flash holds for `item`.
-    pub(super) fn dump_page(&self, item: &Item<P>, map_pages: &[MapPage]) -> DumpPage<P> {
+    /// The page that flash holds for `item`; `roots` are the root's pages that are not written yet.
+    pub(super) fn dump_page(
+        &self,
+        item: &Item<P>,
+        roots: &mut impl Iterator<Item = DumpPage<P>>,
+    ) -> DumpPage<P> {
         match item {
-            Item::Root => DumpPage::Root(self.ftl.dump_root(map_pages)),
+            Item::Root => roots.next().expect("a page for each root item"),
             Item::Units(units) => DumpPage::Units(units.clone()),
             Item::Map(page) => self.ftl.map_page_to_dump(*page),
             Item::Journal(number) => self.ftl.journal_page_to_dump(*number),

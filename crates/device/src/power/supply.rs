@@ -1,6 +1,7 @@
 //! What a drive must be able to save, and whether its bank reaches.
 
 use leyden_buffer::Region;
+use leyden_ftl::dump_area::root_bytes;
 use leyden_ftl::map::{MapStore, ProtectionConfig};
 use leyden_ftl::page_mapped::Durability;
 use leyden_nand::Geometry;
@@ -40,8 +41,7 @@ impl PowerSupply {
         // Blocks kept back leave no more units than there are without them.
         let units = config.ftl.logical_units(&geometry, 0).map_err(|error| error.within("ftl"))?;
         let map_pages = units.div_ceil(config.ftl.map.entries_per_page(&geometry));
-        // The list of mapping pages in the dump: a bit each.
-        let root_pages = (map_pages / 8 + 64).div_ceil(geometry.page_bytes());
+        let root_pages = root_bytes(map_pages).div_ceil(geometry.page_bytes());
         let mut demand = demand(config, &geometry, slots, map_pages, root_pages);
         let costs = Costs::new(power, &config.nand, geometry);
         let room = room_per_die(power, &costs, &mut demand);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_device::{Lba, Op, SECTOR_BYTES};
-use leyden_sim::{Event, EventQueue, Span, Time};
+use leyden_sim::{EventQueue, Span, Time};
 use leyden_workload::synth::Job;
 use leyden_workload::{Class, Request};
 
@@ -48,19 +48,6 @@ enum Timer {
     Thread(u32),
     /// A job's rate limits allow the next request.
     Rate(u32),
-}
-
-/// The lowest bit tells the kinds apart.
-impl Event for Timer {
-    fn to_bits(self) -> u32 {
-        match self {
-            Self::Thread(id) => id << 1,
-            Self::Rate(job) => job << 1 | 1,
-        }
-    }
-    fn from_bits(bits: u32) -> Self {
-        if bits & 1 == 0 { Self::Thread(bits >> 1) } else { Self::Rate(bits >> 1) }
-    }
 }
 
 struct JobState {

@@ -91,7 +91,8 @@ impl Content<Stamp> for Promises {
             Status::Success => Ended::Done,
             _ => Ended::Failed,
         };
-        let stamps: Vec<u64> = completion.data.iter().map(|stamp| stamp.0).collect();
+        let stamps: Vec<u64> =
+            completion.data().into_iter().flatten().map(|stamp| stamp.0).collect();
         Ok(self.oracle.complete(completion.time, id, ended, &stamps)?)
     }
 

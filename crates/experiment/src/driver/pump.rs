@@ -305,18 +305,11 @@ where
     fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
         let tenant = self.source.tenant(owner, request);
         let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
-        let command = Command {
-            op: request.op,
-            lba: request.lba,
-            sectors: request.sectors,
-            fua: request.fua,
-            data: self.content.submit(slot, self.now, request),
-            tag: slot,
-            is_log: matches!(request.class, Class::Wal | Class::Journal),
-            hint: None,
-            ranges: None,
-        };
-        self.device.submit(self.now, command);
+        let data = self.content.submit(slot, self.now, request);
+        let command = Command::new(request.op, request.lba, request.sectors, data)
+            .fua(request.fua)
+            .log(matches!(request.class, Class::Wal | Class::Journal));
+        self.device.submit(self.now, command.tag(slot));
     }
 
     #[inline]

@@ -229,7 +229,7 @@ impl Verifier {
         completion: &Completion<Stamp>,
     ) -> Result<(), Violation> {
         for (index, unit) in units.enumerate() {
-            let found = completion.data.get(index).map(|stamp| stamp.0);
+            let found = completion.data().and_then(|data| data.get(index)).map(|stamp| stamp.0);
             let seen = || self.seen[slot].iter().filter(|shown| shown.unit == unit);
             let shows = |found: u64, shown: &Shown| match shown.stamp {
                 Some(stamp) => stamp == found,

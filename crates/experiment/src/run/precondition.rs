@@ -118,7 +118,7 @@ impl<'a, P: Payload> Feeder<'a, P> {
         }
         self.outstanding += 1;
         let now = self.ssd.now();
-        self.ssd.submit(now, Command::new(op, Lba(lba), sectors));
+        self.ssd.submit(now, Command::new(op, Lba(lba), sectors, P::WriteData::default()));
         Ok(())
     }
 

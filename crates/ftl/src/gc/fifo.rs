@@ -1,11 +1,13 @@
 //! `fifo`: the block that was filled first.
 
-use leyden_nand::{BlockId, DieId};
-use leyden_sim::Time;
+use leyden_nand::BlockId;
+use leyden_sim::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{VictimIndex, VictimPolicy};
+#[cfg(test)]
+use super::tests::{Block, Twin};
+use super::{DieView, VictimPolicy};
 
 /// The block that was filled first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +15,12 @@ use super::{VictimIndex, VictimPolicy};
 pub struct Fifo {}
 
 impl VictimPolicy for Fifo {
-    fn victim(&self, index: &VictimIndex, die: DieId, _: Time) -> Option<BlockId> {
-        index.first_filled(die)
+    fn victim(&self, blocks: &DieView<'_>, _: &mut Rng) -> Option<BlockId> {
+        blocks.first_filled()
+    }
+
+    #[cfg(test)]
+    fn is_right(&self, chosen: &Block, die: &Twin<'_>) -> bool {
+        chosen.id == die.first_by(|block| block.filled)
     }
 }

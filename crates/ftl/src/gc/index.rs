@@ -5,6 +5,7 @@
 //! That gives `greedy` its victim without a scan (the head of the first list that has one), and
 //! `cost_benefit` its exact maximum from one block per list. For `z_greedy` the lists are those of
 //! what the policy maximises instead ([`Order::Score`]), so that its victim is the first head too.
+//! For policies that draw blocks at random, each die's blocks can also be had by number ([`Members`]).
 //!
 //! Invariants: a block is in the index exactly while it is closed and not being collected; it is in
 //! the list of its rank; lists of [`Order::Valid`] are ordered by `changed`, ascending.
@@ -12,6 +13,8 @@
 use leyden_nand::{BlockId, DieId, Geometry};
 use leyden_sim::{Divisor, Span, Time};
 use serde::{Deserialize, Serialize};
+
+use super::members::Members;
 
 /// No block: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -100,6 +103,8 @@ pub struct VictimIndex {
     words_per_die: u32,
     /// In the order of filling, per die.
     filled: Vec<Ends>,
+    /// Not in any order.
+    members: Members,
     /// Units that are not valid in the blocks of each die.
     garbage: Vec<u64>,
     /// How long before they come true hints are given.
@@ -129,6 +134,7 @@ impl VictimIndex {
             occupied: vec![0; (dies * words_per_die) as usize],
             words_per_die,
             filled: vec![EMPTY; dies as usize],
+            members: Members::new(geometry),
             garbage: vec![0; dies as usize],
             lead: None,
         }
@@ -183,6 +189,21 @@ impl VictimIndex {
         (first != NONE).then_some(BlockId(first))
     }
 
+    /// How many blocks of `die` could be collected.
+    #[inline]
+    pub fn len(&self, die: DieId) -> u32 {
+        self.members.count(die)
+    }
+
+    /// The block of `die` with number `n`, in no particular order.
+    ///
+    /// # Panics
+    /// If it has no more than `n`.
+    #[inline]
+    pub fn nth(&self, die: DieId, n: u32) -> Candidate {
+        self.candidate(self.members.nth(die, n).0)
+    }
+
     /// Units that are not valid in the blocks of `die` that could be collected.
     pub fn garbage_units(&self, die: DieId) -> u64 {
         self.garbage[die.index()]
@@ -208,6 +229,7 @@ impl VictimIndex {
 
         let die = self.blocks_per_die.divide(block.0) as usize;
         self.garbage[die] += u64::from(self.units_per_block - valid);
+        self.members.add(block);
         let last = self.filled[die].last;
         self.nodes[block.index()].previous_filled = last;
         self.nodes[block.index()].next_filled = NONE;
@@ -226,6 +248,7 @@ impl VictimIndex {
         let Node { valid, next_filled, previous_filled, .. } = self.nodes[block.index()];
         self.garbage[die] -= u64::from(self.units_per_block - valid);
         self.unlink(block.0);
+        self.members.remove(block);
         self.nodes[block.index()].valid = ABSENT;
         if previous_filled == NONE {
             self.filled[die].first = next_filled;
@@ -284,7 +307,8 @@ impl VictimIndex {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        (size_of_val(self.nodes.as_slice()) + size_of_val(self.lists.as_slice())) as u64
+        let ranked = size_of_val(self.nodes.as_slice()) + size_of_val(self.lists.as_slice());
+        ranked as u64 + self.members.memory_bytes()
     }
 
     /// True if this was made for `geometry`.
@@ -297,6 +321,7 @@ impl VictimIndex {
             && self.occupied.len() == empty.occupied.len()
             && self.filled.len() == empty.filled.len()
             && self.garbage.len() == empty.garbage.len()
+            && self.members.fits(geometry, |block| self.contains(block))
     }
 
     #[inline]

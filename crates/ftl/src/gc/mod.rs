@@ -1,30 +1,31 @@
 //! Garbage collection: which block next ([`VictimPolicy`]), and the index that makes the choice
 //! cheap ([`VictimIndex`]).
 //!
-//! Policies decide, the mechanism ([`crate::page_mapped`]) mutates: a policy sees one die's index
-//! and names a block.
+//! Policies decide, the mechanism ([`crate::page_mapped`]) mutates: a policy sees one die's blocks
+//! ([`DieView`]) and names one. The modules of the policies themselves come from the registry.
 
-pub mod cost_benefit;
-pub mod fifo;
-pub mod greedy;
+mod chooser;
 mod index;
+mod members;
 #[cfg(test)]
 mod tests;
+mod view;
 mod worth;
-pub mod z_cost_benefit;
-pub mod z_deadline;
-pub mod z_greedy;
 
-use leyden_nand::{BlockId, DieId};
-use leyden_sim::Time;
+use leyden_nand::BlockId;
+use leyden_sim::Rng;
 
+pub use chooser::Chooser;
 pub use index::{Candidate, Order, VictimIndex, score_in_halves};
+pub use view::DieView;
 
 leyden_sim::policies! {
     /// Which block is collected next.
-    pub enum VictimConfig {
+    pub enum VictimConfig: VictimPolicy {
         /// The block with the fewest valid units; among equals the one that lost a unit longest ago.
         Greedy(greedy::Greedy) = "greedy",
+        /// The least utilised of a few blocks drawn at random (the d choices of Van Houdt 2013).
+        DChoices(d_choices::DChoices) = "d_choices",
         /// The block with the largest age x (1 - u) / 2u, u being its share of valid units and age
         /// the time since one of its units was last invalidated (Kawaguchi et al., USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
@@ -50,16 +51,17 @@ impl Default for VictimConfig {
 }
 
 /// Chooses victims.
-pub trait VictimPolicy: std::fmt::Debug + Send {
-    /// The block of `die` to collect at `now`, among those in the index; `None` if it has none.
-    fn victim(&self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId>;
+pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
+    /// The one of `blocks` to collect; `None` if there is none. What is random in the choice is drawn
+    /// from `rng`, which draws for victims only.
+    fn victim(&self, blocks: &DieView<'_>, rng: &mut Rng) -> Option<BlockId>;
 
     /// True if the choice may change though nothing on the die does.
     fn depends_on_time(&self) -> bool {
         false
     }
 
-    /// True if the index is to know how long before they come true hints are given.
+    /// True if the view is to say how long before they come true hints are given.
     fn asks_for_lead(&self) -> bool {
         false
     }
@@ -68,18 +70,11 @@ pub trait VictimPolicy: std::fmt::Debug + Send {
     fn order(&self) -> Order {
         Order::Valid
     }
-}
 
-impl VictimConfig {
-    /// The policy as the mechanism calls it: once per collection.
-    pub fn policy(&self) -> Box<dyn VictimPolicy> {
-        match self {
-            Self::Greedy(policy) => Box::new(policy.clone()),
-            Self::CostBenefit(policy) => Box::new(policy.clone()),
-            Self::Fifo(policy) => Box::new(policy.clone()),
-            Self::ZGreedy(policy) => Box::new(policy.clone()),
-            Self::ZCostBenefit(policy) => Box::new(policy.clone()),
-            Self::ZDeadline(policy) => Box::new(policy.clone()),
-        }
+    /// The policy's slow twin, which looks through all of `die`: true if `chosen` is right. That it is
+    /// a block of the die that could be collected is asked of every policy anyway.
+    #[cfg(test)]
+    fn is_right(&self, _chosen: &tests::Block, _die: &tests::Twin<'_>) -> bool {
+        true
     }
 }

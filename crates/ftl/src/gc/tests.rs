@@ -4,10 +4,10 @@ use leyden_nand::{BlockId, Config, DieId, Geometry};
 use leyden_sim::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use super::{VictimConfig, VictimIndex};
+use super::{Chooser, VictimConfig, VictimIndex};
 
 /// Two dies of 6 blocks, 8 units in each.
-fn geometry() -> Geometry {
+pub(super) fn geometry() -> Geometry {
     let config = Config {
         channels: 1,
         dies_per_channel: 2,
@@ -18,51 +18,73 @@ fn geometry() -> Geometry {
     config.geometry(Bytes::new(4096)).unwrap()
 }
 
-const BLOCKS_PER_DIE: u32 = 6;
-const UNITS: u32 = 8;
+pub(super) const BLOCKS_PER_DIE: u32 = 6;
+pub(super) const UNITS: u32 = 8;
 
+/// A block, as the list has it.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    id: u32,
-    valid: u32,
-    zombies: u32,
-    changed: u64,
+pub struct Block {
+    pub(super) id: u32,
+    pub(super) valid: u32,
+    pub(super) zombies: u32,
+    pub(super) changed: u64,
     /// Counts changes, so that of blocks that changed at the same time the earlier is known.
-    moved: usize,
+    pub(super) moved: usize,
     /// The same, of what `z_greedy` looks at.
-    scored: usize,
-    filled: usize,
+    pub(super) scored: usize,
+    pub(super) filled: usize,
 }
 
 impl Block {
-    /// age x (1 - u) / 2u, as a fraction; a block that is empty has an infinite benefit.
-    fn benefit(&self, now: u64) -> (u64, u64) {
-        ((now - self.changed + 1) * u64::from(UNITS - self.valid), u64::from(self.valid))
+    pub(super) fn invalid(&self) -> u64 {
+        (UNITS - self.valid).into()
+    }
+
+    pub(super) fn age(&self, now: u64) -> u64 {
+        now - self.changed + 1
     }
 
     /// i - min(z, i / 2), in halves.
-    fn score(&self) -> u64 {
-        let invalid = u64::from(UNITS - self.valid);
-        2 * invalid - (2 * u64::from(self.zombies)).min(invalid)
+    pub(super) fn score(&self) -> u64 {
+        2 * self.invalid() - (2 * u64::from(self.zombies)).min(self.invalid())
     }
 
-    /// The same as `benefit` with that in place of the invalid units, in halves.
-    fn zombie_benefit(&self, now: u64) -> (u64, u64) {
-        ((now - self.changed + 1) * self.score(), u64::from(self.valid))
-    }
-
-    /// age x (1 - u) / 2u x i / (i + z x age / lead), to 1/256 of the last.
-    fn benefit_by(&self, lead: u64, now: u64) -> (u64, u64) {
-        let (benefit, cost) = self.benefit(now);
-        let (age, invalid) = (now - self.changed + 1, u64::from(UNITS - self.valid));
-        let die_anyway = 256 * u64::from(self.zombies) * age / (lead * invalid.max(1));
-        (256 * benefit, cost * (256 + die_anyway))
+    /// age x (1 - u) / 2u, as a fraction; a block that is empty has an infinite benefit.
+    pub(super) fn benefit(&self, now: u64) -> (u64, u64) {
+        (self.age(now) * self.invalid(), self.valid.into())
     }
 }
 
-/// True if fraction `a` is the larger one.
-fn is_more(a: (u64, u64), b: (u64, u64)) -> bool {
-    a.0 * b.1 > b.0 * a.1
+/// A die, as a policy's twin sees it: all its blocks that could be collected, in a list.
+#[derive(Debug)]
+pub struct Twin<'a> {
+    pub(super) blocks: Vec<&'a Block>,
+    pub(super) now: u64,
+    /// How long before they come true hints are given.
+    pub(super) lead: Option<u64>,
+}
+
+impl Twin<'_> {
+    /// The block with the smallest key.
+    pub(super) fn first_by<K: Ord>(&self, key: impl Fn(&Block) -> K) -> u32 {
+        self.blocks.iter().min_by_key(|block| key(block)).expect("a block").id
+    }
+
+    /// True if no block is worth more than `chosen`, by what `worth` makes of a block and the time. One
+    /// without valid units is worth more than all that have some.
+    pub(super) fn has_none_above(
+        &self,
+        chosen: &Block,
+        worth: impl Fn(&Block, u64) -> (u64, u64),
+    ) -> bool {
+        let is_more = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 > b.0 * a.1;
+        let chosen_is_worth = worth(chosen, self.now);
+        chosen.valid == 0
+            || !self
+                .blocks
+                .iter()
+                .any(|block| block.valid == 0 || is_more(worth(block, self.now), chosen_is_worth))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -89,54 +111,42 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..200)
 }
 
-/// The index as `name` wants it, and what the policy chooses.
-fn check(name: &str, index: &VictimIndex, twin: &[Block], now: u64) -> Result<(), TestCaseError> {
-    let policy = VictimConfig::by_name(name).unwrap().policy();
+/// What the index says of each die, and what the policy chooses.
+fn check(
+    config: &VictimConfig,
+    chooser: &mut Chooser,
+    index: &VictimIndex,
+    all: &[Block],
+    now: u64,
+) -> Result<(), TestCaseError> {
     for die in 0..2 {
-        let blocks: Vec<&Block> = twin.iter().filter(|b| b.id / BLOCKS_PER_DIE == die).collect();
-        let victim = policy.victim(index, DieId(die), Time::from_ns(now)).map(|block| block.0);
-        let chosen = blocks.iter().find(|b| Some(b.id) == victim);
-        prop_assert_eq!(chosen.is_some(), !blocks.is_empty());
+        let blocks: Vec<&Block> = all.iter().filter(|b| b.id / BLOCKS_PER_DIE == die).collect();
+        check_numbers(index, DieId(die), &blocks)?;
+        let victim = chooser.victim(index, DieId(die), Time::from_ns(now));
+        let chosen = blocks.iter().find(|b| Some(BlockId(b.id)) == victim).copied();
+        prop_assert_eq!(chosen.is_some(), !blocks.is_empty(), "chose {:?}", victim);
         let Some(chosen) = chosen else { continue };
         let least = blocks.iter().map(|b| b.valid).min();
         let found = index.least_utilised(DieId(die)).unwrap().0;
-        prop_assert_eq!(twin.iter().find(|b| b.id == found).map(|b| b.valid), least);
+        prop_assert_eq!(all.iter().find(|b| b.id == found).map(|b| b.valid), least);
         let garbage: u32 = blocks.iter().map(|b| UNITS - b.valid).sum();
         prop_assert_eq!(index.garbage_units(DieId(die)), u64::from(garbage));
-        let beats = |worth: &dyn Fn(&Block, u64) -> (u64, u64)| {
-            blocks.iter().find(|b| {
-                chosen.valid > 0 && (b.valid == 0 || is_more(worth(b, now), worth(chosen, now)))
-            })
-        };
-        match name {
-            "greedy" => {
-                let first = blocks.iter().min_by_key(|b| (b.valid, b.moved)).map(|b| b.id);
-                prop_assert_eq!(victim, first);
-            }
-            "fifo" => {
-                prop_assert_eq!(victim, blocks.iter().min_by_key(|b| b.filled).map(|b| b.id));
-            }
-            "z_greedy" => {
-                let key = |b: &&&Block| (std::cmp::Reverse(b.score()), b.scored);
-                prop_assert_eq!(victim, blocks.iter().min_by_key(key).map(|b| b.id));
-            }
-            "cost_benefit" => {
-                let beaten = beats(&Block::benefit);
-                prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
-            }
-            "z_cost_benefit" => {
-                let beaten = beats(&Block::zombie_benefit);
-                prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
-            }
-            "z_deadline" => {
-                let beaten = match index.lead() {
-                    Some(lead) => beats(&|b: &Block, now| b.benefit_by(lead.as_ns(), now)),
-                    None => beats(&Block::benefit),
-                };
-                prop_assert!(beaten.is_none(), "{:?} beats {:?} at {}", beaten, chosen, now);
-            }
-            other => panic!("{other} has no twin"),
-        }
+        let twin = Twin { blocks, now, lead: index.lead().map(Span::as_ns) };
+        prop_assert!(config.policy().is_right(chosen, &twin), "{:?} of {:?}", chosen, twin);
+    }
+    Ok(())
+}
+
+/// Each block of the die has one number, and is found as it is.
+fn check_numbers(index: &VictimIndex, die: DieId, blocks: &[&Block]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(index.len(die) as usize, blocks.len());
+    let mut numbered: Vec<_> = (0..index.len(die)).map(|n| index.nth(die, n)).collect();
+    numbered.sort_by_key(|candidate| candidate.block);
+    let mut listed = blocks.to_vec();
+    listed.sort_by_key(|block| block.id);
+    for (found, block) in numbered.iter().zip(listed) {
+        let known = (block.id, block.valid, block.zombies, Time::from_ns(block.changed));
+        prop_assert_eq!((found.block.0, found.valid, found.zombies, found.changed), known);
     }
     Ok(())
 }
@@ -144,9 +154,9 @@ fn check(name: &str, index: &VictimIndex, twin: &[Block], now: u64) -> Result<()
 proptest! {
     #[test]
     fn victims_are_those_of_a_list(steps in steps(), policy in 0..VictimConfig::POLICIES.len()) {
-        let name = VictimConfig::POLICIES[policy].name;
-        let order = VictimConfig::by_name(name).unwrap().policy().order();
-        let mut index = VictimIndex::new(&geometry(), order);
+        let config = VictimConfig::by_name(VictimConfig::POLICIES[policy].name).unwrap();
+        let mut chooser = Chooser::new(&config, 1);
+        let mut index = VictimIndex::new(&geometry(), chooser.order());
         let mut twin: Vec<Block> = Vec::new();
         let mut now = 0;
         for (count, step) in steps.into_iter().enumerate() {
@@ -183,7 +193,8 @@ proptest! {
                 Step::Wait(span) => now += span,
             }
             prop_assert!((0..12).all(|id| index.contains(BlockId(id)) == twin.iter().any(|b| b.id == id)));
-            check(name, &index, &twin, now)?;
+            check(&config, &mut chooser, &index, &twin, now)?;
         }
+        prop_assert!(index.fits(&geometry()));
     }
 }

@@ -1,9 +1,9 @@
 //! What collecting a block is worth, by its age: what `cost_benefit` and those after it compare.
 
-use leyden_nand::{BlockId, DieId};
+use leyden_nand::BlockId;
 use leyden_sim::{Span, Time};
 
-use super::{Candidate, VictimIndex, score_in_halves};
+use super::{Candidate, DieView, score_in_halves};
 
 /// Costs are in this part of a unit's copy.
 const COST_SHIFT: u32 = 8;
@@ -69,23 +69,22 @@ fn age_ns(candidate: Candidate, now: Time) -> u64 {
     now.since(candidate.changed).as_ns() + 1
 }
 
-/// The block of `die` that is worth most, by what `of` says of it if it held so many zombies. A block
+/// The one of `blocks` that is worth most, by what `of` says of it if it held so many zombies. A block
 /// must be worth no more for being younger, or for holding more of them.
 ///
 /// Exact. Of a utilisation, only blocks that would beat the best one so far without any zombies are
 /// looked at: the lists are ordered by age, so that is a beginning of each.
 #[inline]
 pub(super) fn most_worth(
-    index: &VictimIndex,
-    die: DieId,
+    blocks: &DieView<'_>,
     of: impl Fn(Candidate, u32) -> Worth,
 ) -> Option<BlockId> {
     let mut best: Option<(Worth, BlockId)> = None;
-    for first in index.candidates(die) {
+    for first in blocks.by_rank() {
         if first.valid == 0 {
             return Some(first.block); // free space for an erase: an infinite benefit
         }
-        for candidate in std::iter::once(first).chain(index.after(first)) {
+        for candidate in std::iter::once(first).chain(blocks.after(first)) {
             if best.is_some_and(|(best, _)| !of(candidate, 0).is_more_than(best)) {
                 break;
             }

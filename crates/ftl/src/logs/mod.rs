@@ -104,15 +104,6 @@ impl Logs {
         }
     }
 
-    /// Forgets what DRAM held.
-    pub(crate) fn lose_power(&mut self) {
-        self.marks.fill(0);
-        if let Some(runs) = &mut self.runs {
-            runs.clear();
-        }
-    }
-
-    /// True if this could be the state of `other`.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         self.marks.len() == other.marks.len()
             && match (&self.runs, &other.runs) {

@@ -104,10 +104,6 @@ impl Followed {
         short.map(|_| (run.first, run.next))
     }
 
-    pub(super) fn clear(&mut self) {
-        self.runs.clear();
-    }
-
     /// True if this could be the state of `other`, on a drive of up to `lpns` units.
     pub(super) fn fits(&self, other: &Self, lpns: usize) -> bool {
         let is_inside = |run: &Run| run.first <= run.next && run.next.0 as usize <= lpns;

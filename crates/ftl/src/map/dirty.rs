@@ -80,11 +80,6 @@ impl DirtySet {
         let next = |page: &u32| Some(self.links[*page as usize].1).filter(|&next| next != NONE);
         std::iter::successors(Some(self.oldest).filter(|&page| page != NONE), next).map(MapPage)
     }
-
-    /// Empties the set.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.capacity());
-    }
 }
 
 #[cfg(test)]

@@ -308,12 +308,9 @@ impl MapLog {
             .map_or_else(|| self.open.as_slice().into(), |page| page.records.clone())
     }
 
-    /// Forgets what DRAM held. What lies on flash stays.
-    pub(super) fn lose_power(&mut self) {
-        let empty = Self::new(self.shape, self.dirty_first.len() as u32, self.keep);
-        let mut pages = std::mem::replace(self, empty).pages;
-        pages.retain(|_, page| matches!(page.state, PageState::OnFlash(_)));
-        self.pages = pages;
+    /// After a power cut: page `number` lies at `place`, and holds `records`.
+    pub(crate) fn found(&mut self, number: u64, place: Ppn, records: Box<[Record]>) {
+        self.pages.insert(number, LogPage { state: PageState::OnFlash(place), records });
     }
 
     /// After a power cut: true if flash and the pages `dumped` hold all that is needed.

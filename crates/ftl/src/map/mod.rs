@@ -14,11 +14,13 @@ pub mod journal;
 mod log;
 pub mod none;
 pub mod partial;
+mod saved;
 mod store;
 mod table;
 
 pub use log::{LogRoot, MapLog, PageState, Record};
-pub use store::{MapStats, MapStore, MapStoreState, SavedPage};
+pub use saved::{SavedPage, decode_records, encode_records};
+pub use store::{MapStats, MapStore, MapStoreState};
 pub use table::{ENTRY_BYTES, MapPage, MapTable};
 
 leyden_sim::policies! {

@@ -7,18 +7,6 @@ use super::dirty::DirtySet;
 use super::{MapLog, MapPage, ProtectionConfig, Record};
 use leyden_sim::Ratio;
 
-/// What a mapping page holds on flash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SavedPage {
-    /// Every write with a version below this one had been mapped, or superseded, when it was written:
-    /// an entry that says "not mapped" is right about them.
-    pub settled_below: u64,
-    /// Every record of the journal before this one is contained in it.
-    pub records_below: u64,
-    /// The entries: the address plus one, or 0 where nothing is mapped.
-    pub entries: Box<[u32]>,
-}
-
 /// What the store counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapStats {
@@ -53,7 +41,7 @@ enum Mode {
 ///
 /// "Dirty" means that flash does not hold the newest entries, and nobody is writing them there yet.
 /// A page handed to a die counts no more; there is at most one on each die.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MapStore {
     mode: Mode,
     limit: u32,
@@ -67,8 +55,6 @@ pub struct MapStore {
     moving: Vec<bool>,
     /// Where each lies, plus one; 0 if it was never written.
     places: Vec<u32>,
-    /// What each holds there; only if power cuts are simulated.
-    saved: Vec<Option<SavedPage>>,
     /// Pages that have become dirty or clean, for whoever schedules by that.
     changes: Vec<(MapPage, bool)>,
     watched: bool,
@@ -84,13 +70,12 @@ pub struct MapStoreState {
     dirty: DirtySet,
     wanted: Vec<bool>,
     places: Vec<u32>,
-    saved: Vec<Option<SavedPage>>,
     log: Option<Box<MapLog>>,
 }
 
 impl MapStore {
-    /// The store of a table of `pages` mapping pages on flash of this shape. With `keep`, it remembers
-    /// what flash holds.
+    /// The store of a table of `pages` mapping pages on flash of this shape. With `keep`, the records of
+    /// a journal are kept, not just counted.
     pub fn new(protection: &ProtectionConfig, pages: u32, geometry: &Geometry, keep: bool) -> Self {
         let page_units = geometry.units_per_page(); // as many entries may change at once
         let log = match protection {
@@ -117,7 +102,6 @@ impl MapStore {
             handed: vec![false; tracked],
             moving: vec![false; tracked],
             places: vec![0; tracked],
-            saved: vec![None; if keep { tracked } else { 0 }],
             changes: Vec::new(),
             watched: false,
             overfull: false,
@@ -168,6 +152,10 @@ impl MapStore {
     pub const fn stats(&self) -> &MapStats {
         &self.stats
     }
+    /// Goes on from the counters of the store before a power cut.
+    pub(crate) fn count_on(&mut self, counted: MapStats) {
+        self.stats = counted;
+    }
     /// Starts to note which pages become dirty or clean.
     pub fn watch(&mut self) {
         self.watched = true;
@@ -195,15 +183,6 @@ impl MapStore {
     pub fn place(&self, page: MapPage) -> Option<Ppn> {
         self.places.get(page.index())?.checked_sub(1).map(Ppn)
     }
-    /// What flash holds of `page`.
-    pub fn saved(&self, page: MapPage) -> Option<&SavedPage> {
-        self.saved.get(page.index())?.as_ref()
-    }
-    /// True if the store remembers what flash holds.
-    pub fn keeps(&self) -> bool {
-        !self.saved.is_empty()
-    }
-
     /// True if `more` further pages may become dirty because entries change; or, if changes are logged,
     /// if the log has room for `more` of them.
     #[inline]
@@ -362,13 +341,10 @@ impl MapStore {
         self.stats.journal_pages += 1;
     }
 
-    /// `page` lies at `place` now, and holds `saved` there. Returns where it lay before.
-    pub fn written(&mut self, page: MapPage, place: Ppn, saved: Option<SavedPage>) -> Option<Ppn> {
+    /// `page` lies at `place` now. Returns where it lay before.
+    pub fn written(&mut self, page: MapPage, place: Ppn) -> Option<Ppn> {
         self.handed[page.index()] = false;
         self.moving[page.index()] = false;
-        if let Some(slot) = self.saved.get_mut(page.index()) {
-            *slot = saved;
-        }
         if let Some(log) = &mut self.log {
             log.map_page_written(page);
         }
@@ -428,17 +404,9 @@ impl MapStore {
         self.overfull || self.dirty.len() <= self.limit + slack
     }
 
-    /// Forgets what DRAM held: the power is gone. What lies on flash stays.
-    pub fn lose_power(&mut self) {
-        self.dirty.clear();
-        self.wanted.fill(false);
-        self.handed.fill(false);
-        self.moving.fill(false);
-        self.wanted_count = 0;
-        self.changes.clear();
-        if let Some(log) = &mut self.log {
-            log.lose_power();
-        }
+    /// After a power cut: the newest copy of `page` lies at `place`.
+    pub(crate) fn found(&mut self, page: MapPage, place: Ppn) {
+        self.places[page.index()] = place.0 + 1;
     }
 
     /// The state at rest: nothing is handed to a die.
@@ -447,7 +415,6 @@ impl MapStore {
             dirty: self.dirty.clone(),
             wanted: self.wanted.clone(),
             places: self.places.clone(),
-            saved: self.saved.clone(),
             log: self.log.clone(),
         }
     }
@@ -457,7 +424,6 @@ impl MapStore {
         state.dirty.capacity() == self.dirty.capacity()
             && state.wanted.len() == self.wanted.len()
             && state.places.len() == self.places.len()
-            && state.saved.len() == self.saved.len()
             && match (&state.log, &self.log) {
                 (Some(state), Some(log)) => log.fits(state),
                 (state, log) => state.is_none() && log.is_none(),
@@ -468,15 +434,12 @@ impl MapStore {
     pub fn restore(&mut self, state: MapStoreState) {
         self.wanted_count = state.wanted.iter().filter(|&&wanted| wanted).count() as u32;
         (self.dirty, self.wanted) = (state.dirty, state.wanted);
-        (self.places, self.saved) = (state.places, state.saved);
+        self.places = state.places;
         self.log = state.log;
     }
 
     /// Bytes of memory that grow with the table.
     pub fn memory_bytes(&self) -> u64 {
-        let saved = self.saved.iter().flatten().map(|page| page.entries.len() as u64 * 4);
-        self.places.len() as u64 * (4 + 2 + 8)
-            + saved.sum::<u64>()
-            + self.log().map_or(0, MapLog::memory_bytes)
+        self.places.len() as u64 * (4 + 3 + 8) + self.log().map_or(0, MapLog::memory_bytes)
     }
 }

@@ -5,14 +5,18 @@
 //! one operation, so that the host's operations go between them. Units that do not fill a page wait
 //! for the next victim's; their block waits with them, so nothing is lost if the power fails.
 
-use leyden_nand::{BlockId, Content, DieId, Kind, Operation, Ppa, Ppn};
-use leyden_sim::Time;
+use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
 use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
-use super::blocks::BlockState;
-use super::ftl::{Ftl, ProgramCause, WARM_UNITS};
-use super::inflight::NO_VERSION;
+use super::WARM_UNITS;
+use super::data::{BlockState, Data, unit_of};
+use super::programs::{NO_VERSION, ProgramCause, Programs};
+use super::stats::FtlStats;
+use super::table::TableWriter;
+use crate::GcConfig;
+use crate::gc::Chooser;
 use crate::place::StreamId;
 
 /// What a step of garbage collection did.
@@ -26,7 +30,7 @@ pub enum GcStep {
 
 /// One die's collection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Collection {
+struct Collection {
     /// The block being emptied, and the next of its pages to look at.
     victim: Option<(BlockId, u32)>,
     /// Up to which page of the victim map entries have been brought near.
@@ -37,75 +41,125 @@ pub(crate) struct Collection {
     staged: Vec<Vec<Ppa>>,
     /// Blocks all of whose pages have been looked at, to be erased when nothing in them is valid.
     emptied: Vec<BlockId>,
-    /// Pages of copies that are programmed and wait to change the map: what they were copied from
-    /// must not be written anew before.
-    pub(crate) at_gate: u32,
     /// The last step found nothing to do, and nothing has changed on the die since.
     #[serde(skip)]
-    pub(crate) is_stuck: bool,
+    is_stuck: bool,
 }
 
 impl Collection {
-    pub(crate) fn new(streams: u8) -> Self {
-        let staged = vec![Vec::new(); usize::from(streams)];
-        Self {
-            victim: None,
-            warmed: 0,
-            dest: StreamId(0),
-            staged,
-            emptied: Vec::new(),
-            at_gate: 0,
-            is_stuck: false,
-        }
-    }
-
-    /// Forgets what DRAM held.
-    pub(crate) fn lose_power(&mut self) {
-        *self = Self::new(self.staged.len() as u8);
-    }
-
-    /// Has `block` erased, which holds nothing.
-    pub(crate) fn erase_again(&mut self, block: BlockId) {
-        self.emptied.push(block);
-    }
-
-    pub(crate) fn fits(&self, streams: u8) -> bool {
-        self.staged.len() == usize::from(streams) && self.dest.0 < streams
-    }
-
     /// True if nothing is under way: no victim, no copies waiting.
-    pub(crate) fn is_idle(&self) -> bool {
+    #[inline]
+    fn is_idle(&self) -> bool {
         self.victim.is_none() && self.emptied.is_empty()
     }
 }
 
-impl<C: Content> Ftl<C> {
+/// What a collection works on.
+pub(super) struct Around<'a, C: Content> {
+    pub(super) medium: &'a mut Medium<C>,
+    pub(super) data: &'a mut Data,
+    pub(super) programs: &'a mut Programs,
+    pub(super) table: &'a mut TableWriter,
+    pub(super) stats: &'a mut FtlStats,
+}
+
+impl<C: Content> Around<'_, C> {
+    fn units_per_page(&self) -> u32 {
+        self.medium.geometry().units_per_page()
+    }
+}
+
+/// The collections of all dies.
+#[derive(Clone, Debug)]
+pub(super) struct Collector {
+    policy: Chooser,
+    soft_free_blocks: u32,
+    hard_free_blocks: u32,
+    dies: Vec<Collection>,
+    /// Dies whose collection is stuck.
+    stuck_dies: u32,
+}
+
+/// The collections at rest, to save and load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct CollectorState {
+    dies: Vec<Collection>,
+    victim_rng: Rng,
+}
+
+impl Collector {
+    /// Nothing is under way on `dies` dies, but for `poisoned` blocks, which hold nothing and are to be
+    /// erased.
+    pub(super) fn new(
+        config: &GcConfig,
+        policy: Chooser,
+        geometry: &Geometry,
+        streams: u8,
+        poisoned: impl Iterator<Item = BlockId>,
+    ) -> Self {
+        let collection = Collection {
+            victim: None,
+            warmed: 0,
+            dest: StreamId(0),
+            staged: vec![Vec::new(); usize::from(streams)],
+            emptied: Vec::new(),
+            is_stuck: false,
+        };
+        let mut dies = vec![collection; geometry.dies() as usize];
+        for block in poisoned {
+            dies[geometry.die_of(block).index()].emptied.push(block);
+        }
+        Self {
+            policy,
+            soft_free_blocks: config.soft_free_blocks,
+            hard_free_blocks: config.hard_free_blocks,
+            dies,
+            stuck_dies: 0,
+        }
+    }
+
+    /// The victim policy, with what it will draw next.
+    pub(super) const fn policy(&self) -> &Chooser {
+        &self.policy
+    }
+
+    /// True if the policy asks how long before they come true hints are given.
+    pub(super) fn asks_for_lead(&self) -> bool {
+        self.policy.asks_for_lead()
+    }
+
     /// True if `die` is so short of free blocks that collecting goes before the host's writes.
     #[inline]
-    pub fn gc_is_urgent(&self, die: DieId) -> bool {
-        self.blocks.free(die) <= self.hard_free_blocks || self.is_out_of_pages(die)
+    pub(super) fn is_urgent<C: Content>(
+        &self,
+        die: DieId,
+        data: &Data,
+        medium: &Medium<C>,
+    ) -> bool {
+        data.blocks().free(die) <= self.hard_free_blocks || self.is_out_of_pages(die, data, medium)
     }
 
     /// True if a collection should begin on `die`.
     #[inline]
-    fn is_due(&self, die: DieId) -> bool {
-        self.blocks.free(die) <= self.soft_free_blocks || self.is_out_of_pages(die)
+    fn is_due<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+        data.blocks().free(die) <= self.soft_free_blocks || self.is_out_of_pages(die, data, medium)
     }
 
     /// True if `die` has, or should have, a collection under way.
     #[inline]
-    pub fn wants_collection(&self, die: DieId) -> bool {
-        self.is_due(die) || !self.collections[die.index()].is_idle()
+    pub(super) fn wants<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+        self.is_due(die, data, medium) || !self.dies[die.index()].is_idle()
     }
 
     /// True if `die` collects on demand only, and a stream of the host's has no page left that it may
     /// have (Zombie Chasing, section 4.1: "when clean flash blocks run out").
     #[inline]
-    fn is_out_of_pages(&self, die: DieId) -> bool {
-        let mut streams = (0..self.streams.of_host()).map(StreamId);
+    fn is_out_of_pages<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
         self.hard_free_blocks == 0
-            && self.blocks.free(die) < 2
-            && streams.any(|stream| self.blocks.open_pages(die, stream) == 0)
+            && data.blocks().free(die) < 2
+            && (0..data.streams().of_host())
+                .map(StreamId)
+                .any(|stream| data.blocks().open_pages(medium, die, stream) == 0)
     }
 
     /// Does the next step of `die`'s collection, if there is one to do.
@@ -113,33 +167,48 @@ impl<C: Content> Ftl<C> {
     /// # Panics
     /// If the die does not accept operations.
     #[inline]
-    pub fn gc_step(&mut self, now: Time, die: DieId) -> GcStep {
-        if self.collections[die.index()].is_stuck
-            || !self.wants_collection(die) && self.blocks.next_failing(die).is_none()
+    pub(super) fn step<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> GcStep {
+        if self.dies[die.index()].is_stuck
+            || !self.wants(die, around.data, around.medium)
+                && around.data.blocks().next_failing(die).is_none()
         {
             return GcStep::Nothing;
         }
-        if self.erase_emptied(now, die) || self.program_copies(now, die, false) {
+        self.step_wanted(now, die, around)
+    }
+
+    fn step_wanted<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> GcStep {
+        if self.erase_emptied(now, die, around) || self.program_copies(now, die, false, around) {
             return GcStep::Started;
         }
         loop {
-            if self.read_next(now, die) {
+            if self.read_next(now, die, around) {
                 return GcStep::Started;
             }
             // Looked at all of the victim: it may be free of valid units already.
-            if self.erase_emptied(now, die) {
+            if self.erase_emptied(now, die, around) {
                 return GcStep::Started;
             }
-            if self.waits_for_mapping(die) || !self.choose_victim(now, die) {
+            if self.waits_for_mapping(die, around) || !self.choose_victim(now, die, around) {
                 break;
             }
         }
         // No victim to be had: what waits for a full page waits in vain.
-        if self.padding_helps(die) && self.program_copies(now, die, true) {
+        if self.padding_helps(die, around) && self.program_copies(now, die, true, around) {
             return GcStep::Started;
         }
         if !self.policy.depends_on_time() {
-            let was = std::mem::replace(&mut self.collections[die.index()].is_stuck, true);
+            let was = std::mem::replace(&mut self.dies[die.index()].is_stuck, true);
             self.stuck_dies += u32::from(!was);
         }
         GcStep::Nothing
@@ -147,10 +216,20 @@ impl<C: Content> Ftl<C> {
 
     /// Something has changed on `die` that its collection may depend on.
     #[inline]
-    pub(crate) fn unstick(&mut self, die: DieId) {
+    pub(super) fn unstick(&mut self, die: DieId) {
         if self.stuck_dies > 0 {
-            let was = std::mem::take(&mut self.collections[die.index()].is_stuck);
+            let was = std::mem::take(&mut self.dies[die.index()].is_stuck);
             self.stuck_dies -= u32::from(was);
+        }
+    }
+
+    /// The same for the die of `block`.
+    #[inline]
+    pub(super) fn unstick_die_of(&mut self, geometry: &Geometry, block: Option<BlockId>) {
+        if self.stuck_dies > 0
+            && let Some(block) = block
+        {
+            self.unstick(geometry.die_of(block));
         }
     }
 
@@ -159,49 +238,64 @@ impl<C: Content> Ftl<C> {
     /// It does if more blocks wait than streams: two of them wait for the same page, so at least one
     /// was nearly all garbage. It also does if going round is out of the question, even with the
     /// garbage that padding makes: each block that waits had more than a page of garbage then.
-    fn padding_helps(&self, die: DieId) -> bool {
-        let waiting = self.collections[die.index()].emptied.len();
-        let streams = u32::from(self.streams.count());
-        let garbage = self.index.garbage_units(die)
-            + u64::from(streams) * u64::from(self.geometry.units_per_page());
-        let goes_round = garbage > u64::from(self.geometry.units_per_block());
-        self.blocks.free(die) == 0
-            || (self.gc_is_urgent(die) && waiting > if goes_round { streams as usize } else { 1 })
+    fn padding_helps<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
+        let waiting = self.dies[die.index()].emptied.len();
+        let streams = u32::from(around.data.streams().count());
+        let garbage = around.data.index().garbage_units(die)
+            + u64::from(streams) * u64::from(around.units_per_page());
+        let goes_round = garbage > u64::from(around.medium.geometry().units_per_block());
+        around.data.blocks().free(die) == 0
+            || (self.is_urgent(die, around.data, around.medium)
+                && waiting > if goes_round { streams as usize } else { 1 })
     }
 
     /// The stream that `die`'s collection writes to, and the pages it may still need there.
     #[inline]
-    pub(crate) fn collection_needs(&self, die: DieId) -> Option<(StreamId, u32)> {
-        let collection = &self.collections[die.index()];
+    pub(super) fn needs(
+        &self,
+        die: DieId,
+        data: &Data,
+        geometry: &Geometry,
+    ) -> Option<(StreamId, u32)> {
+        let collection = &self.dies[die.index()];
         let (victim, _) = collection.victim?;
-        let units = self.geometry.units_per_page();
+        let units = geometry.units_per_page();
         // Whatever is valid in it, and the odd units of the victim before it.
-        let pages = (self.blocks.valid(victim) + units - 1).div_ceil(units);
+        let pages = (data.blocks().valid(victim) + units - 1).div_ceil(units);
         Some((collection.dest, pages))
     }
 
     /// The valid units in blocks of `die` that wait to be erased, and the units that wait for a page.
-    pub(crate) fn waiting_units(&self, die: DieId) -> (u32, u32) {
-        let collection = &self.collections[die.index()];
-        let valid = collection.emptied.iter().map(|&block| self.blocks.valid(block)).sum();
+    pub(super) fn waiting_units(&self, die: DieId, data: &Data) -> (u32, u32) {
+        let collection = &self.dies[die.index()];
+        let valid = collection.emptied.iter().map(|&block| data.blocks().valid(block)).sum();
         (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
     }
 
     /// Erases a block that has been emptied, or retires it if it is failing.
-    fn erase_emptied(&mut self, now: Time, die: DieId) -> bool {
-        if self.collections[die.index()].at_gate > 0 {
+    fn erase_emptied<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        // As a rule there is none; whether it is urgent is not worth asking then. Copies that wait to
+        // change the map still point to what they were copied from.
+        if self.dies[die.index()].emptied.is_empty() || around.table.has_copies_waiting(die) {
             return false;
         }
-        while let Some(block) = self.take_erasable(die) {
+        while let Some(block) = self.take_erasable(die, around) {
             // Units that were overwritten since they were read must not be taken for what is written
             // in their place next.
-            for staged in &mut self.collections[die.index()].staged {
-                staged.retain(|&unit| self.geometry.block_of(unit) != block);
+            let geometry = around.medium.geometry();
+            for staged in &mut self.dies[die.index()].staged {
+                staged.retain(|&unit| geometry.block_of(unit) != block);
             }
-            if self.blocks.state(block) == BlockState::Failing {
-                self.blocks.retire(block);
+            if around.data.blocks().state(block) == BlockState::Failing {
+                around.data.blocks_mut().retire(block);
+                around.medium.retire(block);
             } else {
-                self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
+                around.medium.erase(now, block);
                 return true;
             }
         }
@@ -211,19 +305,21 @@ impl<C: Content> Ftl<C> {
     /// A block that has been emptied and may be erased. If the die is short of blocks, what keeps one
     /// from being erased is seen to.
     #[inline]
-    fn take_erasable(&mut self, die: DieId) -> Option<BlockId> {
-        if self.collections[die.index()].emptied.is_empty() {
-            return None; // as a rule; whether it is urgent is not worth asking then
-        }
-        let urgent = self.gc_is_urgent(die);
-        for at in 0..self.collections[die.index()].emptied.len() {
-            let block = self.collections[die.index()].emptied[at];
-            let is_free = self.blocks.valid(block) == 0
-                && (self.moves.keeps(block).is_none()
+    fn take_erasable<C: Content>(
+        &mut self,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> Option<BlockId> {
+        let urgent = self.is_urgent(die, around.data, around.medium);
+        let emptied = &mut self.dies[die.index()].emptied;
+        for at in 0..emptied.len() {
+            let block = emptied[at];
+            let is_free = around.data.blocks().valid(block) == 0
+                && (around.table.is_covered(block)
                     || is_planted(Canary::ErasedBeforeMapped)
-                    || urgent && self.cover(die, block));
+                    || urgent && around.table.cover(die, block));
             if is_free {
-                return Some(self.collections[die.index()].emptied.remove(at));
+                return Some(emptied.remove(at));
             }
         }
         None
@@ -231,73 +327,85 @@ impl<C: Content> Ftl<C> {
 
     /// True if a block of `die` is empty and only waits for mapping pages before it is erased: there
     /// is no need to collect another one.
-    fn waits_for_mapping(&mut self, die: DieId) -> bool {
-        self.moves.are_kept()
-            && self.collections[die.index()]
-                .emptied
-                .iter()
-                .any(|&block| self.blocks.valid(block) == 0)
+    fn waits_for_mapping<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
+        let mut emptied = self.dies[die.index()].emptied.iter();
+        around.table.keeps_copies() && emptied.any(|&block| around.data.blocks().valid(block) == 0)
     }
 
     /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
-    fn program_copies(&mut self, now: Time, die: DieId, pad: bool) -> bool {
-        let units_per_page = self.geometry.units_per_page() as usize;
-        for stream in 0..self.streams.count() {
-            let staged = &mut self.collections[die.index()].staged[usize::from(stream)];
+    fn program_copies<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        pad: bool,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        let units_per_page = around.units_per_page() as usize;
+        for (stream, staged) in (0..).map(StreamId).zip(&mut self.dies[die.index()].staged) {
             if staged.len() < units_per_page && !pad {
                 continue;
             }
             // The host may have overwritten some since they were read.
-            staged.retain(|&unit| self.validity.get(unit));
+            staged.retain(|&unit| around.data.is_valid(unit));
             let count = staged.len().min(units_per_page);
             if count == 0 || (count < units_per_page && !pad) {
                 continue;
             }
-            let Some(page) = self.blocks.allocate(die, StreamId(stream)) else {
-                continue;
-            };
-            let tag = self.inflight.insert(ProgramCause::Gc, NO_VERSION);
-            let first = self.geometry.first_unit(page).0;
-            let mut moved = Vec::new(); // stays empty, and so unallocated, but for a canary
-            for (i, from) in staged.drain(..count).enumerate() {
-                self.inflight.sources_mut(tag)[i] = from.0;
-                let lpn = self.media.lpn(from).expect("a valid unit without an owner");
-                let (version, content) = (self.media.version(from), self.media.content(from));
-                self.stats.gc_zombie_units += u64::from(self.zombies.contains(lpn));
-                self.media.write(Ppa(first + i as u32), lpn, version, content);
-                if is_planted(Canary::MappedBeforeCopied) {
-                    moved.push(i as u32);
-                }
-            }
-            for unit in moved {
-                self.commit(now, page, unit);
-            }
-            self.stats.gc_units += count as u64;
-            self.submit_program(now, page, tag, count as u32);
+            let page = around.data.blocks_mut().allocate(around.medium, die, stream);
+            let Some(page) = page else { continue };
+            Self::program(now, page, stream, staged.drain(..count), around);
             return true;
         }
         false
     }
 
+    /// Programs `units`, which lie elsewhere, in `page` of `stream`.
+    fn program<C: Content>(
+        now: Time,
+        page: Ppn,
+        stream: StreamId,
+        units: impl ExactSizeIterator<Item = Ppa>,
+        around: &mut Around<'_, C>,
+    ) {
+        let Around { medium, data, programs, stats, .. } = around;
+        let tag = programs.insert(ProgramCause::Gc, NO_VERSION);
+        let count = units.len() as u32;
+        for (i, from) in (0..).zip(units) {
+            programs.set_source(tag, i, from.0);
+            let lpn = medium.lpn(from).expect("a valid unit without an owner");
+            let (version, content) = (medium.version(from), medium.content(from));
+            stats.gc_zombie_units += u64::from(data.zombies().contains(lpn));
+            let unit = unit_of(medium.geometry(), page, i);
+            medium.write_unit(unit, lpn, version, content);
+            if is_planted(Canary::MappedBeforeCopied) {
+                data.commit(now, medium.geometry(), lpn, unit, stats);
+            }
+        }
+        stats.gc_units += u64::from(count);
+        stats.padded_units += u64::from(medium.geometry().units_per_page() - count);
+        let used_for = BlockUse { kind: PageKind::Data, stream: stream.0 };
+        medium.program(now, page, count, used_for, tag);
+    }
+
     /// Reads the victim's next page that holds valid units. If there is none, the victim has been
     /// emptied.
-    fn read_next(&mut self, now: Time, die: DieId) -> bool {
-        let Some((victim, from)) = self.collections[die.index()].victim else {
+    fn read_next<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
+        let Some((victim, from)) = self.dies[die.index()].victim else {
             return false;
         };
-        let units = self.geometry.units_per_page();
-        for index in from..self.blocks.written_pages(victim) {
-            let page = self.geometry.page(victim, index);
-            let valid = self.validity.count_in(self.geometry.first_unit(page), units);
+        let geometry = *around.medium.geometry();
+        let units = geometry.units_per_page();
+        for index in from..around.medium.written_pages(victim) {
+            let page = geometry.page(victim, index);
+            let valid = around.data.count_valid_in(geometry.first_unit(page), units);
             if valid > 0 {
-                self.warm_ahead(die, victim, index);
-                self.collections[die.index()].victim = Some((victim, index + 1));
-                let bytes = valid * self.geometry.unit_bytes();
-                self.flash.submit(now, Operation { kind: Kind::Read(page), bytes, tag: 0 });
+                self.warm_ahead(die, victim, index, around);
+                self.dies[die.index()].victim = Some((victim, index + 1));
+                around.medium.read(now, page, valid, false, 0);
                 return true;
             }
         }
-        let collection = &mut self.collections[die.index()];
+        let collection = &mut self.dies[die.index()];
         collection.victim = None;
         collection.emptied.push(victim);
         false
@@ -305,156 +413,210 @@ impl<C: Content> Ftl<C> {
 
     /// Brings the map entries near that the copies from page `index` of `victim` on will change.
     #[inline]
-    fn warm_ahead(&mut self, die: DieId, victim: BlockId, index: u32) {
-        let collection = &mut self.collections[die.index()];
+    fn warm_ahead<C: Content>(
+        &mut self,
+        die: DieId,
+        victim: BlockId,
+        index: u32,
+        around: &Around<'_, C>,
+    ) {
+        let collection = &mut self.dies[die.index()];
         if index < collection.warmed {
             return;
         }
-        let units = self.geometry.units_per_page();
-        let end = (index + WARM_UNITS.div_ceil(units)).min(self.geometry.pages_per_block());
+        let geometry = around.medium.geometry();
+        let units = geometry.units_per_page();
+        let end = (index + WARM_UNITS.div_ceil(units)).min(geometry.pages_per_block());
         collection.warmed = end;
-        let first = self.geometry.first_unit(self.geometry.page(victim, index));
-        let ahead = self.validity.valid_in(first, (end - index) * units);
-        self.map.warm(ahead.filter_map(|unit| self.media.lpn(unit)));
+        let first = geometry.first_unit(geometry.page(victim, index));
+        let ahead = around.data.valid_in(first, (end - index) * units);
+        around.data.map().warm(ahead.filter_map(|unit| around.medium.lpn(unit)));
     }
 
     /// A page of the victim has been read: its valid units are to be programmed.
     #[inline]
-    pub(crate) fn stage_copies(&mut self, page: Ppn, die: DieId) {
-        let first = self.geometry.first_unit(page);
-        if let Some(stream) = self.streams.zombie().filter(|_| self.zombies.are_kept()) {
-            self.stage_apart(first, die, stream);
+    pub(super) fn stage_copies<C: Content>(
+        &mut self,
+        page: Ppn,
+        die: DieId,
+        data: &mut Data,
+        medium: &Medium<C>,
+    ) {
+        let first = medium.geometry().first_unit(page);
+        let zombie = data.streams().zombie();
+        if let Some(stream) = zombie.filter(|_| data.zombies().are_kept()) {
+            self.stage_apart(first, die, stream, data, medium);
             return;
         }
-        let collection = &mut self.collections[die.index()];
+        let collection = &mut self.dies[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
-        staged.extend(self.validity.valid_in(first, self.geometry.units_per_page()));
+        staged.extend(data.valid_in(first, medium.geometry().units_per_page()));
     }
 
     /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
-    fn stage_apart(&mut self, first: Ppa, die: DieId, stream: StreamId) {
-        let dest = self.collections[die.index()].dest;
-        for unit in (first.0..first.0 + self.geometry.units_per_page()).map(Ppa) {
-            if !self.validity.get(unit) {
+    fn stage_apart<C: Content>(
+        &mut self,
+        first: Ppa,
+        die: DieId,
+        stream: StreamId,
+        data: &mut Data,
+        medium: &Medium<C>,
+    ) {
+        let dest = self.dies[die.index()].dest;
+        for unit in (first.0..first.0 + medium.geometry().units_per_page()).map(Ppa) {
+            if !data.is_valid(unit) {
                 continue;
             }
-            let lpn = self.media.lpn(unit).expect("a valid unit without an owner");
-            let apart = self.zombies.contains(lpn) && self.has_room_apart(die, stream, dest);
+            let lpn = medium.lpn(unit).expect("a valid unit without an owner");
+            let apart = data.zombies().contains(lpn)
+                && self.has_room_apart(die, stream, dest, data, medium);
             let to = if apart { stream } else { dest };
-            self.collections[die.index()].staged[to.index()].push(unit);
+            self.dies[die.index()].staged[to.index()].push(unit);
         }
     }
 
     /// True if `stream` has a page for one more unit of `die`. Opens a block for it if that leaves
     /// `dest` room for all that is left of the victim.
-    fn has_room_apart(&mut self, die: DieId, stream: StreamId, dest: StreamId) -> bool {
-        let collection = &self.collections[die.index()];
-        let pages = |units: usize| (units as u32).div_ceil(self.geometry.units_per_page());
-        if pages(collection.staged[stream.index()].len() + 1) <= self.blocks.open_pages(die, stream)
-        {
+    fn has_room_apart<C: Content>(
+        &self,
+        die: DieId,
+        stream: StreamId,
+        dest: StreamId,
+        data: &mut Data,
+        medium: &Medium<C>,
+    ) -> bool {
+        let collection = &self.dies[die.index()];
+        let pages = |units: usize| (units as u32).div_ceil(medium.geometry().units_per_page());
+        let open_pages = |data: &Data, stream| data.blocks().open_pages(medium, die, stream);
+        if pages(collection.staged[stream.index()].len() + 1) <= open_pages(data, stream) {
             return true;
         }
-        let victim = collection.victim.map_or(0, |(victim, _)| self.blocks.valid(victim));
+        let victim = collection.victim.map_or(0, |(victim, _)| data.blocks().valid(victim));
         let left = pages(collection.staged[dest.index()].len() + victim as usize);
-        let leaves_room = self.blocks.free(die) > 1 || left <= self.blocks.open_pages(die, dest);
+        let leaves_room = data.blocks().free(die) > 1 || left <= open_pages(data, dest);
         // A stream has one open block: what is left of it must be used first.
         leaves_room
-            && self.blocks.open_pages(die, stream) == 0
-            && self.blocks.open_next(die, stream).is_some()
+            && open_pages(data, stream) == 0
+            && data.blocks_mut().open_next(die, stream).is_some()
     }
 
-    /// A page of copies has been programmed: what is still valid has moved.
-    #[inline]
-    pub(crate) fn end_copies(&mut self, now: Time, die: DieId, page: Ppn, tag: u32, failed: bool) {
-        let stream = self.blocks.stream(self.geometry.block_of_page(page));
-        for unit in 0..self.geometry.units_per_page() {
-            let Some(from) = self.source(tag, unit).map(Ppa) else {
-                continue;
-            };
-            if failed {
-                self.collections[die.index()].staged[stream.index()].push(from);
-            } else if self.validity.get(from) {
-                // Not overwritten meanwhile: the map still points to where it came from.
-                self.commit_copy(now, page, unit, from);
-                if is_planted(Canary::LostGcMapUpdate) {
-                    let lpn = self.media.lpn(from).expect("it was valid");
-                    self.map.set(lpn, from);
-                }
-            }
-        }
-        self.end_program(now, page, tag);
+    /// Units of a page of copies whose program failed are copied again.
+    pub(super) fn stage_again(&mut self, die: DieId, stream: StreamId, from: Ppa) {
+        self.dies[die.index()].staged[stream.index()].push(from);
     }
 
     /// Chooses the next victim of `die`, if it needs one and one is worth it.
-    fn choose_victim(&mut self, now: Time, die: DieId) -> bool {
-        let free = self.blocks.free(die);
-        let failing = self.blocks.next_failing(die);
-        let victim = if self.is_due(die) { self.worthwhile_victim(now, die) } else { None };
+    fn choose_victim<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        let free = around.data.blocks().free(die);
+        let failing = around.data.blocks().next_failing(die);
+        let is_due = self.is_due(die, around.data, around.medium);
+        let victim = if is_due { self.worthwhile_victim(now, die, around) } else { None };
         // Emptying a failing block gains nothing and costs up to a block: only from plenty.
-        let victim = victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block)));
+        let victim =
+            victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block, around)));
         let Some(victim) = victim else { return false };
-        if self.index.contains(victim) {
-            self.index.remove(victim);
-        }
-        self.blocks.collect(victim);
-        self.stats.collections += 1;
-        self.stats.victim_valid_units += u64::from(self.blocks.valid(victim));
-        let dest = self.streams.for_gc(self.blocks.stream(victim));
-        let collection = &mut self.collections[die.index()];
+        around.data.collect(victim);
+        around.stats.collections += 1;
+        around.stats.victim_valid_units += u64::from(around.data.blocks().valid(victim));
+        let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
+        let collection = &mut self.dies[die.index()];
         (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
         true
     }
 
     /// The policy's choice, or else the least utilised block, if collecting it makes room.
-    fn worthwhile_victim(&self, now: Time, die: DieId) -> Option<BlockId> {
-        let choice = self.policy.victim(&self.index, die, now)?;
-        if self.is_worthwhile(die, choice) {
+    fn worthwhile_victim<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &Around<'_, C>,
+    ) -> Option<BlockId> {
+        let choice = self.policy.victim(around.data.index(), die, now)?;
+        if self.is_worthwhile(die, choice, around) {
             return Some(choice);
         }
-        let least = self.index.least_utilised(die)?;
-        self.is_worthwhile(die, least).then_some(least)
+        let least = around.data.index().least_utilised(die)?;
+        self.is_worthwhile(die, least, around).then_some(least)
     }
 
     /// True if collecting `block` makes room, or takes its die closer to a block that does.
-    fn is_worthwhile(&self, die: DieId, block: BlockId) -> bool {
-        let gains_page = self.geometry.units_per_block() - self.blocks.valid(block)
-            >= self.geometry.units_per_page();
+    fn is_worthwhile<C: Content>(
+        &self,
+        die: DieId,
+        block: BlockId,
+        around: &Around<'_, C>,
+    ) -> bool {
+        let units_per_block = around.medium.geometry().units_per_block();
+        let gains_page =
+            units_per_block - around.data.blocks().valid(block) >= around.units_per_page();
         // A policy that does not look at utilisation may have to go round; it gets somewhere as
         // long as there is more than a block of garbage.
-        let goes_round = self.index.garbage_units(die) > u64::from(self.geometry.units_per_block());
-        gains_page && self.has_room_for(die, block)
-            || goes_round && self.has_room_to_go_on(die, block)
+        let goes_round = around.data.index().garbage_units(die) > u64::from(units_per_block);
+        gains_page && self.has_room_for(die, block, around)
+            || goes_round && self.has_room_to_go_on(die, block, around)
     }
 
     /// True if `die` has pages for all of `block`'s valid units.
-    fn has_room_for(&self, die: DieId, block: BlockId) -> bool {
-        let (dest, staged) = self.joins(die, block);
-        self.has_room(die, dest, staged + self.blocks.valid(block))
+    fn has_room_for<C: Content>(&self, die: DieId, block: BlockId, around: &Around<'_, C>) -> bool {
+        let (dest, staged) = self.joins(die, block, around.data);
+        has_room(die, dest, staged + around.data.blocks().valid(block), around)
     }
 
     /// True if `die` has pages for all of `block`'s valid units, and going round with it gets
     /// somewhere. Odd units that no further victim's can join are padded in the end: if that makes
     /// as much garbage as the block had, going round would never end.
-    fn has_room_to_go_on(&self, die: DieId, block: BlockId) -> bool {
-        let (dest, staged) = self.joins(die, block);
-        let valid = self.blocks.valid(block);
-        let units = (staged + valid).next_multiple_of(self.geometry.units_per_page());
+    fn has_room_to_go_on<C: Content>(
+        &self,
+        die: DieId,
+        block: BlockId,
+        around: &Around<'_, C>,
+    ) -> bool {
+        let (dest, staged) = self.joins(die, block, around.data);
+        let valid = around.data.blocks().valid(block);
+        let units = (staged + valid).next_multiple_of(around.units_per_page());
         let padding = units - staged - valid;
-        let gains = padding == 0 || self.geometry.units_per_block() - valid > padding;
-        let next = if gains { 0 } else { self.geometry.units_per_block() };
-        self.has_room(die, dest, staged + valid + next)
+        let units_per_block = around.medium.geometry().units_per_block();
+        let gains = padding == 0 || units_per_block - valid > padding;
+        let next = if gains { 0 } else { units_per_block };
+        has_room(die, dest, staged + valid + next, around)
     }
 
     /// The stream of `block`'s copies, and how many units wait there for a full page.
-    fn joins(&self, die: DieId, block: BlockId) -> (StreamId, u32) {
-        let dest = self.streams.for_gc(self.blocks.stream(block));
-        (dest, self.collections[die.index()].staged[dest.index()].len() as u32)
+    fn joins(&self, die: DieId, block: BlockId, data: &Data) -> (StreamId, u32) {
+        let dest = data.streams().for_gc(data.blocks().stream(block));
+        (dest, self.dies[die.index()].staged[dest.index()].len() as u32)
     }
 
-    /// True if `die` has pages for `units` more units of `stream`.
-    fn has_room(&self, die: DieId, stream: StreamId, units: u32) -> bool {
-        let free_pages = self.blocks.free(die) * self.geometry.pages_per_block();
-        let pages = units.div_ceil(self.geometry.units_per_page());
-        pages <= self.blocks.open_pages(die, stream) + free_pages
+    /// The collections at rest.
+    pub(super) fn state(&self) -> CollectorState {
+        CollectorState { dies: self.dies.clone(), victim_rng: self.policy.rng().clone() }
     }
+
+    /// True if `state` is of this shape.
+    pub(super) fn fits(&self, state: &CollectorState) -> bool {
+        state.dies.len() == self.dies.len()
+            && state.dies.iter().zip(&self.dies).all(|(saved, die)| {
+                saved.staged.len() == die.staged.len() && saved.dest.index() < die.staged.len()
+            })
+    }
+
+    /// Takes over a state that fits.
+    pub(super) fn restore(&mut self, state: CollectorState) {
+        self.dies = state.dies;
+        self.policy.set_rng(state.victim_rng);
+        self.stuck_dies = 0;
+    }
+}
+
+/// True if `die` has pages for `units` more units of `stream`.
+fn has_room<C: Content>(die: DieId, stream: StreamId, units: u32, around: &Around<'_, C>) -> bool {
+    let geometry = around.medium.geometry();
+    let free_pages = around.data.blocks().free(die) * geometry.pages_per_block();
+    let pages = units.div_ceil(geometry.units_per_page());
+    pages <= around.data.blocks().open_pages(around.medium, die, stream) + free_pages
 }

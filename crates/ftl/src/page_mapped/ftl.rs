@@ -1,49 +1,26 @@
-//! The mechanism: what programs, reads and trims change.
+//! The page-mapped FTL: its rooms put together.
 
 use leyden_nand::{
-    BlockId, Content, DieId, Flash, Geometry, Kind, Lpn, Media, Operation, Outcome, Ppa, Ppn,
+    BlockId, BlockUse, Content, DieId, Geometry, Interrupted, Lpn, Medium, PageKind, Ppa, Ppn,
 };
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{ConfigError, Span, Time};
 
-use super::blocks::{Blocks, KeptBlocks};
-use super::collect::Collection;
+use super::collect::{Around, Collector, GcStep};
+use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks, unit_of};
 use super::durability::Durability;
-use super::inflight::{Inflight, NOTHING};
-use super::journal::JournalDie;
-use super::mapping::{Gate, MapDie};
-use super::moves::Moves;
+use super::programs::{ProgramCause, Programs};
 use super::stats::FtlStats;
-use super::validity::Validity;
-use super::zombies::Zombies;
+use super::table::{Step, TableWriter};
 use crate::Config;
-use crate::gc::{VictimIndex, VictimPolicy};
+use crate::dump_area::DumpArea;
+use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::{StreamId, Streams};
-use crate::recovery::{DumpDie, DumpImage};
-
-/// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
-/// cache misses to overlap, few enough for the entries of all dies to stay in a near cache.
-pub const WARM_UNITS: u32 = 16;
-
-/// Why a page is programmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProgramCause {
-    /// Data the host wrote.
-    User,
-    /// Data that garbage collection copies.
-    Gc,
-    /// A mapping page that is written back.
-    Map,
-    /// A mapping page that garbage collection moves.
-    GcMap,
-    /// A page of the mapping table's journal.
-    Journal,
-}
 
 /// A unit of user data to program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UserUnit<C> {
     /// Whose data it is.
     pub lpn: Lpn,
@@ -53,72 +30,74 @@ pub struct UserUnit<C> {
     pub source: u32,
 }
 
-/// What ended, as far as the caller is concerned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// A host read; its tag.
-    HostRead(u32),
-    /// A program of user data: for each of its units the caller says what became of it
-    /// ([`Ftl::commit`] or not), then calls [`Ftl::end_program`].
-    UserProgram {
-        /// The page.
-        page: Ppn,
-        /// Names its units' sources.
-        tag: u32,
-        /// True if it failed: none of its units is on flash.
-        failed: bool,
-    },
-    /// Something of the FTL's own.
-    Internal,
+/// A page-mapped FTL on its medium.
+///
+/// Each field is a room with state of its own; this puts them together. What DRAM holds is everything but
+/// the medium: a power cut makes a new FTL from that alone.
+#[derive(Clone, Debug)]
+pub struct Ftl<C: Content> {
+    pub(super) config: Config,
+    pub(super) durability: Durability,
+    pub(super) endurance_cycles: u32,
+    pub(super) medium: Medium<C>,
+    pub(super) data: Data,
+    pub(super) programs: Programs,
+    pub(super) collector: Collector,
+    pub(super) table: TableWriter,
+    pub(super) dumps: DumpArea,
+    /// The version of the next page of the host's data.
+    pub(super) next_version: u64,
+    pub(super) stats: FtlStats,
 }
 
-/// A page-mapped FTL over its flash.
-#[derive(Debug)]
-pub struct Ftl<C: Content> {
-    pub(crate) geometry: Geometry,
-    pub(crate) streams: Streams,
-    pub(crate) policy: Box<dyn VictimPolicy>,
-    pub(crate) soft_free_blocks: u32,
-    pub(crate) hard_free_blocks: u32,
-    pub(crate) endurance_cycles: u32,
-    pub(crate) map: MapTable,
-    pub(crate) store: MapStore,
-    /// Empty if no mapping page is written while the power is on.
-    pub(crate) map_dies: Vec<MapDie>,
-    /// Empty if the table's changes are not logged.
-    pub(crate) journal_dies: Vec<JournalDie>,
-    /// Mapping pages that dies are programming.
-    pub(crate) map_writes: u32,
-    /// By mapping page: what a trim of it stands against. Only where trims are written at once.
-    pub(crate) trim_versions: Vec<u64>,
-    pub(crate) gate: Gate,
-    /// Dies whose collection has found nothing to do, and on which nothing has changed since.
-    pub(crate) stuck_dies: u32,
-    pub(crate) moves: Moves,
-    /// Dies that have something of the map to write.
-    pub(crate) wake: Vec<DieId>,
-    /// The version of the next page of the host's data.
-    pub(crate) next_version: u64,
-    /// What the dump of the last power cut holds, until the drive is ready again.
-    pub(crate) dump: Option<DumpImage<C>>,
-    /// The blocks of dumps.
-    pub(crate) dump_dies: Vec<DumpDie>,
-    /// Blocks whose erase a power cut has broken off, until recovery.
-    pub(crate) half_erased: Vec<BlockId>,
-    pub(crate) validity: Validity,
-    pub(crate) zombies: Zombies,
-    pub(crate) logs: Logs,
-    pub(crate) blocks: Blocks,
-    pub(crate) index: VictimIndex,
-    pub(crate) collections: Vec<Collection>,
-    pub(crate) inflight: Inflight,
-    pub(crate) media: Media<C>,
-    pub(crate) flash: Flash,
-    pub(crate) stats: FtlStats,
+/// What DRAM holds.
+struct Dram {
+    data: Data,
+    programs: Programs,
+    collector: Collector,
+    table: TableWriter,
+    dumps: DumpArea,
+}
+
+impl Dram {
+    /// What a drive with `lpns` logical units knows of its medium before it has recovered.
+    fn new<C: Content>(
+        config: &Config,
+        lpns: u32,
+        medium: &Medium<C>,
+        durability: Durability,
+        policy: Chooser,
+    ) -> Self {
+        let geometry = medium.geometry();
+        let map = MapTable::new(lpns, config.map.entries_per_page(geometry));
+        let pages = map.pages();
+        let kept = KeptBlocks {
+            map: config.map.blocks_per_die(geometry, pages),
+            journal: config.map.journal_blocks_per_die(geometry, pages),
+            dump: durability.dump_blocks_per_die,
+        };
+        let streams = Streams::new(config);
+        let count = streams.count();
+        let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
+        let order = policy.order();
+        let data = Data::new(medium, map, streams, kept, order, logs);
+        let protection = &config.map.protection;
+        let store = MapStore::new(protection, pages, geometry, durability.power_cuts);
+        let poisoned = (0..geometry.blocks()).map(BlockId).filter(|&block| {
+            medium.is_poisoned(block) && data.blocks().state(block) == BlockState::Collected
+        });
+        Self {
+            collector: Collector::new(&config.gc, policy, geometry, count, poisoned),
+            table: TableWriter::new(store, medium, &data),
+            dumps: DumpArea::new(medium, data.blocks()),
+            programs: Programs::new(geometry.units_per_page()),
+            data,
+        }
+    }
 }
 
 impl<C: Content> Ftl<C> {
-    /// An empty drive.
+    /// A drive without any data.
     pub fn new(
         config: &Config,
         nand: &leyden_nand::Config,
@@ -126,88 +105,113 @@ impl<C: Content> Ftl<C> {
         seed: u64,
         durability: Durability,
     ) -> Result<Self, ConfigError> {
-        let lpns = config.logical_units(&geometry, durability.dump_blocks_per_die)?;
-        let streams = Streams::new(config);
-        let policy = config.gc.victim.policy();
-        let map = MapTable::new(lpns, config.map.entries_per_page(&geometry));
-        let protection = &config.map.protection;
-        let kept = KeptBlocks {
-            map: config.map.blocks_per_die(&geometry, map.pages()),
-            journal: config.map.journal_blocks_per_die(&geometry, map.pages()),
-            dump: durability.dump_blocks_per_die,
-        };
-        let store = MapStore::new(protection, map.pages(), &geometry, durability.power_cuts);
-        let journal_dies = if store.log().is_some() { geometry.dies() as usize } else { 0 };
-        let moves = if store.leaves_copies() {
-            Moves::new(map.pages(), geometry.blocks())
-        } else {
-            Moves::default()
-        };
-        let map_dies = if store.writes_back() { geometry.dies() as usize } else { 0 };
-        let scans = durability.power_cuts && (durability.may_lose_map || store.trims_only());
+        let medium = Medium::new(nand, geometry, seed, durability.keeps(config));
+        Self::on_medium(config, nand.endurance_cycles, medium, durability)
+    }
+
+    /// A drive on a medium that may hold data: what it knows before [`Ftl::recover`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leyden_sim::ConfigError> {
+    /// use leyden_ftl::Config;
+    /// use leyden_ftl::page_mapped::{Durability, Ftl};
+    /// use leyden_nand::{Content, Keeps, Medium};
+    /// use leyden_sim::Bytes;
+    /// # #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+    /// # struct NoData;
+    /// # impl Content for NoData {}
+    ///
+    /// let (config, nand) = (Config::default(), leyden_nand::Config::default());
+    /// let geometry = nand.geometry(Bytes::new(4096)).unwrap();
+    /// let medium = Medium::<NoData>::new(&nand, geometry, 1, Keeps::default());
+    /// let ftl = Ftl::on_medium(&config, 0, medium, Durability::default())?;
+    /// assert_eq!(ftl.map().mapped(), 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_medium(
+        config: &Config,
+        endurance_cycles: u32,
+        medium: Medium<C>,
+        durability: Durability,
+    ) -> Result<Self, ConfigError> {
+        let lpns = config.logical_units(medium.geometry(), durability.dump_blocks_per_die)?;
+        let policy = Chooser::new(&config.gc.victim, medium.seed());
+        let Dram { data, programs, collector, table, dumps } =
+            Dram::new(config, lpns, &medium, durability, policy);
         Ok(Self {
-            soft_free_blocks: config.gc.soft_free_blocks,
-            hard_free_blocks: config.gc.hard_free_blocks,
-            endurance_cycles: nand.endurance_cycles,
-            trim_versions: vec![0; if store.trims_only() { map.pages() as usize } else { 0 }],
-            map,
-            store,
-            map_dies: vec![MapDie::default(); map_dies],
-            journal_dies: vec![JournalDie::default(); journal_dies],
-            map_writes: 0,
-            gate: Gate::default(),
-            stuck_dies: 0,
-            moves,
-            wake: Vec::new(),
+            config: config.clone(),
+            durability,
+            endurance_cycles,
+            medium,
+            data,
+            programs,
+            collector,
+            table,
+            dumps,
             next_version: 1,
-            dump: None,
-            dump_dies: vec![DumpDie::default(); geometry.dies() as usize],
-            half_erased: Vec::new(),
-            validity: Validity::new(&geometry),
-            blocks: Blocks::new(
-                &geometry,
-                streams.count(),
-                kept,
-                nand.faults.factory_bad_blocks,
-                seed,
-            ),
-            index: VictimIndex::new(&geometry, policy.order()),
-            collections: (0..geometry.dies()).map(|_| Collection::new(streams.count())).collect(),
-            policy,
-            streams,
-            zombies: Zombies::default(),
-            logs: Logs::new(&config.log_stream, lpns, geometry.unit_bytes()),
-            inflight: Inflight::new(geometry.units_per_page()),
-            media: Media::new(&geometry, scans),
-            flash: Flash::new(nand, geometry, seed),
             stats: FtlStats::default(),
-            geometry,
         })
     }
 
+    /// DRAM loses what it held: what is left is made from the medium alone. `interrupted` says what was on
+    /// its way, and whether it still ended.
+    pub fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
+        self.medium.cut_power(now, interrupted);
+        let counted = *self.store().stats();
+        let policy = self.collector.policy().clone();
+        let Dram { data, programs, collector, table, dumps } =
+            Dram::new(&self.config, self.map().len(), &self.medium, self.durability, policy);
+        (self.data, self.programs, self.collector) = (data, programs, collector);
+        (self.table, self.dumps, self.next_version) = (table, dumps, 1);
+        self.store_mut().count_on(counted);
+    }
+
+    /// The medium, which is all that a power cut leaves.
+    pub fn into_medium(self) -> Medium<C> {
+        self.medium
+    }
+
     /// The flash's shape.
+    #[inline]
     pub const fn geometry(&self) -> &Geometry {
-        &self.geometry
+        self.medium.geometry()
     }
     /// The mapping table.
+    #[inline]
     pub const fn map(&self) -> &MapTable {
-        &self.map
+        self.data.map()
     }
     /// Which mapping pages are dirty, and where they lie on flash.
+    #[inline]
     pub const fn store(&self) -> &MapStore {
-        &self.store
+        self.table.store()
     }
-    /// For whoever watches which mapping pages become dirty or clean.
+    /// For those that watch which mapping pages become dirty or clean.
+    #[inline]
     pub fn store_mut(&mut self) -> &mut MapStore {
-        &mut self.store
+        self.table.store_mut()
     }
-    /// The streams.
-    pub const fn streams(&self) -> &Streams {
-        &self.streams
+    /// Where data lies, and what the host has announced.
+    #[inline]
+    pub const fn data(&self) -> &Data {
+        &self.data
     }
     /// The blocks.
+    #[inline]
     pub const fn blocks(&self) -> &Blocks {
-        &self.blocks
+        self.data.blocks()
+    }
+    /// Erases of every block, in order; `None` for bad ones.
+    pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        let blocks = (0..self.geometry().blocks()).map(BlockId);
+        blocks.map(|block| {
+            let is_bad = self.blocks().state(block) == BlockState::Bad;
+            (!is_bad).then(|| self.medium.erases(block))
+        })
+    }
+    /// Blocks that are never used again.
+    pub const fn bad_blocks(&self) -> u64 {
+        self.medium.bad_blocks()
     }
     /// The counters.
     pub const fn stats(&self) -> &FtlStats {
@@ -215,35 +219,29 @@ impl<C: Content> Ftl<C> {
     }
     /// Time dies have been busy.
     pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
-        self.flash.die_busy()
+        self.medium.die_busy()
     }
     /// Time channels have been busy.
     pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
-        self.flash.channel_busy()
+        self.medium.channel_busy()
     }
     /// Bytes of memory that grow with capacity.
     pub fn memory_bytes(&self) -> u64 {
-        self.map.memory_bytes()
-            + self.store.memory_bytes()
-            + self.validity.memory_bytes()
-            + self.zombies.memory_bytes()
-            + self.logs.memory_bytes()
-            + self.blocks.memory_bytes()
-            + self.media.memory_bytes()
-            + self.index.memory_bytes()
+        self.data.memory_bytes() + self.store().memory_bytes() + self.medium.memory_bytes()
     }
-    /// See [`Flash::set_untimed`].
+    /// See [`leyden_nand::Flash::set_untimed`].
     pub fn set_untimed(&mut self, untimed: bool) {
-        self.flash.set_untimed(untimed);
+        self.medium.set_untimed(untimed);
     }
     /// True if no operation is in progress.
+    #[inline]
     pub fn is_idle(&self) -> bool {
-        self.flash.is_idle() && self.gate.open_at.is_none()
+        self.medium.is_idle() && self.table.next_event().is_none()
     }
     /// When something next happens.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        match (self.flash.next_event(), self.gate.open_at) {
+        match (self.medium.next_event(), self.table.next_event()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -251,50 +249,38 @@ impl<C: Content> Ftl<C> {
     /// True if `die` would take a program, or a step of garbage collection.
     #[inline]
     pub fn accepts(&self, die: DieId) -> bool {
-        self.flash.accepts(die)
+        self.medium.accepts(die)
     }
     /// The data of a unit.
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
-        self.media.content(unit)
+        self.medium.content(unit)
     }
-
     /// The stream for new data of `lpn`.
     #[inline]
     pub fn stream_for(&self, lpn: Lpn) -> StreamId {
-        if self.streams.of_host() == 1 {
-            return StreamId(0);
-        }
-        if let Some(log) = self.streams.log().filter(|_| self.logs.contains(lpn)) {
-            return log;
-        }
-        let old = self.map.get(lpn).map(|old| self.blocks.stream(self.geometry.block_of(old)));
-        if old.is_some() && old == self.streams.zombie() {
-            return self.streams.for_host(Some(self.zombies.region(lpn)));
-        }
-        self.streams.for_host(old)
+        self.data.stream_for(self.medium.geometry(), lpn)
     }
 
     /// Starts a read for the host of `units` units of `page`.
     #[inline]
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
         self.stats.host_reads += 1;
-        let bytes = units * self.geometry.unit_bytes();
-        self.flash.submit(now, Operation { kind: Kind::HostRead(page), bytes, tag });
+        self.medium.read(now, page, units, true, tag);
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current
     /// collection needs, or else the last free block for the next one.
     #[inline]
     pub fn may_program(&self, die: DieId, stream: StreamId) -> bool {
-        let free = self.blocks.free(die);
-        let open = self.blocks.open_pages(die, stream);
+        let free = self.blocks().free(die);
+        let open = self.blocks().open_pages(&self.medium, die, stream);
         if open == 0 && free < 2 {
             return false;
         }
-        match self.collection_needs(die) {
+        match self.collector.needs(die, &self.data, self.geometry()) {
             Some((dest, pages)) if dest == stream => {
-                open + free * self.geometry.pages_per_block() > pages
+                open + free * self.geometry().pages_per_block() > pages
             }
             Some(_) => true,
             None => free > 0,
@@ -307,192 +293,137 @@ impl<C: Content> Ftl<C> {
     /// If the die does not accept it, or has no room ([`Ftl::may_program`]).
     #[inline]
     pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
-        let page = self.blocks.allocate(die, stream).expect("no page for the host");
-        self.unstick(die);
+        let page = self.data.blocks_mut().allocate(&self.medium, die, stream);
+        let page = page.expect("no page for the host");
+        self.collector.unstick(die);
         let version = self.next_version;
         self.next_version += 1;
-        let tag = self.inflight.insert(ProgramCause::User, version);
-        let first = self.geometry.first_unit(page);
-        let sources = self.inflight.sources_mut(tag);
-        for (i, unit) in units.iter().enumerate() {
-            sources[i] = unit.source;
-            self.media.write(Ppa(first.0 + i as u32), unit.lpn, version, unit.content);
+        let tag = self.programs.insert(ProgramCause::User, version);
+        for (i, unit) in (0..).zip(units) {
+            self.programs.set_source(tag, i, unit.source);
+            let place = unit_of(self.medium.geometry(), page, i);
+            self.medium.write_unit(place, unit.lpn, version, unit.content.clone());
         }
-        self.stats.user_units += units.len() as u64;
-        self.submit_program(now, page, tag, units.len() as u32);
+        let count = units.len() as u32;
+        self.stats.user_units += u64::from(count);
+        self.stats.padded_units += u64::from(self.geometry().units_per_page() - count);
+        let used_for = BlockUse { kind: PageKind::Data, stream: stream.0 };
+        self.medium.program(now, page, count, used_for, tag);
     }
 
-    /// Starts the program of a page that holds `units` units, padding the rest.
+    /// True if `die` is so short of free blocks that collecting goes before the host's writes.
     #[inline]
-    pub(crate) fn submit_program(&mut self, now: Time, page: Ppn, tag: u32, units: u32) {
-        let first = self.geometry.first_unit(page).0;
-        for unit in units..self.geometry.units_per_page() {
-            self.media.pad(Ppa(first + unit));
-            self.stats.padded_units += 1;
-        }
-        // The whole page is transferred: padding too.
-        let bytes = self.geometry.page_bytes();
-        self.flash.submit(now, Operation { kind: Kind::Program(page), bytes, tag });
+    pub fn gc_is_urgent(&self, die: DieId) -> bool {
+        self.collector.is_urgent(die, &self.data, &self.medium)
     }
 
-    /// The next operation to end at or before `now`, with what the caller must know of it.
+    /// True if `die` has, or should have, a collection under way.
     #[inline]
-    pub fn next_ended(&mut self, now: Time) -> Option<(Outcome, Ended)> {
-        if self.gate.open_at.is_some()
-            && let Some(outcome) = self.next_through_gate(now)
-        {
-            let Operation { kind: Kind::Program(page), tag, .. } = outcome.operation else {
-                unreachable!("only programs wait at the gate")
-            };
-            self.unstick(outcome.die);
-            return Some((outcome, self.end_data_program(&outcome, page, tag)));
-        }
-        let outcome = self.flash.next_outcome(now)?;
-        self.unstick(outcome.die);
-        let Operation { kind, tag, .. } = outcome.operation;
-        let ended = match kind {
-            Kind::HostRead(_) => Ended::HostRead(tag),
-            Kind::Read(page) => {
-                self.stats.gc_reads += 1;
-                self.stage_copies(page, outcome.die);
-                Ended::Internal
-            }
-            Kind::Program(page) => {
-                self.count_program(page, tag, outcome.failed);
-                match self.inflight.cause(tag) {
-                    ProgramCause::Map | ProgramCause::GcMap => {
-                        self.end_map_write(outcome.die, page, tag, outcome.failed);
-                        self.look_at_journal(outcome.time);
-                        Ended::Internal
-                    }
-                    ProgramCause::Journal => {
-                        self.end_journal_write(page, tag, outcome.failed);
-                        self.look_at_journal(outcome.time);
-                        Ended::Internal
-                    }
-                    _ if self.pass_gate(&outcome) => self.end_data_program(&outcome, page, tag),
-                    _ => Ended::Internal,
-                }
-            }
-            Kind::Erase(block) => {
-                self.end_erase(block, outcome.failed);
-                Ended::Internal
-            }
+    pub fn wants_collection(&self, die: DieId) -> bool {
+        self.collector.wants(die, &self.data, &self.medium)
+    }
+
+    /// Does the next step of `die`'s collection, if there is one to do.
+    ///
+    /// # Panics
+    /// If the die does not accept operations.
+    #[inline]
+    pub fn gc_step(&mut self, now: Time, die: DieId) -> GcStep {
+        let mut around = Around {
+            medium: &mut self.medium,
+            data: &mut self.data,
+            programs: &mut self.programs,
+            table: &mut self.table,
+            stats: &mut self.stats,
         };
-        Some((outcome, ended))
+        self.collector.step(now, die, &mut around)
     }
 
-    /// Nothing of `page` can be read: its program failed, or was torn, or it holds nothing of the cells'
-    /// own. Its owners still can if that is to be `believed`, a planted slip.
-    pub(crate) fn make_unreadable(&mut self, page: Ppn, believed: bool) {
-        let first = self.geometry.first_unit(page).0;
-        for unit in (first..first + self.geometry.units_per_page()).map(Ppa) {
-            if believed {
-                self.media.spoil(unit);
-            } else {
-                self.media.pad(unit);
-            }
-        }
-    }
-
-    /// Counts a program that has ended. If it failed, its block is written no more.
+    /// Does the next step of writing `die`'s mapping pages, or of erasing what a dump was written to,
+    /// if there is one to do. True if it started.
+    ///
+    /// # Panics
+    /// If the die does not accept operations.
     #[inline]
-    pub(crate) fn count_program(&mut self, page: Ppn, tag: u32, failed: bool) {
-        if failed {
-            self.stats.program_failures += 1;
-            if matches!(self.inflight.cause(tag), ProgramCause::User | ProgramCause::Gc) {
-                self.blocks.fail(self.geometry.block_of_page(page));
-                self.make_unreadable(page, is_planted(Canary::FailedProgramBelieved));
-            }
+    pub fn map_step(&mut self, now: Time, die: DieId) -> bool {
+        if self.blocks().keeps_for_dumps()
+            && let Some(block) = self.dumps.take_old(die)
+        {
+            self.medium.erase(now, block);
+            return true;
         }
-        let stats = &mut self.stats;
-        *match self.inflight.cause(tag) {
-            ProgramCause::User => &mut stats.user_programs,
-            ProgramCause::Gc => &mut stats.gc_programs,
-            ProgramCause::Map | ProgramCause::Journal => &mut stats.map_programs,
-            ProgramCause::GcMap => &mut stats.gc_map_programs,
-        } += 1;
+        let mut step = Step {
+            now,
+            medium: &mut self.medium,
+            data: &mut self.data,
+            programs: &mut self.programs,
+            next_version: self.next_version,
+            has_retired: false,
+        };
+        let started = self.table.step(die, &mut step);
+        if step.has_retired {
+            self.collector.unstick(die);
+        }
+        started
     }
 
-    /// A program of data has ended, and may change the map.
+    /// A die that has got something to write of the map, once.
     #[inline]
-    fn end_data_program(&mut self, outcome: &Outcome, page: Ppn, tag: u32) -> Ended {
-        let failed = outcome.failed;
-        if self.inflight.cause(tag) == ProgramCause::User {
-            return Ended::UserProgram { page, tag, failed };
-        }
-        self.end_copies(outcome.time, outcome.die, page, tag, failed);
-        Ended::Internal
+    pub fn next_woken(&mut self) -> Option<DieId> {
+        self.table.next_woken()
     }
 
-    /// The source of unit `unit` of a program; `None` for padding.
+    /// True if a FLUSH must wait: a trim is not on flash yet, and nothing else protects it.
     #[inline]
-    pub fn source(&self, tag: u32, unit: u32) -> Option<u32> {
-        let source = self.inflight.source(tag, unit);
-        (source != NOTHING).then_some(source)
+    pub fn has_unsaved_trims(&self) -> bool {
+        self.table.has_unsaved_trims()
     }
 
-    /// Lets go of a program that has ended, once its units have been committed or not.
-    #[inline]
-    pub fn end_program(&mut self, now: Time, page: Ppn, tag: u32) {
-        self.inflight.remove(tag);
-        if self.store.trims_only() {
-            self.wake_writers(); // what is written of a trim may have waited for this program
-        }
-        let block = self.geometry.block_of_page(page);
-        if self.blocks.page_ended(block) {
-            self.index.insert(block, self.blocks.valid(block), self.zombies.in_block(block), now);
-        }
+    /// True if a trim may change the entries of `page`; if not, room is made for it.
+    pub fn may_trim(&mut self, page: MapPage) -> bool {
+        self.table.may_trim(page)
     }
 
     /// Forgets `lpn`. Its mapping page may be dirty ([`Ftl::may_trim`]).
     pub fn trim(&mut self, now: Time, lpn: Lpn) {
-        let Some(old) = self.map.unmap(lpn) else { return };
-        self.invalidate(now, old);
-        self.zombies.arrived(lpn, 1, None);
-        self.replace_zombie(lpn, self.geometry.block_of(old), None);
+        let geometry = self.medium.geometry();
+        let Some(emptier) = self.data.trim(now, geometry, lpn, &mut self.stats) else { return };
+        self.collector.unstick_die_of(geometry, Some(emptier));
         if is_planted(Canary::TrimNotSaved) {
             return;
         }
-        self.note_trim(self.map.page_of(lpn));
-        self.log_change(lpn, None);
+        let page = self.data.map().page_of(lpn);
+        self.note_trim(page);
+        self.table.log_change(page, lpn, None);
     }
 
     /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.
     pub fn note_trim(&mut self, page: MapPage) {
-        if self.store.trims_only() {
-            self.trim_versions[page.index()] = self.next_version;
-        }
-        let was_dirty = self.store.is_dirty(page);
-        if self.store.trimmed(page) {
-            self.queue_writeback(page);
-        }
-        if !was_dirty {
-            self.moves.dirtied(page);
-        }
+        self.table.note_trim(page, self.next_version);
     }
 
+    /// A write of `count` units from `first` on has arrived, of a log if the host says so.
     #[inline]
-    pub(crate) fn invalidate(&mut self, now: Time, unit: Ppa) {
-        self.validity.clear(unit);
-        let block = self.geometry.block_of(unit);
-        self.blocks.remove_valid(block);
-        self.index.lost_unit(block, now);
-        self.unstick(self.geometry.die_of(block));
+    pub fn note_write(&mut self, now: Time, first: Lpn, count: u32, is_log: bool) {
+        self.data.note_write(now, first, count, is_log);
     }
 
-    pub(crate) fn end_erase(&mut self, block: BlockId, failed: bool) {
-        self.stats.erases += 1;
-        if failed {
-            self.stats.erase_failures += 1;
-            self.blocks.retire(block);
-            return;
-        }
-        self.media.erase(&self.geometry, block);
-        self.blocks.erased(block);
-        let worn = |erases| self.endurance_cycles != 0 && erases >= self.endurance_cycles;
-        if self.blocks.erases(block).is_some_and(worn) {
-            self.blocks.wear_out(block);
-        }
+    /// A trim of `count` units from `first` on has arrived.
+    pub fn note_trim_of(&mut self, first: Lpn, count: u32) {
+        self.data.note_trim(first, count);
+    }
+
+    /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.
+    pub fn announce(
+        &mut self,
+        now: Time,
+        lpn: Lpn,
+        is_buffered: impl FnOnce() -> bool,
+    ) -> Announced {
+        let geometry = self.medium.geometry();
+        let learns_lead = self.collector.asks_for_lead();
+        let (announced, block) = self.data.announce(now, geometry, lpn, learns_lead, is_buffered);
+        self.collector.unstick_die_of(geometry, block);
+        announced
     }
 }

@@ -1,41 +1,51 @@
 //! The page-mapped FTL: every mapping unit can lie anywhere.
 //!
-//! **What lives here**: the mechanism. Which unit is valid and where ([`validity`]), which blocks
-//! are free, open, closed or bad ([`blocks`]), what programs and copies change ([`Ftl`]), and the
-//! collection of garbage, die by die ([`collect`]). **What doesn't**: which victim
-//! ([`crate::gc`]), which stream ([`crate::place`]), when (the device asks), how long
-//! ([`leyden_nand`]).
+//! **What lives here**: the mechanism, in rooms with state of their own. Where data lies and what each
+//! block is worth ([`data`]), who moves data to reclaim blocks ([`collect`]), what of the mapping table
+//! goes to flash ([`table`]), which programs are on their way ([`programs`]); and what puts them together
+//! ([`Ftl`]): the ends of operations ([`ended`]), power cuts ([`cut`]) and the way back ([`recover`]).
+//! **What doesn't**: which victim ([`crate::gc`]), which stream ([`crate::place`]), when (the device asks),
+//! how long and what lies there ([`leyden_nand`]).
 //!
 //! **Invariants** (asserted by [`Ftl::check`])
-//! - A unit is valid exactly if the map points to it; a block's count is that of its valid units.
 //! - The map changes when a program has ended, never before (so a cut leaves the old version).
 //! - A block is erased only when nothing in it is valid.
 //! - The host never takes the last free block of a die: it is what a collection moves data to.
+//! - After a power cut nothing is known but what the medium holds ([`Ftl::lose_power`]).
 
-mod blocks;
 mod check;
 mod collect;
-mod commit;
+mod cut;
+pub(crate) mod data;
 mod durability;
+mod ended;
 mod ftl;
-mod inflight;
-mod journal;
-mod lead;
-mod mapping;
-mod moves;
+mod programs;
+mod recover;
 mod snapshot;
 mod stats;
-mod validity;
-mod zombies;
+mod table;
 
-pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use check::Violation;
-pub(crate) use collect::Collection;
 pub use collect::GcStep;
+pub use data::{Announced, BlockState, Blocks, Data, KeptBlocks, Zombies};
 pub use durability::Durability;
-pub use ftl::{Ended, Ftl, ProgramCause, UserUnit, WARM_UNITS};
-pub(crate) use journal::JournalDie;
-pub(crate) use mapping::{MapDie, map_blocks_per_die};
+pub use ended::Ended;
+pub use ftl::{Ftl, UserUnit};
+pub use programs::ProgramCause;
 pub use snapshot::FtlState;
 pub use stats::FtlStats;
-pub use zombies::{Announced, Zombies};
+
+use leyden_nand::Geometry;
+
+/// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
+/// cache misses to overlap, few enough for the entries of all dies to stay in a near cache.
+pub const WARM_UNITS: u32 = 16;
+
+/// The blocks that a die keeps back for its share of `pages` mapping pages: a quarter more than they
+/// fill, one to move pages to, one more in case a power cut leaves that in tatters, and one to fill
+/// meanwhile.
+pub(crate) fn map_blocks_per_die(geometry: &Geometry, pages: u32) -> u32 {
+    let share = pages.div_ceil(geometry.dies());
+    (share + share / 4).div_ceil(geometry.pages_per_block()) + 3
+}

@@ -18,6 +18,11 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// One stream for everything, as a place holder until a drive's own are known.
+    pub(crate) fn none() -> Self {
+        Self { policy: PlacementConfig::default(), regions: 1, log: None, zombie: None }
+    }
+
     /// Those of a drive.
     pub fn new(config: &Config) -> Self {
         let regions = config.placement.streams();

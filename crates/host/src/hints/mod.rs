@@ -39,7 +39,7 @@ const UNIT_SECTORS: u64 = HINT_UNIT_BYTES / SECTOR_BYTES;
 /// Brings announcements to the drive below; everything else passes.
 ///
 /// ```
-/// use leyden_device::{BlockDevice, Command, Config, Hint, Lba, Op, Ssd, Stamp};
+/// use leyden_device::{BlockDevice, Command, Config, Hint, Lba, Ssd, Stamp};
 /// use leyden_host::{HintChannel, HintChannelConfig};
 /// use leyden_sim::Time;
 ///
@@ -48,7 +48,7 @@ const UNIT_SECTORS: u64 = HINT_UNIT_BYTES / SECTOR_BYTES;
 /// for hint in Hint::covering(Lba(80), 8) {
 ///     host.announce(Time::ZERO, hint);
 /// }
-/// host.submit(Time::ZERO, Command::new(Op::Read, Lba(0), 8)); // takes the hint along
+/// host.submit(Time::ZERO, Command::read(Lba(0), 8)); // takes the hint along
 /// assert_eq!(host.stats().sent, 1);
 /// ```
 #[derive(Debug)]
@@ -162,8 +162,9 @@ impl<D> HintChannel<D> {
 
     /// What a command writes or trims is not announced any more.
     fn withdraw<P: Payload>(&mut self, command: &Command<P>) {
-        let (from, to) = (command.lba.0, command.lba.0.saturating_add(command.sectors.into()));
-        let (first, end) = match command.op {
+        let Some((lba, sectors)) = command.extent() else { return };
+        let (from, to) = (lba.0, lba.0.saturating_add(sectors.into()));
+        let (first, end) = match command.op() {
             // A unit written in part is new as a whole.
             Op::Write | Op::WriteZeroes => (from / UNIT_SECTORS, to.div_ceil(UNIT_SECTORS)),
             // Parts of units keep their data on a trim.
@@ -186,9 +187,11 @@ impl<D> HintChannel<D> {
     fn pass<P: Payload>(&mut self, now: Time, command: &mut Command<P>) {
         self.release(now);
         self.withdraw(command);
-        let takes_hint = matches!(command.op, Op::Read | Op::Write) && command.hint.is_none();
-        if takes_hint && self.config.channel == Channel::Piggyback {
-            command.hint = self.waiting.pop().map(|(hint, _)| self.sent(hint));
+        if self.config.channel == Channel::Piggyback
+            && let Some(place) = command.hint_mut()
+            && place.is_none()
+        {
+            *place = self.waiting.pop().map(|(hint, _)| self.sent(hint));
         }
         self.quiet = self.waiting.is_empty() && self.held.is_empty();
     }
@@ -217,7 +220,7 @@ impl<D> HintChannel<D> {
     fn batch<P: Payload>(&mut self) -> Command<P> {
         let count = self.waiting.len().min(self.config.batch as usize);
         let ranges = (0..count).filter_map(|_| self.waiting.pop().map(|(hint, _)| self.sent(hint)));
-        Command { ranges: Some(ranges.collect()), ..Command::new(Op::WritePrepare, Lba(0), 0) }
+        Command::write_prepare(ranges)
     }
 
     /// Sends what is due.

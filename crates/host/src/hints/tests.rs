@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 
-use leyden_device::{Config, Ssd, Stamp};
+use leyden_device::{Action, Config, Ssd, Stamp};
 use leyden_sim::{Ratio, Span};
 use proptest::prelude::*;
 
@@ -33,17 +33,24 @@ fn us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
 }
 
+fn hint_of(command: &Command<Stamp>) -> Option<Hint> {
+    match command.action {
+        Action::Read { hint, .. } | Action::Write { hint, .. } => hint,
+        _ => None,
+    }
+}
+
 /// The hints that rode along, command by command.
 fn ridden(channel: &HintChannel<Mock>) -> Vec<Option<Hint>> {
-    channel.device().asked.iter().map(|(_, command)| command.hint).collect()
+    channel.device().asked.iter().map(|(_, command)| hint_of(command)).collect()
 }
 
 /// The commands of its own: microseconds, ranges.
 fn batches(channel: &HintChannel<Mock>) -> Vec<(u64, Vec<Hint>)> {
     let asked = channel.device().asked.iter();
     let batch = |(time, command): &(Time, Command<Stamp>)| {
-        let ranges = command.ranges.as_ref()?.to_vec();
-        (command.op == Op::WritePrepare).then(|| (time.as_ns() / 1_000, ranges))
+        let Action::WritePrepare { ranges } = &command.action else { return None };
+        Some((time.as_ns() / 1_000, ranges.to_vec()))
     };
     asked.filter_map(batch).collect()
 }
@@ -66,7 +73,7 @@ fn each_read_or_write_takes_the_oldest_hint_along() {
     channel.submit(us(5), command(Op::Flush, 0, 0));
     channel.submit(us(5), command(Op::Trim, 0, 8));
     channel.submit(us(5), command(Op::Read, 0, 1));
-    let own = Command { hint: Some(hint(9, 1)), ..command(Op::Read, 0, 1) };
+    let own = command(Op::Read, 0, 1).hint(Some(hint(9, 1)));
     channel.submit(us(6), own);
     channel.submit(us(6), command(Op::Write, 200, 1));
     channel.submit(us(7), command(Op::Write, 200, 1));
@@ -87,8 +94,8 @@ fn what_is_written_or_trimmed_is_withdrawn() {
     // The write of the middle does not bring the hint that it makes untrue: the rest goes in two.
     channel.submit(us(2), command(Op::Write, 13, 2));
     // Part of a unit: on a write the unit is new as a whole, on a trim it keeps its data.
-    channel.submit(us(3), Command::new(Op::Trim, Lba(15 * 8), 12));
-    channel.submit(us(4), Command::new(Op::Write, Lba(17 * 8 + 7), 2));
+    channel.submit(us(3), Command::trim(Lba(15 * 8), 12));
+    channel.submit(us(4), Command::write(Lba(17 * 8 + 7), 2, 0));
     channel.submit(us(5), command(Op::Read, 0, 1));
     channel.submit(us(6), command(Op::Read, 0, 1));
     channel.submit(us(7), command(Op::Read, 0, 1));
@@ -328,7 +335,7 @@ proptest! {
                     announced.extend(first..first + u32::from(units));
                 }
                 Step::Submit(op, lba, sectors) => {
-                    channel.submit(now, Command::new(op, Lba(lba), sectors));
+                    channel.submit(now, Command::new(op, Lba(lba), sectors, 0));
                     host += 1;
                     let units = (lba / 8) as u32..(lba + u64::from(sectors)).div_ceil(8) as u32;
                     let whole = |&unit: &u32| u64::from(unit) * 8 >= lba
@@ -350,7 +357,10 @@ proptest! {
             }
             announced.retain(|unit| !changed.contains(unit));
             for (_, command) in &channel.device().asked[seen..] {
-                let hints = command.hint.into_iter().chain(command.ranges.iter().flatten().copied());
+                let hints = match &command.action {
+                    Action::WritePrepare { ranges } => ranges.to_vec(),
+                    _ => hint_of(command).into_iter().collect(),
+                };
                 for hint in hints {
                     let named = hint.first_unit()..hint.first_unit() + hint.units();
                     prop_assert!(named.clone().all(|unit| announced.contains(&unit)), "{hint:?}");

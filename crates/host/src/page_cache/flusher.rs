@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{BlockDevice, Command, Lba, Op, Payload, Status};
+use leyden_device::{BlockDevice, Command, Lba, Payload, Status};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
@@ -213,7 +213,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         end: u32,
         fua: Option<RequestId>,
     ) -> u32 {
-        let (mut count, mut data, mut write) = (0, P::WriteData::default(), 0);
+        let (mut count, mut write) = (0, 0);
         let mut first_page = PageId(0);
         while first + count < end
             && self.flusher.writable.contains(first + count)
@@ -222,7 +222,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let page = self.pages.get_mut(id);
             if count == 0 {
                 first_page = id;
-                (data, write) = (P::rest(page.data, page.index), page.write);
+                write = page.write;
             } else if page.write != write {
                 break;
             }
@@ -242,10 +242,19 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.stats.written_back_pages += u64::from(count);
         let tag = self.commands.insert(Below::Writeback { first_page, first, count, fua });
         let (lba, sectors) = self.sectors_of(first, count);
-        let command =
-            Command { data, tag, fua: fua.is_some(), ..Command::new(Op::Write, lba, sectors) };
+        let data = self.content_of(first, count);
+        let command = Command::write(lba, sectors, data).fua(fua.is_some()).tag(tag);
         self.device.submit(now, command);
         count
+    }
+
+    /// What a write of cached pages carries.
+    fn content_of(&self, first: u32, count: u32) -> P::WriteData {
+        if !P::STORED {
+            return P::WriteData::default();
+        }
+        let pages = (first..first + count).filter_map(|number| self.pages.find(number));
+        P::data_of(pages.map(|page| &self.pages.get(page).content), self.unit_sectors as u32)
     }
 
     /// A write of pages has ended.

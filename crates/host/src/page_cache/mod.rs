@@ -47,7 +47,8 @@ mod tests;
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Payload, SECTOR_BYTES, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload,
+    SECTOR_BYTES, Status, Units,
 };
 use leyden_sim::{ConfigError, EventQueue, Span, Time};
 
@@ -61,14 +62,14 @@ pub use stats::PageCacheStats;
 /// A write-back cache on top of a device.
 ///
 /// ```
-/// use leyden_device::{BlockDevice, Command, Config, Lba, Op, Ssd, Stamp};
+/// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp};
 /// use leyden_host::{PageCache, PageCacheConfig};
 /// use leyden_sim::{Bytes, Time};
 ///
 /// let ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
 /// let config = PageCacheConfig { size: Bytes::new(64 << 20), ..PageCacheConfig::default() };
 /// let mut host = PageCache::new(&config, ssd, 4096).unwrap();
-/// host.submit(Time::ZERO, Command { data: 7, ..Command::new(Op::Write, Lba(0), 8) });
+/// host.submit(Time::ZERO, Command::write(Lba(0), 8, 7));
 /// let mut done = Vec::new();
 /// host.advance(Time::from_ns(1_000), &mut done);
 /// assert_eq!((done.len(), host.dirty_units()), (1, 1));
@@ -215,7 +216,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let request = self.requests.get_mut(id);
         match request.op {
             Op::Read => request.stage = Stage::Reading,
-            Op::Write if request.part_first || request.part_last => {
+            Op::Write if request.partial().next().is_some() => {
                 request.stage = Stage::Preparing;
             }
             Op::Write => request.stage = Stage::Writing,
@@ -227,12 +228,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// What is wrong with a command.
     #[inline]
     fn check(&self, command: &Command<P>) -> Status {
-        let end = command.lba.0.checked_add(command.sectors.into());
-        match command.op {
-            Op::Flush | Op::WritePrepare => Status::Success,
-            _ if command.sectors == 0 => Status::InvalidField,
-            _ if end.is_none_or(|end| end > self.capacity_sectors()) => Status::LbaOutOfRange,
-            _ => Status::Success,
+        let Some((lba, sectors)) = command.extent() else { return Status::Success };
+        match lba.0.checked_add(sectors.into()) {
+            _ if sectors == 0 => Status::InvalidField,
+            Some(end) if end <= self.capacity_sectors() => Status::Success,
+            _ => Status::LbaOutOfRange,
         }
     }
 
@@ -248,7 +248,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let status = completion.status;
         match self.commands.take(completion.tag) {
             Below::Fill { first, count, owner, waiters } => {
-                self.filled(now, (first, count), (owner, waiters), (status, &completion.data));
+                self.filled(now, (first, count), (owner, waiters), (status, completion.data()));
             }
             Below::Writeback { first_page, first, count, fua } => {
                 self.written_back(now, (first_page, first, count), fua, status);
@@ -290,6 +290,12 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             self.stats.throttled_writes += 1;
             return;
         }
+        let output = match request.op {
+            Op::Read if request.status == Status::Success => {
+                Output::Read(std::mem::take(&mut request.read))
+            }
+            _ => Output::None,
+        };
         completions.push(Completion {
             id: request.id,
             op: request.op,
@@ -297,7 +303,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             submitted: request.submitted,
             time: now,
             status: request.status,
-            data: std::mem::take(&mut request.read),
+            output,
         });
         self.requests.remove(id);
     }
@@ -309,15 +315,21 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         self.now = now;
         let id = CommandId(self.next_id);
         self.next_id += 1;
-        if let Some(hint) = command.hint
-            && matches!(command.op, Op::Read | Op::Write)
+        if let Action::Read { hint: Some(hint), .. } | Action::Write { hint: Some(hint), .. } =
+            command.action
         {
             self.device.announce(now, hint);
         }
         let status = self.check(&command);
-        let mut request = Request::new(id, now, &command, self.unit_sectors);
+        let units = match command.extent() {
+            Some((lba, sectors)) if status == Status::Success => {
+                Units::new(lba.0, sectors.into(), self.unit_sectors)
+            }
+            _ => Units::NONE,
+        };
+        let mut request = Request::new(id, now, &command, units);
         request.status = status;
-        if command.op == Op::Write {
+        if command.op() == Op::Write {
             request.write = self.next_write;
             self.next_write += 1;
         }
@@ -326,12 +338,12 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
             self.end(now, request);
             return id;
         }
-        match command.op {
+        match command.op() {
             Op::Flush => self.flush(request),
             Op::WritePrepare => {
                 let tag = self.commands.insert(Below::Pass(request));
                 self.requests.get_mut(request).stage = Stage::Below;
-                self.device.submit(now, Command { tag, ..command });
+                self.device.submit(now, command.tag(tag));
             }
             _ => self.admit(now, request),
         }

@@ -60,11 +60,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let tag = self.commands.insert(Below::Pass(id));
         let request = self.requests.get_mut(id);
         request.stage = Stage::Below;
-        let mut command = Command { tag, ..Command::new(op, request.lba, request.sectors) };
-        if op != Op::Flush {
-            (command.data, command.fua) = (request.data, request.fua);
-        }
-        self.device.submit(now, command);
+        let (lba, sectors, data) = (request.lba, request.sectors, request.data.clone());
+        let command = Command::new(op, lba, sectors, data).fua(request.fua);
+        self.device.submit(now, command.tag(tag));
     }
 
     /// What was passed on has ended.

@@ -43,10 +43,8 @@ pub(super) struct Page<P: Payload> {
     /// The command that fills it.
     pub(super) fill: u32,
     pub(super) content: P,
-    /// The host's write that last changed it, which is its `index`th unit.
+    /// The host's write that last changed it.
     pub(super) write: u64,
-    pub(super) data: P::WriteData,
-    pub(super) index: u32,
     /// Since when it is dirty.
     pub(super) dirty_epoch: Epoch,
     /// Since when what is being written was dirty.
@@ -278,8 +276,6 @@ impl<P: Payload> Pages<P> {
             fill: 0,
             content: P::default(),
             write: 0,
-            data: P::WriteData::default(),
-            index: 0,
             dirty_epoch: Epoch::default(),
             writeback_epoch: Epoch::default(),
         }

@@ -1,6 +1,6 @@
 //! What is under way above and below: the host's commands, and the cache's own to the device.
 
-use leyden_device::{Command, CommandId, Op, Payload, Status};
+use leyden_device::{Command, CommandId, Op, Payload, Status, Units};
 use leyden_sim::Time;
 
 use super::pages::PageId;
@@ -52,9 +52,8 @@ pub(super) struct Request<P: Payload> {
     /// The pages that it touches.
     pub(super) first: u32,
     pub(super) count: u32,
-    /// The pages at its ends that it touches in part.
-    pub(super) part_first: bool,
-    pub(super) part_last: bool,
+    /// The same, and how much of them.
+    pub(super) units: Units,
     /// The next page to deal with, counted from `first`.
     pub(super) next: u32,
     /// Commands, and fills of others, that it waits for.
@@ -77,22 +76,19 @@ pub(super) struct Request<P: Payload> {
 }
 
 impl<P: Payload> Request<P> {
-    pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, unit_sectors: u64) -> Self {
-        let (from, to) = (command.lba.0, command.lba.0.saturating_add(command.sectors.into()));
-        let (first, end) = (from / unit_sectors, to.div_ceil(unit_sectors));
-        let starts_inside = !from.is_multiple_of(unit_sectors);
-        let ends_inside = !to.is_multiple_of(unit_sectors);
+    /// `units` are those that `command` touches, if its range is on the drive.
+    pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, units: Units) -> Self {
+        let (lba, sectors) = command.extent().unwrap_or_default();
         Self {
             id,
             stage: Stage::Done,
-            op: command.op,
-            fua: command.fua,
+            op: command.op(),
+            fua: command.is_fua(),
             tag: command.tag,
             status: Status::Success,
-            first: first as u32,
-            count: (end - first) as u32,
-            part_first: starts_inside || (end - first == 1 && ends_inside),
-            part_last: ends_inside,
+            first: units.first().0,
+            count: units.count(),
+            units,
             next: 0,
             pending: 0,
             starved: false,
@@ -101,10 +97,10 @@ impl<P: Payload> Request<P> {
             submitted: now,
             since: now,
             write: 0,
-            data: command.data,
+            data: command.data().cloned().unwrap_or_default(),
             read: P::ReadData::default(),
-            lba: command.lba,
-            sectors: command.sectors,
+            lba,
+            sectors,
         }
     }
 
@@ -119,15 +115,13 @@ impl<P: Payload> Request<P> {
 
     /// The pages that it touches as a whole: from the first up to, not including, the second.
     pub(super) fn whole(&self) -> (u32, u32) {
-        let first = self.first + u32::from(self.part_first);
-        (first, (self.end() - u32::from(self.part_last)).max(first))
+        let (first, end) = self.units.whole();
+        (first.0, end.0)
     }
 
     /// The pages that it touches in part: none, one or two.
     pub(super) fn partial(&self) -> impl Iterator<Item = u32> + use<P> {
-        let head = self.part_first.then_some(self.first);
-        let tail = (self.part_last && self.count > 1).then_some(self.first + self.count - 1);
-        head.into_iter().chain(tail)
+        self.units.partial().map(|lpn| lpn.0)
     }
 }
 

@@ -3,12 +3,12 @@
 //! A request goes from page to page. It stops where it needs a page and none can make room (it is
 //! starved), and goes on when one can; so a request may be larger than the cache.
 
-use leyden_device::{BlockDevice, Command, Hint, Op, Payload, Status};
+use leyden_device::{BlockDevice, Command, Hint, Op, Payload, Status, Units};
 use leyden_sim::Time;
 
 use super::PageCache;
 use super::pages::Page;
-use super::requests::{Below, NOBODY, RequestId, Requests, Stage};
+use super::requests::{Below, NOBODY, Request, RequestId, Requests, Stage};
 
 impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// Goes on with a request whose turn it is. False if it is starved.
@@ -43,7 +43,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// Takes pages that are cached; reads runs of others.
     fn read(&mut self, now: Time, id: RequestId) -> bool {
-        let (first, count) = (self.requests.get(id).first, self.requests.get(id).count);
+        let Request { first, count, units, .. } = *self.requests.get(id);
         let mut run: Option<(u32, u32)> = None; // the fill's tag, and its pages
         let mut next = self.requests.get(id).next;
         let mut starved = false;
@@ -56,9 +56,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
                 if page.uptodate {
                     self.stats.hits += 1;
                     if P::STORED {
-                        let content = page.content;
                         let read = &mut self.requests.get_mut(id).read;
-                        P::gather(read, next, count, content);
+                        P::gather(read, units.part(next), &page.content);
                     }
                 } else {
                     self.stats.misses += 1;
@@ -106,7 +105,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             *count = pages;
             let first = *first;
             let (lba, sectors) = self.sectors_of(first, pages);
-            self.device.submit(now, Command { tag, ..Command::new(Op::Read, lba, sectors) });
+            self.device.submit(now, Command::read(lba, sectors).tag(tag));
         }
     }
 
@@ -116,8 +115,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         now: Time,
         (first, count): (u32, u32),
         (owner, mut waiters): (RequestId, u32),
-        (status, data): (Status, &P::ReadData),
+        (status, data): (Status, Option<&P::ReadData>),
     ) {
+        let (lba, sectors) = self.sectors_of(first, count);
+        let units = Units::new(lba.0, sectors.into(), self.unit_sectors);
         let requests = &mut self.requests;
         for index in 0..count {
             let Some(id) = self.pages.find(first + index) else {
@@ -128,8 +129,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             // What was written meanwhile is newer.
             if status == Status::Success && !page.uptodate {
                 page.uptodate = true;
-                if P::STORED {
-                    page.content = P::unit(data, index);
+                if P::STORED
+                    && let Some(data) = data
+                {
+                    page.content = P::unit(data, units.part(index));
                 }
             }
             if !page.uptodate {
@@ -164,6 +167,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
         match request.stage {
             Stage::Reading => self.read_ended(now, id),
+            Stage::Writing if status != Status::Success => self.end(now, id),
             _ => self.start(now, id),
         }
     }
@@ -172,21 +176,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     fn prepare(&mut self, now: Time, id: RequestId) -> bool {
         let parts = self.requests.get(id).partial();
         for number in parts.skip(self.requests.get(id).next as usize) {
-            if let Some(page) = self.pages.find(number) {
-                let page = self.pages.get(page);
-                if !page.uptodate {
-                    self.commands.wait(page.fill, id, number);
-                    self.requests.get_mut(id).pending += 1;
-                }
-            } else if let Some(page) = self.pages.add(number) {
-                let fill = Below::Fill { first: number, count: 1, owner: id, waiters: NOBODY };
-                let tag = self.commands.insert(fill);
-                let page = self.pages.get_mut(page);
-                (page.filling, page.fill) = (true, tag);
-                self.stats.partial_reads += 1;
-                self.requests.get_mut(id).pending += 1;
-                self.submit_fill(now, Some((tag, 1)));
-            } else {
+            if !self.bring_in(now, id, number) {
                 return false;
             }
             self.requests.get_mut(id).next += 1;
@@ -203,15 +193,44 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.write(now, id)
     }
 
+    /// Has `id` wait for a page that it covers in part, unless it is here. False if no page can make room.
+    fn bring_in(&mut self, now: Time, id: RequestId, number: u32) -> bool {
+        if let Some(page) = self.pages.find(number) {
+            let page = self.pages.get(page);
+            if !page.uptodate {
+                self.commands.wait(page.fill, id, number);
+                self.requests.get_mut(id).pending += 1;
+            }
+        } else if let Some(page) = self.pages.add(number) {
+            let fill = Below::Fill { first: number, count: 1, owner: id, waiters: NOBODY };
+            let tag = self.commands.insert(fill);
+            let page = self.pages.get_mut(page);
+            (page.filling, page.fill) = (true, tag);
+            self.stats.partial_reads += 1;
+            self.requests.get_mut(id).pending += 1;
+            self.submit_fill(now, Some((tag, 1)));
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Takes the data of a write in. Clean pages become dirty, and are announced.
     fn write(&mut self, now: Time, id: RequestId) -> bool {
         let request = self.requests.get(id);
         let (first, count, fua) = (request.first, request.count, request.fua);
-        let (data, write) = (request.data, request.write);
+        let (units, write) = (request.units, request.write);
         let mut next = request.next;
         let mut announced = (first + next, 0); // clean neighbours that became dirty
         while next < count {
             let number = first + next;
+            if units.is_partial(next) {
+                // It may have been evicted since it was brought in.
+                let has_room = self.bring_in(now, id, number);
+                if !has_room || self.requests.get(id).pending > 0 {
+                    break;
+                }
+            }
             let page = if let Some(page) = self.pages.find(number) {
                 self.pages.touch(page);
                 page
@@ -222,8 +241,15 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             };
             let page = self.pages.get_mut(page);
             page.uptodate = true;
-            page.content = P::written(data, next);
-            (page.write, page.data, page.index) = (write, data, next);
+            page.write = write;
+            if P::STORED {
+                let (data, part) = (&self.requests.get(id).data, units.part(next));
+                page.content = if part.is_whole() {
+                    P::written(data, part)
+                } else {
+                    P::merged(&page.content, data, part)
+                };
+            }
             if page.dirty {
                 self.stats.rewritten_pages += 1;
             } else {
@@ -250,7 +276,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let request = self.requests.get_mut(id);
         request.next = next;
         if next < count {
-            return false;
+            return request.pending > 0; // else it is starved
         }
         if fua {
             (request.stage, request.next) = (Stage::Persisting, 0);
@@ -279,6 +305,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 fn hand_over<P: Payload>(requests: &mut Requests<P>, id: RequestId, page: &Page<P>) {
     let request = requests.get_mut(id);
     if P::STORED && request.op == Op::Read {
-        P::gather(&mut request.read, page.number - request.first, request.count, page.content);
+        let part = request.units.part(page.number - request.first);
+        P::gather(&mut request.read, part, &page.content);
     }
 }

@@ -1,4 +1,7 @@
 //! Small random drives: geometry, timing, faults, every policy of every registry.
+//!
+//! **Invariants**: a policy takes one number from the generator, whichever it is, and is drawn by name: one
+//! that is added to a registry leaves all seeds alone but those that draw it.
 
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
@@ -8,7 +11,7 @@ use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::place::{PlacementConfig, Streams};
 use leyden_power::{DumpConfig, Part};
-use leyden_sim::{Bytes, BytesPerSec, PolicyInfo, Power, Ratio, Rng, Span};
+use leyden_sim::{Bytes, BytesPerSec, Power, Ratio, Rng, Span};
 
 use super::chance::{coin, spread};
 
@@ -21,24 +24,24 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     draw_nand(rng, &mut config);
     draw_faults(rng, &mut config);
     draw_frontend(rng, &mut config);
-    config.ftl.gc.victim = VictimConfig::by_name(pick(rng, VictimConfig::POLICIES))?;
+    config.ftl.gc.victim = VictimConfig::drawn(rng.next_u64());
     config.ftl.gc.hard_free_blocks = rng.below(3) as u32;
     config.ftl.gc.soft_free_blocks = config.ftl.gc.hard_free_blocks + rng.below(4) as u32;
     config.ftl.zombie_block = coin(rng);
-    config.ftl.log_stream = LogConfig::by_name(pick(rng, LogConfig::POLICIES))?;
-    config.ftl.placement = PlacementConfig::by_name(pick(rng, PlacementConfig::POLICIES))?;
+    config.ftl.log_stream = LogConfig::drawn(rng.next_u64());
+    config.ftl.placement = PlacementConfig::drawn(rng.next_u64());
     if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
         dac.regions = 2 + rng.below(3) as u8;
     }
-    draw_map(rng, &mut config)?;
+    draw_map(rng, &mut config);
     let geometry = config.nand.geometry(config.ftl.mapping_unit).ok()?;
     let page_bytes = UNIT_BYTES * u64::from(geometry.units_per_page());
     if u64::from(geometry.units()) > most_units {
         return None;
     }
-    draw_buffer(rng, &mut config, page_bytes)?;
+    draw_buffer(rng, &mut config, page_bytes);
 
-    draw_power(rng, &mut config)?;
+    draw_power(rng, &mut config);
     let most = most_capacity(&config, u64::from(geometry.units()))?;
     let part = if coin(rng) { 100 } else { 30 + rng.below(70) };
     config.ftl.capacity = Some(Bytes::new((most * part / 100).max(1) * UNIT_BYTES));
@@ -59,11 +62,6 @@ fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
         if accepts(middle) { low = middle } else { high = middle }
     }
     (low > 0).then_some(low)
-}
-
-/// The name of one of a folder's policies.
-fn pick(rng: &mut Rng, policies: &[PolicyInfo]) -> &'static str {
-    policies[rng.below(policies.len() as u64) as usize].name
 }
 
 fn draw_nand(rng: &mut Rng, config: &mut Config) {
@@ -104,9 +102,9 @@ fn draw_frontend(rng: &mut Rng, config: &mut Config) {
 }
 
 /// Small mapping pages, so that even a tiny drive has many; now and then whole ones.
-fn draw_map(rng: &mut Rng, config: &mut Config) -> Option<()> {
+fn draw_map(rng: &mut Rng, config: &mut Config) {
     let map = &mut config.ftl.map;
-    map.protection = ProtectionConfig::by_name(pick(rng, ProtectionConfig::POLICIES))?;
+    map.protection = ProtectionConfig::drawn(rng.next_u64());
     if let ProtectionConfig::Partial(partial) = &mut map.protection {
         partial.protected = Ratio::from_ppm(spread(rng, 1_000_000));
     }
@@ -117,13 +115,12 @@ fn draw_map(rng: &mut Rng, config: &mut Config) -> Option<()> {
     }
     let entries = 3 + spread(rng, 64) as u32;
     map.entries_per_page = (rng.below(8) > 0).then_some(entries);
-    Some(())
 }
 
 /// As many parts as the drive needs, or now and then fewer, which it is allowed to have.
-fn draw_power(rng: &mut Rng, config: &mut Config) -> Option<()> {
+fn draw_power(rng: &mut Rng, config: &mut Config) {
     let power = config.power.insert(leyden_power::Config::default());
-    power.dump = DumpConfig::by_name(pick(rng, DumpConfig::POLICIES))?;
+    power.dump = DumpConfig::drawn(rng.next_u64());
     let parts = [Part::TantalumPolymer, Part::Aluminium, Part::Ceramic, Part::Supercapacitor];
     power.bank.part = parts[rng.below(4) as usize];
     power.reset = Span::from_ns(spread(rng, 500_000));
@@ -133,14 +130,12 @@ fn draw_power(rng: &mut Rng, config: &mut Config) -> Option<()> {
         power.bank.parts = Some(1);
         power.bank.part = Part::Ceramic;
     }
-    Some(())
 }
 
-fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) -> Option<()> {
-    config.buffer.schedule = ScheduleConfig::by_name(pick(rng, ScheduleConfig::POLICIES))?;
+fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) {
+    config.buffer.schedule = ScheduleConfig::drawn(rng.next_u64());
     config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
     config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
     let least = page_bytes * u64::from(Streams::new(&config.ftl).of_host()) * 2;
     config.buffer.size = Bytes::new(least + UNIT_BYTES * (spread(rng, 256) - 1));
-    Some(())
 }

@@ -11,7 +11,7 @@ use super::host::draw_host;
 use super::{Cut, Mix, Options, Round, Verify, Work};
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 3;
+pub(crate) const DRAW_VERSION: u32 = 4;
 
 /// The most mapping units of flash; a drive of this size is written over within a run.
 const MOST_UNITS: u64 = 2_048;

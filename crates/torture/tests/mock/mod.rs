@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use leyden_buffer::Region;
-use leyden_device::{BlockDevice, Command, CommandId, Completion, Op, Stamp, Status};
+use leyden_device::{
+    Action, BlockDevice, Command, CommandId, Completion, Op, Output, Stamp, Status,
+};
 use leyden_sim::{Digest, Span, Time};
 use leyden_torture::{Drive, Options, PowerCut};
 
@@ -69,39 +71,40 @@ impl Mock {
         }
     }
 
-    fn execute(&mut self, command: &Command<Stamp>) -> Vec<Stamp> {
-        let (first, last) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    fn execute(&mut self, command: &Command<Stamp>) -> Output<Stamp> {
+        let (lba, sectors) = command.extent().unwrap_or_default();
+        let (first, last) = (lba.0, lba.0 + u64::from(sectors));
         let units = (first / UNIT_SECTORS) as u32..last.div_ceil(UNIT_SECTORS) as u32;
         let is_whole = |unit: u32| {
             let from = u64::from(unit) * UNIT_SECTORS;
             first <= from && from + UNIT_SECTORS <= last
         };
         let get = |unit: u32| self.buffer.get(&unit).copied();
-        match command.op {
+        match command.op() {
             Op::Read => {
                 let read = |unit: u32| Stamp(get(unit).unwrap_or(self.flash[unit as usize]));
-                return units.map(read).collect();
+                return Output::Read(units.map(read).collect());
             }
             Op::WritePrepare => {}
             Op::Flush if self.is_protected || self.bug == Bug::ForgetsFlush => {}
             Op::Flush => self.evict_all(),
             Op::Write | Op::Trim | Op::WriteZeroes => {
                 for unit in units {
-                    let stamp = match command.op {
-                        Op::Write => command.data,
+                    let stamp = match command.action {
+                        Action::Write { data, .. } => data,
                         _ if is_whole(unit) => 0,
-                        Op::Trim => continue,
-                        _ => command.data,
+                        Action::WriteZeroes { data, .. } => data,
+                        _ => continue,
                     };
                     self.buffer.insert(unit, stamp);
-                    if command.fua && self.bug != Bug::ForgetsFua {
+                    if command.is_fua() && self.bug != Bug::ForgetsFua {
                         self.flash[unit as usize] = stamp;
                         self.buffer.remove(&unit);
                     }
                 }
             }
         }
-        Vec::new()
+        Output::None
     }
 }
 
@@ -128,7 +131,7 @@ impl BlockDevice<Stamp> for Mock {
                 self.queue.push_front((time, submitted, id, command));
                 break;
             }
-            let data = self.execute(&command);
+            let output = self.execute(&command);
             if self.count.is_multiple_of(7) {
                 let unit = self.buffer.keys().next().copied();
                 if let Some((unit, stamp)) = unit.and_then(|unit| self.buffer.remove_entry(&unit)) {
@@ -140,12 +143,12 @@ impl BlockDevice<Stamp> for Mock {
             }
             completions.push(Completion {
                 id,
-                op: command.op,
+                op: command.op(),
                 tag: command.tag,
                 submitted,
                 time,
                 status: Status::Success,
-                data,
+                output,
             });
         }
     }

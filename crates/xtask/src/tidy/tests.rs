@@ -216,6 +216,18 @@ fn a_folder_whose_policies_are_registered_is_tidy() {
 }
 
 #[test]
+fn a_registry_may_declare_its_modules() {
+    let good =
+        REGISTRY.replace("pub mod fifo;\n", "").replace("enum P", "enum P: Trait") + "}\n}\n";
+    let tree = Tree::of(&[
+        ("crates/a/src/gc/mod.rs", &good),
+        ("crates/a/src/gc/fifo.rs", "//! F.\n"),
+        ("crates/a/src/gc/index.rs", "//! I.\n"),
+    ]);
+    assert_eq!(policies::check(&tree), []);
+}
+
+#[test]
 fn policies_without_a_line_or_a_file_are_found() {
     let bad = REGISTRY.replace("mod index;", "pub mod index;")
         + "/// Not there.\nGone(gone::Gone) = \"gone\",\n}\n}\n";

@@ -1,6 +1,6 @@
 //! Power cuts: what the host does, and what is found lost.
 
-use leyden_device::{CommandId, Completion, Lba, NoData, Op, Stamp, Stats, Status};
+use leyden_device::{CommandId, Completion, Lba, NoData, Op, Output, Stamp, Stats, Status};
 use leyden_oracle::Promise;
 use leyden_sim::{Span, Time};
 use leyden_workload::synth::JobConfig;
@@ -140,7 +140,7 @@ fn after_a_cut(promise: Promise, lost: &[u32], left: [u64; 4]) -> Result<Option<
         submitted: Time::ZERO,
         time: Time::ZERO,
         status: Status::Success,
-        data: Vec::new(),
+        output: Output::None,
     };
     promises.complete(0, &done).unwrap();
     promises.cut(&Outage {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, NoData, Op, SECTOR_BYTES, Stats, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, NoData, Op, Output, SECTOR_BYTES, Stats,
+    Status,
 };
 use leyden_sim::{Span, Time};
 
@@ -91,20 +92,21 @@ impl BlockDevice<NoData> for Mock {
             "what is due comes before what is asked"
         );
         let id = CommandId(self.lbas.len() as u64);
-        self.lbas.push(command.lba.0);
-        self.seen.push(Seen::Submitted(now, command.op, command.lba.0));
-        let failed = command.lba.0 >= self.failing_from;
-        if command.op == Op::Write && !failed {
-            self.bytes_written += u64::from(command.sectors) * SECTOR_BYTES;
+        let (lba, sectors) = command.extent().unwrap_or_default();
+        self.lbas.push(lba.0);
+        self.seen.push(Seen::Submitted(now, command.op(), lba.0));
+        let failed = lba.0 >= self.failing_from;
+        if command.op() == Op::Write && !failed {
+            self.bytes_written += u64::from(sectors) * SECTOR_BYTES;
         }
         self.waiting.push_back(Completion {
             id,
-            op: command.op,
+            op: command.op(),
             tag: command.tag,
             submitted: now,
             time: now,
             status: if failed { Status::WriteFault } else { Status::Success },
-            data: (),
+            output: Output::None,
         });
         if !self.broken {
             self.start_waiting(now);

@@ -1,6 +1,6 @@
 //! The verifier against a slow twin: the whole history, searched for every unit read.
 
-use leyden_device::{CommandId, Completion, Lba, Op, Stamp, Status};
+use leyden_device::{CommandId, Completion, Lba, Op, Output, Stamp, Status};
 use leyden_sim::{Rng, Time};
 use leyden_workload::{Class, Request};
 use proptest::prelude::*;
@@ -97,7 +97,10 @@ fn completion(op: Op, slot: usize, data: &[u64], status: Status) -> Completion<S
         submitted: Time::ZERO,
         time: Time::ZERO,
         status,
-        data: data.iter().map(|stamp| Stamp(*stamp)).collect(),
+        output: match op {
+            Op::Read => Output::Read(data.iter().map(|stamp| Stamp(*stamp)).collect()),
+            _ => Output::None,
+        },
     }
 }
 

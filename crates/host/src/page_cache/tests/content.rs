@@ -40,13 +40,14 @@ impl Twin {
 
 /// The units whose content a command changes, and to what.
 fn touched(command: &Command<Stamp>) -> Vec<(usize, u64)> {
-    let (from, to) = (command.lba.0, command.lba.0 + u64::from(command.sectors));
+    let (lba, sectors) = command.extent().unwrap_or_default();
+    let (from, to) = (lba.0, lba.0 + u64::from(sectors));
     let units = from / 8..to.div_ceil(8);
     let change = |unit: u64| {
         let whole = from <= unit * 8 && (unit + 1) * 8 <= to;
-        let stamp = match command.op {
-            Op::Trim | Op::WriteZeroes if whole => 0,
-            Op::Write | Op::WriteZeroes => command.data,
+        let stamp = match command.action {
+            Action::Trim { .. } | Action::WriteZeroes { .. } if whole => 0,
+            Action::Write { data, .. } | Action::WriteZeroes { data, .. } => data,
             _ => return None,
         };
         Some((unit as usize, stamp))
@@ -74,7 +75,7 @@ fn random_command(rng: &mut Rng, stamp: u64) -> Command<Stamp> {
         sectors = 1 + rng.below(sectors.min(UNITS * 8 - lba));
     }
     let fua = op == Op::Write && rng.below(8) == 0;
-    Command { data: stamp, fua, ..Command::new(op, Lba(lba), sectors as u32) }
+    Command::new(op, Lba(lba), sectors as u32, stamp).fua(fua)
 }
 
 /// What is checked of the device below when a flush or a write with FUA has ended.
@@ -132,13 +133,13 @@ impl<D: BlockDevice<Stamp>> Game<D> {
             };
             versions.find(same).expect("it was submitted").completed = Some(end.time);
         }
-        if command.op == Op::Read {
-            for (unit, stamp) in (command.lba.0 as usize / 8..).zip(&end.data) {
+        if let (Some(data), Some((lba, _))) = (end.data(), command.extent()) {
+            for (unit, stamp) in (lba.0 as usize / 8..).zip(data) {
                 let allowed = self.twin.allows(unit, stamp.0, end.submitted, end.time);
                 prop_assert!(allowed, "unit {unit} reads {stamp:?}: {:?}", self.twin.history[unit]);
             }
         }
-        if command.op == Op::Flush {
+        if command.op() == Op::Flush {
             for unit in 0..UNITS as usize {
                 if let Some(stamp) = (self.durable)(self.cache.device(), unit) {
                     let allowed = self.twin.allows(unit, stamp, end.submitted, end.time);
@@ -147,7 +148,7 @@ impl<D: BlockDevice<Stamp>> Game<D> {
                 }
             }
         }
-        if command.fua {
+        if command.is_fua() {
             for (unit, _) in touched(&command) {
                 let Some(held) = (self.durable)(self.cache.device(), unit) else { continue };
                 let history = &self.twin.history[unit];

@@ -3,6 +3,7 @@
 mod content;
 mod order;
 mod rules;
+mod sectors;
 
 use std::ops::{Deref, DerefMut};
 
@@ -74,7 +75,7 @@ fn us(us: u64) -> Time {
 const SECOND: u64 = 1_000_000;
 
 fn write(unit: u64, units: u32, stamp: u64) -> Command<Stamp> {
-    Command { data: stamp, ..command(Op::Write, unit, units) }
+    Command::write(Lba(unit * 8), units * 8, stamp)
 }
 
 /// Lets everything happen up to `until_us`; returns what has ended since: microseconds, operation.

@@ -49,10 +49,10 @@ fn flushes_that_come_while_one_walks_get_a_walk_of_their_own() {
 #[test]
 fn fua_writes_through() {
     let mut cache = cache();
-    let fua = |unit, stamp| Command { fua: true, ..write(unit, 2, stamp) };
+    let fua = |unit, stamp| write(unit, 2, stamp).fua(true);
     cache.submit(us(0), fua(4, 1));
     assert_eq!(run(&mut cache, 150), [(100, Op::Write)]);
-    assert!(cache.device().asked[0].1.fua && cache.device().announced.is_empty());
+    assert!(cache.device().asked[0].1.is_fua() && cache.device().announced.is_empty());
     assert_eq!((cache.dirty_units(), cache.cached_units()), (0, 2));
     // One that finds its page being written waits for that.
     cache.submit(us(200), write(4, 1, 2));
@@ -79,7 +79,7 @@ fn statuses(cache: &mut Cache, until_us: u64) -> Vec<Status> {
 fn a_large_fua_write_fails_if_a_part_of_it_could_not_be_written_out_on_its_way() {
     let mut cache = cache();
     cache.device_mut().failing.insert(7);
-    cache.submit(us(0), Command { fua: true, ..write(0, 100, 1) });
+    cache.submit(us(0), write(0, 100, 1).fua(true));
     assert_eq!(statuses(&mut cache, 10_000), [Status::WriteFault]);
     assert_eq!(cache.device().content[7], 0);
 }
@@ -102,7 +102,7 @@ fn a_trim_that_fails_loses_the_dirty_pages_that_it_dropped() {
 #[test]
 fn a_large_fua_write_that_was_written_out_on_its_way_is_flushed() {
     let mut cache = cache();
-    cache.submit(us(0), Command { fua: true, ..write(0, 100, 1) });
+    cache.submit(us(0), write(0, 100, 1).fua(true));
     let ends = run(&mut cache, 10_000);
     assert_eq!(ends.len(), 1);
     let last = asked(&cache).pop();
@@ -138,7 +138,7 @@ fn a_trim_drops_what_is_dirty_and_waits_for_what_is_being_written() {
         (502, Op::Read),
     ];
     assert_eq!(times, expected);
-    assert_eq!(ends[5].data, [0, 4].map(Stamp));
+    assert_eq!(ends[5].data().unwrap(), &[0, 4].map(Stamp));
     let trims: Vec<_> = asked(&cache).into_iter().filter(|&(_, op, ..)| op == Op::Trim).collect();
     assert_eq!(trims[1], (300, Op::Trim, 3, 2));
 }
@@ -151,9 +151,12 @@ fn a_trim_waits_for_a_read_that_fills_its_pages() {
     cache.submit(us(10), command(Op::Trim, 1, 1));
     cache.submit(us(20), command(Op::Read, 1, 1));
     let ends = ends(&mut cache, 1_000);
-    let read: Vec<_> = ends.iter().map(|end| (end.op, end.data.clone())).collect();
-    let expected =
-        [(Op::Read, vec![Stamp(0), Stamp(5)]), (Op::Trim, vec![]), (Op::Read, vec![Stamp(0)])];
+    let read: Vec<_> = ends.iter().map(|end| (end.op, end.data().cloned())).collect();
+    let expected = [
+        (Op::Read, Some(vec![Stamp(0), Stamp(5)])),
+        (Op::Trim, None),
+        (Op::Read, Some(vec![Stamp(0)])),
+    ];
     assert_eq!(read, expected);
 }
 
@@ -161,13 +164,13 @@ fn a_trim_waits_for_a_read_that_fills_its_pages() {
 fn parts_of_pages_outlive_a_trim_and_are_written_before_zeroes() {
     let mut cache = cache();
     cache.submit(us(0), write(0, 4, 1));
-    cache.submit(us(10), Command::new(Op::Trim, Lba(4), 16));
+    cache.submit(us(10), Command::trim(Lba(4), 16));
     run(&mut cache, 1_000);
     assert_eq!((cache.dirty_units(), cache.stats().discarded_pages), (3, 1));
-    cache.submit(us(1_000), Command { data: 6, ..Command::new(Op::WriteZeroes, Lba(12), 16) });
+    cache.submit(us(1_000), Command::write_zeroes(Lba(12), 16, 6));
     cache.submit(us(1_010), command(Op::Read, 0, 4));
     let ends = ends(&mut cache, 2_000);
-    assert_eq!(ends[1].data[0], Stamp(1));
+    assert_eq!(ends[1].data().unwrap()[0], Stamp(1));
     let edges: Vec<_> = asked(&cache)[1..].to_vec();
     assert_eq!(edges[0], (1_000, Op::Write, 3, 1), "page 1 is not cached, page 2 gone");
     assert_eq!(edges[1], (1_100, Op::WriteZeroes, 1, 3));
@@ -185,7 +188,7 @@ fn nothing_outlives_the_power() {
     let mut fresh = cache_of(&config());
     std::mem::swap(cache.device_mut(), fresh.device_mut()); // a drive that has lost its commands
     cache.submit(us(30), command(Op::Read, 0, 2));
-    assert_eq!(ends(&mut cache, 1_000)[0].data, [Stamp(0); 2]);
+    assert_eq!(ends(&mut cache, 1_000)[0].data().unwrap(), &[Stamp(0); 2]);
     assert_eq!(cache.next_event(), None);
 }
 
@@ -193,10 +196,10 @@ fn nothing_outlives_the_power() {
 fn hints_of_the_hosts_own_are_passed_on() {
     let mut cache = cache();
     let hint = Hint::covering(Lba(80), 8).next();
-    cache.submit(us(0), Command { hint, ..command(Op::Read, 0, 1) });
-    let ranges = hint.map(|hint| vec![hint].into_boxed_slice());
-    cache.submit(us(5), Command { ranges: ranges.clone(), ..command(Op::WritePrepare, 0, 0) });
+    cache.submit(us(0), command(Op::Read, 0, 1).hint(hint));
+    cache.submit(us(5), Command::write_prepare([hint.unwrap()]));
     assert_eq!(run(&mut cache, 1_000), [(101, Op::Read), (105, Op::WritePrepare)]);
     assert_eq!(cache.device().announced, [(us(0), hint.unwrap())]);
-    assert_eq!(cache.device().asked[1].1.ranges, ranges);
+    let Action::WritePrepare { ranges } = &cache.device().asked[1].1.action else { panic!() };
+    assert_eq!(**ranges, [hint.unwrap()]);
 }

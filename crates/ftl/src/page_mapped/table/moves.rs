@@ -17,7 +17,7 @@ use crate::map::MapPage;
 
 /// What keeps blocks from being erased.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Moves {
+pub(in crate::page_mapped) struct Moves {
     /// How often each mapping page has become dirty. Empty if copies make pages dirty themselves, or
     /// nothing does.
     times_dirty: Vec<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    pub(crate) fn new(pages: u32, blocks: u32) -> Self {
+    pub(super) fn new(pages: u32, blocks: u32) -> Self {
         Self {
             times_dirty: vec![0; pages as usize],
             moved: vec![Vec::new(); blocks as usize],
@@ -38,22 +38,17 @@ impl Moves {
 
     /// True if copies are left to become known.
     #[inline]
-    pub(crate) fn are_kept(&self) -> bool {
+    pub(super) fn are_kept(&self) -> bool {
         !self.times_dirty.is_empty()
     }
 
-    pub(crate) fn fits(&self, other: &Self) -> bool {
+    pub(super) fn fits(&self, other: &Self) -> bool {
         self.times_dirty.len() == other.times_dirty.len() && self.moved.len() == other.moved.len()
-    }
-
-    /// Forgets what DRAM held.
-    pub(crate) fn lose_power(&mut self) {
-        *self = Self::new(self.times_dirty.len() as u32, self.moved.len() as u32);
     }
 
     /// A unit of `page`, which is not dirty, was copied out of `block`.
     #[inline]
-    pub(crate) fn moved(&mut self, block: BlockId, page: MapPage) {
+    pub(super) fn moved(&mut self, block: BlockId, page: MapPage) {
         let entry = (page, self.times_dirty[page.index()]);
         let moved = &mut self.moved[block.index()];
         if moved.last() != Some(&entry) {
@@ -63,14 +58,14 @@ impl Moves {
 
     /// `page` has become dirty.
     #[inline]
-    pub(crate) fn dirtied(&mut self, page: MapPage) {
+    pub(super) fn dirtied(&mut self, page: MapPage) {
         if let Some(times) = self.times_dirty.get_mut(page.index()) {
             *times = times.wrapping_add(1);
         }
     }
 
     /// A page that keeps `block` from being erased, if there is one.
-    pub(crate) fn keeps(&mut self, block: BlockId) -> Option<MapPage> {
+    pub(super) fn keeps(&mut self, block: BlockId) -> Option<MapPage> {
         let moved = self.moved.get_mut(block.index())?;
         while let Some(&(page, times)) = moved.last() {
             if self.times_dirty[page.index()] == times {
@@ -82,14 +77,14 @@ impl Moves {
     }
 
     /// `die` waits for mapping pages to be written back.
-    pub(crate) fn wait(&mut self, die: DieId) {
+    pub(super) fn wait(&mut self, die: DieId) {
         if !self.waiting.contains(&die) {
             self.waiting.push(die);
         }
     }
 
     /// The dies that wait.
-    pub(crate) fn take_waiting(&mut self) -> Vec<DieId> {
+    pub(super) fn take_waiting(&mut self) -> Vec<DieId> {
         std::mem::take(&mut self.waiting)
     }
 }

@@ -26,11 +26,6 @@ impl Validity {
         self.words[unit.index() / 64] |= 1 << (unit.0 % 64);
     }
 
-    /// Clears every bit.
-    pub(crate) fn clear_all(&mut self) {
-        self.words.fill(0);
-    }
-
     /// Clears a bit that is set.
     #[inline]
     pub(crate) fn clear(&mut self, unit: Ppa) {

@@ -11,11 +11,10 @@
 //! Invariants: only mapped units are zombies; each block's are counted, and the victim index knows the
 //! count. Nothing is kept, and nothing costs, before the first hint.
 
-use leyden_nand::{BlockId, Content, Lpn};
-use leyden_sim::Time;
+use leyden_nand::{BlockId, Lpn};
+use leyden_sim::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-use super::ftl::Ftl;
 use super::lead::Lead;
 use crate::place::StreamId;
 
@@ -104,11 +103,6 @@ impl Zombies {
         }
     }
 
-    /// Forgets what DRAM held.
-    pub(crate) fn lose_power(&mut self) {
-        *self = Self::default();
-    }
-
     pub(crate) fn fits(&self, lpns: u32, blocks: u32) -> bool {
         let lengths = [self.doomed.len(), self.announced.len(), self.in_block.len()];
         (lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize])
@@ -123,13 +117,49 @@ impl Zombies {
         (bits + blocks + self.regions.len() + self.lead.memory_bytes()) as u64
     }
 
-    fn begin(&mut self, lpns: u32, blocks: u32, learns_lead: bool) {
+    /// How long before it comes true a hint is given, on average ([`Lead::mean`]).
+    #[inline]
+    pub(super) fn mean_lead(&self) -> Option<Span> {
+        self.lead.mean()
+    }
+
+    /// Keeps what the first hint needs: bits for `lpns` units, counts for `blocks`.
+    pub(super) fn begin(&mut self, lpns: u32, blocks: u32, learns_lead: bool) {
         if !self.are_kept() {
             self.lead.begin(if learns_lead { lpns } else { 0 });
             self.doomed = vec![0; words_for(lpns)];
             self.announced = vec![0; words_for(lpns)];
             self.in_block = vec![0; blocks as usize];
         }
+    }
+
+    /// The write of `lpn` is announced. True if that was not known.
+    pub(super) fn announce(&mut self, now: Time, lpn: Lpn) -> bool {
+        let announced = &mut self.announced[word(lpn)];
+        let is_new = *announced & bit(lpn) == 0;
+        if is_new {
+            *announced |= bit(lpn);
+            self.expected += 1;
+            self.lead.announced(now, lpn);
+        }
+        is_new
+    }
+
+    /// `lpn`, which lies on flash, is a zombie. True if it was not one.
+    pub(super) fn doom(&mut self, lpn: Lpn) -> bool {
+        let doomed = &mut self.doomed[word(lpn)];
+        let is_new = *doomed & bit(lpn) == 0;
+        *doomed |= bit(lpn);
+        self.units += u64::from(is_new);
+        is_new
+    }
+
+    /// One zombie more in `block`, or one less; returns how many it holds.
+    #[inline]
+    pub(super) fn count(&mut self, block: BlockId, comes: bool) -> u32 {
+        let count = &mut self.in_block[block.index()];
+        *count = if comes { *count + 1 } else { *count - 1 };
+        *count
     }
 
     /// The region that `lpn`, which lies in a zombie block, came from.
@@ -140,7 +170,7 @@ impl Zombies {
 
     /// `lpn` is copied to a zombie block from one of region `from`.
     #[inline]
-    fn keep_region(&mut self, lpn: Lpn, from: StreamId) {
+    pub(super) fn keep_region(&mut self, lpn: Lpn, from: StreamId) {
         if self.regions.is_empty() {
             self.regions = vec![0; self.doomed.len() * 64];
         }
@@ -150,7 +180,7 @@ impl Zombies {
     /// `lpn` is overwritten or trimmed; what takes its place is a zombie if that was announced since.
     /// Says whether the old version was one, and whether the new one is.
     #[inline]
-    fn overwritten(&mut self, lpn: Lpn) -> (bool, bool) {
+    pub(super) fn overwritten(&mut self, lpn: Lpn) -> (bool, bool) {
         let (was, is) =
             (self.doomed[word(lpn)] & bit(lpn) != 0, self.announced[word(lpn)] & bit(lpn) != 0);
         if was != is {
@@ -173,115 +203,4 @@ const fn bit(lpn: Lpn) -> u64 {
 
 const fn words_for(lpns: u32) -> usize {
     (lpns as usize).div_ceil(64)
-}
-
-impl<C: Content> Ftl<C> {
-    /// What the host has announced.
-    pub const fn zombies(&self) -> &Zombies {
-        &self.zombies
-    }
-
-    /// True if somebody needs to know of writes as they arrive.
-    #[inline]
-    pub const fn follows_writes(&self) -> bool {
-        self.zombies.are_kept() || self.logs.are_kept()
-    }
-
-    /// A write of `count` units from `first` on has arrived, of a log if the host says so: what was
-    /// announced of it has come.
-    #[inline]
-    pub fn note_write(&mut self, now: Time, first: Lpn, count: u32, is_log: bool) {
-        self.zombies.arrived(first, count, Some(now));
-        self.index.set_lead(self.zombies.lead.mean());
-        if self.logs.are_kept() {
-            let map = &self.map;
-            self.logs.written(first, count, is_log, |lpn| map.get(lpn).is_some());
-        }
-    }
-
-    /// A trim of `count` units from `first` on has arrived.
-    pub fn note_trim_of(&mut self, first: Lpn, count: u32) {
-        self.zombies.arrived(first, count, None);
-    }
-
-    /// The host says that it will overwrite `lpn`, whose last version `is_buffered` or lies on flash.
-    pub fn announce(
-        &mut self,
-        now: Time,
-        lpn: Lpn,
-        is_buffered: impl FnOnce() -> bool,
-    ) -> Announced {
-        let on_flash = self.map.get(lpn);
-        if on_flash.is_none() && !is_buffered() {
-            return Announced::Nothing;
-        }
-        let zombies = &mut self.zombies;
-        zombies.begin(self.map.len(), self.geometry.blocks(), self.policy.asks_for_lead());
-        let known = zombies.announced[word(lpn)] & bit(lpn) != 0;
-        if !known {
-            zombies.announced[word(lpn)] |= bit(lpn);
-            zombies.expected += 1;
-            zombies.lead.announced(now, lpn);
-        }
-        if let Some(unit) = on_flash
-            && !zombies.contains(lpn)
-        {
-            zombies.doomed[word(lpn)] |= bit(lpn);
-            zombies.units += 1;
-            let block = self.geometry.block_of(unit);
-            self.count_zombie(block, true);
-            self.unstick(self.geometry.die_of(block));
-        }
-        if known { Announced::Again } else { Announced::New }
-    }
-
-    /// The host's write of `lpn` takes the place of what lies in `old`; it lies in `new`, unless it was
-    /// a trim.
-    #[inline]
-    pub(crate) fn replace_zombie(
-        &mut self,
-        lpn: Lpn,
-        old: impl Into<Option<BlockId>>,
-        new: Option<BlockId>,
-    ) {
-        if !self.zombies.are_kept() {
-            return;
-        }
-        let (was, is) = self.zombies.overwritten(lpn);
-        let old = old.into();
-        if old.is_some() && new.is_some() {
-            self.stats.overwritten_zombie_units += u64::from(was);
-            self.stats.overwritten_live_units += u64::from(!was);
-        }
-        if let Some(old) = old.filter(|_| was) {
-            self.count_zombie(old, false);
-        }
-        if let Some(new) = new.filter(|_| is) {
-            self.count_zombie(new, true);
-        }
-    }
-
-    /// A copy of `lpn` has moved it.
-    #[inline]
-    pub(crate) fn move_zombie(&mut self, lpn: Lpn, from: BlockId, to: BlockId) {
-        if !self.zombies.are_kept() {
-            return;
-        }
-        let zombie = self.streams.zombie();
-        let (old, new) = (self.blocks.stream(from), self.blocks.stream(to));
-        if Some(new) == zombie && Some(old) != zombie {
-            self.zombies.keep_region(lpn, self.streams.region(old));
-        }
-        if self.zombies.contains(lpn) {
-            self.count_zombie(from, false);
-            self.count_zombie(to, true);
-        }
-    }
-
-    #[inline]
-    fn count_zombie(&mut self, block: BlockId, comes: bool) {
-        let count = &mut self.zombies.in_block[block.index()];
-        *count = if comes { *count + 1 } else { *count - 1 };
-        self.index.set_zombies(block, *count);
-    }
 }

@@ -1,0 +1,54 @@
+//! A policy, with what it draws from.
+
+use std::sync::Arc;
+
+use leyden_nand::{BlockId, DieId};
+use leyden_sim::{Rng, Time};
+
+use super::{DieView, Order, VictimConfig, VictimIndex, VictimPolicy};
+
+/// A policy at work.
+#[derive(Clone, Debug)]
+pub struct Chooser {
+    /// Shared by clones of a drive: it has no state.
+    policy: Arc<dyn VictimPolicy>,
+    rng: Rng,
+}
+
+impl Chooser {
+    /// The policy of `config` in the run with `seed`. Its numbers are a stream of their own: a policy
+    /// that draws none, or more of them, changes nobody else's.
+    pub fn new(config: &VictimConfig, seed: u64) -> Self {
+        Self { policy: config.policy().into(), rng: Rng::new(seed, "ftl.gc") }
+    }
+
+    /// The block of `die` to collect at `now`; `None` if `index` has none of it.
+    pub fn victim(&mut self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId> {
+        self.policy.victim(&DieView::new(index, die, now), &mut self.rng)
+    }
+
+    /// See [`VictimPolicy::depends_on_time`].
+    pub fn depends_on_time(&self) -> bool {
+        self.policy.depends_on_time()
+    }
+
+    /// See [`VictimPolicy::asks_for_lead`].
+    pub fn asks_for_lead(&self) -> bool {
+        self.policy.asks_for_lead()
+    }
+
+    /// See [`VictimPolicy::order`].
+    pub fn order(&self) -> Order {
+        self.policy.order()
+    }
+
+    /// Where its stream stands, for snapshots.
+    pub const fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Goes on from where a snapshot's stream stood.
+    pub const fn set_rng(&mut self, rng: Rng) {
+        self.rng = rng;
+    }
+}

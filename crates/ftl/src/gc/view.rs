@@ -1,0 +1,71 @@
+//! What a policy sees when it chooses: the blocks of one die, and what time it is.
+
+use leyden_nand::{BlockId, DieId};
+use leyden_sim::{Span, Time};
+
+use super::{Candidate, VictimIndex};
+
+/// The blocks of a die that could be collected now. Read only.
+#[derive(Clone, Copy, Debug)]
+pub struct DieView<'a> {
+    index: &'a VictimIndex,
+    die: DieId,
+    now: Time,
+}
+
+impl<'a> DieView<'a> {
+    /// The blocks of `die` at `now`.
+    pub const fn new(index: &'a VictimIndex, die: DieId, now: Time) -> Self {
+        Self { index, die, now }
+    }
+
+    /// What time it is.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Units of a block.
+    pub const fn units_per_block(&self) -> u32 {
+        self.index.units_per_block()
+    }
+
+    /// How many blocks there are to choose from.
+    pub fn len(&self) -> u32 {
+        self.index.len(self.die)
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The block with number `n`, in no particular order: for policies that draw blocks. Constant time.
+    ///
+    /// # Panics
+    /// If `n` is not below [`DieView::len`].
+    pub fn nth(&self, n: u32) -> Candidate {
+        self.index.nth(self.die, n)
+    }
+
+    /// The first block of each rank, the lowest rank first ([`VictimIndex::candidates`]): with
+    /// [`Order::Valid`](super::Order::Valid) the longest unchanged block of each utilisation.
+    pub fn by_rank(&self) -> impl Iterator<Item = Candidate> + 'a {
+        self.index.candidates(self.die)
+    }
+
+    /// The blocks of the same rank as `first` and after it in their list.
+    pub fn after(&self, first: Candidate) -> impl Iterator<Item = Candidate> + 'a {
+        self.index.after(first)
+    }
+
+    /// The block that was filled first.
+    pub fn first_filled(&self) -> Option<BlockId> {
+        self.index.first_filled(self.die)
+    }
+
+    /// How long before they come true hints are given, on average: `None` as long as none has, or for
+    /// policies that do not ask.
+    pub const fn lead(&self) -> Option<Span> {
+        self.index.lead()
+    }
+}

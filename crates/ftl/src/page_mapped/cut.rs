@@ -1,0 +1,137 @@
+//! What a power cut finds, what a dump must save of it, and what is left.
+
+use leyden_nand::{Content, DieId, Interrupted, Kind, Ppn};
+
+use super::ftl::Ftl;
+use super::programs::ProgramCause;
+use crate::dump_area::{DumpPage, Root};
+use crate::map::{MapLog, MapPage, SavedPage};
+
+impl<C: Content> Ftl<C> {
+    /// What dies are doing. At a cut the caller decides what of it still ends, tells
+    /// [`Ftl::settle_cut`] of each, dumps, and calls [`Ftl::lose_power`].
+    pub fn on_the_way(&self) -> Vec<Interrupted> {
+        self.medium.on_the_way()
+    }
+
+    /// The mapping page that the interrupted operation programs, if it does.
+    fn map_page_on(&self, interrupted: &Interrupted) -> Option<MapPage> {
+        let Kind::Program(_) = interrupted.operation.kind else { return None };
+        let tag = interrupted.operation.tag;
+        matches!(self.programs.cause(tag), ProgramCause::Map | ProgramCause::GcMap)
+            .then(|| MapPage(self.programs.source(tag, 0).expect("it has a number")))
+    }
+
+    /// The page of the journal that the interrupted operation programs, if it does.
+    fn journal_page_on(&self, interrupted: &Interrupted) -> Option<u64> {
+        let Kind::Program(_) = interrupted.operation.kind else { return None };
+        let cause = self.programs.cause(interrupted.operation.tag);
+        (cause == ProgramCause::Journal).then(|| self.table.journal_page_on(interrupted.die))
+    }
+
+    /// An operation that the cut has found on its way did go on to its end, or it did not. Data that was
+    /// programmed in time is not mapped: what was promised of it is dumped.
+    pub fn settle_cut(&mut self, interrupted: &Interrupted, ended: bool) {
+        let Kind::Program(place) = interrupted.operation.kind else { return };
+        self.count_program(self.programs.cause(interrupted.operation.tag), false);
+        if let Some(page) = self.map_page_on(interrupted) {
+            if ended {
+                self.table.store_mut().written(page, place);
+            } else {
+                self.table.store_mut().failed(page); // dirty again: to be dumped
+            }
+        } else if let Some(number) = self.journal_page_on(interrupted) {
+            self.settle_journal_page(number, place, ended);
+        }
+    }
+
+    fn settle_journal_page(&mut self, number: u64, place: Ppn, ended: bool) {
+        let log = self.table.store_mut().log_mut().expect("a page of it was on its way");
+        if ended {
+            log.programmed(number, place);
+        } else {
+            log.program_failed(number);
+        }
+    }
+
+    /// The mapping pages that a dump must save: all of them if none is written while the power is on,
+    /// else those that flash does not hold as they are, and those that dies are writing but for the
+    /// ones whose programs are `ended` in time.
+    pub fn map_pages_to_dump(&self, ended: impl Fn(&Interrupted) -> bool) -> Vec<MapPage> {
+        let (store, map) = (self.store(), self.map());
+        if store.log().is_some() {
+            return Vec::new(); // the journal is dumped instead
+        }
+        if store.writes_back() {
+            let unwritten = self.on_the_way().into_iter().filter(|op| !ended(op));
+            let unwritten = unwritten.filter_map(|op| self.map_page_on(&op));
+            // What is only moved lies where it did. It has no room under the limit of dirty pages: cuts
+            // in a row would have ever more to dump.
+            let is_needed = |&page: &MapPage| !store.is_dirty(page) && !store.is_moving(page);
+            return store.dirty_pages().chain(unwritten.filter(is_needed)).collect();
+        }
+        // A page of entries that were never mapped is what recovery assumes of a page it finds nowhere.
+        (0..map.pages()).map(MapPage).filter(|&page| map.has_mapped(page)).collect()
+    }
+
+    /// A mapping page as a dump writes it. Nothing is on its way any more: it is right about all
+    /// versions so far.
+    pub fn map_page_to_dump(&self, page: MapPage) -> DumpPage<C> {
+        let entries = self.map().entries_of(page);
+        let records_below = self.table.records_so_far();
+        DumpPage::Map(page, SavedPage { settled_below: self.next_version, records_below, entries })
+    }
+
+    /// The pages of the journal that a dump must save: those that flash does not hold, but for the ones
+    /// whose programs are `ended` in time. By number.
+    pub fn journal_pages_to_dump(&self, ended: impl Fn(&Interrupted) -> bool) -> Vec<u64> {
+        let Some(log) = self.store().log() else { return Vec::new() };
+        let on_the_way = self.on_the_way();
+        let in_time = on_the_way.iter().filter(|op| ended(op));
+        let in_time: Vec<u64> = in_time.filter_map(|op| self.journal_page_on(op)).collect();
+        log.pages_to_dump(|number| in_time.contains(&number))
+    }
+
+    /// A page of the journal as a dump writes it.
+    pub fn journal_page_to_dump(&self, number: u64) -> DumpPage<C> {
+        let records = self.store().log().map(|log| log.records_of(number)).unwrap_or_default();
+        DumpPage::Journal(number, records)
+    }
+
+    /// The root of a dump that is to hold `map_pages`, as `pages` pages.
+    pub fn dump_root(&self, map_pages: &[MapPage], pages: u32) -> Vec<DumpPage<C>> {
+        let mut map_pages = map_pages.to_vec();
+        map_pages.extend(self.store().log().into_iter().flat_map(MapLog::scanned_pages));
+        let log = self.store().log().map(MapLog::root);
+        let root = Root { map_pages, next_version: self.next_version, log };
+        root.encode(self.map().pages(), pages).into_iter().map(DumpPage::Root).collect()
+    }
+
+    /// The die whose blocks hold `page`.
+    pub fn die_of_map_page(&self, page: MapPage) -> DieId {
+        DieId(page.0 % self.geometry().dies())
+    }
+
+    /// Blocks that a dump can have on `die`.
+    pub fn dump_blocks(&self, die: DieId) -> u32 {
+        self.blocks().dump_blocks(die)
+    }
+
+    /// Begins a dump. The one before must have been used up ([`Ftl::finish_recovery`]).
+    pub fn begin_dump(&mut self) {
+        self.dumps.begin();
+    }
+
+    /// Programs a page of the dump on `die`. Returns its place; `None` if there is no room.
+    pub fn dump_page(
+        &mut self,
+        die: DieId,
+        pages_per_block: u32,
+        page: DumpPage<C>,
+    ) -> Option<Ppn> {
+        let blocks = self.data.blocks_mut();
+        let place = self.dumps.write(die, pages_per_block, page, &mut self.medium, blocks)?;
+        self.stats.dump_programs += 1;
+        Some(place)
+    }
+}

@@ -1,0 +1,401 @@
+//! The life of blocks: free, open, closed, collected, erased; and when none of that works, bad.
+//!
+//! What a block holds stands on the medium. This is what DRAM keeps of it: each die's pool of free
+//! blocks, how many of them are kept back, the open block of each stream, and counts.
+
+use std::collections::VecDeque;
+
+use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Health, Medium, PageKind, Ppn};
+use leyden_sim::Divisor;
+use serde::{Deserialize, Serialize};
+
+use crate::place::StreamId;
+
+/// Where a block is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum BlockState {
+    /// Erased, in the pool of its die.
+    Free,
+    /// Being filled, page by page.
+    Open,
+    /// Full; a candidate for collection.
+    Closed,
+    /// A program in it failed: no longer written, to be emptied and retired.
+    Failing,
+    /// Chosen by garbage collection; waits until nothing in it is valid.
+    Collected,
+    /// Holds mapping pages.
+    Map,
+    /// Holds pages of the mapping table's journal.
+    Journal,
+    /// Holds what was dumped when the power failed.
+    Dump,
+    /// Never used again.
+    Bad,
+}
+
+impl BlockState {
+    /// True if the block is one of those kept back from data, in use.
+    pub const fn is_kept(self) -> bool {
+        matches!(self, Self::Map | Self::Journal | Self::Dump)
+    }
+
+    /// The state of a block as the medium shows it.
+    fn of<C: Content>(medium: &Medium<C>, block: BlockId) -> Self {
+        let Some(BlockUse { kind, .. }) = medium.used_for(block) else {
+            return if medium.health(block) == Health::Bad { Self::Bad } else { Self::Free };
+        };
+        match (medium.health(block), kind) {
+            (Health::Bad, _) => Self::Bad,
+            (_, PageKind::Mapping) => Self::Map,
+            (_, PageKind::Journal) => Self::Journal,
+            (_, PageKind::Dump | PageKind::Root) => Self::Dump,
+            // Nothing in it can be read, and it waits to be erased again.
+            (_, PageKind::Data) if medium.is_poisoned(block) => Self::Collected,
+            (Health::Failing, PageKind::Data) => Self::Failing,
+            (Health::Good, PageKind::Data) if medium.next_page(block).is_none() => Self::Closed,
+            (Health::Good, PageKind::Data) => Self::Open,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Block {
+    /// Valid units.
+    valid: u32,
+    /// Pages handed out whose program has not ended, or waits to change the map.
+    pending: u16,
+    state: BlockState,
+    stream: u8,
+}
+
+/// How many blocks of each die are kept back from data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptBlocks {
+    /// For mapping pages.
+    pub map: u32,
+    /// For the mapping table's journal.
+    pub journal: u32,
+    /// For a dump.
+    pub dump: u32,
+}
+
+impl KeptBlocks {
+    const fn total(self) -> u32 {
+        self.map + self.journal + self.dump
+    }
+
+    /// How many are kept back for blocks of `state`.
+    fn of(&mut self, state: BlockState) -> Option<&mut u32> {
+        match state {
+            BlockState::Map => Some(&mut self.map),
+            BlockState::Journal => Some(&mut self.journal),
+            BlockState::Dump => Some(&mut self.dump),
+            _ => None,
+        }
+    }
+}
+
+/// One die's blocks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Pool {
+    /// First erased first: spreads wear over the pool.
+    free: VecDeque<BlockId>,
+    /// Free blocks that are kept back.
+    kept: KeptBlocks,
+    /// Free blocks that data may have: the others.
+    for_data: u32,
+    /// Blocks that wait to be emptied and retired.
+    failing: Vec<BlockId>,
+}
+
+impl Pool {
+    fn count(&mut self) {
+        self.for_data = (self.free.len() as u32).saturating_sub(self.kept.total());
+    }
+}
+
+/// All blocks, and each die's pool and write points.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the field's terms")]
+pub struct Blocks {
+    blocks: Vec<Block>,
+    blocks_per_die: Divisor,
+    pages_per_block: u32,
+    pools: Vec<Pool>,
+    /// The open block of each stream of each die, if it has one.
+    open: Vec<Option<BlockId>>,
+    streams: u8,
+    /// What each die keeps back when it holds no mapping pages and no dump.
+    kept: KeptBlocks,
+}
+
+impl Blocks {
+    /// The blocks of `medium`, by what they hold. One that was being collected is closed; one that was
+    /// open goes on where its last page ends.
+    pub(crate) fn new<C: Content>(medium: &Medium<C>, streams: u8, kept: KeptBlocks) -> Self {
+        let geometry = medium.geometry();
+        let pool = Pool { free: VecDeque::new(), kept, for_data: 0, failing: Vec::new() };
+        let mut blocks = Self {
+            blocks: Vec::with_capacity(geometry.blocks() as usize),
+            blocks_per_die: Divisor::new(geometry.blocks_per_die()),
+            pages_per_block: geometry.pages_per_block(),
+            pools: vec![pool; geometry.dies() as usize],
+            open: vec![None; geometry.dies() as usize * usize::from(streams)],
+            streams,
+            kept,
+        };
+        for id in (0..geometry.blocks()).map(BlockId) {
+            let state = BlockState::of(medium, id);
+            let stream = medium.used_for(id).map_or(0, |used_for| used_for.stream);
+            blocks.blocks.push(Block { valid: 0, pending: 0, state, stream });
+            blocks.sort_in(id, state, StreamId(stream));
+        }
+        blocks.pools.iter_mut().for_each(Pool::count);
+        blocks
+    }
+
+    fn sort_in(&mut self, id: BlockId, state: BlockState, stream: StreamId) {
+        let die = self.die_of(id);
+        let point = self.write_point(die, stream);
+        let pool = &mut self.pools[die.index()];
+        match state {
+            BlockState::Free => pool.free.push_back(id),
+            BlockState::Open => {
+                assert!(self.open[point].is_none(), "two open blocks of {stream:?}");
+                self.open[point] = Some(id);
+            }
+            BlockState::Failing => pool.failing.push(id),
+            _ => {
+                if let Some(kept) = pool.kept.of(state) {
+                    *kept = kept.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// Where `block` is in its life.
+    #[inline]
+    pub fn state(&self, block: BlockId) -> BlockState {
+        self.blocks[block.index()].state
+    }
+
+    /// Valid units of `block`.
+    #[inline]
+    pub fn valid(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].valid
+    }
+
+    /// The stream whose data `block` holds.
+    #[inline]
+    pub fn stream(&self, block: BlockId) -> StreamId {
+        StreamId(self.blocks[block.index()].stream)
+    }
+
+    /// Free blocks of `die` that data may have.
+    #[inline]
+    pub fn free(&self, die: DieId) -> u32 {
+        self.pools[die.index()].for_data
+    }
+
+    /// Free blocks of `die` that are kept back for mapping pages.
+    pub(crate) fn kept_for_map(&self, die: DieId) -> u32 {
+        self.pools[die.index()].kept.map
+    }
+
+    /// Free blocks of `die` that a dump may have. Fewer than are kept back if blocks have gone bad.
+    pub(crate) fn dump_blocks(&self, die: DieId) -> u32 {
+        let pool = &self.pools[die.index()];
+        pool.kept.dump.min(pool.free.len() as u32)
+    }
+
+    /// Takes a block of those kept back; `None` if there is none.
+    pub(crate) fn take_kept(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
+        let pool = &mut self.pools[die.index()];
+        let spare = if state == BlockState::Dump { 0 } else { pool.kept.dump as usize };
+        let kept = pool.kept.of(state).expect("a use that blocks are kept back for");
+        if *kept == 0 || pool.free.len() <= spare {
+            return None; // blocks have gone bad, and a dump needs what is left more
+        }
+        *kept -= 1;
+        let block = pool.free.pop_front()?;
+        pool.count();
+        self.blocks[block.index()].state = state;
+        Some(block)
+    }
+
+    /// True if blocks are kept back for dumps.
+    #[inline]
+    pub(crate) const fn keeps_for_dumps(&self) -> bool {
+        self.kept.dump > 0
+    }
+
+    /// Pages left in the open block of `stream` on `die`.
+    #[inline]
+    pub(crate) fn open_pages<C: Content>(
+        &self,
+        medium: &Medium<C>,
+        die: DieId,
+        stream: StreamId,
+    ) -> u32 {
+        self.open[self.write_point(die, stream)]
+            .map_or(0, |open| self.pages_per_block - medium.written_pages(open))
+    }
+
+    /// The next page of `stream` on `die`, opening a free block if need be; `None` if there is none.
+    /// Its program must start before the next is asked for.
+    #[inline]
+    pub(crate) fn allocate<C: Content>(
+        &mut self,
+        medium: &Medium<C>,
+        die: DieId,
+        stream: StreamId,
+    ) -> Option<Ppn> {
+        let open = self.open[self.write_point(die, stream)];
+        let (block, page) = match open.and_then(|open| Some((open, medium.next_page(open)?))) {
+            Some(next) => next,
+            None => {
+                let next = self.open_next(die, stream)?;
+                (next, medium.next_page(next)?)
+            }
+        };
+        self.blocks[block.index()].pending += 1;
+        Some(page)
+    }
+
+    /// Opens a free block for `stream` on `die`, whose last one is full; `None` if there is none.
+    pub(crate) fn open_next(&mut self, die: DieId, stream: StreamId) -> Option<BlockId> {
+        let pool = &mut self.pools[die.index()];
+        if pool.for_data == 0 {
+            return None;
+        }
+        let free = pool.free.pop_front()?;
+        pool.count();
+        let block = &mut self.blocks[free.index()];
+        assert_eq!((block.state, block.valid), (BlockState::Free, 0), "{free:?}");
+        block.state = BlockState::Open;
+        block.stream = stream.0;
+        let point = self.write_point(die, stream);
+        self.open[point] = Some(free);
+        Some(free)
+    }
+
+    /// A program in `block` has ended, and has changed the map as far as it will. Closes the block if
+    /// it was the last one of one that `is_full`; true if it did.
+    #[inline]
+    pub(crate) fn page_ended(&mut self, block: BlockId, is_full: bool) -> bool {
+        let full = &mut self.blocks[block.index()];
+        full.pending -= 1;
+        if full.pending > 0 || full.state != BlockState::Open || !is_full {
+            return false;
+        }
+        full.state = BlockState::Closed;
+        self.forget_open(block);
+        true
+    }
+
+    /// Stops writing to `block`, where a program has failed.
+    pub(crate) fn fail(&mut self, block: BlockId) {
+        assert_eq!(self.state(block), BlockState::Open, "a program in a block that is not open");
+        self.blocks[block.index()].state = BlockState::Failing;
+        self.forget_open(block);
+        let die = self.die_of(block);
+        self.pools[die.index()].failing.push(block);
+    }
+
+    /// The next block of `die` to empty and retire.
+    pub(crate) fn next_failing(&self, die: DieId) -> Option<BlockId> {
+        let first = self.pools[die.index()].failing.first().copied()?;
+        (self.blocks[first.index()].pending == 0).then_some(first)
+    }
+
+    /// Marks `block` as chosen by garbage collection.
+    pub(crate) fn collect(&mut self, block: BlockId) {
+        let die = self.die_of(block);
+        let state = &mut self.blocks[block.index()].state;
+        match *state {
+            BlockState::Closed => *state = BlockState::Collected,
+            // Stays failing, so that it is retired and not erased; but is chosen no more.
+            BlockState::Failing => self.pools[die.index()].failing.retain(|&id| id != block),
+            other => unreachable!("collected {block:?}, which is {other:?}"),
+        }
+    }
+
+    /// Returns an erased block to its pool.
+    pub(crate) fn erased(&mut self, block: BlockId) {
+        let die = self.die_of(block);
+        self.keep_again(die, self.state(block));
+        let erased = &mut self.blocks[block.index()];
+        let may_be = erased.state == BlockState::Collected || erased.state.is_kept();
+        assert!(may_be && erased.valid == 0, "erased {block:?}, which is {:?}", erased.state);
+        erased.state = BlockState::Free;
+        let pool = &mut self.pools[die.index()];
+        pool.free.push_back(block);
+        pool.count();
+    }
+
+    /// Never uses `block` again, which is free or holds nothing valid. The medium is told by the caller.
+    pub(crate) fn retire(&mut self, block: BlockId) {
+        let die = self.die_of(block);
+        self.keep_again(die, self.state(block));
+        let retired = &mut self.blocks[block.index()];
+        assert_eq!(retired.valid, 0, "retired {block:?} with valid data");
+        let was_free = std::mem::replace(&mut retired.state, BlockState::Bad) == BlockState::Free;
+        let pool = &mut self.pools[die.index()];
+        if was_free {
+            pool.free.retain(|&id| id != block);
+        }
+        pool.count();
+    }
+
+    /// A block that was kept back is used no more: it, or another one, is kept back again.
+    fn keep_again(&mut self, die: DieId, state: BlockState) {
+        if let Some(kept) = self.pools[die.index()].kept.of(state) {
+            *kept += 1;
+        }
+    }
+
+    /// A unit of `block` has become valid.
+    #[inline]
+    pub(super) fn add_valid(&mut self, block: BlockId) {
+        self.blocks[block.index()].valid += 1;
+    }
+
+    /// A unit of `block` is not valid any more.
+    #[inline]
+    pub(super) fn remove_valid(&mut self, block: BlockId) {
+        self.blocks[block.index()].valid -= 1;
+    }
+
+    pub(crate) fn fits(&self, geometry: &Geometry, streams: u8) -> bool {
+        self.blocks.len() == geometry.blocks() as usize
+            && self.blocks_per_die.get() == geometry.blocks_per_die()
+            && self.pages_per_block == geometry.pages_per_block()
+            && self.streams == streams
+            && self.pools.len() == geometry.dies() as usize
+            && self.open.len() == self.pools.len() * usize::from(streams)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        size_of_val(self.blocks.as_slice()) as u64
+    }
+
+    #[inline]
+    fn die_of(&self, block: BlockId) -> DieId {
+        DieId(self.blocks_per_die.divide(block.0))
+    }
+
+    #[inline]
+    fn write_point(&self, die: DieId, stream: StreamId) -> usize {
+        die.index() * usize::from(self.streams) + stream.index()
+    }
+
+    fn forget_open(&mut self, block: BlockId) {
+        let point = self.write_point(self.die_of(block), self.stream(block));
+        // The next block may be open already: the last program in this one may have waited to change
+        // the map.
+        if self.open[point] == Some(block) {
+            self.open[point] = None;
+        }
+    }
+}

@@ -1,0 +1,627 @@
+//! The table room: what of the mapping table goes to flash while the power is on, and who waits for it.
+//!
+//! **What lives here**: which mapping pages are dirty and where they lie ([`MapStore`]), the blocks of
+//! mapping pages and of the journal, the [`gate`] that programs wait at, and which blocks copies must not
+//! leave yet ([`moves`]). **What doesn't**: the table itself ([`super::data`]).
+//!
+//! **Invariants**: with a limit, no more mapping pages are dirty than it says, but for those handed to a
+//! die (one each). A block is erased only when no mapping page that flash might have to do with after a
+//! power cut points into it.
+
+mod gate;
+mod journal;
+mod map_blocks;
+mod moves;
+
+use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, MetaPage, Outcome, PageKind, Ppa, Ppn};
+use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
+use serde::{Deserialize, Serialize};
+
+use super::data::Data;
+use super::programs::{NO_VERSION, ProgramCause, Programs};
+use crate::map::{MapLog, MapPage, MapStore, MapStoreState, SavedPage, encode_records};
+use gate::{Gate, is_copy};
+use journal::JournalBlocks;
+use map_blocks::{Emptied, MapBlocks};
+use moves::Moves;
+
+/// What of the mapping table goes to flash. See the module's invariants.
+#[derive(Clone, Debug)]
+pub(super) struct TableWriter {
+    store: MapStore,
+    blocks: MapBlocks,
+    journal: JournalBlocks,
+    gate: Gate,
+    moves: Moves,
+    /// By mapping page: what a trim of it stands against. Only where trims are written at once.
+    trim_versions: Vec<u64>,
+    /// Mapping pages that dies are programming.
+    in_flight: u32,
+    /// The sequence of the next mapping page that is written: of two copies on flash the later is newer.
+    next_sequence: u64,
+    /// Dies that have something of the table to write.
+    woken: Vec<DieId>,
+}
+
+/// What it holds at rest, to save and load.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TableState {
+    store: MapStoreState,
+    blocks: MapBlocks,
+    journal: JournalBlocks,
+    moves: Moves,
+    trim_versions: Vec<u64>,
+    next_sequence: u64,
+}
+
+/// What a step works on.
+pub(super) struct Step<'a, C: Content> {
+    pub(super) now: Time,
+    pub(super) medium: &'a mut Medium<C>,
+    pub(super) data: &'a mut Data,
+    pub(super) programs: &'a mut Programs,
+    /// The version of the next page of the host's data.
+    pub(super) next_version: u64,
+    /// A block was retired.
+    pub(super) has_retired: bool,
+}
+
+impl<C: Content> Step<'_, C> {
+    /// Every write with a version below this one is mapped, or will never be.
+    fn settled_below(&self) -> u64 {
+        self.programs.oldest_version().unwrap_or(self.next_version)
+    }
+}
+
+impl TableWriter {
+    /// The writer of a table of `pages` mapping pages; `medium` may hold some of them already.
+    pub(super) fn new<C: Content>(store: MapStore, medium: &Medium<C>, data: &Data) -> Self {
+        let geometry = medium.geometry();
+        let pages = data.map().pages();
+        let moves = if store.leaves_copies() {
+            Moves::new(pages, geometry.blocks())
+        } else {
+            Moves::default()
+        };
+        let trims = if store.trims_only() { pages as usize } else { 0 };
+        Self {
+            blocks: MapBlocks::new(medium, data.blocks(), store.writes_back()),
+            journal: JournalBlocks::new(medium, data.blocks(), store.log().is_some()),
+            gate: Gate::new(geometry.dies()),
+            moves,
+            trim_versions: vec![0; trims],
+            in_flight: 0,
+            next_sequence: 1,
+            woken: Vec::new(),
+            store,
+        }
+    }
+
+    /// Which mapping pages are dirty, and where they lie on flash.
+    #[inline]
+    pub(super) const fn store(&self) -> &MapStore {
+        &self.store
+    }
+    /// For those that watch which mapping pages become dirty or clean.
+    #[inline]
+    pub(super) fn store_mut(&mut self) -> &mut MapStore {
+        &mut self.store
+    }
+    /// When the gate should be checked.
+    #[inline]
+    pub(super) const fn next_event(&self) -> Option<Time> {
+        self.gate.open_at()
+    }
+    /// True if copies of `die` wait at the gate.
+    #[inline]
+    pub(super) fn has_copies_waiting(&self, die: DieId) -> bool {
+        self.gate.has_copies(die)
+    }
+    /// True if copies are left to become known.
+    #[inline]
+    pub(super) fn keeps_copies(&self) -> bool {
+        self.moves.are_kept()
+    }
+    /// True if no mapping page keeps `block` from being erased.
+    pub(super) fn is_covered(&mut self, block: BlockId) -> bool {
+        self.moves.keeps(block).is_none()
+    }
+    /// A die that has something of the table to write, once.
+    #[inline]
+    pub(super) fn next_woken(&mut self) -> Option<DieId> {
+        self.woken.pop()
+    }
+    /// True if a FLUSH must wait: a trim is not on flash yet, and nothing else protects it.
+    #[inline]
+    pub(super) fn has_unsaved_trims(&self) -> bool {
+        self.store.trims_only() && (self.store.dirty() > 0 || self.in_flight > 0)
+    }
+    /// True if programs of data concern the table.
+    #[inline]
+    pub(super) fn follows_changes(&self) -> bool {
+        self.store.follows_changes()
+    }
+    /// True if what is written of a trim may wait for programs of data.
+    #[inline]
+    pub(super) const fn waits_for_programs(&self) -> bool {
+        self.store.trims_only()
+    }
+
+    /// Lets the ended program in `outcome` pass, or makes it wait. True if it may change the map now.
+    #[inline]
+    pub(super) fn pass_gate<C: Content>(
+        &mut self,
+        outcome: &Outcome,
+        programs: &Programs,
+        medium: &Medium<C>,
+        data: &Data,
+    ) -> bool {
+        // What waits for trims only passes: mapping pages are dirty for nothing else.
+        !self.store.follows_changes() || self.pass_closed_gate(outcome, programs, medium, data)
+    }
+
+    fn pass_closed_gate<C: Content>(
+        &mut self,
+        outcome: &Outcome,
+        programs: &Programs,
+        medium: &Medium<C>,
+        data: &Data,
+    ) -> bool {
+        let is_copy = is_copy(programs.cause(outcome.operation.tag));
+        if self.moves.are_kept() && is_copy {
+            return true; // copies make no page dirty
+        }
+        let need = self.gate.new_dirty_pages(outcome, &self.store, programs, medium, data);
+        if self.gate.is_empty() && self.store.has_room(need) {
+            return true;
+        }
+        self.gate.wait(*outcome, need, is_copy);
+        self.make_room(self.gate.need());
+        false
+    }
+
+    /// The first program that waited and may pass now.
+    pub(super) fn next_through_gate<C: Content>(
+        &mut self,
+        now: Time,
+        programs: &Programs,
+        medium: &Medium<C>,
+        data: &Data,
+    ) -> Option<Outcome> {
+        let outcome = self.gate.next(now, &self.store, programs, medium, data);
+        if outcome.is_none() && !self.gate.is_empty() {
+            self.make_room(self.gate.need());
+        }
+        outcome
+    }
+
+    /// The entry of `lpn` has changed, and what flash holds of it has not.
+    #[inline]
+    pub(super) fn note_change(&mut self, lpn: Lpn, unit: Option<Ppa>, data: &Data) {
+        if !self.store.follows_changes() {
+            return;
+        }
+        let page = data.map().page_of(lpn);
+        if self.store.changed(page) {
+            self.moves.dirtied(page);
+        }
+        self.log_change(page, lpn, unit);
+    }
+
+    /// The same for a copy of `lpn` out of `from`: its mapping page need not become dirty for that.
+    #[inline]
+    pub(super) fn note_copy(&mut self, lpn: Lpn, unit: Ppa, from: BlockId, data: &Data) {
+        if !self.moves.are_kept() {
+            self.note_change(lpn, Some(unit), data);
+            return;
+        }
+        let page = data.map().page_of(lpn);
+        if !self.store.is_dirty(page) {
+            self.moves.moved(from, page);
+        }
+    }
+
+    /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.
+    pub(super) fn note_trim(&mut self, page: MapPage, next_version: u64) {
+        if self.store.trims_only() {
+            self.trim_versions[page.index()] = next_version;
+        }
+        let was_dirty = self.store.is_dirty(page);
+        if self.store.trimmed(page) {
+            self.queue_writeback(page);
+        }
+        if !was_dirty {
+            self.moves.dirtied(page);
+        }
+    }
+
+    /// Logs that the entry of `lpn` has changed, if changes are logged.
+    #[inline]
+    pub(super) fn log_change(&mut self, page: MapPage, lpn: Lpn, unit: Option<Ppa>) {
+        if !self.journal.are_unused()
+            && let Some(number) = self.store.record(page, lpn, unit)
+        {
+            let log = self.store.log().expect("it has a page");
+            self.woken.push(log.die_of(number));
+            self.shorten_journal(false);
+        }
+    }
+
+    /// Writes back what keeps the journal too long, or, with `all`, what keeps any of it.
+    fn shorten_journal(&mut self, all: bool) {
+        for page in self.store.make_log_shorter(all) {
+            self.queue_writeback(page);
+        }
+    }
+
+    /// True if a trim may change the entries of `page`; if not, room is made for it.
+    pub(super) fn may_trim(&mut self, page: MapPage) -> bool {
+        if self.store.may_trim(page) && self.gate.is_empty() {
+            return true;
+        }
+        self.make_room(self.gate.need() + 1);
+        false
+    }
+
+    /// Has the mapping pages written back that keep `block` from being erased: its die needs it.
+    /// True if it is covered already; else its die is asked again when some have been written.
+    pub(super) fn cover(&mut self, die: DieId, block: BlockId) -> bool {
+        while let Some(page) = self.moves.keeps(block) {
+            if !self.store.has_room(1) {
+                self.make_room(self.gate.need() + 1);
+                self.moves.wait(die);
+                return false;
+            }
+            self.store.force(page);
+            self.moves.dirtied(page);
+            self.queue_writeback(page);
+        }
+        true
+    }
+
+    /// Has mapping pages written back until `more` further ones may be dirty.
+    fn make_room(&mut self, more: u32) {
+        for page in self.store.make_room(more) {
+            self.queue_writeback(page);
+        }
+    }
+
+    /// Has `page` written back by its die.
+    fn queue_writeback(&mut self, page: MapPage) {
+        let die = self.blocks.queue(page);
+        self.woken.push(die);
+    }
+
+    /// Wakes every die that has mapping pages to write.
+    pub(super) fn wake_writers(&mut self) {
+        self.woken.extend(self.blocks.busy_dies());
+    }
+
+    /// The journal may have become shorter, or a page of it has reached flash: lets the dies look that
+    /// may have waited for that, and the programs at the gate.
+    fn look_at_journal(&mut self, now: Time) {
+        if let Some(log) = self.store.log() {
+            self.woken.extend(self.journal.busy_dies(log));
+            self.gate.check_at(now);
+        }
+    }
+}
+
+/// Writing.
+impl TableWriter {
+    /// Does the next step of writing `die`'s mapping pages or journal, if there is one to do. True if it
+    /// started.
+    ///
+    /// # Panics
+    /// If the die does not accept operations.
+    #[inline]
+    pub(super) fn step<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
+        if self.blocks.are_unused() {
+            return false;
+        }
+        if !self.journal.are_unused() && self.journal_step(die, step) {
+            return true;
+        }
+        self.blocks.has_work(die) && (self.free_emptied(die, step) || self.write_page(die, step))
+    }
+
+    /// Erases a block that holds nothing current any more, or retires it.
+    fn free_emptied<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
+        loop {
+            match self.blocks.take_emptied(die) {
+                Some(Emptied::Retire(block)) => retire(block, step),
+                Some(Emptied::Erase(block)) => {
+                    step.medium.erase(step.now, block);
+                    return true;
+                }
+                None => return false,
+            }
+        }
+    }
+
+    fn write_page<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
+        let trims_only = self.store.trims_only();
+        let settled_below = if trims_only { step.settled_below() } else { 0 };
+        // What is written stands against everything older: nothing older may be on its way.
+        let trim_versions = &self.trim_versions;
+        let is_early = |page: MapPage| trims_only && settled_below < trim_versions[page.index()];
+        let next = self.blocks.next(die, &self.store, step.medium.geometry(), is_early);
+        let Some((page, is_copy)) = next else { return false };
+        let blocks = step.data.blocks_mut();
+        let Some(place) = self.blocks.place(die, &self.store, step.medium, blocks) else {
+            return false;
+        };
+        self.blocks.take(die, is_copy);
+        self.program_page(page, place, is_copy, step);
+        self.gate.check_at(step.now);
+        true
+    }
+
+    fn program_page<C: Content>(
+        &mut self,
+        page: MapPage,
+        place: Ppn,
+        is_copy: bool,
+        step: &mut Step<'_, C>,
+    ) {
+        let cause = if is_copy { ProgramCause::GcMap } else { ProgramCause::Map };
+        let bytes = self.bytes_of(page, step);
+        self.store.hand_over(page, is_copy);
+        let tag = step.programs.insert(cause, NO_VERSION);
+        step.programs.set_source(tag, 0, page.0);
+        let (kind, sequence) = (PageKind::Mapping, self.next_sequence);
+        let meta = MetaPage { kind, number: u64::from(page.0), sequence, bytes };
+        self.next_sequence += 1;
+        self.in_flight += 1;
+        step.medium.program_meta(step.now, place, meta, tag);
+    }
+
+    /// What flash will hold of `page`; nothing if nobody will read it.
+    fn bytes_of<C: Content>(&self, page: MapPage, step: &Step<'_, C>) -> Box<[u8]> {
+        if !step.medium.keeps().meta {
+            return Box::default();
+        }
+        if is_planted(Canary::MapPageDropped)
+            && let Some(old) = self.store.place(page).and_then(|old| step.medium.meta_page(old))
+        {
+            return old.bytes.clone();
+        }
+        let saved = SavedPage {
+            settled_below: step.settled_below(),
+            records_below: self.records_so_far(),
+            entries: step.data.map().entries_of(page),
+        };
+        saved.encode()
+    }
+
+    /// How many records of the journal there have been.
+    pub(super) fn records_so_far(&self) -> u64 {
+        self.store.log().map_or(0, MapLog::next)
+    }
+
+    /// A mapping page has been programmed, or not. Returns the dies that waited for one to be.
+    pub(super) fn page_ended<C: Content>(
+        &mut self,
+        outcome: &Outcome,
+        place: Ppn,
+        programs: &mut Programs,
+        medium: &Medium<C>,
+    ) -> Vec<DieId> {
+        let tag = outcome.operation.tag;
+        let page = MapPage(programs.source(tag, 0).expect("a mapping page has a number"));
+        programs.remove(tag);
+        self.in_flight -= 1;
+        let waited = self.moves.take_waiting();
+        self.woken.extend(&waited);
+        let geometry = medium.geometry();
+        if outcome.failed {
+            let was_moved = self.store.failed(page);
+            let block = geometry.block_of_page(place);
+            self.blocks.failed(outcome.die, block, (page, was_moved), &self.store, medium);
+        } else {
+            if is_planted(Canary::MapPageStale) {
+                self.store.hand_over(page, false);
+            }
+            if let Some(old) = self.store.written(page, place) {
+                self.blocks.remove(geometry, old);
+            }
+            self.blocks.add(geometry, place);
+        }
+        self.look_at_journal(outcome.time);
+        waited
+    }
+
+    /// Erases a block of `die` that holds only garbage of the journal, or programs its next page of it.
+    /// True if it started.
+    fn journal_step<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
+        let Some(first) = self.store.log().map(MapLog::first_page) else { return false };
+        while let Some((block, failed)) = self.journal.take_garbage(die, first) {
+            if failed {
+                retire(block, step);
+            } else {
+                step.medium.erase(step.now, block);
+                return true;
+            }
+        }
+        self.write_journal_page(die, step)
+    }
+
+    fn write_journal_page<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
+        let Some(number) = self.store.log().and_then(|log| log.next_waiting(die)) else {
+            return false;
+        };
+        let blocks = step.data.blocks_mut();
+        let Some(place) = self.journal.place(die, number, step.medium, blocks) else {
+            self.shorten_journal(true);
+            return false;
+        };
+        let log = self.store.log_mut().expect("it has a page");
+        log.hand_over(number);
+        let bytes = if step.medium.keeps().meta {
+            encode_records(&log.records_of(number))
+        } else {
+            Box::default()
+        };
+        self.store.count_journal_page();
+        let tag = step.programs.insert(ProgramCause::Journal, NO_VERSION);
+        let meta = MetaPage { kind: PageKind::Journal, number, sequence: 0, bytes };
+        step.medium.program_meta(step.now, place, meta, tag);
+        self.gate.check_at(step.now); // there is room in DRAM
+        true
+    }
+
+    /// A page of the journal has been programmed, or not.
+    pub(super) fn journal_ended(&mut self, outcome: &Outcome, place: Ppn, programs: &mut Programs) {
+        programs.remove(outcome.operation.tag);
+        let number = self.journal.number_on(outcome.die);
+        let log = self.store.log_mut().expect("a page of it was programmed");
+        if outcome.failed {
+            log.program_failed(number);
+            self.journal.failed(outcome.die);
+        } else {
+            log.programmed(number, place);
+        }
+        self.look_at_journal(outcome.time);
+    }
+
+    /// The number of the journal's page that `die` programs.
+    pub(super) fn journal_page_on(&self, die: DieId) -> u64 {
+        self.journal.number_on(die)
+    }
+}
+
+/// After a power cut.
+impl TableWriter {
+    /// `page` as of `sequence` lies at `place`: takes it for the current copy, if no newer one was found.
+    pub(super) fn found(&mut self, page: MapPage, place: Ppn, sequence: u64) {
+        self.store.found(page, place);
+        self.next_sequence = self.next_sequence.max(sequence + 1);
+    }
+
+    /// Counts the current pages of each block, and goes on with emptying blocks.
+    pub(super) fn rebuild<C: Content>(&mut self, medium: &Medium<C>, data: &Data) {
+        for page in (0..data.map().pages()).map(MapPage) {
+            if let Some(place) = self.store.place(page) {
+                self.blocks.add(medium.geometry(), place);
+            }
+        }
+        self.blocks.resume(&self.store, medium, data.blocks());
+        self.wake_writers();
+    }
+
+    /// One past the last page of the journal that any die was handed.
+    pub(super) fn journal_end(&self) -> u64 {
+        self.journal.end()
+    }
+
+    /// The mapping pages that were `dumped`, which flash does not hold otherwise, are dirty again, and
+    /// so are those found by a scan.
+    pub(super) fn mark_unsaved(
+        &mut self,
+        dumped: impl Iterator<Item = MapPage>,
+        scanned: &[MapPage],
+        next_version: u64,
+    ) {
+        if !self.store.writes_back() {
+            return;
+        }
+        if self.store.log().is_some() {
+            self.mark_logged(scanned);
+            return;
+        }
+        for page in dumped {
+            if self.store.trims_only() {
+                self.trim_versions[page.index()] = next_version;
+            }
+            if self.store.recovered(page) {
+                self.queue_writeback(page);
+            }
+        }
+        if !self.store.trims_only() {
+            for &page in scanned {
+                self.store.recovered(page);
+            }
+            self.make_room(0);
+        }
+    }
+
+    /// The mapping pages that records have changed since they were written are dirty again, and those
+    /// found by a scan are to be written back at once.
+    fn mark_logged(&mut self, scanned: &[MapPage]) {
+        self.store.recovered_log();
+        for &page in scanned {
+            if self.store.scanned(page) {
+                self.queue_writeback(page);
+            }
+        }
+        self.shorten_journal(false);
+        if let Some(log) = self.store.log() {
+            self.woken.extend(self.journal.busy_dies(log));
+        }
+    }
+}
+
+/// Checked, saved and loaded.
+impl TableWriter {
+    /// Every mapping page on flash lies in a block for such, and the medium says which it is.
+    pub(super) fn check<C: Content>(&self, medium: &Medium<C>, data: &Data) -> Result<(), String> {
+        let geometry = medium.geometry();
+        for page in (0..data.map().pages()).map(MapPage) {
+            let Some(place) = self.store.place(page) else { continue };
+            let state = data.blocks().state(geometry.block_of_page(place));
+            let owner = medium.meta_page(place).map(|meta| (meta.kind, meta.number));
+            if state != super::BlockState::Map
+                || owner != Some((PageKind::Mapping, u64::from(page.0)))
+            {
+                return Err(format!(
+                    "{page:?} lies in {place:?} of {owner:?}, in a block that is {state:?}"
+                ));
+            }
+        }
+        if !self.store.is_within_limit(geometry.dies()) {
+            let (dirty, limit) = (self.store.dirty(), self.store.limit());
+            return Err(format!("{dirty} mapping pages are dirty, of {limit} allowed"));
+        }
+        let Some(log) = self.store.log() else { return Ok(()) };
+        log.check(|page| self.store.is_dirty(page))?;
+        self.journal.check(log, geometry, data.blocks())
+    }
+
+    pub(super) fn state(&self) -> TableState {
+        TableState {
+            store: self.store.state(),
+            blocks: self.blocks.clone(),
+            journal: self.journal.clone(),
+            moves: self.moves.clone(),
+            trim_versions: self.trim_versions.clone(),
+            next_sequence: self.next_sequence,
+        }
+    }
+
+    /// True if `state` is of this shape.
+    pub(super) fn fits(&self, state: &TableState) -> bool {
+        self.store.fits(&state.store)
+            && self.blocks.fits(&state.blocks)
+            && self.journal.fits(&state.journal)
+            && state.moves.fits(&self.moves)
+            && state.trim_versions.len() == self.trim_versions.len()
+    }
+
+    /// Takes over a state that fits.
+    pub(super) fn restore(&mut self, state: TableState) {
+        self.store.restore(state.store);
+        self.blocks = state.blocks;
+        self.journal = state.journal;
+        self.moves = state.moves;
+        self.trim_versions = state.trim_versions;
+        self.next_sequence = state.next_sequence;
+    }
+}
+
+/// Never uses `block` again, in which a program failed and nothing is current.
+fn retire<C: Content>(block: BlockId, step: &mut Step<'_, C>) {
+    step.data.blocks_mut().retire(block);
+    step.medium.retire(block);
+    step.has_retired = true;
+}

@@ -1,0 +1,436 @@
+//! The medium: flash at work, and everything that lies on it.
+//!
+//! What a drive knows after a power cut is here and nowhere else. A page is stored when its program
+//! begins and spoiled if the program fails or is torn, so that what is read back is what a real page
+//! would give once nothing is in flight. Nobody reads a page whose program has not ended.
+//!
+//! Beside the pages stands the *system area*, as drives keep one in a few blocks of their own: of each
+//! block what it is used for, how often it was erased, whether it is bad, and which dump was used up
+//! last. It is never lost, and reading and writing it takes no time here.
+//!
+//! **Invariants**: pages of a block are programmed in order, once between two erases. A block whose
+//! erase was broken off is *poisoned*: nothing in it can be read, and it must be erased again.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Ratio, Rng, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::cells::Cells;
+use crate::{
+    BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted, Kind, Lpn,
+    MetaPage, Operation, Outcome, PageKind, Ppa, Ppn,
+};
+
+/// What is kept of pages beyond what a drive needs while its power is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Keeps {
+    /// The content of the drive's own pages: its power may be cut.
+    pub meta: bool,
+    /// The versions of units: recovery may have to find the newest of them.
+    pub versions: bool,
+}
+
+/// What the system area says of a block, and how far it is written.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Block {
+    /// Pages programmed since the last erase.
+    written_pages: u32,
+    erases: u32,
+    /// `None` of an erased block.
+    used_for: Option<BlockUse>,
+    health: Health,
+    is_poisoned: bool,
+}
+
+/// Flash, and what lies on it. `C` is what a mapping unit stores.
+#[derive(Clone, Debug)]
+pub struct Medium<C> {
+    geometry: Geometry,
+    flash: Flash,
+    keeps: Keeps,
+    seed: u64,
+    cells: Cells<C>,
+    /// The drive's own pages.
+    pages: BTreeMap<Ppn, MetaPage>,
+    blocks: Vec<Block>,
+    bad_blocks: u64,
+    /// The last dump that was used up.
+    used_dump: u64,
+}
+
+/// A medium at rest, borrowed to save it or owned when loaded.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "C: Content")]
+pub struct MediumState<'a, C: Content> {
+    cells: Cow<'a, Cells<C>>,
+    pages: Cow<'a, BTreeMap<Ppn, MetaPage>>,
+    blocks: Cow<'a, [Block]>,
+    used_dump: u64,
+    fault_rng: Rng,
+}
+
+impl<C: Content> Medium<C> {
+    /// Erased flash of `geometry`, which `config` yielded, but for blocks bad from the factory.
+    pub fn new(config: &Config, geometry: Geometry, seed: u64, keeps: Keeps) -> Self {
+        let mut rng = Rng::new(seed, "ftl.factory_bad_blocks");
+        let share = config.faults.factory_bad_blocks;
+        let is_bad = |rng: &mut Rng| share > Ratio::ZERO && rng.chance(share);
+        let block = |rng: &mut Rng| Block {
+            written_pages: 0,
+            erases: 0,
+            used_for: None,
+            health: if is_bad(rng) { Health::Bad } else { Health::Good },
+            is_poisoned: false,
+        };
+        let blocks: Vec<_> = (0..geometry.blocks()).map(|_| block(&mut rng)).collect();
+        Self {
+            geometry,
+            flash: Flash::new(config, geometry, seed),
+            keeps,
+            seed,
+            cells: Cells::new(&geometry, keeps.versions),
+            pages: BTreeMap::new(),
+            bad_blocks: blocks.iter().filter(|block| block.health == Health::Bad).count() as u64,
+            blocks,
+            used_dump: 0,
+        }
+    }
+
+    /// The flash's shape.
+    #[inline]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+    /// What everything random about this drive is drawn from.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+    /// What is kept of pages.
+    pub const fn keeps(&self) -> Keeps {
+        self.keeps
+    }
+    /// See [`Flash::set_untimed`].
+    pub fn set_untimed(&mut self, untimed: bool) {
+        self.flash.set_untimed(untimed);
+    }
+    /// True if no operation is in progress.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.flash.is_idle()
+    }
+    /// When something next happens.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        self.flash.next_event()
+    }
+    /// True if `die` would accept an operation other than a host read.
+    #[inline]
+    pub fn accepts(&self, die: DieId) -> bool {
+        self.flash.accepts(die)
+    }
+    /// Time each die has been busy with operations that have ended.
+    pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.flash.die_busy()
+    }
+    /// Time each channel has been busy with transfers that have begun.
+    pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
+        self.flash.channel_busy()
+    }
+    /// Array time of a page read, and the time to transfer `units` of its mapping units.
+    pub fn read_times(&self, units: u32) -> (Span, Span) {
+        self.flash.read_times(units)
+    }
+    /// How long an erase takes.
+    pub const fn erase_time(&self) -> Span {
+        self.flash.erase_time()
+    }
+    /// Bytes of memory that grow with capacity.
+    pub fn memory_bytes(&self) -> u64 {
+        let pages: usize =
+            self.pages.values().map(|page| size_of_val(page) + page.bytes.len()).sum();
+        self.cells.memory_bytes() + (size_of_val(self.blocks.as_slice()) + pages) as u64
+    }
+
+    /// Whose data the unit holds; `None` if it is none of the host's.
+    #[inline]
+    pub fn lpn(&self, unit: Ppa) -> Option<Lpn> {
+        self.cells.lpn(unit)
+    }
+    /// The version of the unit's data; 0 if versions are not kept.
+    #[inline]
+    pub fn version(&self, unit: Ppa) -> u64 {
+        self.cells.version(unit)
+    }
+    /// True if versions are kept.
+    pub fn has_versions(&self) -> bool {
+        self.cells.has_versions()
+    }
+    /// The unit's data.
+    #[inline]
+    pub fn content(&self, unit: Ppa) -> C {
+        self.cells.content(unit)
+    }
+    /// What `page` holds of the drive's own, if it can be read.
+    pub fn meta_page(&self, page: Ppn) -> Option<&MetaPage> {
+        self.pages.get(&page)
+    }
+    /// The pages of `block` that hold something of the drive's own and can be read, in order.
+    pub fn meta_pages(&self, block: BlockId) -> impl Iterator<Item = (Ppn, &MetaPage)> {
+        let first = self.geometry.page(block, 0);
+        let end = Ppn(first.0 + self.geometry.pages_per_block());
+        self.pages.range(first..end).map(|(&place, page)| (place, page))
+    }
+
+    /// Pages of `block` programmed since its last erase.
+    #[inline]
+    pub fn written_pages(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].written_pages
+    }
+    /// The next page of `block` to program; `None` if it is full.
+    #[inline]
+    pub fn next_page(&self, block: BlockId) -> Option<Ppn> {
+        let written = self.written_pages(block);
+        (written < self.geometry.pages_per_block()).then(|| self.geometry.page(block, written))
+    }
+    /// What `block` is used for; `None` if it is erased.
+    pub fn used_for(&self, block: BlockId) -> Option<BlockUse> {
+        self.blocks[block.index()].used_for
+    }
+    /// Whether `block` can be used.
+    pub fn health(&self, block: BlockId) -> Health {
+        self.blocks[block.index()].health
+    }
+    /// True if the erase of `block` was broken off.
+    pub fn is_poisoned(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].is_poisoned
+    }
+    /// Erases of `block`.
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+    /// Blocks that are never used again.
+    pub const fn bad_blocks(&self) -> u64 {
+        self.bad_blocks
+    }
+    /// The last dump that was used up: older ones and itself are not wanted any more.
+    pub const fn used_dump(&self) -> u64 {
+        self.used_dump
+    }
+    /// Notes that `dump` is not wanted any more.
+    pub fn use_up_dump(&mut self, dump: u64) {
+        self.used_dump = self.used_dump.max(dump);
+    }
+    /// Never uses `block` again.
+    pub fn retire(&mut self, block: BlockId) {
+        let health = &mut self.blocks[block.index()].health;
+        self.bad_blocks += u64::from(*health != Health::Bad);
+        *health = Health::Bad;
+    }
+
+    /// Starts a read of `units` units of `page`, for the host or for the drive's own purposes.
+    #[inline]
+    pub fn read(&mut self, now: Time, page: Ppn, units: u32, for_host: bool, tag: u32) {
+        let kind = if for_host { Kind::HostRead(page) } else { Kind::Read(page) };
+        self.flash.submit(now, Operation { kind, bytes: units * self.geometry.unit_bytes(), tag });
+    }
+
+    /// Stores a unit in the page that is programmed next ([`Medium::program`]).
+    #[inline]
+    pub fn write_unit(&mut self, unit: Ppa, lpn: Lpn, version: u64, content: C) {
+        self.cells.write(unit, lpn, version, content);
+    }
+
+    /// Starts the program of `page`, whose first `units` units are stored, for `used_for`; the rest is
+    /// padding. The whole page is transferred.
+    ///
+    /// # Panics
+    /// If its die does not accept it. In debug builds, if it is not the next page of its block.
+    #[inline]
+    pub fn program(&mut self, now: Time, page: Ppn, units: u32, used_for: BlockUse, tag: u32) {
+        let first = self.geometry.first_unit(page).0;
+        for unit in first + units..first + self.geometry.units_per_page() {
+            self.cells.pad(Ppa(unit));
+        }
+        self.append(page, used_for);
+        let bytes = self.geometry.page_bytes();
+        self.flash.submit(now, Operation { kind: Kind::Program(page), bytes, tag });
+    }
+
+    /// Starts the program of a page of the drive's own.
+    ///
+    /// # Panics
+    /// As [`Medium::program`].
+    pub fn program_meta(&mut self, now: Time, page: Ppn, meta: MetaPage, tag: u32) {
+        let used_for = BlockUse { kind: meta.kind, stream: 0 };
+        self.pages.insert(page, self.kept(meta));
+        self.program(now, page, 0, used_for, tag);
+    }
+
+    /// Programs a page of a dump, which the caller times: its units are stored, `units` of them.
+    pub fn program_dump(&mut self, page: Ppn, units: u32, meta: MetaPage) {
+        let first = self.geometry.first_unit(page).0;
+        for unit in first + units..first + self.geometry.units_per_page() {
+            self.cells.pad(Ppa(unit));
+        }
+        self.append(page, BlockUse { kind: PageKind::Dump, stream: 0 });
+        self.pages.insert(page, self.kept(meta));
+    }
+
+    fn kept(&self, meta: MetaPage) -> MetaPage {
+        if self.keeps.meta { meta } else { MetaPage { bytes: Box::default(), ..meta } }
+    }
+
+    #[inline]
+    fn append(&mut self, page: Ppn, used_for: BlockUse) {
+        let block = self.geometry.block_of_page(page);
+        debug_assert_eq!(self.next_page(block), Some(page), "programmed out of order");
+        let block = &mut self.blocks[block.index()];
+        block.written_pages += 1;
+        if block.written_pages == 1 {
+            block.used_for = Some(used_for);
+        }
+    }
+
+    /// Starts the erase of `block`.
+    pub fn erase(&mut self, now: Time, block: BlockId) {
+        self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
+    }
+
+    /// Erases a block while the drive recovers, when nothing else is under way: the caller knows how
+    /// long it takes ([`Medium::erase_time`]). True if it failed.
+    pub fn erase_now(&mut self, block: BlockId) -> bool {
+        let failed = self.flash.erase_now();
+        self.erase_ended(block, failed);
+        failed
+    }
+
+    /// The next operation to end at or before `now`. Its die is free again when this returns.
+    #[inline]
+    pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
+        let outcome = self.flash.next_outcome(now)?;
+        match outcome.operation.kind {
+            Kind::Program(page) if outcome.failed => self.program_failed(page),
+            Kind::Erase(block) => self.erase_ended(block, outcome.failed),
+            _ => {}
+        }
+        Some(outcome)
+    }
+
+    #[cold]
+    fn program_failed(&mut self, page: Ppn) {
+        let block = self.geometry.block_of_page(page);
+        self.blocks[block.index()].health = Health::Failing;
+        self.make_unreadable(page, Canary::FailedProgramBelieved);
+    }
+
+    fn erase_ended(&mut self, block: BlockId, failed: bool) {
+        if failed {
+            self.retire(block);
+            return;
+        }
+        self.clear(block);
+        let erased = &mut self.blocks[block.index()];
+        *erased = Block { erases: erased.erases + 1, is_poisoned: false, ..*erased };
+        (erased.written_pages, erased.used_for) = (0, None);
+    }
+
+    fn clear(&mut self, block: BlockId) {
+        self.cells.erase(&self.geometry, block);
+        let of_block: Vec<_> = self.meta_pages(block).map(|(place, _)| place).collect();
+        for place in of_block {
+            self.pages.remove(&place);
+        }
+    }
+
+    /// Nothing of `page` can be read: its program failed, or was torn. The owners of its units still can
+    /// if `believed` is planted, a slip.
+    fn make_unreadable(&mut self, page: Ppn, believed: Canary) {
+        self.pages.remove(&page);
+        let first = self.geometry.first_unit(page).0;
+        for unit in (first..first + self.geometry.units_per_page()).map(Ppa) {
+            if is_planted(believed) {
+                self.cells.spoil(unit);
+            } else {
+                self.cells.pad(unit);
+            }
+        }
+    }
+
+    /// What is on its way: see [`Flash::on_the_way`].
+    pub fn on_the_way(&self) -> Vec<Interrupted> {
+        self.flash.on_the_way()
+    }
+
+    /// The power fails at `now`. Of `on_the_way` the caller says what still got to its end: programs
+    /// that did not are torn, and erases leave a poisoned block.
+    pub fn cut_power(&mut self, now: Time, on_the_way: &[(Interrupted, bool)]) {
+        for (interrupted, ended) in on_the_way {
+            match interrupted.operation.kind {
+                Kind::Program(page) if !ended => {
+                    self.make_unreadable(page, Canary::TornPageBelieved);
+                }
+                Kind::Erase(block) => {
+                    self.clear(block);
+                    self.blocks[block.index()].is_poisoned = true;
+                }
+                _ => {}
+            }
+        }
+        self.flash.cut_power(now);
+        if is_planted(Canary::AppendPointBack) {
+            self.find_append_points_too_early();
+        }
+    }
+
+    /// A planted slip: of each open block of data, the last written page is taken for the first that is
+    /// free.
+    fn find_append_points_too_early(&mut self) {
+        let pages = self.geometry.pages_per_block();
+        for block in &mut self.blocks {
+            let is_open = block.health == Health::Good
+                && (1..pages).contains(&block.written_pages)
+                && block.used_for.is_some_and(|used_for| used_for.kind == PageKind::Data);
+            block.written_pages -= u32::from(is_open);
+        }
+    }
+
+    /// The state at rest.
+    ///
+    /// # Panics
+    /// If anything is in progress.
+    pub fn state(&self) -> MediumState<'_, C> {
+        assert!(self.is_idle(), "the flash is at work");
+        MediumState {
+            cells: Cow::Borrowed(&self.cells),
+            pages: Cow::Borrowed(&self.pages),
+            blocks: Cow::Borrowed(&self.blocks),
+            used_dump: self.used_dump,
+            fault_rng: self.flash.rng().clone(),
+        }
+    }
+
+    /// Takes over a state. False if it is not of a medium of this shape.
+    pub fn restore(&mut self, state: MediumState<'_, C>) -> bool {
+        let pages = self.geometry.pages();
+        let fits = state.cells.fits(&self.cells)
+            && state.blocks.len() == self.blocks.len()
+            && state
+                .blocks
+                .iter()
+                .all(|block| block.written_pages <= self.geometry.pages_per_block())
+            && state.pages.keys().all(|page| page.0 < pages);
+        if fits {
+            self.cells = state.cells.into_owned();
+            self.pages = state.pages.into_owned();
+            self.blocks = state.blocks.into_owned();
+            self.bad_blocks =
+                self.blocks.iter().filter(|block| block.health == Health::Bad).count() as u64;
+            self.used_dump = state.used_dump;
+            self.flash.set_rng(state.fault_rng);
+        }
+        fits
+    }
+}

@@ -51,7 +51,7 @@ Colour is used on terminals only; NO_COLOR=1 turns it off.";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a scenario and print what came of it
+    /// Run a scenario and print its results
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Run several configurations on the same work and print one table of ratios

@@ -1,5 +1,5 @@
-//! What a run needs of a drive, and of what stands on it. The one place that knows how the power of
-//! each is cut: from the top down.
+//! What a run needs of a drive and its host layers. How their power is cut, from the top down, is known
+//! only here.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use leyden_device::{BlockDevice, Config, Ssd, Stamp};
 use leyden_host::{HintChannel, PageCache};
 use leyden_sim::{Digest, Time};
 
-/// What came of a power cut.
+/// The outcome of a power cut.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PowerCut {
     /// Mapping units whose promised content was lost because the energy did not reach.
@@ -18,7 +18,7 @@ pub struct PowerCut {
     pub dirty: u64,
 }
 
-/// True if the drive may lose, for want of energy, what it has promised.
+/// True if the drive may lack the energy to keep what it has promised.
 pub(crate) fn may_lose(config: &Config) -> bool {
     config.power.as_ref().is_some_and(|power| power.allow_underprovisioned)
 }
@@ -29,8 +29,8 @@ pub trait Drive: BlockDevice<Stamp> {
     fn now(&self) -> Time;
     /// Mapping units that can be addressed.
     fn mapping_units(&self) -> u32;
-    /// The power fails. What was to happen at that very moment has happened only if the drive was
-    /// advanced to it before. `digest` takes in what came of it.
+    /// The power fails. Events of that very moment have happened only if the drive was advanced to it
+    /// before. `digest` takes in the outcome.
     fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut;
     /// Power returns; yields when the drive is ready.
     fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time;

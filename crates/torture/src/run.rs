@@ -20,7 +20,7 @@ const MOST_FAULTS: u64 = 200;
 /// The most commands with which a round goes on while it waits for its cut.
 const MOST_EXTRA: u64 = 2_000;
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// What was done.
@@ -152,7 +152,7 @@ impl From<Box<Violation>> for Trouble {
     }
 }
 
-/// What the commands of a phase are drawn from, and what ends it.
+/// The source of a phase's commands, and the condition that ends it.
 struct Runner<'a, D> {
     options: &'a Options,
     commands: Commands<'a>,

@@ -147,7 +147,7 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What makes a run less, or tell more, than the scenario says.
+/// Limits on a run, and questions to it, beyond the scenario's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds<'a> {
     /// End it after so many commands, or a few thousand more.

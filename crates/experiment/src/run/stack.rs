@@ -1,9 +1,9 @@
-//! A drive with whatever stands on it.
+//! A drive with its host layers.
 //!
-//! **What lives here**: how a run gets at the drive, and at what the layers above it count, whatever
-//! the layers are. **What doesn't**: the layers, which are `leyden-host`'s.
+//! **What lives here**: how a run reaches the drive, and the counters of the layers above it, whichever
+//! they are. **What doesn't**: the layers, which are `leyden-host`'s.
 //!
-//! **Invariants**: a bare drive is driven by code of its own, in which no layer is asked about.
+//! **Invariants**: a bare drive is driven by code of its own, without a branch for layers.
 
 use leyden_device::{BlockDevice, Payload, Ssd, Stats};
 use leyden_host::{HintChannel, HintChannelStats, PageCache, PageCacheStats};
@@ -102,7 +102,7 @@ const MOST_LOOKS: usize = 2048;
 /// How far they are apart at first.
 const FIRST_INTERVAL: Span = Span::from_ms(1);
 
-/// What was there at a moment, in bytes.
+/// Amounts at a moment, in bytes.
 #[derive(Clone, Copy)]
 struct Look {
     zombies: u64,
@@ -160,7 +160,7 @@ impl<'a> Watcher<'a> {
         sum / self.looks.len().max(1) as f64
     }
 
-    /// What came of hints, as a record says it.
+    /// The outcome of hints, as a record says it.
     pub(super) fn hints<P: Payload>(
         &self,
         stack: &impl Stack<P>,

@@ -16,20 +16,21 @@ mod controller;
 mod conventional;
 pub mod fuzz;
 mod hint;
+mod lba;
 mod payload;
 mod snapshot;
 mod stats;
 mod units;
 
 pub use command::{
-    Action, BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, Output,
-    SECTOR_BYTES, Status,
+    Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Op, Output, Status,
 };
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
 pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, provision_of};
 pub use hint::{HINT_UNIT_BYTES, Hint};
+pub use lba::{Lba, SECTOR_BYTES};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;
 pub use stats::{Programs, Reads, Stats};

@@ -17,7 +17,7 @@ pub use desk::Desk;
 pub use namespace::{Namespace, ToDump};
 pub use requests::{Request, RequestId};
 
-use crate::command::SECTOR_BYTES;
+use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Command, CommandId, Completion, FrontendConfig, Lba, Payload, Status};
 use frontend::Passage;
 use power::{PowerState, PowerSupply};

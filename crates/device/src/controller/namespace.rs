@@ -4,8 +4,9 @@ use leyden_nand::{DieId, Geometry, Interrupted};
 use leyden_power::Program;
 use leyden_sim::Time;
 
+use super::desk::Desk;
 use super::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
-use super::{Desk, RequestId};
+use super::requests::RequestId;
 use crate::{Action, Lba, Payload};
 
 /// What is to be dumped at a power cut, most important first.

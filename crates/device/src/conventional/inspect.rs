@@ -4,7 +4,7 @@ use leyden_nand::{DieId, Lpn};
 
 use super::Ssd;
 use super::commands::newest;
-use crate::command::SECTOR_BYTES;
+use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Lba, Payload, Units};
 
 impl<P: Payload> Ssd<P> {

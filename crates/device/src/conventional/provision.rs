@@ -3,7 +3,8 @@
 use leyden_power::Supply;
 use leyden_sim::ConfigError;
 
-use super::{demand, shape};
+use super::build::shape;
+use super::dump::demand;
 use crate::Config;
 use crate::controller::power::PowerSupply;
 

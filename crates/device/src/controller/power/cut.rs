@@ -1,36 +1,14 @@
 //! The power fails.
 
-use leyden_nand::{Interrupted, Lpn};
-use leyden_sim::{Energy, Time};
+use leyden_nand::Interrupted;
+use leyden_sim::Time;
 
-use super::{CutCost, PowerState, PowerSupply};
+use super::outcome::PowerLoss;
+use super::state::PowerState;
+use super::supply::PowerSupply;
 use crate::Payload;
-use crate::controller::{Controller, Namespace};
-
-/// What a power cut has saved and lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PowerLoss {
-    /// When.
-    pub time: Time,
-    /// What the dump has cost. If something was lost, this is as far as the budget reached.
-    pub cost: CutCost,
-    /// Energy left in the bank.
-    pub energy_left: Energy,
-    /// Logical pages that the drive had promised to keep, and that the budget did not reach.
-    pub lost: Vec<Lpn>,
-    /// Mapping pages, or pages of the mapping table's journal, that the budget did not reach. Recovery
-    /// scans all of flash for their entries.
-    pub lost_map_pages: u64,
-    /// The logical pages whose entries were lost with those, from the first up to, not including, the
-    /// second: what recovery finds of them is the newest that flash holds, which may be what was
-    /// trimmed, or what an earlier recovery had given up.
-    pub uncertain: Vec<(Lpn, Lpn)>,
-    /// Programs that the cut has torn: their pages hold nothing.
-    pub torn_pages: u64,
-    /// The power failed while the drive was recovering, or could only be read: nothing had changed
-    /// since the cut before.
-    pub during_recovery: bool,
-}
+use crate::controller::Controller;
+use crate::controller::namespace::Namespace;
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as

@@ -12,25 +12,12 @@
 //! - A cut during recovery changes nothing on flash; recovery begins again.
 
 mod cut;
+mod outcome;
 mod plan;
 mod restore;
+mod state;
 mod supply;
 
-pub use cut::PowerLoss;
-pub use plan::{CutCost, CutLoss};
-pub use restore::Recovery;
+pub use outcome::{CutCost, CutLoss, PowerLoss, Recovery};
+pub(super) use state::PowerState;
 pub use supply::PowerSupply;
-
-use leyden_sim::Time;
-
-/// Whether there is power.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PowerState {
-    On,
-    Off,
-    /// Ready from this time on.
-    Recovering(Time),
-    /// Recovered, but blocks have gone bad, and there is no room for another dump: the last one stays
-    /// where it is, nothing is written any more, and so nothing more needs to be saved.
-    ReadOnly,
-}

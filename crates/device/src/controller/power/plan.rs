@@ -2,39 +2,14 @@
 
 use leyden_nand::{DieId, Interrupted, Kind};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
-use leyden_sim::{Bytes, Capacitance, Energy, Span, Time};
+use leyden_sim::{Bytes, Energy, Span, Time};
 
-use super::{PowerState, PowerSupply};
+use super::outcome::{CutCost, CutLoss};
+use super::state::PowerState;
+use super::supply::PowerSupply;
 use crate::Payload;
-use crate::controller::{Controller, Namespace, ToDump};
-
-/// What a cut costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CutCost {
-    /// The host's data that the drive has promised to keep and that is not on flash.
-    pub promised: Bytes,
-    /// Mapping pages that flash does not hold as they are; or, if the table's changes are logged, pages
-    /// of the journal that it does not hold.
-    pub map_pages: u64,
-    /// Pages that the dump programs.
-    pub pages: u64,
-    /// From the cut until the last program has ended.
-    pub time: Span,
-    /// What dump and controller draw until then, programs that were in flight included.
-    pub energy: Energy,
-    /// The capacitance that holds this energy.
-    pub capacitance: Capacitance,
-}
-
-/// What a cut loses if the bank holds less than it costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CutLoss {
-    /// The host's data that the drive has promised to keep, and that the dump does not reach.
-    pub promised: Bytes,
-    /// Mapping pages, or pages of their journal, that the dump does not reach: recovery scans all of
-    /// flash for entries.
-    pub map_pages: u64,
-}
+use crate::controller::Controller;
+use crate::controller::namespace::{Namespace, ToDump};
 
 /// A dump plan.
 #[derive(Debug)]

@@ -1,32 +1,15 @@
 //! The power returns.
 
-use leyden_ftl::recovery::Step;
 use leyden_nand::DieId;
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
-use super::{PowerState, PowerSupply};
+use super::outcome::Recovery;
+use super::state::PowerState;
+use super::supply::PowerSupply;
 use crate::Payload;
-use crate::controller::{Controller, Namespace};
-
-/// How a drive came back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// When the drive is ready. Commands submitted before wait until then.
-    pub ready_at: Time,
-    /// The steps taken, in order, with their costs.
-    pub steps: Vec<Step>,
-    /// All of them together.
-    pub scan: Span,
-    /// Until the bank is charged: the drive promises nothing before. Steps go on meanwhile.
-    pub charge: Span,
-    /// Pages read.
-    pub pages_scanned: u64,
-    /// The host's data that was dumped and is back in the buffer, in flash pages.
-    pub pages_restored: u64,
-    /// Mapping pages whose entries had to be found by scanning all of flash.
-    pub scanned_map_pages: u64,
-}
+use crate::controller::Controller;
+use crate::controller::namespace::Namespace;
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// The power returns at `now`: the drive recovers from what flash holds. Commands may be submitted

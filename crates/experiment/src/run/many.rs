@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn plan<'a>(jobs: usize, cancel: &'a AtomicBool) -> Plan<'a> {
+    fn plan(jobs: usize, cancel: &AtomicBool) -> Plan<'_> {
         Plan { jobs, cancel, progress: &|_, _| {} }
     }
 

@@ -104,7 +104,7 @@ impl Runner<'_> {
             Found::Useless(problem) => warnings.push(format!("{problem}: the run is made again")),
             Found::Nothing => {}
         }
-        let mut hooks = Hooks { cancel: Some(self.cancel), progress: None };
+        let mut hooks = Hooks { cancel: Some(self.cancel), ..Hooks::default() };
         let mut record = match run(&scenario, &mut hooks) {
             Ok(outcome) if !outcome.interrupted => outcome.record,
             Ok(_) | Err(RunError::Interrupted) => return (Made::Interrupted, false),

@@ -126,6 +126,7 @@ impl<'a> Outages<'a> {
         part: Part,
         record: &mut RunRecord,
     ) {
+        let is_checked = record.sim.checked;
         let Some(supply) = ssd.power_supply() else { return };
         let before = ssd.stats();
         if self.cuts.is_empty() {
@@ -134,7 +135,9 @@ impl<'a> Outages<'a> {
         if let Some(made) = self.made.last() {
             ssd.advance(made.recovery.ready_at.max(ssd.now()), &mut Vec::new());
         }
-        ssd.check();
+        if is_checked {
+            ssd.check();
+        }
         if self.cuts.is_empty() {
             let after = ssd.stats();
             record.flash.programs.dump += after.programs.dump - before.programs.dump;

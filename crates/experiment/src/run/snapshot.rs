@@ -89,7 +89,7 @@ fn failure(path: &Path, what: &str, error: io::Error) -> RunError {
 }
 
 /// Of everything that decides the state after preconditioning.
-fn fingerprint<P: Payload>(scenario: &Scenario) -> String {
+pub(super) fn fingerprint<P: Payload>(scenario: &Scenario) -> String {
     let mut precondition = scenario.precondition.clone();
     precondition.snapshot = None;
     let workload = match precondition.distribution {

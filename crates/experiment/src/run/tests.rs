@@ -3,6 +3,7 @@
 use super::*;
 use crate::scenario::{Loaded, Set};
 
+mod many;
 mod stacks;
 
 /// A drive of 64 MiB in two channels.
@@ -101,13 +102,14 @@ fn cancelling_keeps_what_was_measured() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let mut hooks = Hooks { cancel: Some(&cancel), progress: Some(&mut progress) };
+    let mut hooks =
+        Hooks { cancel: Some(&cancel), progress: Some(&mut progress), ..Hooks::default() };
     let scenario = small(&["workload.job.0.requests=1000000"]);
     let outcome = run(&scenario, &mut hooks).unwrap();
     assert!(outcome.interrupted);
     assert!(outcome.record.host.writes < 1_000_000);
     let cancelled = AtomicBool::new(true);
-    let mut hooks = Hooks { cancel: Some(&cancelled), progress: None };
+    let mut hooks = Hooks { cancel: Some(&cancelled), ..Hooks::default() };
     assert!(matches!(run(&scenario, &mut hooks), Err(RunError::Interrupted)));
 }
 

@@ -8,21 +8,25 @@
 //! - Events at the same time leave the queue in the order they entered it.
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
+mod bit_set;
 pub mod canary;
 mod config;
 mod digest;
 mod divisor;
 mod events;
+mod links;
 mod policy;
 mod rng;
 mod slot_index;
 mod time;
 mod units;
 
+pub use bit_set::BitSet;
 pub use config::ConfigError;
 pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;
+pub use links::{Links, List};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
 pub use slot_index::SlotIndex;

@@ -1,17 +1,18 @@
 //! A set of dies, and whose turn it is.
 
 use leyden_nand::DieId;
+use leyden_sim::BitSet;
 
-/// A set of dies as bits, walked round robin so that consecutive pages go to different channels.
+/// A set of dies, walked round robin so that consecutive pages go to different channels.
 #[derive(Clone, Debug)]
 pub(super) struct DieSet {
-    words: Vec<u64>,
+    dies: BitSet,
     count: u32,
 }
 
 impl DieSet {
     pub(super) fn empty(dies: u32) -> Self {
-        Self { words: vec![0; dies.div_ceil(64) as usize], count: 0 }
+        Self { dies: BitSet::new(dies), count: 0 }
     }
 
     pub(super) fn full(dies: u32) -> Self {
@@ -27,28 +28,18 @@ impl DieSet {
 
     #[inline]
     pub(super) fn insert(&mut self, die: DieId) {
-        let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
-        self.count += u32::from(self.words[word] & bit == 0);
-        self.words[word] |= bit;
+        self.count += u32::from(self.dies.insert(die.0));
     }
 
     #[inline]
     pub(super) fn remove(&mut self, die: DieId) {
-        let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
-        self.count -= u32::from(self.words[word] & bit != 0);
-        self.words[word] &= !bit;
+        self.count -= u32::from(self.dies.remove(die.0));
     }
 
     /// The first die of the set at or after `from`, without wrapping around.
     #[inline]
     pub(super) fn next(&self, from: u32) -> Option<DieId> {
-        let first = from as usize / 64;
-        let masked = self.words.get(first)? & (u64::MAX << (from % 64));
-        if masked != 0 {
-            return Some(DieId(first as u32 * 64 + masked.trailing_zeros()));
-        }
-        let word = self.words.iter().skip(first + 1).position(|&word| word != 0)? + first + 1;
-        Some(DieId(word as u32 * 64 + self.words[word].trailing_zeros()))
+        self.dies.next(from).map(DieId)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A look inside, for whoever checks what the drive has promised.
 
+use leyden_buffer::Region;
 use leyden_nand::{DieId, Lpn};
 
 use crate::command::SECTOR_BYTES;
@@ -7,6 +8,14 @@ use crate::execute::newest;
 use crate::{BlockDevice, Lba, Payload, Ssd, Units};
 
 impl<P: Payload> Ssd<P> {
+    /// True if every write that was acknowledged survives a power cut, flushed or not.
+    pub const fn keeps_acknowledged(&self) -> bool {
+        match self.region {
+            Region::Full => true,
+            Region::None => false,
+        }
+    }
+
     /// Free blocks of each die that data may have.
     pub fn free_blocks(&self) -> impl Iterator<Item = u32> + '_ {
         let dies = self.geometry().dies();

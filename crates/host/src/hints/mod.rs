@@ -111,13 +111,30 @@ impl<D> HintChannel<D> {
         self.waiting.units() + self.held.units()
     }
 
-    /// The power is gone, and with it everything that waits. The drive below is the caller's to cut.
-    pub fn lose_power(&mut self) {
-        self.stats.lost_units += self.waiting_units();
+    /// The power is gone, and with it everything that waits: so many units. The drive below is the
+    /// caller's to cut.
+    pub(crate) fn lose_power(&mut self) -> u64 {
+        let waiting = self.waiting_units();
+        self.stats.lost_units += waiting;
         self.waiting.clear();
         self.held.clear();
         self.quiet = true;
         self.under_way.clear();
+        waiting
+    }
+
+    /// Asserts that every unit announced is accounted for.
+    pub(crate) fn check_units(&self) {
+        let stats = self.stats();
+        let known = stats.sent_units
+            + stats.withdrawn_units
+            + stats.repeated_units
+            + stats.dropped_units
+            + stats.missing_units
+            + stats.beyond_end_units
+            + stats.lost_units
+            + self.waiting_units();
+        assert_eq!(stats.announced_units + stats.false_units, known, "hints got lost: {stats:?}");
     }
 
     /// Sends commands of its own, so that it has events of its own.

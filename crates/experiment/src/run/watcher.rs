@@ -1,100 +1,15 @@
-//! A drive with whatever stands on it.
+//! Looks at a stack while it is driven.
 //!
-//! **What lives here**: how a run gets at the drive, and at what the layers above it count, whatever
-//! the layers are. **What doesn't**: the layers, which are `leyden-host`'s.
-//!
-//! **Invariants**: a bare drive is driven by code of its own, in which no layer is asked about.
+//! **What lives here**: when the drive and the layers on it are looked at, and what is made of what they
+//! count. **What doesn't**: the layers, which are `leyden-host`'s.
 
-use leyden_device::{BlockDevice, Payload, Ssd, Stats};
-use leyden_host::{HintChannel, HintChannelStats, PageCache, PageCacheStats};
+use leyden_device::{Payload, Ssd, Stats};
+use leyden_host::{HintChannelStats, Layers, PageCacheStats, Powered};
 use leyden_sim::{Span, Time};
 
 use super::outage::Outages;
 use crate::driver::{Measured, Outage, Watch};
 use crate::record;
-
-/// A drive with whatever stands on it.
-pub(super) trait Stack<P: Payload>: BlockDevice<P> {
-    /// The drive.
-    fn ssd(&self) -> &Ssd<P>;
-    /// The drive, once nothing passes the layers any more.
-    fn ssd_mut(&mut self) -> &mut Ssd<P>;
-    /// The power is gone, and with it what the layers hold; the drive is for the caller to cut. Yields
-    /// how many units were dirty in a cache or being written out of it, if there is one.
-    fn lose_layers(&mut self) -> Option<u64> {
-        None
-    }
-    /// Units that a cache could not write out, since this was last asked.
-    fn take_unwritten(&mut self) -> Vec<u32> {
-        Vec::new()
-    }
-    /// What the layers count.
-    fn layers(&self) -> Layers {
-        Layers::default()
-    }
-}
-
-/// What the layers count; `None` for those that aren't there.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Layers {
-    hints: Option<HintChannelStats>,
-    cache: Option<PageCacheStats>,
-    /// Mapping units that are dirty in the cache.
-    dirty_units: u64,
-    /// Mapping units that are being written out.
-    writeback_units: u64,
-}
-
-impl<P: Payload> Stack<P> for Ssd<P> {
-    fn ssd(&self) -> &Ssd<P> {
-        self
-    }
-    fn ssd_mut(&mut self) -> &mut Ssd<P> {
-        self
-    }
-}
-
-impl<P: Payload> Stack<P> for HintChannel<Ssd<P>> {
-    fn ssd(&self) -> &Ssd<P> {
-        self.device()
-    }
-    fn ssd_mut(&mut self) -> &mut Ssd<P> {
-        self.device_mut()
-    }
-    fn lose_layers(&mut self) -> Option<u64> {
-        self.lose_power();
-        None
-    }
-    fn layers(&self) -> Layers {
-        Layers { hints: Some(*self.stats()), ..Layers::default() }
-    }
-}
-
-/// Without a way for hints, the channel is one that is off.
-impl<P: Payload> Stack<P> for PageCache<P, HintChannel<Ssd<P>>> {
-    fn ssd(&self) -> &Ssd<P> {
-        self.device().device()
-    }
-    fn ssd_mut(&mut self) -> &mut Ssd<P> {
-        self.device_mut().device_mut()
-    }
-    fn lose_layers(&mut self) -> Option<u64> {
-        let dirty = self.lose_power();
-        self.device_mut().lose_power();
-        Some(dirty)
-    }
-    fn take_unwritten(&mut self) -> Vec<u32> {
-        self.take_lost_units()
-    }
-    fn layers(&self) -> Layers {
-        Layers {
-            cache: Some(self.stats()),
-            dirty_units: self.dirty_units(),
-            writeback_units: self.writeback_units(),
-            ..self.device().layers()
-        }
-    }
-}
 
 /// The most moments at which zombies are counted; then every other is dropped, and the rest are twice
 /// as far apart.
@@ -124,23 +39,26 @@ pub(super) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new<P: Payload>(stack: &impl Stack<P>, outages: Outages<'a>) -> Self {
-        let ssd = stack.ssd();
+    pub(super) fn new<P: Payload>(
+        stack: &impl Powered<P, Drive = Ssd<P>>,
+        outages: Outages<'a>,
+    ) -> Self {
+        let drive = stack.drive();
         let before = stack.layers();
         Self {
             outages,
-            next: if before.hints.is_some() { ssd.now() + FIRST_INTERVAL } else { Time::MAX },
+            next: if before.hints.is_some() { drive.now() + FIRST_INTERVAL } else { Time::MAX },
             interval: FIRST_INTERVAL,
             looks: Vec::new(),
             before,
-            unit_bytes: u64::from(ssd.geometry().unit_bytes()),
+            unit_bytes: u64::from(drive.geometry().unit_bytes()),
         }
     }
 
-    fn count_zombies<P: Payload>(&mut self, stack: &impl Stack<P>) {
+    fn count_zombies<P: Payload>(&mut self, stack: &impl Powered<P, Drive = Ssd<P>>) {
         let layers = stack.layers();
         self.looks.push(Look {
-            zombies: stack.ssd().expected_units() * self.unit_bytes,
+            zombies: stack.drive().expected_units() * self.unit_bytes,
             dirty: layers.dirty_units * self.unit_bytes,
             being_written: layers.writeback_units * self.unit_bytes,
         });
@@ -163,7 +81,7 @@ impl<'a> Watcher<'a> {
     /// What came of hints, as a record says it.
     pub(super) fn hints<P: Payload>(
         &self,
-        stack: &impl Stack<P>,
+        stack: &impl Powered<P, Drive = Ssd<P>>,
         measured: &Measured,
         channel: &str,
     ) -> Option<record::Hints> {
@@ -208,7 +126,10 @@ impl<'a> Watcher<'a> {
     }
 
     /// What the page cache did, as a record says it.
-    pub(super) fn cache<P: Payload>(&self, stack: &impl Stack<P>) -> Option<record::Cache> {
+    pub(super) fn cache<P: Payload>(
+        &self,
+        stack: &impl Powered<P, Drive = Ssd<P>>,
+    ) -> Option<record::Cache> {
         let (before, after) = (self.before.cache?, stack.layers().cache?);
         let grown = |of: fn(&PageCacheStats) -> u64| of(&after) - of(&before);
         let (hits, misses) = (grown(|cache| cache.hits), grown(|cache| cache.misses));
@@ -238,9 +159,9 @@ impl<'a> Watcher<'a> {
 /// The name of a way that leads nowhere.
 pub(super) const OFF: &str = "off";
 
-impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
+impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
     fn stats(&self, stack: &S) -> Stats {
-        stack.ssd().stats()
+        stack.drive().stats()
     }
 
     fn begin(&mut self, stack: &S) {
@@ -254,7 +175,7 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
 
     fn look(&mut self, now: Time, stack: &S) {
         if now >= self.outages.next_moment() {
-            self.outages.look(stack.ssd());
+            self.outages.look(stack.drive());
         }
         if now >= self.next {
             self.count_zombies(stack);
@@ -266,12 +187,11 @@ impl<P: Payload, S: Stack<P>> Watch<P, S> for Watcher<'_> {
     }
 
     fn cut(&mut self, now: Time, stack: &mut S, outstanding: u64) -> Outage<P> {
-        let dirty = stack.lose_layers();
-        self.outages.cut(now, stack.ssd_mut(), outstanding, dirty)
+        self.outages.cut(now, stack, outstanding)
     }
 
     fn take_unwritten(&mut self, stack: &mut S) -> Vec<u32> {
-        stack.take_unwritten()
+        stack.take_lost_units()
     }
 
     fn found_lost(&mut self, units: u64) {

@@ -35,9 +35,10 @@ pub use command::{
 pub use config::{Config, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
+pub use leyden_ftl::page_mapped::{Programs, Reads};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;
 pub use ssd::Ssd;
-pub use stats::{Programs, Reads, Stats};
+pub use stats::{SsdStats, Stats};
 pub use units::{Part, Units};

@@ -7,13 +7,14 @@ use leyden_buffer::{FlushTicket, Region, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_ftl::place::Streams;
 use leyden_nand::{DieId, Geometry, Lpn};
-use leyden_sim::{ConfigError, Digest, Span, Time};
+use leyden_sim::{ConfigError, Digest, Time};
 
 use crate::command::SECTOR_BYTES;
 use crate::frontend::{Frontend, Passage};
-use crate::hints::{HintStats, bytes_of};
+use crate::hints::bytes_of;
 use crate::power::{PowerState, PowerSupply};
 use crate::requests::{Request, RequestId, Requests};
+use crate::stats::SsdStats;
 use crate::units::Units;
 use crate::writer::Writer;
 use crate::{
@@ -62,20 +63,7 @@ pub struct Ssd<P: Payload> {
     pub(crate) refused: VecDeque<Completion<P>>,
     pub(crate) next_id: u64,
     pub(crate) digest: Digest,
-    pub(crate) counters: Counters,
-}
-
-/// What the drive itself counts; the layers count the rest.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) units_written: u64,
-    pub(crate) read_hits: u64,
-    pub(crate) rmw_reads: u64,
-    pub(crate) stalled: Span,
-    pub(crate) cuts: u64,
-    pub(crate) lost_units: u64,
-    pub(crate) recovery_reads: u64,
-    pub(crate) hints: HintStats,
+    pub(crate) counters: SsdStats,
 }
 
 /// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
@@ -141,7 +129,7 @@ impl<P: Payload> Ssd<P> {
             refused: VecDeque::new(),
             next_id: 0,
             digest: Digest::default(),
-            counters: Counters::default(),
+            counters: SsdStats::default(),
         })
     }
 

@@ -1,4 +1,5 @@
-//! Simulated time, event queue, PRNG, units, digests, configuration errors and the policy registry macro.
+//! Simulated time, event queue, PRNG, units, counters, digests, configuration errors and the policy
+//! registry macro.
 //!
 //! **What lives here**: what a discrete-event simulator of anything needs. **What doesn't**: flash,
 //! commands, files, clocks. This crate knows nothing of SSDs and depends on nothing of ours.
@@ -10,6 +11,7 @@
 
 pub mod canary;
 mod config;
+mod counters;
 mod digest;
 mod divisor;
 mod events;
@@ -20,6 +22,7 @@ mod time;
 mod units;
 
 pub use config::ConfigError;
+pub use counters::{Counted, Level};
 pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;

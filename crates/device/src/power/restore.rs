@@ -58,7 +58,6 @@ impl<P: Payload> Ssd<P> {
             scanned_map_pages: u64::from(recovered.scanned_map_pages),
             steps: recovered.steps,
         };
-        self.counters.recovery_reads += recovery.pages_scanned;
         for (lpn, content) in recovered.units {
             self.writer.put_back(lpn, content);
         }

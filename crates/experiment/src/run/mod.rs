@@ -432,10 +432,7 @@ fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
 
 /// Flash page operations of the measured part.
 fn flash_operations(record: &RunRecord) -> u64 {
-    let (p, r) = (&record.flash.programs, &record.flash.reads);
-    let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
-    let reads = r.host + r.rmw + r.gc_user + r.recovery;
-    programs + reads + record.flash.erases
+    record.flash.programs.total() + record.flash.reads.total() + record.flash.erases
 }
 
 #[cfg(test)]

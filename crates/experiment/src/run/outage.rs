@@ -4,7 +4,7 @@ use leyden_device::{Payload, PowerLoss, Recovery, Ssd};
 use leyden_ftl::recovery::{Step, StepName};
 use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
-use leyden_sim::{Span, Time};
+use leyden_sim::{Counted, Span, Time};
 
 use super::RunError;
 use super::power::{Sampler, millijoules, milliseconds};
@@ -138,9 +138,9 @@ impl<'a> Outages<'a> {
         stack.check();
         let ssd = stack.drive();
         if self.cuts.is_empty() {
-            let after = ssd.stats();
-            record.flash.programs.dump += after.programs.dump - before.programs.dump;
-            record.flash.reads.recovery += after.reads.recovery - before.reads.recovery;
+            let grown = ssd.stats().since(&before).ftl;
+            record.flash.programs.dump += grown.programs.dump;
+            record.flash.reads.recovery += grown.reads.recovery;
         }
         record.power = Some(self.power(&supply, part, u64::from(ssd.geometry().page_bytes())));
         record.recovery = self.recovery();

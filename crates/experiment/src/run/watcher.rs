@@ -4,8 +4,8 @@
 //! count. **What doesn't**: the layers, which are `leyden-host`'s.
 
 use leyden_device::{Payload, Ssd, Stats};
-use leyden_host::{HintChannelStats, Layers, PageCacheStats, Powered};
-use leyden_sim::{Span, Time};
+use leyden_host::{Layers, Powered};
+use leyden_sim::{Counted, Span, Time};
 
 use super::outage::Outages;
 use crate::driver::{Measured, Outage, Watch};
@@ -89,13 +89,10 @@ impl<'a> Watcher<'a> {
             return None;
         }
         let layers = stack.layers();
-        let (before, after) = (self.before.hints?, layers.hints?);
-        let grown = |of: fn(&HintChannelStats) -> u64| of(&after) - of(&before);
-        let drive = |of: fn(&leyden_device::HintStats) -> u64| {
-            of(&measured.after.hints) - of(&measured.before.hints)
-        };
-        let zombies = drive(|hints| hints.overwritten_zombie_units);
-        let live = drive(|hints| hints.overwritten_live_units);
+        let sent = layers.hints?.since(&self.before.hints?);
+        let drive = measured.grown();
+        let (heard, ftl) = (&drive.ssd.hints, &drive.ftl);
+        let (zombies, live) = (ftl.overwritten_zombie_units, ftl.overwritten_live_units);
         let known = if layers.cache.is_some() {
             self.mean(|look| look.zombies)
                 / self.mean(|look| look.dirty + look.being_written).max(1.0)
@@ -104,20 +101,20 @@ impl<'a> Watcher<'a> {
         };
         Some(record::Hints {
             channel: channel.to_owned(),
-            announced: grown(|hints| hints.announced_units),
-            false_announced: grown(|hints| hints.false_units),
-            sent: grown(|hints| hints.sent_units),
-            sent_hints: grown(|hints| hints.sent),
-            commands: grown(|hints| hints.commands),
-            withdrawn: grown(|hints| hints.withdrawn_units),
-            repeated: grown(|hints| hints.repeated_units),
-            dropped: grown(|hints| hints.dropped_units),
-            missing: grown(|hints| hints.missing_units),
-            beyond_end: grown(|hints| hints.beyond_end_units),
-            waiting_peak: after.waiting_peak,
-            heard_units: drive(|hints| hints.units + hints.repeated_units + hints.empty_units),
-            repeated_units: drive(|hints| hints.repeated_units),
-            empty_units: drive(|hints| hints.empty_units),
+            announced: sent.announced_units,
+            false_announced: sent.false_units,
+            sent: sent.sent_units,
+            sent_hints: sent.sent,
+            commands: sent.commands,
+            withdrawn: sent.withdrawn_units,
+            repeated: sent.repeated_units,
+            dropped: sent.dropped_units,
+            missing: sent.missing_units,
+            beyond_end: sent.beyond_end_units,
+            waiting_peak: sent.waiting_peak.get(),
+            heard_units: heard.units + heard.repeated_units + heard.empty_units,
+            repeated_units: heard.repeated_units,
+            empty_units: heard.empty_units,
             overwritten_zombie_units: zombies,
             overwritten_live_units: live,
             zombie_bytes_mean: self.mean(|look| look.zombies),
@@ -130,28 +127,27 @@ impl<'a> Watcher<'a> {
         &self,
         stack: &impl Powered<P, Drive = Ssd<P>>,
     ) -> Option<record::Cache> {
-        let (before, after) = (self.before.cache?, stack.layers().cache?);
-        let grown = |of: fn(&PageCacheStats) -> u64| of(&after) - of(&before);
-        let (hits, misses) = (grown(|cache| cache.hits), grown(|cache| cache.misses));
+        let layers = stack.layers();
+        let cache = layers.cache?.since(&self.before.cache?);
         Some(record::Cache {
-            hits,
-            misses,
-            hit_ratio: hits as f64 / (hits + misses).max(1) as f64,
-            dirtied: grown(|cache| cache.dirtied_pages),
-            rewritten: grown(|cache| cache.rewritten_pages),
-            partial_reads: grown(|cache| cache.partial_reads),
-            evictions: grown(|cache| cache.evictions),
-            writebacks: grown(|cache| cache.writebacks),
-            written_back: grown(|cache| cache.written_back_pages),
-            discarded: grown(|cache| cache.discarded_pages),
-            failed: grown(|cache| cache.failed_pages),
-            laps: grown(|cache| cache.laps),
-            throttled_writes: grown(|cache| cache.throttled_writes),
-            throttled_s: grown(|cache| cache.throttled.as_ns()) as f64 / 1e9,
-            starved: grown(|cache| cache.starved),
+            hits: cache.hits,
+            misses: cache.misses,
+            hit_ratio: cache.hits as f64 / (cache.hits + cache.misses).max(1) as f64,
+            dirtied: cache.dirtied_pages,
+            rewritten: cache.rewritten_pages,
+            partial_reads: cache.partial_reads,
+            evictions: cache.evictions,
+            writebacks: cache.writebacks,
+            written_back: cache.written_back_pages,
+            discarded: cache.discarded_pages,
+            failed: cache.failed_pages,
+            laps: cache.laps,
+            throttled_writes: cache.throttled_writes,
+            throttled_s: cache.throttled.as_ns() as f64 / 1e9,
+            starved: cache.starved,
             dirty_bytes_mean: self.mean(|look| look.dirty),
-            dirty_bytes_peak: after.dirty_peak * self.unit_bytes,
-            dirty_bytes_left: stack.layers().dirty_units * self.unit_bytes,
+            dirty_bytes_peak: cache.dirty_peak.get() * self.unit_bytes,
+            dirty_bytes_left: layers.dirty_units * self.unit_bytes,
         })
     }
 }

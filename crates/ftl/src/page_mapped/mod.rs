@@ -34,7 +34,7 @@ pub use ended::Ended;
 pub use ftl::{Ftl, UserUnit};
 pub use programs::ProgramCause;
 pub use snapshot::FtlState;
-pub use stats::FtlStats;
+pub use stats::{FtlStats, GcStats, Programs, Reads};
 
 use leyden_nand::Geometry;
 

@@ -165,7 +165,7 @@ impl<D> HintChannel<D> {
         let added = self.waiting.add(hint, since);
         self.stats.repeated_units += added.repeated_units;
         self.stats.dropped_units += added.dropped_units;
-        self.stats.waiting_peak = self.stats.waiting_peak.max(self.waiting.len() as u64);
+        self.stats.waiting_peak.raise_to(self.waiting.len() as u64);
     }
 
     /// Lets in what has been held back long enough.

@@ -114,7 +114,7 @@ pub struct BufferState<C: Content> {
 }
 
 /// The write buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WriteBuffer<C: Content> {
     state: BufferState<C>,
     shape: Shape,

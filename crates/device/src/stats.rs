@@ -6,31 +6,14 @@ use leyden_ftl::page_mapped::FtlStats;
 use leyden_sim::{Level, Span, counters};
 use serde::Serialize;
 
-use crate::{HintStats, Payload, Ssd};
-
-counters! {
-    /// What the drive itself counts.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-    pub struct SsdStats {
-        /// Mapping units the host wrote (before coalescing).
-        pub units_written: u64,
-        /// Unit reads served from the buffer.
-        pub read_hits: u64,
-        /// Time that writes spent waiting for room in the buffer, summed over commands.
-        pub stalled: Span,
-        /// Power cuts.
-        pub cuts: u64,
-        /// Mapping units that a dump was to save, and did not reach.
-        pub lost_units: u64,
-        /// Zombie hints heard.
-        pub hints: HintStats,
-    }
-}
+use crate::{Payload, Ssd, SsdStats};
 
 counters! {
     /// Counters of the whole drive since it was made, by layer.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct Stats {
+        /// Power cuts.
+        pub power_cuts: u64,
         /// The drive itself.
         pub ssd: SsdStats,
         /// The write buffer.
@@ -56,23 +39,25 @@ counters! {
 impl<P: Payload> Ssd<P> {
     /// The counters of all layers, as they stand.
     pub fn stats(&self) -> Stats {
-        let ftl = *self.ftl.stats();
-        let store = self.ftl.store();
+        let namespace = self.namespace();
+        let ftl = namespace.ftl();
+        let (counted, store) = (*ftl.stats(), ftl.store());
         let mut map = *store.stats();
         if !store.writes_back() {
-            map.updates = ftl.user_units + ftl.gc.copied_units;
+            map.updates = counted.user_units + counted.gc.copied_units;
             map.hits = map.updates;
         }
         Stats {
-            ssd: self.counters,
-            buffer: *self.writer.buffer.stats(),
-            ftl,
+            power_cuts: self.cuts(),
+            ssd: namespace.counters,
+            buffer: *namespace.buffer().stats(),
+            ftl: counted,
             map,
-            map_pages: Level::new(self.ftl.map().pages().into()),
+            map_pages: Level::new(ftl.map().pages().into()),
             map_protected_pages: Level::new(store.protected().into()),
-            bad_blocks: Level::new(self.ftl.bad_blocks()),
-            die_busy: self.ftl.die_busy().collect(),
-            channel_busy: self.ftl.channel_busy().collect(),
+            bad_blocks: Level::new(ftl.bad_blocks()),
+            die_busy: ftl.die_busy().collect(),
+            channel_busy: ftl.channel_busy().collect(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The key figures of a single run: what one wants to know first, in large type.
+//! The key figures of a single run, in large type.
 
 use crate::format;
 use leyden_experiment::{Hints, Latency, Power, RunRecord};

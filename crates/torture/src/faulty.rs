@@ -1,9 +1,9 @@
-//! A way to the drive that loses some of what changes it: those commands end with a write fault, and
-//! the drive never hears of them.
+//! A layer that loses some commands which would change the drive: they end with a write fault, and never
+//! reach it.
 //!
-//! **What lives here**: [`Faulty`], which a page cache may have below it. A drive itself fails writes only
-//! when it has run out of blocks, and then all of them; a cache must also bear one that fails and others
-//! that don't.
+//! **What lives here**: [`Faulty`], which may stand between a page cache and the drive. A drive itself fails
+//! writes only when it has run out of blocks, and then all of them; a cache must also cope with one that
+//! fails among others that don't.
 
 use std::collections::VecDeque;
 

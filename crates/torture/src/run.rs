@@ -21,7 +21,7 @@ const MOST_FAULTS: u64 = 200;
 /// The most commands with which a round goes on while it waits for its cut.
 const MOST_EXTRA: u64 = 2_000;
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// What was done.
@@ -159,7 +159,7 @@ impl From<Box<Violation>> for Trouble {
     }
 }
 
-/// What the commands of a phase are drawn from, and what ends it.
+/// The source of a phase's commands, and the condition that ends it.
 struct Runner<'a, D> {
     options: &'a Options,
     commands: Commands<'a>,
@@ -469,7 +469,7 @@ impl<D: Powered<Stamp>> Runner<'_, D> {
         Ok(())
     }
 
-    /// True if the drive may lose, for want of energy, what it has promised.
+    /// True if the drive may lack the energy to keep what it has promised.
     fn may_lose(&self) -> bool {
         let power = self.options.device.power.as_ref();
         power.is_some_and(|power| power.allow_underprovisioned)

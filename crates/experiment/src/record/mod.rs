@@ -75,12 +75,25 @@ pub struct Sim {
     pub host_ios_per_s: f64,
     /// Simulated flash page operations (reads, programs, erases) per second of wall time.
     pub flash_ops_per_s: f64,
+    /// Processor time of the measured part, user and system, seconds. Other than wall time, it hardly
+    /// depends on what else the machine does, other runs of the same command among it.
+    #[serde(default)]
+    pub cpu_s: f64,
+    /// Simulated host I/Os per second of processor time.
+    #[serde(default)]
+    pub host_ios_per_cpu_s: f64,
+    /// Simulated flash page operations per second of processor time.
+    #[serde(default)]
+    pub flash_ops_per_cpu_s: f64,
     /// Wall time of preconditioning (or of loading its snapshot), seconds.
     pub precondition_wall_s: f64,
-    /// Peak resident memory of the process, MiB.
+    /// Peak resident memory of the process, MiB: with other runs at the same time, of all of them.
     pub peak_rss_mib: f64,
     /// Bytes of device state per logical mapping unit.
     pub bytes_per_mapping_unit: f64,
+    /// Whether the drive's own invariants were checked after the run (`run.check`).
+    #[serde(default)]
+    pub checked: bool,
     /// Fingerprint of everything that happened, 16 hex digits; same inputs, same digest.
     pub digest: String,
 }

@@ -7,9 +7,13 @@
 //! **Invariants**
 //! - Nothing but the scenario decides the results: not the hooks, not the machine, not whether the
 //!   drive came from a snapshot.
-//! - Every run ends with the drive's own check that each page programmed is accounted for.
+//! - A run ends with the drive's own check that each page programmed is accounted for, if it is asked for or
+//!   small against the run.
 
+mod aged;
+mod check;
 mod machine;
+mod many;
 mod outage;
 pub(crate) mod power;
 mod precondition;
@@ -31,6 +35,9 @@ use crate::driver::{
 };
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
+pub use aged::AgedDrives;
+pub use many::{Plan, run_all};
+pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
 use power::Sampler;
 use watcher::Watcher;
@@ -107,6 +114,8 @@ pub struct Hooks<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Told what the run is doing and which share of that is done, some times a second.
     pub progress: Option<&'a mut dyn FnMut(Phase, f64)>,
+    /// Preconditioned drives that this run shares with others.
+    pub aged: Option<&'a AgedDrives>,
 }
 
 impl Hooks<'_> {
@@ -147,7 +156,7 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What makes a run less, or tell more, than the scenario says.
+/// Limits on a run, and questions to it, beyond the scenario's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds<'a> {
     /// End it after so many commands, or a few thousand more.
@@ -241,23 +250,30 @@ where
         let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
         let outages = Outages::new(stack.drive(), &scenario.run.cut, sampler);
         let mut watcher = Watcher::new(&stack, outages);
-        let running = machine::Stopwatch::start();
+        let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
         let watched = (&mut watcher, bounds.limit);
         let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
-        let wall_s = running.seconds();
+        let (wall_s, cpu_s) = (running.seconds(), working.seconds());
         if !measured.interrupted && bounds.limit.is_none() {
             watcher.outages.check_all_made(measured.end)?;
         }
-        stack.check();
+        let is_checked = check::is_due(scenario.run.check, stack.drive());
+        if is_checked {
+            stack.check();
+        }
 
         warnings.extend(idle_hints(scenario, &measured));
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
         record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
         record.cache = watcher.cache(&stack);
-        record.sim.wall_s = wall_s;
+        record.sim.checked = is_checked;
+        let (ios, operations) = (measured.completions() as f64, flash_operations(&record) as f64);
+        (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
         record.sim.precondition_wall_s = precondition_wall_s;
-        record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
-        record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
+        record.sim.host_ios_per_s = ios / wall_s;
+        record.sim.flash_ops_per_s = operations / wall_s;
+        record.sim.host_ios_per_cpu_s = ios / cpu_s;
+        record.sim.flash_ops_per_cpu_s = operations / cpu_s;
         if let Some(config) = &scenario.device.power {
             watcher.outages.finish(&mut stack, measured.end, config.bank.part, &mut record);
         }
@@ -297,11 +313,19 @@ fn idle_hints(scenario: &Scenario, measured: &Measured) -> Option<String> {
 /// A drive as a run begins, and what preparing it warned of.
 type Prepared<P> = (Ssd<P>, Vec<String>);
 
-/// The drive as the run begins: preconditioned, or from its snapshot.
+/// The drive as the run begins: as another run has made it, or made here.
 fn prepare<P: Payload>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
 ) -> Result<Prepared<P>, RunError> {
+    match hooks.aged {
+        Some(aged) => aged.prepare(scenario, || make(scenario, hooks)),
+        None => make(scenario, hooks),
+    }
+}
+
+/// The drive as the run begins: preconditioned, or from its snapshot.
+fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepared<P>, RunError> {
     let snapshot = scenario.precondition.snapshot_file.as_deref();
     if let Some(path) = snapshot
         && let Some(prepared) = snapshot::load(path, scenario)?

@@ -17,7 +17,7 @@ const MOST_LOOKS: usize = 2048;
 /// How far they are apart at first.
 const FIRST_INTERVAL: Span = Span::from_ms(1);
 
-/// What was there at a moment, in bytes.
+/// Amounts at a moment, in bytes.
 #[derive(Clone, Copy)]
 struct Look {
     zombies: u64,
@@ -78,7 +78,7 @@ impl<'a> Watcher<'a> {
         sum / self.looks.len().max(1) as f64
     }
 
-    /// What came of hints, as a record says it.
+    /// The outcome of hints, as a record says it.
     pub(super) fn hints<P: Payload>(
         &self,
         stack: &impl Powered<P, Drive = Ssd<P>>,

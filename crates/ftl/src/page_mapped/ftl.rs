@@ -17,7 +17,7 @@ use crate::dump_area::DumpArea;
 use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{StreamId, Streams};
+use crate::place::StreamId;
 
 /// A unit of user data to program.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Dram {
             journal: config.map.journal_blocks_per_die(geometry, pages),
             dump: durability.dump_blocks_per_die,
         };
-        let streams = Streams::new(config);
+        let streams = config.streams();
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
@@ -98,6 +98,9 @@ impl Dram {
 
 impl<C: Content> Ftl<C> {
     /// A drive without any data.
+    ///
+    /// # Errors
+    /// If `config` leaves garbage collection no room on flash of this shape.
     pub fn new(
         config: &Config,
         nand: &leyden_nand::Config,

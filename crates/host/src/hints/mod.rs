@@ -86,12 +86,12 @@ impl<D> HintChannel<D> {
         })
     }
 
-    /// What is below.
+    /// The device below.
     pub const fn device(&self) -> &D {
         &self.device
     }
 
-    /// What is below. Commands belong to the channel, or their completions come out of order.
+    /// The device below. Commands belong to the channel, or their completions come out of order.
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }

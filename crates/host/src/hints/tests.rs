@@ -156,7 +156,7 @@ fn late_announcements_wait_before_they_enter_the_queue() {
     let late = Span::from_ms(2);
     let mut channel = channel(&HintChannelConfig { late, ..piggyback() });
     channel.announce(us(0), hint(0, 4));
-    channel.announce(us(500), hint(3, 2)); // what waits already is not held back anew
+    channel.announce(us(500), hint(3, 2)); // a range that waits already is not held back again
     channel.announce(us(600), hint(8, 1));
     channel.submit(us(1_999), command(Op::Read, 100, 1));
     channel.submit(us(2_000), command(Op::Write, 1, 1));

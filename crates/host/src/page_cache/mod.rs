@@ -387,7 +387,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         self.now = now;
     }
 
-    /// Passed on: whoever is above knows more.
+    /// Passed on: the layers above have more to go on.
     fn announce(&mut self, now: Time, hint: Hint) {
         self.device.announce(now, hint);
     }

@@ -4,36 +4,36 @@ use leyden_nand::DieId;
 
 /// A set of dies as bits, walked round robin so that consecutive pages go to different channels.
 #[derive(Clone, Debug)]
-pub(crate) struct DieSet {
+pub(super) struct DieSet {
     words: Vec<u64>,
     count: u32,
 }
 
 impl DieSet {
-    pub(crate) fn empty(dies: u32) -> Self {
+    pub(super) fn empty(dies: u32) -> Self {
         Self { words: vec![0; dies.div_ceil(64) as usize], count: 0 }
     }
 
-    pub(crate) fn full(dies: u32) -> Self {
+    pub(super) fn full(dies: u32) -> Self {
         let mut set = Self::empty(dies);
         (0..dies).for_each(|die| set.insert(DieId(die)));
         set
     }
 
     #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, die: DieId) {
+    pub(super) fn insert(&mut self, die: DieId) {
         let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
         self.count += u32::from(self.words[word] & bit == 0);
         self.words[word] |= bit;
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, die: DieId) {
+    pub(super) fn remove(&mut self, die: DieId) {
         let (word, bit) = (die.index() / 64, 1 << (die.0 % 64));
         self.count -= u32::from(self.words[word] & bit != 0);
         self.words[word] &= !bit;
@@ -41,7 +41,7 @@ impl DieSet {
 
     /// The first die of the set at or after `from`, without wrapping around.
     #[inline]
-    pub(crate) fn next(&self, from: u32) -> Option<DieId> {
+    pub(super) fn next(&self, from: u32) -> Option<DieId> {
         let first = from as usize / 64;
         let masked = self.words.get(first)? & (u64::MAX << (from % 64));
         if masked != 0 {

@@ -2,6 +2,7 @@
 
 use leyden_nand::{Content, Lpn};
 use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Level, counters};
 use serde::{Deserialize, Serialize};
 
 use crate::Config;
@@ -87,15 +88,17 @@ pub struct Discarded {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlushTicket(Epoch);
 
-/// What the buffer counts since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferStats {
-    /// Unit writes that replaced buffered data.
-    pub coalesced_units: u64,
-    /// Units trimmed while they were dirty.
-    pub discarded_units: u64,
-    /// The most slots in use at once.
-    pub peak_units: u32,
+counters! {
+    /// What the buffer counts since it was made.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct BufferStats {
+        /// Unit writes that replaced buffered data.
+        pub coalesced_units: u64,
+        /// Units trimmed while they were dirty.
+        pub discarded_units: u64,
+        /// The most slots in use at once.
+        pub peak_units: Level,
+    }
 }
 
 /// The buffer's state at rest, to save and load.
@@ -225,7 +228,7 @@ impl<C: Content> WriteBuffer<C> {
         state.index.set(lpn, id);
         state.schedule.push(id, lpn);
         state.dirty += 1;
-        self.stats.peak_units = self.stats.peak_units.max(self.used());
+        self.stats.peak_units.raise_to(self.used());
         Written::Inserted(id)
     }
 

@@ -28,10 +28,11 @@ pub use command::{
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
-pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, provision_of};
+pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, SsdStats, provision_of};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
+pub use leyden_ftl::page_mapped::{Programs, Reads};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;
-pub use stats::{Programs, Reads, Stats};
+pub use stats::Stats;
 pub use units::{Part, Units};

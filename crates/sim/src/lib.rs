@@ -1,4 +1,5 @@
-//! Simulated time, event queue, PRNG, units, digests, configuration errors and the policy registry macro.
+//! Simulated time, event queue, PRNG, units, counters, digests, configuration errors and the policy
+//! registry macro.
 //!
 //! **What lives here**: what a discrete-event simulator of anything needs. **What doesn't**: flash,
 //! commands, files, clocks. This crate knows nothing of SSDs and depends on nothing of ours.
@@ -11,6 +12,7 @@
 mod bit_set;
 pub mod canary;
 mod config;
+mod counters;
 mod digest;
 mod divisor;
 mod events;
@@ -23,6 +25,7 @@ mod units;
 
 pub use bit_set::BitSet;
 pub use config::ConfigError;
+pub use counters::{Counted, Level};
 pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;

@@ -32,7 +32,6 @@ pub struct Controller<P: Payload, N> {
     /// `None` if the power is never cut.
     power: Option<PowerSupply>,
     cuts: u64,
-    recovery_reads: u64,
 }
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
@@ -49,7 +48,6 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             power_state: PowerState::On,
             power,
             cuts: 0,
-            recovery_reads: 0,
         }
     }
 
@@ -96,10 +94,6 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// Power cuts so far.
     pub const fn cuts(&self) -> u64 {
         self.cuts
-    }
-    /// Pages that recoveries have read.
-    pub const fn recovery_reads(&self) -> u64 {
-        self.recovery_reads
     }
     /// True if no command and no flash operation is under way.
     pub fn is_idle(&self) -> bool {

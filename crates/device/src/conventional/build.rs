@@ -10,7 +10,7 @@ use leyden_sim::ConfigError;
 
 use super::dump::demand;
 use super::writer::Writer;
-use super::{Conventional, Counters, Ssd};
+use super::{Conventional, Ssd, SsdStats};
 use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
 use crate::{Config, Payload};
@@ -74,7 +74,7 @@ impl Parts {
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
             is_halted: false,
-            counters: Counters::default(),
+            counters: SsdStats::default(),
         };
         Ok(Controller::with(&config.frontend, self.power, namespace))
     }

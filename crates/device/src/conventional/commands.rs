@@ -118,8 +118,7 @@ impl<P: Payload> Conventional<P> {
                 continue; // merged in DRAM
             }
             if let Some(unit) = self.ftl.map().get(lpn) {
-                self.ftl.read(now, self.ftl.geometry().page_of(unit), 1, id.0);
-                self.counters.rmw_reads += 1;
+                self.ftl.read_rest(now, self.ftl.geometry().page_of(unit), id.0);
                 pending += 1;
             }
         }

@@ -5,34 +5,33 @@
 
 use leyden_ftl::page_mapped::Announced;
 use leyden_nand::Lpn;
-use leyden_sim::Time;
+use leyden_sim::{Time, counters};
+use serde::Serialize;
 
 use super::{Conventional, Ssd};
 use crate::controller::{Desk, RequestId};
 use crate::units::Units;
 use crate::{Action, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Status};
 
-/// Hints heard, and what they named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HintStats {
-    /// Hints that came with a read or a write.
-    pub piggybacked: u64,
-    /// Commands of their own.
-    pub commands: u64,
-    /// Ranges in those.
-    pub ranges: u64,
-    /// Mapping units that were live and became zombies.
-    pub units: u64,
-    /// Units that were named again before they were overwritten.
-    pub repeated_units: u64,
-    /// Units that hold no data: never written, or trimmed. Ignored.
-    pub empty_units: u64,
-    /// Units on flash that were zombies when the host overwrote them.
-    pub overwritten_zombie_units: u64,
-    /// Units on flash that were live when the host overwrote them, since the first hint.
-    pub overwritten_live_units: u64,
-    /// Piggybacked hints that go beyond the drive's end. Ignored whole.
-    pub beyond_end: u64,
+counters! {
+    /// Hints heard, and what they named. What came of them is counted by the FTL.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct HintStats {
+        /// Hints that came with a read or a write.
+        pub piggybacked: u64,
+        /// Commands of their own.
+        pub commands: u64,
+        /// Ranges in those.
+        pub ranges: u64,
+        /// Mapping units that were live and became zombies.
+        pub units: u64,
+        /// Units that were named again before they were overwritten.
+        pub repeated_units: u64,
+        /// Units that hold no data: never written, or trimmed. Ignored.
+        pub empty_units: u64,
+        /// Piggybacked hints that go beyond the drive's end. Ignored whole.
+        pub beyond_end: u64,
+    }
 }
 
 impl<P: Payload> Ssd<P> {

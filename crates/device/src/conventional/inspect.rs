@@ -1,5 +1,6 @@
 //! Read-only inspection for checkers.
 
+use leyden_buffer::Region;
 use leyden_nand::{DieId, Lpn};
 
 use super::Ssd;
@@ -8,6 +9,14 @@ use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Lba, Payload, Units};
 
 impl<P: Payload> Ssd<P> {
+    /// True if every write that was acknowledged survives a power cut, flushed or not.
+    pub const fn keeps_acknowledged(&self) -> bool {
+        match self.namespace().region {
+            Region::Full => true,
+            Region::None => false,
+        }
+    }
+
     /// Free blocks of each die that data may have.
     pub fn free_blocks(&self) -> impl Iterator<Item = u32> + '_ {
         let dies = self.geometry().dies();

@@ -13,6 +13,7 @@ mod dump;
 mod hints;
 mod inspect;
 mod provision;
+mod stats;
 mod writer;
 
 use std::collections::VecDeque;
@@ -22,12 +23,13 @@ use leyden_buffer::{BufferState, FlushTicket, Region, SlotId, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
-use leyden_sim::{Span, Time};
+use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
 pub use dump::Item;
 pub use hints::HintStats;
 pub use provision::{Provision, provision_of};
+pub use stats::SsdStats;
 
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
@@ -72,18 +74,7 @@ pub struct Conventional<P: Payload> {
     trims: VecDeque<RequestId>,
     /// Nothing may be written any more.
     is_halted: bool,
-    pub(crate) counters: Counters,
-}
-
-/// What the namespace itself counts; the layers count the rest.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) units_written: u64,
-    pub(crate) read_hits: u64,
-    pub(crate) rmw_reads: u64,
-    pub(crate) stalled: Span,
-    pub(crate) lost_units: u64,
-    pub(crate) hints: HintStats,
+    pub(crate) counters: SsdStats,
 }
 
 /// What has changed, for those that may wait for it.

@@ -6,6 +6,7 @@
 mod host;
 mod power;
 
+pub use leyden_device::{Programs, Reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,36 +149,6 @@ pub struct Latency {
     /// The whole distribution, as `[percentile (0..=100), microseconds]`, ascending. Empty if
     /// nothing was measured.
     pub distribution: Vec<(f64, f64)>,
-}
-
-/// Counts of page operations by what caused them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Programs {
-    /// Data the host wrote.
-    pub user: u64,
-    /// Data that garbage collection copied.
-    pub gc_user: u64,
-    /// Mapping pages written back.
-    pub map: u64,
-    /// Mapping pages that garbage collection copied.
-    pub gc_map: u64,
-    /// Pages dumped on a power loss.
-    pub dump: u64,
-    /// Pages put back by recovery: none, as it puts them into the buffer.
-    pub recovery: u64,
-}
-
-/// Counts of page reads by what caused them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reads {
-    /// The host read.
-    pub host: u64,
-    /// The host wrote part of a mapping unit, whose rest had to be read.
-    pub rmw: u64,
-    /// Garbage collection copied data.
-    pub gc_user: u64,
-    /// Recovery scanned.
-    pub recovery: u64,
 }
 
 /// What the flash did.

@@ -23,17 +23,22 @@ pub(super) fn is_due<P: Payload>(when: Check, ssd: &Ssd<P>) -> bool {
 
 /// True if checking `units` is small against what the drive has done since it was made or loaded.
 fn is_small(units: u64, stats: &Stats) -> bool {
-    let work = stats.host_units_written + stats.gc_copied_units + stats.reads.host;
+    let work = stats.ssd.units_written + stats.ftl.gc.copied_units + stats.ftl.reads.host;
     units <= SMALL_UNITS || work >= units.saturating_mul(WORK_PER_UNIT)
 }
 
 #[cfg(test)]
 mod tests {
+    use leyden_device::SsdStats;
+
     use super::*;
 
     #[test]
     fn a_check_is_left_out_if_it_were_a_large_part_of_the_run() {
-        let wrote = |host_units_written| Stats { host_units_written, ..Stats::default() };
+        let wrote = |units_written| Stats {
+            ssd: SsdStats { units_written, ..SsdStats::default() },
+            ..Stats::default()
+        };
         assert!(is_small(1 << 18, &wrote(0)));
         assert!(!is_small(1 << 25, &wrote(1_000)));
         assert!(!is_small(1 << 25, &wrote((1 << 27) - 1)));

@@ -133,7 +133,7 @@ impl<C: Content> Ftl<C> {
     ) -> Option<Ppn> {
         let blocks = self.data.blocks_mut();
         let place = self.dumps.write(die, pages_per_block, page, &mut self.medium, blocks)?;
-        self.stats.dump_programs += 1;
+        self.stats.programs.dump += 1;
         Some(place)
     }
 

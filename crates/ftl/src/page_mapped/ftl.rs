@@ -268,8 +268,15 @@ impl<C: Content> Ftl<C> {
     /// Starts a read for the host of `units` units of `page`.
     #[inline]
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
-        self.stats.host_reads += 1;
+        self.stats.reads.host += 1;
         self.medium.read(now, page, units, true, tag);
+    }
+
+    /// Starts a read of a unit of `page` that the host has written in part.
+    #[inline]
+    pub fn read_rest(&mut self, now: Time, page: Ppn, tag: u32) {
+        self.stats.reads.rmw += 1;
+        self.medium.read(now, page, 1, true, tag);
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current

@@ -33,7 +33,7 @@ pub use ended::Ended;
 pub use ftl::{Ftl, UserUnit};
 pub use programs::ProgramCause;
 pub use state::FtlState;
-pub use stats::FtlStats;
+pub use stats::{FtlStats, GcStats, Programs, Reads};
 pub use violation::Violation;
 
 use leyden_nand::Geometry;

@@ -62,6 +62,7 @@ impl<C: Content> Recovery<'_, C> {
             steps.push(self.put_back_step(units.len()));
         }
         steps.extend(self.erase_old_step());
+        self.ftl.stats.reads.recovery += steps.iter().map(|step| step.pages).sum::<u64>();
         Recovered { steps, units, scanned_map_pages: lost.len() as u32 }
     }
 

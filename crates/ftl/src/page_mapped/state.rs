@@ -45,9 +45,9 @@ impl<C: Content> Ftl<C> {
             return Ok(()); // counted where programs end; the sums are exact when none is under way
         }
         let stats = &self.stats;
-        let programmed =
-            (stats.user_programs + stats.gc_programs) * u64::from(self.geometry().units_per_page());
-        let accounted = stats.user_units + stats.gc_units + stats.padded_units;
+        let programmed = (stats.programs.user + stats.programs.gc_user)
+            * u64::from(self.geometry().units_per_page());
+        let accounted = stats.user_units + stats.gc.copied_units + stats.padded_units;
         if programmed != accounted {
             return Err(Violation(format!(
                 "{programmed} units programmed, {accounted} accounted for"

@@ -25,7 +25,6 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
         let charge = self.power.as_ref().map_or(Span::ZERO, PowerSupply::charge_time);
         let recovery = Recovery { ready_at: now + scan.max(charge), scan, charge, ..recovered };
-        self.recovery_reads += recovery.pages_scanned;
         self.desk.hold_until(recovery.ready_at);
         let (ready_at, pages) = (recovery.ready_at.as_ns(), recovery.pages_scanned);
         self.desk.digest_mut().add(ready_at).add(pages);

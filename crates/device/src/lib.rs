@@ -22,6 +22,7 @@ mod inspect;
 mod payload;
 mod power;
 mod requests;
+mod sampled;
 mod snapshot;
 mod ssd;
 mod stats;
@@ -35,6 +36,7 @@ pub use command::{
 pub use config::{Config, FrontendConfig};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use hints::HintStats;
+pub use leyden_ftl::page_mapped::{DieShare, NoRoom};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;

@@ -13,8 +13,10 @@ mod machine;
 mod outage;
 pub(crate) mod power;
 mod precondition;
+mod sampled;
 mod snapshot;
 mod stack;
+pub(crate) mod stationary;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

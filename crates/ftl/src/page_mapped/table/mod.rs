@@ -10,6 +10,7 @@
 
 mod gate;
 mod journal;
+mod laid;
 mod map_blocks;
 mod moves;
 

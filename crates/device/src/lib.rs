@@ -31,7 +31,7 @@ pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
 pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, SsdStats, provision_of};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
-pub use leyden_ftl::page_mapped::{Programs, Reads};
+pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;
 pub use stats::Stats;

@@ -11,6 +11,8 @@
 //! **Invariants**: pages of a block are programmed in order, once between two erases. A block whose
 //! erase was broken off is *poisoned*: nothing in it can be read, and it must be erased again.
 
+mod lay;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

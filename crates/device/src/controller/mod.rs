@@ -63,6 +63,13 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         assert!(self.power_state == PowerState::Off, "the power is on");
         self.namespace
     }
+    /// True if the drive has been given nothing to do yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_idle() && self.desk.state().0 == 0
+    }
+    pub(crate) const fn namespace_mut(&mut self) -> &mut N {
+        &mut self.namespace
+    }
     /// The capacitors; `None` if the power is never cut.
     pub(crate) const fn power(&self) -> Option<&PowerSupply> {
         self.power.as_ref()

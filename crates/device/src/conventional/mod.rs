@@ -13,6 +13,7 @@ mod dump;
 mod hints;
 mod inspect;
 mod provision;
+mod sampled;
 mod stats;
 mod writer;
 

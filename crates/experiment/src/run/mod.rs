@@ -17,7 +17,9 @@ mod many;
 mod outage;
 pub(crate) mod power;
 mod precondition;
+mod sampled;
 mod snapshot;
+pub(crate) mod stationary;
 mod watcher;
 
 use std::sync::atomic::{AtomicBool, Ordering};

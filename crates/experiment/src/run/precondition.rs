@@ -9,7 +9,7 @@ use leyden_device::{
 use leyden_sim::{Ratio, Rng};
 use leyden_workload::synth::Job;
 
-use super::{Hooks, Phase, RunError, build_past_jobs};
+use super::{Hooks, Phase, RunError, build_past_jobs, sampled};
 use crate::driver::{self, Options, Pace, Replay, Unchecked};
 use crate::scenario::{Distribution, PreconditionKind, Scenario, TraceConfig};
 
@@ -36,9 +36,15 @@ pub(super) fn precondition<P: Payload>(
     if scenario.precondition.kind == PreconditionKind::None {
         return Ok(warnings);
     }
+    if scenario.precondition.kind == PreconditionKind::Sampled {
+        sampled::draw(ssd, scenario)?;
+    }
     ssd.set_untimed(true);
     let mut feeder = Feeder::new(ssd);
-    fill(&mut feeder, hooks)?;
+    match scenario.precondition.kind {
+        PreconditionKind::Sampled => come_into_step(&mut feeder, scenario, hooks)?,
+        _ => fill(&mut feeder, hooks)?,
+    }
     if scenario.precondition.kind == PreconditionKind::Steady {
         let settled = settle(&mut feeder, scenario, hooks)?;
         if !settled {
@@ -90,6 +96,23 @@ fn settle<P: Payload>(
         check_in(hooks, steadiness.progress())?;
     }
     Ok(false)
+}
+
+/// Overwrites as much as is to follow a state that was drawn.
+fn come_into_step<P: Payload>(
+    feeder: &mut Feeder<'_, P>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<(), RunError> {
+    let units = scenario.precondition.settle.of(u64::from(feeder.ssd.mapping_units()));
+    let mut source = Source::new(feeder.ssd, scenario)?;
+    let mut written = 0;
+    while written < units {
+        source.batch(feeder, hooks)?;
+        written += u64::from(BATCH);
+        check_in(hooks, 0.5 + 0.5 * written as f64 / units as f64)?;
+    }
+    Ok(())
 }
 
 fn check_in(hooks: &mut Hooks<'_>, fraction: f64) -> Result<(), RunError> {

@@ -18,6 +18,7 @@ pub mod fuzz;
 mod host;
 mod load;
 mod precondition;
+mod sampled;
 mod tree;
 mod workload;
 
@@ -136,7 +137,8 @@ impl Scenario {
         self.host.check()?;
         self.workload.check()?;
         self.check_announcers()?;
-        self.precondition.check()
+        self.precondition.check()?;
+        sampled::check(self)
     }
 
     /// A page cache announces what it holds; a trace's hints speak of the cache of another host.

@@ -3,7 +3,8 @@
 //! **What lives here**: the mechanism, in rooms with state of their own. Where data lies and what each
 //! block is worth ([`data`]), who moves data to reclaim blocks ([`collect`]), what of the mapping table
 //! goes to flash ([`table`]), which programs are on their way ([`programs`]); and what puts them together
-//! ([`Ftl`]): the ends of operations ([`ended`]), power cuts ([`cut`]) and the way back ([`recover`]).
+//! ([`Ftl`]): the ends of operations ([`ended`]), power cuts ([`cut`]) and the way back ([`recover`]), and the
+//! state of a drive in use, drawn instead of reached ([`sampled`]).
 //! **What doesn't**: which victim ([`crate::gc`]), which stream ([`crate::place`]), when (the device asks),
 //! how long and what lies there ([`leyden_nand`]).
 //!
@@ -21,6 +22,7 @@ mod ended;
 mod ftl;
 mod programs;
 mod recover;
+mod sampled;
 mod state;
 mod stats;
 mod table;
@@ -32,6 +34,7 @@ pub use durability::Durability;
 pub use ended::Ended;
 pub use ftl::{Ftl, UserUnit};
 pub use programs::ProgramCause;
+pub use sampled::{DieShare, NoRoom};
 pub use state::FtlState;
 pub use stats::{FtlStats, GcStats, Programs, Reads};
 pub use violation::Violation;

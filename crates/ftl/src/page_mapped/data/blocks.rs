@@ -355,6 +355,11 @@ impl Blocks {
         }
     }
 
+    /// `valid` units of `block` are valid: of a state that is drawn.
+    pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
+        self.blocks[block.index()].valid = valid;
+    }
+
     /// A unit of `block` has become valid.
     #[inline]
     pub(super) fn add_valid(&mut self, block: BlockId) {

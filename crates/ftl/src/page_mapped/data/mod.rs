@@ -12,6 +12,7 @@
 
 mod blocks;
 mod check;
+mod laid;
 mod lead;
 mod validity;
 mod zombies;

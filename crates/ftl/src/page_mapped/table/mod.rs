@@ -11,6 +11,7 @@
 mod after_cut;
 mod gate;
 mod journal;
+mod laid;
 mod map_blocks;
 mod moves;
 mod write;

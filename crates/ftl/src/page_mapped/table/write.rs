@@ -102,7 +102,7 @@ impl TableWriter {
     }
 
     /// What flash will hold of `page`; nothing if nobody will read it.
-    fn bytes_of<C: Content>(&self, page: MapPage, step: &Step<'_, C>) -> Box<[u8]> {
+    pub(super) fn bytes_of<C: Content>(&self, page: MapPage, step: &Step<'_, C>) -> Box<[u8]> {
         if !step.medium.keeps().meta {
             return Box::default();
         }

@@ -382,13 +382,13 @@ impl Collector {
         for (unit, &from) in (first..).map(Ppa).zip(units) {
             let lpn = medium.lpn(from).expect("a valid unit without an owner");
             let (version, content) = (medium.version(from), medium.content(from));
-            stats.gc_zombie_units += u64::from(data.zombies().contains(lpn));
+            stats.gc.copied_zombie_units += u64::from(data.zombies().contains(lpn));
             medium.write_unit(unit, lpn, version, content);
             if is_planted(Canary::MappedBeforeCopied) {
                 data.commit(now, medium.geometry(), lpn, unit, stats);
             }
         }
-        stats.gc_units += u64::from(count);
+        stats.gc.copied_units += u64::from(count);
         stats.padded_units += u64::from(medium.geometry().units_per_page() - count);
         let used_for = BlockUse { kind: PageKind::Data, stream: stream.0 };
         medium.program(now, page, count, used_for, tag);
@@ -528,8 +528,8 @@ impl Collector {
             victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block, around)));
         let Some(victim) = victim else { return false };
         around.data.collect(victim);
-        around.stats.collections += 1;
-        around.stats.victim_valid_units += u64::from(around.data.valid_in_block(victim));
+        around.stats.gc.collections += 1;
+        around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(victim));
         let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
         let collection = &mut self.dies[die.index()];
         (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);

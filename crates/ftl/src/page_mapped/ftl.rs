@@ -17,7 +17,7 @@ use crate::dump_area::DumpArea;
 use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{StreamId, Streams};
+use crate::place::StreamId;
 
 /// A unit of user data to program.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Dram {
             journal: config.map.journal_blocks_per_die(geometry, pages),
             dump: durability.dump_blocks_per_die,
         };
-        let streams = Streams::new(config);
+        let streams = config.streams();
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
@@ -98,6 +98,9 @@ impl Dram {
 
 impl<C: Content> Ftl<C> {
     /// A drive without any data.
+    ///
+    /// # Errors
+    /// If `config` leaves garbage collection no room on flash of this shape.
     pub fn new(
         config: &Config,
         nand: &leyden_nand::Config,
@@ -270,8 +273,15 @@ impl<C: Content> Ftl<C> {
     /// Starts a read for the host of `units` units of `page`.
     #[inline]
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
-        self.stats.host_reads += 1;
+        self.stats.reads.host += 1;
         self.medium.read(now, page, units, true, tag);
+    }
+
+    /// Starts a read of a unit of `page` that the host has written in part.
+    #[inline]
+    pub fn read_rest(&mut self, now: Time, page: Ppn, tag: u32) {
+        self.stats.reads.rmw += 1;
+        self.medium.read(now, page, 1, true, tag);
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current

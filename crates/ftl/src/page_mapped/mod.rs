@@ -13,7 +13,6 @@
 //! - The host never takes the last free block of a die: it is what a collection moves data to.
 //! - After a power cut nothing is known but what the medium holds ([`Ftl::lose_power`]).
 
-mod check;
 mod collect;
 mod cut;
 pub(crate) mod data;
@@ -22,19 +21,20 @@ mod ended;
 mod ftl;
 mod programs;
 mod recover;
-mod snapshot;
+mod state;
 mod stats;
 mod table;
+mod violation;
 
-pub use check::Violation;
 pub use collect::GcStep;
 pub use data::{Announced, BlockState, Blocks, Data, KeptBlocks, Zombies};
 pub use durability::Durability;
 pub use ended::Ended;
 pub use ftl::{Ftl, UserUnit};
 pub use programs::ProgramCause;
-pub use snapshot::FtlState;
-pub use stats::FtlStats;
+pub use state::FtlState;
+pub use stats::{FtlStats, GcStats, Programs, Reads};
+pub use violation::Violation;
 
 use leyden_nand::Geometry;
 

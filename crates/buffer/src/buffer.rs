@@ -199,7 +199,8 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn write(&mut self, lpn: Lpn, content: C) -> Written {
         let state = &mut self.state;
-        let older = state.index.get(lpn);
+        let entry = state.index.entry(lpn);
+        let older = entry.slot().map(SlotId);
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
             if matches!(slot.state, State::Dirty | State::Staged) {
@@ -225,7 +226,7 @@ impl<C: Content> WriteBuffer<C> {
             epoch: state.barrier.add(),
             content,
         };
-        state.index.set(lpn, id);
+        entry.set(id.0);
         state.schedule.push(id, lpn);
         state.dirty += 1;
         self.stats.peak_units.raise_to(self.used());

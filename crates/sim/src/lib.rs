@@ -32,7 +32,7 @@ pub use events::EventQueue;
 pub use links::{Links, List};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
-pub use slot_index::SlotIndex;
+pub use slot_index::{SlotEntry, SlotIndex};
 pub use time::{Span, Time};
 pub use units::{Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError, Voltage};
 

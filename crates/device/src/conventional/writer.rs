@@ -266,7 +266,7 @@ impl<P: Payload> Writer<P> {
         let single = self.staged.len() == 1;
         let count = if single { self.units_per_page.max(WARM_UNITS as usize) } else { 1 };
         self.drawn.extend(std::iter::from_fn(|| self.buffer.take_next()).take(count));
-        ftl.map().warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
+        ftl.warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
         for i in 0..self.drawn.len() {
             self.stage(ftl, self.drawn[i]);
         }

@@ -11,7 +11,7 @@ use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
 use super::WARM_UNITS;
-use super::data::{BlockState, Data, unit_of};
+use super::data::{BlockState, Data};
 use super::programs::{NO_VERSION, ProgramCause, Programs};
 use super::stats::FtlStats;
 use super::table::TableWriter;
@@ -136,30 +136,21 @@ impl Collector {
         data: &Data,
         medium: &Medium<C>,
     ) -> bool {
-        data.blocks().free(die) <= self.hard_free_blocks || self.is_out_of_pages(die, data, medium)
+        data.blocks().free(die) <= self.hard_free_blocks
+            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
     }
 
     /// True if a collection should begin on `die`.
     #[inline]
     fn is_due<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
-        data.blocks().free(die) <= self.soft_free_blocks || self.is_out_of_pages(die, data, medium)
+        data.blocks().free(die) <= self.soft_free_blocks
+            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
     }
 
     /// True if `die` has, or should have, a collection under way.
     #[inline]
     pub(super) fn wants<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
         self.is_due(die, data, medium) || !self.dies[die.index()].is_idle()
-    }
-
-    /// True if `die` collects on demand only, and a stream of the host's has no page left that it may
-    /// have (Zombie Chasing, section 4.1: "when clean flash blocks run out").
-    #[inline]
-    fn is_out_of_pages<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
-        self.hard_free_blocks == 0
-            && data.blocks().free(die) < 2
-            && (0..data.streams().of_host())
-                .map(StreamId)
-                .any(|stream| data.blocks().open_pages(medium, die, stream) == 0)
     }
 
     /// Does the next step of `die`'s collection, if there is one to do.
@@ -259,29 +250,38 @@ impl Collector {
     ) -> Option<(StreamId, u32)> {
         let collection = &self.dies[die.index()];
         let (victim, _) = collection.victim?;
-        let units = geometry.units_per_page();
         // Whatever is valid in it, and the odd units of the victim before it.
-        let pages = (data.blocks().valid(victim) + units - 1).div_ceil(units);
-        Some((collection.dest, pages))
+        let odd = geometry.units_per_page() - 1;
+        Some((collection.dest, geometry.pages_for(data.valid_in_block(victim) + odd)))
     }
 
     /// The valid units in blocks of `die` that wait to be erased, and the units that wait for a page.
     pub(super) fn waiting_units(&self, die: DieId, data: &Data) -> (u32, u32) {
         let collection = &self.dies[die.index()];
-        let valid = collection.emptied.iter().map(|&block| data.blocks().valid(block)).sum();
+        let valid = collection.emptied.iter().map(|&block| data.valid_in_block(block)).sum();
         (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
     }
 
     /// Erases a block that has been emptied, or retires it if it is failing.
+    #[inline]
     fn erase_emptied<C: Content>(
         &mut self,
         now: Time,
         die: DieId,
         around: &mut Around<'_, C>,
     ) -> bool {
-        // As a rule there is none; whether it is urgent is not worth asking then. Copies that wait to
-        // change the map still point to what they were copied from.
-        if self.dies[die.index()].emptied.is_empty() || around.table.has_copies_waiting(die) {
+        // As a rule there is none; whether it is urgent is not worth asking then.
+        !self.dies[die.index()].emptied.is_empty() && self.erase_next_emptied(now, die, around)
+    }
+
+    fn erase_next_emptied<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        // Copies that wait to change the map still point to what they were copied from.
+        if around.table.has_copies_waiting(die) {
             return false;
         }
         while let Some(block) = self.take_erasable(die, around) {
@@ -314,7 +314,7 @@ impl Collector {
         let emptied = &mut self.dies[die.index()].emptied;
         for at in 0..emptied.len() {
             let block = emptied[at];
-            let is_free = around.data.blocks().valid(block) == 0
+            let is_free = around.data.valid_in_block(block) == 0
                 && (around.table.is_covered(block)
                     || is_planted(Canary::ErasedBeforeMapped)
                     || urgent && around.table.cover(die, block));
@@ -329,7 +329,7 @@ impl Collector {
     /// is no need to collect another one.
     fn waits_for_mapping<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
         let mut emptied = self.dies[die.index()].emptied.iter();
-        around.table.keeps_copies() && emptied.any(|&block| around.data.blocks().valid(block) == 0)
+        around.table.keeps_copies() && emptied.any(|&block| around.data.valid_in_block(block) == 0)
     }
 
     /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
@@ -345,15 +345,22 @@ impl Collector {
             if staged.len() < units_per_page && !pad {
                 continue;
             }
-            // The host may have overwritten some since they were read.
-            staged.retain(|&unit| around.data.is_valid(unit));
+            // The host may have overwritten some since they were read; mostly it has not.
+            if staged.iter().any(|&unit| !around.data.is_valid(unit)) {
+                staged.retain(|&unit| around.data.is_valid(unit));
+            }
             let count = staged.len().min(units_per_page);
             if count == 0 || (count < units_per_page && !pad) {
                 continue;
             }
             let page = around.data.blocks_mut().allocate(around.medium, die, stream);
             let Some(page) = page else { continue };
-            Self::program(now, page, stream, staged.drain(..count), around);
+            Self::program(now, page, stream, &staged[..count], around);
+            if count == staged.len() {
+                staged.clear();
+            } else {
+                staged.drain(..count);
+            }
             return true;
         }
         false
@@ -364,18 +371,18 @@ impl Collector {
         now: Time,
         page: Ppn,
         stream: StreamId,
-        units: impl ExactSizeIterator<Item = Ppa>,
+        units: &[Ppa],
         around: &mut Around<'_, C>,
     ) {
         let Around { medium, data, programs, stats, .. } = around;
-        let tag = programs.insert(ProgramCause::Gc, NO_VERSION);
+        let sources = units.iter().map(|from| from.0);
+        let tag = programs.insert(ProgramCause::Gc, NO_VERSION, sources);
         let count = units.len() as u32;
-        for (i, from) in (0..).zip(units) {
-            programs.set_source(tag, i, from.0);
+        let first = medium.geometry().first_unit(page).0;
+        for (unit, &from) in (first..).map(Ppa).zip(units) {
             let lpn = medium.lpn(from).expect("a valid unit without an owner");
             let (version, content) = (medium.version(from), medium.content(from));
             stats.gc.copied_zombie_units += u64::from(data.zombies().contains(lpn));
-            let unit = unit_of(medium.geometry(), page, i);
             medium.write_unit(unit, lpn, version, content);
             if is_planted(Canary::MappedBeforeCopied) {
                 data.commit(now, medium.geometry(), lpn, unit, stats);
@@ -393,17 +400,18 @@ impl Collector {
         let Some((victim, from)) = self.dies[die.index()].victim else {
             return false;
         };
-        let geometry = *around.medium.geometry();
-        let units = geometry.units_per_page();
-        for index in from..around.medium.written_pages(victim) {
-            let page = geometry.page(victim, index);
+        let geometry = around.medium.geometry();
+        let (next, end) = (geometry.page(victim, from), around.medium.written_pages(victim));
+        let end = geometry.first_unit(geometry.page(victim, end));
+        if let Some(unit) = around.data.first_valid(geometry.first_unit(next), end) {
+            let page = geometry.page_of(unit);
+            let units = geometry.units_per_page();
             let valid = around.data.count_valid_in(geometry.first_unit(page), units);
-            if valid > 0 {
-                self.warm_ahead(die, victim, index, around);
-                self.dies[die.index()].victim = Some((victim, index + 1));
-                around.medium.read(now, page, valid, false, 0);
-                return true;
-            }
+            let index = from + (page.0 - next.0);
+            self.warm_ahead(die, victim, index, around);
+            self.dies[die.index()].victim = Some((victim, index + 1));
+            around.medium.read(now, page, valid, false, 0);
+            return true;
         }
         let collection = &mut self.dies[die.index()];
         collection.victim = None;
@@ -425,11 +433,10 @@ impl Collector {
             return;
         }
         let geometry = around.medium.geometry();
-        let units = geometry.units_per_page();
-        let end = (index + WARM_UNITS.div_ceil(units)).min(geometry.pages_per_block());
+        let end = (index + geometry.pages_for(WARM_UNITS)).min(geometry.pages_per_block());
         collection.warmed = end;
         let first = geometry.first_unit(geometry.page(victim, index));
-        let ahead = around.data.valid_in(first, (end - index) * units);
+        let ahead = around.data.valid_in(first, (end - index) * geometry.units_per_page());
         around.data.map().warm(ahead.filter_map(|unit| around.medium.lpn(unit)));
     }
 
@@ -450,7 +457,7 @@ impl Collector {
         }
         let collection = &mut self.dies[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
-        staged.extend(data.valid_in(first, medium.geometry().units_per_page()));
+        data.each_valid_in(first, medium.geometry().units_per_page(), |unit| staged.push(unit));
     }
 
     /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
@@ -486,12 +493,12 @@ impl Collector {
         medium: &Medium<C>,
     ) -> bool {
         let collection = &self.dies[die.index()];
-        let pages = |units: usize| (units as u32).div_ceil(medium.geometry().units_per_page());
+        let pages = |units: usize| medium.geometry().pages_for(units as u32);
         let open_pages = |data: &Data, stream| data.blocks().open_pages(medium, die, stream);
         if pages(collection.staged[stream.index()].len() + 1) <= open_pages(data, stream) {
             return true;
         }
-        let victim = collection.victim.map_or(0, |(victim, _)| data.blocks().valid(victim));
+        let victim = collection.victim.map_or(0, |(victim, _)| data.valid_in_block(victim));
         let left = pages(collection.staged[dest.index()].len() + victim as usize);
         let leaves_room = data.blocks().free(die) > 1 || left <= open_pages(data, dest);
         // A stream has one open block: what is left of it must be used first.
@@ -522,7 +529,7 @@ impl Collector {
         let Some(victim) = victim else { return false };
         around.data.collect(victim);
         around.stats.gc.collections += 1;
-        around.stats.gc.victim_valid_units += u64::from(around.data.blocks().valid(victim));
+        around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(victim));
         let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
         let collection = &mut self.dies[die.index()];
         (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
@@ -553,7 +560,7 @@ impl Collector {
     ) -> bool {
         let units_per_block = around.medium.geometry().units_per_block();
         let gains_page =
-            units_per_block - around.data.blocks().valid(block) >= around.units_per_page();
+            units_per_block - around.data.valid_in_block(block) >= around.units_per_page();
         // A policy that does not look at utilisation may have to go round; it gets somewhere as
         // long as there is more than a block of garbage.
         let goes_round = around.data.index().garbage_units(die) > u64::from(units_per_block);
@@ -564,7 +571,7 @@ impl Collector {
     /// True if `die` has pages for all of `block`'s valid units.
     fn has_room_for<C: Content>(&self, die: DieId, block: BlockId, around: &Around<'_, C>) -> bool {
         let (dest, staged) = self.joins(die, block, around.data);
-        has_room(die, dest, staged + around.data.blocks().valid(block), around)
+        has_room(die, dest, staged + around.data.valid_in_block(block), around)
     }
 
     /// True if `die` has pages for all of `block`'s valid units, and going round with it gets
@@ -577,7 +584,7 @@ impl Collector {
         around: &Around<'_, C>,
     ) -> bool {
         let (dest, staged) = self.joins(die, block, around.data);
-        let valid = around.data.blocks().valid(block);
+        let valid = around.data.valid_in_block(block);
         let units = (staged + valid).next_multiple_of(around.units_per_page());
         let padding = units - staged - valid;
         let units_per_block = around.medium.geometry().units_per_block();
@@ -613,10 +620,19 @@ impl Collector {
     }
 }
 
+/// True if a stream of the host's has no page left on `die` that it may have, where dies collect on
+/// demand only (Zombie Chasing, section 4.1: "when clean flash blocks run out").
+fn is_out_of_pages<C: Content>(die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+    data.blocks().free(die) < 2
+        && (0..data.streams().of_host())
+            .map(StreamId)
+            .any(|stream| data.blocks().open_pages(medium, die, stream) == 0)
+}
+
 /// True if `die` has pages for `units` more units of `stream`.
 fn has_room<C: Content>(die: DieId, stream: StreamId, units: u32, around: &Around<'_, C>) -> bool {
     let geometry = around.medium.geometry();
     let free_pages = around.data.blocks().free(die) * geometry.pages_per_block();
-    let pages = units.div_ceil(geometry.units_per_page());
-    pages <= around.data.blocks().open_pages(around.medium, die, stream) + free_pages
+    geometry.pages_for(units)
+        <= around.data.blocks().open_pages(around.medium, die, stream) + free_pages
 }

@@ -72,7 +72,9 @@ impl<C: Content> Ftl<C> {
         match cause {
             ProgramCause::Map | ProgramCause::GcMap => {
                 let waited = self.table.page_ended(outcome, page, &mut self.programs, &self.medium);
-                waited.into_iter().for_each(|die| self.collector.unstick(die));
+                for die in waited {
+                    self.collector.unstick(die);
+                }
                 Ended::Internal
             }
             ProgramCause::Journal => {

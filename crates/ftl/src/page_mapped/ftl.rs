@@ -7,7 +7,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{ConfigError, Span, Time};
 
 use super::collect::{Around, Collector, GcStep};
-use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks, unit_of};
+use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks};
 use super::durability::Durability;
 use super::programs::{ProgramCause, Programs};
 use super::stats::FtlStats;
@@ -254,6 +254,11 @@ impl<C: Content> Ftl<C> {
     pub fn accepts(&self, die: DieId) -> bool {
         self.medium.accepts(die)
     }
+    /// Brings near what a commit of each of `lpns` soon will touch.
+    #[inline]
+    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) {
+        self.data.warm(self.geometry(), lpns);
+    }
     /// The data of a unit.
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
@@ -308,10 +313,10 @@ impl<C: Content> Ftl<C> {
         self.collector.unstick(die);
         let version = self.next_version;
         self.next_version += 1;
-        let tag = self.programs.insert(ProgramCause::User, version);
-        for (i, unit) in (0..).zip(units) {
-            self.programs.set_source(tag, i, unit.source);
-            let place = unit_of(self.medium.geometry(), page, i);
+        let sources = units.iter().map(|unit| unit.source);
+        let tag = self.programs.insert(ProgramCause::User, version, sources);
+        let first = self.geometry().first_unit(page).0;
+        for (place, unit) in (first..).map(Ppa).zip(units) {
             self.medium.write_unit(place, unit.lpn, version, unit.content.clone());
         }
         let count = units.len() as u32;

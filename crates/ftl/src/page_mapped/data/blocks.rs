@@ -355,11 +355,6 @@ impl Blocks {
         }
     }
 
-    /// `valid` units of `block` are valid: of a state that is drawn.
-    pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
-        self.blocks[block.index()].valid = valid;
-    }
-
     /// A unit of `block` has become valid.
     #[inline]
     pub(super) fn add_valid(&mut self, block: BlockId) {
@@ -372,7 +367,7 @@ impl Blocks {
         self.blocks[block.index()].valid -= 1;
     }
 
-    /// `block` is not closed any more, and holds so many valid units.
+    /// `block` is not closed any more, or is part of a drawn state, and holds so many valid units.
     pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
         self.blocks[block.index()].valid = valid;
     }

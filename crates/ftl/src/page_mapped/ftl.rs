@@ -10,7 +10,6 @@ use super::collect::{Around, Collector, GcStep};
 use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks};
 use super::durability::Durability;
 use super::programs::{ProgramCause, Programs};
-use super::sampled::{DieShare, NoRoom, Sampling};
 use super::stats::FtlStats;
 use super::table::{Step, TableWriter};
 use crate::Config;
@@ -441,18 +440,5 @@ impl<C: Content> Ftl<C> {
         let (announced, block) = self.data.announce(now, geometry, lpn, learns_lead, is_buffered);
         self.collector.unstick_die_of(geometry, block);
         announced
-    }
-
-    /// Makes this FTL, which is new, that of a drive in use. `valid` says how many units are valid of each
-    /// closed block of a die, in the order in which the blocks were filled; the sum must be as the share
-    /// says. What the units store is `C`'s default.
-    ///
-    /// # Errors
-    /// If too many blocks are bad. The FTL is of no use then.
-    ///
-    /// # Panics
-    /// If anything was written, or there is more than one stream; or if `valid` says what cannot be.
-    pub fn fill_sampled(&mut self, valid: impl FnMut(&DieShare) -> Vec<u32>) -> Result<(), NoRoom> {
-        Sampling { ftl: self }.run(valid)
     }
 }

@@ -1,4 +1,4 @@
-//! The FTL's state: whether it holds together, saved and loaded.
+//! The FTL's state: whether it holds together, saved, loaded and drawn.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::collect::CollectorState;
 use super::data::Data;
 use super::ftl::Ftl;
+use super::sampled::{DieShare, NoRoom, Sampling};
 use super::table::TableState;
 use super::violation::Violation;
 use crate::dump_area::DumpArea;
@@ -103,5 +104,18 @@ impl<C: Content> Ftl<C> {
         self.dumps = DumpArea::new(&self.medium, self.data.blocks());
         self.next_version = state.next_version;
         Some(self.check())
+    }
+
+    /// Makes this FTL, which is new, that of a drive in use. `valid` says how many units are valid of each
+    /// closed block of a die, in the order in which the blocks were filled; the sum must be as the share
+    /// says. What the units store is `C`'s default.
+    ///
+    /// # Errors
+    /// If too many blocks are bad. The FTL is of no use then.
+    ///
+    /// # Panics
+    /// If anything was written, or there is more than one stream; or if `valid` says what cannot be.
+    pub fn fill_sampled(&mut self, valid: impl FnMut(&DieShare) -> Vec<u32>) -> Result<(), NoRoom> {
+        Sampling { ftl: self }.run(valid)
     }
 }

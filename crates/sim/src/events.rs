@@ -32,50 +32,27 @@ pub struct EventQueue<E> {
     /// The last time that went into each lane.
     tails: [u64; LANES],
     /// What fits no lane.
-    heap: BinaryHeap<Reverse<Entry<E>>>,
-    /// The time of the first event of each lane, then of the heap; [`NEVER`] if there is none.
-    heads: [u64; LANES + 1],
-    /// The time of the first of all, and the lane that it is in, or the heap.
-    first: u64,
+    heap: BinaryHeap<Reverse<Heaped<E>>>,
+    /// The least key of each lane, then of the heap; [`NONE`] if empty.
+    heads: [Key; LANES + 1],
+    /// The least of `heads`, and which of them it is.
+    first: Key,
     first_lane: usize,
-    len: usize,
     sequence: u64,
 }
+
+/// Time in the upper half, sequence in the lower: one comparison orders by both.
+type Key = u128;
 
 /// One for each span that events of the flash lie ahead, and some to spare.
 const LANES: usize = 6;
-/// Later than all events, but for one at the end of time.
-const NEVER: u64 = u64::MAX;
-
-/// An event that is pending, ordered by its time and sequence alone.
-#[derive(Clone, Copy, Debug)]
-struct Entry<E> {
-    time: u64,
-    sequence: u64,
-    event: E,
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.sequence == other.sequence
-    }
-}
-impl<E> Eq for Entry<E> {}
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.time, self.sequence).cmp(&(other.time, other.sequence))
-    }
-}
+/// No key: no sequence gets that far.
+const NONE: Key = Key::MAX;
 
 /// A queue in ascending order, in a ring whose size is a power of two.
 #[derive(Clone, Debug)]
 struct Lane<E> {
-    ring: Vec<Entry<E>>,
+    ring: Vec<(Key, E)>,
     /// Places of the first event and after the last, going on past the end of the ring: what of them
     /// lies within it is meant.
     first: usize,
@@ -84,37 +61,57 @@ struct Lane<E> {
 
 impl<E: Copy> Lane<E> {
     #[inline]
-    fn push(&mut self, entry: Entry<E>) {
-        if self.end.wrapping_sub(self.first) == self.ring.len() {
-            self.grow(entry);
+    fn push(&mut self, key: Key, event: E) {
+        if self.len() == self.ring.len() {
+            self.grow((key, event));
         }
         let mask = self.ring.len() - 1;
-        self.ring[self.end & mask] = entry;
+        self.ring[self.end & mask] = (key, event);
         self.end = self.end.wrapping_add(1);
     }
 
-    /// Takes the first event, which there is, and says when the next one happens.
+    /// Takes the first event, which there is, and says which key is the first then.
     #[inline]
-    fn pop(&mut self) -> (E, u64) {
+    fn pop(&mut self) -> (E, Key) {
         let mask = self.ring.len() - 1;
-        let event = self.ring[self.first & mask].event;
+        let (_, event) = self.ring[self.first & mask];
         self.first = self.first.wrapping_add(1);
-        let next = self.ring[self.first & mask].time;
-        (event, if self.first == self.end { NEVER } else { next })
+        let head = self.ring[self.first & mask].0;
+        (event, if self.first == self.end { NONE } else { head })
     }
 
-    fn first(&self) -> Option<&Entry<E>> {
-        let is_empty = self.first == self.end;
-        (!is_empty).then(|| &self.ring[self.first & (self.ring.len() - 1)])
+    const fn len(&self) -> usize {
+        self.end.wrapping_sub(self.first)
     }
 
     /// Makes room; `filler` is put where nothing is yet.
     #[cold]
-    fn grow(&mut self, filler: Entry<E>) {
+    fn grow(&mut self, filler: (Key, E)) {
         let size = self.ring.len();
         self.ring.rotate_left(if size == 0 { 0 } else { self.first & (size - 1) });
         (self.first, self.end) = (0, size);
         self.ring.resize((size * 2).max(16), filler);
+    }
+}
+
+/// An event in the heap, ordered by its key alone.
+#[derive(Clone, Copy, Debug)]
+struct Heaped<E>(Key, E);
+
+impl<E> PartialEq for Heaped<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<E> Eq for Heaped<E> {}
+impl<E> PartialOrd for Heaped<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E> Ord for Heaped<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
     }
 }
 
@@ -124,10 +121,9 @@ impl<E> Default for EventQueue<E> {
             lanes: std::array::from_fn(|_| Lane { ring: Vec::new(), first: 0, end: 0 }),
             tails: [0; LANES],
             heap: BinaryHeap::new(),
-            heads: [NEVER; LANES + 1],
-            first: NEVER,
+            heads: [NONE; LANES + 1],
+            first: NONE,
             first_lane: LANES,
-            len: 0,
             sequence: 0,
         }
     }
@@ -148,21 +144,23 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     pub fn schedule_in(&mut self, lane: usize, time: Time, event: E) {
         let time = time.as_ns();
-        let entry = Entry { time, sequence: self.sequence, event };
+        let key = Key::from(time) << 64 | Key::from(self.sequence);
         self.sequence += 1;
-        // At equal times the later sequence comes after.
+        // At equal times the later sequence is the larger key.
         let lane = if self.tails[lane] <= time { lane } else { self.lane_for(time) };
         if lane < LANES {
             self.tails[lane] = time;
-            self.lanes[lane].push(entry);
+            if self.heads[lane] == NONE {
+                self.heads[lane] = key;
+            }
+            self.lanes[lane].push(key, event);
         } else {
-            self.heap.push(Reverse(entry));
+            self.heads[LANES] = self.heads[LANES].min(key);
+            self.heap.push(Reverse(Heaped(key, event)));
         }
-        self.heads[lane] = self.heads[lane].min(time);
-        if time < self.first || self.len == 0 {
-            (self.first, self.first_lane) = (time, lane);
+        if key < self.first {
+            (self.first, self.first_lane) = (key, lane);
         }
-        self.len += 1;
     }
 
     /// The first lane that ends before `time`, or else the heap.
@@ -173,7 +171,7 @@ impl<E: Copy> EventQueue<E> {
     /// When the next event happens.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        (self.len > 0).then_some(Time::from_ns(self.first))
+        (!self.is_empty()).then(|| time_of(self.first))
     }
 
     /// Takes the next event.
@@ -185,60 +183,53 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the next event, if it happens at or before `now`.
     #[inline]
     pub fn pop_until(&mut self, now: Time) -> Option<(Time, E)> {
-        let time = self.next_time().filter(|&time| time <= now)?;
+        let time = time_of(self.first);
+        if self.is_empty() || time > now {
+            return None;
+        }
         let lane = self.first_lane;
-        let (event, head) = if lane < LANES {
-            self.lanes[lane].pop()
+        let event = if lane < LANES {
+            let (event, head) = self.lanes[lane].pop();
+            self.heads[lane] = head;
+            event
         } else {
-            let Reverse(first) = self.heap.pop()?;
-            (first.event, self.heap.peek().map_or(NEVER, |Reverse(next)| next.time))
+            let Reverse(Heaped(_, event)) = self.heap.pop()?;
+            self.heads[lane] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
+            event
         };
-        self.heads[lane] = head;
-        self.len -= 1;
-        self.find_first();
+        self.first_lane = self.find_first();
+        self.first = self.heads[self.first_lane];
         Some((time, event))
     }
 
-    /// Finds out what is first now.
+    /// Whose head is the least: a lane's, or the heap's.
     #[inline]
-    fn find_first(&mut self) {
-        // Times alone, as a rule: sequences matter only if the first one of the least and the last one
-        // are not the same.
-        let (mut least, mut first, mut last) = (self.heads[0], 0, 0);
-        for lane in 1..=LANES {
-            let head = self.heads[lane];
-            first = if head < least { lane } else { first };
-            last = if head <= least { lane } else { last };
-            least = least.min(head);
-        }
-        self.first = least;
-        self.first_lane = if first == last { first } else { self.first_of(least) };
-    }
-
-    /// Of several lanes that begin at `time`, the one whose event was scheduled first; any, if they
-    /// are empty.
-    fn first_of(&self, time: u64) -> usize {
-        let lanes = self.lanes.iter().map(Lane::first);
-        let heads = lanes.chain([self.heap.peek().map(|Reverse(entry)| entry)]);
-        let heads = (0..).zip(heads).filter_map(|(lane, head)| Some((head?, lane)));
-        heads.filter(|(head, _)| head.time == time).min().map_or(LANES, |(_, lane)| lane)
+    fn find_first(&self) -> usize {
+        // In pairs, so that the comparisons need not wait for each other.
+        let less = |a: usize, b: usize| if self.heads[b] < self.heads[a] { b } else { a };
+        less(less(less(0, 1), less(2, 3)), less(less(4, 5), LANES))
     }
 
     /// How many events are pending.
-    pub const fn len(&self) -> usize {
-        self.len
+    pub fn len(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum::<usize>() + self.heap.len()
     }
 
     /// True if nothing is pending.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.first as u64 == NONE as u64 // the sequence tells
     }
 
     /// Forgets everything pending (the power is gone).
     pub fn clear(&mut self) {
         *self = Self { sequence: self.sequence, ..Self::default() };
     }
+}
+
+#[inline]
+const fn time_of(key: Key) -> Time {
+    Time::from_ns((key >> 64) as u64)
 }
 
 #[cfg(test)]
@@ -260,7 +251,7 @@ mod tests {
             proptest::prop_assert_eq!(popped, twin);
         }
 
-        /// Also at the end of time, where a lane that is empty looks alike.
+        /// Also at the end of time, which must not look like no event.
         #[test]
         fn pops_what_happens_at_the_end_of_time(lanes in proptest::collection::vec(0..LANES, 0..9)) {
             let mut queue = EventQueue::default();

@@ -10,7 +10,7 @@ use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
-use super::{Changed, Conventional};
+use super::{Changed, Conventional, settled_one};
 use crate::controller::{Desk, RequestId};
 use crate::units::Units;
 use crate::{Action, Lba, Op, Payload, Status};
@@ -277,7 +277,7 @@ impl<P: Payload> Conventional<P> {
                 continue;
             };
             while let Some(request) = self.writer.let_go(freed.slot, freed.staged) {
-                self.settled(now, request, desk);
+                settled_one(now, request, desk);
             }
         }
     }

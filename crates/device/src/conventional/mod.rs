@@ -142,17 +142,7 @@ impl<P: Payload> Conventional<P> {
         let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
         self.writer.end_program(now, &mut self.ftl, ended, |request| settled.push(request));
         for request in settled {
-            self.settled(now, request, desk);
-        }
-    }
-
-    /// One of the units a FUA write waits for is on flash, or trimmed.
-    fn settled(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let units = desk.units(id).count();
-        let request = desk.request_mut(id);
-        request.pending -= 1;
-        if request.pending == 0 && request.next_unit == units {
-            desk.complete(now, id, Status::Success);
+            settled_one(now, request, desk);
         }
     }
 
@@ -352,6 +342,16 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     fn halt(&mut self) {
         self.is_halted = true;
         self.writer.halt();
+    }
+}
+
+/// One of the units a FUA write waits for is on flash, or trimmed.
+fn settled_one<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
+    let units = desk.units(id).count();
+    let request = desk.request_mut(id);
+    request.pending -= 1;
+    if request.pending == 0 && request.next_unit == units {
+        desk.complete(now, id, Status::Success);
     }
 }
 

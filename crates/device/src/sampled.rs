@@ -1,6 +1,7 @@
 //! The state of a drive in use, drawn instead of reached.
 
-use leyden_ftl::page_mapped::{DieShare, NoRoom};
+use leyden_ftl::page_mapped::{BlockState, DieShare, NoRoom};
+use leyden_nand::BlockId;
 
 use crate::{Payload, Ssd};
 
@@ -19,5 +20,12 @@ impl<P: Payload> Ssd<P> {
         self.ftl.fill_sampled(valid)?;
         self.writer.wake(&self.ftl);
         Ok(())
+    }
+
+    /// The valid units of each block that is full and could be collected.
+    pub fn closed_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        let blocks = (0..self.geometry().blocks()).map(BlockId);
+        let closed = blocks.filter(|&block| self.ftl.blocks().state(block) == BlockState::Closed);
+        closed.map(|block| self.ftl.blocks().valid(block))
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::scenario::{Loaded, Set};
 
+mod sampled;
 mod stacks;
 
 /// A drive of 64 MiB in two channels.

@@ -2,6 +2,7 @@
 
 use leyden_nand::{Content, Lpn};
 use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Level, counters};
 use serde::{Deserialize, Serialize};
 
 use crate::Config;
@@ -87,15 +88,17 @@ pub struct Discarded {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlushTicket(Epoch);
 
-/// What the buffer counts since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferStats {
-    /// Unit writes that replaced buffered data.
-    pub coalesced_units: u64,
-    /// Units trimmed while they were dirty.
-    pub discarded_units: u64,
-    /// The most slots in use at once.
-    pub peak_units: u32,
+counters! {
+    /// What the buffer counts since it was made.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct BufferStats {
+        /// Unit writes that replaced buffered data.
+        pub coalesced_units: u64,
+        /// Units trimmed while they were dirty.
+        pub discarded_units: u64,
+        /// The most slots in use at once.
+        pub peak_units: Level,
+    }
 }
 
 /// The buffer's state at rest, to save and load.
@@ -111,7 +114,7 @@ pub struct BufferState<C: Content> {
 }
 
 /// The write buffer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WriteBuffer<C: Content> {
     state: BufferState<C>,
     shape: Shape,
@@ -196,7 +199,8 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn write(&mut self, lpn: Lpn, content: C) -> Written {
         let state = &mut self.state;
-        let older = state.index.get(lpn);
+        let entry = state.index.entry(lpn);
+        let older = entry.slot().map(SlotId);
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
             if matches!(slot.state, State::Dirty | State::Staged) {
@@ -222,10 +226,10 @@ impl<C: Content> WriteBuffer<C> {
             epoch: state.barrier.add(),
             content,
         };
-        state.index.set(lpn, id);
+        entry.set(id.0);
         state.schedule.push(id, lpn);
         state.dirty += 1;
-        self.stats.peak_units = self.stats.peak_units.max(self.used());
+        self.stats.peak_units.raise_to(self.used());
         Written::Inserted(id)
     }
 

@@ -1,6 +1,7 @@
 //! Finds the buffered version of a logical page.
 
 use leyden_nand::Lpn;
+use leyden_sim::SlotEntry;
 use serde::{Deserialize, Serialize};
 
 use crate::SlotId;
@@ -20,10 +21,10 @@ impl SlotIndex {
         self.0.get(lpn.0).map(SlotId)
     }
 
-    /// Points `lpn` to `slot`, whatever it pointed to.
+    /// The place of `lpn`, to look at it and then to change it.
     #[inline]
-    pub(crate) fn set(&mut self, lpn: Lpn, slot: SlotId) {
-        self.0.set(lpn.0, slot.0);
+    pub(crate) fn entry(&mut self, lpn: Lpn) -> SlotEntry<'_> {
+        self.0.entry(lpn.0)
     }
 
     /// Forgets `lpn`, which is there.

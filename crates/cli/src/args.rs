@@ -51,7 +51,7 @@ Colour is used on terminals only; NO_COLOR=1 turns it off.";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a scenario and print what came of it
+    /// Run a scenario and print its results
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Run several configurations on the same work and print one table of ratios
@@ -161,6 +161,11 @@ pub(crate) struct SizeArgs {
     /// this, it is refused
     #[arg(long)]
     pub(crate) allow_underprovisioned: bool,
+    /// Runs made at once; as many as there are cores if not given, and never more than memory allows
+    ///
+    /// Results do not depend on it; wall times do.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -181,6 +186,11 @@ pub(crate) struct CompareArgs {
     /// replaces the scenario's
     #[arg(long, value_name = "FILE")]
     pub(crate) device: Vec<String>,
+    /// Runs made at once; as many as there are cores if not given, and never more than memory allows
+    ///
+    /// Results do not depend on it; wall times do.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -161,7 +161,7 @@ fn long_names_get_files_all_the_same() {
 }
 
 #[test]
-fn a_snapshot_whose_header_is_garbled_is_made_anew() {
+fn a_snapshot_whose_header_is_garbled_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("drive");
     let set = format!("precondition.snapshot={}", file.display());

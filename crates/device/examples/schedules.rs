@@ -12,7 +12,7 @@ use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::map::partial::Partial;
-use leyden_sim::{Bytes, Ratio, Rng};
+use leyden_sim::{Bytes, Counted, Ratio, Rng};
 
 /// Writes outstanding: 4 threads of 64.
 const DEPTH: u64 = 256;
@@ -82,17 +82,17 @@ fn measure(config: &Config, percent: u64, name: &str, passes: u64, area: u64) {
     let (before, began, cpu) = (ssd.stats(), ssd.now(), cpu_s());
     let count = area * passes;
     run(&mut ssd, count, || rng.below(area));
-    let after = ssd.stats();
-    let per = |now: u64, then: u64| (now - then) as f64 / count as f64;
-    let (now, then) = (&after.programs, &before.programs);
+    let grown = ssd.stats().since(&before);
+    let per = |grown: u64| grown as f64 / count as f64;
+    let programs = &grown.ftl.programs;
     println!(
         "{percent:>7} % {name:<9} {:>8.0}  {:.3}  {:.3}  {:.3}  {:.3}  {:.3}  {} {:.0} k/s",
         count as f64 / (ssd.now() - began).as_secs_f64(),
-        per(now.user, then.user),
-        per(now.gc_user, then.gc_user),
-        per(now.map, then.map),
-        per(now.gc_map, then.gc_map),
-        per(after.map_update_hits, before.map_update_hits),
+        per(programs.user),
+        per(programs.gc_user),
+        per(programs.map),
+        per(programs.gc_map),
+        per(grown.map.hits),
         &ssd.digest().to_string()[..8],
         count as f64 / (cpu_s() - cpu) / 1e3,
     );

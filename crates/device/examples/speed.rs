@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example reports on standard output")]
 
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
-use leyden_sim::{Ratio, Rng};
+use leyden_sim::{Counted, Ratio, Rng};
 
 fn run(ssd: &mut Ssd<NoData>, op: Op, count: u64, depth: u64, rng: &mut Rng) {
     let units = u64::from(ssd.mapping_units());
@@ -51,14 +51,11 @@ fn main() {
         let (start, began) = (cpu_s(), ssd.now());
         run(&mut ssd, op, count, 32, &mut rng);
         let wall = cpu_s() - start;
-        let after = ssd.stats();
-        let programs = after.programs.user + after.programs.gc_user
-            - before.programs.user
-            - before.programs.gc_user;
-        let reads =
-            after.reads.host + after.reads.gc_user - before.reads.host - before.reads.gc_user;
-        let ops = programs + reads + after.erases - before.erases;
-        let written = after.host_units_written - before.host_units_written;
+        let grown = ssd.stats().since(&before);
+        let programs = grown.ftl.programs.user + grown.ftl.programs.gc_user;
+        let reads = grown.ftl.reads.host + grown.ftl.reads.gc_user;
+        let ops = programs + reads + grown.ftl.erases;
+        let written = grown.ssd.units_written;
         println!(
             "{name}: {:.2} M I/Os/s, {:.2} M flash ops/s, waf {:.3}, simulated {:.0} IOPS",
             count as f64 / wall / 1e6,

@@ -2,15 +2,7 @@
 
 use leyden_sim::Time;
 
-use crate::{Hint, Payload};
-
-/// Bytes of a logical block. Addresses and lengths of commands count in these, as block traces and
-/// the Linux block layer do; a namespace with larger logical blocks is its edge's business.
-pub const SECTOR_BYTES: u64 = 512;
-
-/// A logical block address, in sectors of [`SECTOR_BYTES`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Lba(pub u64);
+use crate::{Hint, Lba, Payload};
 
 /// What a command is, without its data: for counters, completions and traces (NVM command set, in
 /// brackets its opcode).

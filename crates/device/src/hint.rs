@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU8;
 
-use crate::{Lba, SECTOR_BYTES};
+use crate::lba::{Lba, SECTOR_BYTES};
 
 /// Bytes of the units that hints count in, whatever the drive's mapping unit is.
 pub const HINT_UNIT_BYTES: u64 = 4096;

@@ -12,34 +12,27 @@
 
 mod command;
 mod config;
-mod dies;
-mod execute;
-mod frontend;
+mod controller;
+mod conventional;
 pub mod fuzz;
 mod hint;
-mod hints;
-mod inspect;
+mod lba;
 mod payload;
-mod power;
-mod requests;
-mod sampled;
 mod snapshot;
-mod ssd;
 mod stats;
 mod units;
-mod writer;
 
 pub use command::{
-    Action, BlockDevice, Command, CommandId, Completion, Lba, MOST_RANGES, Op, Output,
-    SECTOR_BYTES, Status,
+    Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Op, Output, Status,
 };
 pub use config::{Config, FrontendConfig};
+pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
+pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
+pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, SsdStats, provision_of};
 pub use hint::{HINT_UNIT_BYTES, Hint};
-pub use hints::HintStats;
-pub use leyden_ftl::page_mapped::{DieShare, NoRoom};
+pub use lba::{Lba, SECTOR_BYTES};
+pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
-pub use power::{CutCost, CutLoss, PowerLoss, Provision, Recovery, provision_of};
 pub use snapshot::SnapshotError;
-pub use ssd::Ssd;
-pub use stats::{Programs, Reads, Stats};
+pub use stats::Stats;
 pub use units::{Part, Units};

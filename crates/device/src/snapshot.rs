@@ -6,12 +6,12 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 
-use leyden_buffer::{BufferState, SlotId};
-use leyden_ftl::page_mapped::FtlState;
-use leyden_sim::{ConfigError, Time};
+use leyden_sim::ConfigError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::controller::ControllerState;
+use crate::conventional::ConventionalState;
 use crate::{Config, Payload, Ssd};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
@@ -41,13 +41,8 @@ pub enum SnapshotError {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "P: Payload")]
 struct State<'a, P: Payload> {
-    now: Time,
-    next_id: u64,
-    digest: leyden_sim::Digest,
-    staged: Vec<Vec<SlotId>>,
-    cursor: u32,
-    buffer: BufferState<P>,
-    ftl: FtlState<'a, P>,
+    controller: ControllerState,
+    namespace: ConventionalState<'a, P>,
 }
 
 impl<P: Payload> Ssd<P> {
@@ -57,16 +52,7 @@ impl<P: Payload> Ssd<P> {
     /// If the drive is not idle.
     pub fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError> {
         assert!(self.is_idle(), "the drive is at work");
-        let (staged, cursor) = self.writer.staged();
-        let state = State {
-            now: self.now,
-            next_id: self.next_id,
-            digest: self.digest,
-            staged: staged.to_vec(),
-            cursor,
-            buffer: self.writer.buffer.state(),
-            ftl: self.ftl.state(),
-        };
+        let state = State { controller: self.state(), namespace: self.namespace().state() };
         let failed = |error: postcard::Error| SnapshotError::Io(io::Error::other(error));
         let size = postcard::ser_flavors::Size::default();
         let length = postcard::serialize_with_flavor(&state, size).map_err(failed)?;
@@ -92,15 +78,9 @@ impl<P: Payload> Ssd<P> {
         let mut ssd = Self::new(config, seed)?;
         let state: State<'_, P> = read_state(from)?;
         let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
-        if !ssd.writer.restore(state.staged, state.cursor)
-            || !ssd.writer.buffer.restore(state.buffer)
-        {
-            return Err(foreign());
-        }
-        let restored = ssd.ftl.restore(state.ftl).ok_or_else(foreign)?;
+        let namespace = ssd.restore(&state.controller);
+        let restored = namespace.restore(state.namespace).ok_or_else(foreign)?;
         restored.map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
-        (ssd.now, ssd.next_id, ssd.digest) = (state.now, state.next_id, state.digest);
-        ssd.writer.wake(&ssd.ftl);
         Ok(ssd)
     }
 }

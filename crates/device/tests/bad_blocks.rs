@@ -75,13 +75,13 @@ fn failed_programs_retire_blocks() {
     }
     ssd.check();
     let stats = ssd.stats();
-    let programs = stats.programs.user + stats.programs.gc_user;
+    let programs = stats.ftl.programs.user + stats.ftl.programs.gc_user;
     assert!(done.iter().all(|completion| completion.status == Status::Success));
     // Some 4,000 programs.
-    assert!((1..15).contains(&stats.program_failures), "{}", stats.program_failures);
+    assert!((1..15).contains(&stats.ftl.program_failures), "{}", stats.ftl.program_failures);
     assert!(programs > 3_000, "{programs}");
     // A block may fail but once before it is retired, and blocks wait to be emptied.
-    assert!(stats.bad_blocks > 0 && stats.bad_blocks <= stats.program_failures);
+    assert!(stats.bad_blocks.get() > 0 && stats.bad_blocks.get() <= stats.ftl.program_failures);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn config(schedule: &str) -> Config {
 
 /// Buffers a write of each unit, then has the drive write them out.
 fn write_out(ssd: &mut Ssd<Stamp>, units: &[u64]) {
-    let before = ssd.stats().user_units;
+    let before = ssd.stats().ftl.user_units;
     for &unit in units {
         ssd.submit(ssd.now(), Command::write(Lba(unit * 8), 8, 100 + unit));
     }
@@ -42,7 +42,7 @@ fn write_out(ssd: &mut Ssd<Stamp>, units: &[u64]) {
     while let Some(time) = ssd.next_event() {
         ssd.advance(time, &mut done);
     }
-    assert_eq!(ssd.stats().user_units, before, "all of them are in the buffer");
+    assert_eq!(ssd.stats().ftl.user_units, before, "all of them are in the buffer");
     ssd.submit(ssd.now(), Command::flush());
     while let Some(time) = ssd.next_event() {
         ssd.advance(time, &mut done);
@@ -53,15 +53,19 @@ fn write_out(ssd: &mut Ssd<Stamp>, units: &[u64]) {
 /// The mapping pages written back because of the seven requests.
 fn writebacks(schedule: &str) -> u64 {
     let mut ssd = Ssd::<Stamp>::new(&config(schedule), 1).expect("a good configuration");
-    assert_eq!((ssd.stats().map_pages, ssd.stats().map_protected_pages), (5, 2));
+    assert_eq!((ssd.stats().map_pages.get(), ssd.stats().map_protected_pages.get()), (5, 2));
     write_out(&mut ssd, &[0]);
-    assert_eq!((ssd.stats().map_dirty_peak, ssd.stats().map_writebacks), (1, 0), "m0 is dirty");
+    assert_eq!(
+        (ssd.stats().map.dirty_peak.get(), ssd.stats().map.writebacks),
+        (1, 0),
+        "m0 is dirty"
+    );
     write_out(&mut ssd, &REQUESTS);
     ssd.check();
     let stats = ssd.stats();
-    assert_eq!((stats.user_units, stats.map_dirty_peak), (8, 2));
-    assert_eq!(stats.programs.map, stats.map_writebacks);
-    stats.map_writebacks
+    assert_eq!((stats.ftl.user_units, stats.map.dirty_peak.get()), (8, 2));
+    assert_eq!(stats.ftl.programs.map, stats.map.writebacks);
+    stats.map.writebacks
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn what_is_named_is_a_zombie_until_it_is_overwritten_or_trimmed() {
     ssd.submit(ssd.now(), Command::trim(Lba(4 * 8), 2 * 8));
     run(&mut ssd);
     assert_eq!(ssd.zombie_units(), 3);
-    let HintStats { commands, ranges, units, repeated_units, .. } = ssd.stats().hints;
+    let HintStats { commands, ranges, units, repeated_units, .. } = ssd.stats().ssd.hints;
     assert_eq!((commands, ranges, units, repeated_units), (1, 2, 6, 2));
 }
 
@@ -79,7 +79,7 @@ fn hints_of_nothing_are_counted_and_do_no_harm() {
     write(&mut ssd, 0, Some(hint(100, 3))); // never written
     write(&mut ssd, 0, Some(hint(u32::MAX, 255))); // beyond 16 TiB
     write(&mut ssd, 0, Some(hint(UNITS as u32 - 1, 2))); // ends beyond the drive: ignored whole
-    let HintStats { piggybacked, units, empty_units, beyond_end, .. } = ssd.stats().hints;
+    let HintStats { piggybacked, units, empty_units, beyond_end, .. } = ssd.stats().ssd.hints;
     assert_eq!((piggybacked, units, empty_units, beyond_end), (3, 0, 3, 2));
     assert_eq!(ssd.zombie_units(), 0);
 }

@@ -62,7 +62,7 @@ fn unprotected_writes_are_durable_when_programmed() {
     assert_eq!(latency(&mut ssd, command(Op::Flush, 0, 0)), COMMAND, "nothing left to flush");
     let fua = command(Op::Write, 9, 1).fua(true);
     assert_eq!(latency(&mut ssd, fua), COMMAND + LINK + program);
-    assert_eq!(ssd.stats().padded_units, 2);
+    assert_eq!(ssd.stats().ftl.padded_units, 2);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn reads_take_array_channel_and_link() {
     assert_eq!(latency(&mut ssd, command(Op::Read, 0, 2)), whole_page + 2 * LINK);
     assert_eq!(latency(&mut ssd, command(Op::Read, 0, 4)), whole_page + 4 * LINK);
     assert_eq!(latency(&mut ssd, command(Op::Read, 100, 4)), COMMAND + 4 * LINK, "zeroes");
-    assert_eq!(ssd.stats().reads.host, 1 + 1 + 2);
+    assert_eq!(ssd.stats().ftl.reads.host, 1 + 1 + 2);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn part_of_a_unit_is_read_modify_write() {
     assert_eq!(latency(&mut ssd, part), COMMAND + half_link, "merged in the buffer");
     let unwritten = Command::write(Lba(804), 4, ());
     assert_eq!(latency(&mut ssd, unwritten), COMMAND + half_link, "nothing to merge with");
-    assert_eq!((ssd.stats().reads.rmw, ssd.stats().reads.host), (1, 0));
+    assert_eq!((ssd.stats().ftl.reads.rmw, ssd.stats().ftl.reads.host), (1, 0));
 }
 
 #[test]

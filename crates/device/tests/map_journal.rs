@@ -176,9 +176,9 @@ fn what_was_promised_survives_while_the_journal_overflows() {
             case.verify(&format!("round {round} of seed {seed}"));
         }
         let stats = case.ssd.stats();
-        assert!(stats.map_journal_pages > 20 && stats.map_writebacks > 20, "{stats:?}");
-        assert_eq!(stats.programs.map, stats.map_journal_pages + stats.map_writebacks);
-        copied += stats.gc_copied_units;
+        assert!(stats.map.journal_pages > 20 && stats.map.writebacks > 20, "{stats:?}");
+        assert_eq!(stats.ftl.programs.map, stats.map.journal_pages + stats.map.writebacks);
+        copied += stats.ftl.gc.copied_units;
     }
     assert!(copied > 0);
     assert!(replayed > 12 * 4 * JOURNAL_PAGES, "{replayed} pages: hardly any was on flash");

@@ -26,8 +26,8 @@ fn config(victim: &str, placement: &str) -> Config {
 
 /// Write amplification between two moments.
 fn waf_between(before: &Stats, after: &Stats) -> f64 {
-    let copied = after.gc_copied_units - before.gc_copied_units;
-    1.0 + copied as f64 / (after.user_units - before.user_units) as f64
+    let copied = after.ftl.gc.copied_units - before.ftl.gc.copied_units;
+    1.0 + copied as f64 / (after.ftl.user_units - before.ftl.user_units) as f64
 }
 
 /// Write amplification when 90 % of the writes go to 10 % of the space.

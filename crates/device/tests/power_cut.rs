@@ -149,10 +149,10 @@ fn what_a_smaller_bank_would_lose_is_what_a_cut_loses() {
     assert_eq!(foreseen.promised.get(), loss.lost.len() as u64 * 4096);
     assert_eq!(foreseen.map_pages, loss.lost_map_pages);
     let stats = ssd.stats();
-    assert_eq!((stats.power_cuts, stats.lost_units), (1, loss.lost.len() as u64));
-    assert_eq!(stats.programs.dump, loss.cost.pages);
+    assert_eq!((stats.power_cuts, stats.ssd.lost_units), (1, loss.lost.len() as u64));
+    assert_eq!(stats.ftl.programs.dump, loss.cost.pages);
     let recovery = ssd.restore_power(ssd.now());
-    assert_eq!(ssd.stats().reads.recovery, recovery.pages_scanned);
+    assert_eq!(ssd.stats().ftl.reads.recovery, recovery.pages_scanned);
 }
 
 /// A drive whose buffer is full of data that it has promised to keep, stamped from `stamp` on.

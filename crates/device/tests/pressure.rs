@@ -31,7 +31,7 @@ fn writes_enter_a_full_buffer_in_order() {
     }
     let order: Vec<u32> = done.iter().map(|completion| completion.tag).collect();
     assert_eq!(order, (0..200).collect::<Vec<_>>());
-    assert!(ssd.stats().buffer_stalled.as_ns() > 0, "the buffer was full");
+    assert!(ssd.stats().ssd.stalled.as_ns() > 0, "the buffer was full");
 }
 
 /// With many blocks kept free, garbage is collected ahead of a host that never pauses; with few, the

@@ -53,9 +53,10 @@ fn measure(victim: &VictimConfig, over_provisioning: u64, dies: u32, blocks: u32
     let after = ssd.stats();
     ssd.check();
 
-    let total = |stats: &Stats| stats.user_units + stats.gc_copied_units + stats.padded_units;
-    let waf =
-        (total(&after) - total(&before)) as f64 / (after.user_units - before.user_units) as f64;
+    let total =
+        |stats: &Stats| stats.ftl.user_units + stats.ftl.gc.copied_units + stats.ftl.padded_units;
+    let waf = (total(&after) - total(&before)) as f64
+        / (after.ftl.user_units - before.ftl.user_units) as f64;
     // Collections run at the soft threshold: two blocks are free, and on average half of the open
     // one is too.
     let reserved = f64::from(dies) * 2.5 * 64.0;

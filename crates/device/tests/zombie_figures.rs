@@ -52,7 +52,7 @@ fn initial(ssd: &mut Ssd<Stamp>) {
     write(ssd, 0..10);
     write(ssd, (10..14).chain(5..10).chain([14])); // five of the first block's die
     write(ssd, (5..10).chain(14..18)); // and six of the second's
-    assert_eq!(ssd.stats().gc_collections, 0);
+    assert_eq!(ssd.stats().ftl.gc.collections, 0);
 }
 
 fn announce(ssd: &mut Ssd<Stamp>, units: &[u64]) {
@@ -74,11 +74,11 @@ fn copies(policy: &str) -> [u64; 2] {
     ssd.submit(ssd.now(), Command::flush());
     run(&mut ssd);
     let first = ssd.stats();
-    assert_eq!((first.gc_collections, first.hints.units), (1, 7));
+    assert_eq!((first.ftl.gc.collections, first.ssd.hints.units), (1, 7));
     write(&mut ssd, ZOMBIES);
     let second = ssd.stats();
-    assert_eq!((second.gc_collections, ssd.zombie_units()), (2, 0));
-    [first.gc_copied_units, second.gc_copied_units - first.gc_copied_units]
+    assert_eq!((second.ftl.gc.collections, ssd.zombie_units()), (2, 0));
+    [first.ftl.gc.copied_units, second.ftl.gc.copied_units - first.ftl.gc.copied_units]
 }
 
 #[test]

@@ -15,5 +15,5 @@ pub mod size;
 
 pub use policies::{Policy, PolicyFolder, policies};
 pub use record::*;
-pub use run::{Hooks, Outcome, Phase, RunError, run, validate};
+pub use run::{AgedDrives, Hooks, Outcome, Phase, Plan, RunError, run, run_all, validate};
 pub use scenario::{Diagnostic, LoadError, Loaded, Scenario, Set};

@@ -139,6 +139,11 @@ impl MapConfig {
 }
 
 impl Config {
+    /// The streams that this placement, these logs and zombies take.
+    pub fn streams(&self) -> Streams {
+        Streams::new(&self.placement, &self.log_stream, self.zombie_block)
+    }
+
     /// Checks every value against `geometry`, and computes how many mapping units the host can
     /// address.
     ///
@@ -161,7 +166,7 @@ impl Config {
                 Bytes::new(units * unit),
                 Bytes::new(geometry.flash_bytes()),
                 self.gc.hard_free_blocks.max(1),
-                Streams::new(self).count(),
+                self.streams().count(),
                 geometry.dies(),
                 self.kept_text(geometry, dump_blocks, most),
                 Bytes::new(most * unit),
@@ -234,8 +239,7 @@ impl Config {
 
     /// The most units the host can address if `kept` blocks of each die are not for data.
     fn units_beside(&self, geometry: &Geometry, kept: u32) -> u64 {
-        let reserved =
-            self.gc.hard_free_blocks.max(1) + u32::from(Streams::new(self).count()) + kept;
+        let reserved = self.gc.hard_free_blocks.max(1) + u32::from(self.streams().count()) + kept;
         let blocks = u64::from(geometry.blocks_per_die().saturating_sub(reserved));
         // A closed block with less than a page of garbage is not worth collecting.
         let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());

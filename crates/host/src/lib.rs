@@ -2,8 +2,9 @@
 //!
 //! **What lives here**: layers that take commands like a drive and pass them on to what is below:
 //! [`PageCache`], and [`HintChannel`], the way of announcements to the drive. They offer and use
-//! [`leyden_device::BlockDevice`], so they stack. **What doesn't**: what software asks for (the
-//! workload), the drive, clocks, threads, files.
+//! [`leyden_device::BlockDevice`], so they stack ([`stack`]), and their power can be cut with the
+//! drive's ([`Powered`]). **What doesn't**: what software asks for (the workload), the drive, clocks,
+//! threads, files.
 //!
 //! **Invariants**
 //! - A layer is a state machine like the drive: the same commands at the same times yield the same
@@ -15,7 +16,10 @@ pub mod hints;
 #[cfg(test)]
 mod mock;
 pub mod page_cache;
+mod powered;
 mod set;
+pub mod stack;
 
 pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};
 pub use page_cache::{PageCache, PageCacheConfig, PageCacheStats};
+pub use powered::{Cut, Layers, Powered};

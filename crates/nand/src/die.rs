@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use leyden_sim::{Span, Time};
 
-use crate::{Kind, Operation};
+use crate::{ChannelId, Kind, Operation};
 
 /// How far the operation in progress is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,8 @@ pub(crate) enum Stage {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Die {
+    /// The bus it hangs on.
+    pub(crate) channel: ChannelId,
     pub(crate) stage: Stage,
     /// In progress, unless idle.
     pub(crate) current: Option<Operation>,
@@ -36,9 +38,11 @@ pub(crate) struct Die {
     pub(crate) busy_time: Span,
 }
 
-impl Default for Die {
-    fn default() -> Self {
+impl Die {
+    /// An idle die on `channel`.
+    pub(crate) const fn new(channel: ChannelId) -> Self {
         Self {
+            channel,
             stage: Stage::Idle,
             current: None,
             host_reads: VecDeque::new(),
@@ -48,9 +52,7 @@ impl Default for Die {
             busy_time: Span::ZERO,
         }
     }
-}
 
-impl Die {
     /// True if the die would accept an operation other than a host read.
     #[inline]
     pub(crate) fn accepts(&self) -> bool {
@@ -69,6 +71,6 @@ impl Die {
     /// What to do next, if anything.
     #[inline]
     pub(crate) fn take_next(&mut self) -> Option<Operation> {
-        self.host_reads.pop_front().or_else(|| self.accepted.take())
+        if self.host_reads.is_empty() { self.accepted.take() } else { self.host_reads.pop_front() }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use leyden_sim::{EventQueue, Ratio, Rng, Span, Time};
+use leyden_sim::{Ratio, Rng, Span, Time};
 
-use crate::channel::{Channel, Urgency};
 use crate::die::{Die, Stage};
-use crate::{ChannelId, Config, DieId, FaultConfig, Geometry, Kind, Operation};
+use crate::timeline::{Timeline, Wake};
+use crate::{Config, DieId, FaultConfig, Geometry, Kind, Operation};
 
 /// An operation that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,27 +32,13 @@ pub struct Interrupted {
     pub end: Option<Time>,
 }
 
-/// What an event is about.
-#[derive(Clone, Copy, Debug)]
-enum Wake {
-    Die(DieId),
-    Channel(ChannelId),
-}
-
 /// Dies and channels at work. Operations go in by [`Flash::submit`]; outcomes come out of
 /// [`Flash::next_outcome`] in the order of `(time, sequence)`.
 #[derive(Clone, Debug)]
 pub struct Flash {
     geometry: Geometry,
-    read: Span,
-    program: Span,
-    erase: Span,
-    /// Transfer time by mapping units moved: what a channel carries is a whole number of units.
-    transfer: Vec<Span>,
     dies: Vec<Die>,
-    channels: Vec<Channel>,
-    /// When each busy die next changes its stage, and when waiting dies get their channel.
-    events: EventQueue<Wake>,
+    timeline: Timeline,
     /// Ended untimed, not yet handed out.
     outcomes: VecDeque<Outcome>,
     faults: FaultConfig,
@@ -64,18 +50,12 @@ pub struct Flash {
 impl Flash {
     /// Idle flash of `geometry`, which `config` yielded.
     pub fn new(config: &Config, geometry: Geometry, seed: u64) -> Self {
-        let transfer = (0..=geometry.units_per_page())
-            .map(|units| config.channel_rate.time_for(u64::from(units * geometry.unit_bytes())))
-            .collect();
         Self {
             geometry,
-            read: config.read,
-            program: config.program,
-            erase: config.erase,
-            transfer,
-            dies: vec![Die::default(); geometry.dies() as usize],
-            channels: vec![Channel::default(); geometry.channels() as usize],
-            events: EventQueue::default(),
+            dies: (0..geometry.dies())
+                .map(|die| Die::new(geometry.channel_of(DieId(die))))
+                .collect(),
+            timeline: Timeline::new(config, &geometry),
             outcomes: VecDeque::new(),
             faults: config.faults.clone(),
             rng: Rng::new(seed, "nand.faults"),
@@ -94,7 +74,7 @@ impl Flash {
 
     /// True if nothing is in progress or waiting to be handed out.
     pub fn is_idle(&self) -> bool {
-        self.events.is_empty() && self.outcomes.is_empty()
+        self.timeline.is_empty() && self.outcomes.is_empty()
     }
 
     /// True if `die` would accept an operation other than a host read.
@@ -137,8 +117,8 @@ impl Flash {
             assert!(die.accepts(), "{die_id:?} accepts no more");
             die.accepted = Some(operation);
         }
-        if self.dies[die_id.index()].stage == Stage::Idle {
-            self.start_next(now, die_id);
+        if die.stage == Stage::Idle {
+            self.timeline.start_next(now, die_id, die);
         }
     }
 
@@ -147,7 +127,7 @@ impl Flash {
     pub fn next_event(&self) -> Option<Time> {
         match self.outcomes.front() {
             Some(outcome) => Some(outcome.time),
-            None => self.events.next_time(),
+            None => self.timeline.next_time(),
         }
     }
 
@@ -161,18 +141,17 @@ impl Flash {
                 }
                 return Some(outcome);
             }
-            if self.events.next_time()? > now {
-                return None;
-            }
-            let ended = match self.events.pop()? {
-                (time, Wake::Die(die)) => self.step(time, die),
-                (time, Wake::Channel(channel)) => {
-                    self.wake_channel(time, channel);
-                    None
+            match self.timeline.pop_until(now)? {
+                (time, Wake::Die(die)) => {
+                    if let Some(operation) =
+                        self.timeline.step(time, die, &mut self.dies[die.index()])
+                    {
+                        return Some(self.finish(time, die, operation));
+                    }
                 }
-            };
-            if ended.is_some() {
-                return ended;
+                (time, Wake::Channel(channel)) => {
+                    self.timeline.wake_channel(time, channel, &mut self.dies);
+                }
             }
         }
     }
@@ -188,14 +167,9 @@ impl Flash {
         let mut all: Vec<_> = self.outcomes.iter().map(ended).collect();
         for (id, die) in (0..self.geometry.dies()).map(DieId).zip(&self.dies) {
             if let Some(operation) = die.current {
-                let units = operation.bytes / self.geometry.unit_bytes();
-                let span = match operation.kind {
-                    Kind::HostRead(_) | Kind::Read(_) => self.read,
-                    Kind::Program(_) => self.transfer[units as usize] + self.program,
-                    Kind::Erase(_) => self.erase,
-                };
                 let begun = die.stage != Stage::WaitingForChannel;
-                all.push(Interrupted { operation, die: id, end: begun.then(|| die.began + span) });
+                let end = begun.then(|| die.began + self.timeline.span_of(&operation));
+                all.push(Interrupted { operation, die: id, end });
             }
             if !self.untimed {
                 let accepted = die.accepted;
@@ -208,7 +182,7 @@ impl Flash {
     /// The power fails: whatever is on its way stops here.
     pub fn cut_power(&mut self, now: Time) {
         self.outcomes.clear();
-        self.events.clear();
+        self.timeline.stop(now);
         for die in &mut self.dies {
             die.current = None;
             die.accepted = None;
@@ -216,7 +190,6 @@ impl Flash {
             die.stage = Stage::Idle;
             die.ticket += 1;
         }
-        self.channels.iter_mut().for_each(|channel| channel.reset(now));
     }
 
     /// Erases a block while the drive recovers, when nothing else is under way: the caller knows how
@@ -227,7 +200,7 @@ impl Flash {
 
     /// How long an erase takes.
     pub const fn erase_time(&self) -> Span {
-        self.erase
+        self.timeline.erase_time()
     }
 
     /// Time each die has been busy with operations that have ended.
@@ -237,12 +210,12 @@ impl Flash {
 
     /// Time each channel has been busy with transfers that have begun.
     pub fn channel_busy(&self) -> impl Iterator<Item = Span> + '_ {
-        self.channels.iter().map(|channel| channel.busy_time)
+        self.timeline.channel_busy()
     }
 
     /// Array time of a page read, and the time to transfer `units` of its mapping units.
     pub fn read_times(&self, units: u32) -> (Span, Span) {
-        (self.read, self.transfer[units as usize])
+        self.timeline.read_times(units)
     }
 
     /// The generator that faults are drawn from, for a snapshot.
@@ -253,98 +226,6 @@ impl Flash {
     /// Continues from a snapshot's generator.
     pub fn set_rng(&mut self, rng: Rng) {
         self.rng = rng;
-    }
-
-    /// `die` has reached the end of a stage, and perhaps of its operation.
-    #[inline]
-    fn step(&mut self, now: Time, die_id: DieId) -> Option<Outcome> {
-        let die = &self.dies[die_id.index()];
-        let operation = die.current.expect("an event of an idle die");
-        match (operation.kind, die.stage) {
-            (Kind::HostRead(_), Stage::Array) => self.want_channel(now, die_id, Urgency::HostRead),
-            (Kind::Read(_), Stage::Array) => self.want_channel(now, die_id, Urgency::Read),
-            (Kind::HostRead(_) | Kind::Read(_) | Kind::Program(_), Stage::Transferring)
-            | (Kind::Erase(_), Stage::Array) => return Some(self.end_operation(now, die_id)),
-            (kind, stage) => unreachable!("{kind:?} in {stage:?}"),
-        }
-        None
-    }
-
-    fn start_next(&mut self, now: Time, die_id: DieId) {
-        let die = &mut self.dies[die_id.index()];
-        let Some(operation) = die.take_next() else {
-            die.stage = Stage::Idle;
-            return;
-        };
-        die.current = Some(operation);
-        die.began = now;
-        match operation.kind {
-            Kind::HostRead(_) | Kind::Read(_) => {
-                die.stage = Stage::Array;
-                self.events.schedule(now + self.read, Wake::Die(die_id));
-            }
-            Kind::Erase(_) => {
-                die.stage = Stage::Array;
-                self.events.schedule(now + self.erase, Wake::Die(die_id));
-            }
-            Kind::Program(_) => self.want_channel(now, die_id, Urgency::Program),
-        }
-    }
-
-    /// Starts the die's transfer, or queues it for its channel.
-    fn want_channel(&mut self, now: Time, die_id: DieId, urgency: Urgency) {
-        let channel_id = self.geometry.channel_of(die_id);
-        let channel = &mut self.channels[channel_id.index()];
-        if channel.is_free(now) {
-            self.start_transfer(now, die_id);
-            return;
-        }
-        let die = &mut self.dies[die_id.index()];
-        die.stage = Stage::WaitingForChannel;
-        if let Some(time) = channel.wait(die_id, die.ticket, urgency) {
-            self.events.schedule(time, Wake::Channel(channel_id));
-        }
-    }
-
-    /// Starts the die's transfer: a read ends with it, and a program goes on in the array.
-    fn start_transfer(&mut self, now: Time, die_id: DieId) {
-        let die = &mut self.dies[die_id.index()];
-        let operation = die.current.expect("a transfer of nothing");
-        let span = self.transfer[(operation.bytes / self.geometry.unit_bytes()) as usize];
-        let mut end = now + span;
-        if let Kind::Program(_) = operation.kind {
-            // A program holds its die from the transfer on; it has only waited until now.
-            die.began = now;
-            end += self.program;
-        }
-        if die.stage == Stage::WaitingForChannel {
-            die.ticket += 1;
-        }
-        die.stage = Stage::Transferring;
-        self.events.schedule(end, Wake::Die(die_id));
-        self.channels[self.geometry.channel_of(die_id).index()].begin(now, span);
-    }
-
-    /// A transfer has ended for which dies have waited.
-    fn wake_channel(&mut self, now: Time, channel: ChannelId) {
-        let dies = &self.dies;
-        let next =
-            self.channels[channel.index()].wake(|die, ticket| dies[die.index()].ticket == ticket);
-        if let Some(next) = next {
-            self.start_transfer(now, next);
-            if let Some(time) = self.channels[channel.index()].wake_again() {
-                self.events.schedule(time, Wake::Channel(channel));
-            }
-        }
-    }
-
-    #[inline]
-    fn end_operation(&mut self, now: Time, die_id: DieId) -> Outcome {
-        let die = &mut self.dies[die_id.index()];
-        let operation = die.current.take().expect("the end of nothing");
-        die.busy_time += now - die.began;
-        self.start_next(now, die_id);
-        self.finish(now, die_id, operation)
     }
 
     #[inline]
@@ -387,7 +268,7 @@ mod tests {
     }
 
     fn operation(kind: Kind, tag: u32) -> Operation {
-        Operation { kind, bytes: if let Kind::Erase(_) = kind { 0 } else { 8192 }, tag }
+        Operation { kind, units: if let Kind::Erase(_) = kind { 0 } else { 2 }, tag }
     }
 
     /// Runs everything to its end: `(tag, time in us)`.
@@ -412,7 +293,7 @@ mod tests {
     #[test]
     fn a_partial_read_transfers_only_what_is_wanted() {
         let mut flash = flash();
-        let half = Operation { bytes: 4096, ..operation(Kind::HostRead(page(0)), 1) };
+        let half = Operation { units: 1, ..operation(Kind::HostRead(page(0)), 1) };
         flash.submit(Time::ZERO, half);
         assert_eq!(run(&mut flash), [(1, 65)]);
     }

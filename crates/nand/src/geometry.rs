@@ -56,6 +56,7 @@ pub struct Geometry {
     dies: u32,
     blocks_per_die: Divisor,
     pages_per_block: Divisor,
+    pages_per_die: Divisor,
     units_per_page: Divisor,
     units_per_block: Divisor,
     unit_bytes: u32,
@@ -76,6 +77,7 @@ impl Geometry {
             dies,
             blocks_per_die: Divisor::new(blocks_per_die),
             pages_per_block: Divisor::new(pages_per_block),
+            pages_per_die: Divisor::new(blocks_per_die * pages_per_block),
             units_per_page: Divisor::new(units_per_page),
             units_per_block: Divisor::new(pages_per_block * units_per_page),
             unit_bytes,
@@ -164,7 +166,12 @@ impl Geometry {
     /// The die a page is on.
     #[inline]
     pub const fn die_of_page(&self, page: Ppn) -> DieId {
-        self.die_of(self.block_of_page(page))
+        DieId(self.pages_per_die.divide(page.0))
+    }
+    /// The pages that `units` units fill, the last one perhaps in part.
+    #[inline]
+    pub const fn pages_for(&self, units: u32) -> u32 {
+        self.units_per_page.divide(units + self.units_per_page.get() - 1)
     }
     /// Page `index` of a block.
     #[inline]
@@ -195,6 +202,8 @@ mod tests {
         for unit in 0..g.units() {
             let page = g.page_of(Ppa(unit));
             assert_eq!(g.block_of(Ppa(unit)), g.block_of_page(page));
+            assert_eq!(g.die_of_page(page), g.die_of(g.block_of_page(page)));
+            assert_eq!(g.pages_for(unit), unit.div_ceil(2));
             assert!((g.first_unit(page).0..g.first_unit(page).0 + 2).contains(&unit));
         }
         assert_eq!(g.die_of(BlockId(11)), DieId(3));

@@ -20,6 +20,7 @@ mod geometry;
 mod medium;
 mod operation;
 mod page;
+mod timeline;
 
 pub use cells::Content;
 pub use config::{Config, FaultConfig};

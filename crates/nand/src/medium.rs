@@ -236,7 +236,7 @@ impl<C: Content> Medium<C> {
     #[inline]
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, for_host: bool, tag: u32) {
         let kind = if for_host { Kind::HostRead(page) } else { Kind::Read(page) };
-        self.flash.submit(now, Operation { kind, bytes: units * self.geometry.unit_bytes(), tag });
+        self.flash.submit(now, Operation { kind, units, tag });
     }
 
     /// Stores a unit in the page that is programmed next ([`Medium::program`]).
@@ -257,8 +257,8 @@ impl<C: Content> Medium<C> {
             self.cells.pad(Ppa(unit));
         }
         self.append(page, used_for);
-        let bytes = self.geometry.page_bytes();
-        self.flash.submit(now, Operation { kind: Kind::Program(page), bytes, tag });
+        let units = self.geometry.units_per_page();
+        self.flash.submit(now, Operation { kind: Kind::Program(page), units, tag });
     }
 
     /// Starts the program of a page of the drive's own.
@@ -298,7 +298,7 @@ impl<C: Content> Medium<C> {
 
     /// Starts the erase of `block`.
     pub fn erase(&mut self, now: Time, block: BlockId) {
-        self.flash.submit(now, Operation { kind: Kind::Erase(block), bytes: 0, tag: 0 });
+        self.flash.submit(now, Operation { kind: Kind::Erase(block), units: 0, tag: 0 });
     }
 
     /// Erases a block while the drive recovers, when nothing else is under way: the caller knows how

@@ -32,8 +32,8 @@ impl Kind {
 pub struct Operation {
     /// What, and where.
     pub kind: Kind,
-    /// Bytes to transfer; a read may want only part of a page. 0 for an erase.
-    pub bytes: u32,
+    /// Mapping units to transfer; a read may want only some of a page. 0 for an erase.
+    pub units: u32,
     /// The issuer's own note, handed back at the end.
     pub tag: u32,
 }

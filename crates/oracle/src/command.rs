@@ -1,5 +1,5 @@
-//! What was asked of the drive, and which units that touches. Sectors are whatever the caller
-//! counts in; only their number per unit matters.
+//! Commands to the drive, and the units they touch. A sector may be of any size; only the number of
+//! sectors per unit matters.
 
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! **What lives here**: which versions of each mapping unit a read may return, before a power cut
 //! and after it ([`Oracle`]). **What doesn't**: any drive. This crate shares no code with the
-//! device; whoever drives one tells the oracle what it submitted and what it heard back.
+//! device; its driver tells the oracle what it submitted and which answers came back.
 //!
 //! # The model
 //!
@@ -23,15 +23,15 @@
 //!   nothing.
 //! - A read of a unit that nothing is changing shows which version stayed, and what else there was is
 //!   older. If that version was known and promised before, it can only have been in doubt because other
-//!   commands failed, and these can no longer happen: it is promised anew, at once.
+//!   commands failed, and these can no longer happen: it is promised again, at once.
 //! - Trims and write-zeroes are writes of zeroes.
 //! - A cache that acknowledges writes may fail to write them out ([`Oracle::note_unwritten`]). They may
 //!   be gone then, and the next FLUSH has to fail: those after it promise nothing of them. A FLUSH that
 //!   succeeds all the same promises everything, as always.
 //!
 //! **Invariants**
-//! - What comes before what is the order of the calls, as the caller of a drive sees it. Times are
-//!   for messages only.
+//! - Events are ordered as the calls are, which is how the caller of a drive sees them. Times are for
+//!   messages only.
 //! - What [`Oracle::compact`] forgets changes no answer.
 //! - Cost: constant per unit of a command, one pass over the units per cut. Memory: constant per
 //!   unit, and per command since the last [`Oracle::compact`] that found every unit known.

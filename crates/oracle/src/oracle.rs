@@ -1,4 +1,4 @@
-//! The oracle: what the caller of a drive did and saw, against what may be.
+//! The oracle: compares what the caller of a drive did and saw with what the model allows.
 
 use std::collections::VecDeque;
 
@@ -21,6 +21,11 @@ pub enum Promise {
 }
 
 impl Promise {
+    /// The promise of a device that keeps everything it acknowledges, or else only what is flushed.
+    pub const fn of_acknowledged(is_kept: bool) -> Self {
+        if is_kept { Self::Full } else { Self::None }
+    }
+
     /// True if `request` is promised with its acknowledgement.
     pub(crate) fn at_once(self, request: &Request) -> bool {
         let fua = request.fua && request.op != Op::Trim;
@@ -344,7 +349,7 @@ impl Oracle {
         if !unit.current.narrow(stamp, self.now) {
             return;
         }
-        // What was known and promised before stays, whoever wrote it: what failed since did not happen.
+        // A version that was known and promised stays, and writes that failed since did not happen.
         if unit.durable_base() == Some(stamp) {
             unit.durable.narrow(stamp, self.now);
             return;
@@ -415,8 +420,8 @@ impl Oracle {
         }
     }
 
-    /// The drive has said that, for want of energy, it lost what these units had to keep. Call it
-    /// between the cut and the first read after it.
+    /// The drive has reported that it lacked the energy to keep what it had promised of these units.
+    /// Call it between the cut and the first read after it.
     pub fn note_loss_allowed(&mut self, units: impl IntoIterator<Item = u32>) {
         for unit in units {
             self.units[unit as usize].lose();
@@ -424,9 +429,9 @@ impl Oracle {
         }
     }
 
-    /// The drive has said that, for want of energy, it lost where these units lie: it looked for the
-    /// newest version that flash holds, and that may be any. Call it when
-    /// [`Oracle::note_loss_allowed`] is.
+    /// The drive has reported that it lacked the energy to save where these units lie. It looked for the
+    /// newest version that flash holds, and that may be any. Call it together with
+    /// [`Oracle::note_loss_allowed`].
     pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
         for unit in units {
             self.units[unit as usize].lose();

@@ -1,4 +1,4 @@
-//! What one unit may be: constant space, however many versions it may have.
+//! The versions that one unit may have, in constant space however many they are.
 //!
 //! A unit is written often between two promises, and each of those versions may come back after a
 //! cut. They need no list: the log knows which command stamped the unit, and two ticks say which of

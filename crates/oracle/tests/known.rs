@@ -1,5 +1,5 @@
-//! What a read shows of a unit that was known and promised before: it promises that at once, whoever
-//! wrote it, however that command ended, and whether or not the oracle still remembers it.
+//! What a read shows of a unit that was known and promised before: it promises that at once, whichever
+//! command wrote it, however that command ended, and whether or not the oracle still remembers it.
 
 use leyden_oracle::{Ended, Id, Op, Oracle, Problem, Promise, Request, Violation};
 use leyden_sim::Time;

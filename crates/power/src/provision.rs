@@ -1,4 +1,4 @@
-//! Whether the bank does for the drive, and what is missing.
+//! Checks that the bank suffices for the drive, and says what is missing.
 
 use leyden_sim::{Capacitance, ConfigError, Energy};
 

@@ -1,4 +1,4 @@
-//! The key figures of a single run: what one wants to know first, in large type.
+//! The key figures of a single run, in large type.
 
 use crate::format;
 use leyden_experiment::{Hints, Latency, Power, RunRecord};
@@ -135,12 +135,7 @@ fn bandwidth(record: &RunRecord) -> Card {
 fn write_amplification(record: &RunRecord) -> Card {
     let flash = &record.flash;
     let programs = &flash.programs;
-    let all = programs.user
-        + programs.gc_user
-        + programs.map
-        + programs.gc_map
-        + programs.dump
-        + programs.recovery;
+    let all = programs.total();
     let (value, note) = if record.host.bytes_written == 0 {
         let note = "nothing was written".to_owned();
         (format::DASH.to_owned(), note)

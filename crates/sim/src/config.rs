@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{key}: {problem}")]
 pub struct ConfigError {
-    /// The offending key, dotted, relative to the table of whoever checked it: `faults.erase_failures`.
+    /// The offending key, dotted, relative to the table that was checked: `faults.erase_failures`.
     pub key: String,
     /// What is wrong and what would be right.
     pub problem: String,

@@ -1,7 +1,7 @@
 //! What happens next: a priority queue ordered by `(time, sequence)`.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::Time;
 
@@ -10,8 +10,9 @@ use crate::Time;
 ///
 /// Most events lie one of a few fixed spans ahead of the clock (a read, a program, a transfer), and
 /// events of one span are scheduled in the order in which they happen. So there are a few *lanes*,
-/// queues in ascending order: an event goes to the end of the first lane that ends before it, and
-/// to a heap if there is none. The next event is the first of one of the lanes or of the heap.
+/// queues in ascending order: an event goes to the end of the lane that its scheduler names, or of
+/// the first one that ends before it, and to a heap if there is none. The next event is the first of
+/// one of the lanes or of the heap.
 ///
 /// Sequences have 64 bits, so a queue that serves a million events a second for years does not run out.
 ///
@@ -27,129 +28,217 @@ use crate::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
-    lanes: [VecDeque<(Key, E)>; LANES],
+    lanes: [Lane<E>; LANES],
     /// The last time that went into each lane.
     tails: [u64; LANES],
     /// What fits no lane.
-    heap: BinaryHeap<Reverse<Heaped<E>>>,
-    /// The least key of each lane, then of the heap; [`NONE`] if empty.
-    heads: [Key; LANES + 1],
-    /// The least of `heads`, and which of them it is.
-    first: (Key, usize),
+    heap: BinaryHeap<Reverse<Entry<E>>>,
+    /// The time of the first event of each lane, then of the heap; [`NEVER`] if there is none.
+    heads: [u64; LANES + 1],
+    /// The time of the first of all, and the lane that it is in, or the heap.
+    first: u64,
+    first_lane: usize,
+    len: usize,
     sequence: u64,
 }
 
-/// Time in the upper half, sequence in the lower: one comparison orders by both.
-type Key = u128;
-
 /// One for each span that events of the flash lie ahead, and some to spare.
 const LANES: usize = 6;
-/// No key.
-const NONE: Key = Key::MAX;
+/// Later than all events, but for one at the end of time.
+const NEVER: u64 = u64::MAX;
 
-/// An event in the heap, ordered by its key alone.
+/// An event that is pending, ordered by its time and sequence alone.
 #[derive(Clone, Copy, Debug)]
-struct Heaped<E>(Key, E);
+struct Entry<E> {
+    time: u64,
+    sequence: u64,
+    event: E,
+}
 
-impl<E> PartialEq for Heaped<E> {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.sequence == other.sequence
     }
 }
-impl<E> Eq for Heaped<E> {}
-impl<E> PartialOrd for Heaped<E> {
+impl<E> Eq for Entry<E> {}
+impl<E> PartialOrd for Entry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<E> Ord for Heaped<E> {
+impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.cmp(&other.0)
+        (self.time, self.sequence).cmp(&(other.time, other.sequence))
+    }
+}
+
+/// A queue in ascending order, in a ring whose size is a power of two.
+#[derive(Clone, Debug)]
+struct Lane<E> {
+    ring: Vec<Entry<E>>,
+    /// Places of the first event and after the last, going on past the end of the ring: what of them
+    /// lies within it is meant.
+    first: usize,
+    end: usize,
+}
+
+impl<E: Copy> Lane<E> {
+    #[inline]
+    fn push(&mut self, entry: Entry<E>) {
+        if self.end.wrapping_sub(self.first) == self.ring.len() {
+            self.grow(entry);
+        }
+        let mask = self.ring.len() - 1;
+        self.ring[self.end & mask] = entry;
+        self.end = self.end.wrapping_add(1);
+    }
+
+    /// Takes the first event, which there is, and says when the next one happens.
+    #[inline]
+    fn pop(&mut self) -> (E, u64) {
+        let mask = self.ring.len() - 1;
+        let event = self.ring[self.first & mask].event;
+        self.first = self.first.wrapping_add(1);
+        let next = self.ring[self.first & mask].time;
+        (event, if self.first == self.end { NEVER } else { next })
+    }
+
+    fn first(&self) -> Option<&Entry<E>> {
+        let is_empty = self.first == self.end;
+        (!is_empty).then(|| &self.ring[self.first & (self.ring.len() - 1)])
+    }
+
+    /// Makes room; `filler` is put where nothing is yet.
+    #[cold]
+    fn grow(&mut self, filler: Entry<E>) {
+        let size = self.ring.len();
+        self.ring.rotate_left(if size == 0 { 0 } else { self.first & (size - 1) });
+        (self.first, self.end) = (0, size);
+        self.ring.resize((size * 2).max(16), filler);
     }
 }
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self {
-            lanes: std::array::from_fn(|_| VecDeque::new()),
+            lanes: std::array::from_fn(|_| Lane { ring: Vec::new(), first: 0, end: 0 }),
             tails: [0; LANES],
             heap: BinaryHeap::new(),
-            heads: [NONE; LANES + 1],
-            first: (NONE, LANES),
+            heads: [NEVER; LANES + 1],
+            first: NEVER,
+            first_lane: LANES,
+            len: 0,
             sequence: 0,
         }
     }
 }
 
 impl<E: Copy> EventQueue<E> {
+    /// How many lanes there are to name.
+    pub const LANES: usize = LANES;
+
     /// Adds `event` at `time`.
     #[inline]
     pub fn schedule(&mut self, time: Time, event: E) {
+        self.schedule_in(0, time, event);
+    }
+
+    /// Adds `event` at `time`. Events that lie the same span ahead had better name the same lane, of
+    /// the few there are ([`EventQueue::LANES`]); only the simulator's speed depends on it.
+    #[inline]
+    pub fn schedule_in(&mut self, lane: usize, time: Time, event: E) {
         let time = time.as_ns();
-        let key = Key::from(time) << 64 | Key::from(self.sequence);
+        let entry = Entry { time, sequence: self.sequence, event };
         self.sequence += 1;
-        // At equal times the later sequence is the larger key.
-        let lane = self.tails.iter().position(|&tail| tail <= time).unwrap_or(LANES);
+        // At equal times the later sequence comes after.
+        let lane = if self.tails[lane] <= time { lane } else { self.lane_for(time) };
         if lane < LANES {
-            self.lanes[lane].push_back((key, event));
             self.tails[lane] = time;
+            self.lanes[lane].push(entry);
         } else {
-            self.heap.push(Reverse(Heaped(key, event)));
+            self.heap.push(Reverse(entry));
         }
-        self.heads[lane] = self.heads[lane].min(key);
-        if key < self.first.0 {
-            self.first = (key, lane);
+        self.heads[lane] = self.heads[lane].min(time);
+        if time < self.first || self.len == 0 {
+            (self.first, self.first_lane) = (time, lane);
         }
+        self.len += 1;
+    }
+
+    /// The first lane that ends before `time`, or else the heap.
+    fn lane_for(&self, time: u64) -> usize {
+        self.tails.iter().position(|&tail| tail <= time).unwrap_or(LANES)
     }
 
     /// When the next event happens.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        (!self.is_empty()).then(|| time_of(self.first.0))
+        (self.len > 0).then_some(Time::from_ns(self.first))
     }
 
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let (key, lane) = self.first;
-        let event = if lane < LANES {
-            let (_, event) = self.lanes[lane].pop_front()?;
-            self.heads[lane] = self.lanes[lane].front().map_or(NONE, |&(key, _)| key);
-            event
+        self.pop_until(Time::MAX)
+    }
+
+    /// Takes the next event, if it happens at or before `now`.
+    #[inline]
+    pub fn pop_until(&mut self, now: Time) -> Option<(Time, E)> {
+        let time = self.next_time().filter(|&time| time <= now)?;
+        let lane = self.first_lane;
+        let (event, head) = if lane < LANES {
+            self.lanes[lane].pop()
         } else {
-            let Reverse(Heaped(_, event)) = self.heap.pop()?;
-            self.heads[lane] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
-            event
+            let Reverse(first) = self.heap.pop()?;
+            (first.event, self.heap.peek().map_or(NEVER, |Reverse(next)| next.time))
         };
-        let mut first = (self.heads[0], 0);
+        self.heads[lane] = head;
+        self.len -= 1;
+        self.find_first();
+        Some((time, event))
+    }
+
+    /// Finds out what is first now.
+    #[inline]
+    fn find_first(&mut self) {
+        // Times alone, as a rule: sequences matter only if the first one of the least and the last one
+        // are not the same.
+        let (mut least, mut first, mut last) = (self.heads[0], 0, 0);
         for lane in 1..=LANES {
             let head = self.heads[lane];
-            first = if head < first.0 { (head, lane) } else { first };
+            first = if head < least { lane } else { first };
+            last = if head <= least { lane } else { last };
+            least = least.min(head);
         }
-        self.first = first;
-        Some((time_of(key), event))
+        self.first = least;
+        self.first_lane = if first == last { first } else { self.first_of(least) };
+    }
+
+    /// Of several lanes that begin at `time`, the one whose event was scheduled first; any, if they
+    /// are empty.
+    fn first_of(&self, time: u64) -> usize {
+        let lanes = self.lanes.iter().map(Lane::first);
+        let heads = lanes.chain([self.heap.peek().map(|Reverse(entry)| entry)]);
+        let heads = (0..).zip(heads).filter_map(|(lane, head)| Some((head?, lane)));
+        heads.filter(|(head, _)| head.time == time).min().map_or(LANES, |(_, lane)| lane)
     }
 
     /// How many events are pending.
-    pub fn len(&self) -> usize {
-        self.lanes.iter().map(VecDeque::len).sum::<usize>() + self.heap.len()
+    pub const fn len(&self) -> usize {
+        self.len
     }
 
     /// True if nothing is pending.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.first.0 == NONE
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Forgets everything pending (the power is gone).
     pub fn clear(&mut self) {
         *self = Self { sequence: self.sequence, ..Self::default() };
     }
-}
-
-#[inline]
-const fn time_of(key: Key) -> Time {
-    Time::from_ns((key >> 64) as u64)
 }
 
 #[cfg(test)]
@@ -163,12 +252,23 @@ mod tests {
             let mut queue = EventQueue::default();
             let mut twin: Vec<(u64, u32)> = times.iter().copied().zip(0..).collect();
             for &(time, id) in &twin {
-                queue.schedule(Time::from_ns(time), id);
+                queue.schedule_in(id as usize % LANES, Time::from_ns(time), id);
             }
             twin.sort_by_key(|&(time, _)| time);
             let popped: Vec<_> =
                 std::iter::from_fn(|| queue.pop()).map(|(t, id)| (t.as_ns(), id)).collect();
             proptest::prop_assert_eq!(popped, twin);
+        }
+
+        /// Also at the end of time, where a lane that is empty looks alike.
+        #[test]
+        fn pops_what_happens_at_the_end_of_time(lanes in proptest::collection::vec(0..LANES, 0..9)) {
+            let mut queue = EventQueue::default();
+            for (id, &lane) in (0_u32..).zip(&lanes) {
+                queue.schedule_in(lane, Time::MAX, id);
+            }
+            let popped = std::iter::from_fn(|| queue.pop()).map(|(_, id)| id);
+            proptest::prop_assert!(popped.eq(0..lanes.len() as u32));
         }
 
         /// Scheduled and popped in turn, with the spans of a flash and others.
@@ -181,7 +281,7 @@ mod tests {
             let mut now = 0;
             for (id, (span, jitter, pop)) in (0_u32..).zip(steps) {
                 let time = now + [0, 5, 10, 60, 700, 3_500, 9_000, 100 * jitter][span];
-                queue.schedule(Time::from_ns(time), id);
+                queue.schedule_in(span % LANES, Time::from_ns(time), id);
                 twin.insert((time, id));
                 if pop {
                     let popped = queue.pop().map(|(time, id)| (time.as_ns(), id));

@@ -1,4 +1,5 @@
-//! Simulated time, event queue, PRNG, units, digests, configuration errors and the policy registry macro.
+//! Simulated time, event queue, PRNG, units, counters, digests, configuration errors and the policy
+//! registry macro.
 //!
 //! **What lives here**: what a discrete-event simulator of anything needs. **What doesn't**: flash,
 //! commands, files, clocks. This crate knows nothing of SSDs and depends on nothing of ours.
@@ -8,24 +9,30 @@
 //! - Events at the same time leave the queue in the order they entered it.
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
+mod bit_set;
 pub mod canary;
 mod config;
+mod counters;
 mod digest;
 mod divisor;
 mod events;
+mod links;
 mod policy;
 mod rng;
 mod slot_index;
 mod time;
 mod units;
 
+pub use bit_set::BitSet;
 pub use config::ConfigError;
+pub use counters::{Counted, Level};
 pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;
+pub use links::{Links, List};
 pub use policy::PolicyInfo;
 pub use rng::Rng;
-pub use slot_index::SlotIndex;
+pub use slot_index::{SlotEntry, SlotIndex};
 pub use time::{Span, Time};
 pub use units::{Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError, Voltage};
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An empty place.
+/// An empty place. The key alone tells.
 const EMPTY: (u32, u32) = (u32::MAX, u32::MAX);
 
 /// A map from numbers to slots, of a size fixed when it is made.
@@ -33,15 +33,21 @@ impl SlotIndex {
     /// The slot of `key`.
     #[inline]
     pub fn get(&self, key: u32) -> Option<u32> {
-        let at = self.find(key);
-        (self.places[at] != EMPTY).then(|| self.places[at].1)
+        let (taken, slot) = self.places[self.find(key)];
+        (taken == key).then_some(slot)
     }
 
     /// Points `key` to `slot`, whatever it pointed to.
     #[inline]
     pub fn set(&mut self, key: u32, slot: u32) {
+        self.entry(key).set(slot);
+    }
+
+    /// The place of `key`, to look at it and then to change it without looking for it again.
+    #[inline]
+    pub fn entry(&mut self, key: u32) -> SlotEntry<'_> {
         let at = self.find(key);
-        self.places[at] = (key, slot);
+        SlotEntry { key, place: &mut self.places[at] }
     }
 
     /// Forgets `key`.
@@ -56,13 +62,14 @@ impl SlotIndex {
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
-            if self.places[at] == EMPTY {
+            let place = self.places[at];
+            if place.0 == EMPTY.0 {
                 break;
             }
             // An entry may move back into the hole unless its home lies after the hole.
-            let home = self.home(self.places[at].0);
+            let home = self.home(place.0);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.places[hole] = self.places[at];
+                self.places[hole] = place;
                 hole = at;
             }
         }
@@ -79,16 +86,40 @@ impl SlotIndex {
     fn find(&self, key: u32) -> usize {
         let mask = self.places.len() - 1;
         let mut at = self.home(key);
-        while self.places[at].0 != key && self.places[at] != EMPTY {
+        loop {
+            let taken = self.places[at].0;
+            if taken == key || taken == EMPTY.0 {
+                return at;
+            }
             at = (at + 1) & mask;
         }
-        at
     }
 
     /// Fibonacci hashing: neighbouring pages spread over the table.
     #[inline]
     fn home(&self, key: u32) -> usize {
         (key.wrapping_mul(0x9e37_79b9) >> self.shift) as usize
+    }
+}
+
+/// The place of a key, taken or not.
+#[derive(Debug)]
+pub struct SlotEntry<'a> {
+    key: u32,
+    place: &'a mut (u32, u32),
+}
+
+impl SlotEntry<'_> {
+    /// The slot of the key.
+    #[inline]
+    pub fn slot(&self) -> Option<u32> {
+        (self.place.0 == self.key).then_some(self.place.1)
+    }
+
+    /// Points the key to `slot`, whatever it pointed to.
+    #[inline]
+    pub fn set(self, slot: u32) {
+        *self.place = (self.key, slot);
     }
 }
 
@@ -107,7 +138,9 @@ mod tests {
             for (i, (insert, key)) in steps.into_iter().enumerate() {
                 let key = key * 0x1000;
                 if insert && (twin.len() < 16 || twin.contains_key(&key)) {
-                    index.set(key, i as u32);
+                    let entry = index.entry(key);
+                    prop_assert_eq!(entry.slot(), twin.get(&key).copied());
+                    entry.set(i as u32);
                     twin.insert(key, i as u32);
                 } else if twin.remove(&key).is_some() {
                     index.remove(key);

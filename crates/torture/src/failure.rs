@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// What kind of thing.
+    /// The kind of failure.
     pub kind: Kind,
     /// In how many cuts the power had failed before.
     pub cuts: u64,
@@ -32,7 +32,7 @@ pub enum Kind {
     Reappeared,
     /// A read failed.
     Unreadable,
-    /// The drive lost what it had promised, for want of energy, though it may not.
+    /// The drive lacked the energy to keep what it had promised, and was not allowed to.
     Underprovisioned,
     /// A command ended with a status that it must not have.
     Status,

@@ -1,18 +1,17 @@
-//! A way to the drive that loses some of what changes it: those commands end with a write fault, and
-//! the drive never hears of them.
+//! A layer that loses some commands which would change the drive: they end with a write fault, and never
+//! reach it.
 //!
-//! **What lives here**: [`Faulty`], which a page cache may have below it. A drive itself fails writes only
-//! when it has run out of blocks, and then all of them; a cache must also bear one that fails and others
-//! that don't.
+//! **What lives here**: [`Faulty`], which may stand between a page cache and the drive. A drive itself fails
+//! writes only when it has run out of blocks, and then all of them; a cache must also cope with one that
+//! fails among others that don't.
 
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Stamp, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Recovery, Stamp, Status,
 };
-use leyden_sim::{Digest, Ratio, Rng, Span, Time};
-
-use crate::{Drive, PowerCut};
+use leyden_host::{Cut, Layers, Powered};
+use leyden_sim::{Ratio, Rng, Span, Time};
 
 /// How long it takes to find out that a command is lost.
 const TIMEOUT: Span = Span::from_us(50);
@@ -76,7 +75,17 @@ impl<D: BlockDevice<Stamp>> BlockDevice<Stamp> for Faulty<D> {
     }
 }
 
-impl<D: Drive> Drive for Faulty<D> {
+impl<D: Powered<Stamp>> Powered<Stamp> for Faulty<D> {
+    type Drive = D::Drive;
+
+    fn drive(&self) -> &D::Drive {
+        self.device.drive()
+    }
+
+    fn drive_mut(&mut self) -> &mut D::Drive {
+        self.device.drive_mut()
+    }
+
     fn now(&self) -> Time {
         self.device.now()
     }
@@ -85,13 +94,25 @@ impl<D: Drive> Drive for Faulty<D> {
         self.device.mapping_units()
     }
 
-    fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut {
-        self.lost.clear();
-        self.device.cut_power(now, digest)
+    fn keeps_acknowledged(&self) -> bool {
+        self.device.keeps_acknowledged()
     }
 
-    fn restore_power(&mut self, now: Time, digest: &mut Digest) -> Time {
-        self.device.restore_power(now, digest)
+    fn cut_power(&mut self, now: Time) -> Cut {
+        self.lost.clear();
+        self.device.cut_power(now)
+    }
+
+    fn restore_power(&mut self, now: Time) -> Recovery {
+        self.device.restore_power(now)
+    }
+
+    fn take_lost_units(&mut self) -> Vec<u32> {
+        self.device.take_lost_units()
+    }
+
+    fn layers(&self) -> Layers {
+        self.device.layers()
     }
 
     fn check(&self) {

@@ -13,9 +13,9 @@
 
 pub mod campaign;
 mod commands;
-mod drive;
 mod failure;
 mod faulty;
+mod fold;
 pub mod fuzz;
 mod options;
 mod panics;
@@ -23,7 +23,6 @@ mod run;
 mod seed_file;
 mod shrink;
 
-pub use drive::{Drive, PowerCut};
 pub use failure::{Failure, Kind};
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
 pub use run::{Outcome, Tally, run, run_on, run_through};

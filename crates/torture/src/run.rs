@@ -1,17 +1,18 @@
 //! A run: commands, power cuts, recoveries, and every answer checked.
 
 use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd, Stamp, Status};
-use leyden_host::{HintChannel, PageCache};
+use leyden_host::Powered;
+use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request, Violation};
-use leyden_sim::{ConfigError, Digest, Rng, Span, Time};
+use leyden_sim::{Digest, Ratio, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::Commands;
-use crate::drive::may_lose;
 use crate::faulty::Faulty;
+use crate::fold::{add_cut, add_recovery};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::{Cut, Drive, Failure, Host, Kind, Options, PowerCut, Round, Verify};
+use crate::{Cut, Failure, Host, Kind, Options, Round, Verify};
 
 /// A drive that is ready, and at which so much happens without a command's end, is stuck.
 const MOST_EVENTS: u64 = 200_000;
@@ -20,7 +21,7 @@ const MOST_FAULTS: u64 = 200;
 /// The most commands with which a round goes on while it waits for its cut.
 const MOST_EXTRA: u64 = 2_000;
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// What was done.
@@ -100,21 +101,27 @@ pub fn run(options: &Options) -> Outcome {
 }
 
 /// Runs `options` once on a drive of the caller's, through what they say stands on it.
-pub fn run_through<D: Drive>(options: &Options, drive: D) -> Outcome {
-    let Some(Host { page_cache, failing_writes, hints }) = &options.host else {
-        return run_on(options, drive);
+pub fn run_through<D: Powered<Stamp, Drive = D>>(options: &Options, drive: D) -> Outcome {
+    let (config, failing_writes) = match &options.host {
+        Some(Host { page_cache, failing_writes, hints }) => {
+            (StackConfig { hints: Some(hints), page_cache: page_cache.as_ref() }, *failing_writes)
+        }
+        None => (StackConfig::default(), Ratio::ZERO),
     };
-    let cannot = |error: ConfigError| refused(format!("the host cannot be built: {error}"));
-    let channel = match HintChannel::new(hints, drive, mixed(options.seed)) {
-        Ok(channel) => channel,
-        Err(error) => return cannot(error),
-    };
-    let Some(config) = page_cache else { return run_on(options, channel) };
-    let unit_bytes = options.device.ftl.mapping_unit.get() as u32;
-    let way = Faulty::new(channel, *failing_writes, rng(options.seed, "failing writes"));
-    match PageCache::new(config, way, unit_bytes) {
-        Ok(cache) => run_on(options, cache),
-        Err(error) => cannot(error),
+    let faulty =
+        |channel| Faulty::new(channel, failing_writes, rng(options.seed, "failing writes"));
+    stack::build(config, drive, mixed(options.seed), faulty, Run(options))
+        .unwrap_or_else(|error| refused(format!("the host cannot be built: {error}")))
+}
+
+/// Runs its options once on a stack.
+struct Run<'a>(&'a Options);
+
+impl<T> Visitor<Stamp, T> for Run<'_> {
+    type Output = Outcome;
+
+    fn visit<S: Powered<Stamp, Drive = T>>(self, stack: S) -> Outcome {
+        run_on(self.0, stack)
     }
 }
 
@@ -124,7 +131,7 @@ fn refused(message: String) -> Outcome {
 }
 
 /// Runs `options` once on a drive of the caller's, and on nothing else.
-pub fn run_on<D: Drive>(options: &Options, drive: D) -> Outcome {
+pub fn run_on<D: Powered<Stamp>>(options: &Options, drive: D) -> Outcome {
     let mut runner = Runner::new(options, drive);
     let result = caught(|| runner.run()).unwrap_or_else(|panic| {
         Err(Trouble { kind: Kind::Panicked, message: format!("the drive panicked: {panic}") })
@@ -152,7 +159,7 @@ impl From<Box<Violation>> for Trouble {
     }
 }
 
-/// What the commands of a phase are drawn from, and what ends it.
+/// The source of a phase's commands, and the condition that ends it.
 struct Runner<'a, D> {
     options: &'a Options,
     commands: Commands<'a>,
@@ -175,14 +182,11 @@ struct Runner<'a, D> {
     stamps: Vec<u64>,
 }
 
-impl<'a, D: Drive> Runner<'a, D> {
+impl<'a, D: Powered<Stamp>> Runner<'a, D> {
     fn new(options: &'a Options, drive: D) -> Self {
         let units = drive.mapping_units();
         let unit_sectors = (options.device.ftl.mapping_unit.get() / SECTOR_BYTES) as u32;
-        let promise = match options.device.buffer.region {
-            leyden_buffer::Region::Full if !drive.is_cached() => Promise::Full,
-            leyden_buffer::Region::Full | leyden_buffer::Region::None => Promise::None,
-        };
+        let promise = Promise::of_acknowledged(drive.keeps_acknowledged());
         Self {
             options,
             commands: Commands::new(options, units, unit_sectors),
@@ -444,34 +448,40 @@ impl<'a, D: Drive> Runner<'a, D> {
 }
 
 /// Power.
-impl<D: Drive> Runner<'_, D> {
+impl<D: Powered<Stamp>> Runner<'_, D> {
     /// The power fails at `at`, and with it everything in flight.
     fn cut(&mut self, at: Time) -> Result<(), Trouble> {
         self.digest.add(self.drive.fingerprint()).add(at.as_ns());
-        let cut = self.drive.cut_power(at, &mut self.digest);
+        let cut = self.drive.cut_power(at);
+        add_cut(&mut self.digest, &cut);
         self.oracle.cut(at);
         self.tally.cuts += 1;
         self.tally.cut_off += u64::from(self.in_flight);
-        self.tally.cached_losses += cut.dirty;
+        self.tally.cached_losses += cut.dirty_units.unwrap_or(0);
         (self.in_flight, self.awaited) = (0, None);
-        let lost = !(cut.lost.is_empty() && cut.uncertain.is_empty());
-        if lost && !may_lose(&self.options.device) {
-            let PowerCut { lost, uncertain, .. } = &cut;
+        let (lost, uncertain) = (cut.lost_units(), cut.uncertain_units());
+        if !(lost.is_empty() && uncertain.is_empty() || self.may_lose()) {
             let message = format!("the drive lost units {lost:?}, and where {uncertain:?} lie");
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
-        self.oracle.note_loss_allowed(cut.lost);
-        self.oracle.note_uncertain(cut.uncertain.into_iter().flatten());
+        self.oracle.note_loss_allowed(lost);
+        self.oracle.note_uncertain(uncertain.into_iter().flatten());
         Ok(())
+    }
+
+    /// True if the drive may lack the energy to keep what it has promised.
+    fn may_lose(&self) -> bool {
+        let power = self.options.device.power.as_ref();
+        power.is_some_and(|power| power.allow_underprovisioned)
     }
 
     /// Power returns `off` after the cut at `at`; yields when the drive is ready.
     fn restore(&mut self, at: Time, off: Span) -> Time {
         let at = at + off;
-        let ready = self.drive.restore_power(at, &mut self.digest);
+        let recovery = self.drive.restore_power(at);
         self.oracle.restore(at);
-        self.digest.add(ready.as_ns());
-        self.ready = ready;
-        ready
+        add_recovery(&mut self.digest, &recovery);
+        self.ready = recovery.ready_at;
+        self.ready
     }
 }

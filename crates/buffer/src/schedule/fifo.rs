@@ -1,5 +1,6 @@
 //! `fifo`: in order of arrival.
 
+use leyden_sim::{Links, List};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,58 +11,35 @@ use crate::SlotId;
 #[serde(deny_unknown_fields)]
 pub struct Fifo {}
 
-/// No slot: the end of the queue.
-const NONE: u32 = u32::MAX;
-
-/// A doubly linked queue through the slots, so that a trimmed page leaves it in O(1).
+/// A queue through the slots, so that a trimmed page leaves it in O(1).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FifoQueue {
-    /// Previous and next slot of each slot.
-    links: Vec<(u32, u32)>,
-    first: u32,
-    last: u32,
+    links: Links,
+    queue: List,
 }
 
 impl FifoQueue {
     pub(super) fn new(slots: u32) -> Self {
-        Self { links: vec![(NONE, NONE); slots as usize], first: NONE, last: NONE }
+        Self { links: Links::new(slots), queue: List::default() }
     }
 
     #[inline]
     pub(super) fn push(&mut self, slot: SlotId) {
-        self.links[slot.index()] = (self.last, NONE);
-        if self.last == NONE {
-            self.first = slot.0;
-        } else {
-            self.links[self.last as usize].1 = slot.0;
-        }
-        self.last = slot.0;
+        self.links.push_back(&mut self.queue, slot.0);
     }
 
     #[inline]
     pub(super) fn remove(&mut self, slot: SlotId) {
-        let (previous, next) = self.links[slot.index()];
-        if previous == NONE {
-            self.first = next;
-        } else {
-            self.links[previous as usize].1 = next;
-        }
-        if next == NONE {
-            self.last = previous;
-        } else {
-            self.links[next as usize].0 = previous;
-        }
+        self.links.remove(&mut self.queue, slot.0);
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<SlotId> {
-        let first = SlotId((self.first != NONE).then_some(self.first)?);
-        self.remove(first);
-        Some(first)
+        self.links.pop_front(&mut self.queue).map(SlotId)
     }
 
     pub(super) fn fits(&self, slots: u32) -> bool {
-        self.links.len() == slots as usize
+        self.links.len() == slots
     }
 }
 

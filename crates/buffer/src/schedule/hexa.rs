@@ -10,6 +10,7 @@
 //! cost nothing.
 
 use leyden_nand::Lpn;
+use leyden_sim::{Links, List};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,57 +24,32 @@ use crate::SlotId;
 #[serde(deny_unknown_fields)]
 pub struct Hexa {}
 
-/// No page: the end of the list.
-const NONE: u32 = u32::MAX;
-/// Not in the list.
-const ABSENT: (u32, u32) = (NONE - 1, NONE - 1);
-
-/// A doubly linked list of mapping pages.
+/// Mapping pages in the order in which they came to cost nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ZeroCostList {
-    /// Previous and next page of each page.
-    links: Vec<(u32, u32)>,
-    first: u32,
-    last: u32,
+    links: Links,
+    list: List,
 }
 
 impl ZeroCost for ZeroCostList {
     fn set(&mut self, page: u32, _oldest: u64) {
-        if self.links[page as usize] != ABSENT {
-            return;
+        if !self.links.contains(page) {
+            self.links.push_back(&mut self.list, page);
         }
-        self.links[page as usize] = (self.last, NONE);
-        if self.last == NONE {
-            self.first = page;
-        } else {
-            self.links[self.last as usize].1 = page;
-        }
-        self.last = page;
     }
 
     fn remove(&mut self, page: u32) {
-        if self.links[page as usize] == ABSENT {
-            return;
-        }
-        let (previous, next) = std::mem::replace(&mut self.links[page as usize], ABSENT);
-        if previous == NONE {
-            self.first = next;
-        } else {
-            self.links[previous as usize].1 = next;
-        }
-        if next == NONE {
-            self.last = previous;
-        } else {
-            self.links[next as usize].0 = previous;
+        if self.links.contains(page) {
+            self.links.remove(&mut self.list, page);
         }
     }
 
     fn first(&self) -> Option<u32> {
-        (self.first != NONE).then_some(self.first)
+        self.list.first()
     }
 
     fn fits(&self, pages: u32) -> bool {
-        self.links.len() == pages as usize
+        self.links.len() == pages
     }
 }
 
@@ -90,11 +66,7 @@ pub(crate) struct HexaQueue {
 
 impl HexaQueue {
     pub(super) fn new(shape: &Shape) -> Self {
-        let list = ZeroCostList {
-            links: vec![ABSENT; shape.mapping_pages as usize],
-            first: NONE,
-            last: NONE,
-        };
+        let list = ZeroCostList { links: Links::new(shape.mapping_pages), list: List::default() };
         Self {
             waiting: ByMapPage::new(shape, list),
             batch: FifoQueue::new(shape.slots),

@@ -5,30 +5,25 @@
 //! something here says that it has changed.
 
 use leyden_nand::Lpn;
+use leyden_sim::{Links, List};
 use serde::{Deserialize, Serialize};
 
 use super::Shape;
 use crate::SlotId;
 
-/// No slot: the end of a list.
-const NONE: u32 = u32::MAX;
-
 /// A slot in the list of its mapping page.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waiting {
-    previous: u32,
-    next: u32,
     map_page: u32,
     /// When it became dirty, counted in slots that did.
     arrival: u64,
 }
 
 /// A page of the mapping table.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct MapPage {
-    /// Its waiting slots: the oldest, the newest, and how many.
-    first: u32,
-    last: u32,
+    /// Its waiting slots, oldest first, and how many.
+    list: List,
     waiting: u32,
     /// Slots taken and not settled: it is about to be dirty.
     taken: u32,
@@ -38,6 +33,7 @@ struct MapPage {
 /// The waiting slots of every mapping page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PageLists {
+    links: Links,
     slots: Vec<Waiting>,
     pages: Vec<MapPage>,
     arrivals: u64,
@@ -46,11 +42,10 @@ pub(super) struct PageLists {
 
 impl PageLists {
     pub(super) fn new(shape: &Shape) -> Self {
-        let slot = Waiting { previous: NONE, next: NONE, map_page: 0, arrival: 0 };
-        let page = MapPage { first: NONE, last: NONE, waiting: 0, taken: 0, dirty: false };
         Self {
-            slots: vec![slot; shape.slots as usize],
-            pages: vec![page; shape.mapping_pages as usize],
+            links: Links::new(shape.slots),
+            slots: vec![Waiting { map_page: 0, arrival: 0 }; shape.slots as usize],
+            pages: vec![MapPage::default(); shape.mapping_pages as usize],
             arrivals: 0,
             entries_per_map_page: shape.entries_per_mapping_page,
         }
@@ -60,33 +55,18 @@ impl PageLists {
     pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) -> u32 {
         let map_page = lpn.0 / self.entries_per_map_page;
         let page = &mut self.pages[map_page as usize];
-        self.slots[slot.index()] =
-            Waiting { previous: page.last, next: NONE, map_page, arrival: self.arrivals };
-        self.arrivals += 1;
-        if page.last == NONE {
-            page.first = slot.0;
-        } else {
-            self.slots[page.last as usize].next = slot.0;
-        }
-        page.last = slot.0;
+        self.links.push_back(&mut page.list, slot.0);
         page.waiting += 1;
+        self.slots[slot.index()] = Waiting { map_page, arrival: self.arrivals };
+        self.arrivals += 1;
         map_page
     }
 
     /// Takes out a waiting slot that will not be written. Returns its mapping page.
     pub(super) fn remove(&mut self, slot: SlotId) -> u32 {
-        let Waiting { previous, next, map_page, .. } = self.slots[slot.index()];
+        let Waiting { map_page, .. } = self.slots[slot.index()];
         let page = &mut self.pages[map_page as usize];
-        if previous == NONE {
-            page.first = next;
-        } else {
-            self.slots[previous as usize].next = next;
-        }
-        if next == NONE {
-            page.last = previous;
-        } else {
-            self.slots[next as usize].previous = previous;
-        }
+        self.links.remove(&mut page.list, slot.0);
         page.waiting -= 1;
         map_page
     }
@@ -125,9 +105,9 @@ impl PageLists {
         page.dirty || page.taken > 0
     }
 
-    /// The oldest waiting slot of a mapping page that has some.
+    /// The oldest waiting slot of a mapping page; any slot if it has none.
     pub(super) fn oldest(&self, map_page: u32) -> SlotId {
-        SlotId(self.pages[map_page as usize].first)
+        SlotId(self.pages[map_page as usize].list.first().unwrap_or(0))
     }
 
     /// When a waiting slot became dirty, counted in slots that did.
@@ -153,6 +133,7 @@ impl PageLists {
 
     pub(super) fn fits(&self, shape: &Shape) -> bool {
         self.slots.len() == shape.slots as usize
+            && self.links.len() == shape.slots
             && self.pages.len() == shape.mapping_pages as usize
             && self.entries_per_map_page == shape.entries_per_mapping_page
     }

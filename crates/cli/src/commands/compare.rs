@@ -3,16 +3,17 @@
 use std::io::Write;
 
 use leyden_experiment::claims::{quote, run_command};
-use leyden_experiment::{Loaded, RunRecord, Set, validate};
+use leyden_experiment::{Loaded, Plan, RunError, RunRecord, Scenario, Set, run_all, validate};
 
-use super::{Cancel, check_outputs, explain, keep, overrides, run_one, warn};
+use super::{Cancel, check_outputs, explain, keep, overrides, threads, warn};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output::number::{count, real};
+use crate::output::progress::Progress;
 use crate::output::table::Table;
 
 /// One run to be made.
-struct Plan {
+struct Planned {
     loaded: Loaded,
     reproduce: String,
 }
@@ -23,21 +24,7 @@ pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
         check_outputs(&args.common, &plan.loaded)?;
         validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
     }
-    let mut records: Vec<RunRecord> = Vec::new();
-    let mut failure = None;
-    for plan in &plans {
-        match run_one(&plan.loaded, &plan.reproduce, cancel) {
-            Ok(outcome) if outcome.interrupted => {
-                let kept = format!("kept {} of {} runs", records.len(), plans.len());
-                failure = Some(Failure::interrupted(kept));
-            }
-            Ok(outcome) => records.push(outcome.record),
-            Err(error) => failure = Some(error),
-        }
-        if failure.is_some() {
-            break; // what is finished is kept
-        }
-    }
+    let (records, failure) = make(&plans, threads(args.jobs), cancel);
     if !records.is_empty() {
         keep(&args.common, &records)?;
         if !args.common.json {
@@ -52,8 +39,41 @@ pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
     failure.map_or(Ok(()), Err)
 }
 
+/// Makes the runs. What is finished is kept, up to the first that failed; or, if interrupted, all of it.
+fn make(plans: &[Planned], jobs: usize, cancel: &Cancel) -> (Vec<RunRecord>, Option<Failure>) {
+    let bar = Progress::new("compare");
+    let progress = |run: usize, fraction| {
+        bar.what(&plans[run].loaded.scenario.name);
+        bar.fraction(fraction);
+    };
+    let scenarios: Vec<&Scenario> = plans.iter().map(|plan| &plan.loaded.scenario).collect();
+    let outcomes = run_all(&scenarios, &Plan { jobs, cancel, progress: &progress });
+    drop(bar);
+    let (mut records, mut failure) = (Vec::new(), None);
+    let mut is_whole = true;
+    for (plan, outcome) in plans.iter().zip(outcomes) {
+        match outcome {
+            Some(Ok(outcome)) if !outcome.interrupted => {
+                let mut record = outcome.record;
+                plan.reproduce.clone_into(&mut record.reproduce);
+                records.push(record);
+            }
+            None | Some(Ok(_) | Err(RunError::Interrupted)) => is_whole = false,
+            Some(Err(error)) => {
+                failure = Some(explain(&plan.loaded, error));
+                break;
+            }
+        }
+    }
+    if failure.is_none() && !is_whole {
+        let kept = format!("kept {} of {} runs", records.len(), plans.len());
+        failure = Some(Failure::interrupted(kept));
+    }
+    (records, failure)
+}
+
 /// Every run that the arguments ask for.
-fn plan(args: &CompareArgs) -> Result<Vec<Plan>, Failure> {
+fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
     let common = overrides(&args.common.set, args.common.seed)?;
     let mut variants: Vec<(String, Vec<Set>)> = vec![(String::new(), common)];
     for vary in &args.vary {
@@ -88,7 +108,7 @@ fn plan(args: &CompareArgs) -> Result<Vec<Plan>, Failure> {
     Ok(plans)
 }
 
-fn one(file: &str, device: Option<&str>, variant: &str, sets: &[Set]) -> Result<Plan, Failure> {
+fn one(file: &str, device: Option<&str>, variant: &str, sets: &[Set]) -> Result<Planned, Failure> {
     let (mut loaded, mut reproduce) = match device {
         None => (Loaded::new(file, sets)?, run_command(file, sets)),
         Some(device) => {
@@ -105,11 +125,11 @@ fn one(file: &str, device: Option<&str>, variant: &str, sets: &[Set]) -> Result<
         loaded.scenario.name = format!("{} {name}", loaded.scenario.name);
     }
     reproduce.truncate(reproduce.trim_end().len());
-    Ok(Plan { loaded, reproduce })
+    Ok(Planned { loaded, reproduce })
 }
 
 /// Shortens names to what differs: with one file, its name says nothing.
-fn name(plans: &mut [Plan], args: &CompareArgs) {
+fn name(plans: &mut [Planned], args: &CompareArgs) {
     if args.files.len() > 1 || plans.len() == 1 {
         return;
     }
@@ -193,7 +213,7 @@ const FIGURES: [(&str, &[Figure]); 5] = [
             ("ready after, ms", |r| r.recovery.as_ref().map_or(0.0, |v| v.time_ms.max)),
         ],
     ),
-    ("simulation", &[("wall time, s", |r| r.sim.wall_s)]),
+    ("simulation", &[("processor time, s", |r| r.sim.cpu_s), ("wall time, s", |r| r.sim.wall_s)]),
 ];
 
 /// Those that are whole numbers.

@@ -176,6 +176,12 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     atomic::check_writable(&folder.join("record.json"))
 }
 
+/// Runs to be made at once: as many as asked for, or as there are cores.
+fn threads(jobs: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(cores, usize::from)
+}
+
 /// Runs one scenario with a progress bar.
 fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome, Failure> {
     let bar = Progress::new(&loaded.scenario.name);
@@ -186,7 +192,8 @@ fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome,
         });
         bar.fraction(fraction);
     };
-    let mut hooks = Hooks { cancel: Some(cancel), progress: Some(&mut progress) };
+    let mut hooks =
+        Hooks { cancel: Some(cancel), progress: Some(&mut progress), ..Hooks::default() };
     let outcome = run_scenario(&loaded.scenario, &mut hooks);
     drop(bar);
     let mut outcome = outcome.map_err(|error| explain(loaded, error))?;

@@ -333,6 +333,9 @@ fn simulation(record: &RunRecord, table: &mut Table) {
     table.row(["  preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
     table.row(["host I/Os a second", &rate(sim.host_ios_per_s)]);
     table.row(["flash operations a second", &rate(sim.flash_ops_per_s)]);
+    table.row(["processor time", &format!("{:.2} s", sim.cpu_s)]);
+    table.row(["  host I/Os a second", &rate(sim.host_ios_per_cpu_s)]);
+    table.row(["  flash operations a second", &rate(sim.flash_ops_per_cpu_s)]);
     table.row(["peak memory", &format!("{} MiB", real(sim.peak_rss_mib))]);
     table.row(["digest", &sim.digest]);
 }

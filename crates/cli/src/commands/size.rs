@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use leyden_experiment::size::{Shown, SizedDrive, Sizing, size};
-use leyden_experiment::{Bank, Hooks};
+use leyden_experiment::Bank;
+use leyden_experiment::size::{Shown, SizedDrive, Sizing, Watched, size};
 
-use super::{Cancel, explain, load, overrides, print_json, warn};
+use super::{Cancel, explain, load, overrides, print_json, threads, warn};
 use crate::args::SizeArgs;
 use crate::failure::Failure;
 use crate::output::number::{bytes, capacitance, count, percent, real};
@@ -16,12 +16,12 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
     let bar = Progress::new(&loaded.scenario.name);
-    let mut progress = |drive: &str, fraction| {
+    let progress = |drive: &str, fraction| {
         bar.what(drive);
         bar.fraction(fraction);
     };
-    let hooks = Hooks { cancel: Some(cancel), progress: None };
-    let sized = size(&loaded.scenario, args.commands, &hooks, &mut progress);
+    let watched = Watched { jobs: threads(args.jobs), cancel, progress: &progress };
+    let sized = size(&loaded.scenario, args.commands, &watched);
     drop(bar);
     let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
     if args.json {

@@ -3,7 +3,7 @@
 //! A file holds a line of JSON that says what it is, and the run record. Its name is a digest of
 //! everything that decides the record: the resolved configuration (the seed is part of it), the
 //! record's format, and the build that ran it. **Invariants**: a file appears whole or not at all; a
-//! file that is damaged or is of another run is never believed, it is made anew.
+//! file that is damaged or is of another run is never believed: the run is made again.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -62,7 +62,7 @@ pub(super) const KNOWN_SHARE: Quantity = Quantity {
     is_exact: false,
 };
 
-/// What makes one figure of several ratios. Each group's ratios are averaged first.
+/// How several ratios become one figure. Each group's ratios are averaged first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     /// The arithmetic mean of the groups.

@@ -34,7 +34,7 @@ pub struct Step<'a> {
     pub begun: Option<&'a RunSpec>,
 }
 
-/// What became of one run.
+/// The fate of one run.
 enum Made {
     Record(Box<crate::RunRecord>),
     Failed(String),
@@ -101,10 +101,10 @@ impl Runner<'_> {
                 record.reproduce = spec.command();
                 return (Made::Record(record), true);
             }
-            Found::Useless(problem) => warnings.push(format!("{problem}: the run is made anew")),
+            Found::Useless(problem) => warnings.push(format!("{problem}: the run is made again")),
             Found::Nothing => {}
         }
-        let mut hooks = Hooks { cancel: Some(self.cancel), progress: None };
+        let mut hooks = Hooks { cancel: Some(self.cancel), ..Hooks::default() };
         let mut record = match run(&scenario, &mut hooks) {
             Ok(outcome) if !outcome.interrupted => outcome.record,
             Ok(_) | Err(RunError::Interrupted) => return (Made::Interrupted, false),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_entry_is_made_anew_with_a_warning() {
+    fn a_damaged_entry_is_made_again_with_a_warning() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = AtomicBool::new(false);
         let cache = Cache::open(folder.path(), "build").unwrap();
@@ -167,7 +167,7 @@ mod tests {
         std::fs::write(&path, "{").unwrap();
         let second = go(&cache, 1, &specs, &cancel);
         assert_eq!(second.cached, 0);
-        assert!(second.warnings[0].contains("made anew"), "{:?}", second.warnings);
+        assert!(second.warnings[0].contains("made again"), "{:?}", second.warnings);
         let digest = |results: &Results| results.get(&specs[0]).unwrap().sim.digest.clone();
         assert_eq!(digest(&first), digest(&second));
         assert_eq!(go(&cache, 1, &specs, &cancel).cached, 1);

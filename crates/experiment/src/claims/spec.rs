@@ -1,4 +1,4 @@
-//! What is to be run: a bundled scenario with overrides; and what came of it.
+//! Specifications of runs, each a bundled scenario with overrides, and their results.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What came of the runs that were asked for.
+/// The outcomes of the runs that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Finished runs.
@@ -68,7 +68,7 @@ pub struct Results {
     pub failures: BTreeMap<RunSpec, String>,
     /// How many of the finished runs came from the cache.
     pub cached: usize,
-    /// What is worth knowing: cache entries that were of no use.
+    /// Warnings: cache entries that were of no use.
     pub warnings: Vec<String>,
     /// The runs were cancelled before all were made.
     pub interrupted: bool,

@@ -1,4 +1,4 @@
-//! What writes carry, and who looks at what reads return.
+//! The content of writes, and the check of what reads return.
 
 use leyden_device::{Completion, Payload};
 use leyden_sim::Time;

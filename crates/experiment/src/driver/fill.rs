@@ -1,7 +1,7 @@
 //! From measurement to run record.
 
-use leyden_device::{Programs, Reads, Stats};
-use leyden_sim::{Span, Time};
+use leyden_device::{Programs, Stats};
+use leyden_sim::{Counted, Span, Time};
 
 use super::measure::Measured;
 use super::series::{Closed, Direction, Snapshot};
@@ -24,18 +24,26 @@ pub struct Units {
     pub is_cached: bool,
 }
 
+impl Units {
+    /// Bytes that the drive was asked to write; the host wrote so many.
+    const fn bytes_asked(&self, units_written: u64, host_bytes: u64) -> u64 {
+        if self.is_cached { units_written * self.unit_bytes } else { host_bytes }
+    }
+}
+
 impl Measured {
     /// Fills in what was measured: `host`, `flash`, `map`, `buffer`, `utilisation` and `series`
     /// whole, `gc` but for the policy's name, `wear.bad_blocks`, `sim.digest`; adds the warnings.
     pub fn fill(&self, units: &Units, record: &mut record::RunRecord) {
+        let grown = self.grown();
         record.host = self.host();
-        record.flash = self.flash(units);
-        self.fill_gc(units, &mut record.gc);
-        record.map = self.map();
-        record.buffer = self.buffer(units);
-        record.utilisation = self.utilisation();
+        record.flash = self.flash(&grown, units);
+        fill_gc(&grown, units, &mut record.gc);
+        record.map = map(&grown);
+        record.buffer = buffer(&grown, units);
+        record.utilisation = self.utilisation(&grown);
         record.series = self.series(units);
-        record.wear.bad_blocks = self.after.bad_blocks;
+        record.wear.bad_blocks = grown.bad_blocks.get();
         record.sim.digest = self.digest.to_string();
         record.warnings.extend(self.warnings.iter().cloned());
     }
@@ -62,79 +70,31 @@ impl Measured {
         }
     }
 
-    /// How much a counter grew.
-    fn grown(&self, counter: impl Fn(&Stats) -> u64) -> u64 {
-        counter(&self.after) - counter(&self.before)
+    /// What the device counted meanwhile.
+    pub fn grown(&self) -> Stats {
+        self.after.since(&self.before)
     }
 
-    /// Bytes that the drive was asked to write.
-    fn bytes_asked(&self, units: &Units) -> u64 {
-        if units.is_cached {
-            self.grown(|stats| stats.host_units_written) * units.unit_bytes
-        } else {
-            self.traffic.bytes_written
-        }
-    }
-
-    fn flash(&self, units: &Units) -> record::Flash {
-        let programs = programs_between(&self.before.programs, &self.after.programs);
+    fn flash(&self, grown: &Stats, units: &Units) -> record::Flash {
+        let ftl = &grown.ftl;
+        let asked = units.bytes_asked(grown.ssd.units_written, self.traffic.bytes_written);
         record::Flash {
-            waf: waf(&programs, self.bytes_asked(units), units),
-            erases: self.grown(|stats| stats.erases),
-            programs,
-            reads: reads_between(&self.before.reads, &self.after.reads),
-            padded_units: self.grown(|stats| stats.padded_units),
-            program_failures: self.grown(|stats| stats.program_failures),
-            erase_failures: self.grown(|stats| stats.erase_failures),
+            waf: waf(&ftl.programs, asked, units),
+            erases: ftl.erases,
+            programs: ftl.programs,
+            reads: ftl.reads,
+            padded_units: ftl.padded_units,
+            program_failures: ftl.program_failures,
+            erase_failures: ftl.erase_failures,
         }
     }
 
-    fn fill_gc(&self, units: &Units, gc: &mut record::Gc) {
-        gc.collections = self.grown(|stats| stats.gc_collections);
-        let page_units = units.page_bytes as f64 / units.unit_bytes as f64;
-        gc.copied_pages = self.grown(|stats| stats.gc_copied_units) as f64 / page_units;
-        gc.copied_zombie_pages =
-            self.grown(|stats| stats.gc_copied_zombie_units) as f64 / page_units;
-        gc.victim_utilisation = ratio(
-            self.grown(|stats| stats.gc_victim_valid_units) as f64,
-            (gc.collections * units.block_units) as f64,
-        );
-    }
-
-    fn map(&self) -> record::Map {
-        record::Map {
-            pages: self.after.map_pages,
-            protected_pages: self.after.map_protected_pages,
-            dirty_peak: self.after.map_dirty_peak,
-            writebacks: self.grown(|stats| stats.map_writebacks),
-            journal_pages: self.grown(|stats| stats.map_journal_pages),
-            hit_ratio: ratio(
-                self.grown(|stats| stats.map_update_hits) as f64,
-                self.grown(|stats| stats.map_updates) as f64,
-            ),
-        }
-    }
-
-    fn buffer(&self, units: &Units) -> record::Buffer {
-        record::Buffer {
-            peak_bytes: self.after.buffer_peak_units * units.unit_bytes,
-            stalls_s: self.grown(|stats| stats.buffer_stalled.as_ns()) as f64 / 1e9,
-            discarded_bytes: self.grown(|stats| stats.buffer_discarded_units) * units.unit_bytes,
-            coalesced_writes: self.grown(|stats| stats.buffer_coalesced_units),
-            read_hits: self.grown(|stats| stats.buffer_read_hits),
-        }
-    }
-
-    fn utilisation(&self) -> record::Utilisation {
+    fn utilisation(&self, grown: &Stats) -> record::Utilisation {
         let elapsed_ns = self.elapsed().as_ns() as f64;
-        let shares = |before: &[Span], after: &[Span]| {
-            let before = before.iter().copied().chain(std::iter::repeat(Span::ZERO));
-            let grown = after.iter().zip(before).map(|(a, b)| a.as_ns() - b.as_ns());
-            grown.map(|busy_ns| ratio(busy_ns as f64, elapsed_ns)).collect()
-        };
+        let share = |busy: &Span| ratio(busy.as_ns() as f64, elapsed_ns);
         record::Utilisation {
-            dies: shares(&self.before.die_busy, &self.after.die_busy),
-            channels: shares(&self.before.channel_busy, &self.after.channel_busy),
+            dies: grown.die_busy.iter().map(share).collect(),
+            channels: grown.channel_busy.iter().map(share).collect(),
         }
     }
 
@@ -150,12 +110,8 @@ impl Measured {
             series.time_s.push(interval.end.since(self.series.start).as_secs_f64());
             shown.push_host(interval, &mut series);
             shown.push_flash(interval, units, &mut series);
-            series.die_busy.push(shown.busy(interval.device.die_busy, before.die_busy, dies));
-            series.channel_busy.push(shown.busy(
-                interval.device.channel_busy,
-                before.channel_busy,
-                channels,
-            ));
+            series.die_busy.push(shown.busy(shown.grown.die_busy, dies));
+            series.channel_busy.push(shown.busy(shown.grown.channel_busy, channels));
             (start, before) = (interval.end, interval.device);
         }
         series
@@ -186,18 +142,14 @@ impl Traffic {
 /// An interval of the series, as rates.
 struct Shown {
     seconds: f64,
-    programs: record::Programs,
-    reads: record::Reads,
-    units_written: u64,
+    grown: Snapshot,
 }
 
 impl Shown {
     fn new(start: Time, before: &Snapshot, interval: &Closed) -> Self {
         Self {
             seconds: interval.end.since(start).as_secs_f64(),
-            programs: programs_between(&before.programs, &interval.device.programs),
-            reads: reads_between(&before.reads, &interval.device.reads),
-            units_written: interval.device.units_written - before.units_written,
+            grown: interval.device.since(before),
         }
     }
 
@@ -221,32 +173,48 @@ impl Shown {
 
     fn push_flash(&self, interval: &Closed, units: &Units, series: &mut record::Series) {
         let rate = |count: u64| ratio(count as f64, self.seconds).round() as u64;
-        let (p, r) = (&self.programs, &self.reads);
-        let asked = if units.is_cached {
-            self.units_written * units.unit_bytes
-        } else {
-            interval.host.writes.bytes
-        };
-        series.waf.push(waf(p, asked, units));
-        series.programs.push(record::Programs {
-            user: rate(p.user),
-            gc_user: rate(p.gc_user),
-            map: rate(p.map),
-            gc_map: rate(p.gc_map),
-            dump: rate(p.dump),
-            recovery: rate(p.recovery),
-        });
-        series.reads.push(record::Reads {
-            host: rate(r.host),
-            rmw: rate(r.rmw),
-            gc_user: rate(r.gc_user),
-            recovery: rate(r.recovery),
-        });
+        let grown = &self.grown;
+        let asked = units.bytes_asked(grown.units_written, interval.host.writes.bytes);
+        series.waf.push(waf(&grown.programs, asked, units));
+        series.programs.push(grown.programs.map_each(rate));
+        series.reads.push(grown.reads.map_each(rate));
     }
 
-    fn busy(&self, after: Span, before: Span, of: usize) -> f64 {
-        let busy_ns = after.as_ns() - before.as_ns();
-        ratio(busy_ns as f64 / 1e9, self.seconds * of as f64)
+    fn busy(&self, busy: Span, of: usize) -> f64 {
+        ratio(busy.as_ns() as f64 / 1e9, self.seconds * of as f64)
+    }
+}
+
+fn fill_gc(grown: &Stats, units: &Units, gc: &mut record::Gc) {
+    let of = &grown.ftl.gc;
+    let page_units = units.page_bytes as f64 / units.unit_bytes as f64;
+    gc.collections = of.collections;
+    gc.copied_pages = of.copied_units as f64 / page_units;
+    gc.copied_zombie_pages = of.copied_zombie_units as f64 / page_units;
+    gc.victim_utilisation =
+        ratio(of.victim_valid_units as f64, (of.collections * units.block_units) as f64);
+}
+
+fn map(grown: &Stats) -> record::Map {
+    let of = &grown.map;
+    record::Map {
+        pages: grown.map_pages.get(),
+        protected_pages: grown.map_protected_pages.get(),
+        dirty_peak: of.dirty_peak.get(),
+        writebacks: of.writebacks,
+        journal_pages: of.journal_pages,
+        hit_ratio: ratio(of.hits as f64, of.updates as f64),
+    }
+}
+
+fn buffer(grown: &Stats, units: &Units) -> record::Buffer {
+    let of = &grown.buffer;
+    record::Buffer {
+        peak_bytes: of.peak_units.get() * units.unit_bytes,
+        stalls_s: grown.ssd.stalled.as_ns() as f64 / 1e9,
+        discarded_bytes: of.discarded_units * units.unit_bytes,
+        coalesced_writes: of.coalesced_units,
+        read_hits: grown.ssd.read_hits,
     }
 }
 
@@ -255,30 +223,8 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-fn waf(programs: &record::Programs, bytes_written: u64, units: &Units) -> f64 {
-    let p = programs;
-    let pages = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
-    ratio((pages * units.page_bytes) as f64, bytes_written as f64)
-}
-
-fn programs_between(before: &Programs, after: &Programs) -> record::Programs {
-    record::Programs {
-        user: after.user - before.user,
-        gc_user: after.gc_user - before.gc_user,
-        map: after.map - before.map,
-        gc_map: after.gc_map - before.gc_map,
-        dump: after.dump - before.dump,
-        recovery: after.recovery - before.recovery,
-    }
-}
-
-fn reads_between(before: &Reads, after: &Reads) -> record::Reads {
-    record::Reads {
-        host: after.host - before.host,
-        rmw: after.rmw - before.rmw,
-        gc_user: after.gc_user - before.gc_user,
-        recovery: after.recovery - before.recovery,
-    }
+fn waf(programs: &Programs, bytes_written: u64, units: &Units) -> f64 {
+    ratio((programs.total() * units.page_bytes) as f64, bytes_written as f64)
 }
 
 fn latency(latencies: &Latencies) -> record::Latency {

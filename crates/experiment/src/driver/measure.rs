@@ -47,7 +47,7 @@ impl Measured {
     }
 }
 
-/// What is left of the ramp, apart from its time, whose end is the next boundary.
+/// The rest of the ramp but for its time, whose end is the next boundary.
 struct Ramping {
     requests: u64,
 }

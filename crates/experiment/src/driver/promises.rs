@@ -1,12 +1,12 @@
-//! Checks what reads return in a run whose power is cut: against what the drive has promised to keep.
+//! Checks reads against what the drive has promised to keep, in runs whose power is cut.
 //!
 //! **What lives here**: the driver's side of the durability model ([`leyden_oracle`]). Without cuts,
 //! [`super::Verifier`] does: it remembers no commands.
 //!
 //! **Invariants**
-//! - After each cut, every mapping unit is looked at, whether the workload will read it or not. What was
-//!   promised and is not there, without the drive's having said so, ends the run.
-//! - What was on the drive before the run reads like zeroes, and is not told apart from them.
+//! - After each cut, every mapping unit is looked at, whether the workload will read it or not. If a
+//!   promised version is missing and the drive has not reported it lost, the run ends.
+//! - Content from before the run reads like zeroes, and is not distinguished from them.
 //! - About 140 bytes are kept for each mapping unit, and 100 for each command since the last cut.
 
 use leyden_device::{Completion, Op, Stamp, Status};
@@ -52,7 +52,7 @@ impl Promises {
     }
 }
 
-/// What the oracle calls it; `None` if it can neither change anything nor fail to.
+/// The oracle's name for it; `None` if it can neither change anything nor fail to.
 fn promised_op(request: &Request) -> Option<leyden_oracle::Op> {
     let op = match request.op {
         Op::Read => leyden_oracle::Op::Read,

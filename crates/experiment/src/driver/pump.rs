@@ -39,12 +39,12 @@ pub(super) enum Next {
 pub(super) trait Source {
     /// The next request, if it may be submitted at `now`. `At` lies after `now`.
     fn next(&mut self, now: Time) -> Result<Next, DriveError>;
-    /// What is known already of the requests to come, each told once.
+    /// Requests to come that are already known, each told once.
     #[inline]
     fn upcoming(&mut self) -> &[Request] {
         &[]
     }
-    /// The names of those that share the drive; empty if nobody does.
+    /// The names of the tenants that share the drive; empty if it is not shared.
     fn tenants(&self) -> Vec<String>;
     /// Which of them asks for `request`, which is `owner`'s.
     fn tenant(&self, owner: u32, request: &Request) -> u8;
@@ -52,7 +52,7 @@ pub(super) trait Source {
     fn completed(&mut self, owner: u32, now: Time);
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
-    /// What is worth knowing at the end.
+    /// Warnings to give at the end.
     fn warnings(&self) -> Vec<String>;
 }
 
@@ -291,8 +291,8 @@ where
         }
     }
 
-    /// Takes no slot, and nobody waits for it. It counts for cancellation, lest a trace of hints alone
-    /// could not be stopped.
+    /// A hint takes no slot, and nothing waits for it. It counts for cancellation, so that a trace of hints
+    /// alone can be stopped.
     fn announce(&mut self, hint: &Request) {
         self.measure.hint();
         self.steps += 1;

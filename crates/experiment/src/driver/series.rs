@@ -5,7 +5,7 @@
 //! the series are the run's totals, exactly.
 
 use leyden_device::{Programs, Reads, Stats};
-use leyden_sim::{Span, Time};
+use leyden_sim::{Span, Time, counters};
 
 /// The most intervals kept; an even number.
 pub(super) const MAX_INTERVALS: usize = 1024;
@@ -45,26 +45,28 @@ impl Direction {
     }
 }
 
-/// The device's counters that the series shows, at the end of an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Snapshot {
-    pub(super) programs: Programs,
-    pub(super) reads: Reads,
-    /// That the drive was asked to write.
-    pub(super) units_written: u64,
-    /// Summed over dies.
-    pub(super) die_busy: Span,
-    /// Summed over channels.
-    pub(super) channel_busy: Span,
+counters! {
+    /// The device's counters that the series shows, at the end of an interval.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Snapshot {
+        pub(super) programs: Programs,
+        pub(super) reads: Reads,
+        /// That the drive was asked to write.
+        pub(super) units_written: u64,
+        /// Summed over dies.
+        pub(super) die_busy: Span,
+        /// Summed over channels.
+        pub(super) channel_busy: Span,
+    }
 }
 
 impl Snapshot {
     pub(super) fn new(stats: &Stats) -> Self {
         let sum = |spans: &[Span]| spans.iter().fold(Span::ZERO, |sum, span| sum + *span);
         Self {
-            programs: stats.programs,
-            reads: stats.reads,
-            units_written: stats.host_units_written,
+            programs: stats.ftl.programs,
+            reads: stats.ftl.reads,
+            units_written: stats.ssd.units_written,
             die_busy: sum(&stats.die_busy),
             channel_busy: sum(&stats.channel_busy),
         }

@@ -1,10 +1,11 @@
-//! What each of those that share the drive got of it: the jobs of a workload, the classes of a trace.
+//! The share of the drive that each tenant got. Tenants are the jobs of a workload, or the classes of a
+//! trace.
 //!
-//! Whoever is alone is not measured apart: what the host saw is what that one saw.
+//! A single tenant is not measured separately: it saw what the host saw.
 
 use super::traffic::{Sample, Traffic};
 
-/// All of them, by the number that a [`Sample`] says.
+/// All tenants, by their number in a [`Sample`].
 #[derive(Clone, Debug)]
 pub(super) struct Tenants {
     /// Empty if there can be one only.
@@ -12,12 +13,12 @@ pub(super) struct Tenants {
     heard: Heard,
 }
 
-/// Of whom something has come.
+/// Which tenants have completed a command.
 #[derive(Clone, Debug)]
 enum Heard {
     Nobody,
     One(u8),
-    /// `None` of those of whom nothing has.
+    /// `None` for a tenant without completions.
     Several(Vec<Option<Box<Traffic>>>),
 }
 
@@ -31,7 +32,7 @@ impl Tenants {
         self.heard = Heard::Nobody;
     }
 
-    /// `all` is what came of all of them before.
+    /// `all` is the traffic of all tenants so far.
     #[inline]
     pub(super) fn record(&mut self, sample: &Sample, latency_ns: u64, all: &Traffic) {
         if self.names.is_empty() {
@@ -49,7 +50,7 @@ impl Tenants {
         }
     }
 
-    /// The first of all, or the second: what came before was the first one's.
+    /// The first tenant, or the second: all traffic so far was the first one's.
     #[cold]
     fn hear_another(&mut self, tenant: u8, all: &Traffic) {
         self.heard = match self.heard {
@@ -62,7 +63,7 @@ impl Tenants {
         };
     }
 
-    /// The names and shares of those of whom something has come, if there are several.
+    /// The names and shares of the tenants with completions, if there are several.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&str, &Traffic)> {
         let shares = match &self.heard {
             Heard::Several(shares) => shares.as_slice(),

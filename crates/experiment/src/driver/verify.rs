@@ -2,12 +2,12 @@
 //!
 //! A read may return a write's stamp if the write was submitted before the read completed, and if
 //! no later write had certainly replaced it when the read was submitted (submitted after that
-//! write's completion, completed before the read's submission). What is submitted and completed
-//! *before* what is the order in which the driver does both.
+//! write's completion, completed before the read's submission). *Before* is the order in which the
+//! driver submits and completes.
 //!
 //! A cache above the drive may fail to write units out. Until a write that was submitted later has
 //! completed, reads of them may find what the cache has or what lies below, which may be any older
-//! version. The verifier remembers no versions that were replaced, so it only asks that somebody was
+//! version. The verifier remembers no versions that were replaced, so it only asks that some write was
 //! given the stamp. It does not know what flushes promise either; [`super::Promises`] does.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -53,7 +53,7 @@ struct Candidate {
     completed: Option<u64>,
 }
 
-/// What a unit may have shown when a read of it was submitted.
+/// The versions of a unit that a read may return, as of its submission.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     unit: u64,
@@ -61,7 +61,7 @@ struct Shown {
     stamp: Option<u64>,
 }
 
-/// What a submitted command was.
+/// A command that was submitted.
 #[derive(Clone, Debug, Default)]
 enum Pending {
     #[default]
@@ -100,7 +100,7 @@ pub struct Verifier {
     doubtful: BTreeMap<u64, u64>,
     next_id: u64,
     pending: Vec<Pending>,
-    /// What each outstanding read's units may have shown at its submission. By slot, kept for reuse.
+    /// For each outstanding read, the versions its units may return. By slot, kept for reuse.
     seen: Vec<Vec<Shown>>,
     /// Writes and trims since the oldest outstanding read was submitted.
     log: VecDeque<Logged>,

@@ -1,4 +1,4 @@
-//! Who looks at the device while it is driven, and who cuts its power.
+//! Watchers: they look at the device while it is driven, and may cut its power.
 
 use std::ops::Range;
 
@@ -40,8 +40,7 @@ pub trait Watch<P: Payload, D> {
         let _ = device;
         Vec::new()
     }
-    /// Whoever looks at content has found that the last cut lost so many mapping units of what was
-    /// promised.
+    /// The check of content has found that the last cut lost so many mapping units that were promised.
     fn found_lost(&mut self, units: u64) {
         let _ = units;
     }

@@ -1,11 +1,11 @@
-//! What the layers between software and drive did, and what each of those that share it got.
+//! What the layers between software and drive did, and the share of the drive that each tenant got.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Latency;
 
-/// One of those that share the drive: a job of the workload, or a class of a trace's requests.
+/// A tenant of the drive: a job of the workload, or a class of a trace's requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
     /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `unknown`.

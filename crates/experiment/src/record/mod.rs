@@ -6,6 +6,7 @@
 mod host;
 mod power;
 
+pub use leyden_device::{Programs, Reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,12 +75,25 @@ pub struct Sim {
     pub host_ios_per_s: f64,
     /// Simulated flash page operations (reads, programs, erases) per second of wall time.
     pub flash_ops_per_s: f64,
+    /// Processor time of the measured part, user and system, seconds. Other than wall time, it hardly
+    /// depends on what else the machine does, other runs of the same command among it.
+    #[serde(default)]
+    pub cpu_s: f64,
+    /// Simulated host I/Os per second of processor time.
+    #[serde(default)]
+    pub host_ios_per_cpu_s: f64,
+    /// Simulated flash page operations per second of processor time.
+    #[serde(default)]
+    pub flash_ops_per_cpu_s: f64,
     /// Wall time of preconditioning (or of loading its snapshot), seconds.
     pub precondition_wall_s: f64,
-    /// Peak resident memory of the process, MiB.
+    /// Peak resident memory of the process, MiB: with other runs at the same time, of all of them.
     pub peak_rss_mib: f64,
     /// Bytes of device state per logical mapping unit.
     pub bytes_per_mapping_unit: f64,
+    /// Whether the drive's own invariants were checked after the run (`run.check`).
+    #[serde(default)]
+    pub checked: bool,
     /// Fingerprint of everything that happened, 16 hex digits; same inputs, same digest.
     pub digest: String,
 }
@@ -135,36 +149,6 @@ pub struct Latency {
     /// The whole distribution, as `[percentile (0..=100), microseconds]`, ascending. Empty if
     /// nothing was measured.
     pub distribution: Vec<(f64, f64)>,
-}
-
-/// Counts of page operations by what caused them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Programs {
-    /// Data the host wrote.
-    pub user: u64,
-    /// Data that garbage collection copied.
-    pub gc_user: u64,
-    /// Mapping pages written back.
-    pub map: u64,
-    /// Mapping pages that garbage collection copied.
-    pub gc_map: u64,
-    /// Pages dumped on a power loss.
-    pub dump: u64,
-    /// Pages put back by recovery: none, as it puts them into the buffer.
-    pub recovery: u64,
-}
-
-/// Counts of page reads by what caused them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reads {
-    /// The host read.
-    pub host: u64,
-    /// The host wrote part of a mapping unit, whose rest had to be read.
-    pub rmw: u64,
-    /// Garbage collection copied data.
-    pub gc_user: u64,
-    /// Recovery scanned.
-    pub recovery: u64,
 }
 
 /// What the flash did.

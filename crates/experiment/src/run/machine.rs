@@ -1,7 +1,10 @@
 //! The machine that runs the simulation: its clock and memory, which only `sim.*` of a record
 //! speaks of.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use leyden_device::{NoData, Ssd, Stamp};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{RunError, in_device};
 use crate::scenario::Scenario;
@@ -10,6 +13,9 @@ use crate::scenario::Scenario;
 const UNIT_BYTES: u64 = 8;
 /// What the model of its promises needs for each, if the run cuts the power.
 const MODEL_UNIT_BYTES: u64 = 144;
+
+/// What verifying reads needs for each.
+const STAMP_BYTES: u64 = 8;
 
 /// Wall time.
 pub(super) struct Stopwatch(Instant);
@@ -27,6 +33,26 @@ impl Stopwatch {
     pub(super) fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64().max(1e-9)
     }
+}
+
+/// What this thread has had of a processor, user and system. A run is of one thread, so this is the run's,
+/// whatever else the machine and this process do meanwhile.
+pub(super) struct CpuClock(Duration);
+
+impl CpuClock {
+    pub(super) fn start() -> Self {
+        Self(cpu_time())
+    }
+
+    /// Seconds since the start; never zero, so that rates are finite.
+    pub(super) fn seconds(&self) -> f64 {
+        cpu_time().saturating_sub(self.0).as_secs_f64().max(1e-9)
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// Refuses a drive that cannot fit in memory; without, the system would end the process.
@@ -52,6 +78,36 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
         if is_modelled { ", or verify nothing (run.stamps = false)" } else { "" }
     );
     Err(RunError::config("device.nand", problem))
+}
+
+/// Memory that a run of `scenario` takes, about; 0 if its drive cannot be built, which the run will say.
+pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
+    let (device, seed) = (&scenario.device, scenario.seed);
+    if !scenario.run.stamps {
+        return Ssd::<NoData>::new(device, seed).map_or(0, |ssd| ssd.memory_bytes());
+    }
+    let for_each = if scenario.run.cut.is_empty() { STAMP_BYTES } else { MODEL_UNIT_BYTES };
+    Ssd::<Stamp>::new(device, seed)
+        .map_or(0, |ssd| ssd.memory_bytes() + for_each * u64::from(ssd.mapping_units()))
+}
+
+/// Memory that several runs may take together: four fifths of what the system, or the group of processes
+/// that this one is in, has left. Where neither tells, there is no limit.
+pub(super) fn room_bytes() -> u64 {
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let meminfo = text("/proc/meminfo");
+    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = available.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let of_system = kib.map_or(u64::MAX, |kib| kib << 10);
+    let of_group = |name: &str| text(&format!("/sys/fs/cgroup/memory.{name}")).trim().parse().ok();
+    let of_group = match (of_group("max"), of_group("current")) {
+        (Some(max), Some(current)) => u64::saturating_sub(max, current),
+        _ => u64::MAX,
+    };
+    match of_system.min(of_group) {
+        u64::MAX => u64::MAX,
+        left => left / 5 * 4,
+    }
 }
 
 /// Peak resident memory of this process, MiB; 0 where the system does not tell.

@@ -7,22 +7,26 @@
 //! **Invariants**
 //! - Nothing but the scenario decides the results: not the hooks, not the machine, not whether the
 //!   drive came from a snapshot.
-//! - Every run ends with the drive's own check that each page programmed is accounted for.
+//! - A run ends with the drive's own check that each page programmed is accounted for, if it is asked for or
+//!   small against the run.
 
+mod aged;
+mod check;
 mod machine;
+mod many;
 mod outage;
 pub(crate) mod power;
 mod precondition;
 mod sampled;
 mod snapshot;
-mod stack;
 pub(crate) mod stationary;
+mod watcher;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_buffer::Region;
-use leyden_device::{BlockDevice, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
-use leyden_host::{Channel, HintChannel, HintChannelConfig, PageCache};
+use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_host::stack::{self, StackConfig, Visitor};
+use leyden_host::{Channel, Powered};
 use leyden_oracle::Promise;
 use leyden_sim::{ConfigError, Digest, Energy};
 use leyden_workload::synth::{Job, JobConfig};
@@ -33,9 +37,12 @@ use crate::driver::{
 };
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
+pub use aged::AgedDrives;
+pub use many::{Plan, run_all};
+pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
 use power::Sampler;
-use stack::{Stack, Watcher};
+use watcher::Watcher;
 
 /// Bars of the wear histogram, at most.
 const WEAR_BARS: u64 = 64;
@@ -109,6 +116,8 @@ pub struct Hooks<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Told what the run is doing and which share of that is done, some times a second.
     pub progress: Option<&'a mut dyn FnMut(Phase, f64)>,
+    /// Preconditioned drives that this run shares with others.
+    pub aged: Option<&'a AgedDrives>,
 }
 
 impl Hooks<'_> {
@@ -141,7 +150,7 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     if let Some(config) = &scenario.host.page_cache {
         config
             .check(unit_bytes, u64::from(ssd.mapping_units()))
-            .map_err(|error| layer("page_cache", error))?;
+            .map_err(|error| error.within("page_cache").within("host"))?;
     }
     if scenario.workload.trace.is_none() {
         build_jobs(&scenario.workload, scenario.seed, capacity)?;
@@ -149,7 +158,7 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What makes a run less, or tell more, than the scenario says.
+/// Limits on a run, and questions to it, beyond the scenario's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds<'a> {
     /// End it after so many commands, or a few thousand more.
@@ -176,28 +185,25 @@ pub(crate) fn run_within(
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
         if scenario.run.cut.is_empty() {
-            let content = |capacity| Verifier::new(capacity, unit_sectors);
+            let content = |capacity, _| Verifier::new(capacity, unit_sectors);
             return run_with::<Stamp, _>(scenario, hooks, bounds, content);
         }
-        // A cache acknowledges what the drive has not got.
-        let promise = match scenario.device.buffer.region {
-            Region::Full if scenario.host.page_cache.is_none() => Promise::Full,
-            Region::Full | Region::None => Promise::None,
-        };
-        let content = |capacity: u64| {
+        let content = |capacity: u64, promise| {
             Promises::new((capacity / unit_sectors) as u32, unit_sectors as u32, promise)
         };
         run_with::<Stamp, _>(scenario, hooks, bounds, content)
     } else {
-        run_with::<NoData, _>(scenario, hooks, bounds, |_| Unchecked)
+        run_with::<NoData, _>(scenario, hooks, bounds, |_, _| Unchecked)
     }
 }
 
+/// Prepares a drive, and runs the workload on what stands on it. `content` is told the drive's sectors
+/// and what the whole stack promises.
 fn run_with<P, C>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
     bounds: Bounds<'_>,
-    content: impl FnOnce(u64) -> C,
+    content: impl FnOnce(u64, Promise) -> C,
 ) -> Result<Outcome, RunError>
 where
     P: Payload,
@@ -207,22 +213,12 @@ where
     hooks.progress(Phase::Preconditioning, 0.0);
     let (ssd, mut warnings) = prepare::<P>(scenario, hooks)?;
     warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
-    let prepared = (preparing.seconds(), warnings);
-    let mut content = content(ssd.capacity_sectors());
+    let precondition_wall_s = preparing.seconds();
     let host = &scenario.host;
-    if host.channel().is_none() && host.page_cache.is_none() {
-        return run_on(ssd, scenario, &mut content, prepared, hooks, bounds);
-    }
-    let unit_bytes = ssd.geometry().unit_bytes();
-    let off = HintChannelConfig { channel: Channel::Off, ..HintChannelConfig::default() };
-    let channel = HintChannel::new(host.channel().unwrap_or(&off), ssd, scenario.seed)
-        .map_err(|error| layer("hints", error))?;
-    let Some(config) = &host.page_cache else {
-        return run_on(channel, scenario, &mut content, prepared, hooks, bounds);
-    };
-    let cache =
-        PageCache::new(config, channel, unit_bytes).map_err(|error| layer("page_cache", error))?;
-    run_on(cache, scenario, &mut content, prepared, hooks, bounds)
+    let layers = StackConfig { hints: host.channel(), page_cache: host.page_cache.as_ref() };
+    let run = Run { scenario, hooks, bounds, content, precondition_wall_s, warnings };
+    stack::build(layers, ssd, scenario.seed, |channel| channel, run)
+        .map_err(|error| error.within("host"))?
 }
 
 /// What is wrong with the drive's configuration.
@@ -230,52 +226,62 @@ pub(crate) fn in_device(error: ConfigError) -> RunError {
     error.within("device").into()
 }
 
-/// What is wrong with the configuration of a layer.
-fn layer(name: &str, error: ConfigError) -> RunError {
-    error.within(name).within("host").into()
+/// A workload that a stack is ready for.
+struct Run<'r, 'h, F> {
+    scenario: &'r Scenario,
+    hooks: &'r mut Hooks<'h>,
+    bounds: Bounds<'r>,
+    content: F,
+    precondition_wall_s: f64,
+    warnings: Vec<String>,
 }
 
-/// Runs the workload on a stack that is ready, made in so many seconds with some warnings.
-fn run_on<P, C, S>(
-    mut stack: S,
-    scenario: &Scenario,
-    content: &mut C,
-    (precondition_wall_s, mut warnings): (f64, Vec<String>),
-    hooks: &mut Hooks<'_>,
-    bounds: Bounds<'_>,
-) -> Result<Outcome, RunError>
+impl<P, C, F> Visitor<P, Ssd<P>> for Run<'_, '_, F>
 where
     P: Payload,
     C: Content<P>,
-    S: Stack<P>,
+    F: FnOnce(u64, Promise) -> C,
 {
-    hooks.progress(Phase::Running, 0.0);
-    let sampler = Sampler::new(stack.ssd(), scenario.seed, bounds.banks);
-    let outages = Outages::new(stack.ssd(), &scenario.run.cut, sampler);
-    let mut watcher = Watcher::new(&stack, outages);
-    let running = machine::Stopwatch::start();
-    let watched = (&mut watcher, bounds.limit);
-    let measured = drive(&mut stack, scenario, content, hooks, watched)?;
-    let wall_s = running.seconds();
-    if !measured.interrupted && bounds.limit.is_none() {
-        watcher.outages.check_all_made(measured.end)?;
-    }
-    stack.ssd().check();
+    type Output = Result<Outcome, RunError>;
 
-    warnings.extend(idle_hints(scenario, &measured));
-    let mut record = describe(scenario, stack.ssd(), &measured, warnings);
-    record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
-    record.cache = watcher.cache(&stack);
-    let ssd = stack.ssd_mut();
-    record.sim.wall_s = wall_s;
-    record.sim.precondition_wall_s = precondition_wall_s;
-    record.sim.host_ios_per_s = measured.completions() as f64 / wall_s;
-    record.sim.flash_ops_per_s = flash_operations(&record) as f64 / wall_s;
-    if let Some(config) = &scenario.device.power {
-        watcher.outages.finish(ssd, measured.end, config.bank.part, &mut record);
+    fn visit<S: Powered<P, Drive = Ssd<P>>>(self, mut stack: S) -> Self::Output {
+        let Self { scenario, hooks, bounds, content, precondition_wall_s, mut warnings } = self;
+        let promise = Promise::of_acknowledged(stack.keeps_acknowledged());
+        let mut content = content(stack.capacity_sectors(), promise);
+        hooks.progress(Phase::Running, 0.0);
+        let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
+        let outages = Outages::new(stack.drive(), &scenario.run.cut, sampler);
+        let mut watcher = Watcher::new(&stack, outages);
+        let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
+        let watched = (&mut watcher, bounds.limit);
+        let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
+        let (wall_s, cpu_s) = (running.seconds(), working.seconds());
+        if !measured.interrupted && bounds.limit.is_none() {
+            watcher.outages.check_all_made(measured.end)?;
+        }
+        let is_checked = check::is_due(scenario.run.check, stack.drive());
+        if is_checked {
+            stack.check();
+        }
+
+        warnings.extend(idle_hints(scenario, &measured));
+        let mut record = describe(scenario, stack.drive(), &measured, warnings);
+        record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
+        record.cache = watcher.cache(&stack);
+        record.sim.checked = is_checked;
+        let (ios, operations) = (measured.completions() as f64, flash_operations(&record) as f64);
+        (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
+        record.sim.precondition_wall_s = precondition_wall_s;
+        record.sim.host_ios_per_s = ios / wall_s;
+        record.sim.flash_ops_per_s = operations / wall_s;
+        record.sim.host_ios_per_cpu_s = ios / cpu_s;
+        record.sim.flash_ops_per_cpu_s = operations / cpu_s;
+        if let Some(config) = &scenario.device.power {
+            watcher.outages.finish(&mut stack, measured.end, config.bank.part, &mut record);
+        }
+        record.sim.peak_rss_mib = machine::peak_rss_mib();
+        Ok(Outcome { record, interrupted: measured.interrupted })
     }
-    record.sim.peak_rss_mib = machine::peak_rss_mib();
-    Ok(Outcome { record, interrupted: measured.interrupted })
 }
 
 /// The name of the way that hints take.
@@ -283,7 +289,7 @@ fn channel_name(scenario: &Scenario) -> &'static str {
     match scenario.host.channel().map(|hints| hints.channel) {
         Some(Channel::Piggyback) => "piggyback",
         Some(Channel::Command) => "command",
-        Some(Channel::Off) | None => stack::OFF,
+        Some(Channel::Off) | None => watcher::OFF,
     }
 }
 
@@ -309,11 +315,19 @@ fn idle_hints(scenario: &Scenario, measured: &Measured) -> Option<String> {
 /// A drive as a run begins, and what preparing it warned of.
 type Prepared<P> = (Ssd<P>, Vec<String>);
 
-/// The drive as the run begins: preconditioned, or from its snapshot.
+/// The drive as the run begins: as another run has made it, or made here.
 fn prepare<P: Payload>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
 ) -> Result<Prepared<P>, RunError> {
+    match hooks.aged {
+        Some(aged) => aged.prepare(scenario, || make(scenario, hooks)),
+        None => make(scenario, hooks),
+    }
+}
+
+/// The drive as the run begins: preconditioned, or from its snapshot.
+fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepared<P>, RunError> {
     let snapshot = scenario.precondition.snapshot_file.as_deref();
     if let Some(path) = snapshot
         && let Some(prepared) = snapshot::load(path, scenario)?
@@ -329,7 +343,7 @@ fn prepare<P: Payload>(
     Ok((ssd, warnings))
 }
 
-fn drive<P: Payload, C: Content<P>, S: Stack<P>>(
+fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
     stack: &mut S,
     scenario: &Scenario,
     content: &mut C,
@@ -339,7 +353,7 @@ fn drive<P: Payload, C: Content<P>, S: Stack<P>>(
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
     let options = Options {
-        start: stack.ssd().now(),
+        start: stack.now(),
         ramp: scenario.run.ramp,
         cancel,
         limit,
@@ -444,10 +458,7 @@ fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
 
 /// Flash page operations of the measured part.
 fn flash_operations(record: &RunRecord) -> u64 {
-    let (p, r) = (&record.flash.programs, &record.flash.reads);
-    let programs = p.user + p.gc_user + p.map + p.gc_map + p.dump + p.recovery;
-    let reads = r.host + r.rmw + r.gc_user + r.recovery;
-    programs + reads + record.flash.erases
+    record.flash.programs.total() + record.flash.reads.total() + record.flash.erases
 }
 
 #[cfg(test)]

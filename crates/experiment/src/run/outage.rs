@@ -1,9 +1,10 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
-use leyden_device::{BlockDevice, Payload, PowerLoss, Recovery, Ssd};
+use leyden_device::{Payload, PowerLoss, Recovery, Ssd};
 use leyden_ftl::recovery::{Step, StepName};
+use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
-use leyden_sim::{Span, Time};
+use leyden_sim::{Counted, Span, Time};
 
 use super::RunError;
 use super::power::{Sampler, millijoules, milliseconds};
@@ -24,9 +25,7 @@ pub(super) struct Outages<'a> {
 struct Made {
     off: Span,
     outstanding: u64,
-    /// Units that were dirty in a cache above the drive, if there is one.
-    dirty: Option<u64>,
-    loss: PowerLoss,
+    cut: Cut,
     recovery: Recovery,
     /// When the power returned.
     back_at: Time,
@@ -37,7 +36,11 @@ struct Made {
 impl Made {
     /// True if the next cut came before the drive was ready.
     fn is_broken_off(&self, next: Option<&Self>) -> bool {
-        next.is_some_and(|next| next.loss.time < self.recovery.ready_at)
+        next.is_some_and(|next| next.loss().time < self.recovery.ready_at)
+    }
+
+    const fn loss(&self) -> &PowerLoss {
+        &self.cut.drive
     }
 }
 
@@ -46,19 +49,19 @@ impl<'a> Outages<'a> {
         Self { sampler, cuts, start: ssd.now(), made: Vec::new() }
     }
 
-    /// Cuts the power `now` for as long as `off`.
+    /// Cuts the power `now` for as long as `off`, with so many commands outstanding.
     fn make<P: Payload>(
         &mut self,
         now: Time,
         off: Span,
-        ssd: &mut Ssd<P>,
-        (outstanding, dirty): (u64, Option<u64>),
+        stack: &mut impl Powered<P>,
+        outstanding: u64,
     ) -> &Made {
-        let loss = ssd.cut_power(now);
+        let cut = stack.cut_power(now);
         let back_at = now + off;
-        let recovery = ssd.restore_power(back_at);
-        let lost = loss.lost.len() as u64;
-        self.made.push(Made { off, outstanding, dirty, loss, recovery, back_at, lost });
+        let recovery = stack.restore_power(back_at);
+        let lost = cut.drive.lost.len() as u64;
+        self.made.push(Made { off, outstanding, cut, recovery, back_at, lost });
         &self.made[self.made.len() - 1]
     }
 
@@ -77,23 +80,21 @@ impl<'a> Outages<'a> {
         self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
     }
 
-    /// Makes it, with so many commands outstanding, and so many units dirty in a cache.
+    /// Makes it, with so many commands outstanding.
     pub(super) fn cut<P: Payload>(
         &mut self,
         now: Time,
-        ssd: &mut Ssd<P>,
+        stack: &mut impl Powered<P, Drive = Ssd<P>>,
         outstanding: u64,
-        dirty: Option<u64>,
     ) -> Outage<P> {
         let off = self.cuts[self.made.len()].off;
-        let made = self.make(now, off, ssd, (outstanding, dirty));
-        let loss = &made.loss;
+        let made = self.make(now, off, stack, outstanding);
         Outage {
             at: now,
             back_at: made.back_at,
-            lost: loss.lost.iter().map(|lpn| lpn.0).collect(),
-            uncertain: loss.uncertain.iter().map(|&(first, end)| first.0..end.0).collect(),
-            left: ssd.whole(),
+            lost: made.cut.lost_units(),
+            uncertain: made.cut.uncertain_units(),
+            left: stack.drive().whole(),
         }
     }
 
@@ -121,24 +122,28 @@ impl<'a> Outages<'a> {
     /// ready. Fills `power` and `recovery` of `record`, and what the flash did for a cut here.
     pub(super) fn finish<P: Payload>(
         mut self,
-        ssd: &mut Ssd<P>,
+        stack: &mut impl Powered<P, Drive = Ssd<P>>,
         end: Time,
         part: Part,
         record: &mut RunRecord,
     ) {
-        let Some(supply) = ssd.power_supply() else { return };
-        let before = ssd.stats();
+        let is_checked = record.sim.checked;
+        let Some(supply) = stack.drive().power_supply() else { return };
+        let before = stack.drive().stats();
         if self.cuts.is_empty() {
-            self.make(end.max(ssd.now()), Span::ZERO, ssd, (0, None));
+            self.make(end.max(stack.drive().now()), Span::ZERO, stack, 0);
         }
         if let Some(made) = self.made.last() {
-            ssd.advance(made.recovery.ready_at.max(ssd.now()), &mut Vec::new());
+            stack.advance(made.recovery.ready_at.max(stack.now()), &mut Vec::new());
         }
-        ssd.check();
+        if is_checked {
+            stack.check();
+        }
+        let ssd = stack.drive();
         if self.cuts.is_empty() {
-            let after = ssd.stats();
-            record.flash.programs.dump += after.programs.dump - before.programs.dump;
-            record.flash.reads.recovery += after.reads.recovery - before.reads.recovery;
+            let grown = ssd.stats().since(&before).ftl;
+            record.flash.programs.dump += grown.programs.dump;
+            record.flash.reads.recovery += grown.reads.recovery;
         }
         record.power = Some(self.power(&supply, part, u64::from(ssd.geometry().page_bytes())));
         record.recovery = self.recovery();
@@ -165,8 +170,8 @@ impl<'a> Outages<'a> {
         power.made = self.made.iter().enumerate().map(|cut| self.row(cut)).collect();
         // A cut during a recovery finds nothing to save.
         let costs = || {
-            let dumps = self.made.iter().filter(|made| !made.loss.during_recovery);
-            dumps.map(|made| &made.loss.cost)
+            let dumps = self.made.iter().filter(|made| !made.loss().during_recovery);
+            dumps.map(|made| &made.loss().cost)
         };
         let most = |of: fn(&leyden_device::CutCost) -> u64| costs().map(of).max().unwrap_or(0);
         power.promised_bytes_peak = most(|cost| cost.promised.get());
@@ -182,13 +187,13 @@ impl<'a> Outages<'a> {
     }
 
     fn row(&self, (index, made): (usize, &Made)) -> record::MadeCut {
-        let (loss, recovery) = (&made.loss, &made.recovery);
+        let (loss, recovery) = (made.loss(), &made.recovery);
         let broken_off = made.is_broken_off(self.made.get(index + 1));
         record::MadeCut {
             at_s: loss.time.since(self.start).as_secs_f64(),
             off_ms: milliseconds(made.off),
             commands_cut_off: made.outstanding,
-            dirty_units: made.dirty,
+            dirty_units: made.cut.dirty_units,
             during_recovery: loss.during_recovery,
             promised_bytes: loss.cost.promised.get(),
             map_pages: loss.cost.map_pages,

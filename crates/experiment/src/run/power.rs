@@ -8,8 +8,8 @@ use leyden_sim::{Capacitance, Energy, Rng, Span, Time};
 
 use crate::record::{self, Spread, WithLess};
 
-/// The most moments kept. A look costs a walk through the buffer and a dump thought through: as much
-/// as some thousand requests.
+/// The most moments kept. A look costs a walk through the buffer and a dump plan, as much as some
+/// thousand requests.
 const MOST: usize = 128;
 /// Of these, how many are kept when there are too many: one in so many.
 const THINNING: usize = 4;
@@ -99,8 +99,8 @@ impl Sampler {
         self.kept.iter().flatten()
     }
 
-    /// What was seen, as a record says it; `cuts`, `lost_promised_writes` and the cuts themselves are for
-    /// whoever makes them.
+    /// What was seen, as a record says it. `cuts`, `lost_promised_writes` and the list of cuts are filled in
+    /// where the cuts are made.
     pub(super) fn record(&self, supply: &Supply, part: Part) -> record::Power {
         let spread = |value: fn(&CutCost) -> f64, peak: f64| {
             let spread = Spread::of(self.moments().map(|moment| value(&moment.cost)).collect());

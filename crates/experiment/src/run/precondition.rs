@@ -305,11 +305,10 @@ struct Counts {
 
 impl Counts {
     fn of(stats: &Stats) -> Self {
-        let p = &stats.programs;
         Self {
-            erases: stats.erases,
-            programs: p.user + p.gc_user + p.map + p.gc_map,
-            written: stats.host_units_written,
+            erases: stats.ftl.erases,
+            programs: stats.ftl.programs.total(),
+            written: stats.ssd.units_written,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The file begins with a line that says what it is and a line of JSON: a fingerprint of everything
 //! that decided the state, and what preconditioning warned of. The drive's own snapshot follows. A
-//! file with another fingerprint is made anew; a file that is something else is left alone.
+//! file with another fingerprint is replaced; a file that is something else is left alone.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -23,7 +23,7 @@ struct Header {
     warnings: Vec<String>,
 }
 
-/// The drive in `path` with its warnings, or `None` if it has to be made (anew).
+/// The drive in `path` with its warnings, or `None` if it has to be made, or made again.
 pub(super) fn load<P: Payload>(
     path: &Path,
     scenario: &Scenario,
@@ -56,7 +56,7 @@ pub(super) fn load<P: Payload>(
             }
             error => {
                 let problem =
-                    format!("{} is damaged; delete it, and it is made anew", path.display());
+                    format!("{} is damaged; delete it, and it is made again", path.display());
                 RunError::config("precondition.snapshot", format!("{problem} ({error})"))
             }
         })?;
@@ -89,7 +89,7 @@ fn failure(path: &Path, what: &str, error: io::Error) -> RunError {
 }
 
 /// Of everything that decides the state after preconditioning.
-fn fingerprint<P: Payload>(scenario: &Scenario) -> String {
+pub(super) fn fingerprint<P: Payload>(scenario: &Scenario) -> String {
     let mut precondition = scenario.precondition.clone();
     precondition.snapshot = None;
     let workload = match precondition.distribution {

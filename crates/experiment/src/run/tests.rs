@@ -3,6 +3,7 @@
 use super::*;
 use crate::scenario::{Loaded, Set};
 
+mod many;
 mod sampled;
 mod stacks;
 
@@ -102,13 +103,14 @@ fn cancelling_keeps_what_was_measured() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let mut hooks = Hooks { cancel: Some(&cancel), progress: Some(&mut progress) };
+    let mut hooks =
+        Hooks { cancel: Some(&cancel), progress: Some(&mut progress), ..Hooks::default() };
     let scenario = small(&["workload.job.0.requests=1000000"]);
     let outcome = run(&scenario, &mut hooks).unwrap();
     assert!(outcome.interrupted);
     assert!(outcome.record.host.writes < 1_000_000);
     let cancelled = AtomicBool::new(true);
-    let mut hooks = Hooks { cancel: Some(&cancelled), progress: None };
+    let mut hooks = Hooks { cancel: Some(&cancelled), ..Hooks::default() };
     assert!(matches!(run(&scenario, &mut hooks), Err(RunError::Interrupted)));
 }
 
@@ -122,15 +124,15 @@ fn a_snapshot_stands_for_the_preconditioning_that_made_it() {
         assert_eq!(record(&small(&[&set])).sim.digest, digest);
     }
     let made = std::fs::read(&path).unwrap();
-    // Another drive's snapshot is no use: it is made anew.
+    // Another drive's snapshot is of no use: it is made again.
     let other = ["device.nand.read=61us", set.as_str()];
     assert_eq!(record(&small(&other)).sim.digest, record(&small(&other[..1])).sim.digest);
     assert_ne!(std::fs::read(&path).unwrap(), made);
 
     std::fs::write(&path, &made[..made.len() - 9]).unwrap();
     let error = run(&small(&[&set]), &mut Hooks::default()).unwrap_err();
-    assert!(error.to_string().contains("made anew"), "{error}");
-    // What is no snapshot is somebody's: it is not replaced.
+    assert!(error.to_string().contains("made again"), "{error}");
+    // A file that is not a snapshot is never replaced.
     std::fs::write(&path, "thesis").unwrap();
     let error = run(&small(&[&set]), &mut Hooks::default()).unwrap_err();
     assert!(error.to_string().contains("no snapshot"), "{error}");

@@ -12,7 +12,7 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 use super::diagnostic::Origin;
 use super::tree::{Entry, Node, Value, join};
 
-/// What serde had to complain of.
+/// Serde's complaint.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Complaint {
     UnknownKey {

@@ -86,7 +86,7 @@ impl Origin {
 }
 
 impl Place {
-    /// What is shown of the line, and how many characters of that are before what is meant.
+    /// The part of the line that is shown, and how many of its characters come before the place meant.
     fn excerpt(&self) -> (String, usize) {
         let before = self.column - 1;
         let skipped = before.saturating_sub(QUOTE_CHARS / 2);

@@ -1,4 +1,4 @@
-//! From what serde or a layer complained of to a message with its remedy.
+//! Turns a complaint of serde's or of a layer's into a message with its remedy.
 
 use super::de::{Complaint, Error};
 use super::diagnostic::Diagnostic;

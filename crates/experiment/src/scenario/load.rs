@@ -25,7 +25,7 @@ pub enum LoadError {
     Read {
         /// Which file.
         path: String,
-        /// What might have been meant.
+        /// What to do about it, if that is known.
         help: Option<String>,
         /// What the system said.
         source: io::Error,
@@ -327,7 +327,7 @@ fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }
 
-/// What tells one text from another, whatever way it was named.
+/// Tells one text from another, however it was named.
 fn identity(source: &Source) -> String {
     match &source.base {
         Base::Disk(_) => std::fs::canonicalize(&source.name)

@@ -91,6 +91,8 @@ pub struct RunConfig {
     /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
     /// every read. Costs memory and some speed.
     pub stamps: bool,
+    /// Whether the drive's own invariants are checked after the run.
+    pub check: Check,
     /// Power cuts at stated times, one `[[run.cut]]` each. Without any, a drive with capacitors has its
     /// power cut once, when the run has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,8 +101,25 @@ pub struct RunConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { ramp: Ramp::default(), stamps: true, cut: Vec::new() }
+        Self { ramp: Ramp::default(), stamps: true, check: Check::Auto, cut: Vec::new() }
     }
+}
+
+/// Whether the drive's own invariants are checked after a run: that its tables agree with each other, and
+/// that every page programmed is accounted for. That looks at every mapping unit of flash; the results are
+/// the same with and without, and `sim.checked` of the record says which it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// If the drive has no more than 262,144 mapping units of flash, or the run, preconditioning included,
+    /// has written and read at least four times as many as it has: else the check would be a large part
+    /// of the run's cost.
+    #[default]
+    Auto,
+    /// After every run.
+    Always,
+    /// After none.
+    Never,
 }
 
 impl Scenario {

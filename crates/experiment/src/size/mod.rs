@@ -9,15 +9,18 @@
 
 mod variants;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
 use leyden_power::BankConfig;
 use leyden_sim::{Bytes, Energy, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Bank, Spread, WithLess, Worst};
-use crate::run::{Bounds, in_device, power, run_within};
+use crate::run::{Bounds, Watch, each, in_device, needs_bytes, power, run_within};
 use crate::scenario::Scenario;
-use crate::{Hooks, Outcome, Phase, RunError};
+use crate::{Hooks, Outcome, Plan, RunError};
 use variants::{Variant, variants};
 
 /// Banks that hold so much of the worst case are asked what they lose, in percent.
@@ -91,8 +94,16 @@ pub struct Shown {
     pub recovery_ms: f64,
 }
 
-/// How far a sizing is, in 0..=1, and which variant runs.
-pub type Progress<'a> = &'a mut dyn FnMut(&str, f64);
+/// How many runs to make at once, and how a caller watches and stops them.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// Threads, at most.
+    pub jobs: usize,
+    /// Once true, no further run is begun and those under way end soon.
+    pub cancel: &'a AtomicBool,
+    /// Told from any thread which variant runs, and how far the sizing is, in 0..=1.
+    pub progress: &'a (dyn Fn(&str, f64) + Sync),
+}
 
 /// Sizes the capacitors of `scenario`'s drive for its workload, with runs of some `commands`. True if it
 /// was cancelled: then variants are missing.
@@ -101,8 +112,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(&str, f64);
 pub fn size(
     scenario: &Scenario,
     commands: u64,
-    hooks: &Hooks<'_>,
-    progress: Progress<'_>,
+    watched: &Watched<'_>,
 ) -> Result<(Sizing, bool), RunError> {
     let mut scenario = scenario.clone();
     let spare = leyden_device::provision_of(&scenario.device).map_err(in_device)?;
@@ -135,35 +145,60 @@ pub fn size(
     }
 
     let variants = variants(&scenario, &spare);
-    let runs = variants.iter().filter(|variant| variant.is_run()).count();
-    let mut done = 0;
-    for variant in variants {
+    let mut made = make(&variants, commands, &banks, watched);
+    for (index, variant) in variants.into_iter().enumerate() {
         let mut sized = variant.sized.clone();
         if variant.is_run() {
-            let bounds =
-                Bounds { limit: Some(commands), banks: if sized.own { &banks } else { &[] } };
-            let mut tell = |phase, fraction: f64| {
-                let of_run = match phase {
-                    Phase::Preconditioning => fraction / 2.0,
-                    Phase::Running => f64::midpoint(1.0, fraction),
-                };
-                progress(&variant.label(), (f64::from(done) + of_run) / runs as f64);
-            };
-            let mut watched = Hooks { cancel: hooks.cancel, progress: Some(&mut tell) };
-            match run_within(&variant.scenario, &mut watched, bounds) {
-                Ok(outcome) if outcome.interrupted => return Ok((sizing, true)),
-                Ok(outcome) => take(&mut sized, &mut sizing, outcome),
-                Err(RunError::Interrupted) => return Ok((sizing, true)),
-                Err(RunError::Config { problem, .. }) if !sized.own => {
-                    sized.problem = Some(problem);
-                }
-                Err(error) => return Err(error),
+            match made.remove(&index) {
+                Some(Ok(Made::Outcome(outcome))) => take(&mut sized, &mut sizing, *outcome),
+                Some(Ok(Made::Impossible(problem))) => sized.problem = Some(problem),
+                Some(Err(RunError::Interrupted)) | None => return Ok((sizing, true)),
+                Some(Err(error)) => return Err(error),
             }
-            done += 1;
         }
         sizing.variants.push(sized);
     }
     Ok((sizing, false))
+}
+
+/// What became of a run.
+enum Made {
+    Outcome(Box<Outcome>),
+    /// There can be no such drive.
+    Impossible(String),
+}
+
+/// Runs those of `variants` that are to be run; by their place. Some are missing if it was cancelled, or if
+/// one before them failed.
+fn make(
+    variants: &[Variant],
+    commands: u64,
+    banks: &[Energy],
+    watched: &Watched<'_>,
+) -> BTreeMap<usize, Result<Made, RunError>> {
+    let runs: Vec<usize> = (0..variants.len()).filter(|&at| variants[at].is_run()).collect();
+    let progress = |run: usize, done| (watched.progress)(&variants[runs[run]].label(), done);
+    let plan = Plan { jobs: watched.jobs, cancel: watched.cancel, progress: &progress };
+    let watch = Watch::new(runs.len(), &plan);
+    let sizes: Vec<u64> =
+        runs.iter().map(|&at| needs_bytes(&variants[at].scenario, &plan)).collect();
+    let made = each(&plan, &sizes, |run| {
+        let variant = &variants[runs[run]];
+        let banks = if variant.sized.own { banks } else { &[] };
+        let mut tell = |phase, fraction| watch.tell(run, phase, fraction);
+        let mut hooks =
+            Hooks { cancel: Some(watched.cancel), progress: Some(&mut tell), ..Hooks::default() };
+        let bounds = Bounds { limit: Some(commands), banks };
+        match run_within(&variant.scenario, &mut hooks, bounds) {
+            Ok(outcome) if outcome.interrupted => Err(RunError::Interrupted),
+            Ok(outcome) => Ok(Made::Outcome(Box::new(outcome))),
+            Err(RunError::Config { problem, .. }) if !variant.sized.own => {
+                Ok(Made::Impossible(problem))
+            }
+            Err(error) => Err(error),
+        }
+    });
+    runs.into_iter().zip(made).filter_map(|(at, made)| Some((at, made?))).collect()
 }
 
 fn part_of(energy: Energy, percent: u64) -> Energy {

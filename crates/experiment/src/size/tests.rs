@@ -25,10 +25,28 @@ fn small(sets: &[&str]) -> Scenario {
 }
 
 fn sized(scenario: &Scenario) -> Sizing {
-    let (sizing, cancelled) =
-        size(scenario, 5_000, &Hooks::default(), &mut |_, _| {}).unwrap_or_else(|e| panic!("{e}"));
+    let (sizing, cancelled) = sized_on(scenario, 1).unwrap_or_else(|error| panic!("{error}"));
     assert!(!cancelled);
     sizing
+}
+
+fn sized_on(scenario: &Scenario, jobs: usize) -> Result<(Sizing, bool), RunError> {
+    let cancel = AtomicBool::new(false);
+    size(scenario, 5_000, &Watched { jobs, cancel: &cancel, progress: &|_, _| {} })
+}
+
+#[test]
+fn threads_change_nothing() {
+    let scenario = small(&[]);
+    assert_eq!(sized(&scenario), sized_on(&scenario, 3).unwrap().0);
+}
+
+#[test]
+fn cancelled_before_it_begins_it_has_no_variant_that_runs() {
+    let cancel = AtomicBool::new(true);
+    let watched = Watched { jobs: 2, cancel: &cancel, progress: &|_, _| {} };
+    let (sizing, cancelled) = size(&small(&[]), 5_000, &watched).unwrap();
+    assert!(cancelled && sizing.variants.iter().all(|variant| variant.measured.is_none()));
 }
 
 #[test]
@@ -71,7 +89,7 @@ fn less_capacitance_loses_more() {
 #[test]
 fn a_bank_that_is_too_small_is_refused_or_shown() {
     let sets = ["device.power.bank.capacitance=500 uF"];
-    let error = size(&small(&sets), 5_000, &Hooks::default(), &mut |_, _| {}).unwrap_err();
+    let error = sized_on(&small(&sets), 1).unwrap_err();
     let RunError::Config { key, problem } = error else { panic!("{error}") };
     assert!(key == "device.power.bank" && problem.contains("uF more"), "{key}: {problem}");
 

@@ -214,6 +214,13 @@ impl VictimIndex {
         self.nodes[block.index()].valid != ABSENT
     }
 
+    /// Valid units of `block`; `None` if it can't be collected.
+    #[inline]
+    pub fn valid(&self, block: BlockId) -> Option<u32> {
+        let valid = self.nodes[block.index()].valid;
+        (valid != ABSENT).then_some(valid)
+    }
+
     /// The zombies that `block` is ranked for; `None` if it can't be collected.
     pub fn zombies(&self, block: BlockId) -> Option<u32> {
         let Node { valid, zombies, .. } = self.nodes[block.index()];
@@ -225,9 +232,10 @@ impl VictimIndex {
         assert!(!self.contains(block), "{block:?} is in the index already");
         let node = &mut self.nodes[block.index()];
         (node.valid, node.zombies, node.changed) = (valid, zombies, now);
-        self.link(block.0);
+        let die = self.blocks_per_die.divide(block.0);
+        self.link(die, block.0);
 
-        let die = self.blocks_per_die.divide(block.0) as usize;
+        let die = die as usize;
         self.garbage[die] += u64::from(self.units_per_block - valid);
         self.members.add(block);
         let last = self.filled[die].last;
@@ -241,13 +249,15 @@ impl VictimIndex {
         self.filled[die].last = block.0;
     }
 
-    /// Takes a block out, to collect it.
-    pub fn remove(&mut self, block: BlockId) {
-        assert!(self.contains(block), "{block:?} is not in the index");
-        let die = self.blocks_per_die.divide(block.0) as usize;
-        let Node { valid, next_filled, previous_filled, .. } = self.nodes[block.index()];
+    /// Takes a block out, to collect it, and says how many valid units it holds. `None` if it is not
+    /// in the index.
+    pub fn remove(&mut self, block: BlockId) -> Option<u32> {
+        let valid = self.valid(block)?;
+        let Node { next_filled, previous_filled, .. } = self.nodes[block.index()];
+        let die = self.blocks_per_die.divide(block.0);
+        self.unlink(die, block.0);
+        let die = die as usize;
         self.garbage[die] -= u64::from(self.units_per_block - valid);
-        self.unlink(block.0);
         self.members.remove(block);
         self.nodes[block.index()].valid = ABSENT;
         if previous_filled == NONE {
@@ -260,20 +270,23 @@ impl VictimIndex {
         } else {
             self.nodes[next_filled as usize].previous_filled = previous_filled;
         }
+        Some(valid)
     }
 
-    /// Notes that `block` has lost a valid unit, if it is in the index.
+    /// Notes that `block` has lost a valid unit. False if it is not in the index.
     #[inline]
-    pub fn lost_unit(&mut self, block: BlockId, now: Time) {
+    pub fn lost_unit(&mut self, block: BlockId, now: Time) -> bool {
         let valid = self.nodes[block.index()].valid;
         if valid == ABSENT {
-            return;
+            return false;
         }
-        self.unlink(block.0);
+        let die = self.blocks_per_die.divide(block.0);
+        self.garbage[die as usize] += 1;
+        self.unlink(die, block.0);
         let node = &mut self.nodes[block.index()];
         (node.valid, node.changed) = (valid - 1, now);
-        self.link(block.0);
-        self.garbage[self.blocks_per_die.divide(block.0) as usize] += 1;
+        self.link(die, block.0);
+        true
     }
 
     /// Notes that `block` holds `zombies` zombies, if it is in the index. Not a change of its data: with
@@ -288,9 +301,10 @@ impl VictimIndex {
             node.zombies = zombies;
             return;
         }
-        self.unlink(block.0);
+        let die = self.blocks_per_die.divide(block.0);
+        self.unlink(die, block.0);
         self.nodes[block.index()].zombies = zombies;
-        self.link(block.0);
+        self.link(die, block.0);
     }
 
     /// How long before they come true hints are given, on average: `None` as long as none has, or for
@@ -324,54 +338,52 @@ impl VictimIndex {
             && self.members.fits(geometry, |block| self.contains(block))
     }
 
+    /// The rank of a block, and its list and the word of its bit among those of `die`.
+    #[inline]
+    fn place(&self, die: u32, node: &Node) -> (u32, usize, usize) {
+        let rank = self.order.rank(self.units_per_block, node.valid, node.zombies);
+        (rank, self.list(die, rank), (die * self.words_per_die + rank / 64) as usize)
+    }
+
     #[inline]
     const fn list(&self, die: u32, rank: u32) -> usize {
         (die * self.order.ranks(self.units_per_block) + rank) as usize
     }
 
+    /// Appends `block`, which is one of `die`'s, to the list of its rank.
     #[inline]
-    fn rank(&self, block: u32) -> u32 {
-        let Node { valid, zombies, .. } = self.nodes[block as usize];
-        self.order.rank(self.units_per_block, valid, zombies)
-    }
-
-    /// Appends `block` to the list of its rank.
-    #[inline]
-    fn link(&mut self, block: u32) {
-        let die = self.blocks_per_die.divide(block);
-        let rank = self.rank(block);
-        let list = self.list(die, rank);
-        let last = self.lists[list].last;
-        let node = &mut self.nodes[block as usize];
-        (node.previous, node.next) = (last, NONE);
+    fn link(&mut self, die: u32, block: u32) {
+        let (rank, list, word) = self.place(die, &self.nodes[block as usize]);
+        let ends = &mut self.lists[list];
+        let last = std::mem::replace(&mut ends.last, block);
         if last == NONE {
-            self.lists[list].first = block;
-            self.occupied[(die * self.words_per_die + rank / 64) as usize] |= 1 << (rank % 64);
+            ends.first = block;
+            self.occupied[word] |= 1 << (rank % 64);
         } else {
             self.nodes[last as usize].next = block;
         }
-        self.lists[list].last = block;
+        let node = &mut self.nodes[block as usize];
+        (node.previous, node.next) = (last, NONE);
     }
 
-    /// Takes `block` out of its list.
+    /// Takes `block`, which is one of `die`'s, out of its list.
     #[inline]
-    fn unlink(&mut self, block: u32) {
-        let die = self.blocks_per_die.divide(block);
-        let Node { next, previous, .. } = self.nodes[block as usize];
-        let rank = self.rank(block);
-        let list = self.list(die, rank);
-        if previous == NONE {
-            self.lists[list].first = next;
+    fn unlink(&mut self, die: u32, block: u32) {
+        let node = self.nodes[block as usize];
+        let (rank, list, word) = self.place(die, &node);
+        let ends = &mut self.lists[list];
+        if node.previous == NONE {
+            ends.first = node.next;
+            if node.next == NONE {
+                self.occupied[word] &= !(1 << (rank % 64));
+            }
         } else {
-            self.nodes[previous as usize].next = next;
+            self.nodes[node.previous as usize].next = node.next;
         }
-        if next == NONE {
-            self.lists[list].last = previous;
+        if node.next == NONE {
+            ends.last = node.previous;
         } else {
-            self.nodes[next as usize].previous = previous;
-        }
-        if self.lists[list].first == NONE {
-            self.occupied[(die * self.words_per_die + rank / 64) as usize] &= !(1 << (rank % 64));
+            self.nodes[node.next as usize].previous = node.previous;
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod off;
 pub mod recognised;
 
 use leyden_nand::Lpn;
+use leyden_sim::BitSet;
 use serde::{Deserialize, Serialize};
 
 use recognised::Followed;
@@ -40,7 +41,7 @@ impl Default for LogConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logs {
     /// A bit for each logical unit that was last written as a log. Empty if nobody asks.
-    marks: Vec<u64>,
+    marks: BitSet,
     /// `None` if only the host says.
     runs: Option<Followed>,
 }
@@ -48,7 +49,7 @@ pub struct Logs {
 impl Logs {
     /// For a drive of `lpns` units of `unit_bytes`.
     pub fn new(config: &LogConfig, lpns: u32, unit_bytes: u32) -> Self {
-        let marks = || vec![0; (lpns as usize).div_ceil(64)];
+        let marks = || BitSet::new(lpns);
         match config {
             LogConfig::Off(_) => Self::default(),
             LogConfig::Hinted(_) => Self { marks: marks(), runs: None },
@@ -61,13 +62,13 @@ impl Logs {
     /// True if logs are told apart.
     #[inline]
     pub const fn are_kept(&self) -> bool {
-        !self.marks.is_empty()
+        !self.marks.is_unused()
     }
 
     /// True if `lpn` is part of a log.
     #[inline]
     pub fn contains(&self, lpn: Lpn) -> bool {
-        self.are_kept() && self.marks[lpn.0 as usize / 64] & (1 << (lpn.0 % 64)) != 0
+        self.are_kept() && self.marks.contains(lpn.0)
     }
 
     /// A write of `count` units from `first` on has arrived. `is_log` is what the host says of it;
@@ -98,23 +99,21 @@ impl Logs {
 
     fn mark(&mut self, first: Lpn, end: Lpn, is_log: bool) {
         for lpn in first.0..end.0 {
-            let word = &mut self.marks[lpn as usize / 64];
-            let bit = 1 << (lpn % 64);
-            *word = if is_log { *word | bit } else { *word & !bit };
+            self.marks.set(lpn, is_log);
         }
     }
 
     pub(crate) fn fits(&self, other: &Self) -> bool {
-        self.marks.len() == other.marks.len()
+        self.marks.bound() == other.marks.bound()
             && match (&self.runs, &other.runs) {
-                (Some(runs), Some(others)) => runs.fits(others, self.marks.len() * 64),
+                (Some(runs), Some(others)) => runs.fits(others, self.marks.bound() as usize),
                 (runs, others) => runs.is_none() && others.is_none(),
             }
     }
 
     /// Bytes of memory that grow with capacity.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        size_of_val(self.marks.as_slice()) as u64
+        self.marks.memory_bytes()
     }
 }
 

@@ -5,23 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use super::dirty::DirtySet;
 use super::{MapLog, MapPage, ProtectionConfig, Record};
-use leyden_sim::Ratio;
+use leyden_sim::{Level, Ratio, counters};
 
-/// What the store counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MapStats {
-    /// Changes of an entry.
-    pub updates: u64,
-    /// Of those, to a page that was dirty already.
-    pub hits: u64,
-    /// The most pages dirty at once.
-    pub dirty_peak: u32,
-    /// Mapping pages written because of the limit.
-    pub writebacks: u64,
-    /// Mapping pages moved by garbage collection.
-    pub copies: u64,
-    /// Pages of the journal written.
-    pub journal_pages: u64,
+counters! {
+    /// What the store counts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct MapStats {
+        /// Changes of an entry.
+        pub updates: u64,
+        /// Of those, to a page that was dirty already.
+        pub hits: u64,
+        /// The most pages dirty at once.
+        pub dirty_peak: Level,
+        /// Mapping pages written because of the limit.
+        pub writebacks: u64,
+        /// Mapping pages moved by garbage collection.
+        pub copies: u64,
+        /// Pages of the journal written.
+        pub journal_pages: u64,
+    }
 }
 
 /// What makes a mapping page dirty.
@@ -267,7 +269,7 @@ impl MapStore {
             self.stats.hits += 1;
             return false;
         }
-        self.stats.dirty_peak = self.stats.dirty_peak.max(self.dirty.len());
+        self.stats.dirty_peak.raise_to(self.dirty.len());
         self.note(page, true);
         true
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a mapping entry (design, section 4).
 pub const ENTRY_BYTES: u32 = 4;
 
+/// How many entries are brought near at once: more would not stay near anyway.
+const WARM_BATCH: usize = 32;
+
 /// A mapping (translation) page: as many consecutive entries as fit in a flash page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -50,23 +53,27 @@ impl MapTable {
         self.entries[lpn.index()].checked_sub(1).map(Ppa)
     }
 
-    /// Brings the entries of `lpns` near, for a [`MapTable::set`] of each soon.
+    /// Brings the entries of `lpns` near, for a [`MapTable::set`] of each soon. Yields where those lie
+    /// that are mapped, and how many they are.
     ///
     /// The table is the largest array that is accessed at random: waiting for it would be most of
     /// what a simulated write costs. The reads of one call do not depend on each other, so the
     /// processor waits for all of them at once.
     #[inline]
-    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) {
-        // Gathered first: the shorter the loop, the more of its reads are under way at once. More
-        // than a batch would not stay near anyway.
-        let (mut batch, mut count) = ([0_u32; 32], 0);
-        for lpn in lpns.take(batch.len()) {
-            batch[count] = lpn.0;
+    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) -> ([Ppa; WARM_BATCH], usize) {
+        // Gathered first: the shorter the loop, the more of its reads are under way at once.
+        let (mut batch, mut count) = ([Ppa(0); WARM_BATCH], 0);
+        for lpn in lpns.take(WARM_BATCH) {
+            batch[count] = Ppa(lpn.0);
             count += 1;
         }
-        let batch = &batch[..count];
-        let sum = batch.iter().fold(0, |sum: u32, &at| sum.wrapping_add(self.entries[at as usize]));
-        std::hint::black_box(sum);
+        let mut mapped = 0;
+        for at in 0..count {
+            let entry = self.entries[batch[at].index()];
+            batch[mapped] = Ppa(entry.wrapping_sub(1));
+            mapped += usize::from(entry != 0);
+        }
+        (batch, std::hint::black_box(mapped))
     }
 
     /// Points `lpn` to `ppa`, and returns where it lay before.

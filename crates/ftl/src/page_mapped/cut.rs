@@ -1,11 +1,13 @@
-//! What a power cut finds, what a dump must save of it, and what is left.
+//! What a power cut finds, what a dump must save of it, and the beginning and end of the way back.
 
 use leyden_nand::{Content, DieId, Interrupted, Kind, Ppn};
 
 use super::ftl::Ftl;
 use super::programs::ProgramCause;
+use super::recover::Recovery;
 use crate::dump_area::{DumpPage, Root};
 use crate::map::{MapLog, MapPage, SavedPage};
+use crate::recovery::Recovered;
 
 impl<C: Content> Ftl<C> {
     /// What dies are doing. At a cut the caller decides what of it still ends, tells
@@ -131,7 +133,32 @@ impl<C: Content> Ftl<C> {
     ) -> Option<Ppn> {
         let blocks = self.data.blocks_mut();
         let place = self.dumps.write(die, pages_per_block, page, &mut self.medium, blocks)?;
-        self.stats.dump_programs += 1;
+        self.stats.programs.dump += 1;
         Some(place)
+    }
+
+    /// Builds the state from what flash holds. Changes nothing on flash.
+    ///
+    /// # Panics
+    /// If DRAM still holds something: before [`Ftl::lose_power`].
+    pub fn recover(&mut self) -> Recovered<C> {
+        assert!(self.map().mapped() == 0 && self.programs.is_empty(), "the power is still on");
+        Recovery { ftl: self }.run()
+    }
+
+    /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
+    pub fn finish_recovery(&mut self) {
+        self.dumps.use_up(&mut self.medium);
+    }
+
+    /// Erases the blocks of dumps before the last one, which nobody needs any more: a cut just after
+    /// the recovery needs the room.
+    pub fn erase_old_dumps(&mut self) {
+        let mut old = Vec::new();
+        self.dumps.erase_old(|block| old.push(block));
+        for block in old {
+            let failed = self.medium.erase_now(block);
+            self.erase_ended(block, failed);
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Durability {
 
 impl Durability {
     /// What the medium of a drive with `config` keeps for that.
-    pub(super) const fn keeps(self, config: &Config) -> Keeps {
+    pub const fn keeps(self, config: &Config) -> Keeps {
         let finds_by_scan = matches!(config.map.protection, ProtectionConfig::None(_));
         Keeps {
             meta: self.power_cuts,

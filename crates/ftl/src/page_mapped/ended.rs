@@ -42,7 +42,7 @@ impl<C: Content> Ftl<C> {
         let ended = match kind {
             Kind::HostRead(_) => Ended::HostRead(tag),
             Kind::Read(page) => {
-                self.stats.gc_reads += 1;
+                self.stats.reads.gc_user += 1;
                 self.collector.stage_copies(page, outcome.die, &mut self.data, &self.medium);
                 Ended::Internal
             }
@@ -72,7 +72,9 @@ impl<C: Content> Ftl<C> {
         match cause {
             ProgramCause::Map | ProgramCause::GcMap => {
                 let waited = self.table.page_ended(outcome, page, &mut self.programs, &self.medium);
-                waited.into_iter().for_each(|die| self.collector.unstick(die));
+                for die in waited {
+                    self.collector.unstick(die);
+                }
                 Ended::Internal
             }
             ProgramCause::Journal => {
@@ -98,10 +100,10 @@ impl<C: Content> Ftl<C> {
         let stats = &mut self.stats;
         stats.program_failures += u64::from(failed);
         *match cause {
-            ProgramCause::User => &mut stats.user_programs,
-            ProgramCause::Gc => &mut stats.gc_programs,
-            ProgramCause::Map | ProgramCause::Journal => &mut stats.map_programs,
-            ProgramCause::GcMap => &mut stats.gc_map_programs,
+            ProgramCause::User => &mut stats.programs.user,
+            ProgramCause::Gc => &mut stats.programs.gc_user,
+            ProgramCause::Map | ProgramCause::Journal => &mut stats.programs.map,
+            ProgramCause::GcMap => &mut stats.programs.gc_map,
         } += 1;
     }
 

@@ -7,7 +7,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{ConfigError, Span, Time};
 
 use super::collect::{Around, Collector, GcStep};
-use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks, unit_of};
+use super::data::{Announced, BlockState, Blocks, Data, KeptBlocks};
 use super::durability::Durability;
 use super::programs::{ProgramCause, Programs};
 use super::stats::FtlStats;
@@ -17,7 +17,7 @@ use crate::dump_area::DumpArea;
 use crate::gc::Chooser;
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
-use crate::place::{StreamId, Streams};
+use crate::place::StreamId;
 
 /// A unit of user data to program.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Dram {
             journal: config.map.journal_blocks_per_die(geometry, pages),
             dump: durability.dump_blocks_per_die,
         };
-        let streams = Streams::new(config);
+        let streams = config.streams();
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
@@ -98,6 +98,9 @@ impl Dram {
 
 impl<C: Content> Ftl<C> {
     /// A drive without any data.
+    ///
+    /// # Errors
+    /// If `config` leaves garbage collection no room on flash of this shape.
     pub fn new(
         config: &Config,
         nand: &leyden_nand::Config,
@@ -251,6 +254,11 @@ impl<C: Content> Ftl<C> {
     pub fn accepts(&self, die: DieId) -> bool {
         self.medium.accepts(die)
     }
+    /// Brings near what a commit of each of `lpns` soon will touch.
+    #[inline]
+    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) {
+        self.data.warm(self.geometry(), lpns);
+    }
     /// The data of a unit.
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
@@ -265,8 +273,15 @@ impl<C: Content> Ftl<C> {
     /// Starts a read for the host of `units` units of `page`.
     #[inline]
     pub fn read(&mut self, now: Time, page: Ppn, units: u32, tag: u32) {
-        self.stats.host_reads += 1;
+        self.stats.reads.host += 1;
         self.medium.read(now, page, units, true, tag);
+    }
+
+    /// Starts a read of a unit of `page` that the host has written in part.
+    #[inline]
+    pub fn read_rest(&mut self, now: Time, page: Ppn, tag: u32) {
+        self.stats.reads.rmw += 1;
+        self.medium.read(now, page, 1, true, tag);
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current
@@ -298,10 +313,10 @@ impl<C: Content> Ftl<C> {
         self.collector.unstick(die);
         let version = self.next_version;
         self.next_version += 1;
-        let tag = self.programs.insert(ProgramCause::User, version);
-        for (i, unit) in (0..).zip(units) {
-            self.programs.set_source(tag, i, unit.source);
-            let place = unit_of(self.medium.geometry(), page, i);
+        let sources = units.iter().map(|unit| unit.source);
+        let tag = self.programs.insert(ProgramCause::User, version, sources);
+        let first = self.geometry().first_unit(page).0;
+        for (place, unit) in (first..).map(Ppa).zip(units) {
             self.medium.write_unit(place, unit.lpn, version, unit.content.clone());
         }
         let count = units.len() as u32;

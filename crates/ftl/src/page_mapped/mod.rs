@@ -14,7 +14,6 @@
 //! - The host never takes the last free block of a die: it is what a collection moves data to.
 //! - After a power cut nothing is known but what the medium holds ([`Ftl::lose_power`]).
 
-mod check;
 mod collect;
 mod cut;
 pub(crate) mod data;
@@ -24,11 +23,11 @@ mod ftl;
 mod programs;
 mod recover;
 mod sampled;
-mod snapshot;
+mod state;
 mod stats;
 mod table;
+mod violation;
 
-pub use check::Violation;
 pub use collect::GcStep;
 pub use data::{Announced, BlockState, Blocks, Data, KeptBlocks, Zombies};
 pub use durability::Durability;
@@ -36,8 +35,9 @@ pub use ended::Ended;
 pub use ftl::{Ftl, UserUnit};
 pub use programs::ProgramCause;
 pub use sampled::{DieShare, NoRoom};
-pub use snapshot::FtlState;
-pub use stats::FtlStats;
+pub use state::FtlState;
+pub use stats::{FtlStats, GcStats, Programs, Reads};
+pub use violation::Violation;
 
 use leyden_nand::Geometry;
 

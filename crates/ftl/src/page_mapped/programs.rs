@@ -20,16 +20,22 @@ pub enum ProgramCause {
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     units_per_page: usize,
-    /// `units_per_page` words per entry; [`NOTHING`] for padding. A page of the drive's own has its number
-    /// first.
+    /// `units_per_page` words per entry, as many of them in use as the entry has sources.
     sources: Vec<u32>,
-    /// Why, and the version of the data: [`NO_VERSION`] for what has none, and for entries not in use.
-    entries: Vec<(ProgramCause, u64)>,
+    entries: Vec<Entry>,
     free: Vec<u32>,
 }
 
-/// The source of a padded unit.
-const NOTHING: u32 = u32::MAX;
+/// A program on its way, or an entry not in use.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The version of the data: [`NO_VERSION`] for what has none, and for entries not in use.
+    version: u64,
+    /// How many units have a source: the first ones. A page of the drive's own has its number first.
+    units: u32,
+    cause: ProgramCause,
+}
+
 /// The version of what is not data that the host has just written.
 pub(super) const NO_VERSION: u64 = u64::MAX;
 
@@ -43,55 +49,61 @@ impl Programs {
         }
     }
 
-    /// A new entry, all padding.
+    /// A new entry of units from `sources`, no more than a page has; the rest is padding.
     #[inline]
-    pub(super) fn insert(&mut self, cause: ProgramCause, version: u64) -> u32 {
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.entries.push((cause, version));
-            self.sources.extend(std::iter::repeat_n(NOTHING, self.units_per_page));
-            self.entries.len() as u32 - 1
-        });
-        self.entries[tag as usize] = (cause, version);
+    pub(super) fn insert(
+        &mut self,
+        cause: ProgramCause,
+        version: u64,
+        sources: impl Iterator<Item = u32>,
+    ) -> u32 {
+        let tag = self.free.pop().unwrap_or_else(|| self.grow());
+        let places = &mut self.sources[tag as usize * self.units_per_page..][..self.units_per_page];
+        let mut units = 0;
+        for (place, source) in places.iter_mut().zip(sources) {
+            *place = source;
+            units += 1;
+        }
+        self.entries[tag as usize] = Entry { version, units, cause };
         tag
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let unused = Entry { version: NO_VERSION, units: 0, cause: ProgramCause::User };
+        self.entries.push(unused);
+        self.sources.resize(self.entries.len() * self.units_per_page, 0);
+        self.entries.len() as u32 - 1
     }
 
     #[inline]
     pub(super) fn cause(&self, tag: u32) -> ProgramCause {
-        self.entries[tag as usize].0
+        self.entries[tag as usize].cause
     }
 
     /// Where unit `unit` comes from; `None` for padding.
     #[inline]
     pub(super) fn source(&self, tag: u32, unit: u32) -> Option<u32> {
-        let source = self.sources[tag as usize * self.units_per_page + unit as usize];
-        (source != NOTHING).then_some(source)
-    }
-
-    #[inline]
-    pub(super) fn set_source(&mut self, tag: u32, unit: u32, source: u32) {
-        self.sources[tag as usize * self.units_per_page + unit as usize] = source;
+        (unit < self.units(tag))
+            .then(|| self.sources[tag as usize * self.units_per_page + unit as usize])
     }
 
     /// How many units of the page are not padding.
+    #[inline]
     pub(super) fn units(&self, tag: u32) -> u32 {
-        (0..self.units_per_page as u32).filter(|&unit| self.source(tag, unit).is_some()).count()
-            as u32
+        self.entries[tag as usize].units
     }
 
     /// The oldest version on its way, if any.
     pub(super) fn oldest_version(&self) -> Option<u64> {
-        self.entries
-            .iter()
-            .map(|&(_, version)| version)
-            .filter(|&version| version != NO_VERSION)
-            .min()
+        let versions = self.entries.iter().map(|entry| entry.version);
+        versions.filter(|&version| version != NO_VERSION).min()
     }
 
     /// Lets go of an entry.
     #[inline]
     pub(super) fn remove(&mut self, tag: u32) {
-        self.entries[tag as usize].1 = NO_VERSION;
-        self.sources[tag as usize * self.units_per_page..][..self.units_per_page].fill(NOTHING);
+        self.entries[tag as usize].version = NO_VERSION;
         self.free.push(tag);
     }
 

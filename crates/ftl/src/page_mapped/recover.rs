@@ -36,13 +36,14 @@ impl<C> Found<C> {
     }
 }
 
-impl<C: Content> Ftl<C> {
-    /// Builds the state from what flash holds. Changes nothing on flash.
-    ///
-    /// # Panics
-    /// If DRAM still holds something: before [`Ftl::lose_power`].
-    pub fn recover(&mut self) -> Recovered<C> {
-        assert!(self.map().mapped() == 0 && self.programs.is_empty(), "the power is still on");
+/// A recovery under way.
+pub(super) struct Recovery<'a, C: Content> {
+    pub(super) ftl: &'a mut Ftl<C>,
+}
+
+impl<C: Content> Recovery<'_, C> {
+    /// Builds the state. Changes nothing on flash.
+    pub(super) fn run(&mut self) -> Recovered<C> {
         let mut steps = vec![self.find_checkpoint()];
         let found = self.find_table();
         let (load, lost) = self.load_map(&found);
@@ -51,71 +52,56 @@ impl<C: Content> Ftl<C> {
             steps.push(self.roll_forward(&lost, &found));
         }
         steps.extend(self.replay_journal(&found));
-        self.data.rebuild(self.medium.geometry());
-        self.table.rebuild(&self.medium, &self.data);
+        self.ftl.data.rebuild(self.ftl.medium.geometry());
+        self.ftl.table.rebuild(&self.ftl.medium, &self.ftl.data);
         let dumped = found.dumped_pages().map(|&(page, _)| page);
-        self.table.mark_unsaved(dumped, &lost, self.next_version);
+        self.ftl.table.mark_unsaved(dumped, &lost, self.ftl.next_version);
         steps.push(self.open_blocks());
         let units = found.dump.map(|dump| dump.units).unwrap_or_default();
         if !units.is_empty() {
             steps.push(self.put_back_step(units.len()));
         }
         steps.extend(self.erase_old_step());
+        self.ftl.stats.reads.recovery += steps.iter().map(|step| step.pages).sum::<u64>();
         Recovered { steps, units, scanned_map_pages: lost.len() as u32 }
-    }
-
-    /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
-    pub fn finish_recovery(&mut self) {
-        self.dumps.use_up(&mut self.medium);
-    }
-
-    /// Erases the blocks of dumps before the last one, which nobody needs any more: a cut just after
-    /// the recovery needs the room.
-    pub fn erase_old_dumps(&mut self) {
-        let mut old = Vec::new();
-        self.dumps.erase_old(|block| old.push(block));
-        for block in old {
-            let failed = self.medium.erase_now(block);
-            self.erase_ended(block, failed);
-        }
     }
 
     /// What it takes to erase the blocks of older dumps.
     fn erase_old_step(&self) -> Option<Step> {
-        let blocks = self.dumps.old_blocks() as u64;
-        let time = self.medium.erase_time().saturating_mul(blocks);
+        let blocks = self.ftl.dumps.old_blocks() as u64;
+        let time = self.ftl.medium.erase_time().saturating_mul(blocks);
         (blocks > 0).then_some(Step { name: StepName::EraseOldDumps, pages: 0, time })
     }
 
     fn all_blocks(&self) -> impl Iterator<Item = (BlockId, BlockState)> + '_ {
-        let blocks = (0..self.geometry().blocks()).map(BlockId);
-        blocks.map(|block| (block, self.blocks().state(block)))
+        let blocks = (0..self.ftl.geometry().blocks()).map(BlockId);
+        blocks.map(|block| (block, self.ftl.blocks().state(block)))
     }
 
     /// What it takes to find the last dump, and where mapping pages lie. One page of each block of the
     /// dump area tells whether there is a dump; its root says the rest. Mapping pages, and pages of the
     /// journal, are found by the out-of-band areas of their blocks.
     fn find_checkpoint(&self) -> Step {
-        let mut reads = Reads::none(&self.medium);
+        let mut reads = Reads::none(&self.ftl.medium);
         for (block, state) in self.all_blocks() {
             let pages = match state {
                 BlockState::Dump => 1,
-                BlockState::Map | BlockState::Journal => self.medium.written_pages(block),
+                BlockState::Map | BlockState::Journal => self.ftl.medium.written_pages(block),
                 _ => 0,
             };
-            reads.add(self.geometry().die_of(block), u64::from(pages));
+            reads.add(self.ftl.geometry().die_of(block), u64::from(pages));
         }
-        reads.step(StepName::FindCheckpoint, &self.medium, 0)
+        reads.step(StepName::FindCheckpoint, &self.ftl.medium, 0)
     }
 
     /// Reads the dump, and finds the newest copy of each mapping page and the pages of the journal.
     fn find_table(&mut self) -> Found<C> {
-        let pages = self.map().pages() as usize;
+        let pages = self.ftl.map().pages() as usize;
         let mut newest: Vec<Option<(u64, Ppn)>> = vec![None; pages];
         let mut journal = Vec::new();
         for (block, _) in self.all_blocks().filter(|&(_, state)| state.is_kept()) {
-            for (place, page) in self.medium.meta_pages(block) {
-                match (page.kind, self.blocks().state(block)) {
+            for (place, page) in self.ftl.medium.meta_pages(block) {
+                match (page.kind, self.ftl.blocks().state(block)) {
                     (PageKind::Mapping, BlockState::Map) => {
                         let copy = &mut newest[page.number as usize];
                         *copy = (*copy).max(Some((page.sequence, place)));
@@ -128,7 +114,7 @@ impl<C: Content> Ftl<C> {
                 }
             }
         }
-        if let Some(log) = self.table.store_mut().log_mut() {
+        if let Some(log) = self.ftl.table.store_mut().log_mut() {
             for (number, place, records) in journal {
                 log.found(number, place, records);
             }
@@ -136,16 +122,16 @@ impl<C: Content> Ftl<C> {
         let mut saved = Vec::with_capacity(pages);
         for (page, copy) in (0..).map(MapPage).zip(newest) {
             saved.push(copy.and_then(|(sequence, place)| {
-                self.table.found(page, place, sequence);
-                SavedPage::decode(&self.medium.meta_page(place)?.bytes)
+                self.ftl.table.found(page, place, sequence);
+                SavedPage::decode(&self.ftl.medium.meta_page(place)?.bytes)
             }));
         }
-        Found { dump: self.dumps.read(&self.medium), saved }
+        Found { dump: self.ftl.dumps.read(&self.ftl.medium), saved }
     }
 
     /// True if there is no journal, or flash and the dump hold all of it that is needed.
     fn journal_is_whole(&self, found: &Found<C>) -> bool {
-        let (Some(log), Some(dump)) = (self.store().log(), &found.dump) else { return true };
+        let (Some(log), Some(dump)) = (self.ftl.store().log(), &found.dump) else { return true };
         found.log_root().is_some_and(|root| log.is_whole(root, &dump.journal))
     }
 
@@ -153,22 +139,23 @@ impl<C: Content> Ftl<C> {
     /// cut is nowhere.
     fn load_map(&mut self, found: &Found<C>) -> (Step, Vec<MapPage>) {
         let all = || (0..found.saved.len() as u32).map(MapPage);
-        let mut reads = Reads::none(&self.medium);
+        let mut reads = Reads::none(&self.ftl.medium);
         let mut is_dumped = vec![false; found.saved.len()];
         for (page, saved) in found.dumped_pages() {
             is_dumped[page.index()] = true;
-            self.data.load(*page, &saved.entries);
-            reads.add(self.die_of_map_page(*page), 1);
+            self.ftl.data.load(*page, &saved.entries);
+            reads.add(self.ftl.die_of_map_page(*page), 1);
         }
         for page in all().filter(|page| !is_dumped[page.index()]) {
             if let Some(saved) = &found.saved[page.index()] {
-                self.data.load(page, &saved.entries);
-                reads.add(self.die_of_map_page(page), 1);
+                self.ftl.data.load(page, &saved.entries);
+                reads.add(self.ftl.die_of_map_page(page), 1);
             }
         }
-        let step = reads.step(StepName::LoadMap, &self.medium, self.geometry().units_per_page());
-        self.next_version = found.root().map_or(1, |root| root.next_version.max(1));
-        let scans_all = self.store().trims_only() || !self.journal_is_whole(found);
+        let step =
+            reads.step(StepName::LoadMap, &self.ftl.medium, self.ftl.geometry().units_per_page());
+        self.ftl.next_version = found.root().map_or(1, |root| root.next_version.max(1));
+        let scans_all = self.ftl.store().trims_only() || !self.journal_is_whole(found);
         match found.root() {
             Some(root) if !scans_all => {
                 let missing = root.map_pages.iter().filter(|page| !is_dumped[page.index()]);
@@ -183,42 +170,43 @@ impl<C: Content> Ftl<C> {
     /// areas of all pages written. A saved page stands for its entries against anything older: what
     /// it does not map was trimmed.
     fn roll_forward(&mut self, lost: &[MapPage], found: &Found<C>) -> Step {
-        assert!(self.medium.has_versions(), "a drive that cannot lose its table has lost it");
+        assert!(self.ftl.medium.has_versions(), "a drive that cannot lose its table has lost it");
         let trimmed_below = self.forget_lost(lost, found);
-        let mut newest = vec![0_u64; self.map().len() as usize];
-        let mut reads = Reads::none(&self.medium);
+        let mut newest = vec![0_u64; self.ftl.map().len() as usize];
+        let mut reads = Reads::none(&self.ftl.medium);
         let mut latest = 0;
-        for block in (0..self.geometry().blocks()).map(BlockId) {
-            let state = self.blocks().state(block);
+        for block in (0..self.ftl.geometry().blocks()).map(BlockId) {
+            let state = self.ftl.blocks().state(block);
             if matches!(state, BlockState::Free | BlockState::Bad) || state.is_kept() {
                 continue;
             }
-            let pages = self.medium.written_pages(block);
-            reads.add(self.geometry().die_of(block), u64::from(pages));
-            let first = self.geometry().first_unit_of_block(block).0;
-            let written = pages * self.geometry().units_per_page();
+            let pages = self.ftl.medium.written_pages(block);
+            reads.add(self.ftl.geometry().die_of(block), u64::from(pages));
+            let first = self.ftl.geometry().first_unit_of_block(block).0;
+            let written = pages * self.ftl.geometry().units_per_page();
             for unit in (first..first + written).map(Ppa) {
-                latest = latest.max(self.medium.version(unit));
+                latest = latest.max(self.ftl.medium.version(unit));
                 self.consider(unit, &trimmed_below, &mut newest);
             }
         }
         // Above everything that was ever written, what is not wanted any more included: else a saved
         // page would take what comes next for something that it knows to be trimmed.
         let settled = found.saved.iter().flatten().map(|saved| saved.settled_below);
-        self.next_version = self.next_version.max(latest + 1).max(settled.max().unwrap_or(0));
-        reads.step(StepName::RollForward, &self.medium, 0)
+        self.ftl.next_version =
+            self.ftl.next_version.max(latest + 1).max(settled.max().unwrap_or(0));
+        reads.step(StepName::RollForward, &self.ftl.medium, 0)
     }
 
     /// A unit's out-of-band area was read: its owner lies there, unless a newer copy is known.
     fn consider(&mut self, unit: Ppa, trimmed_below: &[Vec<u64>], newest: &mut [u64]) {
-        let Some(lpn) = self.medium.lpn(unit) else { return };
-        let page = self.map().page_of(lpn);
+        let Some(lpn) = self.ftl.medium.lpn(unit) else { return };
+        let page = self.ftl.map().page_of(lpn);
         let Some(limits) = trimmed_below.get(page.index()).filter(|limits| !limits.is_empty())
         else {
             return; // its mapping page was not lost
         };
-        let version = self.medium.version(unit);
-        let at = (lpn.0 - self.map().lpns_of(page).0.0) as usize;
+        let version = self.ftl.medium.version(unit);
+        let at = (lpn.0 - self.ftl.map().lpns_of(page).0.0) as usize;
         let known = newest[lpn.index()];
         let is_older = if is_planted(Canary::OlderVersionWins) {
             known != 0 && version >= known
@@ -229,7 +217,7 @@ impl<C: Content> Ftl<C> {
             return;
         }
         newest[lpn.index()] = version;
-        self.data.found(lpn, Some(unit));
+        self.ftl.data.found(lpn, Some(unit));
     }
 
     /// Unmaps the lost pages. For each of their entries: below which version data is known to be
@@ -237,13 +225,13 @@ impl<C: Content> Ftl<C> {
     fn forget_lost(&mut self, lost: &[MapPage], found: &Found<C>) -> Vec<Vec<u64>> {
         let mut limits = vec![Vec::new(); found.saved.len()];
         for &page in lost {
-            let (first, end) = self.map().lpns_of(page);
+            let (first, end) = self.ftl.map().lpns_of(page);
             let settled_below = found.saved(page).map_or(0, |saved| saved.settled_below);
             for lpn in (first.0..end.0).map(Lpn) {
                 // A trimmed entry stays so against everything the page knew of. Versions begin at
                 // 1, so a limit of 0 lets everything pass.
-                let is_mapped = self.map().get(lpn).is_some();
-                self.data.found(lpn, None);
+                let is_mapped = self.ftl.map().get(lpn).is_some();
+                self.ftl.data.found(lpn, None);
                 limits[page.index()].push(if is_mapped { 0 } else { settled_below });
             }
         }
@@ -253,51 +241,51 @@ impl<C: Content> Ftl<C> {
     /// Replays the journal from its tail, in order. Of a mapping page, what it knew when it was written
     /// is left out. If part of the journal is lost, a scan has found every entry, and it begins anew.
     fn replay_journal(&mut self, found: &Found<C>) -> Option<Step> {
-        self.store().log()?;
+        self.ftl.store().log()?;
         let root = found.log_root().filter(|_| self.journal_is_whole(found));
         let Some((root, dump)) = root.zip(found.dump.as_ref()) else {
-            let head = self.table.journal_end();
-            self.table.store_mut().log_mut()?.begin_anew(head);
+            let head = self.ftl.table.journal_end();
+            self.ftl.table.store_mut().log_mut()?.begin_anew(head);
             return None;
         };
-        let records = self.table.store_mut().log_mut()?.recover(root, &dump.journal);
-        let mut reads = Reads::none(&self.medium);
-        let log = self.store().log()?;
+        let records = self.ftl.table.store_mut().log_mut()?.recover(root, &dump.journal);
+        let mut reads = Reads::none(&self.ftl.medium);
+        let log = self.ftl.store().log()?;
         let on_flash = log.places().map(|(number, _)| number);
         for number in on_flash.chain(dump.journal.iter().map(|&(number, _)| number)) {
             reads.add(log.die_of(number), 1);
         }
         for (number, record) in records {
-            let page = self.map().page_of(record.lpn);
+            let page = self.ftl.map().page_of(record.lpn);
             let saved = found.saved[page.index()].as_ref();
             if saved.is_none_or(|saved| number >= saved.records_below) {
-                self.data.found(record.lpn, record.unit);
-                self.table.store_mut().log_mut()?.mark_dirty(page, number);
+                self.ftl.data.found(record.lpn, record.unit);
+                self.ftl.table.store_mut().log_mut()?.mark_dirty(page, number);
             }
         }
-        let units = self.geometry().units_per_page();
-        Some(reads.step(StepName::ReplayJournal, &self.medium, units))
+        let units = self.ftl.geometry().units_per_page();
+        Some(reads.step(StepName::ReplayJournal, &self.ftl.medium, units))
     }
 
     /// What it takes to find where each open block goes on: a search by halves over its pages.
     fn open_blocks(&self) -> Step {
-        let mut reads = Reads::none(&self.medium);
-        let each = u64::from(self.geometry().pages_per_block().ilog2() + 1);
+        let mut reads = Reads::none(&self.ftl.medium);
+        let each = u64::from(self.ftl.geometry().pages_per_block().ilog2() + 1);
         for (block, _) in self.all_blocks().filter(|&(_, state)| state == BlockState::Open) {
-            reads.add(self.geometry().die_of(block), each);
+            reads.add(self.ftl.geometry().die_of(block), each);
         }
-        reads.step(StepName::OpenBlocks, &self.medium, 0)
+        reads.step(StepName::OpenBlocks, &self.ftl.medium, 0)
     }
 
     /// What it takes to read the pages of the dump that hold `units` units of the host's data.
     fn put_back_step(&self, units: usize) -> Step {
-        let per_page = self.geometry().units_per_page();
+        let per_page = self.ftl.geometry().units_per_page();
         let pages = (units as u64).div_ceil(u64::from(per_page));
-        let dies = u64::from(self.geometry().dies());
-        let mut reads = Reads::none(&self.medium);
+        let dies = u64::from(self.ftl.geometry().dies());
+        let mut reads = Reads::none(&self.ftl.medium);
         for die in 0..dies {
             reads.add(leyden_nand::DieId(die as u32), (pages + dies - 1 - die) / dies);
         }
-        reads.step(StepName::PutBack, &self.medium, per_page)
+        reads.step(StepName::PutBack, &self.ftl.medium, per_page)
     }
 }

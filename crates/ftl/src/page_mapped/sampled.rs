@@ -60,44 +60,42 @@ struct Plan {
     open_pages: Vec<u32>,
 }
 
-impl<C: Content> Ftl<C> {
-    /// Makes this FTL, which is new, that of a drive in use. `valid` says how many units are valid of each
-    /// closed block of a die, in the order in which the blocks were filled; the sum must be as the share
-    /// says. What the units store is `C`'s default.
-    ///
-    /// # Errors
-    /// If too many blocks are bad. The FTL is of no use then.
-    ///
-    /// # Panics
-    /// If anything was written, or there is more than one stream; or if `valid` says what cannot be.
-    pub fn fill_sampled(
+/// A state that is being laid down.
+pub(super) struct Sampling<'a, C: Content> {
+    pub(super) ftl: &'a mut Ftl<C>,
+}
+
+impl<C: Content> Sampling<'_, C> {
+    /// Lays the state down ([`Ftl::fill_sampled`]).
+    pub(super) fn run(
         &mut self,
         mut valid: impl FnMut(&DieShare) -> Vec<u32>,
     ) -> Result<(), NoRoom> {
-        assert!(self.is_idle() && self.map().mapped() == 0 && self.next_version == VERSION);
-        assert_eq!(self.data.streams().count(), 1, "which stream would be whose?");
+        assert!(self.ftl.is_idle() && self.ftl.map().mapped() == 0, "a drive in use");
+        assert_eq!(self.ftl.next_version, VERSION, "a drive in use");
+        assert_eq!(self.ftl.data.streams().count(), 1, "which stream would be whose?");
         let plan = self.plan().ok_or(NoRoom)?;
-        let mut rng = Rng::new(self.medium.seed(), "ftl.sampled");
+        let mut rng = Rng::new(self.ftl.medium.seed(), "ftl.sampled");
         self.lay_blocks(&plan, &mut valid, &mut rng);
         self.deal_units(&mut rng);
-        self.next_version = VERSION + 1;
+        self.ftl.next_version = VERSION + 1;
         self.lay_table()
     }
 
     /// How many blocks are free where collections begin, as far as the closed blocks are enough.
     fn plan(&self) -> Option<Plan> {
-        let geometry = self.geometry();
+        let geometry = self.ftl.geometry();
         let dies = geometry.dies();
-        let units = u64::from(self.map().len());
+        let units = u64::from(self.ftl.map().len());
         let pages = |die: u32| ((2 * die + 1) * geometry.pages_per_block()) / (2 * dies);
         let mut open_pages: Vec<u32> = (0..dies).map(pages).collect();
         let in_open: u64 = open_pages.iter().copied().map(u64::from).sum();
         if in_open * u64::from(geometry.units_per_page()) * 2 > units {
             open_pages.fill(0); // hardly any data at all
         }
-        let soft = self.config.gc.soft_free_blocks.max(1);
+        let soft = self.ftl.config.gc.soft_free_blocks.max(1);
         (1..=soft).rev().find_map(|free| {
-            let closed = |die| self.blocks().free(die).saturating_sub(free + 1);
+            let closed = |die| self.ftl.blocks().free(die).saturating_sub(free + 1);
             let closed: Vec<u32> = (0..dies).map(|die| closed(DieId(die))).collect();
             let plan = Plan { closed, open_pages: open_pages.clone() };
             (plan.valid_units(geometry, units) <= plan.room(geometry)).then_some(plan)
@@ -111,8 +109,8 @@ impl<C: Content> Ftl<C> {
         valid: &mut impl FnMut(&DieShare) -> Vec<u32>,
         rng: &mut Rng,
     ) {
-        let geometry = *self.geometry();
-        let total = plan.valid_units(&geometry, self.map().len().into());
+        let geometry = *self.ftl.geometry();
+        let total = plan.valid_units(&geometry, self.ftl.map().len().into());
         let all_closed: u64 = plan.closed.iter().copied().map(u64::from).sum();
         let up_to = |closed: u64| {
             (u128::from(total) * u128::from(closed) / u128::from(all_closed.max(1))) as u64
@@ -128,18 +126,18 @@ impl<C: Content> Ftl<C> {
             self.lay_closed(die, &share, &valid(&share), rng);
             if pages > 0 {
                 let open = self.lay_block(die, pages);
-                self.data.lay_block(open, pages * geometry.units_per_page(), false);
+                self.ftl.data.lay_block(open, pages * geometry.units_per_page(), false);
             }
         }
     }
 
     /// Every block of `die` has been used and erased; but not more often than it may be.
     fn lay_erases(&mut self, die: DieId) {
-        let first = self.geometry().first_block(die).0;
-        let once = u32::from(self.endurance_cycles != 1);
-        for block in (first..first + self.geometry().blocks_per_die()).map(BlockId) {
-            if self.blocks().state(block) != BlockState::Bad {
-                self.medium.lay_erases(block, once);
+        let first = self.ftl.geometry().first_block(die).0;
+        let once = u32::from(self.ftl.endurance_cycles != 1);
+        for block in (first..first + self.ftl.geometry().blocks_per_die()).map(BlockId) {
+            if self.ftl.blocks().state(block) != BlockState::Bad {
+                self.ftl.medium.lay_erases(block, once);
             }
         }
     }
@@ -148,37 +146,37 @@ impl<C: Content> Ftl<C> {
         let sum: u64 = valid.iter().copied().map(u64::from).sum();
         assert!(valid.iter().all(|&units| units <= share.units_per_block));
         assert_eq!((valid.len(), sum), (share.blocks as usize, share.valid_units), "{share:?}");
-        let pages = self.geometry().pages_per_block();
+        let pages = self.ftl.geometry().pages_per_block();
         let mut blocks: Vec<BlockId> =
             (0..share.blocks).map(|_| self.lay_block(die, pages)).collect();
         // In a drive in use no order of blocks is that of their filling. And a batch of units, which
         // comes from neighbouring blocks, must not be one of a certain age.
         shuffle(&mut blocks, rng);
         for (block, &units) in blocks.into_iter().zip(valid) {
-            self.data.lay_block(block, units, true);
+            self.ftl.data.lay_block(block, units, true);
         }
     }
 
     /// Writes the first `pages` pages of a free block of `die`.
     fn lay_block(&mut self, die: DieId, pages: u32) -> BlockId {
-        let page = self.data.blocks_mut().allocate(&self.medium, die, STREAM);
+        let page = self.ftl.data.blocks_mut().allocate(&self.ftl.medium, die, STREAM);
         let page = page.expect("a block that was planned for");
-        let block = self.geometry().block_of_page(page);
+        let block = self.ftl.geometry().block_of_page(page);
         let used_for = BlockUse { kind: PageKind::Data, stream: STREAM.0 };
-        self.medium.lay_block(block, pages, used_for);
+        self.ftl.medium.lay_block(block, pages, used_for);
         block
     }
 
     /// Deals all logical units out to the valid units of the blocks.
     fn deal_units(&mut self, rng: &mut Rng) {
-        let deal = Deal::new(self.map().len(), rng.next_u64());
-        let geometry = *self.geometry();
+        let deal = Deal::new(self.ftl.map().len(), rng.next_u64());
+        let geometry = *self.ftl.geometry();
         // Neighbouring blocks of the walk are on different dies.
         let walk = (0..geometry.blocks_per_die()).flat_map(|index| {
             (0..geometry.dies()).map(move |die| BlockId(geometry.first_block(DieId(die)).0 + index))
         });
         let mut blocks = walk
-            .filter(|&block| self.data.blocks().valid(block) > 0)
+            .filter(|&block| self.ftl.data.valid_in_block(block) > 0)
             .collect::<Vec<_>>()
             .into_iter();
         let mut places = Vec::new();
@@ -194,7 +192,7 @@ impl<C: Content> Ftl<C> {
                 shuffle(&mut places[from..to], rng);
                 for (group, &place) in (0..).zip(&places[from..to]) {
                     let lpn = deal.group(group).lpn(batch);
-                    self.medium.write_unit(place, lpn, VERSION, C::default());
+                    self.ftl.medium.write_unit(place, lpn, VERSION, C::default());
                 }
                 from = to;
             }
@@ -217,7 +215,7 @@ impl<C: Content> Ftl<C> {
             let members = deal.group(group as u32);
             for &(batch, places) in &by_batch {
                 if let Some(&place) = places.get(group) {
-                    self.data.found(members.lpn(batch), Some(place));
+                    self.ftl.data.found(members.lpn(batch), Some(place));
                 }
             }
         }
@@ -226,14 +224,14 @@ impl<C: Content> Ftl<C> {
     /// Draws which units of `block` are valid: any of those written, each as likely as any other
     /// (selection sampling: Knuth, The Art of Computer Programming, section 3.4.2, algorithm S).
     fn draw_places(&mut self, block: BlockId, rng: &mut Rng, places: &mut Vec<Ppa>) {
-        let geometry = self.medium.geometry();
+        let geometry = self.ftl.medium.geometry();
         let first = geometry.page(block, 0);
-        let written = self.medium.written_pages(block) * geometry.units_per_page();
-        let mut wanted = self.data.blocks().valid(block);
+        let written = self.ftl.medium.written_pages(block) * geometry.units_per_page();
+        let mut wanted = self.ftl.data.valid_in_block(block);
         for unit in 0..written {
             if rng.below(u64::from(written - unit)) < u64::from(wanted) {
                 let place = unit_of(geometry, first, unit);
-                self.data.lay_unit(place);
+                self.ftl.data.lay_unit(place);
                 places.push(place);
                 wanted -= 1;
             }
@@ -243,13 +241,13 @@ impl<C: Content> Ftl<C> {
     fn lay_table(&mut self) -> Result<(), NoRoom> {
         let mut step = Step {
             now: Time::ZERO,
-            medium: &mut self.medium,
-            data: &mut self.data,
-            programs: &mut self.programs,
-            next_version: self.next_version,
+            medium: &mut self.ftl.medium,
+            data: &mut self.ftl.data,
+            programs: &mut self.ftl.programs,
+            next_version: self.ftl.next_version,
             has_retired: false,
         };
-        if self.table.lay_pages(&mut step) { Ok(()) } else { Err(NoRoom) }
+        if self.ftl.table.lay_pages(&mut step) { Ok(()) } else { Err(NoRoom) }
     }
 }
 

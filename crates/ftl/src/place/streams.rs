@@ -1,7 +1,6 @@
 //! All streams of a drive: those of its placement policy, and those set aside for data of a kind.
 
 use super::{PlacementConfig, StreamId};
-use crate::Config;
 use crate::logs::LogConfig;
 
 /// Which stream each unit goes to.
@@ -23,13 +22,14 @@ impl Streams {
         Self { policy: PlacementConfig::default(), regions: 1, log: None, zombie: None }
     }
 
-    /// Those of a drive.
-    pub fn new(config: &Config) -> Self {
-        let regions = config.placement.streams();
-        let has_log = !matches!(config.log_stream, LogConfig::Off(_));
+    /// Those of a drive: its placement policy's, one for logs if they are told apart, and one for copies
+    /// of zombies if those are kept apart.
+    pub fn new(placement: &PlacementConfig, log_stream: &LogConfig, zombie_block: bool) -> Self {
+        let regions = placement.streams();
+        let has_log = !matches!(log_stream, LogConfig::Off(_));
         let log = has_log.then_some(StreamId(regions));
-        let zombie = config.zombie_block.then_some(StreamId(regions + u8::from(has_log)));
-        Self { policy: config.placement.clone(), regions, log, zombie }
+        let zombie = zombie_block.then_some(StreamId(regions + u8::from(has_log)));
+        Self { policy: placement.clone(), regions, log, zombie }
     }
 
     /// How many there are.
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_zombie_block_is_no_region() {
         let placement = PlacementConfig::Dac(Dac { regions: 3 });
-        let streams = Streams::new(&Config { placement, zombie_block: true, ..Config::default() });
+        let streams = Streams::new(&placement, &LogConfig::default(), true);
         assert_eq!((streams.of_host(), streams.count()), (3, 4));
         assert_eq!(streams.zombie(), Some(StreamId(3)));
         assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));
@@ -98,12 +98,7 @@ mod tests {
     fn logs_come_before_zombies_and_are_cold_when_copied() {
         let placement = PlacementConfig::Dac(Dac { regions: 3 });
         let log_stream = LogConfig::by_name("recognised").unwrap();
-        let streams = Streams::new(&Config {
-            placement,
-            log_stream,
-            zombie_block: true,
-            ..Config::default()
-        });
+        let streams = Streams::new(&placement, &log_stream, true);
         assert_eq!((streams.of_host(), streams.count()), (4, 5));
         assert_eq!((streams.log(), streams.zombie()), (Some(StreamId(3)), Some(StreamId(4))));
         assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));

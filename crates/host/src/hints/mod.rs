@@ -86,12 +86,12 @@ impl<D> HintChannel<D> {
         })
     }
 
-    /// What is below.
+    /// The device below.
     pub const fn device(&self) -> &D {
         &self.device
     }
 
-    /// What is below. Commands belong to the channel, or their completions come out of order.
+    /// The device below. Commands belong to the channel, or their completions come out of order.
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -111,13 +111,30 @@ impl<D> HintChannel<D> {
         self.waiting.units() + self.held.units()
     }
 
-    /// The power is gone, and with it everything that waits. The drive below is the caller's to cut.
-    pub fn lose_power(&mut self) {
-        self.stats.lost_units += self.waiting_units();
+    /// The power is gone, and with it everything that waits: so many units. The drive below is the
+    /// caller's to cut.
+    pub(crate) fn lose_power(&mut self) -> u64 {
+        let waiting = self.waiting_units();
+        self.stats.lost_units += waiting;
         self.waiting.clear();
         self.held.clear();
         self.quiet = true;
         self.under_way.clear();
+        waiting
+    }
+
+    /// Asserts that every unit announced is accounted for.
+    pub(crate) fn check_units(&self) {
+        let stats = self.stats();
+        let known = stats.sent_units
+            + stats.withdrawn_units
+            + stats.repeated_units
+            + stats.dropped_units
+            + stats.missing_units
+            + stats.beyond_end_units
+            + stats.lost_units
+            + self.waiting_units();
+        assert_eq!(stats.announced_units + stats.false_units, known, "hints got lost: {stats:?}");
     }
 
     /// Sends commands of its own, so that it has events of its own.
@@ -148,7 +165,7 @@ impl<D> HintChannel<D> {
         let added = self.waiting.add(hint, since);
         self.stats.repeated_units += added.repeated_units;
         self.stats.dropped_units += added.dropped_units;
-        self.stats.waiting_peak = self.stats.waiting_peak.max(self.waiting.len() as u64);
+        self.stats.waiting_peak.raise_to(self.waiting.len() as u64);
     }
 
     /// Lets in what has been held back long enough.

@@ -82,7 +82,7 @@ fn each_read_or_write_takes_the_oldest_hint_along() {
     let mut expected = [&[None, None], &expected[..], &[None]].concat();
     expected[3] = Some(hint(9, 1)); // the host's own stays
     assert_eq!(ridden(&channel), expected);
-    assert_eq!((channel.stats().sent, channel.stats().waiting_peak), (3, 3));
+    assert_eq!((channel.stats().sent, channel.stats().waiting_peak.get()), (3, 3));
     assert!(channel.next_event() == channel.device().next_event());
 }
 
@@ -156,7 +156,7 @@ fn late_announcements_wait_before_they_enter_the_queue() {
     let late = Span::from_ms(2);
     let mut channel = channel(&HintChannelConfig { late, ..piggyback() });
     channel.announce(us(0), hint(0, 4));
-    channel.announce(us(500), hint(3, 2)); // what waits already is not held back anew
+    channel.announce(us(500), hint(3, 2)); // a range that waits already is not held back again
     channel.announce(us(600), hint(8, 1));
     channel.submit(us(1_999), command(Op::Read, 100, 1));
     channel.submit(us(2_000), command(Op::Write, 1, 1));
@@ -279,7 +279,7 @@ fn a_drive_hears_it() {
             channel.submit(us(50_000), command(Op::Read, 100, 1));
         }
         channel.advance(us(100_000), &mut ended);
-        let heard = channel.device().stats().hints;
+        let heard = channel.device().stats().ssd.hints;
         let expected = if kind == Channel::Command { (0, 1, 8, 32) } else { (8, 0, 0, 32) };
         assert_eq!((heard.piggybacked, heard.commands, heard.ranges, heard.units), expected);
         assert_eq!(ended.len(), 9);

@@ -46,7 +46,7 @@ pub(super) struct Flusher {
     retry: VecDeque<u32>,
     /// A page was lost since the last flush.
     pub(super) failed: bool,
-    /// Pages that were lost, and nobody has asked for.
+    /// Pages that were lost, and not yet asked for.
     lost: PageSet,
 }
 

@@ -190,7 +190,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// The power is gone, and with it everything that was cached, and every command. Returns how many
     /// units were dirty or being written. The device below is the caller's to cut.
-    pub fn lose_power(&mut self) -> u64 {
+    pub(crate) fn lose_power(&mut self) -> u64 {
         let lost = self.flusher.dirty + self.flusher.writeback;
         self.pages.clear();
         self.flusher.clear();
@@ -387,7 +387,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         self.now = now;
     }
 
-    /// Passed on: whoever is above knows more.
+    /// Passed on: the layers above have more to go on.
     fn announce(&mut self, now: Time, hint: Hint) {
         self.device.announce(now, hint);
     }

@@ -12,7 +12,7 @@ pub(super) struct RequestId(pub(super) u32);
 /// How far a command of the host's has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Nobody's.
+    /// Not in use.
     Free,
     /// Waits for a trim of its range to end.
     Blocked,
@@ -176,8 +176,8 @@ impl<P: Payload> Requests<P> {
         self.places.iter().any(busy)
     }
 
-    /// Page `number` could not be written: any write with FUA whose data was in it has failed, whoever
-    /// had it written.
+    /// Page `number` could not be written: every write with FUA whose data was in it has failed, no matter
+    /// which request wrote the page out.
     pub(super) fn fail_persisting(&mut self, number: u32) {
         for request in self.places.iter_mut().filter(|request| request.fua) {
             let Some(index) = number.checked_sub(request.first) else { continue };
@@ -196,7 +196,7 @@ impl<P: Payload> Requests<P> {
 /// A command of the cache's own to the device below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Below {
-    /// Nobody's.
+    /// Not in use.
     Free,
     /// Reads pages for a request; others that wait for the same pages are in a list.
     Fill { first: u32, count: u32, owner: RequestId, waiters: u32 },

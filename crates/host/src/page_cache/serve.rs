@@ -272,7 +272,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             next += 1;
         }
         self.announce_pages(now, announced, fua);
-        self.stats.dirty_peak = self.stats.dirty_peak.max(self.flusher.dirty.into());
+        self.stats.dirty_peak.raise_to(self.flusher.dirty);
         let request = self.requests.get_mut(id);
         request.next = next;
         if next < count {

@@ -1,4 +1,4 @@
-//! The figures of Hexa and Dawid, drawn anew: throughput, write traffic and hit ratio by the protected
+//! The figures of Hexa and Dawid, redrawn: throughput, write traffic and hit ratio by the protected
 //! share of the mapping table; and Dawid's tables of workloads.
 
 use super::spec::{self, Across, Chart, Line, Points, Unit};

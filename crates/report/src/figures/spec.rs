@@ -2,7 +2,7 @@
 //!
 //! A specification names its data `rows`; the script makes rows `{x, v, k}` of a chart's lines, so
 //! that a series is stored once however many charts show it. Colours are CSS variables, which is how
-//! charts follow the theme (and the printer) without being drawn anew.
+//! charts follow the theme (and the printer) without being redrawn.
 
 use super::{COLOURS, Key};
 use crate::format::rounded;
@@ -300,7 +300,7 @@ fn log_axis(values: &[f64]) -> (Value, Value) {
         ticks.push(next_125(ticks[ticks.len() - 1]));
     }
     let top = ticks[ticks.len() - 1];
-    // More would be dropped for want of room; decades read better than what is left then.
+    // The chart would drop some of so many for lack of room; whole decades read better.
     if ticks.len() > 5 {
         ticks.retain(|t| is_power_of_ten(*t));
     }

@@ -1,4 +1,4 @@
-//! What each of those that share a drive got of it: one table.
+//! The share of a drive that each tenant got: one table.
 
 use super::{Figure, Size};
 use crate::format;
@@ -6,7 +6,7 @@ use crate::run::Run;
 use crate::table::Table;
 use leyden_experiment::Latency;
 
-/// The table; none if nobody shares.
+/// The table; none if the drive is not shared.
 pub(crate) fn figure(runs: &[Run]) -> Option<Figure> {
     let mut table = Table::new([
         "Who",

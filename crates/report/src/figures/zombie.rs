@@ -1,4 +1,4 @@
-//! The figures of Zombie Chasing, drawn anew: write amplification and elapsed time by the locality of
+//! The figures of Zombie Chasing, redrawn: write amplification and elapsed time by the locality of
 //! writes and by reads per write; what the drive knows of the cache; what announcing costs; and
 //! databases.
 

@@ -128,7 +128,7 @@ impl State {
         Ok(state)
     }
 
-    /// What a damaged file may have that no campaign writes.
+    /// Refuses contents that no campaign writes, as a damaged file may have them.
     fn check(&self) -> Result<(), String> {
         let mut least = Some(self.start);
         for &(first, last) in &self.done {
@@ -167,7 +167,7 @@ impl State {
         starts.zip(ends.into_iter().chain([end])).flat_map(|(first, end)| first..end)
     }
 
-    /// Adds what came of `seed`.
+    /// Adds the outcome of `seed`.
     pub(super) fn add(&mut self, seed: u64, outcome: Outcome) {
         self.tally.add(&outcome.tally);
         self.digest = self.digest.wrapping_add(fingerprint(seed, &outcome));

@@ -1,6 +1,6 @@
-//! What options from outside may be: those of a seed file that somebody has written or damaged.
+//! Bounds on options from outside: a seed file may be written by hand, or damaged.
 //!
-//! **What lives here**: bounds far beyond what is ever drawn, within which a run ends, fits in memory, and
+//! **What lives here**: bounds far beyond anything that is drawn, within which a run ends, fits in memory, and
 //! asks of the drive what a host may ask. **What doesn't**: whether there can be such a drive, which the
 //! drive says itself.
 
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of options that were drawn, and then changed.
+    /// The complaint about options that were drawn, and then changed.
     fn refused(change: fn(&mut Options)) -> String {
         let mut options = Options::draw(1);
         options.check().unwrap();

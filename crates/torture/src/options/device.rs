@@ -9,7 +9,7 @@ use leyden_device::{Config, NoData, Ssd};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
-use leyden_ftl::place::{PlacementConfig, Streams};
+use leyden_ftl::place::PlacementConfig;
 use leyden_power::{DumpConfig, Part};
 use leyden_sim::{Bytes, BytesPerSec, Power, Ratio, Rng, Span};
 
@@ -136,6 +136,6 @@ fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) {
     config.buffer.schedule = ScheduleConfig::drawn(rng.next_u64());
     config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
     config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
-    let least = page_bytes * u64::from(Streams::new(&config.ftl).of_host()) * 2;
+    let least = page_bytes * u64::from(config.ftl.streams().of_host()) * 2;
     config.buffer.size = Bytes::new(least + UNIT_BYTES * (spread(rng, 256) - 1));
 }

@@ -1,7 +1,6 @@
-//! What stands between the host and the drive: for a share of the seeds a page cache and a way for its
-//! hints, or a way for hints alone.
+//! The host layers: for a share of the seeds a page cache with a hint channel, or a hint channel alone.
 //!
-//! **Invariants**: it is drawn from a stream of its own, so that the rest of a seed is what it was.
+//! **Invariants**: they are drawn from a stream of their own, so that the rest of a seed stays the same.
 
 use leyden_device::MOST_RANGES;
 use leyden_host::{Channel, HintChannelConfig, PageCacheConfig};

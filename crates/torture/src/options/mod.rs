@@ -22,7 +22,7 @@ pub struct Options {
     pub seed: u64,
     /// The drive.
     pub device: Config,
-    /// What stands on it; nothing, for most seeds.
+    /// The host layers above it; none, for most seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
     /// What the host does.
@@ -120,7 +120,7 @@ pub enum Cut {
     AtEvent {
         /// How many.
         events: u32,
-        /// Before what happens at that moment, or after it.
+        /// Before the events of that moment, or after them.
         before: bool,
     },
     /// So long after a FLUSH submitted then has completed; commands go on.

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use leyden_buffer::Region;
 use leyden_device::{
-    Action, BlockDevice, Command, CommandId, Completion, Op, Output, Stamp, Status,
+    Action, BlockDevice, Command, CommandId, Completion, Op, Output, PowerLoss, Recovery, Stamp,
+    Status,
 };
-use leyden_sim::{Digest, Span, Time};
-use leyden_torture::{Drive, Options, PowerCut};
+use leyden_host::{Cut, Powered};
+use leyden_sim::{Span, Time};
+use leyden_torture::Options;
 
 const UNIT_SECTORS: u64 = 8;
 
@@ -158,7 +160,17 @@ impl BlockDevice<Stamp> for Mock {
     }
 }
 
-impl Drive for Mock {
+impl Powered<Stamp> for Mock {
+    type Drive = Self;
+
+    fn drive(&self) -> &Self {
+        self
+    }
+
+    fn drive_mut(&mut self) -> &mut Self {
+        self
+    }
+
     fn now(&self) -> Time {
         self.now
     }
@@ -167,7 +179,11 @@ impl Drive for Mock {
         self.units
     }
 
-    fn cut_power(&mut self, now: Time, digest: &mut Digest) -> PowerCut {
+    fn keeps_acknowledged(&self) -> bool {
+        self.is_protected
+    }
+
+    fn cut_power(&mut self, now: Time) -> Cut {
         assert!(now >= self.now);
         if now < self.ready
             && self.bug == Bug::RecoversOnce
@@ -190,15 +206,14 @@ impl Drive for Mock {
             self.evict_all();
         }
         self.buffer.clear();
-        digest.add(now.as_ns());
-        PowerCut::default()
+        Cut { drive: PowerLoss { time: now, ..PowerLoss::default() }, ..Cut::default() }
     }
 
-    fn restore_power(&mut self, now: Time, _: &mut Digest) -> Time {
+    fn restore_power(&mut self, now: Time) -> Recovery {
         assert!(now >= self.now);
         self.now = now;
         self.ready = now + Span::from_us(500);
-        self.ready
+        Recovery { ready_at: self.ready, ..Recovery::default() }
     }
 
     fn check(&self) {}

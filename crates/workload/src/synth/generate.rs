@@ -85,9 +85,9 @@ impl JobConfig {
         self.build_for(seed, index, capacity_sectors, "synth")
     }
 
-    /// The same job as it was before: hot places are the same, what is drawn is not. For a drive that
-    /// has a past: were that the beginning of what comes, old blocks would hold just what is overwritten
-    /// next, in that order.
+    /// The same job for warm-up: hot places are the same, but requests are drawn from a stream of their
+    /// own. If warm-up issued the first requests of the run itself, old blocks would hold exactly the data
+    /// that is overwritten next, in that order.
     pub fn build_past(
         &self,
         seed: u64,

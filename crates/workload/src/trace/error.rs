@@ -1,4 +1,4 @@
-//! What can be wrong with a trace, said so that its owner can mend it.
+//! Errors in traces, worded so that the trace's owner can correct it.
 //!
 //! **What lives here**: the error type of readers and writers: which file, where in it, what was
 //! found there, what was expected, and what to do. **What doesn't**: oddities that are counted and
@@ -122,7 +122,7 @@ pub enum ErrorKind {
         /// The window in force, in records.
         window: usize,
     },
-    /// Requests to several devices in one file, and nobody said what that should mean.
+    /// Requests to several devices in one file, and no rule for them was given.
     #[error("requests to a second device, `{second}` after `{first}`")]
     SecondDevice {
         /// The first one.

@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn check_figure(tree: &Tree, figure: &Figure) -> Vec<Finding> {
     let (Some(page), Some(source)) = (tree.text(figure.page), tree.text(figure.source)) else {
-        return Vec::new(); // a page or a file that went is found by whoever links or uses it
+        return Vec::new(); // a page or file that is gone is found by what links to it or uses it
     };
     let here = "FIGURES, crates/xtask/src/tidy/figures.rs";
     let Some(value) = value_of(source, figure.constant) else {

@@ -18,8 +18,6 @@ const MOST_FILES: usize = 4;
 
 /// Types that may have more, as `crate::Type`, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("ftl::Ftl", "being cut: it becomes a composition of its mechanisms"),
-    ("device::Ssd", "being cut: it becomes a controller and a namespace"),
     ("host::PageCache", "one state machine; to be cut when zoned_block brings a second host layer"),
     (
         "host::Flusher",

@@ -39,7 +39,7 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
         assert_eq!(closed.last().map(|closed| closed.end), Some(measured.end));
         assert_eq!(
             closed.last().map(|closed| closed.device.programs),
-            Some(measured.after.programs)
+            Some(measured.after.ftl.programs)
         );
         let length = measured.series.length;
         for (n, interval) in (1..).zip(&closed[..closed.len() - 1]) {

@@ -42,6 +42,6 @@ fn try_run(
 /// Counters as if every completed write had programmed two pages of four units.
 fn amplified(bytes_written: u64) -> Stats {
     let mut stats = Stats::default();
-    stats.programs.user = 2 * (bytes_written / SECTOR_BYTES);
+    stats.ftl.programs.user = 2 * (bytes_written / SECTOR_BYTES);
     stats
 }

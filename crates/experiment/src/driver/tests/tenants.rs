@@ -1,4 +1,4 @@
-//! Who shares a drive is measured apart.
+//! Tenants that share a drive are measured separately.
 
 use std::convert::Infallible;
 
@@ -48,7 +48,7 @@ fn each_job_has_its_own_row_and_they_add_up() {
 }
 
 #[test]
-fn whoever_is_alone_is_not_measured_apart() {
+fn a_single_tenant_is_not_measured_separately() {
     let measured = run(&mut mock(), &[writes(100)], Options::default());
     assert_eq!(tenants(&measured), []);
 }

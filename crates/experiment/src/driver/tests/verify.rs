@@ -10,7 +10,7 @@ use crate::driver::{Content, Verifier};
 const UNITS: u64 = 6;
 const UNIT_SECTORS: u64 = 8;
 const SLOTS: usize = 5;
-/// A stamp that nobody was given.
+/// A stamp that no write was given.
 const NEVER: u64 = 999_999;
 
 /// A change of some units, as the twin remembers it: when it was submitted and completed, in steps

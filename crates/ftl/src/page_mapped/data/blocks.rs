@@ -61,7 +61,7 @@ impl BlockState {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Block {
-    /// Valid units.
+    /// Valid units; of a closed block, those that it had when it was closed.
     valid: u32,
     /// Pages handed out whose program has not ended, or waits to change the map.
     pending: u16,
@@ -180,9 +180,9 @@ impl Blocks {
         self.blocks[block.index()].state
     }
 
-    /// Valid units of `block`.
+    /// Valid units of `block`, unless it is closed.
     #[inline]
-    pub fn valid(&self, block: BlockId) -> u32 {
+    pub(super) fn valid(&self, block: BlockId) -> u32 {
         self.blocks[block.index()].valid
     }
 
@@ -252,12 +252,12 @@ impl Blocks {
         stream: StreamId,
     ) -> Option<Ppn> {
         let open = self.open[self.write_point(die, stream)];
-        let (block, page) = match open.and_then(|open| Some((open, medium.next_page(open)?))) {
-            Some(next) => next,
-            None => {
-                let next = self.open_next(die, stream)?;
-                (next, medium.next_page(next)?)
-            }
+        let left = open.and_then(|open| Some((open, medium.next_page(open)?)));
+        let (block, page) = if let Some(next) = left {
+            next
+        } else {
+            let next = self.open_next(die, stream)?;
+            (next, medium.next_page(next)?)
         };
         self.blocks[block.index()].pending += 1;
         Some(page)
@@ -355,11 +355,6 @@ impl Blocks {
         }
     }
 
-    /// `valid` units of `block` are valid: of a state that is drawn.
-    pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
-        self.blocks[block.index()].valid = valid;
-    }
-
     /// A unit of `block` has become valid.
     #[inline]
     pub(super) fn add_valid(&mut self, block: BlockId) {
@@ -370,6 +365,11 @@ impl Blocks {
     #[inline]
     pub(super) fn remove_valid(&mut self, block: BlockId) {
         self.blocks[block.index()].valid -= 1;
+    }
+
+    /// `block` is not closed any more, or is part of a drawn state, and holds so many valid units.
+    pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
+        self.blocks[block.index()].valid = valid;
     }
 
     pub(crate) fn fits(&self, geometry: &Geometry, streams: u8) -> bool {

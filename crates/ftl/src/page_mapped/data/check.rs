@@ -45,7 +45,7 @@ impl Data {
         let mut valid_total = 0;
         for block in (0..geometry.blocks()).map(BlockId) {
             let valid = self.validity.count(geometry, block);
-            let counted = self.blocks.valid(block);
+            let counted = self.valid_in_block(block);
             if valid != counted {
                 let problem = format!("{block:?} has {valid} valid units and counts {counted}");
                 return Err(Violation(problem));

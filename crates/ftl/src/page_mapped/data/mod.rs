@@ -7,7 +7,8 @@
 //!
 //! **Invariants** (held to by [`Data::check`])
 //! - A unit is valid exactly if the map points to it; a block's count is that of its valid units.
-//! - The victim index holds the closed blocks and no others, ranked by what they hold.
+//! - The victim index holds the closed blocks and no others, ranked by what they hold. It alone counts
+//!   their valid units meanwhile.
 //! - Only mapped units are zombies; each block's are counted.
 
 mod blocks;
@@ -104,6 +105,21 @@ impl Data {
     pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
         self.validity.valid_in(first, count)
     }
+    /// Calls `each` with the same.
+    #[inline]
+    pub(crate) fn each_valid_in(&self, first: Ppa, count: u32, each: impl FnMut(Ppa)) {
+        self.validity.each_in(first, count, each);
+    }
+    /// The first valid unit at or after `first` and before `end`.
+    #[inline]
+    pub(crate) fn first_valid(&self, first: Ppa, end: Ppa) -> Option<Ppa> {
+        self.validity.first_in(first, end)
+    }
+    /// How many units of `block` are valid.
+    #[inline]
+    pub(crate) fn valid_in_block(&self, block: BlockId) -> u32 {
+        self.index.valid(block).unwrap_or_else(|| self.blocks.valid(block))
+    }
     /// How many of the `count` units from `first` on are valid.
     #[inline]
     pub(crate) fn count_valid_in(&self, first: Ppa, count: u32) -> u32 {
@@ -124,6 +140,19 @@ impl Data {
             return self.streams.for_host(Some(self.zombies.region(lpn)));
         }
         self.streams.for_host(old)
+    }
+
+    /// Brings near what a [`Data::commit`] of each of `lpns` soon will touch: the map entries
+    /// ([`MapTable::warm`]), and then what is kept of the units that those point to, and of their blocks.
+    #[inline]
+    pub(crate) fn warm(&self, geometry: &Geometry, lpns: impl Iterator<Item = Lpn>) {
+        // In two rounds: the reads of one do not wait for each other.
+        let (old, count) = self.map.warm(lpns);
+        let touched = old[..count].iter().map(|&unit| {
+            let valid = self.index.valid(geometry.block_of(unit)).unwrap_or(0);
+            valid + u32::from(self.is_valid(unit))
+        });
+        std::hint::black_box(touched.fold(0, u32::wrapping_add));
     }
 
     /// Makes `unit`, whose program of the host's data has ended, the current version of `lpn`. Returns the
@@ -201,8 +230,10 @@ impl Data {
     fn invalidate(&mut self, now: Time, geometry: &Geometry, unit: Ppa) -> BlockId {
         self.validity.clear(unit);
         let block = geometry.block_of(unit);
-        self.blocks.remove_valid(block);
-        self.index.lost_unit(block, now);
+        // One record is touched, not two: of most blocks there are many, and each is far away.
+        if !self.index.lost_unit(block, now) {
+            self.blocks.remove_valid(block);
+        }
         block
     }
 
@@ -216,8 +247,8 @@ impl Data {
 
     /// `block` is chosen by garbage collection.
     pub(crate) fn collect(&mut self, block: BlockId) {
-        if self.index.contains(block) {
-            self.index.remove(block);
+        if let Some(valid) = self.index.remove(block) {
+            self.blocks.set_valid(block, valid);
         }
         self.blocks.collect(block);
     }

@@ -33,6 +33,33 @@ impl Validity {
         self.words[unit.index() / 64] &= !(1 << (unit.0 % 64));
     }
 
+    /// The first valid unit at or after `first` and before `end`.
+    #[inline]
+    pub(crate) fn first_in(&self, first: Ppa, end: Ppa) -> Option<Ppa> {
+        let mut at = first.0;
+        while at < end.0 {
+            let word = self.words[at as usize / 64] >> (at % 64);
+            if word != 0 {
+                at += word.trailing_zeros();
+                return (at < end.0).then_some(Ppa(at));
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// Calls `each` with the valid units among the `count` ones from `first` on.
+    #[inline]
+    pub(crate) fn each_in(&self, first: Ppa, count: u32, mut each: impl FnMut(Ppa)) {
+        for (first, word) in self.words_in(first, count) {
+            let mut left = word;
+            while left != 0 {
+                each(Ppa(first.0 + left.trailing_zeros()));
+                left &= left - 1;
+            }
+        }
+    }
+
     /// The valid units among the `count` ones from `first` on.
     #[inline]
     pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
@@ -92,6 +119,10 @@ mod tests {
             let (first, count) = (Ppa(first), count.min(256 - first));
             let twin: Vec<_> = (first.0..first.0 + count).map(Ppa).filter(|&unit| validity.get(unit)).collect();
             prop_assert_eq!(validity.count_in(first, count) as usize, twin.len());
+            prop_assert_eq!(validity.first_in(first, Ppa(first.0 + count)), twin.first().copied());
+            let mut each = Vec::new();
+            validity.each_in(first, count, |unit| each.push(unit));
+            prop_assert_eq!(&each, &twin);
             prop_assert_eq!(validity.valid_in(first, count).collect::<Vec<_>>(), twin);
         }
     }

@@ -12,7 +12,7 @@
 //! count. Nothing is kept, and nothing costs, before the first hint.
 
 use leyden_nand::{BlockId, Lpn};
-use leyden_sim::{Span, Time};
+use leyden_sim::{BitSet, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::lead::Lead;
@@ -34,9 +34,9 @@ pub enum Announced {
 pub struct Zombies {
     /// A bit for each logical unit: the version on flash will be overwritten. Empty before the first
     /// hint, as is the other.
-    doomed: Vec<u64>,
+    doomed: BitSet,
     /// A bit for each logical unit: of the write that was announced, nothing has come yet.
-    announced: Vec<u64>,
+    announced: BitSet,
     /// Zombies of each block.
     in_block: Vec<u32>,
     /// For each logical unit that lies in a zombie block, the region it came from. Empty if none are
@@ -62,19 +62,19 @@ impl Zombies {
 
     /// The same, counted anew.
     pub(crate) fn count_expected(&self) -> u64 {
-        self.announced.iter().map(|word| u64::from(word.count_ones())).sum()
+        self.announced.count()
     }
 
     /// True if there has been a hint.
     #[inline]
     pub const fn are_kept(&self) -> bool {
-        !self.doomed.is_empty()
+        !self.doomed.is_unused()
     }
 
     /// True if `lpn` is a zombie.
     #[inline]
     pub fn contains(&self, lpn: Lpn) -> bool {
-        self.are_kept() && self.doomed[word(lpn)] & bit(lpn) != 0
+        self.are_kept() && self.doomed.contains(lpn.0)
     }
 
     /// Zombies in `block`.
@@ -91,11 +91,9 @@ impl Zombies {
             return;
         }
         for lpn in (first.0..first.0 + count).map(Lpn) {
-            let announced = &mut self.announced[word(lpn)];
-            if *announced & bit(lpn) == 0 {
+            if !self.announced.remove(lpn.0) {
                 continue;
             }
-            *announced &= !bit(lpn);
             self.expected -= 1;
             if let Some(now) = written {
                 self.lead.came(now, lpn);
@@ -104,17 +102,20 @@ impl Zombies {
     }
 
     pub(crate) fn fits(&self, lpns: u32, blocks: u32) -> bool {
-        let lengths = [self.doomed.len(), self.announced.len(), self.in_block.len()];
-        (lengths == [0; 3] || lengths == [words_for(lpns), words_for(lpns), blocks as usize])
-            && [0, self.doomed.len() * 64].contains(&self.regions.len())
+        let is_unused = !self.are_kept() && self.announced.is_unused() && self.in_block.is_empty();
+        let fits = self.doomed.fits(lpns)
+            && self.announced.fits(lpns)
+            && self.in_block.len() == blocks as usize;
+        (is_unused || fits)
+            && [0, self.doomed.bound() as usize].contains(&self.regions.len())
             && self.lead.fits(lpns)
     }
 
     /// Bytes of memory that grow with capacity.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let bits = size_of_val(self.doomed.as_slice()) + size_of_val(self.announced.as_slice());
+        let bits = self.doomed.memory_bytes() + self.announced.memory_bytes();
         let blocks = size_of_val(self.in_block.as_slice());
-        (bits + blocks + self.regions.len() + self.lead.memory_bytes()) as u64
+        bits + (blocks + self.regions.len() + self.lead.memory_bytes()) as u64
     }
 
     /// How long before it comes true a hint is given, on average ([`Lead::mean`]).
@@ -127,18 +128,16 @@ impl Zombies {
     pub(super) fn begin(&mut self, lpns: u32, blocks: u32, learns_lead: bool) {
         if !self.are_kept() {
             self.lead.begin(if learns_lead { lpns } else { 0 });
-            self.doomed = vec![0; words_for(lpns)];
-            self.announced = vec![0; words_for(lpns)];
+            self.doomed = BitSet::new(lpns);
+            self.announced = BitSet::new(lpns);
             self.in_block = vec![0; blocks as usize];
         }
     }
 
     /// The write of `lpn` is announced. True if that was not known.
     pub(super) fn announce(&mut self, now: Time, lpn: Lpn) -> bool {
-        let announced = &mut self.announced[word(lpn)];
-        let is_new = *announced & bit(lpn) == 0;
+        let is_new = self.announced.insert(lpn.0);
         if is_new {
-            *announced |= bit(lpn);
             self.expected += 1;
             self.lead.announced(now, lpn);
         }
@@ -147,9 +146,7 @@ impl Zombies {
 
     /// `lpn`, which lies on flash, is a zombie. True if it was not one.
     pub(super) fn doom(&mut self, lpn: Lpn) -> bool {
-        let doomed = &mut self.doomed[word(lpn)];
-        let is_new = *doomed & bit(lpn) == 0;
-        *doomed |= bit(lpn);
+        let is_new = self.doomed.insert(lpn.0);
         self.units += u64::from(is_new);
         is_new
     }
@@ -172,7 +169,7 @@ impl Zombies {
     #[inline]
     pub(super) fn keep_region(&mut self, lpn: Lpn, from: StreamId) {
         if self.regions.is_empty() {
-            self.regions = vec![0; self.doomed.len() * 64];
+            self.regions = vec![0; self.doomed.bound() as usize];
         }
         self.regions[lpn.index()] = from.0;
     }
@@ -181,26 +178,11 @@ impl Zombies {
     /// Says whether the old version was one, and whether the new one is.
     #[inline]
     pub(super) fn overwritten(&mut self, lpn: Lpn) -> (bool, bool) {
-        let (was, is) =
-            (self.doomed[word(lpn)] & bit(lpn) != 0, self.announced[word(lpn)] & bit(lpn) != 0);
+        let (was, is) = (self.doomed.contains(lpn.0), self.announced.contains(lpn.0));
         if was != is {
-            self.doomed[word(lpn)] ^= bit(lpn);
+            self.doomed.set(lpn.0, is);
         }
         self.units = self.units + u64::from(is) - u64::from(was);
         (was, is)
     }
-}
-
-#[inline]
-const fn word(lpn: Lpn) -> usize {
-    lpn.0 as usize / 64
-}
-
-#[inline]
-const fn bit(lpn: Lpn) -> u64 {
-    1 << (lpn.0 % 64)
-}
-
-const fn words_for(lpns: u32) -> usize {
-    (lpns as usize).div_ceil(64)
 }

@@ -8,24 +8,27 @@
 //! die (one each). A block is erased only when no mapping page that flash might have to do with after a
 //! power cut points into it.
 
+mod after_cut;
 mod gate;
 mod journal;
 mod laid;
 mod map_blocks;
 mod moves;
+mod write;
 
-use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, MetaPage, Outcome, PageKind, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, Outcome, PageKind, Ppa};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::data::Data;
-use super::programs::{NO_VERSION, ProgramCause, Programs};
-use crate::map::{MapLog, MapPage, MapStore, MapStoreState, SavedPage, encode_records};
+use super::programs::Programs;
+use crate::map::{MapPage, MapStore, MapStoreState};
 use gate::{Gate, is_copy};
 use journal::JournalBlocks;
-use map_blocks::{Emptied, MapBlocks};
+use map_blocks::MapBlocks;
+
 use moves::Moves;
+pub(super) use write::Step;
 
 /// What of the mapping table goes to flash. See the module's invariants.
 #[derive(Clone, Debug)]
@@ -54,25 +57,6 @@ pub(super) struct TableState {
     moves: Moves,
     trim_versions: Vec<u64>,
     next_sequence: u64,
-}
-
-/// What a step works on.
-pub(super) struct Step<'a, C: Content> {
-    pub(super) now: Time,
-    pub(super) medium: &'a mut Medium<C>,
-    pub(super) data: &'a mut Data,
-    pub(super) programs: &'a mut Programs,
-    /// The version of the next page of the host's data.
-    pub(super) next_version: u64,
-    /// A block was retired.
-    pub(super) has_retired: bool,
-}
-
-impl<C: Content> Step<'_, C> {
-    /// Every write with a version below this one is mapped, or will never be.
-    fn settled_below(&self) -> u64 {
-        self.programs.oldest_version().unwrap_or(self.next_version)
-    }
 }
 
 impl TableWriter {
@@ -309,260 +293,6 @@ impl TableWriter {
     }
 }
 
-/// Writing.
-impl TableWriter {
-    /// Does the next step of writing `die`'s mapping pages or journal, if there is one to do. True if it
-    /// started.
-    ///
-    /// # Panics
-    /// If the die does not accept operations.
-    #[inline]
-    pub(super) fn step<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
-        if self.blocks.are_unused() {
-            return false;
-        }
-        if !self.journal.are_unused() && self.journal_step(die, step) {
-            return true;
-        }
-        self.blocks.has_work(die) && (self.free_emptied(die, step) || self.write_page(die, step))
-    }
-
-    /// Erases a block that holds nothing current any more, or retires it.
-    fn free_emptied<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
-        loop {
-            match self.blocks.take_emptied(die) {
-                Some(Emptied::Retire(block)) => retire(block, step),
-                Some(Emptied::Erase(block)) => {
-                    step.medium.erase(step.now, block);
-                    return true;
-                }
-                None => return false,
-            }
-        }
-    }
-
-    fn write_page<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
-        let trims_only = self.store.trims_only();
-        let settled_below = if trims_only { step.settled_below() } else { 0 };
-        // What is written stands against everything older: nothing older may be on its way.
-        let trim_versions = &self.trim_versions;
-        let is_early = |page: MapPage| trims_only && settled_below < trim_versions[page.index()];
-        let next = self.blocks.next(die, &self.store, step.medium.geometry(), is_early);
-        let Some((page, is_copy)) = next else { return false };
-        let blocks = step.data.blocks_mut();
-        let Some(place) = self.blocks.place(die, &self.store, step.medium, blocks) else {
-            return false;
-        };
-        self.blocks.take(die, is_copy);
-        self.program_page(page, place, is_copy, step);
-        self.gate.check_at(step.now);
-        true
-    }
-
-    fn program_page<C: Content>(
-        &mut self,
-        page: MapPage,
-        place: Ppn,
-        is_copy: bool,
-        step: &mut Step<'_, C>,
-    ) {
-        let cause = if is_copy { ProgramCause::GcMap } else { ProgramCause::Map };
-        let bytes = self.bytes_of(page, step);
-        self.store.hand_over(page, is_copy);
-        let tag = step.programs.insert(cause, NO_VERSION);
-        step.programs.set_source(tag, 0, page.0);
-        let (kind, sequence) = (PageKind::Mapping, self.next_sequence);
-        let meta = MetaPage { kind, number: u64::from(page.0), sequence, bytes };
-        self.next_sequence += 1;
-        self.in_flight += 1;
-        step.medium.program_meta(step.now, place, meta, tag);
-    }
-
-    /// What flash will hold of `page`; nothing if nobody will read it.
-    fn bytes_of<C: Content>(&self, page: MapPage, step: &Step<'_, C>) -> Box<[u8]> {
-        if !step.medium.keeps().meta {
-            return Box::default();
-        }
-        if is_planted(Canary::MapPageDropped)
-            && let Some(old) = self.store.place(page).and_then(|old| step.medium.meta_page(old))
-        {
-            return old.bytes.clone();
-        }
-        let saved = SavedPage {
-            settled_below: step.settled_below(),
-            records_below: self.records_so_far(),
-            entries: step.data.map().entries_of(page),
-        };
-        saved.encode()
-    }
-
-    /// How many records of the journal there have been.
-    pub(super) fn records_so_far(&self) -> u64 {
-        self.store.log().map_or(0, MapLog::next)
-    }
-
-    /// A mapping page has been programmed, or not. Returns the dies that waited for one to be.
-    pub(super) fn page_ended<C: Content>(
-        &mut self,
-        outcome: &Outcome,
-        place: Ppn,
-        programs: &mut Programs,
-        medium: &Medium<C>,
-    ) -> Vec<DieId> {
-        let tag = outcome.operation.tag;
-        let page = MapPage(programs.source(tag, 0).expect("a mapping page has a number"));
-        programs.remove(tag);
-        self.in_flight -= 1;
-        let waited = self.moves.take_waiting();
-        self.woken.extend(&waited);
-        let geometry = medium.geometry();
-        if outcome.failed {
-            let was_moved = self.store.failed(page);
-            let block = geometry.block_of_page(place);
-            self.blocks.failed(outcome.die, block, (page, was_moved), &self.store, medium);
-        } else {
-            if is_planted(Canary::MapPageStale) {
-                self.store.hand_over(page, false);
-            }
-            if let Some(old) = self.store.written(page, place) {
-                self.blocks.remove(geometry, old);
-            }
-            self.blocks.add(geometry, place);
-        }
-        self.look_at_journal(outcome.time);
-        waited
-    }
-
-    /// Erases a block of `die` that holds only garbage of the journal, or programs its next page of it.
-    /// True if it started.
-    fn journal_step<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
-        let Some(first) = self.store.log().map(MapLog::first_page) else { return false };
-        while let Some((block, failed)) = self.journal.take_garbage(die, first) {
-            if failed {
-                retire(block, step);
-            } else {
-                step.medium.erase(step.now, block);
-                return true;
-            }
-        }
-        self.write_journal_page(die, step)
-    }
-
-    fn write_journal_page<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
-        let Some(number) = self.store.log().and_then(|log| log.next_waiting(die)) else {
-            return false;
-        };
-        let blocks = step.data.blocks_mut();
-        let Some(place) = self.journal.place(die, number, step.medium, blocks) else {
-            self.shorten_journal(true);
-            return false;
-        };
-        let log = self.store.log_mut().expect("it has a page");
-        log.hand_over(number);
-        let bytes = if step.medium.keeps().meta {
-            encode_records(&log.records_of(number))
-        } else {
-            Box::default()
-        };
-        self.store.count_journal_page();
-        let tag = step.programs.insert(ProgramCause::Journal, NO_VERSION);
-        let meta = MetaPage { kind: PageKind::Journal, number, sequence: 0, bytes };
-        step.medium.program_meta(step.now, place, meta, tag);
-        self.gate.check_at(step.now); // there is room in DRAM
-        true
-    }
-
-    /// A page of the journal has been programmed, or not.
-    pub(super) fn journal_ended(&mut self, outcome: &Outcome, place: Ppn, programs: &mut Programs) {
-        programs.remove(outcome.operation.tag);
-        let number = self.journal.number_on(outcome.die);
-        let log = self.store.log_mut().expect("a page of it was programmed");
-        if outcome.failed {
-            log.program_failed(number);
-            self.journal.failed(outcome.die);
-        } else {
-            log.programmed(number, place);
-        }
-        self.look_at_journal(outcome.time);
-    }
-
-    /// The number of the journal's page that `die` programs.
-    pub(super) fn journal_page_on(&self, die: DieId) -> u64 {
-        self.journal.number_on(die)
-    }
-}
-
-/// After a power cut.
-impl TableWriter {
-    /// `page` as of `sequence` lies at `place`: takes it for the current copy, if no newer one was found.
-    pub(super) fn found(&mut self, page: MapPage, place: Ppn, sequence: u64) {
-        self.store.found(page, place);
-        self.next_sequence = self.next_sequence.max(sequence + 1);
-    }
-
-    /// Counts the current pages of each block, and goes on with emptying blocks.
-    pub(super) fn rebuild<C: Content>(&mut self, medium: &Medium<C>, data: &Data) {
-        for page in (0..data.map().pages()).map(MapPage) {
-            if let Some(place) = self.store.place(page) {
-                self.blocks.add(medium.geometry(), place);
-            }
-        }
-        self.blocks.resume(&self.store, medium, data.blocks());
-        self.wake_writers();
-    }
-
-    /// One past the last page of the journal that any die was handed.
-    pub(super) fn journal_end(&self) -> u64 {
-        self.journal.end()
-    }
-
-    /// The mapping pages that were `dumped`, which flash does not hold otherwise, are dirty again, and
-    /// so are those found by a scan.
-    pub(super) fn mark_unsaved(
-        &mut self,
-        dumped: impl Iterator<Item = MapPage>,
-        scanned: &[MapPage],
-        next_version: u64,
-    ) {
-        if !self.store.writes_back() {
-            return;
-        }
-        if self.store.log().is_some() {
-            self.mark_logged(scanned);
-            return;
-        }
-        for page in dumped {
-            if self.store.trims_only() {
-                self.trim_versions[page.index()] = next_version;
-            }
-            if self.store.recovered(page) {
-                self.queue_writeback(page);
-            }
-        }
-        if !self.store.trims_only() {
-            for &page in scanned {
-                self.store.recovered(page);
-            }
-            self.make_room(0);
-        }
-    }
-
-    /// The mapping pages that records have changed since they were written are dirty again, and those
-    /// found by a scan are to be written back at once.
-    fn mark_logged(&mut self, scanned: &[MapPage]) {
-        self.store.recovered_log();
-        for &page in scanned {
-            if self.store.scanned(page) {
-                self.queue_writeback(page);
-            }
-        }
-        self.shorten_journal(false);
-        if let Some(log) = self.store.log() {
-            self.woken.extend(self.journal.busy_dies(log));
-        }
-    }
-}
-
 /// Checked, saved and loaded.
 impl TableWriter {
     /// Every mapping page on flash lies in a block for such, and the medium says which it is.
@@ -618,11 +348,4 @@ impl TableWriter {
         self.trim_versions = state.trim_versions;
         self.next_sequence = state.next_sequence;
     }
-}
-
-/// Never uses `block` again, in which a program failed and nothing is current.
-fn retire<C: Content>(block: BlockId, step: &mut Step<'_, C>) {
-    step.data.blocks_mut().retire(block);
-    step.medium.retire(block);
-    step.has_retired = true;
 }

@@ -60,7 +60,7 @@ struct Range {
     newer: u32,
 }
 
-/// What became of the units of a range that was added.
+/// Counts the fates of the units of a range that was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Added {
     /// Units that waited already.
@@ -349,7 +349,7 @@ impl RangeQueue {
         self.free.push(slot);
     }
 
-    /// What says which range comes after `slot`; after [`NONE`], the oldest.
+    /// The field that names the range after `slot`; after [`NONE`], the oldest.
     fn newer_of(&mut self, slot: u32) -> &mut u32 {
         match self.slots.get_mut(slot as usize) {
             Some(range) => &mut range.newer,
@@ -357,7 +357,7 @@ impl RangeQueue {
         }
     }
 
-    /// What says which range comes before `slot`; before [`NONE`], the newest.
+    /// The field that names the range before `slot`; before [`NONE`], the newest.
     fn older_of(&mut self, slot: u32) -> &mut u32 {
         match self.slots.get_mut(slot as usize) {
             Some(range) => &mut range.older,

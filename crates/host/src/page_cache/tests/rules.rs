@@ -120,7 +120,7 @@ fn over_the_dirty_ratio_writers_wait() {
     assert_eq!(run(&mut cache, 1_000), [(100, Op::Write), (100, Op::Write)]);
     let stats = cache.stats();
     assert_eq!((stats.throttled_writes, stats.throttled), (2, Span::from_us(89 + 79)));
-    assert_eq!(stats.dirty_peak, 17);
+    assert_eq!(stats.dirty_peak.get(), 17);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What hints had announced before it was written.
+//! Writes that hints had announced.
 //!
 //! **What lives here**: which units are announced and not yet written, and how many writes were.
 //! **What doesn't**: what a drive makes of hints.

@@ -7,11 +7,11 @@ use crate::{Action, CommandId, Op, Payload};
 
 /// Where a command is kept while it is in the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RequestId(pub(crate) u32);
+pub struct RequestId(pub(crate) u32);
 
 /// A command in the device.
 #[derive(Clone, Debug)]
-pub(crate) struct Request<P: Payload> {
+pub struct Request<P: Payload> {
     pub(crate) id: CommandId,
     pub(crate) action: Action<P>,
     pub(crate) tag: u32,
@@ -35,8 +35,8 @@ impl<P: Payload> Request<P> {
 }
 
 /// A slab: places are reused, so that no I/O allocates once as many are under way as ever will be.
-#[derive(Debug)]
-pub(crate) struct Requests<P: Payload> {
+#[derive(Clone, Debug)]
+pub(super) struct Requests<P: Payload> {
     places: Vec<Request<P>>,
     free: Vec<RequestId>,
     /// Which places are taken: to find our own bugs.
@@ -45,7 +45,7 @@ pub(crate) struct Requests<P: Payload> {
 }
 
 impl<P: Payload> Requests<P> {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             places: Vec::new(),
             free: Vec::new(),
@@ -55,7 +55,7 @@ impl<P: Payload> Requests<P> {
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, request: Request<P>) -> RequestId {
+    pub(super) fn insert(&mut self, request: Request<P>) -> RequestId {
         let id = if let Some(id) = self.free.pop() {
             self.places[id.0 as usize] = request;
             id
@@ -70,31 +70,31 @@ impl<P: Payload> Requests<P> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: RequestId) -> &Request<P> {
+    pub(super) fn get(&self, id: RequestId) -> &Request<P> {
         self.check(id);
         &self.places[id.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: RequestId) -> &mut Request<P> {
+    pub(super) fn get_mut(&mut self, id: RequestId) -> &mut Request<P> {
         self.check(id);
         &mut self.places[id.0 as usize]
     }
 
     /// The command has ended. What it carried is let go of.
     #[inline]
-    pub(crate) fn remove(&mut self, id: RequestId) {
+    pub(super) fn remove(&mut self, id: RequestId) {
         self.get_mut(id).action = Action::Flush;
         self.mark(id, false);
         self.free.push(id);
     }
 
     /// Forgets every command: the power is gone.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::new();
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }
 

@@ -5,18 +5,20 @@
 //! one operation, so that the host's operations go between them. Units that do not fill a page wait
 //! for the next victim's; their block waits with them, so nothing is lost if the power fails.
 
+mod victim;
+
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
-use super::WARM_UNITS;
-use super::data::{BlockState, Data, unit_of};
-use super::programs::{NO_VERSION, ProgramCause, Programs};
-use super::stats::FtlStats;
-use super::table::TableWriter;
 use crate::GcConfig;
 use crate::gc::Chooser;
+use crate::page_mapped::WARM_UNITS;
+use crate::page_mapped::data::{BlockState, Data};
+use crate::page_mapped::programs::{NO_VERSION, ProgramCause, Programs};
+use crate::page_mapped::stats::FtlStats;
+use crate::page_mapped::table::TableWriter;
 use crate::place::StreamId;
 
 /// What a step of garbage collection did.
@@ -55,12 +57,12 @@ impl Collection {
 }
 
 /// What a collection works on.
-pub(super) struct Around<'a, C: Content> {
-    pub(super) medium: &'a mut Medium<C>,
-    pub(super) data: &'a mut Data,
-    pub(super) programs: &'a mut Programs,
-    pub(super) table: &'a mut TableWriter,
-    pub(super) stats: &'a mut FtlStats,
+pub(in crate::page_mapped) struct Around<'a, C: Content> {
+    pub(in crate::page_mapped) medium: &'a mut Medium<C>,
+    pub(in crate::page_mapped) data: &'a mut Data,
+    pub(in crate::page_mapped) programs: &'a mut Programs,
+    pub(in crate::page_mapped) table: &'a mut TableWriter,
+    pub(in crate::page_mapped) stats: &'a mut FtlStats,
 }
 
 impl<C: Content> Around<'_, C> {
@@ -71,7 +73,7 @@ impl<C: Content> Around<'_, C> {
 
 /// The collections of all dies.
 #[derive(Clone, Debug)]
-pub(super) struct Collector {
+pub(in crate::page_mapped) struct Collector {
     policy: Chooser,
     soft_free_blocks: u32,
     hard_free_blocks: u32,
@@ -82,7 +84,7 @@ pub(super) struct Collector {
 
 /// The collections at rest, to save and load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct CollectorState {
+pub(in crate::page_mapped) struct CollectorState {
     dies: Vec<Collection>,
     victim_rng: Rng,
 }
@@ -90,7 +92,7 @@ pub(super) struct CollectorState {
 impl Collector {
     /// Nothing is under way on `dies` dies, but for `poisoned` blocks, which hold nothing and are to be
     /// erased.
-    pub(super) fn new(
+    pub(in crate::page_mapped) fn new(
         config: &GcConfig,
         policy: Chooser,
         geometry: &Geometry,
@@ -119,47 +121,43 @@ impl Collector {
     }
 
     /// The victim policy, with what it will draw next.
-    pub(super) const fn policy(&self) -> &Chooser {
+    pub(in crate::page_mapped) const fn policy(&self) -> &Chooser {
         &self.policy
     }
 
     /// True if the policy asks how long before they come true hints are given.
-    pub(super) fn asks_for_lead(&self) -> bool {
+    pub(in crate::page_mapped) fn asks_for_lead(&self) -> bool {
         self.policy.asks_for_lead()
     }
 
     /// True if `die` is so short of free blocks that collecting goes before the host's writes.
     #[inline]
-    pub(super) fn is_urgent<C: Content>(
+    pub(in crate::page_mapped) fn is_urgent<C: Content>(
         &self,
         die: DieId,
         data: &Data,
         medium: &Medium<C>,
     ) -> bool {
-        data.blocks().free(die) <= self.hard_free_blocks || self.is_out_of_pages(die, data, medium)
+        data.blocks().free(die) <= self.hard_free_blocks
+            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
     }
 
     /// True if a collection should begin on `die`.
     #[inline]
     fn is_due<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
-        data.blocks().free(die) <= self.soft_free_blocks || self.is_out_of_pages(die, data, medium)
+        data.blocks().free(die) <= self.soft_free_blocks
+            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
     }
 
     /// True if `die` has, or should have, a collection under way.
     #[inline]
-    pub(super) fn wants<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+    pub(in crate::page_mapped) fn wants<C: Content>(
+        &self,
+        die: DieId,
+        data: &Data,
+        medium: &Medium<C>,
+    ) -> bool {
         self.is_due(die, data, medium) || !self.dies[die.index()].is_idle()
-    }
-
-    /// True if `die` collects on demand only, and a stream of the host's has no page left that it may
-    /// have (Zombie Chasing, section 4.1: "when clean flash blocks run out").
-    #[inline]
-    fn is_out_of_pages<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
-        self.hard_free_blocks == 0
-            && data.blocks().free(die) < 2
-            && (0..data.streams().of_host())
-                .map(StreamId)
-                .any(|stream| data.blocks().open_pages(medium, die, stream) == 0)
     }
 
     /// Does the next step of `die`'s collection, if there is one to do.
@@ -167,7 +165,7 @@ impl Collector {
     /// # Panics
     /// If the die does not accept operations.
     #[inline]
-    pub(super) fn step<C: Content>(
+    pub(in crate::page_mapped) fn step<C: Content>(
         &mut self,
         now: Time,
         die: DieId,
@@ -216,7 +214,7 @@ impl Collector {
 
     /// Something has changed on `die` that its collection may depend on.
     #[inline]
-    pub(super) fn unstick(&mut self, die: DieId) {
+    pub(in crate::page_mapped) fn unstick(&mut self, die: DieId) {
         if self.stuck_dies > 0 {
             let was = std::mem::take(&mut self.dies[die.index()].is_stuck);
             self.stuck_dies -= u32::from(was);
@@ -225,7 +223,11 @@ impl Collector {
 
     /// The same for the die of `block`.
     #[inline]
-    pub(super) fn unstick_die_of(&mut self, geometry: &Geometry, block: Option<BlockId>) {
+    pub(in crate::page_mapped) fn unstick_die_of(
+        &mut self,
+        geometry: &Geometry,
+        block: Option<BlockId>,
+    ) {
         if self.stuck_dies > 0
             && let Some(block) = block
         {
@@ -233,25 +235,9 @@ impl Collector {
         }
     }
 
-    /// True if there is no block to open, or the host needs one and padding frees more than it costs.
-    ///
-    /// It does if more blocks wait than streams: two of them wait for the same page, so at least one
-    /// was nearly all garbage. It also does if going round is out of the question, even with the
-    /// garbage that padding makes: each block that waits had more than a page of garbage then.
-    fn padding_helps<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
-        let waiting = self.dies[die.index()].emptied.len();
-        let streams = u32::from(around.data.streams().count());
-        let garbage = around.data.index().garbage_units(die)
-            + u64::from(streams) * u64::from(around.units_per_page());
-        let goes_round = garbage > u64::from(around.medium.geometry().units_per_block());
-        around.data.blocks().free(die) == 0
-            || (self.is_urgent(die, around.data, around.medium)
-                && waiting > if goes_round { streams as usize } else { 1 })
-    }
-
     /// The stream that `die`'s collection writes to, and the pages it may still need there.
     #[inline]
-    pub(super) fn needs(
+    pub(in crate::page_mapped) fn needs(
         &self,
         die: DieId,
         data: &Data,
@@ -259,29 +245,38 @@ impl Collector {
     ) -> Option<(StreamId, u32)> {
         let collection = &self.dies[die.index()];
         let (victim, _) = collection.victim?;
-        let units = geometry.units_per_page();
         // Whatever is valid in it, and the odd units of the victim before it.
-        let pages = (data.blocks().valid(victim) + units - 1).div_ceil(units);
-        Some((collection.dest, pages))
+        let odd = geometry.units_per_page() - 1;
+        Some((collection.dest, geometry.pages_for(data.valid_in_block(victim) + odd)))
     }
 
     /// The valid units in blocks of `die` that wait to be erased, and the units that wait for a page.
-    pub(super) fn waiting_units(&self, die: DieId, data: &Data) -> (u32, u32) {
+    pub(in crate::page_mapped) fn waiting_units(&self, die: DieId, data: &Data) -> (u32, u32) {
         let collection = &self.dies[die.index()];
-        let valid = collection.emptied.iter().map(|&block| data.blocks().valid(block)).sum();
+        let valid = collection.emptied.iter().map(|&block| data.valid_in_block(block)).sum();
         (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
     }
 
     /// Erases a block that has been emptied, or retires it if it is failing.
+    #[inline]
     fn erase_emptied<C: Content>(
         &mut self,
         now: Time,
         die: DieId,
         around: &mut Around<'_, C>,
     ) -> bool {
-        // As a rule there is none; whether it is urgent is not worth asking then. Copies that wait to
-        // change the map still point to what they were copied from.
-        if self.dies[die.index()].emptied.is_empty() || around.table.has_copies_waiting(die) {
+        // As a rule there is none; whether it is urgent is not worth asking then.
+        !self.dies[die.index()].emptied.is_empty() && self.erase_next_emptied(now, die, around)
+    }
+
+    fn erase_next_emptied<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        // Copies that wait to change the map still point to what they were copied from.
+        if around.table.has_copies_waiting(die) {
             return false;
         }
         while let Some(block) = self.take_erasable(die, around) {
@@ -314,7 +309,7 @@ impl Collector {
         let emptied = &mut self.dies[die.index()].emptied;
         for at in 0..emptied.len() {
             let block = emptied[at];
-            let is_free = around.data.blocks().valid(block) == 0
+            let is_free = around.data.valid_in_block(block) == 0
                 && (around.table.is_covered(block)
                     || is_planted(Canary::ErasedBeforeMapped)
                     || urgent && around.table.cover(die, block));
@@ -329,7 +324,7 @@ impl Collector {
     /// is no need to collect another one.
     fn waits_for_mapping<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
         let mut emptied = self.dies[die.index()].emptied.iter();
-        around.table.keeps_copies() && emptied.any(|&block| around.data.blocks().valid(block) == 0)
+        around.table.keeps_copies() && emptied.any(|&block| around.data.valid_in_block(block) == 0)
     }
 
     /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
@@ -345,15 +340,22 @@ impl Collector {
             if staged.len() < units_per_page && !pad {
                 continue;
             }
-            // The host may have overwritten some since they were read.
-            staged.retain(|&unit| around.data.is_valid(unit));
+            // The host may have overwritten some since they were read; mostly it has not.
+            if staged.iter().any(|&unit| !around.data.is_valid(unit)) {
+                staged.retain(|&unit| around.data.is_valid(unit));
+            }
             let count = staged.len().min(units_per_page);
             if count == 0 || (count < units_per_page && !pad) {
                 continue;
             }
             let page = around.data.blocks_mut().allocate(around.medium, die, stream);
             let Some(page) = page else { continue };
-            Self::program(now, page, stream, staged.drain(..count), around);
+            Self::program(now, page, stream, &staged[..count], around);
+            if count == staged.len() {
+                staged.clear();
+            } else {
+                staged.drain(..count);
+            }
             return true;
         }
         false
@@ -364,24 +366,24 @@ impl Collector {
         now: Time,
         page: Ppn,
         stream: StreamId,
-        units: impl ExactSizeIterator<Item = Ppa>,
+        units: &[Ppa],
         around: &mut Around<'_, C>,
     ) {
         let Around { medium, data, programs, stats, .. } = around;
-        let tag = programs.insert(ProgramCause::Gc, NO_VERSION);
+        let sources = units.iter().map(|from| from.0);
+        let tag = programs.insert(ProgramCause::Gc, NO_VERSION, sources);
         let count = units.len() as u32;
-        for (i, from) in (0..).zip(units) {
-            programs.set_source(tag, i, from.0);
+        let first = medium.geometry().first_unit(page).0;
+        for (unit, &from) in (first..).map(Ppa).zip(units) {
             let lpn = medium.lpn(from).expect("a valid unit without an owner");
             let (version, content) = (medium.version(from), medium.content(from));
-            stats.gc_zombie_units += u64::from(data.zombies().contains(lpn));
-            let unit = unit_of(medium.geometry(), page, i);
+            stats.gc.copied_zombie_units += u64::from(data.zombies().contains(lpn));
             medium.write_unit(unit, lpn, version, content);
             if is_planted(Canary::MappedBeforeCopied) {
                 data.commit(now, medium.geometry(), lpn, unit, stats);
             }
         }
-        stats.gc_units += u64::from(count);
+        stats.gc.copied_units += u64::from(count);
         stats.padded_units += u64::from(medium.geometry().units_per_page() - count);
         let used_for = BlockUse { kind: PageKind::Data, stream: stream.0 };
         medium.program(now, page, count, used_for, tag);
@@ -393,17 +395,18 @@ impl Collector {
         let Some((victim, from)) = self.dies[die.index()].victim else {
             return false;
         };
-        let geometry = *around.medium.geometry();
-        let units = geometry.units_per_page();
-        for index in from..around.medium.written_pages(victim) {
-            let page = geometry.page(victim, index);
+        let geometry = around.medium.geometry();
+        let (next, end) = (geometry.page(victim, from), around.medium.written_pages(victim));
+        let end = geometry.first_unit(geometry.page(victim, end));
+        if let Some(unit) = around.data.first_valid(geometry.first_unit(next), end) {
+            let page = geometry.page_of(unit);
+            let units = geometry.units_per_page();
             let valid = around.data.count_valid_in(geometry.first_unit(page), units);
-            if valid > 0 {
-                self.warm_ahead(die, victim, index, around);
-                self.dies[die.index()].victim = Some((victim, index + 1));
-                around.medium.read(now, page, valid, false, 0);
-                return true;
-            }
+            let index = from + (page.0 - next.0);
+            self.warm_ahead(die, victim, index, around);
+            self.dies[die.index()].victim = Some((victim, index + 1));
+            around.medium.read(now, page, valid, false, 0);
+            return true;
         }
         let collection = &mut self.dies[die.index()];
         collection.victim = None;
@@ -425,17 +428,16 @@ impl Collector {
             return;
         }
         let geometry = around.medium.geometry();
-        let units = geometry.units_per_page();
-        let end = (index + WARM_UNITS.div_ceil(units)).min(geometry.pages_per_block());
+        let end = (index + geometry.pages_for(WARM_UNITS)).min(geometry.pages_per_block());
         collection.warmed = end;
         let first = geometry.first_unit(geometry.page(victim, index));
-        let ahead = around.data.valid_in(first, (end - index) * units);
+        let ahead = around.data.valid_in(first, (end - index) * geometry.units_per_page());
         around.data.map().warm(ahead.filter_map(|unit| around.medium.lpn(unit)));
     }
 
     /// A page of the victim has been read: its valid units are to be programmed.
     #[inline]
-    pub(super) fn stage_copies<C: Content>(
+    pub(in crate::page_mapped) fn stage_copies<C: Content>(
         &mut self,
         page: Ppn,
         die: DieId,
@@ -450,155 +452,21 @@ impl Collector {
         }
         let collection = &mut self.dies[die.index()];
         let staged = &mut collection.staged[collection.dest.index()];
-        staged.extend(data.valid_in(first, medium.geometry().units_per_page()));
-    }
-
-    /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
-    fn stage_apart<C: Content>(
-        &mut self,
-        first: Ppa,
-        die: DieId,
-        stream: StreamId,
-        data: &mut Data,
-        medium: &Medium<C>,
-    ) {
-        let dest = self.dies[die.index()].dest;
-        for unit in (first.0..first.0 + medium.geometry().units_per_page()).map(Ppa) {
-            if !data.is_valid(unit) {
-                continue;
-            }
-            let lpn = medium.lpn(unit).expect("a valid unit without an owner");
-            let apart = data.zombies().contains(lpn)
-                && self.has_room_apart(die, stream, dest, data, medium);
-            let to = if apart { stream } else { dest };
-            self.dies[die.index()].staged[to.index()].push(unit);
-        }
-    }
-
-    /// True if `stream` has a page for one more unit of `die`. Opens a block for it if that leaves
-    /// `dest` room for all that is left of the victim.
-    fn has_room_apart<C: Content>(
-        &self,
-        die: DieId,
-        stream: StreamId,
-        dest: StreamId,
-        data: &mut Data,
-        medium: &Medium<C>,
-    ) -> bool {
-        let collection = &self.dies[die.index()];
-        let pages = |units: usize| (units as u32).div_ceil(medium.geometry().units_per_page());
-        let open_pages = |data: &Data, stream| data.blocks().open_pages(medium, die, stream);
-        if pages(collection.staged[stream.index()].len() + 1) <= open_pages(data, stream) {
-            return true;
-        }
-        let victim = collection.victim.map_or(0, |(victim, _)| data.blocks().valid(victim));
-        let left = pages(collection.staged[dest.index()].len() + victim as usize);
-        let leaves_room = data.blocks().free(die) > 1 || left <= open_pages(data, dest);
-        // A stream has one open block: what is left of it must be used first.
-        leaves_room
-            && open_pages(data, stream) == 0
-            && data.blocks_mut().open_next(die, stream).is_some()
+        data.each_valid_in(first, medium.geometry().units_per_page(), |unit| staged.push(unit));
     }
 
     /// Units of a page of copies whose program failed are copied again.
-    pub(super) fn stage_again(&mut self, die: DieId, stream: StreamId, from: Ppa) {
+    pub(in crate::page_mapped) fn stage_again(&mut self, die: DieId, stream: StreamId, from: Ppa) {
         self.dies[die.index()].staged[stream.index()].push(from);
     }
 
-    /// Chooses the next victim of `die`, if it needs one and one is worth it.
-    fn choose_victim<C: Content>(
-        &mut self,
-        now: Time,
-        die: DieId,
-        around: &mut Around<'_, C>,
-    ) -> bool {
-        let free = around.data.blocks().free(die);
-        let failing = around.data.blocks().next_failing(die);
-        let is_due = self.is_due(die, around.data, around.medium);
-        let victim = if is_due { self.worthwhile_victim(now, die, around) } else { None };
-        // Emptying a failing block gains nothing and costs up to a block: only from plenty.
-        let victim =
-            victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block, around)));
-        let Some(victim) = victim else { return false };
-        around.data.collect(victim);
-        around.stats.collections += 1;
-        around.stats.victim_valid_units += u64::from(around.data.blocks().valid(victim));
-        let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
-        let collection = &mut self.dies[die.index()];
-        (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
-        true
-    }
-
-    /// The policy's choice, or else the least utilised block, if collecting it makes room.
-    fn worthwhile_victim<C: Content>(
-        &mut self,
-        now: Time,
-        die: DieId,
-        around: &Around<'_, C>,
-    ) -> Option<BlockId> {
-        let choice = self.policy.victim(around.data.index(), die, now)?;
-        if self.is_worthwhile(die, choice, around) {
-            return Some(choice);
-        }
-        let least = around.data.index().least_utilised(die)?;
-        self.is_worthwhile(die, least, around).then_some(least)
-    }
-
-    /// True if collecting `block` makes room, or takes its die closer to a block that does.
-    fn is_worthwhile<C: Content>(
-        &self,
-        die: DieId,
-        block: BlockId,
-        around: &Around<'_, C>,
-    ) -> bool {
-        let units_per_block = around.medium.geometry().units_per_block();
-        let gains_page =
-            units_per_block - around.data.blocks().valid(block) >= around.units_per_page();
-        // A policy that does not look at utilisation may have to go round; it gets somewhere as
-        // long as there is more than a block of garbage.
-        let goes_round = around.data.index().garbage_units(die) > u64::from(units_per_block);
-        gains_page && self.has_room_for(die, block, around)
-            || goes_round && self.has_room_to_go_on(die, block, around)
-    }
-
-    /// True if `die` has pages for all of `block`'s valid units.
-    fn has_room_for<C: Content>(&self, die: DieId, block: BlockId, around: &Around<'_, C>) -> bool {
-        let (dest, staged) = self.joins(die, block, around.data);
-        has_room(die, dest, staged + around.data.blocks().valid(block), around)
-    }
-
-    /// True if `die` has pages for all of `block`'s valid units, and going round with it gets
-    /// somewhere. Odd units that no further victim's can join are padded in the end: if that makes
-    /// as much garbage as the block had, going round would never end.
-    fn has_room_to_go_on<C: Content>(
-        &self,
-        die: DieId,
-        block: BlockId,
-        around: &Around<'_, C>,
-    ) -> bool {
-        let (dest, staged) = self.joins(die, block, around.data);
-        let valid = around.data.blocks().valid(block);
-        let units = (staged + valid).next_multiple_of(around.units_per_page());
-        let padding = units - staged - valid;
-        let units_per_block = around.medium.geometry().units_per_block();
-        let gains = padding == 0 || units_per_block - valid > padding;
-        let next = if gains { 0 } else { units_per_block };
-        has_room(die, dest, staged + valid + next, around)
-    }
-
-    /// The stream of `block`'s copies, and how many units wait there for a full page.
-    fn joins(&self, die: DieId, block: BlockId, data: &Data) -> (StreamId, u32) {
-        let dest = data.streams().for_gc(data.blocks().stream(block));
-        (dest, self.dies[die.index()].staged[dest.index()].len() as u32)
-    }
-
     /// The collections at rest.
-    pub(super) fn state(&self) -> CollectorState {
+    pub(in crate::page_mapped) fn state(&self) -> CollectorState {
         CollectorState { dies: self.dies.clone(), victim_rng: self.policy.rng().clone() }
     }
 
     /// True if `state` is of this shape.
-    pub(super) fn fits(&self, state: &CollectorState) -> bool {
+    pub(in crate::page_mapped) fn fits(&self, state: &CollectorState) -> bool {
         state.dies.len() == self.dies.len()
             && state.dies.iter().zip(&self.dies).all(|(saved, die)| {
                 saved.staged.len() == die.staged.len() && saved.dest.index() < die.staged.len()
@@ -606,17 +474,18 @@ impl Collector {
     }
 
     /// Takes over a state that fits.
-    pub(super) fn restore(&mut self, state: CollectorState) {
+    pub(in crate::page_mapped) fn restore(&mut self, state: CollectorState) {
         self.dies = state.dies;
         self.policy.set_rng(state.victim_rng);
         self.stuck_dies = 0;
     }
 }
 
-/// True if `die` has pages for `units` more units of `stream`.
-fn has_room<C: Content>(die: DieId, stream: StreamId, units: u32, around: &Around<'_, C>) -> bool {
-    let geometry = around.medium.geometry();
-    let free_pages = around.data.blocks().free(die) * geometry.pages_per_block();
-    let pages = units.div_ceil(geometry.units_per_page());
-    pages <= around.data.blocks().open_pages(around.medium, die, stream) + free_pages
+/// True if a stream of the host's has no page left on `die` that it may have, where dies collect on
+/// demand only (Zombie Chasing, section 4.1: "when clean flash blocks run out").
+fn is_out_of_pages<C: Content>(die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+    data.blocks().free(die) < 2
+        && (0..data.streams().of_host())
+            .map(StreamId)
+            .any(|stream| data.blocks().open_pages(medium, die, stream) == 0)
 }

@@ -1,81 +1,72 @@
 //! What the drive makes of zombie hints: it marks what they name, and counts.
 //!
-//! Hints cost nothing but the command that they come with. One that says what is not so (data beyond
-//! the drive, never written, trimmed) is counted and does no harm.
+//! Hints cost nothing but the command that they come with. An invalid hint (data beyond the drive, never
+//! written, trimmed) is counted and ignored.
 
 use leyden_ftl::page_mapped::Announced;
 use leyden_nand::Lpn;
-use leyden_sim::Time;
+use leyden_sim::{Time, counters};
+use serde::Serialize;
 
-use crate::requests::RequestId;
-use crate::{
-    Action, BlockDevice, Completion, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Ssd, Status,
-};
+use super::{Conventional, Ssd};
+use crate::controller::{Desk, RequestId};
+use crate::units::Units;
+use crate::{Action, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Status};
 
-/// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
-const RANGE_BYTES: u64 = 16;
-
-/// Hints heard, and what they named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HintStats {
-    /// Hints that came with a read or a write.
-    pub piggybacked: u64,
-    /// Commands of their own.
-    pub commands: u64,
-    /// Ranges in those.
-    pub ranges: u64,
-    /// Mapping units that were live and became zombies.
-    pub units: u64,
-    /// Units that were named again before they were overwritten.
-    pub repeated_units: u64,
-    /// Units that hold no data: never written, or trimmed. Ignored.
-    pub empty_units: u64,
-    /// Units on flash that were zombies when the host overwrote them.
-    pub overwritten_zombie_units: u64,
-    /// Units on flash that were live when the host overwrote them, since the first hint.
-    pub overwritten_live_units: u64,
-    /// Piggybacked hints that go beyond the drive's end. Ignored whole.
-    pub beyond_end: u64,
-}
-
-/// Bytes that a command of `ranges` brings with it.
-pub(crate) const fn bytes_of(ranges: &[Hint]) -> u64 {
-    ranges.len() as u64 * RANGE_BYTES
+counters! {
+    /// Hints heard, and what they named. What came of them is counted by the FTL.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct HintStats {
+        /// Hints that came with a read or a write.
+        pub piggybacked: u64,
+        /// Commands of their own.
+        pub commands: u64,
+        /// Ranges in those.
+        pub ranges: u64,
+        /// Mapping units that were live and became zombies.
+        pub units: u64,
+        /// Units that were named again before they were overwritten.
+        pub repeated_units: u64,
+        /// Units that hold no data: never written, or trimmed. Ignored.
+        pub empty_units: u64,
+        /// Piggybacked hints that go beyond the drive's end. Ignored whole.
+        pub beyond_end: u64,
+    }
 }
 
 impl<P: Payload> Ssd<P> {
     /// Mapping units that are zombies at the moment: the host has said that it will overwrite them.
     pub fn zombie_units(&self) -> u64 {
-        self.ftl.data().zombies().units()
+        self.namespace().ftl.data().zombies().units()
     }
 
     /// Mapping units whose announced write has not come yet: the zombies, less those whose new version
     /// is in the write buffer already.
     pub fn expected_units(&self) -> u64 {
-        self.ftl.data().zombies().expected_units()
+        self.namespace().ftl.data().zombies().expected_units()
     }
+}
 
+impl<P: Payload> Conventional<P> {
     /// A write is in the drive: the host has kept what it announced of these units.
     #[inline]
-    pub(crate) fn note_write(&mut self, now: Time, id: RequestId, is_log: bool) {
+    pub(super) fn note_write(&mut self, now: Time, units: Units, is_log: bool) {
         if self.ftl.data().follows_writes() {
-            let units = self.requests.get(id).units;
             self.ftl.note_write(now, units.first(), units.count(), is_log);
         }
     }
 
-    /// A trim, or zeroes, is in the drive: as [`Ssd::note_write`].
+    /// A trim, or zeroes, is in the drive: as [`Conventional::note_write`].
     #[inline]
-    pub(crate) fn note_trim(&mut self, id: RequestId) {
+    pub(super) fn note_trim(&mut self, units: Units) {
         if self.ftl.data().follows_writes() {
-            let units = self.requests.get(id).units;
             self.ftl.note_trim_of(units.first(), units.count());
         }
     }
 
-    /// A hint has come with a command, or none.
+    /// Handles the hint that came with a command, if one did.
     #[inline]
-    pub(crate) fn hear(&mut self, now: Time, hint: Option<Hint>) {
+    pub(super) fn on_hint(&mut self, now: Time, hint: Option<Hint>) {
         let Some(hint) = hint else { return };
         self.counters.hints.piggybacked += 1;
         if self.contains(hint) {
@@ -87,8 +78,11 @@ impl<P: Payload> Ssd<P> {
 
     /// A dataset management command with the attribute "write prepare". Refused whole if a range is
     /// not the drive's.
-    pub(crate) fn write_prepare(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let ranges = self.take_ranges(id);
+    pub(super) fn write_prepare(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let ranges = match &mut desk.request_mut(id).action {
+            Action::WritePrepare { ranges } => std::mem::take(ranges),
+            _ => Box::default(),
+        };
         let status = if !(1..=MOST_RANGES).contains(&ranges.len()) {
             Status::InvalidField
         } else if !ranges.iter().all(|&hint| self.contains(hint)) {
@@ -101,20 +95,12 @@ impl<P: Payload> Ssd<P> {
             }
             Status::Success
         };
-        self.complete(now, id, status, out);
-    }
-
-    /// The ranges that the command brought, taken out of it.
-    fn take_ranges(&mut self, id: RequestId) -> Box<[Hint]> {
-        match &mut self.requests.get_mut(id).action {
-            Action::WritePrepare { ranges } => std::mem::take(ranges),
-            _ => Box::default(),
-        }
+        desk.complete(now, id, status);
     }
 
     /// `hint` will be heard when its command is taken in.
     #[inline]
-    pub(crate) fn expect_hint(&self, hint: Hint) {
+    pub(super) fn expect_hint(&self, hint: Hint) {
         if self.contains(hint) {
             self.ftl.map().warm(self.units_named(hint));
         }

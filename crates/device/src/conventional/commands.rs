@@ -2,7 +2,7 @@
 //!
 //! Reads ask the buffer, then the map; writes go into the buffer as far as there is room; FLUSH and
 //! FUA wait for flash if nothing else protects the buffer; trims deallocate. What happens when flash
-//! operations end is in [`crate::Ssd`]'s own file.
+//! operations end is in [`super`].
 
 use leyden_buffer::{Region, WriteBuffer, Written};
 use leyden_ftl::page_mapped::Ftl;
@@ -10,46 +10,48 @@ use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
-use crate::requests::RequestId;
+use super::{Changed, Conventional};
+use crate::controller::{Desk, RequestId};
 use crate::units::Units;
-use crate::{Action, BlockDevice, Completion, Lba, Op, Payload, Ssd, Status};
+use crate::{Action, Lba, Op, Payload, Status};
 
-impl<P: Payload> Ssd<P> {
+impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
-    pub(crate) fn arrive(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let request = self.requests.get(id);
+    #[inline]
+    pub(super) fn execute(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let request = desk.request(id);
         let op = request.op();
         if let Some((lba, sectors)) = request.action.extent() {
             let status = self.check_extent(lba, sectors);
             if status != Status::Success {
-                self.complete(now, id, status, out);
+                desk.complete(now, id, status);
                 return;
             }
             let units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
-            self.requests.get_mut(id).units = units;
+            desk.request_mut(id).units = units;
         }
-        if self.is_read_only() && !matches!(op, Op::Read | Op::WritePrepare) {
+        if self.is_halted && !matches!(op, Op::Read | Op::WritePrepare) {
             // All that was ever acknowledged is where the last dump left it.
             let status = if op == Op::Flush { Status::Success } else { Status::WriteFault };
-            self.complete(now, id, status, out);
+            desk.complete(now, id, status);
             return;
         }
-        match self.requests.get(id).action {
+        match desk.request(id).action {
             Action::Read { hint, .. } => {
-                self.hear(now, hint);
-                self.read(now, id);
+                self.on_hint(now, hint);
+                self.read(now, id, desk);
             }
             Action::Write { is_log, hint, .. } => {
-                self.note_write(now, id, is_log);
-                self.hear(now, hint);
-                self.write(now, id, out);
+                self.note_write(now, desk.units(id), is_log);
+                self.on_hint(now, hint);
+                self.write(now, id, desk);
             }
-            Action::Flush => self.flush(now, id, out),
+            Action::Flush => self.flush(now, id, desk),
             Action::Trim { .. } | Action::WriteZeroes { .. } => {
-                self.note_trim(id);
-                self.trim(now, id, out);
+                self.note_trim(desk.units(id));
+                self.trim(now, id, desk);
             }
-            Action::WritePrepare { .. } => self.write_prepare(now, id, out),
+            Action::WritePrepare { .. } => self.write_prepare(now, id, desk),
         }
     }
 
@@ -65,8 +67,8 @@ impl<P: Payload> Ssd<P> {
 
     /// Reads each unit from the buffer, from flash (one operation for neighbours in a page), or
     /// as zeroes.
-    fn read(&mut self, now: Time, id: RequestId) {
-        let units = self.units_of(id);
+    fn read(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let units = desk.units(id);
         let mut run: Option<(Ppn, u32)> = None;
         let mut pending = 0;
         for index in 0..units.count() {
@@ -82,7 +84,7 @@ impl<P: Payload> Ssd<P> {
                 },
             };
             if P::STORED {
-                let request = self.requests.get_mut(id);
+                let request = desk.request_mut(id);
                 P::gather(&mut request.read, units.part(index), &content);
             }
             run = match (run, page) {
@@ -100,15 +102,15 @@ impl<P: Payload> Ssd<P> {
             self.ftl.read(now, page, count, id.0);
             pending += 1;
         }
-        self.requests.get_mut(id).pending = pending;
+        desk.request_mut(id).pending = pending;
         if pending == 0 {
-            self.deliver(now, id);
+            desk.deliver(now, id);
         }
     }
 
     /// Brings in the rest of units written in part, then takes the data into the buffer.
-    fn write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        let units = self.units_of(id);
+    fn write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let units = desk.units(id);
         self.counters.units_written += u64::from(units.count());
         let mut pending = 0;
         for lpn in units.partial() {
@@ -116,22 +118,21 @@ impl<P: Payload> Ssd<P> {
                 continue; // merged in DRAM
             }
             if let Some(unit) = self.ftl.map().get(lpn) {
-                self.ftl.read(now, self.ftl.geometry().page_of(unit), 1, id.0);
-                self.counters.rmw_reads += 1;
+                self.ftl.read_rest(now, self.ftl.geometry().page_of(unit), id.0);
                 pending += 1;
             }
         }
-        self.requests.get_mut(id).pending = pending;
+        desk.request_mut(id).pending = pending;
         if pending == 0 {
-            self.queue_write(now, id, out);
+            self.queue_write(now, id, desk);
         }
     }
 
     /// A write has all its data: it is next, or behind those that wait for room.
     #[inline]
-    pub(crate) fn queue_write(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        self.requests.get_mut(id).waiting_since = now;
-        if !self.waiting.is_empty() || !self.take_in(now, id, out) {
+    pub(super) fn queue_write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        desk.request_mut(id).waiting_since = now;
+        if !self.waiting.is_empty() || !self.take_in(now, id, desk) {
             self.waiting.push_back(id);
         }
         self.writer.pump_idle(now, &mut self.ftl);
@@ -140,9 +141,9 @@ impl<P: Payload> Ssd<P> {
     /// Takes units of a write into the buffer until it is full; what is left of a unit that it covers
     /// in part is what the unit holds now, and not when the command came. True if the write is all in.
     #[inline]
-    fn take_in(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
-        let units = self.units_of(id);
-        let request = self.requests.get_mut(id);
+    fn take_in(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) -> bool {
+        let units = desk.units(id);
+        let request = desk.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
             Action::Write { data, fua, .. } => (data, *fua, false),
             Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
@@ -177,16 +178,16 @@ impl<P: Payload> Ssd<P> {
         }
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {
-            self.complete(now, id, Status::Success, out);
+            desk.complete(now, id, Status::Success);
         }
         true
     }
 
     /// Lets waiting writes in, as far as there is room.
     #[inline]
-    pub(crate) fn take_in_waiting(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
+    pub(super) fn take_in_waiting(&mut self, now: Time, desk: &mut Desk<P>) {
         while let Some(&id) = self.waiting.front() {
-            if !self.take_in(now, id, out) {
+            if !self.take_in(now, id, desk) {
                 break;
             }
             self.waiting.pop_front();
@@ -194,14 +195,14 @@ impl<P: Payload> Ssd<P> {
     }
 
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
-    fn flush(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
+    fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let (ticket, trims) = match self.region {
             Region::None if is_planted(Canary::FlushForgotten) => (None, false),
             Region::Full => (None, false),
             Region::None => (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims()),
         };
         if ticket.is_none() && !trims && self.flushes.is_empty() {
-            self.complete(now, id, Status::Success, out);
+            desk.complete(now, id, Status::Success);
             return;
         }
         self.flushes.push_back((ticket, id));
@@ -210,8 +211,8 @@ impl<P: Payload> Ssd<P> {
 
     /// Deallocates the whole units of the range. Parts of units keep their data on a trim (NVM Command
     /// Set 1.0, 3.2.3: the range is a hint); zeroes in part of a unit are a write like any other.
-    fn trim(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) {
-        if !self.trims.is_empty() || !self.deallocate(now, id, out) {
+    fn trim(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        if !self.trims.is_empty() || !self.deallocate(now, id, desk) {
             self.trims.push_back(id);
             self.writer.pump_woken(now, &mut self.ftl);
         }
@@ -219,9 +220,9 @@ impl<P: Payload> Ssd<P> {
 
     /// Goes on with trims that wait for the mapping table.
     #[inline]
-    pub(crate) fn continue_trims(&mut self, now: Time, out: &mut Vec<Completion<P>>) {
+    pub(super) fn continue_trims(&mut self, now: Time, desk: &mut Desk<P>) {
         while let Some(&id) = self.trims.front() {
-            if !self.deallocate(now, id, out) {
+            if !self.deallocate(now, id, desk) {
                 break;
             }
             self.trims.pop_front();
@@ -230,9 +231,9 @@ impl<P: Payload> Ssd<P> {
 
     /// Deallocates as much of a trim's range as the mapping table's protection allows, a mapping page
     /// at a time. True if that was all of it; the command goes on then.
-    fn deallocate(&mut self, now: Time, id: RequestId, out: &mut Vec<Completion<P>>) -> bool {
-        let (first, end) = self.units_of(id).whole();
-        let mut at = Lpn(first.0 + self.requests.get(id).next_unit);
+    fn deallocate(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) -> bool {
+        let (first, end) = desk.units(id).whole();
+        let mut at = Lpn(first.0 + desk.request(id).next_unit);
         while at < end {
             let stop = if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
@@ -243,7 +244,7 @@ impl<P: Payload> Ssd<P> {
                     && !self.writer.buffer.lpns_in(at, stop).is_empty();
                 let mapped = self.ftl.map().next_mapped(at, stop).is_some();
                 if (mapped || buffered) && !self.ftl.may_trim(page) {
-                    self.requests.get_mut(id).next_unit = at.0 - first.0;
+                    desk.request_mut(id).next_unit = at.0 - first.0;
                     return false;
                 }
                 if buffered {
@@ -253,41 +254,37 @@ impl<P: Payload> Ssd<P> {
             } else {
                 end
             };
-            self.discard_buffered(now, at, stop, out);
+            self.discard_buffered(now, at, stop, desk);
             while let Some(lpn) = self.ftl.map().next_mapped(at, stop) {
                 self.ftl.trim(now, lpn);
                 at = Lpn(lpn.0 + 1);
             }
             at = stop;
         }
-        self.requests.get_mut(id).next_unit = 0;
-        self.settle_flushes(now, out);
-        self.take_in_waiting(now, out);
-        self.writer.pump_starved(now, &mut self.ftl);
-        self.writer.pump_idle(now, &mut self.ftl);
-        self.writer.pump_woken(now, &mut self.ftl);
-        if self.requests.get(id).op() == Op::Trim {
-            self.complete(now, id, Status::Success, out);
+        desk.request_mut(id).next_unit = 0;
+        self.after(now, Changed::Settled, None, desk);
+        if desk.request(id).op() == Op::Trim {
+            desk.complete(now, id, Status::Success);
         } else {
-            self.write(now, id, out);
+            self.write(now, id, desk);
         }
         true
     }
 
-    fn discard_buffered(&mut self, now: Time, first: Lpn, end: Lpn, out: &mut Vec<Completion<P>>) {
+    fn discard_buffered(&mut self, now: Time, first: Lpn, end: Lpn, desk: &mut Desk<P>) {
         for lpn in self.writer.buffer.lpns_in(first, end) {
             let Some(freed) = self.writer.buffer.discard(lpn) else {
                 continue;
             };
             while let Some(request) = self.writer.let_go(freed.slot, freed.staged) {
-                self.settled(now, request, out);
+                self.settled(now, request, desk);
             }
         }
     }
 }
 
 /// What `lpn` holds now: what is buffered of it, or on flash, or zeroes.
-pub(crate) fn newest<P: Payload>(buffer: &WriteBuffer<P>, ftl: &Ftl<P>, lpn: Lpn) -> P {
+pub(super) fn newest<P: Payload>(buffer: &WriteBuffer<P>, ftl: &Ftl<P>, lpn: Lpn) -> P {
     let on_flash = || ftl.map().get(lpn).map(|unit| ftl.content(unit));
     buffer.read(lpn).or_else(on_flash).unwrap_or_default()
 }

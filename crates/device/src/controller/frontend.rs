@@ -8,20 +8,20 @@ use std::collections::VecDeque;
 
 use leyden_sim::{BytesPerSec, Span, Time};
 
+use super::requests::RequestId;
 use crate::FrontendConfig;
-use crate::requests::RequestId;
 
 /// A command on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(super) enum Passage {
     /// A command, with its data if it is a write, is in the controller.
     Arrived(RequestId),
     /// A read's data is with the host.
     Delivered(RequestId),
 }
 
-#[derive(Debug)]
-pub(crate) struct Frontend {
+#[derive(Clone, Debug)]
+pub(super) struct Frontend {
     command: Span,
     link_rate: BytesPerSec,
     slots: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Frontend {
 }
 
 impl Frontend {
-    pub(crate) fn new(config: &FrontendConfig) -> Self {
+    pub(super) fn new(config: &FrontendConfig) -> Self {
         Self {
             command: config.command,
             link_rate: config.link_rate,
@@ -59,7 +59,7 @@ impl Frontend {
 
     /// Takes a command that brings `bytes` of data with it.
     #[inline]
-    pub(crate) fn submit(&mut self, now: Time, request: RequestId, bytes: u64) {
+    pub(super) fn submit(&mut self, now: Time, request: RequestId, bytes: u64) {
         if self.taken < self.slots {
             self.taken += 1;
             self.enter(now, request, bytes);
@@ -70,7 +70,7 @@ impl Frontend {
 
     /// A command has ended: its queue slot goes to the next one.
     #[inline]
-    pub(crate) fn leave(&mut self, now: Time) {
+    pub(super) fn leave(&mut self, now: Time) {
         match self.outside.pop_front() {
             // A late driver hears of an end after it has submitted what came later.
             Some((since, request, bytes)) => self.enter(now.max(since), request, bytes),
@@ -80,13 +80,13 @@ impl Frontend {
 
     /// Sends `bytes` of a read to the host.
     #[inline]
-    pub(crate) fn deliver(&mut self, now: Time, request: RequestId, bytes: u64) {
+    pub(super) fn deliver(&mut self, now: Time, request: RequestId, bytes: u64) {
         self.link_out_free = now.max(self.link_out_free) + self.transfer(bytes);
         self.outgoing.push_back((self.link_out_free, request));
     }
 
     /// Forgets every command: the power is gone.
-    pub(crate) fn lose_power(&mut self) {
+    pub(super) fn lose_power(&mut self) {
         self.taken = 0;
         for queue in [&mut self.without_data, &mut self.with_data, &mut self.outgoing] {
             queue.clear();
@@ -97,13 +97,13 @@ impl Frontend {
     }
 
     /// Takes no command in before `ready`.
-    pub(crate) fn hold_until(&mut self, ready: Time) {
+    pub(super) fn hold_until(&mut self, ready: Time) {
         self.controller_free = ready;
     }
 
     /// When a command next arrives or is delivered.
     #[inline]
-    pub(crate) fn next_event(&self) -> Option<Time> {
+    pub(super) fn next_event(&self) -> Option<Time> {
         [&self.without_data, &self.with_data, &self.outgoing]
             .into_iter()
             .filter_map(|queue| queue.front().map(|&(time, _)| time))
@@ -113,7 +113,7 @@ impl Frontend {
     /// The next command to arrive or be delivered at `now`. At the same instant deliveries go
     /// first, then commands without data.
     #[inline]
-    pub(crate) fn next_passage(&mut self, now: Time) -> Option<Passage> {
+    pub(super) fn next_passage(&mut self, now: Time) -> Option<Passage> {
         let due =
             |queue: &VecDeque<(Time, RequestId)>| queue.front().is_some_and(|&(t, _)| t <= now);
         if due(&self.outgoing) {
@@ -128,7 +128,7 @@ impl Frontend {
     }
 
     /// True if no command is anywhere between host and controller.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.taken == 0
     }
 

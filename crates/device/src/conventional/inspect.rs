@@ -1,16 +1,26 @@
-//! A look inside, for whoever checks what the drive has promised.
+//! Read-only inspection for checkers.
 
+use leyden_buffer::Region;
 use leyden_nand::{DieId, Lpn};
 
-use crate::command::SECTOR_BYTES;
-use crate::execute::newest;
-use crate::{BlockDevice, Lba, Payload, Ssd, Units};
+use super::Ssd;
+use super::commands::newest;
+use crate::lba::SECTOR_BYTES;
+use crate::{BlockDevice, Lba, Payload, Units};
 
 impl<P: Payload> Ssd<P> {
+    /// True if every write that was acknowledged survives a power cut, flushed or not.
+    pub const fn keeps_acknowledged(&self) -> bool {
+        match self.namespace().region {
+            Region::Full => true,
+            Region::None => false,
+        }
+    }
+
     /// Free blocks of each die that data may have.
     pub fn free_blocks(&self) -> impl Iterator<Item = u32> + '_ {
         let dies = self.geometry().dies();
-        (0..dies).map(|die| self.ftl.blocks().free(DieId(die)))
+        (0..dies).map(|die| self.namespace().ftl.blocks().free(DieId(die)))
     }
 
     /// What the map points to for the mapping unit that holds `lba`, whatever the buffer holds:
@@ -21,7 +31,11 @@ impl<P: Payload> Ssd<P> {
     pub fn stored(&self, lba: Lba) -> Option<P> {
         let unit = lba.0 * SECTOR_BYTES / u64::from(self.geometry().unit_bytes());
         assert!(unit < u64::from(self.mapping_units()), "{lba:?} is beyond the drive");
-        self.ftl.map().get(Lpn(unit as u32)).map(|unit| self.ftl.content(unit))
+        self.namespace()
+            .ftl
+            .map()
+            .get(Lpn(unit as u32))
+            .map(|unit| self.namespace().ftl.content(unit))
     }
 
     /// What a read of the whole drive would return if it took no time: the buffer's content, and what the
@@ -31,9 +45,9 @@ impl<P: Payload> Ssd<P> {
         if !P::STORED {
             return data;
         }
-        let units = Units::new(0, self.capacity_sectors(), self.unit_sectors());
+        let units = Units::new(0, self.capacity_sectors(), self.namespace().unit_sectors());
         for index in 0..units.count() {
-            let content = newest(&self.writer.buffer, &self.ftl, Lpn(index));
+            let content = newest(self.namespace().buffer(), self.namespace().ftl(), Lpn(index));
             P::gather(&mut data, units.part(index), &content);
         }
         data

@@ -11,13 +11,13 @@ use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
+use super::dies::DieSet;
 use crate::Payload;
-use crate::dies::DieSet;
-use crate::requests::RequestId;
+use crate::controller::RequestId;
 
-#[derive(Debug)]
-pub(crate) struct Writer<P: Payload> {
-    pub(crate) buffer: WriteBuffer<P>,
+#[derive(Clone, Debug)]
+pub(super) struct Writer<P: Payload> {
+    pub(super) buffer: WriteBuffer<P>,
     /// Slots taken from the buffer, waiting for the rest of their page, by stream.
     staged: Vec<Vec<SlotId>>,
     /// Who waits for which slot to be on flash (writes with FUA).
@@ -41,7 +41,7 @@ pub(crate) struct Writer<P: Payload> {
 }
 
 impl<P: Payload> Writer<P> {
-    pub(crate) fn new(buffer: WriteBuffer<P>, ftl: &Ftl<P>, streams: u8) -> Self {
+    pub(super) fn new(buffer: WriteBuffer<P>, ftl: &Ftl<P>, streams: u8) -> Self {
         let dies = ftl.geometry().dies();
         Self {
             buffer,
@@ -60,30 +60,30 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Forgets everything: the power is gone. `config` is the one the buffer was made with.
-    pub(crate) fn lose_power(&mut self, config: &leyden_buffer::Config, ftl: &Ftl<P>) {
+    pub(super) fn lose_power(&mut self, config: &leyden_buffer::Config, ftl: &Ftl<P>) {
         let streams = self.staged.len() as u8;
         let buffer = self.buffer.emptied(config);
         *self = Self::new(buffer, ftl, streams);
     }
 
     /// Takes dumped data back into the buffer, which held it before.
-    pub(crate) fn put_back(&mut self, lpn: Lpn, content: P) {
+    pub(super) fn put_back(&mut self, lpn: Lpn, content: P) {
         let written = self.buffer.write(lpn, content);
         assert!(written != Written::Full, "the buffer held this before the power failed");
     }
 
     /// Writes nothing any more, until the power has failed and returned.
-    pub(crate) fn halt(&mut self) {
+    pub(super) fn halt(&mut self) {
         self.halted = true;
     }
 
     /// What a snapshot keeps of the writer besides the buffer.
-    pub(crate) fn staged(&self) -> (&[Vec<SlotId>], u32) {
+    pub(super) fn staged(&self) -> (&[Vec<SlotId>], u32) {
         (&self.staged, self.cursor)
     }
 
     /// Continues from a snapshot. False if it is not one of this writer.
-    pub(crate) fn restore(&mut self, staged: Vec<Vec<SlotId>>, cursor: u32) -> bool {
+    pub(super) fn restore(&mut self, staged: Vec<Vec<SlotId>>, cursor: u32) -> bool {
         let fits = staged.len() == self.staged.len() && cursor < self.dies;
         if fits {
             (self.staged, self.cursor) = (staged, cursor);
@@ -92,14 +92,14 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Finds out which dies have something to do, after a snapshot was loaded.
-    pub(crate) fn wake(&mut self, ftl: &Ftl<P>) {
+    pub(super) fn wake(&mut self, ftl: &Ftl<P>) {
         for die in (0..self.dies).map(DieId).filter(|&die| ftl.wants_collection(die)) {
             self.starved.insert(die);
         }
     }
 
     /// Lets `request` wait until `slot` is on flash, ahead of what is buffered.
-    pub(crate) fn wait_for(&mut self, ftl: &Ftl<P>, slot: SlotId, request: RequestId) {
+    pub(super) fn wait_for(&mut self, ftl: &Ftl<P>, slot: SlotId, request: RequestId) {
         if self.buffer.take(slot) {
             self.stage(ftl, slot);
         }
@@ -108,7 +108,7 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Forgets `slot`, which a trim has freed; returns who waited for it, one call each.
-    pub(crate) fn let_go(&mut self, slot: SlotId, staged: bool) -> Option<RequestId> {
+    pub(super) fn let_go(&mut self, slot: SlotId, staged: bool) -> Option<RequestId> {
         if staged {
             self.staged.iter_mut().for_each(|slots| slots.retain(|&other| other != slot));
         }
@@ -125,7 +125,7 @@ impl<P: Payload> Writer<P> {
 
     /// Gives every idle die something to do, if there is something.
     #[inline]
-    pub(crate) fn pump_idle(&mut self, now: Time, ftl: &mut Ftl<P>) {
+    pub(super) fn pump_idle(&mut self, now: Time, ftl: &mut Ftl<P>) {
         if self.idle.is_empty() || !self.wants_writing() {
             return;
         }
@@ -147,7 +147,7 @@ impl<P: Payload> Writer<P> {
 
     /// Lets the dies look again that found no victim worth collecting: data elsewhere has moved.
     #[inline]
-    pub(crate) fn pump_starved(&mut self, now: Time, ftl: &mut Ftl<P>) {
+    pub(super) fn pump_starved(&mut self, now: Time, ftl: &mut Ftl<P>) {
         if self.starved.is_empty() {
             return;
         }
@@ -160,14 +160,14 @@ impl<P: Payload> Writer<P> {
 
     /// Asks the dies that have got something of the map to write.
     #[inline]
-    pub(crate) fn pump_woken(&mut self, now: Time, ftl: &mut Ftl<P>) {
+    pub(super) fn pump_woken(&mut self, now: Time, ftl: &mut Ftl<P>) {
         while let Some(die) = ftl.next_woken() {
             self.pump(now, ftl, die);
         }
     }
 
     /// Asks every die once more, whether or not there seemed to be anything to do.
-    pub(crate) fn pump_all(&mut self, now: Time, ftl: &mut Ftl<P>) {
+    pub(super) fn pump_all(&mut self, now: Time, ftl: &mut Ftl<P>) {
         (0..self.dies).for_each(|die| {
             self.pump(now, ftl, DieId(die));
         });
@@ -175,7 +175,7 @@ impl<P: Payload> Writer<P> {
 
     /// Gives `die` something to do, if it accepts it and there is something. True if it started.
     #[inline]
-    pub(crate) fn pump(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
+    pub(super) fn pump(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
         if self.halted || !ftl.accepts(die) {
             return false;
         }
@@ -266,7 +266,7 @@ impl<P: Payload> Writer<P> {
         let single = self.staged.len() == 1;
         let count = if single { self.units_per_page.max(WARM_UNITS as usize) } else { 1 };
         self.drawn.extend(std::iter::from_fn(|| self.buffer.take_next()).take(count));
-        ftl.map().warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
+        ftl.warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
         for i in 0..self.drawn.len() {
             self.stage(ftl, self.drawn[i]);
         }
@@ -282,7 +282,7 @@ impl<P: Payload> Writer<P> {
     /// The program of a page of user data has ended: its units are mapped, or tried again. Calls
     /// `settled` for every request whose wait for one of them is over.
     #[inline]
-    pub(crate) fn end_program(
+    pub(super) fn end_program(
         &mut self,
         now: Time,
         ftl: &mut Ftl<P>,
@@ -335,12 +335,12 @@ impl<P: Payload> Writer<P> {
     }
 
     /// True if anyone waits for a slot.
-    pub(crate) const fn is_waited_for(&self) -> bool {
+    pub(super) const fn is_waited_for(&self) -> bool {
         !self.waiters.is_empty()
     }
 
     /// Forgets what `request` waits for: it has been given up.
-    pub(crate) fn forget(&mut self, request: RequestId) {
+    pub(super) fn forget(&mut self, request: RequestId) {
         let (buffer, urgent) = (&self.buffer, &mut self.urgent);
         self.waiters.retain(|&(slot, other)| {
             let keep = other != request;
@@ -350,7 +350,7 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Forgets every wait; returns who waited, each once.
-    pub(crate) fn forget_all(&mut self) -> Vec<RequestId> {
+    pub(super) fn forget_all(&mut self) -> Vec<RequestId> {
         self.urgent = 0;
         let mut requests: Vec<_> = self.waiters.drain(..).map(|(_, request)| request).collect();
         requests.sort_by_key(|request| request.0);

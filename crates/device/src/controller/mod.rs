@@ -1,0 +1,218 @@
+//! The controller: when a command enters and leaves, and whether there is power.
+//!
+//! **What lives here**: the clock of a drive, its desk ([`Desk`]), and its power ([`power`]). **What
+//! doesn't**: what a command means; that is the namespace's ([`Namespace`]), one per controller, known when
+//! compiling.
+
+mod desk;
+mod frontend;
+mod namespace;
+pub(crate) mod power;
+mod requests;
+
+use leyden_nand::Geometry;
+use leyden_sim::{Digest, Time};
+
+pub use desk::Desk;
+pub use namespace::{Namespace, ToDump};
+pub use requests::{Request, RequestId};
+
+use crate::lba::SECTOR_BYTES;
+use crate::{BlockDevice, Command, CommandId, Completion, FrontendConfig, Lba, Payload, Status};
+use frontend::Passage;
+use power::{PowerState, PowerSupply};
+
+/// A drive: a controller in front of a namespace.
+#[derive(Clone, Debug)]
+pub struct Controller<P: Payload, N> {
+    now: Time,
+    desk: Desk<P>,
+    namespace: N,
+    power_state: PowerState,
+    /// `None` if the power is never cut.
+    power: Option<PowerSupply>,
+    cuts: u64,
+}
+
+impl<P: Payload, N: Namespace<P>> Controller<P, N> {
+    /// A drive whose power is on.
+    pub(crate) fn with(
+        frontend: &FrontendConfig,
+        power: Option<PowerSupply>,
+        namespace: N,
+    ) -> Self {
+        Self {
+            now: Time::ZERO,
+            desk: Desk::new(frontend),
+            namespace,
+            power_state: PowerState::On,
+            power,
+            cuts: 0,
+        }
+    }
+
+    /// A drive that has just been made, without power.
+    pub(crate) const fn power_off(&mut self) {
+        self.power_state = PowerState::Off;
+    }
+    /// What a power cut leaves.
+    ///
+    /// # Panics
+    /// If the power is on.
+    pub(crate) fn into_namespace(self) -> N {
+        assert!(self.power_state == PowerState::Off, "the power is on");
+        self.namespace
+    }
+    /// True if the drive has been given nothing to do yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_idle() && self.desk.state().0 == 0
+    }
+    pub(crate) const fn namespace_mut(&mut self) -> &mut N {
+        &mut self.namespace
+    }
+    /// The capacitors; `None` if the power is never cut.
+    pub(crate) const fn power(&self) -> Option<&PowerSupply> {
+        self.power.as_ref()
+    }
+    /// What commands mean to this drive.
+    pub const fn namespace(&self) -> &N {
+        &self.namespace
+    }
+    /// The latest time the drive has been told. A new driver begins here.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+    /// The flash's shape.
+    pub fn geometry(&self) -> &Geometry {
+        self.namespace.geometry()
+    }
+    /// Mapping units that can be addressed.
+    pub fn mapping_units(&self) -> u32 {
+        self.namespace.mapping_units()
+    }
+    /// Fingerprint of everything the flash did and every command that ended.
+    pub const fn digest(&self) -> Digest {
+        self.desk.digest()
+    }
+    /// Bytes of memory that grow with capacity.
+    pub fn memory_bytes(&self) -> u64 {
+        self.namespace.memory_bytes()
+    }
+    /// Power cuts so far.
+    pub const fn cuts(&self) -> u64 {
+        self.cuts
+    }
+    /// True if no command and no flash operation is under way.
+    pub fn is_idle(&self) -> bool {
+        self.power_state == PowerState::On && self.desk.is_idle() && self.namespace.is_idle()
+    }
+    /// Lets flash operations take no time, to precondition a drive quickly. Everything else, like
+    /// placement and garbage collection, is as ever.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn set_untimed(&mut self, untimed: bool) {
+        assert!(self.is_idle(), "the drive is at work");
+        self.namespace.set_untimed(untimed);
+    }
+
+    /// Asserts that the drive's structures agree with each other and that every page programmed is
+    /// accounted for. Costs a pass over the drive's state.
+    ///
+    /// # Panics
+    /// If they do not: a bug of ours.
+    pub fn check(&self) {
+        if let Err(violation) = self.namespace.check() {
+            panic!("broken invariant: {violation}");
+        }
+    }
+
+    #[inline]
+    fn unit_sectors(&self) -> u64 {
+        u64::from(self.geometry().unit_bytes()) / SECTOR_BYTES
+    }
+
+    /// What a snapshot keeps of the controller.
+    pub(crate) const fn state(&self) -> ControllerState {
+        let (next_id, digest) = self.desk.state();
+        ControllerState { now: self.now, next_id, digest }
+    }
+
+    /// Goes on from a snapshot; hands the namespace out to do so, too.
+    pub(crate) const fn restore(&mut self, state: &ControllerState) -> &mut N {
+        self.now = state.now;
+        self.desk.restore((state.next_id, state.digest));
+        &mut self.namespace
+    }
+}
+
+/// What a snapshot keeps of a controller.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct ControllerState {
+    now: Time,
+    next_id: u64,
+    digest: Digest,
+}
+
+impl<P: Payload, N: Namespace<P>> BlockDevice<P> for Controller<P, N> {
+    #[inline]
+    fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
+        assert!(now >= self.now, "time ran backwards");
+        self.now = now;
+        if self.power_state == PowerState::Off {
+            return self.desk.refuse(now, &command);
+        }
+        self.namespace.expect(&command.action);
+        self.desk.submit(now, command)
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        if self.power_state != PowerState::On {
+            // What was refused has ended already.
+            let refused = self.desk.has_refused().then_some(self.now);
+            match self.power_state {
+                PowerState::Recovering(ready_at) => return refused.or(Some(ready_at)),
+                _ if refused.is_some() => return refused,
+                _ => {}
+            }
+        }
+        match (self.desk.next_event(), self.namespace.next_event()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// At the same instant the flash goes first, then what passes the front end.
+    fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
+        assert!(now >= self.now, "time ran backwards");
+        // Commands end into the caller's list.
+        std::mem::swap(&mut self.desk.done, completions);
+        while let Some(time) = self.next_event().filter(|&time| time <= now) {
+            self.now = time;
+            if self.power_state != PowerState::On && self.advance_without_power(time) {
+                continue;
+            }
+            while self.namespace.next_ended(time, &mut self.desk) {}
+            while let Some(passage) = self.desk.next_passage(time) {
+                match passage {
+                    Passage::Arrived(id) => self.namespace.arrive(time, id, &mut self.desk),
+                    Passage::Delivered(id) => self.desk.complete(time, id, Status::Success),
+                }
+            }
+            self.namespace.instant_ended(time, &mut self.desk);
+        }
+        self.now = now;
+        std::mem::swap(&mut self.desk.done, completions);
+    }
+
+    #[inline]
+    fn expect(&self, reads: impl Iterator<Item = Lba>) {
+        self.namespace.expect_reads(reads);
+    }
+
+    #[inline]
+    fn capacity_sectors(&self) -> u64 {
+        u64::from(self.mapping_units()) * self.unit_sectors()
+    }
+}

@@ -1,0 +1,95 @@
+//! What a controller asks of a namespace: what commands mean, and what must survive a power cut.
+
+use leyden_nand::{DieId, Geometry, Interrupted};
+use leyden_power::Program;
+use leyden_sim::Time;
+
+use super::desk::Desk;
+use super::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
+use super::requests::RequestId;
+use crate::{Action, Lba, Payload};
+
+/// What is to be dumped at a power cut, most important first.
+#[derive(Clone, Debug)]
+pub struct ToDump<I> {
+    /// A page each.
+    pub items: Vec<I>,
+    /// For each of them the die that its address names.
+    pub homes: Vec<DieId>,
+    /// How many units of it are the host's.
+    pub promised_units: u64,
+    /// How many pages of it are the mapping table's or its journal's.
+    pub table_pages: u64,
+}
+
+/// One kind of drive behind a controller.
+///
+/// The controller says when a command enters and leaves, and whether there is power; the namespace says
+/// what a command means. It keeps everything on its medium that a power cut leaves.
+pub trait Namespace<P: Payload> {
+    /// A page of a dump.
+    type Item;
+
+    /// The flash's shape.
+    fn geometry(&self) -> &Geometry;
+    /// Mapping units that can be addressed.
+    fn mapping_units(&self) -> u32;
+
+    /// A command will arrive: what it needs is brought near. Changes nothing but the simulator's speed.
+    fn expect(&self, action: &Action<P>);
+    /// Reads will be submitted soon, as [`crate::BlockDevice::expect`].
+    fn expect_reads(&self, reads: impl Iterator<Item = Lba>);
+    /// A command, with its data if it is a write, is in the controller.
+    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>);
+    /// When the flash next does something.
+    fn next_event(&self) -> Option<Time>;
+    /// Handles the next flash operation to end at or before `now`. False if there is none.
+    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool;
+    /// Nothing more happens at `now`: commands that can never end, end with a fault.
+    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>);
+    /// True if no flash operation is in progress.
+    fn is_idle(&self) -> bool;
+    /// Lets flash operations take no time.
+    fn set_untimed(&mut self, untimed: bool);
+    /// Bytes of memory that grow with capacity.
+    fn memory_bytes(&self) -> u64;
+    /// Asserts what must hold inside.
+    ///
+    /// # Errors
+    /// Says what does not.
+    fn check(&self) -> Result<(), String>;
+
+    /// What dies are doing.
+    fn on_the_way(&self) -> Vec<Interrupted>;
+    /// Blocks that a dump can have on `die`.
+    fn dump_blocks(&self, die: DieId) -> u32;
+    /// What a cut would have to dump, if of what is on its way what `ended` says gets to its end.
+    fn to_dump(
+        &self,
+        supply: &PowerSupply,
+        ended: &dyn Fn(&Interrupted) -> bool,
+    ) -> ToDump<Self::Item>;
+    /// Adds to `loss` what it means that `item` is not dumped.
+    fn add_loss(&self, item: &Self::Item, loss: &mut CutLoss);
+    /// The power fails: settles what was on its way, and dumps those of `items` that `programs` name.
+    fn dump(
+        &mut self,
+        supply: &PowerSupply,
+        interrupted: &[(Interrupted, bool)],
+        items: &[Self::Item],
+        programs: &[Program],
+    );
+    /// Adds to `loss` what was lost with `item`, which was not dumped.
+    fn note_lost(&mut self, item: &Self::Item, loss: &mut PowerLoss);
+    /// DRAM forgets everything.
+    fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]);
+    /// Finds the way back from what flash holds. Tells of its steps, and of what was put back.
+    fn recover(&mut self) -> Recovery;
+    /// Erases the blocks of dumps before the last one.
+    fn erase_old_dumps(&mut self);
+    /// The drive is ready, and goes to work; the last dump is used up.
+    fn start(&mut self, now: Time);
+    /// Writes nothing any more, and ends what would with a write fault, until the power has failed and
+    /// returned.
+    fn halt(&mut self);
+}

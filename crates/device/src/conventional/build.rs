@@ -1,0 +1,141 @@
+//! How a drive is put together.
+
+use std::collections::VecDeque;
+
+use leyden_buffer::WriteBuffer;
+use leyden_buffer::schedule::{ScheduleConfig, Shape};
+use leyden_ftl::page_mapped::Ftl;
+use leyden_nand::{DieId, Geometry, Medium};
+use leyden_sim::ConfigError;
+
+use super::dump::demand;
+use super::writer::Writer;
+use super::{Conventional, Ssd, SsdStats};
+use crate::controller::Controller;
+use crate::controller::power::PowerSupply;
+use crate::{Config, Payload};
+
+/// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
+pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigError> {
+    let geometry =
+        config.nand.geometry(config.ftl.mapping_unit).map_err(|error| error.within("nand"))?;
+    let slots = config
+        .buffer
+        .slots(geometry.unit_bytes(), geometry.units_per_page(), config.ftl.streams().of_host())
+        .map_err(|error| error.within("buffer"))?;
+    Ok((geometry, slots))
+}
+
+/// What the parts of a drive are made with.
+struct Parts {
+    geometry: Geometry,
+    slots: u32,
+    threshold: u32,
+    power: Option<PowerSupply>,
+}
+
+impl Parts {
+    fn of(config: &Config) -> Result<Self, ConfigError> {
+        config.frontend.check().map_err(|error| error.within("frontend"))?;
+        config.ftl.check_unit().map_err(|error| error.within("ftl"))?;
+        let (geometry, (slots, threshold)) = shape(config)?;
+        let demand = demand(config, &geometry, slots)?;
+        let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;
+        Ok(Self { geometry, slots, threshold, power })
+    }
+
+    fn blank_medium<P: Payload>(&self, config: &Config, seed: u64) -> Medium<P> {
+        let keeps = PowerSupply::durability(self.power.as_ref()).keeps(&config.ftl);
+        Medium::new(&config.nand, self.geometry, seed, keeps)
+    }
+
+    fn drive<P: Payload>(self, config: &Config, medium: Medium<P>) -> Result<Ssd<P>, ConfigError> {
+        let durability = PowerSupply::durability(self.power.as_ref());
+        let cycles = config.nand.endurance_cycles;
+        let ftl = Ftl::on_medium(&config.ftl, cycles, medium, durability);
+        let mut ftl = ftl.map_err(|error| error.within("ftl"))?;
+        let shape = Shape {
+            slots: self.slots,
+            mapping_pages: ftl.map().pages(),
+            entries_per_mapping_page: ftl.map().entries_per_page(),
+            batch_units: self.geometry.dies() * self.geometry.units_per_page(),
+        };
+        let buffer = WriteBuffer::new(&config.buffer, shape, self.threshold);
+        if config.buffer.schedule != ScheduleConfig::default() {
+            ftl.store_mut().watch();
+        }
+        let streams = config.ftl.streams().of_host();
+        let namespace = Conventional {
+            buffer_config: config.buffer.clone(),
+            writer: Writer::new(buffer, &ftl, streams),
+            ftl,
+            region: config.buffer.region,
+            waiting: VecDeque::new(),
+            flushes: VecDeque::new(),
+            trims: VecDeque::new(),
+            is_halted: false,
+            counters: SsdStats::default(),
+        };
+        Ok(Controller::with(&config.frontend, self.power, namespace))
+    }
+}
+
+impl<P: Payload> Ssd<P> {
+    /// An empty drive. Everything random in it comes from `seed`.
+    ///
+    /// # Errors
+    /// If a value is impossible, or the drive could not keep its promises at a power cut.
+    pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
+        let parts = Parts::of(config)?;
+        let medium = parts.blank_medium(config, seed);
+        let drive = parts.drive(config, medium)?;
+        drive.check_dump_room()?;
+        Ok(drive)
+    }
+
+    /// A medium for the drive that `config` describes, with nothing on it.
+    ///
+    /// # Errors
+    /// As [`Ssd::new`].
+    pub fn blank_medium(config: &Config, seed: u64) -> Result<Medium<P>, ConfigError> {
+        Ok(Parts::of(config)?.blank_medium(config, seed))
+    }
+
+    /// A drive without power on a medium that holds data: what [`Ssd::into_medium`] left, in this process
+    /// or in another. It is as good as new once the power has returned ([`Controller::restore_power`]).
+    ///
+    /// # Errors
+    /// As [`Ssd::new`].
+    pub fn on_medium(config: &Config, medium: Medium<P>) -> Result<Self, ConfigError> {
+        let mut drive = Parts::of(config)?.drive(config, medium)?;
+        drive.power_off();
+        Ok(drive)
+    }
+
+    /// What a power cut leaves of a drive that has lost its power: the medium alone.
+    ///
+    /// # Panics
+    /// If the power is on.
+    pub fn into_medium(self) -> Medium<P> {
+        self.into_namespace().ftl.into_medium()
+    }
+
+    /// Too many blocks are bad from the factory if a die has fewer than it is to keep back for dumps.
+    fn check_dump_room(&self) -> Result<(), ConfigError> {
+        let Some(supply) = self.power() else { return Ok(()) };
+        let (ftl, kept) = (&self.namespace().ftl, 2 * supply.blocks_per_dump());
+        let mut dies = (0..ftl.geometry().dies()).map(DieId);
+        let Some(die) = dies.find(|&die| ftl.dump_blocks(die) < kept) else { return Ok(()) };
+        let problem = format!(
+            "of the blocks of die {}, {} are good, and {kept} are kept back for dumps",
+            die.0,
+            ftl.dump_blocks(die),
+        );
+        Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
+    }
+
+    /// Erases of every block; `None` for bad ones.
+    pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        self.namespace().ftl.wear()
+    }
+}

@@ -1,0 +1,397 @@
+//! The conventional namespace: any unit can be written at any time.
+//!
+//! **What lives here**: what reads, writes, flushes and trims mean ([`commands`]), how data gets from the
+//! buffer to the dies ([`writer`]), zombie hints ([`hints`]), and what a power cut must save ([`dump`]).
+//! **What doesn't**: what is buffered ([`leyden_buffer`]) and where data lies ([`leyden_ftl`]).
+//!
+//! **Invariants**: what follows the end of a flash operation happens in one order ([`Conventional::after`]).
+
+mod build;
+mod commands;
+mod dies;
+mod dump;
+mod hints;
+mod inspect;
+mod provision;
+mod sampled;
+mod stats;
+mod writer;
+
+use std::collections::VecDeque;
+
+use leyden_buffer::schedule::ScheduleConfig;
+use leyden_buffer::{BufferState, FlushTicket, Region, SlotId, WriteBuffer};
+use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
+use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
+use leyden_power::Program;
+use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
+
+pub use dump::Item;
+pub use hints::HintStats;
+pub use provision::{Provision, provision_of};
+pub use stats::SsdStats;
+
+use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
+use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
+use crate::lba::SECTOR_BYTES;
+use crate::{Action, Lba, Op, Payload, Status};
+use writer::Writer;
+
+/// A conventional (page-mapped) SSD.
+///
+/// ```
+/// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp, Status};
+/// use leyden_sim::Time;
+///
+/// let mut ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
+/// ssd.submit(ssd.now(), Command::write(Lba(0), 8, 7));
+/// let mut done = Vec::new();
+/// while let Some(time) = ssd.next_event() {
+///     ssd.advance(time, &mut done);
+/// }
+/// assert_eq!(done[0].status, Status::Success);
+///
+/// ssd.submit(ssd.now(), Command::read(Lba(0), 8));
+/// while let Some(time) = ssd.next_event() {
+///     ssd.advance(time, &mut done);
+/// }
+/// assert_eq!(done[1].data().unwrap(), &[Stamp(7)]);
+/// ```
+pub type Ssd<P> = Controller<P, Conventional<P>>;
+
+/// What commands mean to a page-mapped drive.
+#[derive(Clone, Debug)]
+pub struct Conventional<P: Payload> {
+    buffer_config: leyden_buffer::Config,
+    writer: Writer<P>,
+    ftl: Ftl<P>,
+    region: Region,
+    /// Writes that wait for room in the buffer, first come, first served.
+    waiting: VecDeque<RequestId>,
+    /// Flushes that wait for data to be on flash, in order; without a ticket, for trims only.
+    flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
+    /// Trims that wait for mapping pages to be allowed to be dirty, in order.
+    trims: VecDeque<RequestId>,
+    /// Nothing may be written any more.
+    is_halted: bool,
+    pub(crate) counters: SsdStats,
+}
+
+/// What has changed, for those that may wait for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Changed {
+    /// Something that only a FLUSH may wait for.
+    Little,
+    /// Data was settled: there may be room in the buffer, and garbage on the dies.
+    Settled,
+}
+
+impl<P: Payload> Conventional<P> {
+    pub(crate) const fn ftl(&self) -> &Ftl<P> {
+        &self.ftl
+    }
+
+    pub(crate) const fn buffer(&self) -> &WriteBuffer<P> {
+        &self.writer.buffer
+    }
+
+    #[inline]
+    fn unit_sectors(&self) -> u64 {
+        u64::from(self.ftl.geometry().unit_bytes()) / SECTOR_BYTES
+    }
+
+    #[inline]
+    fn capacity_sectors(&self) -> u64 {
+        u64::from(self.ftl.map().len()) * self.unit_sectors()
+    }
+
+    /// What follows a change, in this order: flushes end, writes that wait are taken in, dies that found
+    /// nothing worth collecting look again, `die` gets its next operation, trims go on, dies write what they
+    /// have got to write of the mapping table, and idle dies take what is buffered.
+    #[inline]
+    fn after(&mut self, now: Time, changed: Changed, die: Option<DieId>, desk: &mut Desk<P>) {
+        if !self.flushes.is_empty() {
+            self.settle_flushes(now, desk);
+        }
+        if changed == Changed::Settled {
+            self.take_in_waiting(now, desk);
+            self.writer.pump_starved(now, &mut self.ftl);
+        }
+        if let Some(die) = die {
+            self.writer.pump(now, &mut self.ftl, die);
+            if !self.trims.is_empty() {
+                self.continue_trims(now, desk);
+            }
+        }
+        self.writer.pump_woken(now, &mut self.ftl);
+        if die.is_some() {
+            self.give_up_if_stuck(now, desk); // amid a command, that one is not stuck
+        }
+        self.writer.pump_idle(now, &mut self.ftl);
+    }
+
+    /// A page of the host's data was programmed, or not: what became of its units, and who waited for them.
+    #[inline]
+    fn program_ended(
+        &mut self,
+        now: Time,
+        ended: (leyden_nand::Ppn, u32, bool),
+        desk: &mut Desk<P>,
+    ) {
+        let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
+        self.writer.end_program(now, &mut self.ftl, ended, |request| settled.push(request));
+        for request in settled {
+            self.settled(now, request, desk);
+        }
+    }
+
+    /// One of the units a FUA write waits for is on flash, or trimmed.
+    fn settled(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let units = desk.units(id).count();
+        let request = desk.request_mut(id);
+        request.pending -= 1;
+        if request.pending == 0 && request.next_unit == units {
+            desk.complete(now, id, Status::Success);
+        }
+    }
+
+    /// Ends the flushes that have nothing left to wait for.
+    fn settle_flushes(&mut self, now: Time, desk: &mut Desk<P>) {
+        while let Some(&(ticket, id)) = self.flushes.front() {
+            let flushed = ticket.is_none_or(|ticket| self.writer.buffer.is_flushed(ticket));
+            if !flushed || self.ftl.has_unsaved_trims() {
+                break;
+            }
+            self.flushes.pop_front();
+            desk.complete(now, id, Status::Success);
+        }
+    }
+
+    fn host_read_ended(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let request = desk.request_mut(id);
+        request.pending -= 1;
+        if request.pending > 0 {
+            return;
+        }
+        match request.op() {
+            Op::Read => desk.deliver(now, id),
+            _ => self.queue_write(now, id, desk), // the rest of a unit written in part
+        }
+    }
+
+    /// If no operation is in flight but commands still wait, the flash is full: they end with a fault.
+    #[inline]
+    fn give_up_if_stuck(&mut self, now: Time, desk: &mut Desk<P>) {
+        if self.ftl.is_idle() && self.has_waiting() {
+            self.give_up(now, desk);
+        }
+    }
+
+    fn has_waiting(&self) -> bool {
+        !(self.waiting.is_empty() && self.flushes.is_empty() && self.trims.is_empty())
+            || self.writer.is_waited_for()
+    }
+
+    #[cold]
+    fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
+        self.writer.pump_all(now, &mut self.ftl);
+        if !self.ftl.is_idle() {
+            return;
+        }
+        for id in self.waiting.drain(..) {
+            self.writer.forget(id);
+            desk.complete(now, id, Status::WriteFault);
+        }
+        let flushes = self.flushes.drain(..).map(|(_, id)| id);
+        for id in flushes.chain(self.trims.drain(..)).chain(self.writer.forget_all()) {
+            desk.complete(now, id, Status::WriteFault);
+        }
+    }
+}
+
+impl<P: Payload> Namespace<P> for Conventional<P> {
+    type Item = Item<P>;
+
+    #[inline]
+    fn geometry(&self) -> &Geometry {
+        self.ftl.geometry()
+    }
+
+    #[inline]
+    fn mapping_units(&self) -> u32 {
+        self.ftl.map().len()
+    }
+
+    #[inline]
+    fn expect(&self, action: &Action<P>) {
+        if let Action::Write { hint: Some(hint), .. } | Action::Read { hint: Some(hint), .. } =
+            action
+        {
+            self.expect_hint(*hint);
+        }
+    }
+
+    #[inline]
+    fn expect_reads(&self, reads: impl Iterator<Item = Lba>) {
+        let (unit_sectors, units) = (self.unit_sectors(), u64::from(self.ftl.map().len()));
+        let units = reads.map(|lba| lba.0 / unit_sectors).filter(|&unit| unit < units);
+        self.ftl.map().warm(units.map(|unit| Lpn(unit as u32)));
+    }
+
+    #[inline]
+    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        self.execute(now, id, desk);
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        self.ftl.next_event()
+    }
+
+    #[inline]
+    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
+        let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
+        desk.note_outcome(&outcome);
+        let changed = match ended {
+            Ended::HostRead(tag) => {
+                self.host_read_ended(now, RequestId(tag), desk);
+                Changed::Little
+            }
+            Ended::UserProgram { page, tag, failed } => {
+                self.program_ended(now, (page, tag, failed), desk);
+                Changed::Settled
+            }
+            Ended::Internal => Changed::Little,
+        };
+        self.after(now, changed, Some(outcome.die), desk);
+        true
+    }
+
+    #[inline]
+    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>) {
+        self.give_up_if_stuck(now, desk);
+    }
+
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.ftl.is_idle()
+    }
+
+    fn set_untimed(&mut self, untimed: bool) {
+        self.ftl.set_untimed(untimed);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.ftl.memory_bytes()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.ftl.check().map_err(|violation| violation.to_string())
+    }
+
+    fn on_the_way(&self) -> Vec<Interrupted> {
+        self.ftl.on_the_way()
+    }
+
+    fn dump_blocks(&self, die: DieId) -> u32 {
+        self.ftl.dump_blocks(die)
+    }
+
+    fn to_dump(
+        &self,
+        supply: &PowerSupply,
+        ended: &dyn Fn(&Interrupted) -> bool,
+    ) -> ToDump<Item<P>> {
+        self.pages_to_dump(supply, ended)
+    }
+
+    fn add_loss(&self, item: &Item<P>, loss: &mut CutLoss) {
+        item.add_loss(self.ftl.geometry().unit_bytes(), loss);
+    }
+
+    fn dump(
+        &mut self,
+        supply: &PowerSupply,
+        interrupted: &[(Interrupted, bool)],
+        items: &[Item<P>],
+        programs: &[Program],
+    ) {
+        self.write_dump(supply, interrupted, items, programs);
+    }
+
+    fn note_lost(&mut self, item: &Item<P>, loss: &mut PowerLoss) {
+        self.note_item_lost(item, loss);
+    }
+
+    fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
+        self.ftl.lose_power(now, interrupted);
+        if self.buffer_config.schedule != ScheduleConfig::default() {
+            self.ftl.store_mut().watch();
+        }
+        self.writer.lose_power(&self.buffer_config, &self.ftl);
+        self.waiting.clear();
+        self.flushes.clear();
+        self.trims.clear();
+        self.is_halted = false;
+    }
+
+    fn recover(&mut self) -> Recovery {
+        self.recover_from_flash()
+    }
+
+    fn erase_old_dumps(&mut self) {
+        self.ftl.erase_old_dumps();
+    }
+
+    fn start(&mut self, now: Time) {
+        self.ftl.finish_recovery();
+        self.writer.pump_all(now, &mut self.ftl);
+    }
+
+    fn halt(&mut self) {
+        self.is_halted = true;
+        self.writer.halt();
+    }
+}
+
+/// What a snapshot keeps of the namespace.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "P: Payload")]
+pub(crate) struct ConventionalState<'a, P: Payload> {
+    staged: Vec<Vec<SlotId>>,
+    cursor: u32,
+    buffer: BufferState<P>,
+    ftl: FtlState<'a, P>,
+}
+
+impl<P: Payload> Conventional<P> {
+    /// The state at rest.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub(crate) fn state(&self) -> ConventionalState<'_, P> {
+        let (staged, cursor) = self.writer.staged();
+        ConventionalState {
+            staged: staged.to_vec(),
+            cursor,
+            buffer: self.writer.buffer.state(),
+            ftl: self.ftl.state(),
+        }
+    }
+
+    /// Takes over a state. `None` if it is of a drive of another shape.
+    ///
+    /// # Errors
+    /// If it contradicts itself.
+    pub(crate) fn restore(
+        &mut self,
+        state: ConventionalState<'_, P>,
+    ) -> Option<Result<(), Violation>> {
+        let fits = self.writer.restore(state.staged, state.cursor)
+            && self.writer.buffer.restore(state.buffer);
+        let restored = fits.then(|| self.ftl.restore(state.ftl))??;
+        self.writer.wake(&self.ftl);
+        Some(restored)
+    }
+}

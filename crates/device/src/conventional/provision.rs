@@ -1,0 +1,42 @@
+//! What a conventional drive takes to keep its promises, without building it.
+
+use leyden_power::Supply;
+use leyden_sim::ConfigError;
+
+use super::build::shape;
+use super::dump::demand;
+use crate::Config;
+use crate::controller::power::PowerSupply;
+
+/// What a drive takes, beside the host's data, to keep its promises when the power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provision {
+    /// The bank, and the most that may be asked of it; `None` if the power is never cut.
+    pub supply: Option<Supply>,
+    /// Mapping units that the host can address.
+    pub mapping_units: u32,
+    /// Blocks of each die.
+    pub blocks_per_die: u32,
+    /// Of these, kept back for dumps and mapping pages.
+    pub kept_blocks_per_die: u32,
+}
+
+/// What the drive that `config` describes takes, without building it.
+///
+/// # Errors
+/// If a value is impossible, or the bank too small: see [`leyden_power::provision()`].
+pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
+    let (geometry, (slots, _)) = shape(config)?;
+    let demand = demand(config, &geometry, slots)?;
+    let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;
+    let dump_blocks = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
+    let mapping_units =
+        config.ftl.logical_units(&geometry, dump_blocks).map_err(|error| error.within("ftl"))?;
+    let map_pages = mapping_units.div_ceil(config.ftl.map.entries_per_page(&geometry));
+    Ok(Provision {
+        supply: power.as_ref().map(PowerSupply::supply),
+        mapping_units,
+        blocks_per_die: geometry.blocks_per_die(),
+        kept_blocks_per_die: dump_blocks + config.ftl.map.blocks_per_die(&geometry, map_pages),
+    })
+}

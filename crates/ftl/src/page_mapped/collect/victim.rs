@@ -1,0 +1,168 @@
+//! Which block is collected next, and whether its data has room: a collection that begins must end.
+
+use leyden_nand::{BlockId, Content, DieId, Medium, Ppa};
+use leyden_sim::Time;
+
+use super::{Around, Collector};
+use crate::page_mapped::data::Data;
+use crate::place::StreamId;
+
+impl Collector {
+    /// Chooses the next victim of `die`, if it needs one and one is worth it.
+    pub(super) fn choose_victim<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> bool {
+        let free = around.data.blocks().free(die);
+        let failing = around.data.blocks().next_failing(die);
+        let is_due = self.is_due(die, around.data, around.medium);
+        let victim = if is_due { self.worthwhile_victim(now, die, around) } else { None };
+        // Emptying a failing block gains nothing and costs up to a block: only from plenty.
+        let victim =
+            victim.or(failing.filter(|&block| free >= 2 && self.has_room_for(die, block, around)));
+        let Some(victim) = victim else { return false };
+        around.data.collect(victim);
+        around.stats.gc.collections += 1;
+        around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(victim));
+        let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
+        let collection = &mut self.dies[die.index()];
+        (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
+        true
+    }
+
+    /// The policy's choice, or else the least utilised block, if collecting it makes room.
+    fn worthwhile_victim<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &Around<'_, C>,
+    ) -> Option<BlockId> {
+        let choice = self.policy.victim(around.data.index(), die, now)?;
+        if self.is_worthwhile(die, choice, around) {
+            return Some(choice);
+        }
+        let least = around.data.index().least_utilised(die)?;
+        self.is_worthwhile(die, least, around).then_some(least)
+    }
+
+    /// True if collecting `block` makes room, or takes its die closer to a block that does.
+    fn is_worthwhile<C: Content>(
+        &self,
+        die: DieId,
+        block: BlockId,
+        around: &Around<'_, C>,
+    ) -> bool {
+        let units_per_block = around.medium.geometry().units_per_block();
+        let gains_page =
+            units_per_block - around.data.valid_in_block(block) >= around.units_per_page();
+        // A policy that does not look at utilisation may have to go round; it gets somewhere as
+        // long as there is more than a block of garbage.
+        let goes_round = around.data.index().garbage_units(die) > u64::from(units_per_block);
+        gains_page && self.has_room_for(die, block, around)
+            || goes_round && self.has_room_to_go_on(die, block, around)
+    }
+
+    /// True if `die` has pages for all of `block`'s valid units.
+    fn has_room_for<C: Content>(&self, die: DieId, block: BlockId, around: &Around<'_, C>) -> bool {
+        let (dest, staged) = self.joins(die, block, around.data);
+        has_room(die, dest, staged + around.data.valid_in_block(block), around)
+    }
+
+    /// True if `die` has pages for all of `block`'s valid units, and going round with it gets
+    /// somewhere. Odd units that no further victim's can join are padded in the end: if that makes
+    /// as much garbage as the block had, going round would never end.
+    fn has_room_to_go_on<C: Content>(
+        &self,
+        die: DieId,
+        block: BlockId,
+        around: &Around<'_, C>,
+    ) -> bool {
+        let (dest, staged) = self.joins(die, block, around.data);
+        let valid = around.data.valid_in_block(block);
+        let units = (staged + valid).next_multiple_of(around.units_per_page());
+        let padding = units - staged - valid;
+        let units_per_block = around.medium.geometry().units_per_block();
+        let gains = padding == 0 || units_per_block - valid > padding;
+        let next = if gains { 0 } else { units_per_block };
+        has_room(die, dest, staged + valid + next, around)
+    }
+
+    /// The stream of `block`'s copies, and how many units wait there for a full page.
+    fn joins(&self, die: DieId, block: BlockId, data: &Data) -> (StreamId, u32) {
+        let dest = data.streams().for_gc(data.blocks().stream(block));
+        (dest, self.dies[die.index()].staged[dest.index()].len() as u32)
+    }
+
+    /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
+    pub(super) fn stage_apart<C: Content>(
+        &mut self,
+        first: Ppa,
+        die: DieId,
+        stream: StreamId,
+        data: &mut Data,
+        medium: &Medium<C>,
+    ) {
+        let dest = self.dies[die.index()].dest;
+        for unit in (first.0..first.0 + medium.geometry().units_per_page()).map(Ppa) {
+            if !data.is_valid(unit) {
+                continue;
+            }
+            let lpn = medium.lpn(unit).expect("a valid unit without an owner");
+            let apart = data.zombies().contains(lpn)
+                && self.has_room_apart(die, stream, dest, data, medium);
+            let to = if apart { stream } else { dest };
+            self.dies[die.index()].staged[to.index()].push(unit);
+        }
+    }
+
+    /// True if `stream` has a page for one more unit of `die`. Opens a block for it if that leaves
+    /// `dest` room for all that is left of the victim.
+    fn has_room_apart<C: Content>(
+        &self,
+        die: DieId,
+        stream: StreamId,
+        dest: StreamId,
+        data: &mut Data,
+        medium: &Medium<C>,
+    ) -> bool {
+        let collection = &self.dies[die.index()];
+        let pages = |units: usize| medium.geometry().pages_for(units as u32);
+        let open_pages = |data: &Data, stream| data.blocks().open_pages(medium, die, stream);
+        if pages(collection.staged[stream.index()].len() + 1) <= open_pages(data, stream) {
+            return true;
+        }
+        let victim = collection.victim.map_or(0, |(victim, _)| data.valid_in_block(victim));
+        let left = pages(collection.staged[dest.index()].len() + victim as usize);
+        let leaves_room = data.blocks().free(die) > 1 || left <= open_pages(data, dest);
+        // A stream has one open block: what is left of it must be used first.
+        leaves_room
+            && open_pages(data, stream) == 0
+            && data.blocks_mut().open_next(die, stream).is_some()
+    }
+
+    /// True if there is no block to open, or the host needs one and padding frees more than it costs.
+    ///
+    /// It does if more blocks wait than streams: two of them wait for the same page, so at least one
+    /// was nearly all garbage. It also does if going round is out of the question, even with the
+    /// garbage that padding makes: each block that waits had more than a page of garbage then.
+    pub(super) fn padding_helps<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
+        let waiting = self.dies[die.index()].emptied.len();
+        let streams = u32::from(around.data.streams().count());
+        let garbage = around.data.index().garbage_units(die)
+            + u64::from(streams) * u64::from(around.units_per_page());
+        let goes_round = garbage > u64::from(around.medium.geometry().units_per_block());
+        around.data.blocks().free(die) == 0
+            || (self.is_urgent(die, around.data, around.medium)
+                && waiting > if goes_round { streams as usize } else { 1 })
+    }
+}
+
+/// True if `die` has pages for `units` more units of `stream`.
+fn has_room<C: Content>(die: DieId, stream: StreamId, units: u32, around: &Around<'_, C>) -> bool {
+    let geometry = around.medium.geometry();
+    let free_pages = around.data.blocks().free(die) * geometry.pages_per_block();
+    geometry.pages_for(units)
+        <= around.data.blocks().open_pages(around.medium, die, stream) + free_pages
+}

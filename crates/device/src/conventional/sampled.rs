@@ -1,6 +1,7 @@
 //! The state of a drive in use, drawn instead of reached.
 
 use leyden_ftl::page_mapped::{DieShare, NoRoom};
+use leyden_nand::BlockId;
 
 use super::Ssd;
 use crate::Payload;
@@ -21,5 +22,11 @@ impl<P: Payload> Ssd<P> {
         namespace.ftl.fill_sampled(valid)?;
         namespace.writer.wake(&namespace.ftl);
         Ok(())
+    }
+
+    /// The valid units of each block that is full and could be collected.
+    pub fn closed_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        let index = self.namespace().ftl.data().index();
+        (0..self.geometry().blocks()).filter_map(|block| index.valid(BlockId(block)))
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::scenario::{Loaded, Set};
 
 mod many;
+mod sampled;
 mod stacks;
 
 /// A drive of 64 MiB in two channels.

@@ -38,7 +38,7 @@ impl Default for PreconditionConfig {
             distribution: Distribution::default(),
             tolerance: Ratio::from_percent(1),
             max_passes: 20,
-            settle: Ratio::from_percent(5),
+            settle: Ratio::from_percent(2),
             snapshot: None,
             snapshot_file: None,
         }

@@ -9,10 +9,13 @@
 //! from die to die, as dies do not collect in step), and as many free ones as make it collect. Nothing is
 //! counted: no operation was made.
 //!
-//! **Speed**: 1 TiB has 200 million units. If they are laid down in the order of their places, the map is
-//! accessed at random, and the other way round it is the out-of-band areas. So units are dealt out in
-//! batches ([`Deal`]): the places of a batch, which lie in a few thousand blocks, are shuffled in a near
-//! cache; its logical units are spread over all addresses, and go in ascending order.
+//! **Speed**: 1 TiB has 200 million units. Laid down in the order of their places they access the map at
+//! random, and the other way round the out-of-band areas. So they are dealt out in batches ([`Deal`]). The
+//! places of a batch lie in a few hundred blocks, and are shuffled in a near cache; its logical units are
+//! spread over all addresses, in ascending order. The map is written for some batches at once, whose logical
+//! units are neighbours: a cache line at a time.
+
+use std::ops::Range;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Lpn, PageKind, Ppa};
 use leyden_sim::{Rng, Time};
@@ -23,8 +26,10 @@ use super::ftl::Ftl;
 use super::table::Step;
 use crate::place::StreamId;
 
-/// Units that are dealt out together: their places are to fit in a near cache, twice.
-const BATCH_UNITS: u32 = 1 << 20;
+/// Units of a batch: their places, and what lies there, are to fit in a near cache.
+const BATCH_UNITS: u32 = 1 << 18;
+/// Batches that the map is written for at once: the entries of a cache line.
+const BATCHES_AT_ONCE: usize = 16;
 /// The one stream.
 const STREAM: StreamId = StreamId(0);
 /// The version of all data: there is one copy of each unit.
@@ -175,20 +180,45 @@ impl<C: Content> Sampling<'_, C> {
             .collect::<Vec<_>>()
             .into_iter();
         let mut places = Vec::new();
-        for batch in 0..deal.batches {
-            let count = deal.count(batch);
-            while places.len() < count as usize {
-                let block = blocks.next().expect("as many places as logical units");
-                self.draw_places(block, rng, &mut places);
+        for first in (0..deal.batches).step_by(BATCHES_AT_ONCE) {
+            let batches = first..deal.batches.min(first + BATCHES_AT_ONCE as u32);
+            let mut from = 0;
+            for batch in batches.clone() {
+                let to = from + deal.count(batch) as usize;
+                while places.len() < to {
+                    let block = blocks.next().expect("as many places as logical units");
+                    self.draw_places(block, rng, &mut places);
+                }
+                shuffle(&mut places[from..to], rng);
+                for (group, &place) in (0..).zip(&places[from..to]) {
+                    let lpn = deal.group(group).lpn(batch);
+                    self.ftl.medium.write_unit(place, lpn, VERSION, C::default());
+                }
+                from = to;
             }
-            shuffle(&mut places[..count as usize], rng);
-            for (group, place) in (0..).zip(places.drain(..count as usize)) {
-                let lpn = deal.lpn(batch, group);
-                self.ftl.data.found(lpn, Some(place));
-                self.ftl.medium.write_unit(place, lpn, VERSION, C::default());
-            }
+            self.map_units(&deal, batches, &places[..from]);
+            places.drain(..from);
         }
         assert!(places.is_empty() && blocks.next().is_none(), "more places than logical units");
+    }
+
+    /// Maps the units of `batches` to `places`, one batch after the other.
+    fn map_units(&mut self, deal: &Deal, batches: Range<u32>, mut places: &[Ppa]) {
+        let mut by_batch = Vec::with_capacity(BATCHES_AT_ONCE);
+        for batch in batches {
+            let (of_batch, others) = places.split_at(deal.count(batch) as usize);
+            by_batch.push((batch, of_batch));
+            places = others;
+        }
+        // The first batch has a unit of every group.
+        for group in 0..by_batch[0].1.len() {
+            let members = deal.group(group as u32);
+            for &(batch, places) in &by_batch {
+                if let Some(&place) = places.get(group) {
+                    self.ftl.data.found(members.lpn(batch), Some(place));
+                }
+            }
+        }
     }
 
     /// Draws which units of `block` are valid: any of those written, each as likely as any other
@@ -253,14 +283,29 @@ impl Deal {
         self.lpns / self.batches + (batch < self.lpns % self.batches) as u32
     }
 
-    /// The unit that `batch` has of `group`: the group's order is turned round by a number drawn for it.
     #[inline]
-    fn lpn(&self, batch: u32, group: u32) -> Lpn {
+    fn group(&self, group: u32) -> Group {
         let first = group * self.batches;
         let size = self.batches.min(self.lpns - first);
-        let turn = (u64::from(size) * (mixed(self.seed ^ u64::from(group)) >> 32)) >> 32;
-        let at = batch + turn as u32;
-        Lpn(first + if at < size { at } else { at - size })
+        let drawn = mixed(self.seed ^ u64::from(group)) >> 32;
+        Group { first, size, turn: ((u64::from(size) * drawn) >> 32) as u32 }
+    }
+}
+
+/// Neighbouring logical units, one for each batch.
+#[derive(Clone, Copy)]
+struct Group {
+    first: u32,
+    size: u32,
+    /// Which of them the first batch has. The others follow, round and round.
+    turn: u32,
+}
+
+impl Group {
+    #[inline]
+    const fn lpn(self, batch: u32) -> Lpn {
+        let at = batch + self.turn;
+        Lpn(self.first + if at < self.size { at } else { at - self.size })
     }
 }
 
@@ -291,7 +336,7 @@ mod tests {
             let deal = Deal { lpns, batches: batches.min(lpns), seed };
             let mut dealt = vec![0; lpns as usize];
             for batch in 0..deal.batches {
-                let all: Vec<_> = (0..deal.count(batch)).map(|group| deal.lpn(batch, group)).collect();
+                let all: Vec<_> = (0..deal.count(batch)).map(|group| deal.group(group).lpn(batch)).collect();
                 prop_assert!(all.is_sorted());
                 all.iter().for_each(|lpn| dealt[lpn.index()] += 1);
             }

@@ -338,7 +338,9 @@ mod tests {
             for batch in 0..deal.batches {
                 let all: Vec<_> = (0..deal.count(batch)).map(|group| deal.group(group).lpn(batch)).collect();
                 prop_assert!(all.is_sorted());
-                all.iter().for_each(|lpn| dealt[lpn.index()] += 1);
+                for lpn in &all {
+                    dealt[lpn.index()] += 1;
+                }
             }
             prop_assert!(dealt.iter().all(|&times| times == 1));
         }

@@ -1,6 +1,6 @@
 //! Steady states that are drawn, against those that are reached.
 
-use leyden_device::Config;
+use leyden_device::{BlockDevice, Command, Config, Lba, Status};
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_sim::{Bytes, Ratio, Rng};
@@ -165,13 +165,13 @@ fn write(ssd: &mut Ssd<NoData>, count: u64) -> bool {
     let (mut rng, mut done) = (Rng::new(1, "write"), Vec::new());
     for _ in 0..count {
         let unit = rng.below(u64::from(ssd.mapping_units()));
-        let command = leyden_device::Command::write(leyden_device::Lba(unit * 8), 8, ());
+        let command = Command::write(Lba(unit * 8), 8, ());
         ssd.submit(ssd.now(), command);
         while let Some(time) = ssd.next_event() {
             ssd.advance(time, &mut done);
         }
     }
-    done.iter().all(|completion| completion.status == leyden_device::Status::Success)
+    done.iter().all(|completion| completion.status == Status::Success)
 }
 
 proptest! {

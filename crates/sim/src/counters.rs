@@ -1,6 +1,6 @@
 //! Counters, and how much they grew between two looks.
 //!
-//! **What lives here**: [`counters!`](crate::counters), which declares a layer's counters, and
+//! **What lives here**: [`counters!`](macro@crate::counters), which declares a layer's counters, and
 //! [`Counted`], the difference of two copies. **What doesn't**: what is counted.
 
 use schemars::JsonSchema;

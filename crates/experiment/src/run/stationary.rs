@@ -156,8 +156,12 @@ fn fifo(share: &DieShare, rng: &mut Rng) -> Vec<u32> {
 fn make_exact(valid: &mut [u32], share: &DieShare) {
     let sum: u64 = valid.iter().copied().map(u64::from).sum();
     let mut missing = share.valid_units as i64 - sum as i64;
+    let mut before = 0;
     while missing != 0 {
-        let stride = (valid.len() / missing.unsigned_abs() as usize).max(1);
+        let spread = (valid.len() / missing.unsigned_abs() as usize).max(1);
+        // Those that were looked at may all be full, or empty: then everybody is asked.
+        let stride = if missing == before { 1 } else { spread };
+        before = missing;
         for units in valid.iter_mut().step_by(stride) {
             if missing > 0 && *units < share.units_per_block {
                 *units += 1;
@@ -183,4 +187,21 @@ fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
         if f(middle) < 0.0 { low = middle } else { high = middle }
     }
     f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_found_room_for_where_most_blocks_are_full() {
+        let share = DieShare { blocks: 4, units_per_block: 8, valid_units: 30 };
+        let mut valid = [8, 5, 8, 8];
+        make_exact(&mut valid, &share);
+        assert_eq!(valid, [8, 6, 8, 8]);
+        let share = DieShare { valid_units: 2, ..share };
+        let mut valid = [0, 3, 0, 0];
+        make_exact(&mut valid, &share);
+        assert_eq!(valid, [0, 2, 0, 0]);
+    }
 }

@@ -175,7 +175,7 @@ fn write(ssd: &mut Ssd<NoData>, count: u64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Whatever the drive, what is drawn holds together, and goes on as a drive does.
     #[test]

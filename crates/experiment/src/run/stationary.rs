@@ -156,13 +156,9 @@ fn fifo(share: &DieShare, rng: &mut Rng) -> Vec<u32> {
 fn make_exact(valid: &mut [u32], share: &DieShare) {
     let sum: u64 = valid.iter().copied().map(u64::from).sum();
     let mut missing = share.valid_units as i64 - sum as i64;
-    let mut before = 0;
+    let mut stride = (valid.len() as u64 / missing.unsigned_abs().max(1)).max(1);
     while missing != 0 {
-        let spread = (valid.len() / missing.unsigned_abs() as usize).max(1);
-        // Those that were looked at may all be full, or empty: then everybody is asked.
-        let stride = if missing == before { 1 } else { spread };
-        before = missing;
-        for units in valid.iter_mut().step_by(stride) {
+        for units in valid.iter_mut().step_by(stride as usize) {
             if missing > 0 && *units < share.units_per_block {
                 *units += 1;
                 missing -= 1;
@@ -171,6 +167,7 @@ fn make_exact(valid: &mut [u32], share: &DieShare) {
                 missing += 1;
             }
         }
+        stride = 1; // some of those were full, or empty
     }
 }
 
@@ -192,6 +189,22 @@ fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However much is valid, it is shared out, and no block holds more than it has room for.
+        #[test]
+        fn shares_are_exact(blocks in 0_u32..60, n in 1_u32..80, filled in 0.0..1.0_f64, name in 0_usize..3) {
+            let all = u64::from(blocks) * u64::from(n);
+            let valid_units = (all as f64 * filled) as u64;
+            let share = DieShare { blocks, units_per_block: n, valid_units };
+            let victim = VictimConfig::by_name(["greedy", "fifo", "d_choices"][name]).unwrap();
+            let valid = Stationary::new(&victim, 1).valid_units(&share);
+            prop_assert_eq!(valid.len(), blocks as usize);
+            prop_assert_eq!(valid.iter().copied().map(u64::from).sum::<u64>(), valid_units);
+            prop_assert!(valid.iter().all(|&units| units <= n));
+        }
+    }
 
     #[test]
     fn a_unit_is_found_room_for_where_most_blocks_are_full() {

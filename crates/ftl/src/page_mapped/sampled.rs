@@ -258,10 +258,11 @@ impl Plan {
         units - open * u64::from(geometry.units_per_page())
     }
 
-    /// How many may be: a page of garbage in each block at least, else it is not worth collecting.
+    /// How many may be such that a block has a page of garbage: else none is worth collecting.
     fn room(&self, geometry: &Geometry) -> u64 {
-        let most = geometry.units_per_block() - geometry.units_per_page();
-        self.closed.iter().map(|&blocks| u64::from(blocks) * u64::from(most)).sum()
+        let most = geometry.units_per_block() + 1 - geometry.units_per_page();
+        let blocks: u64 = self.closed.iter().copied().map(u64::from).sum();
+        (blocks * u64::from(most)).saturating_sub(1)
     }
 }
 

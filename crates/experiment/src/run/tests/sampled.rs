@@ -42,10 +42,6 @@ fn the_write_amplification_is_that_of_a_state_that_was_reached() {
             let waf = |kind| record(&large(kind, victim, over_provisioning)).flash.waf;
             let (drawn, reached) = (waf("sampled"), waf("steady"));
             let error = drawn / reached - 1.0;
-            println!(
-                "{victim} {over_provisioning} %: {drawn:.3}, reached {reached:.3}, {:+.2} %",
-                error * 100.0
-            );
             assert!(error.abs() < 0.015, "{victim} at {over_provisioning} %: {drawn}, {reached}");
         }
     }
@@ -67,7 +63,6 @@ fn blocks_hold_what_those_of_a_state_that_was_reached_do() {
         let at = |valid: &[u32], block: usize| f64::from(valid[block * valid.len() / blocks]);
         let distance = (0..blocks).map(|block| (at(&drawn, block) - at(&reached, block)).abs());
         let distance = distance.sum::<f64>() / blocks as f64;
-        println!("{victim}: {distance:.2} of 128 units");
         assert!(distance < 1.5, "{victim}: {distance} of 128 units");
     }
 }
@@ -181,7 +176,7 @@ proptest! {
     #[test]
     fn what_is_drawn_is_a_drive((device, bad) in setups(), seed: u64) {
         let Ok(mut ssd) = Ssd::<NoData>::new(&device, seed) else { return Ok(()) };
-        let drawn = draw(&mut ssd, &Scenario { device, seed, ..Scenario::default() });
+        let drawn = draw(&mut ssd, &Scenario { seed, device, ..Scenario::default() });
         // A drive with hardly any spare has no such state, and says so.
         prop_assume!(drawn.is_ok());
         ssd.check();

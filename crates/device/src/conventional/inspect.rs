@@ -38,6 +38,13 @@ impl<P: Payload> Ssd<P> {
             .map(|unit| self.namespace().ftl.content(unit))
     }
 
+    /// The content of everything that holds content, in a fixed order: units of the medium and slots of
+    /// the buffer, also those that nothing points to any more. What lies elsewhere
+    /// ([`crate::Controller::in_flight`] apart) is of no use to the drive.
+    pub fn contents(&self) -> impl Iterator<Item = &P> {
+        self.namespace().ftl().contents().chain(self.namespace().buffer().contents())
+    }
+
     /// What a read of the whole drive would return if it took no time: the buffer's content, and what the
     /// map points to for the rest. Costs a pass over the units, unless there is no content.
     pub fn whole(&self) -> P::ReadData {

@@ -1,6 +1,9 @@
 //! The drive on top of an image.
 
+mod check;
 mod replay;
+
+pub use check::Checked;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +23,9 @@ use crate::{ImageError, Places};
 const WORTH_A_CHECKPOINT: u64 = 64 << 20;
 /// Bytes of log from which on commands should wait for one.
 const NEEDS_A_CHECKPOINT: u64 = 4 << 30;
+
+/// Units that one question for extents looks at.
+const EXTENT_UNITS_MOST: u64 = 1 << 18;
 
 /// A command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,19 +132,8 @@ impl Drive {
             is_closed: false,
         };
         let unit_sectors = u64::from(ssd.geometry().unit_bytes()) / SECTOR_BYTES;
-        let mut drive = Self {
-            log: Log::empty(&regions, 0),
-            slots: Slots::new(unit_sectors, Vec::new()),
-            bank: None,
-            is_off: false,
-            ended: Vec::new(),
-            completions: Vec::new(),
-            file,
-            regions,
-            config,
-            ssd,
-            root,
-        };
+        let (slots, log) = (Slots::new(unit_sectors, Vec::new()), Log::empty(&regions, 0));
+        let mut drive = Self::with(file, regions, config, (ssd, slots, None), log, root);
         drive.checkpoint(true)?;
         Ok(drive)
     }
@@ -188,6 +183,30 @@ impl Drive {
             time_ns: self.now().as_ns(),
             cuts: self.ssd.cuts(),
         })
+    }
+
+    /// Runs of sectors from `lba` on that hold something, or are holes and read as zeroes: how many
+    /// sectors, and whether they are a hole. There may be fewer than `sectors` in all, but some. Of a
+    /// drive without power it is what it held when the power failed that is known.
+    ///
+    /// # Panics
+    /// If they are not all the drive's, or none.
+    pub fn extents(&self, lba: Lba, sectors: u32) -> Vec<(u32, bool)> {
+        let unit_sectors = u64::from(self.unit_bytes()) / SECTOR_BYTES;
+        let end = lba.0 + u64::from(sectors);
+        let mut runs: Vec<(u32, bool)> = Vec::new();
+        let mut at = lba.0;
+        while at < end && at - lba.0 < EXTENT_UNITS_MOST * unit_sectors {
+            let next = ((at / unit_sectors + 1) * unit_sectors).min(end);
+            let is_hole = self.ssd.newest(Lba(at)) == Places::default();
+            let count = (next - at) as u32;
+            match runs.last_mut() {
+                Some((length, hole)) if *hole == is_hole => *length += count,
+                _ => runs.push((count, is_hole)),
+            }
+            at = next;
+        }
+        runs
     }
 
     /// When the drive next does something by itself.
@@ -286,7 +305,8 @@ impl Drive {
         // Neighbours at once.
         let mut first = 0;
         while first < slots.len() {
-            let run = slots[first..].windows(2).take_while(|pair| pair[0].0 + 1 == pair[1].0).count();
+            let run =
+                slots[first..].windows(2).take_while(|pair| pair[0].0 + 1 == pair[1].0).count();
             let at = self.content_at(slots[first].0);
             let bytes = &bytes[first * unit_bytes..(first + run + 1) * unit_bytes];
             self.file.write(bytes, at)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
 
 use crate::ImageError;
 
@@ -78,6 +78,42 @@ impl ImageFile {
     pub(crate) fn allocated_bytes(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         Ok(self.file.metadata()?.blocks() * 512)
+    }
+
+    /// Copies what is not a hole to a new file `to`, which appears when it is whole.
+    pub(crate) fn copy_to(&self, to: &Path) -> Result<(), ImageError> {
+        let mut partial = to.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let copy = Self::create(&partial)?;
+        let copied = self.copy_data(&copy).and_then(|()| {
+            copy.sync()?;
+            // Unlike a rename, a link replaces nothing.
+            Ok(std::fs::hard_link(&partial, to)?)
+        });
+        std::fs::remove_file(&partial)?;
+        copied
+    }
+
+    fn copy_data(&self, to: &Self) -> Result<(), ImageError> {
+        let mut buffer = vec![0; 1 << 20];
+        let mut at = 0;
+        loop {
+            let begin = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                Ok(begin) => begin,
+                Err(rustix::io::Errno::NXIO) => return Ok(()), // nothing but a hole is left
+                Err(error) => return Err(io::Error::from(error).into()),
+            };
+            let end =
+                rustix::fs::seek(&self.file, SeekFrom::Hole(begin)).map_err(io::Error::from)?;
+            at = begin;
+            while at < end {
+                let count = buffer.len().min((end - at) as usize);
+                self.read(&mut buffer[..count], at)?;
+                to.write(&buffer[..count], at)?;
+                at += count as u64;
+            }
+        }
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {

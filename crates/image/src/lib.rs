@@ -26,7 +26,7 @@ mod log;
 mod places;
 mod slots;
 
-pub use drive::{Done, Drive, DriveInfo, Opened};
+pub use drive::{Checked, Done, Drive, DriveInfo, Opened};
 pub use error::ImageError;
 pub use layout::{FORMAT_VERSION, ImageConfig};
 pub use log::{Entry, Event};

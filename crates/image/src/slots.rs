@@ -87,7 +87,8 @@ impl Slots {
         written.dedup();
         let mut free = self.free.clone();
         free.sort_unstable();
-        let (dead, alive) = written.into_iter().partition::<Vec<_>, _>(|slot| free.binary_search(slot).is_ok());
+        let (dead, alive) =
+            written.into_iter().partition::<Vec<_>, _>(|slot| free.binary_search(slot).is_ok());
         self.written = alive;
         let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
         for slot in dead {

@@ -306,8 +306,12 @@ fn a_process_is_killed_at_any_instruction() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-            assert!(lines.by_ref().any(|line| line.ends_with("ready")), "the child could not open it");
+            let mut lines =
+                BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            assert!(
+                lines.by_ref().any(|line| line.ends_with("ready")),
+                "the child could not open it"
+            );
             let (mut left, mut last) = (rng.below(700), None);
             // What it had still told when it was killed is read after that.
             for line in &mut lines {

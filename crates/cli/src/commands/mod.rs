@@ -1,8 +1,10 @@
 //! What each command does.
 
 pub(crate) mod compare;
+pub(crate) mod image;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod torture;
 pub(crate) mod trace;

@@ -104,9 +104,7 @@ impl<P: Payload> Desk<P> {
     }
 
     /// What writes under way carry, and what reads under way have read so far.
-    pub(crate) fn in_flight(
-        &self,
-    ) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
         self.requests.iter().map(|request| (request.action.data(), &request.read))
     }
 

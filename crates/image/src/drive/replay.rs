@@ -37,7 +37,21 @@ impl Drive {
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
         let (log, entries) = Log::read(&file, &regions, root.first_sequence, known)?;
-        let mut drive = Self {
+        let mut drive = Self::with(file, regions, config, (ssd, slots, bank), log, root);
+        let used = drive.used_slots();
+        drive.slots.keep(&used, 0);
+        drive.come_back(clock, &entries)
+    }
+
+    pub(super) fn with(
+        file: ImageFile,
+        regions: Regions,
+        config: ImageConfig,
+        (ssd, slots, bank): (Ssd<Places>, Slots, Option<Capacitance>),
+        log: Log,
+        root: Root,
+    ) -> Self {
+        Self {
             is_off: false,
             ended: Vec::new(),
             completions: Vec::new(),
@@ -49,10 +63,7 @@ impl Drive {
             slots,
             log,
             root,
-        };
-        let used = drive.used_slots();
-        drive.slots.keep(&used, 0);
-        drive.come_back(clock, &entries)
+        }
     }
 
     fn come_back(
@@ -148,7 +159,7 @@ impl Drive {
 }
 
 /// The drive at rest.
-fn load(
+pub(super) fn load(
     file: &ImageFile,
     regions: &Regions,
     config: &ImageConfig,

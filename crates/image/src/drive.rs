@@ -90,11 +90,16 @@ pub struct Drive {
     completions: Vec<Completion<Places>>,
 }
 
-/// The drive's configuration with another bank.
+/// The drive's configuration, with another bank if one is named.
 fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::Config {
     let mut device = config.device.clone();
-    if let (Some(power), Some(capacitance)) = (&mut device.power, bank) {
-        power.bank.capacitance = Some(capacitance);
+    if let Some(power) = &mut device.power {
+        // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
+        // without a whole dump, from the first page on.
+        power.allow_underprovisioned = true;
+        if bank.is_some() {
+            (power.bank.capacitance, power.bank.parts) = (bank, None);
+        }
     }
     device
 }
@@ -110,7 +115,9 @@ impl Drive {
                            --set device.power.dump=in_place";
             return Err(ConfigError::new("power", problem).into());
         }
-        let ssd = Ssd::<Places>::new(&config.device, config.seed)?;
+        // As its maker describes it, and so with the bank that it asks for.
+        Ssd::<Places>::blank_medium(&config.device, config.seed)?;
+        let ssd = Ssd::<Places>::new(&device_of(&config, None), config.seed)?;
         let file = ImageFile::create(path)?;
         let made = Self::fill(file, config, ssd);
         if made.is_err() {
@@ -502,9 +509,9 @@ impl Drive {
 
     fn power_on(&mut self, now: Time, bank: Option<Capacitance>) -> Result<Recovery, ImageError> {
         if bank.is_some() {
-            self.bank = bank;
             let device = device_of(&self.config, bank);
-            let empty = Ssd::<Places>::new(&self.config.device, self.config.seed)?;
+            self.bank = bank;
+            let empty = Ssd::<Places>::new(&device, self.config.seed)?;
             let medium = std::mem::replace(&mut self.ssd, empty).into_medium();
             self.ssd = Ssd::on_medium(&device, medium)?;
         }

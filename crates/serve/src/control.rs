@@ -12,6 +12,7 @@ use leyden_image::{Drive, ImageError};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::listen::Stream;
 use crate::owner::{Handle, Served};
 
 /// No question is longer.
@@ -48,7 +49,10 @@ pub enum Answer {
     /// The image is closed.
     Stopped,
     /// It cannot be done.
-    Refused(String),
+    Refused {
+        /// The reason.
+        why: String,
+    },
 }
 
 /// What a power cut saved and lost.
@@ -236,7 +240,7 @@ pub fn ask(image: &Path, ask: &Ask) -> io::Result<Answer> {
 }
 
 /// Answers one client until it goes.
-pub(crate) fn serve(stream: UnixStream, drive: &Handle) -> io::Result<()> {
+pub(crate) fn serve(stream: Stream, drive: &Handle) -> io::Result<()> {
     let mut out = stream.try_clone()?;
     let mut lines = BufReader::new(stream);
     loop {
@@ -246,9 +250,10 @@ pub(crate) fn serve(stream: UnixStream, drive: &Handle) -> io::Result<()> {
         }
         let answer = match serde_json::from_str::<Ask>(&line) {
             Ok(ask) => drive.control(ask),
-            Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
+            Err(error) => Some(Answer::Refused { why: format!("that is no question: {error}") }),
         };
-        let answer = answer.unwrap_or_else(|| Answer::Refused("the drive is gone".to_owned()));
+        let answer =
+            answer.unwrap_or_else(|| Answer::Refused { why: "the drive is gone".to_owned() });
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
         out.write_all(&line)?;

@@ -38,6 +38,8 @@ pub enum Failure {
     NoSpace,
     /// The image cannot be read or written.
     Image,
+    /// The drive is not served any more.
+    Gone,
 }
 
 /// What a client hears.
@@ -53,8 +55,25 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// Called with the answer, by the drive's thread: must not wait for anything.
-type Reply = Box<dyn FnOnce(Answer) + Send>;
+/// Who waits for an answer. Called with it, by the drive's thread; with [`Failure::Gone`], if it is
+/// dropped before: nobody waits for ever.
+pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Reply {
+    fn send(mut self, answer: Answer) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Answer::Failed(Failure::Gone));
+        }
+    }
+}
 
 pub(crate) enum Message {
     Command(Ask, Reply),
@@ -70,10 +89,11 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Asks the drive; `reply` is called once with the answer, by the drive's thread, and must not wait.
-    /// If the drive is gone it is dropped.
+    /// Asks the drive; `reply` is called once with the answer, as a rule by the drive's thread, and must
+    /// not wait for anything.
     pub fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
-        let _ = self.inbox.send(Message::Command(ask, Box::new(reply)));
+        // If nobody takes it, it is dropped, and so answered.
+        let _ = self.inbox.send(Message::Command(ask, Reply(Some(Box::new(reply)))));
     }
 
     /// Asks the server, and waits for the answer; `None` if the drive is gone.
@@ -245,7 +265,7 @@ impl Owner {
         if let Ask::Extents(lba, sectors) = ask {
             let end = lba.0.checked_add(u64::from(sectors));
             let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
-            return reply(match (self.drive.is_off(), is_in) {
+            return reply.send(match (self.drive.is_off(), is_in) {
                 (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
                 (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
                 _ => Answer::Extents(self.drive.extents(lba, sectors)),
@@ -268,7 +288,7 @@ impl Owner {
         if let Err(error) = asked {
             self.free_tags.push(tag);
             self.served.failed += 1;
-            return reply(Answer::Failed(failure_of(&error)));
+            return reply.send(Answer::Failed(failure_of(&error)));
         }
         *match ask {
             Ask::Read(..) => &mut self.served.reads,
@@ -286,7 +306,7 @@ impl Owner {
         };
         self.free_tags.push(done.tag);
         self.pending -= 1;
-        reply(match done.status {
+        reply.send(match done.status {
             Status::Success if done.data.is_empty() => Answer::Done,
             Status::Success => Answer::Data(done.data),
             status => {
@@ -304,11 +324,11 @@ impl Owner {
         let answer = match ask {
             control::Ask::Status => control::Answer::Status(Box::new(self.status()?)),
             control::Ask::Cut if self.drive.is_off() => {
-                control::Answer::Refused("the power is off already".to_owned())
+                control::Answer::Refused { why: "the power is off already".to_owned() }
             }
             control::Ask::Cut => self.cut()?,
             control::Ask::Restore { .. } if !self.drive.is_off() => {
-                control::Answer::Refused("the power is on".to_owned())
+                control::Answer::Refused { why: "the power is on".to_owned() }
             }
             control::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
             control::Ask::Stop => {
@@ -328,7 +348,7 @@ impl Owner {
         for tag in 0..self.waiting.len() as u32 {
             if let Some(reply) = self.waiting[tag as usize].take() {
                 self.free_tags.push(tag);
-                reply(Answer::Failed(Failure::PowerLost));
+                reply.send(Answer::Failed(Failure::PowerLost));
             }
         }
         self.pending = 0;
@@ -341,7 +361,9 @@ impl Owner {
         let now = self.clock.now(self.drive.now());
         match self.drive.restore(now, bank) {
             Ok(recovery) => Ok(control::Answer::Restored(RestoreReport::new(&recovery, now))),
-            Err(ImageError::Config(error)) => Ok(control::Answer::Refused(error.to_string())),
+            Err(ImageError::Config(error)) => {
+                Ok(control::Answer::Refused { why: error.to_string() })
+            }
             Err(error) => Err(error),
         }
     }

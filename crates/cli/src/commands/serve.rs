@@ -98,7 +98,7 @@ fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
         Failure::usage(anyhow::Error::from(error).context(what))
     })?;
     match answer {
-        ControlAnswer::Refused(why) => Err(Failure::usage(anyhow::anyhow!("{why}"))),
+        ControlAnswer::Refused { why } => Err(Failure::usage(anyhow::anyhow!("{why}"))),
         answer => Ok(answer),
     }
 }

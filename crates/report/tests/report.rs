@@ -393,7 +393,7 @@ fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     records[0].recovery = Some(Recovery { time_ms, steps: vec![step], ..Recovery::default() });
     let html = page(&records);
     for part in
-        ["4.007 mF at the peak", "lacks 560.0 µF", "138.0 ms", "id=\"dump-energy\"", "load map"]
+        ["4.007 mF <span>at the peak", "lacks 560.0 µF", "138.0 ms", "id=\"dump-energy\"", "load map"]
     {
         assert!(html.contains(part), "{part}");
     }

@@ -1,5 +1,7 @@
 //! The command line. Doc comments are the help texts.
 
+pub(crate) mod served;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -81,6 +83,18 @@ pub(crate) enum Command {
     /// Cut the power of random drives at random moments, and look for what is lost
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
+    /// Make drives in files, and look after them
+    #[command(subcommand)]
+    Image(served::ImageCommand),
+    /// Serve the drive in an image to other programs, in real time
+    #[command(after_long_help = served::SERVE_EXAMPLES)]
+    Serve(served::ServeArgs),
+    /// Cut the power of a drive that is being served
+    Cut(served::ImageArgs),
+    /// Turn its power on again
+    Restore(served::RestoreArgs),
+    /// Say how a drive that is being served is doing
+    Status(served::ImageArgs),
     /// List the policies that a configuration can choose from
     Policies {
         /// Print JSON, and nothing else, on standard output

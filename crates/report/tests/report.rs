@@ -392,9 +392,13 @@ fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     let time_ms = Spread { max: 138.0, ..Spread::default() };
     records[0].recovery = Some(Recovery { time_ms, steps: vec![step], ..Recovery::default() });
     let html = page(&records);
-    for part in
-        ["4.007 mF <span>at the peak", "lacks 560.0 µF", "138.0 ms", "id=\"dump-energy\"", "load map"]
-    {
+    for part in [
+        "4.007 mF <span>at the peak",
+        "lacks 560.0 µF",
+        "138.0 ms",
+        "id=\"dump-energy\"",
+        "load map",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     assert!(between(&html, "Energy of a dump at the peak", "</tr>").contains("192"), "rows");

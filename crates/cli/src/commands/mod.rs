@@ -2,9 +2,11 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod image;
 pub(crate) mod lists;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod torture;
 pub(crate) mod trace;

@@ -1,7 +1,7 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
 use leyden_device::{Payload, PowerLoss, Recovery, Ssd};
-use leyden_ftl::recovery::{Step, StepName};
+use leyden_ftl::recovery::Step;
 use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Counted, Span, Time};
@@ -234,15 +234,7 @@ impl<'a> Outages<'a> {
 }
 
 fn step(step: &Step) -> record::RecoveryStep {
-    let name = match step.name {
-        StepName::EraseOldDumps => "erase_old_dumps",
-        StepName::FindCheckpoint => "find_checkpoint",
-        StepName::LoadMap => "load_map",
-        StepName::ReplayJournal => "replay_journal",
-        StepName::RollForward => "roll_forward",
-        StepName::OpenBlocks => "open_blocks",
-        StepName::PutBack => "put_back",
-    };
+    let name = step.name.name();
     record::RecoveryStep {
         name: name.to_owned(),
         pages: step.pages,

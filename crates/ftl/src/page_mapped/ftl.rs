@@ -269,6 +269,10 @@ impl<C: Content> Ftl<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.medium.content(unit)
     }
+    /// The data of all units of the medium, whether or not it can be read.
+    pub fn contents(&self) -> impl Iterator<Item = &C> {
+        self.medium.contents()
+    }
     /// The stream for new data of `lpn`.
     #[inline]
     pub fn stream_for(&self, lpn: Lpn) -> StreamId {

@@ -10,8 +10,8 @@ use leyden_image::{Checked, Drive, ImageConfig, ImageError};
 use super::{overrides, print_json};
 use crate::args::served::{CreateArgs, ImageArgs, ImageCommand};
 use crate::failure::Failure;
-use crate::output::number::{bytes, count};
 use crate::output::table::Table;
+use leyden_report::format::{bytes, count};
 
 pub(crate) fn main(command: &ImageCommand) -> Result<(), Failure> {
     match command {

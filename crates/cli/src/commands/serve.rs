@@ -15,8 +15,8 @@ use super::image::failure;
 use super::{Cancel, print_json};
 use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
-use crate::output::number::{bytes, count, real};
 use crate::output::table::Table;
+use leyden_report::format::{bytes, count, energy, number, seconds};
 
 /// How often the server looks whether it has been interrupted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -114,7 +114,7 @@ fn cut_table(report: &CutReport) -> Table {
     table.row(["dumped", &bytes(report.dumped_bytes)]);
     let pages = format!("{} in {} ms", count(report.dumped_pages), ms(report.dump_ns));
     table.row(["pages dumped", &pages]);
-    let energy = |nj: u64| format!("{} mJ", real(nj as f64 / 1e6));
+    let energy = |nj: u64| energy(nj as f64 / 1e6);
     let left = energy(report.energy_left_nj);
     table.row(["energy", &format!("{}, {left} left", energy(report.energy_nj))]);
     table.row(["pages torn", &count(report.torn_pages)]);
@@ -147,7 +147,7 @@ fn status_table(report: &StatusReport) -> Table {
     let mut table = Table::default();
     table.row(["drive", &report.name]);
     table.row(["power", if report.is_on { "on" } else { "off" }]);
-    table.row(["its time", &format!("{} s", real(report.time_ns as f64 / 1e9))]);
+    table.row(["its time", &seconds(report.time_ns as f64 / 1e9)]);
     table.row(["capacity", &bytes(report.capacity_bytes)]);
     table.row(["image", &bytes(report.allocated_bytes)]);
     table.row(["power cuts", &count(report.cuts)]);
@@ -162,10 +162,10 @@ fn status_table(report: &StatusReport) -> Table {
     for (name, number) in served {
         table.row([name, &count(number)]);
     }
-    table.row(["WAF", &real(report.waf)]);
+    table.row(["WAF", &number(report.waf)]);
     table
 }
 
 fn ms(ns: u64) -> String {
-    real(ns as f64 / 1e6)
+    number(ns as f64 / 1e6)
 }

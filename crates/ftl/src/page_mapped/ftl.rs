@@ -216,6 +216,11 @@ impl<C: Content> Ftl<C> {
     pub const fn bad_blocks(&self) -> u64 {
         self.medium.bad_blocks()
     }
+    /// Free blocks that data may have, of all dies.
+    pub fn free_blocks(&self) -> u64 {
+        let dies = (0..self.geometry().dies()).map(DieId);
+        dies.map(|die| u64::from(self.blocks().free(die))).sum()
+    }
     /// The counters.
     pub const fn stats(&self) -> &FtlStats {
         &self.stats

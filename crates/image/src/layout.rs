@@ -55,15 +55,15 @@ impl Regions {
         Self { checkpoint_bytes: (64 << 20) + units * 256 }
     }
 
-    pub(crate) const fn checkpoint(&self, area: usize) -> (u64, u64) {
+    pub(crate) const fn checkpoint(self, area: usize) -> (u64, u64) {
         (CHECKPOINTS_AT + area as u64 * self.checkpoint_bytes, self.checkpoint_bytes)
     }
 
-    pub(crate) const fn log(&self) -> u64 {
+    pub(crate) const fn log(self) -> u64 {
         CHECKPOINTS_AT + 2 * self.checkpoint_bytes
     }
 
-    pub(crate) const fn content(&self) -> u64 {
+    pub(crate) const fn content(self) -> u64 {
         (self.log() + LOG_BYTES).next_multiple_of(1 << 20)
     }
 }

@@ -8,7 +8,7 @@ use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::Capacitance;
 
 use crate::clock::{Clock, Pace};
-use crate::control::{self, CutReport, RestoreReport, StatusReport};
+use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
 
 /// What a client asks of the drive. Ranges are in sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,7 +77,7 @@ impl Drop for Reply {
 
 pub(crate) enum Message {
     Command(Ask, Reply),
-    Control(control::Ask, Sender<control::Answer>),
+    Control(switch::Ask, Sender<switch::Answer>),
 }
 
 /// The way to the drive.
@@ -97,7 +97,7 @@ impl Handle {
     }
 
     /// Asks the server, and waits for the answer; `None` if the drive is gone.
-    pub fn control(&self, ask: control::Ask) -> Option<control::Answer> {
+    pub fn control(&self, ask: switch::Ask) -> Option<switch::Answer> {
         let (to, answer) = std::sync::mpsc::channel();
         self.inbox.send(Message::Control(ask, to)).ok()?;
         answer.recv().ok()
@@ -119,16 +119,6 @@ const SPIN: Duration = Duration::from_micros(60);
 /// An idle drive looks after its image so often.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Commands served, by kind.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(crate) struct Served {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) flushes: u64,
-    pub(crate) trims: u64,
-    pub(crate) failed: u64,
-}
-
 /// The drive, its clock, and who waits.
 pub(crate) struct Owner {
     drive: Drive,
@@ -139,7 +129,7 @@ pub(crate) struct Owner {
     free_tags: Vec<u32>,
     pending: usize,
     served: Served,
-    stop: Option<Sender<control::Answer>>,
+    stop: Option<Sender<switch::Answer>>,
     /// Kept to save an allocation.
     done: Vec<Done>,
 }
@@ -241,7 +231,7 @@ impl Owner {
                 if self.drive.wants_checkpoint(true) {
                     self.quiesce()?;
                 }
-                self.submit(ask, reply);
+                self.submit(&ask, reply);
                 Ok(())
             }
             Message::Control(ask, to) => self.control(ask, to),
@@ -261,8 +251,8 @@ impl Owner {
         if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
     }
 
-    fn submit(&mut self, ask: Ask, reply: Reply) {
-        if let Ask::Extents(lba, sectors) = ask {
+    fn submit(&mut self, ask: &Ask, reply: Reply) {
+        if let Ask::Extents(lba, sectors) = *ask {
             let end = lba.0.checked_add(u64::from(sectors));
             let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
             return reply.send(match (self.drive.is_off(), is_in) {
@@ -274,7 +264,7 @@ impl Owner {
         let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
         let now = self.clock.now(self.drive.now());
         let drive = &mut self.drive;
-        let asked = match ask {
+        let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
             Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua),
             Ask::Flush => drive.flush(now, tag),
@@ -316,22 +306,18 @@ impl Owner {
         });
     }
 
-    fn control(
-        &mut self,
-        ask: control::Ask,
-        to: Sender<control::Answer>,
-    ) -> Result<(), ImageError> {
+    fn control(&mut self, ask: switch::Ask, to: Sender<switch::Answer>) -> Result<(), ImageError> {
         let answer = match ask {
-            control::Ask::Status => control::Answer::Status(Box::new(self.status()?)),
-            control::Ask::Cut if self.drive.is_off() => {
-                control::Answer::Refused { why: "the power is off already".to_owned() }
+            switch::Ask::Status => switch::Answer::Status(Box::new(self.status()?)),
+            switch::Ask::Cut if self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is off already".to_owned() }
             }
-            control::Ask::Cut => self.cut()?,
-            control::Ask::Restore { .. } if !self.drive.is_off() => {
-                control::Answer::Refused { why: "the power is on".to_owned() }
+            switch::Ask::Cut => self.cut()?,
+            switch::Ask::Restore { .. } if !self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is on".to_owned() }
             }
-            control::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
-            control::Ask::Stop => {
+            switch::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
+            switch::Ask::Stop => {
                 self.stop = Some(to);
                 return Ok(());
             }
@@ -341,7 +327,7 @@ impl Owner {
     }
 
     /// The power fails: what is under way ends as on a dead drive.
-    fn cut(&mut self) -> Result<control::Answer, ImageError> {
+    fn cut(&mut self) -> Result<switch::Answer, ImageError> {
         self.go_on()?;
         let interrupted = self.pending as u64;
         let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
@@ -353,23 +339,23 @@ impl Owner {
         }
         self.pending = 0;
         let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
-        Ok(control::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
+        Ok(switch::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
     }
 
-    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<control::Answer, ImageError> {
+    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<switch::Answer, ImageError> {
         let bank = capacitance_nf.map(Capacitance::from_nf);
         let now = self.clock.now(self.drive.now());
         match self.drive.restore(now, bank) {
-            Ok(recovery) => Ok(control::Answer::Restored(RestoreReport::new(&recovery, now))),
+            Ok(recovery) => Ok(switch::Answer::Restored(RestoreReport::new(&recovery, now))),
             Err(ImageError::Config(error)) => {
-                Ok(control::Answer::Refused { why: error.to_string() })
+                Ok(switch::Answer::Refused { why: error.to_string() })
             }
             Err(error) => Err(error),
         }
     }
 
     fn status(&self) -> Result<StatusReport, ImageError> {
-        Ok(StatusReport::new(&self.drive, &self.served, self.pending as u64)?)
+        StatusReport::new(&self.drive, &self.served, self.pending as u64)
     }
 
     /// Lets the drive come to rest, however long that would take it, and closes the image.
@@ -380,7 +366,7 @@ impl Owner {
         }
         self.drive.close()?;
         if let Some(to) = self.stop {
-            let _ = to.send(control::Answer::Stopped);
+            let _ = to.send(switch::Answer::Stopped);
         }
         Ok(())
     }

@@ -138,13 +138,10 @@ fn accept(
         if closing.load(Ordering::Acquire) {
             return;
         }
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let Ok(stream) = accepted else {
             // A client that has gone again before it was accepted; or there are too many files open.
-            Err(_) => {
-                std::thread::sleep(BREATH);
-                continue;
-            }
+            std::thread::sleep(BREATH);
+            continue;
         };
         if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MOST {
             clients.fetch_sub(1, Ordering::Relaxed);

@@ -239,7 +239,7 @@ fn commands_under_way_end_with_an_error_when_the_power_fails() {
 fn another_bank_changes_what_survives() {
     let served = Served::new(Region::Full, Pace::Untimed);
     let mut client = served.client();
-    assert_eq!(client.write(0, &[1; 64 << 10]), 0);
+    assert_eq!(client.write(0, &vec![1; 64 << 10]), 0);
     let ask = |ask| control::ask(&served.image(), &ask).unwrap();
     assert!(matches!(ask(ControlAsk::Cut), ControlAnswer::Cut(report) if report.lost.is_empty()));
     // Too small a bank is refused as a configuration is, and nothing changes.
@@ -256,7 +256,7 @@ fn another_bank_changes_what_survives() {
     // Enough for a page or two: the rest of what was promised is lost, and the report says what.
     let meagre = ControlAsk::Restore { capacitance_nf: Some(60_000) };
     assert!(matches!(ask(meagre), ControlAnswer::Restored(_)));
-    assert_eq!(client.write(0, &[2; 64 << 10]), 0);
+    assert_eq!(client.write(0, &vec![2; 64 << 10]), 0);
     let ControlAnswer::Cut(report) = ask(ControlAsk::Cut) else { panic!("the power is on") };
     let lost: u64 = report.lost.iter().map(|&(_, sectors)| sectors).sum();
     assert!((1..=128).contains(&lost), "{report:?}");

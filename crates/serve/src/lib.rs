@@ -1,7 +1,7 @@
 //! A drive in real time, for clients of all kinds.
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
-//! ([`nbd`]) and the control socket ([`control`]), where the switch is ([`switch`]). **What doesn't**: wire formats (`leyden-wire`), the
+//! ([`nbd`]), FUSE ([`fuse`]) and the control socket ([`control`]), where the switch is ([`switch`]). **What doesn't**: wire formats (`leyden-wire`), the
 //! drive and its file (`leyden-image`).
 //!
 //! **Invariants**
@@ -12,6 +12,7 @@
 
 mod clock;
 pub mod control;
+mod fuse;
 mod listen;
 pub mod nbd;
 mod owner;

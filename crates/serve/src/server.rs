@@ -1,6 +1,7 @@
 //! The server: the drive's thread, and a thread for each front end.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -11,6 +12,7 @@ use thiserror::Error;
 
 use crate::clock::Pace;
 use crate::control;
+use crate::fuse::Mount;
 use crate::listen::{Listen, Listener, Stream};
 use crate::nbd;
 use crate::owner::{Ended, Handle, Owner};
@@ -27,6 +29,8 @@ pub struct ServerOptions {
     pub pace: Pace,
     /// Where NBD clients find it.
     pub nbd: Vec<Listen>,
+    /// The folder in which it is a file, `disk`, for loop devices.
+    pub fuse: Option<PathBuf>,
 }
 
 /// Why a drive could not be served.
@@ -35,6 +39,9 @@ pub enum ServeError {
     /// Somebody else listens there, or nobody may.
     #[error("cannot listen at {0}")]
     Listen(String, #[source] io::Error),
+    /// FUSE is not to be had, or the folder is none.
+    #[error("cannot mount at {0}; is there a /dev/fuse, and is fuse3 installed?")]
+    Mount(String, #[source] io::Error),
     /// The system has no thread left.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
@@ -47,6 +54,7 @@ pub struct Server {
     owner: JoinHandle<Ended>,
     nbd: Vec<Listen>,
     control: Listen,
+    mount: Option<Mount>,
     /// The threads that accept clients, and what tells them to end.
     doors: Vec<JoinHandle<()>>,
     closing: Arc<AtomicBool>,
@@ -82,7 +90,14 @@ impl Server {
         let shut = Arc::clone(&closing);
         doors.push(thread("control", move || accept(&control, &shut, serve))?);
         let owner = thread("drive", move || owner.run())?;
-        Ok(Self { handle, owner, nbd, control: socket, doors, closing })
+        let mount = match &options.fuse {
+            Some(folder) => Some(
+                Mount::new(folder, handle.clone())
+                    .map_err(|error| ServeError::Mount(folder.display().to_string(), error))?,
+            ),
+            None => None,
+        };
+        Ok(Self { handle, owner, nbd, control: socket, mount, doors, closing })
     }
 
     /// The way to the drive.
@@ -106,6 +121,7 @@ impl Server {
     /// If the image could not be written: opening it again will be a power cut.
     pub fn join(self) -> Result<(), ImageError> {
         drop(self.handle);
+        drop(self.mount);
         let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         self.closing.store(true, Ordering::Release);
         for address in self.nbd.iter().chain([&self.control]) {

@@ -35,7 +35,7 @@ impl Served {
     }
 
     fn start(&mut self, drive: Drive, pace: Pace) {
-        let options = ServerOptions { pace, nbd: vec![Listen::Unix(self.socket())] };
+        let options = ServerOptions { pace, nbd: vec![Listen::Unix(self.socket())], fuse: None };
         self.server = Some(Server::start(drive, &options).unwrap());
     }
 

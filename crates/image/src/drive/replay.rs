@@ -98,6 +98,9 @@ impl Drive {
 
     /// Does again what the log says.
     fn repeat(&mut self, entry: &Entry) -> Result<(), ImageError> {
+        if entry.time < self.now() {
+            return Err(ImageError::Damaged("the times of its log go back".to_owned()));
+        }
         self.drop_completions(entry.time);
         let diverged = || ImageError::Diverged(self.config.made_by.clone());
         let command = match &entry.event {
@@ -121,6 +124,10 @@ impl Drive {
             }
             Event::Write { lba, sectors, fua, slots } => {
                 let count = slots.len() as u32;
+                if count != self.content.slots_of(*lba, *sectors) {
+                    let what = "an entry of its log names more or fewer slots than it has units";
+                    return Err(ImageError::Damaged(what.to_owned()));
+                }
                 if self.content.is_short_of(count) {
                     self.content.keep_used_by(&self.ssd, count);
                 }

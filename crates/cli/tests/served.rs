@@ -155,7 +155,7 @@ fn clients_of_nbd_find_a_disk() {
         assert!(good(map).contains("hole,zero"));
     }
     if has("fio") {
-        let uri = format!("--uri={}", server.uri().replace(':', "\\:"));
+        let uri = format!("--uri={}", server.uri());
         let args = ["--name=verify", "--ioengine=nbd", &uri, "--rw=randwrite", "--bs=4k"];
         let more = ["--iodepth=16", "--size=16m", "--verify=crc32c", "--verify_fatal=1"];
         let fio = Command::new("fio").args(args).args(more).current_dir(folder.path()).output();

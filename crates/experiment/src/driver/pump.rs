@@ -113,6 +113,8 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     progress: Option<&'o mut dyn FnMut(f64)>,
     slots: Slots,
     measure: Measure,
+    /// The watch is told of commands.
+    is_followed: bool,
     completions: Vec<Completion<P>>,
     now: Time,
     /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
@@ -150,6 +152,7 @@ where
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
+            is_followed: watch.follows_commands(),
             device,
             content,
             source,
@@ -222,6 +225,9 @@ where
         for index in taken {
             let slot = self.slots.release(index);
             self.measure.gone(outage.at);
+            if self.is_followed {
+                self.watch.gone(outage.at, index);
+            }
             self.source.completed(slot.owner, self.now);
         }
         let stats = self.watch.stats(self.device);
@@ -307,6 +313,9 @@ where
         let tenant = self.source.tenant(owner, request);
         self.measure.submitted(self.now);
         let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
+        if self.is_followed {
+            self.watch.submitted(self.now, slot, arrived, request);
+        }
         let data = self.content.submit(slot, self.now, request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
             .fua(request.fua)
@@ -329,6 +338,9 @@ where
             let slot = self.slots.release(completion.tag);
             self.content.complete(completion.tag, &completion)?;
             self.measure.gone(completion.time);
+            if self.is_followed {
+                self.watch.gone(completion.time, completion.tag);
+            }
             let ramp_over = self.measure.record(&Sample {
                 op: completion.op,
                 tenant: slot.tenant,

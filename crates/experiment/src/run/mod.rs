@@ -13,6 +13,7 @@
 mod aged;
 mod check;
 mod facts;
+mod follow;
 mod machine;
 mod many;
 mod outage;
@@ -34,12 +35,17 @@ use leyden_workload::synth::{Job, JobConfig};
 use thiserror::Error;
 
 use crate::driver::{
-    self, Content, DriveError, Measured, Options, Promises, Unchecked, Units, Verifier,
+    self, Content, DriveError, Measured, Options, Promises, Slow, Unchecked, Units, Verifier,
 };
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 pub use aged::AgedDrives;
 pub use facts::{check_inputs, check_same_inputs};
+pub use follow::{
+    Follow, Followed, FollowedCommand, FollowedOperation, Levels, SlowCommand, Timeline, Wanted,
+    follow,
+};
+use follow::{Follower, Window};
 pub use many::{Plan, run_all};
 pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
@@ -150,6 +156,10 @@ pub struct Outcome {
     pub record: RunRecord,
     /// The run was cancelled: the record ends there.
     pub interrupted: bool,
+    /// The slowest read, write and flush.
+    pub(crate) slowest: [Option<SlowCommand>; 3],
+    /// What was followed.
+    pub(crate) timeline: Option<Timeline>,
 }
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
@@ -176,6 +186,8 @@ pub(crate) struct Bounds<'a> {
     pub(crate) limit: Option<u64>,
     /// Say what cuts would lose with banks that hold so little.
     pub(crate) banks: &'a [Energy],
+    /// Follow what goes on in a part of it.
+    pub(crate) window: Option<Window>,
 }
 
 /// Runs `scenario`.
@@ -262,7 +274,8 @@ where
         hooks.progress(Phase::Running, 0.0);
         let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
         let outages = Outages::new(stack.drive(), &scenario.run.cut, sampler);
-        let mut watcher = Watcher::new(&stack, outages);
+        let follower = bounds.window.map(|window| Follower::new(stack.now(), window));
+        let mut watcher = Watcher::new(&stack, outages, follower);
         let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
         let watched = (&mut watcher, bounds.limit);
         let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
@@ -288,11 +301,21 @@ where
         record.sim.flash_ops_per_s = operations / wall_s;
         record.sim.host_ios_per_cpu_s = ios / cpu_s;
         record.sim.flash_ops_per_cpu_s = operations / cpu_s;
+        let timeline = watcher.follower.take().map(Follower::finish);
         if let Some(config) = &scenario.device.power {
             watcher.outages.finish(&mut stack, measured.end, config.bank.part, &mut record);
         }
         record.sim.peak_rss_mib = machine::peak_rss_mib();
-        Ok(Outcome { record, interrupted: measured.interrupted })
+        let slow = |slow: Slow| SlowCommand {
+            arrived: slow.arrived.since(measured.run_start),
+            completed: slow.completed.since(measured.run_start),
+        };
+        Ok(Outcome {
+            record,
+            interrupted: measured.interrupted,
+            slowest: measured.slowest.map(|slowest| slowest.map(slow)),
+            timeline,
+        })
     }
 }
 

@@ -495,8 +495,8 @@ mod tests {
         for bad in ["NaN", "-0.1", "inf", "x", "5 MiB", "1001"] {
             assert!(bad.parse::<Ratio>().is_err(), "{bad}");
         }
-        let error = "60 usec".parse::<Span>().unwrap_err().to_string();
-        assert!(error.contains("usec") && error.contains("us, ms"), "{error}");
+        let error = "60 uses".parse::<Span>().unwrap_err().to_string();
+        assert!(error.contains("uses") && error.contains("us, ms"), "{error}");
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use leyden_device::{
     BlockDevice, Command, Completion, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Ssd, Status,
 };
-use leyden_sim::{BitSet, Capacitance, ConfigError, Time};
+use leyden_sim::{Capacitance, ConfigError, Time};
 
+use crate::content::Content;
 use crate::file::ImageFile;
 use crate::layout::{Clock, ImageConfig, Regions, Root, write_head};
 use crate::log::{Event, Log};
-use crate::slots::Slots;
 use crate::{ImageError, Places};
 
 /// Bytes of log from which on a checkpoint is worth its time.
@@ -79,7 +79,7 @@ pub struct Drive {
     /// Another capacitance than the configuration's, since the power returned.
     bank: Option<Capacitance>,
     ssd: Ssd<Places>,
-    slots: Slots,
+    content: Content,
     log: Log,
     root: Root,
     /// The power is off.
@@ -90,11 +90,16 @@ pub struct Drive {
     completions: Vec<Completion<Places>>,
 }
 
-/// The drive's configuration with another bank.
+/// The drive's configuration, with another bank if one is named.
 fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::Config {
     let mut device = config.device.clone();
-    if let (Some(power), Some(capacitance)) = (&mut device.power, bank) {
-        power.bank.capacitance = Some(capacitance);
+    if let Some(power) = &mut device.power {
+        // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
+        // without a whole dump, from the first page on.
+        power.allow_underprovisioned = true;
+        if bank.is_some() {
+            (power.bank.capacitance, power.bank.parts) = (bank, None);
+        }
     }
     device
 }
@@ -110,7 +115,9 @@ impl Drive {
                            --set device.power.dump=in_place";
             return Err(ConfigError::new("power", problem).into());
         }
-        let ssd = Ssd::<Places>::new(&config.device, config.seed)?;
+        // As its maker describes it, and so with the bank that it asks for.
+        Ssd::<Places>::blank_medium(&config.device, config.seed)?;
+        let ssd = Ssd::<Places>::new(&device_of(&config, None), config.seed)?;
         let file = ImageFile::create(path)?;
         let made = Self::fill(file, config, ssd);
         if made.is_err() {
@@ -131,9 +138,9 @@ impl Drive {
             time: ssd.now(),
             is_closed: false,
         };
-        let unit_sectors = u64::from(ssd.geometry().unit_bytes()) / SECTOR_BYTES;
-        let (slots, log) = (Slots::new(unit_sectors, Vec::new()), Log::empty(&regions, 0));
-        let mut drive = Self::with(file, regions, config, (ssd, slots, None), log, root);
+        let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), Vec::new());
+        let log = Log::empty(regions, 0);
+        let mut drive = Self::with(file, regions, config, (ssd, content, None), log, root);
         drive.checkpoint(true)?;
         Ok(drive)
     }
@@ -178,7 +185,7 @@ impl Drive {
             unit_bytes,
             flash_bytes: self.ssd.geometry().flash_bytes(),
             allocated_bytes: self.file.allocated_bytes()?,
-            content_bytes: u64::from(self.slots.in_use()) * u64::from(unit_bytes),
+            content_bytes: u64::from(self.content.slots_in_use()) * u64::from(unit_bytes),
             log_bytes: self.log.len(),
             time_ns: self.now().as_ns(),
             cuts: self.ssd.cuts(),
@@ -275,84 +282,21 @@ impl Drive {
             return Ok(());
         }
         self.catch_up(now)?;
-        let slots = self.store(lba, data)?;
-        let places = self.places(lba, sectors, &slots);
+        self.make_room(self.content.slots_of(lba, sectors))?;
+        let slots = self.content.store(&self.file, lba, data)?;
+        let places = self.content.places(lba, sectors, &slots);
         let event = Event::Write { lba, sectors, fua, slots };
         self.submit(now, tag, event, Command::write(lba, sectors, places).fua(fua))
     }
 
-    /// Puts the bytes of a write where nothing else lies. Returns the slot of each unit that it touches,
-    /// and the checksum of what is there.
-    fn store(&mut self, lba: Lba, data: &[u8]) -> Result<Vec<(u32, u32)>, ImageError> {
-        let unit_bytes = self.ssd.geometry().unit_bytes() as usize;
-        let head = (lba.0 * SECTOR_BYTES) as usize % unit_bytes;
-        let count = (head + data.len()).div_ceil(unit_bytes) as u32;
-        self.make_room(count)?;
-        // Whole units: what a write leaves out of its first and last one is zeroes, and never read.
-        let mut whole = Vec::new();
-        let bytes = if head + data.len() == count as usize * unit_bytes && head == 0 {
-            data
-        } else {
-            whole.resize(count as usize * unit_bytes, 0);
-            whole[head..head + data.len()].copy_from_slice(data);
-            &whole
-        };
-        let mut slots = Vec::with_capacity(count as usize);
-        for unit in bytes.chunks_exact(unit_bytes) {
-            let checksum = crc32fast::hash(unit);
-            slots.push((self.slots.take(checksum), checksum));
-        }
-        // Neighbours at once.
-        let mut first = 0;
-        while first < slots.len() {
-            let run =
-                slots[first..].windows(2).take_while(|pair| pair[0].0 + 1 == pair[1].0).count();
-            let at = self.content_at(slots[first].0);
-            let bytes = &bytes[first * unit_bytes..(first + run + 1) * unit_bytes];
-            self.file.write(bytes, at)?;
-            first += run + 1;
-        }
-        Ok(slots)
-    }
-
     /// Sees to it that `count` slots can be handed out.
     fn make_room(&mut self, count: u32) -> Result<(), ImageError> {
-        if self.slots.is_short_of(count) {
-            let used = self.used_slots();
-            self.slots.keep(&used, count);
+        if self.content.is_short_of(count) {
+            self.content.keep_used_by(&self.ssd, count);
             // What is free now may have been in use when the clock was last written.
             self.write_clock()?;
         }
         Ok(())
-    }
-
-    /// The slots that the drive has a use for.
-    fn used_slots(&self) -> BitSet {
-        let mut used = BitSet::new(self.slots.count());
-        let mut note = |place: u64| {
-            used.insert(self.slots.slot_of(place).0);
-        };
-        self.ssd.contents().for_each(|places| places.each_place(&mut note));
-        for (written, read) in self.ssd.in_flight() {
-            let written = written.into_iter().flat_map(|places| places.iter());
-            written.chain(read).copied().filter(|&place| place > 0).for_each(&mut note);
-        }
-        used
-    }
-
-    /// Where each sector of a write lies.
-    fn places(&self, lba: Lba, sectors: u32, slots: &[(u32, u32)]) -> Arc<[u64]> {
-        let unit_sectors = u64::from(self.ssd.geometry().unit_bytes()) / SECTOR_BYTES;
-        let head = lba.0 % unit_sectors;
-        let place = |at: u64| {
-            let (unit, sector) = (at / unit_sectors, at % unit_sectors);
-            self.slots.place(slots[unit as usize].0, sector)
-        };
-        (head..head + u64::from(sectors)).map(place).collect()
-    }
-
-    fn content_at(&self, slot: u32) -> u64 {
-        self.regions.content() + u64::from(slot) * u64::from(self.ssd.geometry().unit_bytes())
     }
 
     /// False if a command ends at once: there is no power, or its range is not the drive's.
@@ -416,7 +360,7 @@ impl Drive {
     fn done(&self, completion: Completion<Places>) -> Result<Done, ImageError> {
         let Completion { tag, mut status, time, output, .. } = completion;
         let data = match output {
-            Output::Read(places) => self.bytes(&places)?,
+            Output::Read(places) => self.content.read(&self.file, &places)?,
             Output::None => Some(Vec::new()),
         };
         let data = data.unwrap_or_else(|| {
@@ -424,30 +368,6 @@ impl Drive {
             Vec::new()
         });
         Ok(Done { tag, status, time, data })
-    }
-
-    /// The bytes at `places`; `None` if some are not what was written there.
-    fn bytes(&self, places: &[u64]) -> Result<Option<Vec<u8>>, ImageError> {
-        let mut bytes = Vec::with_capacity(places.len() * SECTOR_BYTES as usize);
-        let mut unit = vec![0; self.ssd.geometry().unit_bytes() as usize];
-        let mut has = None;
-        for &place in places {
-            if place == 0 {
-                bytes.resize(bytes.len() + SECTOR_BYTES as usize, 0);
-                continue;
-            }
-            let (slot, sector) = self.slots.slot_of(place);
-            if has != Some(slot) {
-                self.file.read(&mut unit, self.content_at(slot))?;
-                if self.slots.checksum(slot) != Some(crc32fast::hash(&unit)) {
-                    return Ok(None);
-                }
-                has = Some(slot);
-            }
-            let from = (sector * SECTOR_BYTES) as usize;
-            bytes.extend(&unit[from..from + SECTOR_BYTES as usize]);
-        }
-        Ok(Some(bytes))
     }
 
     fn write_clock(&self) -> Result<(), ImageError> {
@@ -502,9 +422,9 @@ impl Drive {
 
     fn power_on(&mut self, now: Time, bank: Option<Capacitance>) -> Result<Recovery, ImageError> {
         if bank.is_some() {
-            self.bank = bank;
             let device = device_of(&self.config, bank);
-            let empty = Ssd::<Places>::new(&self.config.device, self.config.seed)?;
+            self.bank = bank;
+            let empty = Ssd::<Places>::new(&device, self.config.seed)?;
             let medium = std::mem::replace(&mut self.ssd, empty).into_medium();
             self.ssd = Ssd::on_medium(&device, medium)?;
         }
@@ -531,8 +451,7 @@ impl Drive {
     /// # Panics
     /// If the drive is not idle.
     pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
-        let used = self.used_slots();
-        self.slots.keep(&used, 0);
+        self.content.keep_used_by(&self.ssd, 0);
         let mut root = Root {
             generation: self.root.generation + 1,
             checkpoint_bytes: 0,
@@ -545,11 +464,7 @@ impl Drive {
         self.root = root;
         self.write_clock()?;
         self.log.restart(&self.file)?;
-        let unit_bytes = u64::from(self.ssd.geometry().unit_bytes());
-        for dead in self.slots.take_dead() {
-            self.file.punch(self.content_at(dead.start), dead.len() as u64 * unit_bytes)?;
-        }
-        Ok(())
+        self.content.punch_dead(&self.file)
     }
 
     /// Closes the image: opening it again is no power cut. The drive must be idle, or without power.

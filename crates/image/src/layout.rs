@@ -55,15 +55,15 @@ impl Regions {
         Self { checkpoint_bytes: (64 << 20) + units * 256 }
     }
 
-    pub(crate) const fn checkpoint(&self, area: usize) -> (u64, u64) {
+    pub(crate) const fn checkpoint(self, area: usize) -> (u64, u64) {
         (CHECKPOINTS_AT + area as u64 * self.checkpoint_bytes, self.checkpoint_bytes)
     }
 
-    pub(crate) const fn log(&self) -> u64 {
+    pub(crate) const fn log(self) -> u64 {
         CHECKPOINTS_AT + 2 * self.checkpoint_bytes
     }
 
-    pub(crate) const fn content(&self) -> u64 {
+    pub(crate) const fn content(self) -> u64 {
         (self.log() + LOG_BYTES).next_multiple_of(1 << 20)
     }
 }
@@ -138,6 +138,9 @@ pub(crate) fn read_head(file: &ImageFile) -> Result<(ImageConfig, u64), ImageErr
         return Err(ImageError::Damaged("the checksum of its head does not match".to_owned()));
     }
     let (length, crc, units) = (fields.u32(), fields.u32(), fields.u64());
+    if units > u64::from(u32::MAX) || u64::from(length) > CONFIG_MOST {
+        return Err(ImageError::Damaged("its head names an impossible size".to_owned()));
+    }
     let mut text = vec![0; length as usize];
     file.read(&mut text, CONFIG_AT)?;
     if crc32fast::hash(&text) != crc {

@@ -1,6 +1,6 @@
 //! A drive in a file: real bytes, and a log that brings back the moment at which its process was killed.
 //!
-//! **What lives here**: the format of images ([`layout`]), what of them is bytes ([`slots`]), what brings
+//! **What lives here**: the format of images ([`layout`]), what of them is bytes ([`content`]), what brings
 //! the drive back ([`log`], checkpoints), and the drive on top of them ([`Drive`]). **What doesn't**: wall
 //! clocks, sockets, threads (servers), and anything that decides what a drive does (the device).
 //!
@@ -18,6 +18,7 @@
 //! - What the host has been told, the clock in the image has passed.
 //! - Bytes are overwritten only if the drive, as the log brings it back, has no use for them any more.
 
+mod content;
 mod drive;
 mod error;
 mod file;

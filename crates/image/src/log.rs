@@ -122,7 +122,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// An empty log that goes on with `next_sequence`.
-    pub(crate) const fn empty(regions: &Regions, next_sequence: u64) -> Self {
+    pub(crate) const fn empty(regions: Regions, next_sequence: u64) -> Self {
         Self { begin: regions.log(), end: 0, next_sequence }
     }
 
@@ -157,7 +157,7 @@ impl Log {
     /// had come when the clock was last written: up to there nothing may be missing.
     pub(crate) fn read(
         file: &ImageFile,
-        regions: &Regions,
+        regions: Regions,
         first_sequence: u64,
         known: u64,
     ) -> Result<(Self, Vec<Entry>), ImageError> {

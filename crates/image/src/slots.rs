@@ -127,7 +127,9 @@ mod tests {
             for (count, drop) in steps {
                 if slots.is_short_of(count) {
                     let mut set = BitSet::new(slots.count());
-                    used.iter().for_each(|&slot| { set.insert(slot); });
+                    for &slot in &used {
+                        set.insert(slot);
+                    }
                     slots.keep(&set, count);
                 }
                 for _ in 0..count {

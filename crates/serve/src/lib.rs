@@ -1,7 +1,7 @@
 //! A drive in real time, for clients of all kinds.
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
-//! ([`nbd`]) and the control socket ([`control`]). **What doesn't**: wire formats (`leyden-wire`), the
+//! ([`nbd`]), FUSE ([`fuse`]) and the control socket ([`control`]), where the switch is ([`switch`]). **What doesn't**: wire formats (`leyden-wire`), the
 //! drive and its file (`leyden-image`).
 //!
 //! **Invariants**
@@ -12,16 +12,18 @@
 
 mod clock;
 pub mod control;
+mod fuse;
 mod listen;
 pub mod nbd;
 mod owner;
 mod server;
+mod switch;
 mod window;
 
 pub use clock::Pace;
-pub use control::{
-    Answer as ControlAnswer, Ask as ControlAsk, CutReport, RestoreReport, StatusReport,
-};
 pub use listen::Listen;
 pub use owner::{Answer, Ask, Failure, Handle};
 pub use server::{ServeError, Server, ServerOptions};
+pub use switch::{
+    Answer as ControlAnswer, Ask as ControlAsk, CutReport, RestoreReport, StatusReport,
+};

@@ -44,6 +44,16 @@ impl std::fmt::Display for Listen {
     }
 }
 
+impl Listen {
+    /// Connects, and hangs up.
+    pub(crate) fn knock(&self) {
+        match self {
+            Self::Unix(path) => drop(UnixStream::connect(path)),
+            Self::Tcp(address) => drop(TcpStream::connect(address)),
+        }
+    }
+}
+
 /// Something that clients connect to.
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -89,7 +99,7 @@ impl Drop for Listener {
 
 /// A socket in the file system. One that a killed process has left behind is replaced; one that somebody
 /// answers at is not, and nor is any other file.
-pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
     if is_socket && UnixStream::connect(path).is_err() {

@@ -285,6 +285,8 @@ fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
             stream.close(); // ends the reader, too
         }
         out.clear();
-        left.into_iter().for_each(|bytes| window.leave(bytes));
+        for bytes in left {
+            window.leave(bytes);
+        }
     }
 }

@@ -8,7 +8,7 @@ use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::Capacitance;
 
 use crate::clock::{Clock, Pace};
-use crate::control::{self, CutReport, RestoreReport, StatusReport};
+use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
 
 /// What a client asks of the drive. Ranges are in sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +38,8 @@ pub enum Failure {
     NoSpace,
     /// The image cannot be read or written.
     Image,
+    /// The drive is not served any more.
+    Gone,
 }
 
 /// What a client hears.
@@ -53,12 +55,29 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// Called with the answer, by the drive's thread: must not wait for anything.
-type Reply = Box<dyn FnOnce(Answer) + Send>;
+/// Who waits for an answer. Called with it, by the drive's thread; with [`Failure::Gone`], if it is
+/// dropped before: nobody waits for ever.
+pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Reply {
+    fn send(mut self, answer: Answer) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Answer::Failed(Failure::Gone));
+        }
+    }
+}
 
 pub(crate) enum Message {
     Command(Ask, Reply),
-    Control(control::Ask, Sender<control::Answer>),
+    Control(switch::Ask, Sender<switch::Answer>),
 }
 
 /// The way to the drive.
@@ -70,14 +89,15 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Asks the drive; `reply` is called once with the answer, by the drive's thread, and must not wait.
-    /// If the drive is gone it is dropped.
+    /// Asks the drive; `reply` is called once with the answer, as a rule by the drive's thread, and must
+    /// not wait for anything.
     pub fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
-        let _ = self.inbox.send(Message::Command(ask, Box::new(reply)));
+        // If nobody takes it, it is dropped, and so answered.
+        let _ = self.inbox.send(Message::Command(ask, Reply(Some(Box::new(reply)))));
     }
 
     /// Asks the server, and waits for the answer; `None` if the drive is gone.
-    pub fn control(&self, ask: control::Ask) -> Option<control::Answer> {
+    pub fn control(&self, ask: switch::Ask) -> Option<switch::Answer> {
         let (to, answer) = std::sync::mpsc::channel();
         self.inbox.send(Message::Control(ask, to)).ok()?;
         answer.recv().ok()
@@ -99,16 +119,6 @@ const SPIN: Duration = Duration::from_micros(60);
 /// An idle drive looks after its image so often.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Commands served, by kind.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(crate) struct Served {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) flushes: u64,
-    pub(crate) trims: u64,
-    pub(crate) failed: u64,
-}
-
 /// The drive, its clock, and who waits.
 pub(crate) struct Owner {
     drive: Drive,
@@ -119,7 +129,7 @@ pub(crate) struct Owner {
     free_tags: Vec<u32>,
     pending: usize,
     served: Served,
-    stop: Option<Sender<control::Answer>>,
+    stop: Option<Sender<switch::Answer>>,
     /// Kept to save an allocation.
     done: Vec<Done>,
 }
@@ -221,7 +231,7 @@ impl Owner {
                 if self.drive.wants_checkpoint(true) {
                     self.quiesce()?;
                 }
-                self.submit(ask, reply);
+                self.submit(&ask, reply);
                 Ok(())
             }
             Message::Control(ask, to) => self.control(ask, to),
@@ -241,11 +251,11 @@ impl Owner {
         if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
     }
 
-    fn submit(&mut self, ask: Ask, reply: Reply) {
-        if let Ask::Extents(lba, sectors) = ask {
+    fn submit(&mut self, ask: &Ask, reply: Reply) {
+        if let Ask::Extents(lba, sectors) = *ask {
             let end = lba.0.checked_add(u64::from(sectors));
             let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
-            return reply(match (self.drive.is_off(), is_in) {
+            return reply.send(match (self.drive.is_off(), is_in) {
                 (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
                 (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
                 _ => Answer::Extents(self.drive.extents(lba, sectors)),
@@ -254,7 +264,7 @@ impl Owner {
         let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
         let now = self.clock.now(self.drive.now());
         let drive = &mut self.drive;
-        let asked = match ask {
+        let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
             Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua),
             Ask::Flush => drive.flush(now, tag),
@@ -268,7 +278,7 @@ impl Owner {
         if let Err(error) = asked {
             self.free_tags.push(tag);
             self.served.failed += 1;
-            return reply(Answer::Failed(failure_of(&error)));
+            return reply.send(Answer::Failed(failure_of(&error)));
         }
         *match ask {
             Ask::Read(..) => &mut self.served.reads,
@@ -286,7 +296,7 @@ impl Owner {
         };
         self.free_tags.push(done.tag);
         self.pending -= 1;
-        reply(match done.status {
+        reply.send(match done.status {
             Status::Success if done.data.is_empty() => Answer::Done,
             Status::Success => Answer::Data(done.data),
             status => {
@@ -296,22 +306,18 @@ impl Owner {
         });
     }
 
-    fn control(
-        &mut self,
-        ask: control::Ask,
-        to: Sender<control::Answer>,
-    ) -> Result<(), ImageError> {
+    fn control(&mut self, ask: switch::Ask, to: Sender<switch::Answer>) -> Result<(), ImageError> {
         let answer = match ask {
-            control::Ask::Status => control::Answer::Status(Box::new(self.status()?)),
-            control::Ask::Cut if self.drive.is_off() => {
-                control::Answer::Refused("the power is off already".to_owned())
+            switch::Ask::Status => switch::Answer::Status(Box::new(self.status()?)),
+            switch::Ask::Cut if self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is off already".to_owned() }
             }
-            control::Ask::Cut => self.cut()?,
-            control::Ask::Restore { .. } if !self.drive.is_off() => {
-                control::Answer::Refused("the power is on".to_owned())
+            switch::Ask::Cut => self.cut()?,
+            switch::Ask::Restore { .. } if !self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is on".to_owned() }
             }
-            control::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
-            control::Ask::Stop => {
+            switch::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
+            switch::Ask::Stop => {
                 self.stop = Some(to);
                 return Ok(());
             }
@@ -321,33 +327,35 @@ impl Owner {
     }
 
     /// The power fails: what is under way ends as on a dead drive.
-    fn cut(&mut self) -> Result<control::Answer, ImageError> {
+    fn cut(&mut self) -> Result<switch::Answer, ImageError> {
         self.go_on()?;
         let interrupted = self.pending as u64;
         let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
         for tag in 0..self.waiting.len() as u32 {
             if let Some(reply) = self.waiting[tag as usize].take() {
                 self.free_tags.push(tag);
-                reply(Answer::Failed(Failure::PowerLost));
+                reply.send(Answer::Failed(Failure::PowerLost));
             }
         }
         self.pending = 0;
         let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
-        Ok(control::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
+        Ok(switch::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
     }
 
-    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<control::Answer, ImageError> {
+    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<switch::Answer, ImageError> {
         let bank = capacitance_nf.map(Capacitance::from_nf);
         let now = self.clock.now(self.drive.now());
         match self.drive.restore(now, bank) {
-            Ok(recovery) => Ok(control::Answer::Restored(RestoreReport::new(&recovery, now))),
-            Err(ImageError::Config(error)) => Ok(control::Answer::Refused(error.to_string())),
+            Ok(recovery) => Ok(switch::Answer::Restored(RestoreReport::new(&recovery, now))),
+            Err(ImageError::Config(error)) => {
+                Ok(switch::Answer::Refused { why: error.to_string() })
+            }
             Err(error) => Err(error),
         }
     }
 
     fn status(&self) -> Result<StatusReport, ImageError> {
-        Ok(StatusReport::new(&self.drive, &self.served, self.pending as u64)?)
+        StatusReport::new(&self.drive, &self.served, self.pending as u64)
     }
 
     /// Lets the drive come to rest, however long that would take it, and closes the image.
@@ -358,7 +366,7 @@ impl Owner {
         }
         self.drive.close()?;
         if let Some(to) = self.stop {
-            let _ = to.send(control::Answer::Stopped);
+            let _ = to.send(switch::Answer::Stopped);
         }
         Ok(())
     }

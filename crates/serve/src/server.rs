@@ -1,22 +1,26 @@
 //! The server: the drive's thread, and a thread for each front end.
 
 use std::io;
-use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use leyden_image::{Drive, ImageError};
 use thiserror::Error;
 
 use crate::clock::Pace;
 use crate::control;
-use crate::listen::{Listen, Listener, Stream, bind_unix};
+use crate::fuse::Mount;
+use crate::listen::{Listen, Listener, Stream};
 use crate::nbd;
 use crate::owner::{Ended, Handle, Owner};
 
 /// The most clients at once.
 const CLIENTS_MOST: usize = 256;
+/// Between two clients, if the first could not be accepted.
+const BREATH: Duration = Duration::from_millis(10);
 
 /// How a drive is served.
 #[derive(Clone, Debug)]
@@ -25,6 +29,8 @@ pub struct ServerOptions {
     pub pace: Pace,
     /// Where NBD clients find it.
     pub nbd: Vec<Listen>,
+    /// The folder in which it is a file, `disk`, for loop devices.
+    pub fuse: Option<PathBuf>,
 }
 
 /// Why a drive could not be served.
@@ -33,6 +39,9 @@ pub enum ServeError {
     /// Somebody else listens there, or nobody may.
     #[error("cannot listen at {0}")]
     Listen(String, #[source] io::Error),
+    /// FUSE is not to be had, or the folder is none.
+    #[error("cannot mount at {0}; is there a /dev/fuse, and is fuse3 installed?")]
+    Mount(String, #[source] io::Error),
     /// The system has no thread left.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
@@ -44,6 +53,11 @@ pub struct Server {
     handle: Handle,
     owner: JoinHandle<Ended>,
     nbd: Vec<Listen>,
+    control: Listen,
+    mount: Option<Mount>,
+    /// The threads that accept clients, and what tells them to end.
+    doors: Vec<JoinHandle<()>>,
+    closing: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -52,29 +66,38 @@ impl Server {
     /// # Errors
     /// If an address is in use, or the system has no threads left.
     pub fn start(drive: Drive, options: &ServerOptions) -> Result<Self, ServeError> {
-        let at = |what: String| move |error| ServeError::Listen(what, error);
-        let socket = control::socket_of(drive.path());
-        let control = bind_unix(&socket).map_err(at(socket.display().to_string()))?;
-        let mut listeners = Vec::new();
-        for listen in &options.nbd {
-            listeners.push(Listener::bind(listen).map_err(at(listen.to_string()))?);
-        }
-        let bound = listeners.iter().map(Listener::address).collect::<Result<Vec<_>, _>>();
-        let nbd = bound.map_err(at("an NBD address".to_owned()))?;
+        let bind = |listen: &Listen| {
+            let at = |error| ServeError::Listen(listen.to_string(), error);
+            let listener = Listener::bind(listen).map_err(at)?;
+            let address = listener.address().map_err(at)?;
+            Ok::<_, ServeError>((listener, address))
+        };
+        let (control, socket) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
+        let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
         let name = drive.config().name.clone();
         let (owner, handle) = Owner::new(drive, options.pace);
-        for listener in listeners {
+        let closing = Arc::new(AtomicBool::new(false));
+        let (mut nbd, mut doors) = (Vec::new(), Vec::new());
+        for (listener, address) in fronts {
+            nbd.push(address);
             let (handle, name) = (handle.clone(), name.clone());
-            thread("nbd", move || accept_nbd(&listener, &name, &handle))?;
+            let serve = move |stream| drop(nbd::serve(stream, &name, &handle));
+            let closing = Arc::clone(&closing);
+            doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
         }
         let to = handle.clone();
-        thread("control", move || accept_control(&control, &to))?;
-        let owner = thread("drive", move || {
-            let ended = owner.run();
-            let _ = std::fs::remove_file(&socket); // nobody answers there any more
-            ended
-        })?;
-        Ok(Self { handle, owner, nbd })
+        let serve = move |stream| drop(control::serve(stream, &to));
+        let shut = Arc::clone(&closing);
+        doors.push(thread("control", move || accept(&control, &shut, serve))?);
+        let owner = thread("drive", move || owner.run())?;
+        let mount = match &options.fuse {
+            Some(folder) => Some(
+                Mount::new(folder, handle.clone())
+                    .map_err(|error| ServeError::Mount(folder.display().to_string(), error))?,
+            ),
+            None => None,
+        };
+        Ok(Self { handle, owner, nbd, control: socket, mount, doors, closing })
     }
 
     /// The way to the drive.
@@ -98,7 +121,16 @@ impl Server {
     /// If the image could not be written: opening it again will be a power cut.
     pub fn join(self) -> Result<(), ImageError> {
         drop(self.handle);
-        self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        drop(self.mount);
+        let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.closing.store(true, Ordering::Release);
+        for address in self.nbd.iter().chain([&self.control]) {
+            address.knock(); // who waits for a client looks whether to go on
+        }
+        for door in self.doors {
+            let _ = door.join(); // it has nothing to say
+        }
+        ended
     }
 }
 
@@ -109,44 +141,35 @@ fn thread<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(run).map_err(ServeError::Thread)
 }
 
-fn accept_nbd(listener: &Listener, name: &str, drive: &Handle) {
+/// Accepts clients, and serves each in a thread of its own. Whatever goes wrong with one of them, is that
+/// one's affair.
+fn accept(
+    listener: &Listener,
+    closing: &AtomicBool,
+    serve: impl Fn(Stream) + Clone + Send + 'static,
+) {
     let clients = Arc::new(AtomicUsize::new(0));
-    while let Ok(stream) = accept(|| listener.accept()) {
+    loop {
+        let accepted = listener.accept();
+        if closing.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(stream) = accepted else {
+            // A client that has gone again before it was accepted; or there are too many files open.
+            std::thread::sleep(BREATH);
+            continue;
+        };
         if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MOST {
             clients.fetch_sub(1, Ordering::Relaxed);
-            continue; // closed unanswered, as a full server does
+            continue; // hung up on, as a full server does
         }
-        let (drive, name, clients) = (drive.clone(), name.to_owned(), Arc::clone(&clients));
-        let serve = move |stream: Stream| {
-            // Whatever was wrong, it was this client's affair.
-            let _ = nbd::serve(stream, &name, &drive);
+        let (serve, left) = (serve.clone(), Arc::clone(&clients));
+        let run = move || {
+            serve(stream);
+            left.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread("client", run).is_err() {
             clients.fetch_sub(1, Ordering::Relaxed);
-        };
-        if thread("nbd client", move || serve(stream)).is_err() {
-            return;
-        }
-    }
-}
-
-fn accept_control(listener: &UnixListener, drive: &Handle) {
-    while let Ok((stream, _)) = accept(|| listener.accept()) {
-        let drive = drive.clone();
-        let serve = move || {
-            let _ = control::serve(stream, &drive); // the client is gone
-        };
-        if thread("control client", serve).is_err() {
-            return;
-        }
-    }
-}
-
-/// Accepts the next client; one that has gone again before it was accepted is no reason to stop.
-fn accept<T>(mut next: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match next() {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) const SERVE_EXAMPLES: &str = "\
 Examples:
   leyden serve disk.leyden --nbd unix:/tmp/leyden.sock
   leyden serve disk.leyden --nbd tcp:10810 --latency off
+  leyden serve disk.leyden --fuse /mnt/leyden     then losetup --direct-io=on -f /mnt/leyden/disk
   nbdinfo 'nbd+unix:///?socket=/tmp/leyden.sock'
 
 While it serves, from another shell:
@@ -83,6 +84,9 @@ pub(crate) struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Listen>,
+    /// Mount the drive in this folder, as one file, disk, for loop devices
+    #[arg(long, value_name = "DIR")]
+    pub(crate) fuse: Option<PathBuf>,
     /// "on": commands take the time that the flash takes; "off": they end as soon as they can
     #[arg(long, value_name = "WHICH", default_value = "on", value_parser = ["on", "off"])]
     pub(crate) latency: String,

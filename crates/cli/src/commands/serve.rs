@@ -36,10 +36,14 @@ pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
             drive.restore(now, None).map_err(|error| failure(&args.file, None, error))?;
         restore_table(&RestoreReport::new(&recovery, now)).write(&mut out)?;
     }
-    let options = ServerOptions { pace: args.pace(), nbd: args.nbd.clone() };
+    let options =
+        ServerOptions { pace: args.pace(), nbd: args.nbd.clone(), fuse: args.fuse.clone() };
     let server = Server::start(drive, &options).map_err(Failure::io)?;
     for listen in server.nbd() {
         writeln!(out, "NBD at {listen}")?;
+    }
+    if let Some(folder) = &args.fuse {
+        writeln!(out, "FUSE at {}", folder.join("disk").display())?;
     }
     writeln!(out, "control at {}", socket_of(&args.file).display())?;
     drop(out);
@@ -98,7 +102,7 @@ fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
         Failure::usage(anyhow::Error::from(error).context(what))
     })?;
     match answer {
-        ControlAnswer::Refused(why) => Err(Failure::usage(anyhow::anyhow!("{why}"))),
+        ControlAnswer::Refused { why } => Err(Failure::usage(anyhow::anyhow!("{why}"))),
         answer => Ok(answer),
     }
 }

@@ -46,14 +46,14 @@ impl Drive {
         let regions = Regions::new(units);
         let (root, clock) = (Root::read(&file)?, Clock::read(&file)?);
         let known = if clock.generation == root.generation { clock.next_sequence } else { 0 };
-        let (ssd, slots, bank) = load(&file, &regions, &config, &root)?;
-        let (log, entries) = Log::read(&file, &regions, root.first_sequence, known)?;
-        let drive = Self::with(file, regions, config, (ssd, slots, bank), log, root);
+        let (ssd, content, bank) = load(&file, regions, &config, &root)?;
+        let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
+        let drive = Self::with(file, regions, config, (ssd, content, bank), log, root);
         let mut checksums: BTreeMap<u32, u32> = BTreeMap::new();
-        let used = drive.used_slots();
+        let used = drive.content.used_by(&drive.ssd);
         let mut next = used.next(0);
         while let Some(slot) = next {
-            checksums.extend(drive.slots.checksum(slot).map(|checksum| (slot, checksum)));
+            checksums.insert(slot, drive.content.checksums()[slot as usize]);
             next = used.next(slot + 1);
         }
         for entry in &entries {
@@ -79,8 +79,8 @@ impl Drive {
         let mut unit = vec![0; self.unit_bytes() as usize];
         let mut damaged = 0;
         for (&slot, &checksum) in checksums {
-            self.file.read(&mut unit, self.content_at(slot))?;
-            damaged += u64::from(crc32fast::hash(&unit) != checksum);
+            let is_whole = self.content.read_slot(&self.file, slot, Some(checksum), &mut unit)?;
+            damaged += u64::from(!is_whole);
         }
         Ok(damaged)
     }

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use leyden_device::{BlockDevice, Command, SECTOR_BYTES, Ssd};
+use leyden_device::{BlockDevice, Command, Ssd};
 use leyden_sim::{Capacitance, Time};
 
-use super::{Drive, ImageFile, Log, Opened, Regions, Root, Slots, device_of};
+use super::{Content, Drive, ImageFile, Log, Opened, Regions, Root, device_of};
 use crate::layout::{Clock, Fields, read_head, seal, unseal};
 use crate::log::{Entry, Event};
 use crate::{ImageConfig, ImageError, Places};
@@ -31,15 +31,14 @@ impl Drive {
         }
         // It was killed between the two, and has done nothing since, if the clock is the older one.
         let clock = Some(clock).filter(|clock| clock.generation == root.generation);
-        let (ssd, slots, bank) = load(&file, &regions, &config, &root)?;
+        let (ssd, content, bank) = load(&file, regions, &config, &root)?;
         if u64::from(ssd.geometry().units()) != units {
             return Err(ImageError::Damaged("its head names a drive of another size".to_owned()));
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
-        let (log, entries) = Log::read(&file, &regions, root.first_sequence, known)?;
-        let mut drive = Self::with(file, regions, config, (ssd, slots, bank), log, root);
-        let used = drive.used_slots();
-        drive.slots.keep(&used, 0);
+        let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
+        let mut drive = Self::with(file, regions, config, (ssd, content, bank), log, root);
+        drive.content.keep_used_by(&drive.ssd, 0);
         drive.come_back(clock, &entries)
     }
 
@@ -47,7 +46,7 @@ impl Drive {
         file: ImageFile,
         regions: Regions,
         config: ImageConfig,
-        (ssd, slots, bank): (Ssd<Places>, Slots, Option<Capacitance>),
+        (ssd, content, bank): (Ssd<Places>, Content, Option<Capacitance>),
         log: Log,
         root: Root,
     ) -> Self {
@@ -60,7 +59,7 @@ impl Drive {
             config,
             bank,
             ssd,
-            slots,
+            content,
             log,
             root,
         }
@@ -99,6 +98,9 @@ impl Drive {
 
     /// Does again what the log says.
     fn repeat(&mut self, entry: &Entry) -> Result<(), ImageError> {
+        if entry.time < self.now() {
+            return Err(ImageError::Damaged("the times of its log go back".to_owned()));
+        }
         self.drop_completions(entry.time);
         let diverged = || ImageError::Diverged(self.config.made_by.clone());
         let command = match &entry.event {
@@ -122,14 +124,18 @@ impl Drive {
             }
             Event::Write { lba, sectors, fua, slots } => {
                 let count = slots.len() as u32;
-                if self.slots.is_short_of(count) {
-                    let used = self.used_slots();
-                    self.slots.keep(&used, count);
+                if count != self.content.slots_of(*lba, *sectors) {
+                    let what = "an entry of its log names more or fewer slots than it has units";
+                    return Err(ImageError::Damaged(what.to_owned()));
                 }
-                if slots.iter().any(|&(slot, checksum)| self.slots.take(checksum) != slot) {
+                if self.content.is_short_of(count) {
+                    self.content.keep_used_by(&self.ssd, count);
+                }
+                if !self.content.take_again(slots) {
                     return Err(diverged());
                 }
-                Command::write(*lba, *sectors, self.places(*lba, *sectors, slots)).fua(*fua)
+                let places = self.content.places(*lba, *sectors, slots);
+                Command::write(*lba, *sectors, places).fua(*fua)
             }
         };
         self.ssd.submit(entry.time, command);
@@ -144,10 +150,11 @@ impl Drive {
 
     /// Writes the checkpoint that `root` will name. Returns its length.
     pub(super) fn write_checkpoint(&self, root: &Root) -> Result<u64, ImageError> {
-        let mut prefix = Vec::with_capacity(PREFIX_BYTES + self.slots.checksums().len() * 4);
+        let checksums = self.content.checksums();
+        let mut prefix = Vec::with_capacity(PREFIX_BYTES + checksums.len() * 4);
         prefix.extend(self.bank.map_or(0, Capacitance::as_nf).to_le_bytes());
-        prefix.extend(self.slots.count().to_le_bytes());
-        self.slots.checksums().iter().for_each(|checksum| prefix.extend(checksum.to_le_bytes()));
+        prefix.extend((checksums.len() as u32).to_le_bytes());
+        prefix.extend(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()));
         seal(&mut prefix);
         let (begin, most) = self.regions.checkpoint(root.area());
         self.file.punch(begin, most)?;
@@ -161,10 +168,10 @@ impl Drive {
 /// The drive at rest.
 pub(super) fn load(
     file: &ImageFile,
-    regions: &Regions,
+    regions: Regions,
     config: &ImageConfig,
     root: &Root,
-) -> Result<(Ssd<Places>, Slots, Option<Capacitance>), ImageError> {
+) -> Result<(Ssd<Places>, Content, Option<Capacitance>), ImageError> {
     let damaged = || ImageError::Damaged("its checkpoint cannot be read".to_owned());
     let (begin, most) = regions.checkpoint(root.area());
     if root.checkpoint_bytes > most {
@@ -185,8 +192,8 @@ pub(super) fn load(
     let checksums = body[PREFIX_BYTES..].chunks_exact(4).map(|bytes| Fields(bytes).u32()).collect();
     let bank = (bank > 0).then(|| Capacitance::from_nf(bank));
     let ssd = Ssd::<Places>::load(&device_of(config, bank), config.seed, &mut region)?;
-    let unit_sectors = u64::from(ssd.geometry().unit_bytes()) / SECTOR_BYTES;
-    Ok((ssd, Slots::new(unit_sectors, checksums), bank))
+    let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), checksums);
+    Ok((ssd, content, bank))
 }
 
 /// A region of the image as a stream.

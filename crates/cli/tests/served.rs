@@ -1,0 +1,215 @@
+//! Served drives and the clients that are installed here: docs/serving.md, as a user has it.
+//!
+//! What a machine lacks (a client, /dev/fuse, loop devices) is left out, and said.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+fn leyden(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_leyden")).args(args).output().unwrap()
+}
+
+#[track_caller]
+fn good(output: Output) -> String {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{message}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn refused(args: &[&str], code: i32, part: &str) {
+    let output = leyden(args);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    assert!(message.contains(part), "{args:?}: no `{part}` in {message}");
+}
+
+/// True if `program` is installed; says so if not.
+fn has(program: &str) -> bool {
+    let has = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let has = has.is_ok_and(|output| output.status.success());
+    if !has {
+        eprintln!("LEFT OUT: {program} is not installed");
+    }
+    has
+}
+
+/// A small drive whose buffer is a volatile cache, or is protected.
+fn create(folder: &Path, region: &str) -> String {
+    let image = folder.join("disk.leyden").to_str().unwrap().to_owned();
+    let sets = [
+        "device.nand.blocks_per_plane=32",
+        "device.ftl.over_provisioning=20 %",
+        "device.buffer.size=8 MiB",
+        &format!("device.buffer.region={region}"),
+    ];
+    let mut args = vec!["image", "create", &image, "--drive", "devices/hexa"];
+    args.extend(sets.iter().flat_map(|set| ["--set", set]));
+    good(leyden(&args));
+    image
+}
+
+/// A server, killed when it is dropped.
+struct Server {
+    child: Child,
+    socket: PathBuf,
+    said: Vec<String>,
+}
+
+impl Server {
+    fn start(image: &str, more: &[&str]) -> Self {
+        let socket = Path::new(image).with_extension("nbd");
+        let nbd = format!("unix:{}", socket.display());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_leyden"))
+            .args(["serve", image, "--nbd", &nbd])
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok) {
+            let is_ready = line.starts_with("control at");
+            said.push(line);
+            if is_ready {
+                break;
+            }
+        }
+        assert!(said.last().is_some_and(|line| line.starts_with("control at")), "{said:?}");
+        Self { child, socket, said }
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn terminate(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    #[track_caller]
+    fn qemu_io(&self, commands: &[&str]) -> Output {
+        let commands = commands.iter().flat_map(|command| ["-c", command]);
+        Command::new("qemu-io").args(["-f", "raw", &self.uri()]).args(commands).output().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn images_are_made_looked_at_and_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    assert!(good(leyden(&["image", "info", &image])).contains("disk"));
+    assert!(good(leyden(&["image", "check", &image])).contains("closed"));
+    let copy = folder.path().join("copy.leyden").to_str().unwrap().to_owned();
+    good(leyden(&["image", "clone", &image, &copy]));
+    assert!(good(leyden(&["image", "check", &copy, "--json"])).contains("\"damaged_units\": 0"));
+    refused(&["image", "clone", &image, &copy], 3, "exists");
+    refused(&["image", "create", &copy], 3, "exists");
+    refused(&["image", "check", "/nowhere/disk.leyden"], 3, "/nowhere/disk.leyden");
+    refused(&["image", "info", env!("CARGO_MANIFEST_DIR")], 3, "image");
+    refused(&["cut", &image], 2, "nobody serves");
+    refused(&["serve", &image, "--nbd", "nowhere"], 2, "unix:PATH");
+    refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
+}
+
+#[test]
+fn a_server_takes_cuts_kills_and_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    let server = Server::start(&image, &[]);
+    refused(&["serve", &image], 2, "in use");
+    assert!(good(leyden(&["status", &image])).contains("on"));
+    assert!(good(leyden(&["cut", &image])).contains("promised and lost"));
+    refused(&["cut", &image], 2, "off already");
+    assert!(good(leyden(&["restore", &image, "--capacitance-uf", "3000"])).contains("ready in"));
+    assert!(good(leyden(&["status", &image, "--json"])).contains("\"is_on\": true"));
+    server.terminate();
+    let server = Server::start(&image, &["--latency", "off"]);
+    assert!(!server.said.iter().any(|line| line.contains("killed")), "{:?}", server.said);
+    server.terminate();
+}
+
+#[test]
+fn clients_of_nbd_find_a_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    let server = Server::start(&image, &["--latency", "off"]);
+    if has("nbdinfo") {
+        let info = good(Command::new("nbdinfo").arg(server.uri()).output().unwrap());
+        assert!(info.contains("can_fua: true") && info.contains("base:allocation"), "{info}");
+        let map = Command::new("nbdinfo").args(["--map", &server.uri()]).output().unwrap();
+        assert!(good(map).contains("hole,zero"));
+    }
+    if has("fio") {
+        let uri = format!("--uri={}", server.uri().replace(':', "\\:"));
+        let args = ["--name=verify", "--ioengine=nbd", &uri, "--rw=randwrite", "--bs=4k"];
+        let more = ["--iodepth=16", "--size=16m", "--verify=crc32c", "--verify_fatal=1"];
+        let fio = Command::new("fio").args(args).args(more).current_dir(folder.path()).output();
+        assert!(good(fio.unwrap()).contains("err= 0"));
+    }
+    if has("qemu-io") {
+        let said = good(server.qemu_io(&[
+            "write -P 7 0 64k",
+            "write -P 9 1024 512",
+            "read -P 7 0 1k",
+            "read -P 9 1024 512",
+            "discard 32k 16k",
+            "read -P 0 32k 16k",
+            "write -z 48k 4k",
+            "read -P 0 48k 4k",
+            "flush",
+        ]));
+        assert!(!said.contains("verification failed"), "{said}");
+        // What was flushed survives a kill; what was not is lost with a volatile cache.
+        good(server.qemu_io(&["write -P 3 1M 64k", "flush"]));
+        server.kill();
+        let server = Server::start(&image, &[]);
+        assert!(server.said[0].contains("killed"), "{:?}", server.said);
+        let said = good(server.qemu_io(&["read -P 3 1M 64k", "read -P 9 1024 512"]));
+        assert!(!said.contains("verification failed"), "{said}");
+        good(leyden(&["cut", &image]));
+        let dead = server.qemu_io(&["read 0 4k"]);
+        assert!(
+            String::from_utf8_lossy(&dead.stdout).contains("Input/output error")
+                || !dead.status.success()
+        );
+        good(leyden(&["restore", &image]));
+        server.terminate();
+        assert!(good(leyden(&["image", "check", &image])).contains("closed"));
+    }
+}
+
+/// ext4 of this machine's kernel, on a loop device on the served file. Skipped where the machine has no
+/// FUSE, no loop devices, or this is not root.
+#[test]
+fn ext4_keeps_what_was_synced_over_cuts_and_kills() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext4-rounds.sh");
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    let output = Command::new("sh")
+        .arg(script)
+        .args([env!("CARGO_BIN_EXE_leyden"), &image, "2"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(77) {
+        eprintln!("LEFT OUT: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("2 rounds"), "{said}");
+}

@@ -1,0 +1,243 @@
+//! The FUSE front end: the drive as one file, `disk`, for the kernel's loop devices.
+//!
+//! A loop device with direct I/O (`losetup --direct-io=on`) turns each request of a block layer into one
+//! here: a flush into FSYNC, a discard into a punched hole, zeroes into a zeroed range. Force unit access
+//! does not exist on this way: the block layer flushes instead.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+};
+use leyden_device::{Lba, SECTOR_BYTES};
+use rustix::fs::FallocateFlags;
+
+use crate::owner::{Answer, Ask, Failure, Handle};
+
+/// Nothing about the file ever changes.
+const FOREVER: Duration = Duration::from_secs(3_600);
+const ROOT: INodeNo = INodeNo(1);
+const DISK: INodeNo = INodeNo(2);
+/// What the file is called.
+const NAME: &str = "disk";
+/// Requests that the kernel has under way at once, and the largest of them.
+const REQUESTS_MOST: u16 = 128;
+const WRITE_MOST: u32 = 1 << 20;
+
+/// A mounted drive; it is unmounted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    _session: BackgroundSession,
+}
+
+impl Mount {
+    /// Mounts the drive at `folder`.
+    pub(crate) fn new(folder: &Path, drive: Handle) -> io::Result<Self> {
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("leyden".to_owned()),
+            MountOption::Subtype("leyden".to_owned()),
+            MountOption::NoExec,
+            MountOption::NoDev,
+            MountOption::NoSuid,
+        ];
+        let _session = fuser::spawn_mount(Disk { drive }, folder, &config)?;
+        Ok(Self { _session })
+    }
+}
+
+/// The file system.
+struct Disk {
+    drive: Handle,
+}
+
+impl Disk {
+    fn attributes(&self, node: INodeNo) -> FileAttr {
+        let is_root = node == ROOT;
+        let sectors = if is_root { 0 } else { self.drive.capacity_sectors() };
+        FileAttr {
+            ino: node,
+            size: sectors * SECTOR_BYTES,
+            blocks: sectors,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if is_root { FileType::Directory } else { FileType::RegularFile },
+            perm: if is_root { 0o755 } else { 0o600 },
+            nlink: if is_root { 2 } else { 1 },
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            flags: 0,
+            blksize: self.drive.unit_bytes(),
+        }
+    }
+
+    /// The sectors of a range of bytes, if it is the drive's and whole sectors.
+    fn sectors(&self, offset: u64, length: u64) -> Result<(Lba, u32), Errno> {
+        let end = offset.checked_add(length).ok_or(Errno::EINVAL)?;
+        if !offset.is_multiple_of(SECTOR_BYTES) || !length.is_multiple_of(SECTOR_BYTES) {
+            return Err(Errno::EINVAL);
+        }
+        if end > self.drive.capacity_sectors() * SECTOR_BYTES {
+            return Err(Errno::ENOSPC);
+        }
+        let sectors = u32::try_from(length / SECTOR_BYTES).map_err(|_| Errno::EFBIG)?;
+        Ok((Lba(offset / SECTOR_BYTES), sectors))
+    }
+}
+
+/// What the kernel hears of an answer.
+fn errno_of(answer: Answer) -> Result<Answer, Errno> {
+    match answer {
+        Answer::Failed(Failure::NoSpace) => Err(Errno::ENOSPC),
+        Answer::Failed(_) => Err(Errno::EIO),
+        answer => Ok(answer),
+    }
+}
+
+fn reply_empty(reply: ReplyEmpty) -> impl FnOnce(Answer) + Send {
+    move |answer| match errno_of(answer) {
+        Ok(_) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+impl Filesystem for Disk {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Without a cache that writes back: a write is here when the loop device issues it. What an older
+        // kernel lacks it does without.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.set_max_write(WRITE_MOST);
+        let _ = config.set_max_background(REQUESTS_MOST);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == ROOT && name == NAME {
+            reply.entry(&FOREVER, &self.attributes(DISK), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FOREVER, &self.attributes(node));
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let all = [
+            (ROOT, FileType::Directory, "."),
+            (ROOT, FileType::Directory, ".."),
+            (DISK, FileType::RegularFile, NAME),
+        ];
+        for (at, (node, kind, name)) in (1..).zip(all).skip(offset as usize) {
+            if reply.add(node, at, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        reply.opened(FileHandle(1), direct);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let left = (self.drive.capacity_sectors() * SECTOR_BYTES).saturating_sub(offset);
+        match self.sectors(offset, u64::from(size).min(left)) {
+            Ok((_, 0)) => reply.data(&[]),
+            Ok((lba, sectors)) => {
+                self.drive.ask(Ask::Read(lba, sectors), move |answer| match errno_of(answer) {
+                    Ok(Answer::Data(data)) => reply.data(&data),
+                    Ok(_) => reply.data(&[]),
+                    Err(error) => reply.error(error),
+                });
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let length = data.len() as u32;
+        match self.sectors(offset, data.len() as u64) {
+            Ok((_, 0)) => reply.written(0),
+            Ok((lba, _)) => {
+                let ask = Ask::Write(lba, data.to_vec(), false);
+                self.drive.ask(ask, move |answer| match errno_of(answer) {
+                    Ok(_) => reply.written(length),
+                    Err(error) => reply.error(error),
+                });
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok(); // somebody has closed the file: nothing of it is held back here
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.drive.ask(Ask::Flush, reply_empty(reply));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = FallocateFlags::from_bits_truncate(mode as u32);
+        let (lba, sectors) = match self.sectors(offset, length) {
+            Ok((_, 0)) => return reply.error(Errno::EINVAL),
+            Ok(range) => range,
+            Err(error) => return reply.error(error),
+        };
+        if mode.contains(FallocateFlags::PUNCH_HOLE) {
+            self.drive.ask(Ask::Trim(lba, sectors), reply_empty(reply));
+        } else if mode.contains(FallocateFlags::ZERO_RANGE) {
+            self.drive.ask(Ask::WriteZeroes(lba, sectors, false), reply_empty(reply));
+        } else {
+            reply.ok(); // all of it has its place
+        }
+    }
+}

@@ -1,16 +1,19 @@
 //! The command line. Doc comments are the help texts.
 
+mod answers;
 pub(crate) mod served;
+mod traces;
 
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use leyden_experiment::Set;
 use leyden_experiment::claims::{PAPERS, Paper};
-use leyden_experiment::scenario::MAX_WINDOW;
-use leyden_experiment::{Bytes, Set, Span};
-use leyden_workload::trace::Format;
+
+pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
+pub(crate) use traces::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 
 use crate::version::VERSION;
 
@@ -72,13 +75,13 @@ pub(crate) enum Command {
     #[command(after_long_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
     /// Say how long a drive lasts: write amplification, drive writes a day, and years
-    #[command(after_long_help = LIFETIME_EXAMPLES)]
+    #[command(after_long_help = answers::LIFETIME_EXAMPLES)]
     Lifetime(LifetimeArgs),
     /// Show what a drive does around its slowest command, as a timeline for Perfetto
     ///
     /// The run is made twice: to find the command, and to follow host, channels and dies around it.
     /// Open the file at https://ui.perfetto.dev, or with another viewer of Chrome's trace events.
-    #[command(after_long_help = TIMELINE_EXAMPLES)]
+    #[command(after_long_help = answers::TIMELINE_EXAMPLES)]
     Timeline(TimelineArgs),
     /// Say how much capacitance a drive and its workload need, and what is lost with less
     ///
@@ -234,80 +237,6 @@ pub(crate) struct RunArgs {
     pub(crate) common: Common,
 }
 
-const LIFETIME_EXAMPLES: &str = "\
-Examples:
-  leyden lifetime tpcc --cycles 3000
-  leyden lifetime tpcc --cycles 3000 --warranty 3 --set device.ftl.over_provisioning=28%";
-
-/// `leyden lifetime`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct LifetimeArgs {
-    /// The scenario: a file, or the name of a bundled one
-    pub(crate) file: String,
-    /// Erases that a block stands; device.nand.endurance_cycles of the scenario if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) cycles: Option<u64>,
-    /// Years over which drive writes a day are rated
-    #[arg(long, value_name = "YEARS", default_value_t = 5.0, value_parser = parse_years)]
-    pub(crate) warranty: f64,
-    /// Override a key of the configuration; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
-    pub(crate) set: Vec<Set>,
-    /// Shorthand for --set seed=N
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) seed: Option<u64>,
-    /// Print JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-const TIMELINE_EXAMPLES: &str = "\
-Examples:
-  leyden timeline tpcc --output slow.json
-  leyden timeline hot-cold --of write --before 5ms --output slow.json
-  leyden timeline tpcc --at 120s --after 10ms --output at.json";
-
-/// What a timeline is of.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum TimelineOf {
-    /// The slowest read
-    Read,
-    /// The slowest write
-    Write,
-    /// The slowest flush
-    Flush,
-    /// The slowest command
-    Any,
-}
-
-/// `leyden timeline`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct TimelineArgs {
-    /// The scenario: a file, or the name of a bundled one
-    pub(crate) file: String,
-    /// The timeline
-    #[arg(short, long, value_name = "FILE.json")]
-    pub(crate) output: PathBuf,
-    /// Which command
-    #[arg(long, value_enum, default_value_t = TimelineOf::Any)]
-    pub(crate) of: TimelineOf,
-    /// What goes on at this time of the run, in place of a command
-    #[arg(long, value_name = "TIME", conflicts_with = "of")]
-    pub(crate) at: Option<Span>,
-    /// So much before the command arrived
-    #[arg(long, value_name = "TIME", default_value = "2 ms")]
-    pub(crate) before: Span,
-    /// So much after it completed
-    #[arg(long, value_name = "TIME", default_value = "500 us")]
-    pub(crate) after: Span,
-    /// Override a key of the configuration; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
-    pub(crate) set: Vec<Set>,
-    /// Shorthand for --set seed=N
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) seed: Option<u64>,
-}
-
 /// `leyden size`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SizeArgs {
@@ -427,98 +356,6 @@ pub(crate) struct ReproduceArgs {
     pub(crate) quick: bool,
 }
 
-/// `leyden trace`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TraceCommand {
-    /// Say what a trace is like: mix, sizes, footprint, overwrites, sequentiality
-    Info(InfoArgs),
-    /// Turn a trace into another format
-    #[command(after_long_help = CONVERT_EXAMPLES)]
-    Convert(ConvertArgs),
-}
-
-const CONVERT_EXAMPLES: &str = "\
-Examples:
-  leyden trace convert msr.csv.gz web.leyden --device web,0
-  leyden trace convert msr.csv.gz all.leyden --stack 1TiB
-  leyden trace convert db.blktrace db.csv.zst
-  leyden trace convert db.csv db.log --to fio-v3
-  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst";
-
-/// An event of a request in a blktrace.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ActionArg {
-    /// The file system handed it to the block layer (Q)
-    #[value(alias = "Q")]
-    Queue,
-    /// The block layer handed it to the driver (D)
-    #[value(alias = "D")]
-    Issue,
-    /// The driver completed it (C)
-    #[value(alias = "C")]
-    Complete,
-}
-
-/// How to read a trace.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReadArgs {
-    /// The format; told from the content if not given
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    pub(crate) from: Option<Format>,
-    /// Take this device's requests only, if the trace is of several
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["overlay", "stack"])]
-    pub(crate) device: Option<String>,
-    /// Take all devices' requests as if they were one's
-    #[arg(long, conflicts_with = "stack")]
-    pub(crate) overlay: bool,
-    /// Take all devices' requests, one device after another, each with so much room
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) stack: Option<Bytes>,
-    /// Of a blktrace, which event of a request stands for it
-    #[arg(long, value_enum, default_value_t = ActionArg::Issue)]
-    pub(crate) action: ActionArg,
-    /// So many records are kept back to be sorted by time; with 0 a late record is an error
-    #[arg(long, value_name = "RECORDS", default_value_t = 65_536,
-          value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_WINDOW)))]
-    pub(crate) window: u32,
-    /// A file of hints (op H) to merge into it by time
-    ///
-    /// Both files must tell the time of the same clock.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) hints: Option<PathBuf>,
-}
-
-/// `leyden trace info`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct InfoArgs {
-    /// The trace, plain or compressed with gzip or zstd
-    pub(crate) file: PathBuf,
-    /// Print JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-}
-
-/// `leyden trace convert`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ConvertArgs {
-    /// The trace, plain or compressed with gzip or zstd
-    #[arg(value_name = "IN")]
-    pub(crate) input: PathBuf,
-    /// The new trace; compressed if its name ends in .gz or .zst
-    #[arg(value_name = "OUT")]
-    pub(crate) output: PathBuf,
-    /// Its format; told from a name that ends in .csv or .leyden (compact) if not given
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    pub(crate) to: Option<Format>,
-    /// Replace the file if it is there
-    #[arg(long)]
-    pub(crate) force: bool,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-}
-
 /// `leyden torture`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TortureArgs {
@@ -576,18 +413,6 @@ fn paper_parser() -> impl TypedValueParser<Value = Paper> {
     };
     PossibleValuesParser::new(PAPERS.map(name))
         .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
-}
-
-/// The names of trace formats, with their descriptions.
-fn format_parser() -> impl TypedValueParser<Value = Format> {
-    let names =
-        Format::ALL.map(|format| PossibleValue::new(format.name()).help(format.description()));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
-}
-
-fn parse_years(text: &str) -> Result<f64, String> {
-    let years = text.parse().ok().filter(|years| *years > 0.0 && *years <= 1000.0);
-    years.ok_or_else(|| "a number of years above 0 and up to 1000 is expected".to_owned())
 }
 
 fn parse_set(text: &str) -> Result<Set, String> {

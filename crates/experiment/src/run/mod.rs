@@ -14,6 +14,7 @@ mod aged;
 mod check;
 mod facts;
 mod follow;
+mod hint_way;
 mod machine;
 mod many;
 mod outage;
@@ -27,8 +28,8 @@ mod watcher;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
-use leyden_host::{Channel, Powered};
 use leyden_oracle::Promise;
 use leyden_sim::{ConfigError, Digest, Energy};
 use leyden_workload::synth::{Job, JobConfig};
@@ -288,9 +289,9 @@ where
             stack.check();
         }
 
-        warnings.extend(idle_hints(scenario, &measured));
+        warnings.extend(hint_way::idle(scenario, &measured));
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
-        record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
+        record.hints = watcher.hints(&stack, &measured, hint_way::name(scenario));
         record.cache = watcher.cache(&stack);
         record.inputs = facts::inputs(&scenario.workload);
         record.sim.checked = is_checked;
@@ -316,34 +317,6 @@ where
             slowest: measured.slowest.map(|slowest| slowest.map(slow)),
             timeline,
         })
-    }
-}
-
-/// The name of the way that hints take.
-fn channel_name(scenario: &Scenario) -> &'static str {
-    match scenario.host.channel().map(|hints| hints.channel) {
-        Some(Channel::Piggyback) => "piggyback",
-        Some(Channel::Command) => "command",
-        Some(Channel::Off) | None => watcher::OFF,
-    }
-}
-
-/// Says so if hints find no way to the drive, or their way is of no use.
-fn idle_hints(scenario: &Scenario, measured: &Measured) -> Option<String> {
-    let announcing = measured.hints > 0 || scenario.host.page_cache.is_some();
-    match (scenario.host.channel(), announcing) {
-        (None, true) if measured.hints == 0 => None,
-        (None, true) => Some(format!(
-            "{} hints of the trace were ignored: there is no way for them to the drive; set \
-             host.hints.channel = \"piggyback\" or \"command\"",
-            measured.hints
-        )),
-        (Some(_), false) => Some(
-            "host.hints did nothing, as nobody announced anything: name a file of hints as \
-             workload.trace.hints, or add a host.page_cache"
-                .to_owned(),
-        ),
-        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! The command line. Doc comments are the help texts.
 
+mod answers;
 pub(crate) mod served;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -9,7 +11,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leyden_experiment::Set;
 use leyden_experiment::claims::{PAPERS, Paper};
-use leyden_workload::trace::Format;
+
+pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
+pub(crate) use traces::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 
 use crate::version::VERSION;
 
@@ -70,6 +74,15 @@ pub(crate) enum Command {
     /// Measure what the papers claim, and print it beside their figures
     #[command(after_long_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
+    /// Say how long a drive lasts: write amplification, drive writes a day, and years
+    #[command(after_long_help = answers::LIFETIME_EXAMPLES)]
+    Lifetime(LifetimeArgs),
+    /// Show what a drive does around its slowest command, as a timeline for Perfetto
+    ///
+    /// The run is made twice: to find the command, and to follow host, channels and dies around it.
+    /// Open the file at https://ui.perfetto.dev, or with another viewer of Chrome's trace events.
+    #[command(after_long_help = answers::TIMELINE_EXAMPLES)]
+    Timeline(TimelineArgs),
     /// Say how much capacitance a drive and its workload need, and what is lost with less
     ///
     /// The worst case follows from the configuration. What the workload needs is measured in short runs:
@@ -343,73 +356,6 @@ pub(crate) struct ReproduceArgs {
     pub(crate) quick: bool,
 }
 
-/// `leyden trace`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TraceCommand {
-    /// Say what a trace is like: mix, sizes, footprint, overwrites, sequentiality
-    Info(InfoArgs),
-    /// Turn a trace into another format
-    #[command(after_long_help = CONVERT_EXAMPLES)]
-    Convert(ConvertArgs),
-}
-
-const CONVERT_EXAMPLES: &str = "\
-Examples:
-  leyden trace convert msr.csv.gz web.leyden --device web,0
-  leyden trace convert db.blktrace db.csv.zst
-  leyden trace convert db.csv db.log --to fio-v3
-  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst";
-
-/// How to read a trace.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReadArgs {
-    /// The format; told from the content if not given
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    pub(crate) from: Option<Format>,
-    /// Take this device's requests only, if the trace is of several
-    #[arg(long, value_name = "NAME", conflicts_with = "overlay")]
-    pub(crate) device: Option<String>,
-    /// Take all devices' requests as if they were one's
-    #[arg(long)]
-    pub(crate) overlay: bool,
-    /// A file of hints (op H) to merge into it by time
-    ///
-    /// Both files must tell the time of the same clock.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) hints: Option<PathBuf>,
-}
-
-/// `leyden trace info`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct InfoArgs {
-    /// The trace, plain or compressed with gzip or zstd
-    pub(crate) file: PathBuf,
-    /// Print JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-}
-
-/// `leyden trace convert`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ConvertArgs {
-    /// The trace, plain or compressed with gzip or zstd
-    #[arg(value_name = "IN")]
-    pub(crate) input: PathBuf,
-    /// The new trace; compressed if its name ends in .gz or .zst
-    #[arg(value_name = "OUT")]
-    pub(crate) output: PathBuf,
-    /// Its format; told from a name that ends in .csv or .leyden (compact) if not given
-    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    pub(crate) to: Option<Format>,
-    /// Replace the file if it is there
-    #[arg(long)]
-    pub(crate) force: bool,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-}
-
 /// `leyden torture`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TortureArgs {
@@ -467,13 +413,6 @@ fn paper_parser() -> impl TypedValueParser<Value = Paper> {
     };
     PossibleValuesParser::new(PAPERS.map(name))
         .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
-}
-
-/// The names of trace formats, with their descriptions.
-fn format_parser() -> impl TypedValueParser<Value = Format> {
-    let names =
-        Format::ALL.map(|format| PossibleValue::new(format.name()).help(format.description()));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
 }
 
 fn parse_set(text: &str) -> Result<Set, String> {

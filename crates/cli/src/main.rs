@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::main(&run, &cancel),
         Command::Compare(compare) => commands::compare::main(&compare, &cancel),
         Command::Reproduce(args) => commands::reproduce::main(&args, &cancel),
+        Command::Lifetime(args) => commands::lifetime::main(&args, &cancel),
+        Command::Timeline(args) => commands::timeline::main(&args, &cancel),
         Command::Size(size) => commands::size::main(&size, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Torture(torture) => commands::torture::main(&torture, &cancel),

@@ -255,3 +255,104 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str) {
         assert!(table.contains_key(key.as_str().unwrap()), "{path} lacks {key}");
     }
 }
+
+/// The timeline of the slowest write: as long as the record says it took, in rows that do not overlap.
+#[test]
+fn a_timeline_shows_the_slowest_command() {
+    let folder = folder();
+    let path = folder.path();
+    let args = ["timeline", "tiny.toml", "--of", "write", "--output", "slow.json"];
+    ends_with(&run(path, &args), 0);
+    ends_with(&run(path, &args), 0);
+    let text = fs::read_to_string(path.join("slow.json")).unwrap();
+    assert!(text.starts_with(leyden_report::TIMELINE_HEAD));
+    let timeline: Value = serde_json::from_str(&text).unwrap();
+    let record = json(path, &["run", "tiny.toml", "--json"]);
+    assert_eq!(timeline["otherData"]["digest"], record["sim"]["digest"]);
+    let events = timeline["traceEvents"].as_array().unwrap();
+    let number = |event: &Value, key: &str| event[key].as_f64().unwrap_or(f64::NAN);
+    let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+    let slow = slices.iter().find(|it| it["pid"] == 1 && it["tid"] == 0).unwrap();
+    let longest = record["host"]["write_latency_us"]["max"].as_f64().unwrap();
+    assert!((number(slow, "dur") - longest).abs() < 1e-6, "{slow} {longest}");
+    // Parts of an operation lie within it; commands and transfers lie beside each other.
+    let mut rows: std::collections::BTreeMap<(u64, u64), Vec<(f64, f64)>> = Default::default();
+    for slice in slices.iter().filter(|slice| slice["pid"].as_u64() < Some(3)) {
+        let row = (slice["pid"].as_u64().unwrap(), slice["tid"].as_u64().unwrap());
+        let from = number(slice, "ts");
+        rows.entry(row).or_default().push((from, from + number(slice, "dur")));
+    }
+    assert!(rows.keys().any(|row| row.0 == 2), "something was transferred");
+    for (row, mut spans) in rows {
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for pair in spans.windows(2) {
+            assert!(pair[0].1 <= pair[1].0 + 1e-6, "{row:?}: {pair:?}");
+        }
+    }
+    ends_with(&run(path, &["timeline", "tiny.toml", "--of", "flush", "--output", "f.json"]), 2);
+    ends_with(&run(path, &["timeline", "tiny.toml", "--output", "tiny.toml"]), 2);
+}
+
+#[test]
+fn a_drives_life_follows_from_its_cycles() {
+    let folder = folder();
+    let path = folder.path();
+    let life = |cycles: &str| json(path, &["lifetime", "tiny.toml", "--cycles", cycles, "--json"]);
+    let (one, two) = (life("1000"), life("2000"));
+    let years = |life: &Value| life["years"].as_f64().unwrap();
+    assert!((years(&two) / years(&one) - 2.0).abs() < 1e-9);
+    let record = json(path, &["run", "tiny.toml", "--json"]);
+    assert_eq!(one["waf"], record["flash"]["waf"]);
+    let output = run(path, &["lifetime", "tiny.toml"]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).contains("--cycles"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_key_that_is_to_blame_is_named_with_its_line() {
+    let folder = folder();
+    let path = folder.path();
+    for (set, blamed) in [
+        ("device.ftl.mapping_unit=6 KiB", "`device.ftl.mapping_unit` does not fit"),
+        ("device.nand.blocks_per_plane=1", "device.nand.blocks_per_plane"),
+    ] {
+        let output = run(path, &["run", "tiny.toml", "--set", set]);
+        ends_with(&output, 2);
+        let said = stderr(&output);
+        assert!(said.contains(blamed) && said.contains("--set:1:"), "{said}");
+    }
+    fs::write(path.join("only.toml"), "extends = \"devices/hexaa\"\n").unwrap();
+    let output = run(path, &["run", "only.toml"]);
+    ends_with(&output, 2);
+    assert!(
+        stderr(&output).contains("the nearest bundled scenario is `devices/hexa`"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn devices_of_one_trace_are_chosen_stacked_or_overlaid() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("two.csv"), "0,W,0,4096,10\n1,W,0,4096,20\n0,R,0,4096,30\n").unwrap();
+    let end = |args: &[&str]| {
+        let profile = json(path, &[&["trace", "info", "two.csv", "--json"][..], args].concat());
+        (profile["profile"]["end_byte"].as_u64().unwrap(), profile["format"].clone())
+    };
+    assert_eq!(end(&["--overlay"]), (4096, "alibaba".into()));
+    assert_eq!(end(&["--stack", "1MiB"]).0, (1 << 20) + 4096);
+    assert_eq!(end(&["--device", "0"]).0, 4096);
+    let output = run(path, &["trace", "info", "two.csv"]);
+    ends_with(&output, 2);
+    for flag in ["--device", "--stack", "--overlay"] {
+        assert!(stderr(&output).contains(flag), "{}", stderr(&output));
+    }
+    let trace = ["--set", "workload.trace.path=two.csv"];
+    let with =
+        |set: &str| run(path, &[&["run", "tiny.toml"][..], &trace, &["--set", set]].concat());
+    ends_with(&with("workload.trace.stack=1 MiB"), 0);
+    ends_with(&with("workload.trace.overlay=true"), 0);
+    let info = run(path, &["trace", "info", "scenarios/traces/tpcc.csv.zst"]);
+    ends_with(&info, 0);
+}

@@ -10,6 +10,7 @@
 //! - Completions come in `(time, sequence)` order; each command ends exactly once.
 //! - At the same instant, what the flash has done comes before what the host asks.
 
+mod activity;
 mod command;
 mod config;
 mod controller;
@@ -22,6 +23,7 @@ mod snapshot;
 mod stats;
 mod units;
 
+pub use activity::{Activity, ActivityKind, Phase};
 pub use command::{
     Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Op, Output, Status,
 };

@@ -38,6 +38,11 @@ impl Channel {
         now >= self.busy_until && !self.wake_set
     }
 
+    /// When the transfer in progress ends, or the last one has.
+    pub(crate) const fn busy_until(&self) -> Time {
+        self.busy_until
+    }
+
     /// Nothing is transferred any more, and nobody waits: the power is gone.
     pub(crate) fn reset(&mut self, now: Time) {
         self.busy_until = now;

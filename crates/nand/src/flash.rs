@@ -6,7 +6,7 @@ use leyden_sim::{Ratio, Rng, Span, Time};
 
 use crate::die::{Die, Stage};
 use crate::timeline::{Timeline, Wake};
-use crate::{Config, DieId, FaultConfig, Geometry, Kind, Operation};
+use crate::{ChannelId, Config, DieId, FaultConfig, Geometry, Kind, Operation};
 
 /// An operation that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,6 +216,23 @@ impl Flash {
     /// Array time of a page read, and the time to transfer `units` of its mapping units.
     pub fn read_times(&self, units: u32) -> (Span, Span) {
         self.timeline.read_times(units)
+    }
+
+    pub(crate) const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    pub(crate) fn dies(&self) -> impl Iterator<Item = &Die> {
+        self.dies.iter()
+    }
+
+    pub(crate) fn span_of(&self, operation: &Operation) -> Span {
+        self.timeline.span_of(operation)
+    }
+
+    /// When the transfer that is on `channel`, or was the last on it, ends.
+    pub(crate) fn channel_busy_until(&self, channel: ChannelId) -> Time {
+        self.timeline.channel_busy_until(channel)
     }
 
     /// The generator that faults are drawn from, for a snapshot.

@@ -11,6 +11,7 @@
 //! **Invariants**: pages of a block are programmed in order, once between two erases; a die has at
 //! most one operation in progress and one more accepted, besides host reads.
 
+mod activity;
 mod cells;
 mod channel;
 mod config;
@@ -22,6 +23,7 @@ mod operation;
 mod page;
 mod timeline;
 
+pub use activity::{Activity, Phase};
 pub use cells::Content;
 pub use config::{Config, FaultConfig};
 pub use flash::{Flash, Interrupted, Outcome};

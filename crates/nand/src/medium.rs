@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Cells;
 use crate::{
-    BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted, Kind, Lpn,
-    MetaPage, Operation, Outcome, PageKind, Ppa, Ppn,
+    Activity, BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted,
+    Kind, Lpn, MetaPage, Operation, Outcome, PageKind, Ppa, Ppn,
 };
 
 /// What is kept of pages beyond what a drive needs while its power is on.
@@ -117,6 +117,10 @@ impl<C: Content> Medium<C> {
     /// See [`Flash::set_untimed`].
     pub fn set_untimed(&mut self, untimed: bool) {
         self.flash.set_untimed(untimed);
+    }
+    /// See [`Flash::activity`].
+    pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
+        self.flash.activity()
     }
     /// True if no operation is in progress.
     #[inline]

@@ -94,6 +94,10 @@ impl Timeline {
         self.channels.iter().map(|channel| channel.busy_time)
     }
 
+    pub(crate) fn channel_busy_until(&self, channel: ChannelId) -> Time {
+        self.channels[channel.index()].busy_until()
+    }
+
     /// The power fails: nothing comes any more.
     pub(crate) fn stop(&mut self, now: Time) {
         self.events.clear();

@@ -31,6 +31,7 @@ mod reproduction;
 mod run;
 mod series;
 mod table;
+mod timeline;
 
 pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;
@@ -41,3 +42,4 @@ pub use replicates::{Estimate, Replicates, replicates};
 pub use reproduction::{
     Finished, FinishedDatabase, FinishedZombie, Reproduction, render_reproduction,
 };
+pub use timeline::{TIMELINE_HEAD, timeline_json};

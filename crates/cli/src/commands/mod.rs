@@ -3,11 +3,13 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod image;
+pub(crate) mod lifetime;
 pub(crate) mod lists;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod size;
+pub(crate) mod timeline;
 pub(crate) mod torture;
 pub(crate) mod trace;
 
@@ -18,8 +20,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use leyden_experiment::{
-    Comparison, Hooks, Host, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Set,
-    run as run_scenario,
+    Comparison, Hooks, Host, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Scenario, Set,
+    run as run_scenario, validate,
 };
 
 use leyden_report::format;
@@ -216,7 +218,11 @@ fn verdict(records: &[RunRecord]) -> Result<(), Failure> {
 /// A run's failure, placed where its cause was written.
 fn explain(loaded: &Loaded, error: RunError) -> Failure {
     match error {
-        RunError::Config { key, problem } => loaded.complaint(&key, &problem).into(),
+        RunError::Config { key, problem } => {
+            let same = |error: &RunError| matches!(error, RunError::Config { key: other, .. } if *other == key);
+            let fails = |scenario: &Scenario| validate(scenario).is_err_and(|error| same(&error));
+            loaded.complaint_of(&key, &problem, &fails).into()
+        }
         RunError::Interrupted => Failure::interrupted("there was nothing to keep yet"),
         RunError::Snapshot(..) => Failure::io(error),
         RunError::Precondition(_) => Failure::worn_out(error),

@@ -25,6 +25,9 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let sized = size(&loaded.scenario, args.commands, &watched);
     drop(bar);
     let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
+    if cancelled && sizing.variants.iter().all(|drive| drive.measured.is_none()) {
+        return Err(Failure::interrupted("no drive had been run yet"));
+    }
     if args.json {
         print_json(&sizing)?;
     } else {
@@ -34,7 +37,7 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
         warn("the scenario has no table [device.power]: its defaults were taken");
     }
     if cancelled {
-        return Err(Failure::interrupted("the drives that were run are kept"));
+        return Err(Failure::interrupted("the tables are of the drives that were run"));
     }
     Ok(())
 }
@@ -67,6 +70,9 @@ fn show(sizing: &Sizing, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out)?;
     table.write(out)?;
     writeln!(out)?;
+    for line in dominated(sizing, |d| (d.dump == dump).then(|| name(d))) {
+        writeln!(out, "{line}")?;
+    }
     writeln!(out, "{}", notes(&sizing.bank, sizing.commands))
 }
 
@@ -139,6 +145,25 @@ fn prices(sizing: &Sizing, name: impl Fn(&SizedDrive) -> Option<String>, table: 
             number(ready_ms),
         ]);
     }
+}
+
+/// Protections that nobody needs: another needs no more capacitance, serves as many requests, amplifies
+/// no more writes and is ready as soon.
+fn dominated(sizing: &Sizing, name: impl Fn(&SizedDrive) -> Option<String>) -> Vec<String> {
+    let known = sizing.variants.iter().filter_map(|drive| {
+        let (name, worst, shown) = (name(drive)?, drive.worst?, drive.measured?);
+        // All so that less is better.
+        Some((name, [worst.capacitance_uf, -shown.iops, shown.waf, shown.ready_ms]))
+    });
+    let known: Vec<(String, [f64; 4])> = known.collect();
+    let beats = |a: &[f64; 4], b: &[f64; 4]| {
+        a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
+    };
+    let line = |(name, prices): &(String, [f64; 4])| {
+        let better = known.iter().find(|(_, other)| beats(other, prices))?;
+        Some(format!("dominated: {name}, by {}", better.0))
+    };
+    known.iter().filter_map(line).collect()
 }
 
 fn with_less(sizing: &Sizing, table: &mut Table) {

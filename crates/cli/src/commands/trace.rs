@@ -4,16 +4,16 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use leyden_experiment::scenario::TraceSource;
+use leyden_experiment::scenario::{TraceSource, devices};
 use leyden_workload::trace::{
-    self, Compression, Devices, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,
-    WriteOptions, Writer,
+    self, BlkAction, Compression, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,
+    Unsorted, WriteOptions, Writer,
 };
 
 use leyden_report::format::{bytes, count, number, percent, seconds};
 
 use super::{Cancel, print_json, warn};
-use crate::args::{ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
+use crate::args::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 use crate::failure::Failure;
 use crate::output::progress::Progress;
 use crate::output::table::Table;
@@ -121,12 +121,13 @@ impl<'a> Watched<'a> {
     fn open(path: &Path, args: &ReadArgs, cancel: &'a Cancel) -> Result<Self, Failure> {
         let options = OpenOptions {
             format: args.from,
-            devices: match (&args.device, args.overlay) {
-                (Some(device), _) => Devices::Only(device.clone()),
-                (None, true) => Devices::Overlay,
-                (None, false) => Devices::One,
+            devices: devices(args.device.as_deref(), args.overlay, args.stack),
+            blkparse_action: match args.action {
+                ActionArg::Queue => BlkAction::Queue,
+                ActionArg::Issue => BlkAction::Issue,
+                ActionArg::Complete => BlkAction::Complete,
             },
-            ..OpenOptions::default()
+            unsorted: Unsorted::within(args.window),
         };
         let open = |path: &Path, options: &OpenOptions| {
             let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };

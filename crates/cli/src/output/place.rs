@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Report,
     /// Runs as a table, one a line.
     Csv,
+    /// A timeline for Perfetto.
+    Timeline,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
         match self {
             Self::Report => "a report of Leyden's",
             Self::Csv => "a table of runs",
+            Self::Timeline => "a timeline of Leyden's",
         }
     }
 
@@ -41,6 +44,7 @@ impl Kind {
                     && head.contains("name=\"generator\" content=\"Leyden\"")
             }
             Self::Csv => head.starts_with(leyden_report::CSV_HEAD),
+            Self::Timeline => head.starts_with(leyden_report::TIMELINE_HEAD),
         }
     }
 }
@@ -157,7 +161,7 @@ mod tests {
     fn a_result_replaces_nothing_of_another_kind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        for kind in [Kind::Report, Kind::Csv] {
+        for kind in [Kind::Report, Kind::Csv, Kind::Timeline] {
             std::fs::write(&path, "[[workload.job]]\n").unwrap();
             assert!(check(&path, kind).is_err(), "{kind:?}");
             std::fs::write(&path, "").unwrap();

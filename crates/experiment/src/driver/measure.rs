@@ -8,6 +8,15 @@ use super::series::{Intervals, Outstanding, Snapshot};
 use super::tenants::Tenants;
 use super::traffic::{Sample, Traffic};
 
+/// A command that took long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slow {
+    /// When the host asked for it.
+    pub arrived: Time,
+    /// When it completed.
+    pub completed: Time,
+}
+
 /// What a run measured, after its ramp.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -21,6 +30,8 @@ pub struct Measured {
     pub interrupted: bool,
     /// Commands that succeeded.
     pub traffic: Traffic,
+    /// The slowest read, write and flush; the first of those that took equally long.
+    pub slowest: [Option<Slow>; 3],
     /// Hints that were handed to the device.
     pub hints: u64,
     /// Commands that ended with an error status.
@@ -63,6 +74,7 @@ pub(super) struct Measure {
     start: Time,
     before: Stats,
     traffic: Traffic,
+    slowest: [Option<Slow>; 3],
     hints: u64,
     errors: u64,
     write_faults: u64,
@@ -90,6 +102,7 @@ impl Measure {
             start,
             before,
             traffic: Traffic::new(),
+            slowest: [None; 3],
             hints: 0,
             errors: 0,
             write_faults: 0,
@@ -168,13 +181,27 @@ impl Measure {
         }
         let latency_ns = sample.time.since(sample.arrived).as_ns();
         self.tenants.record(sample, latency_ns, &self.traffic);
-        self.traffic.record(sample.op, sample.bytes, latency_ns);
+        let longest_ns = self.traffic.record(sample.op, sample.bytes, latency_ns);
+        if latency_ns > longest_ns {
+            self.note_slowest(sample);
+        }
         match sample.op {
             Op::Read => self.series.reads.record(sample.bytes, latency_ns),
             Op::Write => self.series.writes.record(sample.bytes, latency_ns),
             _ => {}
         }
         false
+    }
+
+    #[cold]
+    fn note_slowest(&mut self, sample: &Sample) {
+        let kind = match sample.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush => 2,
+            Op::Trim | Op::WriteZeroes | Op::WritePrepare => return,
+        };
+        self.slowest[kind] = Some(Slow { arrived: sample.arrived, completed: sample.time });
     }
 
     /// Counts a completion of the ramp; true if the ramp ends with it.
@@ -219,6 +246,7 @@ impl Measure {
             end,
             interrupted,
             traffic: self.traffic,
+            slowest: self.slowest,
             hints: self.hints,
             errors: self.errors,
             write_faults: self.write_faults,

@@ -44,7 +44,7 @@ use thiserror::Error as ThisError;
 
 pub use content::{Content, Unchecked};
 pub use fill::Units;
-pub use measure::Measured;
+pub use measure::{Measured, Slow};
 pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
 pub use promises::Promises;
 pub use verify::{Verifier, Violation};

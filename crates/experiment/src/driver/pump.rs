@@ -113,12 +113,19 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     progress: Option<&'o mut dyn FnMut(f64)>,
     slots: Slots,
     measure: Measure,
+    /// The watch is told of commands.
+    is_followed: bool,
     completions: Vec<Completion<P>>,
     now: Time,
     /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
     next_stop: Time,
     completed: u64,
-    /// Loop turns and completions, for cancellation and progress.
+    looks: Looks,
+}
+
+/// When the pump looks up: for cancellation and progress.
+struct Looks {
+    /// Loop turns and completions.
     steps: u64,
     next_look: u64,
     next_report: u64,
@@ -150,6 +157,7 @@ where
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
+            is_followed: watch.follows_commands(),
             device,
             content,
             source,
@@ -160,9 +168,7 @@ where
             measure,
             completions: Vec::new(),
             now: options.start,
-            steps: 0,
-            next_look: CANCEL_EVERY,
-            next_report: PROGRESS_EVERY,
+            looks: Looks { steps: 0, next_look: CANCEL_EVERY, next_report: PROGRESS_EVERY },
         }
     }
 
@@ -222,6 +228,9 @@ where
         for index in taken {
             let slot = self.slots.release(index);
             self.measure.gone(outage.at);
+            if self.is_followed {
+                self.watch.gone(outage.at, index);
+            }
             self.source.completed(slot.owner, self.now);
         }
         let stats = self.watch.stats(self.device);
@@ -296,7 +305,7 @@ where
     /// alone can be stopped.
     fn announce(&mut self, hint: &Request) {
         self.measure.hint();
-        self.steps += 1;
+        self.looks.steps += 1;
         for hint in Hint::covering(hint.lba, hint.sectors) {
             self.device.announce(self.now, hint);
         }
@@ -307,6 +316,9 @@ where
         let tenant = self.source.tenant(owner, request);
         self.measure.submitted(self.now);
         let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
+        if self.is_followed {
+            self.watch.submitted(self.now, slot, arrived, request);
+        }
         let data = self.content.submit(slot, self.now, request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
             .fua(request.fua)
@@ -323,12 +335,15 @@ where
             }
         }
         let mut completions = std::mem::take(&mut self.completions);
-        self.steps += completions.len() as u64;
+        self.looks.steps += completions.len() as u64;
         self.completed += completions.len() as u64;
         for completion in completions.drain(..) {
             let slot = self.slots.release(completion.tag);
             self.content.complete(completion.tag, &completion)?;
             self.measure.gone(completion.time);
+            if self.is_followed {
+                self.watch.gone(completion.time, completion.tag);
+            }
             let ramp_over = self.measure.record(&Sample {
                 op: completion.op,
                 tenant: slot.tenant,
@@ -353,17 +368,17 @@ where
     /// end, and whether because it was cancelled.
     #[inline]
     fn ends(&mut self) -> Option<bool> {
-        self.steps += 1;
-        if self.steps >= self.next_look { self.look() } else { None }
+        self.looks.steps += 1;
+        if self.looks.steps >= self.looks.next_look { self.look() } else { None }
     }
 
     #[cold]
     fn look(&mut self) -> Option<bool> {
-        self.next_look = self.steps + CANCEL_EVERY;
-        if self.steps >= self.next_report
+        self.looks.next_look = self.looks.steps + CANCEL_EVERY;
+        if self.looks.steps >= self.looks.next_report
             && let Some(progress) = &mut self.progress
         {
-            self.next_report = self.steps + PROGRESS_EVERY;
+            self.looks.next_report = self.looks.steps + PROGRESS_EVERY;
             let limited = self.completed as f64 / self.limit as f64;
             progress(self.source.fraction(self.now).max(limited).min(1.0));
         }

@@ -113,21 +113,25 @@ impl Traffic {
         }
     }
 
+    /// Takes a command in; yields how long the longest of its kind before it took.
     #[inline]
-    pub(super) fn record(&mut self, op: Op, bytes: u64, latency_ns: u64) {
-        match op {
+    pub(super) fn record(&mut self, op: Op, bytes: u64, latency_ns: u64) -> u64 {
+        let kind = match op {
             Op::Read => {
-                self.reads.record(latency_ns);
                 self.bytes_read += bytes;
+                &mut self.reads
             }
             Op::Write => {
-                self.writes.record(latency_ns);
                 self.bytes_written += bytes;
+                &mut self.writes
             }
-            Op::Flush => self.flushes.record(latency_ns),
-            Op::Trim | Op::WriteZeroes => self.trims.record(latency_ns),
-            Op::WritePrepare => {}
-        }
+            Op::Flush => &mut self.flushes,
+            Op::Trim | Op::WriteZeroes => &mut self.trims,
+            Op::WritePrepare => return u64::MAX,
+        };
+        let longest_ns = kind.max_ns;
+        kind.record(latency_ns);
+        longest_ns
     }
 
     /// How many commands there were.

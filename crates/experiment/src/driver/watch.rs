@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use leyden_device::{Payload, Stats};
 use leyden_sim::Time;
+use leyden_workload::Request;
 
 /// Reads a device's counters, may look at it at moments of its own, and may cut its power. Nothing it does
 /// changes what happens, but for the cuts. A function that returns the counters is one that has no such
@@ -24,6 +25,18 @@ pub trait Watch<P: Payload, D> {
     /// [`Watch::next_moment`] must grow with every look.
     fn look(&mut self, now: Time, device: &D) {
         let _ = (now, device);
+    }
+    /// Whether it wants to be told of commands ([`Watch::submitted`], [`Watch::gone`]); asked once.
+    fn follows_commands(&self) -> bool {
+        false
+    }
+    /// A command was submitted `now`, which the host had asked for when it `arrived`.
+    fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
+        let _ = (now, slot, arrived, request);
+    }
+    /// A command is no longer outstanding: it completed at `time`, or was cut off then.
+    fn gone(&mut self, time: Time, slot: u32) {
+        let _ = (time, slot);
     }
     /// When the power is cut next.
     fn next_cut(&self) -> Time {

@@ -13,6 +13,8 @@
 mod aged;
 mod check;
 mod facts;
+mod follow;
+mod hint_way;
 mod machine;
 mod many;
 mod outage;
@@ -26,20 +28,25 @@ mod watcher;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
-use leyden_host::{Channel, Powered};
 use leyden_oracle::Promise;
 use leyden_sim::{ConfigError, Digest, Energy};
 use leyden_workload::synth::{Job, JobConfig};
 use thiserror::Error;
 
 use crate::driver::{
-    self, Content, DriveError, Measured, Options, Promises, Unchecked, Units, Verifier,
+    self, Content, DriveError, Measured, Options, Promises, Slow, Unchecked, Units, Verifier,
 };
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 pub use aged::AgedDrives;
 pub use facts::{check_inputs, check_same_inputs};
+pub use follow::{
+    Follow, Followed, FollowedCommand, FollowedOperation, Levels, SlowCommand, Timeline, Wanted,
+    follow,
+};
+use follow::{Follower, Window};
 pub use many::{Plan, run_all};
 pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
@@ -150,6 +157,10 @@ pub struct Outcome {
     pub record: RunRecord,
     /// The run was cancelled: the record ends there.
     pub interrupted: bool,
+    /// The slowest read, write and flush.
+    pub(crate) slowest: [Option<SlowCommand>; 3],
+    /// What was followed.
+    pub(crate) timeline: Option<Timeline>,
 }
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
@@ -176,6 +187,8 @@ pub(crate) struct Bounds<'a> {
     pub(crate) limit: Option<u64>,
     /// Say what cuts would lose with banks that hold so little.
     pub(crate) banks: &'a [Energy],
+    /// Follow what goes on in a part of it.
+    pub(crate) window: Option<Window>,
 }
 
 /// Runs `scenario`.
@@ -262,7 +275,8 @@ where
         hooks.progress(Phase::Running, 0.0);
         let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
         let outages = Outages::new(stack.drive(), &scenario.run.cut, sampler);
-        let mut watcher = Watcher::new(&stack, outages);
+        let follower = bounds.window.map(|window| Follower::new(stack.now(), window));
+        let mut watcher = Watcher::new(&stack, outages, follower);
         let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
         let watched = (&mut watcher, bounds.limit);
         let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
@@ -275,9 +289,9 @@ where
             stack.check();
         }
 
-        warnings.extend(idle_hints(scenario, &measured));
+        warnings.extend(hint_way::idle(scenario, &measured));
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
-        record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
+        record.hints = watcher.hints(&stack, &measured, hint_way::name(scenario));
         record.cache = watcher.cache(&stack);
         record.inputs = facts::inputs(&scenario.workload);
         record.sim.checked = is_checked;
@@ -288,39 +302,21 @@ where
         record.sim.flash_ops_per_s = operations / wall_s;
         record.sim.host_ios_per_cpu_s = ios / cpu_s;
         record.sim.flash_ops_per_cpu_s = operations / cpu_s;
+        let timeline = watcher.follower.take().map(Follower::finish);
         if let Some(config) = &scenario.device.power {
             watcher.outages.finish(&mut stack, measured.end, config.bank.part, &mut record);
         }
         record.sim.peak_rss_mib = machine::peak_rss_mib();
-        Ok(Outcome { record, interrupted: measured.interrupted })
-    }
-}
-
-/// The name of the way that hints take.
-fn channel_name(scenario: &Scenario) -> &'static str {
-    match scenario.host.channel().map(|hints| hints.channel) {
-        Some(Channel::Piggyback) => "piggyback",
-        Some(Channel::Command) => "command",
-        Some(Channel::Off) | None => watcher::OFF,
-    }
-}
-
-/// Says so if hints find no way to the drive, or their way is of no use.
-fn idle_hints(scenario: &Scenario, measured: &Measured) -> Option<String> {
-    let announcing = measured.hints > 0 || scenario.host.page_cache.is_some();
-    match (scenario.host.channel(), announcing) {
-        (None, true) if measured.hints == 0 => None,
-        (None, true) => Some(format!(
-            "{} hints of the trace were ignored: there is no way for them to the drive; set \
-             host.hints.channel = \"piggyback\" or \"command\"",
-            measured.hints
-        )),
-        (Some(_), false) => Some(
-            "host.hints did nothing, as nobody announced anything: name a file of hints as \
-             workload.trace.hints, or add a host.page_cache"
-                .to_owned(),
-        ),
-        _ => None,
+        let slow = |slow: Slow| SlowCommand {
+            arrived: slow.arrived.since(measured.run_start),
+            completed: slow.completed.since(measured.run_start),
+        };
+        Ok(Outcome {
+            record,
+            interrupted: measured.interrupted,
+            slowest: measured.slowest.map(|slowest| slowest.map(slow)),
+            timeline,
+        })
     }
 }
 

@@ -164,7 +164,7 @@ fn looking_at_cuts_changes_nothing_of_what_happens() {
     // Twice as much energy moves no moment, but asks of each what a smaller bank would lose.
     let scenario = small(&["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"]);
     let banks = [Energy::from_uj(20_000)];
-    let bounds = Bounds { limit: None, banks: &banks };
+    let bounds = Bounds { banks: &banks, ..Bounds::default() };
     let asked = run_within(&scenario, &mut Hooks::default(), bounds).unwrap().record;
     assert_eq!(asked.sim.digest, record(&scenario).sim.digest);
     let less = asked.power.unwrap().with_less;
@@ -174,7 +174,7 @@ fn looking_at_cuts_changes_nothing_of_what_happens() {
 #[test]
 fn a_limit_ends_a_run_with_commands_outstanding() {
     let scenario = small(&["device.power.base_power=2 W", "device.ftl.over_provisioning=40 %"]);
-    let bounds = Bounds { limit: Some(3_000), banks: &[] };
+    let bounds = Bounds { limit: Some(3_000), ..Bounds::default() };
     let outcome = run_within(&scenario, &mut Hooks::default(), bounds).unwrap();
     let commands = outcome.record.host.reads + outcome.record.host.writes;
     assert!((3_000..10_000).contains(&commands) && !outcome.interrupted, "{commands}");

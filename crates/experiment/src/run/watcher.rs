@@ -7,6 +7,9 @@ use leyden_device::{Payload, Ssd, Stats};
 use leyden_host::{Layers, Powered};
 use leyden_sim::{Counted, Span, Time};
 
+use leyden_workload::Request;
+
+use super::follow::Follower;
 use super::outage::Outages;
 use crate::driver::{Measured, Outage, Watch};
 use crate::record;
@@ -29,6 +32,8 @@ struct Look {
 /// of what the host will overwrite the drive knows of.
 pub(super) struct Watcher<'a> {
     pub(super) outages: Outages<'a>,
+    /// Follows what goes on, if that is asked for.
+    pub(super) follower: Option<Follower>,
     /// When zombies and dirty data are counted next; never, on a bare drive.
     next: Time,
     interval: Span,
@@ -42,11 +47,13 @@ impl<'a> Watcher<'a> {
     pub(super) fn new<P: Payload>(
         stack: &impl Powered<P, Drive = Ssd<P>>,
         outages: Outages<'a>,
+        follower: Option<Follower>,
     ) -> Self {
         let drive = stack.drive();
         let before = stack.layers();
         Self {
             outages,
+            follower,
             next: if before.hints.is_some() { drive.now() + FIRST_INTERVAL } else { Time::MAX },
             interval: FIRST_INTERVAL,
             looks: Vec::new(),
@@ -166,7 +173,8 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
     }
 
     fn next_moment(&self) -> Time {
-        self.outages.next_moment().min(self.next)
+        let followed = self.follower.as_ref().map_or(Time::MAX, Follower::next);
+        self.outages.next_moment().min(self.next).min(followed)
     }
 
     fn look(&mut self, now: Time, stack: &S) {
@@ -175,6 +183,25 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
         }
         if now >= self.next {
             self.count_zombies(stack);
+        }
+        if let Some(follower) = self.follower.as_mut().filter(|follower| now >= follower.next()) {
+            follower.look(stack.drive());
+        }
+    }
+
+    fn follows_commands(&self) -> bool {
+        self.follower.is_some()
+    }
+
+    fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
+        if let Some(follower) = &mut self.follower {
+            follower.submitted(now, slot, arrived, request);
+        }
+    }
+
+    fn gone(&mut self, time: Time, slot: u32) {
+        if let Some(follower) = &mut self.follower {
+            follower.gone(time, slot);
         }
     }
 

@@ -9,6 +9,7 @@ use leyden_sim::ConfigError;
 use thiserror::Error;
 use toml::de::DeValue;
 
+use super::blame::blame;
 use super::diagnostic::{Base, Diagnostic, Origin, Source};
 use super::explain::{explain, nearest, remedied};
 use super::saved::{self, Saved};
@@ -184,7 +185,10 @@ impl Loaded {
         loaded.check_units()?;
         loaded.resolve_paths();
         loaded.scenario.check().map_err(|ConfigError { key, problem }| {
-            LoadError::Invalid(Box::new(loaded.complaint(&key, &problem)))
+            let fails = |scenario: &Scenario| {
+                scenario.check().is_err_and(|error| error.key == key && error.problem == problem)
+            };
+            LoadError::Invalid(Box::new(loaded.complaint_of(&key, &problem, &fails)))
         })?;
         Ok(loaded)
     }
@@ -201,6 +205,25 @@ impl Loaded {
         }
     }
 
+    /// A problem that a layer found with `key`, placed where that key was written; or, if it was not, where
+    /// the key was written that is to blame: without it, the scenario no longer `fails` so.
+    pub fn complaint_of(
+        &self,
+        key: &str,
+        problem: &str,
+        fails: &dyn Fn(&Scenario) -> bool,
+    ) -> Diagnostic {
+        let plain = self.complaint(key, problem);
+        if self.tree.nearest(key).1 || !fails(&self.scenario) {
+            return plain;
+        }
+        let Some((blamed, origin)) = blame(&self.tree, fails) else { return plain };
+        let (problem, _) = remedied(problem);
+        let message = format!("`{blamed}` does not fit: `{key}`: {problem}");
+        let help = format!("change `{blamed}`, or say `{key}` beside it");
+        Diagnostic::new(message).at(&origin).help(help)
+    }
+
     /// A problem that a layer found with `key`, placed where that key was written.
     pub fn complaint(&self, key: &str, problem: &str) -> Diagnostic {
         let (node, exact) = self.tree.nearest(key);
@@ -213,7 +236,8 @@ impl Loaded {
                 None => diagnostic.help(format!("change `{key}`, or override it with --set")),
             };
         }
-        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, in the file or with --set"));
+        let file = &self.tree.origin.source.name;
+        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, in {file} or with --set"));
         Diagnostic::new(format!("`{key}`: {problem}")).help(remedy)
     }
 

@@ -9,6 +9,7 @@
 //! - Everything that a value means is in the value: the environment and the folder a run is started
 //!   in change nothing, but for the files that `--set` names.
 
+mod blame;
 pub mod bundled;
 mod cut;
 mod de;
@@ -38,7 +39,7 @@ pub use load::{LoadError, Loaded, Set};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
 pub use saved::{IN_REPORT, Saved};
 pub use source::TraceSource;
-pub use workload::{ReplayMode, Requests, TraceConfig, WorkloadConfig};
+pub use workload::{MAX_WINDOW, ReplayMode, Requests, TraceConfig, WorkloadConfig, devices};
 
 /// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with
 /// their unit: `"64 MiB"`, `"60 us"`, `"7 %"`.

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use leyden_sim::{ConfigError, Ratio, Span, Time};
+use leyden_device::SECTOR_BYTES;
+use leyden_sim::{Bytes, ConfigError, Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
 use leyden_workload::trace::{
-    Cut, CutIter, Format, Merged, OpenOptions, Packed, Packing, TraceError,
+    BlkAction, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing, TraceError,
+    Unsorted,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -60,6 +62,19 @@ impl PartialEq for PackingOnce {
 /// A trace's requests as they are replayed.
 pub type Requests = Packed<CutIter<Merged>>;
 
+/// The most records that can be kept back to be sorted.
+pub const MAX_WINDOW: u32 = 100_000_000;
+
+/// What several devices in a trace mean: at most one of the rules is given.
+pub fn devices(only: Option<&str>, overlay: bool, stack: Option<Bytes>) -> Devices {
+    match (only, stack) {
+        (Some(only), _) => Devices::Only(only.to_owned()),
+        (None, Some(room)) => Devices::Stack { stride_sectors: room.get() / SECTOR_BYTES },
+        (None, None) if overlay => Devices::Overlay,
+        (None, None) => Devices::One,
+    }
+}
+
 /// When the requests of a trace are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -84,6 +99,24 @@ struct Table {
     /// Its format, as `leyden trace info` names it; told from its content if not given.
     #[serde(default)]
     format: Option<String>,
+    /// Of a trace of several devices, the one whose requests are taken; named as in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    /// Take the requests of all devices as if their addresses were one device's.
+    #[serde(default, skip_serializing_if = "is_false")]
+    overlay: bool,
+    /// Take the requests of all devices, one device after another in order of first appearance, each with so
+    /// much room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stack: Option<Bytes>,
+    /// Of a blktrace, which event of a request stands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action: Option<BlkAction>,
+    /// How many records are kept back to be sorted by time; with 0 a record that comes late is an error.
+    /// 65,536 if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 100_000_000))]
+    window: Option<u32>,
     /// When requests are made.
     #[serde(default)]
     mode: ReplayMode,
@@ -114,6 +147,10 @@ struct Table {
     limit: Option<u64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
 const fn default_queue_depth() -> u32 {
     32
 }
@@ -137,6 +174,11 @@ impl From<&str> for TraceConfig {
             path: path.to_owned(),
             hints: None,
             format: None,
+            device: None,
+            overlay: false,
+            stack: None,
+            action: None,
+            window: None,
             mode: ReplayMode::default(),
             queue_depth: default_queue_depth(),
             speed: default_speed(),
@@ -219,6 +261,17 @@ impl TraceConfig {
         if let Some(Err(error)) = table.format.as_deref().map(str::parse::<Format>) {
             return wrong("format", error.to_string());
         }
+        let rules = [table.device.is_some(), table.overlay, table.stack.is_some()];
+        if rules.into_iter().filter(|is_given| *is_given).count() > 1 {
+            let problem = "of device, overlay and stack only one can hold; leave out the others";
+            return wrong("device", problem.into());
+        }
+        if table.stack.is_some_and(|room| room.get() < SECTOR_BYTES) {
+            return wrong("stack", "that is less than a sector; give each device some room".into());
+        }
+        if table.window.is_some_and(|window| window > MAX_WINDOW) {
+            return wrong("window", format!("more than {MAX_WINDOW}; sort the trace by time"));
+        }
         if !(1..=1 << 20).contains(&table.queue_depth) {
             return wrong("queue_depth", format!("{} is not in 1..=1048576", table.queue_depth));
         }
@@ -252,6 +305,11 @@ impl TraceConfig {
             }
         };
         Replay { pace, beyond_end: table.beyond_end, loops: table.loops }
+    }
+
+    /// Whether it is replayed as fast as the drive lets it.
+    pub fn is_closed_loop(&self) -> bool {
+        self.table.mode == ReplayMode::Closed
     }
 
     /// Keys that say something which this kind of replay does not ask for.
@@ -323,7 +381,9 @@ impl TraceConfig {
         let table = &self.table;
         let options = OpenOptions {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
-            ..OpenOptions::default()
+            blkparse_action: table.action.unwrap_or_default(),
+            devices: devices(table.device.as_deref(), table.overlay, table.stack),
+            unsorted: table.window.map_or_else(Unsorted::default, Unsorted::within),
         };
         let reader = self.source.open(&table.path, &options)?;
         Ok(match (hints, &table.hints) {

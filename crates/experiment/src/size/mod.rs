@@ -190,7 +190,7 @@ fn make(
         let mut tell = |phase, fraction| watch.tell(run, phase, fraction);
         let mut hooks =
             Hooks { cancel: Some(watched.cancel), progress: Some(&mut tell), ..Hooks::default() };
-        let bounds = Bounds { limit: Some(commands), banks };
+        let bounds = Bounds { limit: Some(commands), banks, ..Bounds::default() };
         match run_within(&variant.scenario, &mut hooks, bounds) {
             Ok(outcome) if outcome.interrupted => Err(RunError::Interrupted),
             Ok(outcome) => Ok(Made::Outcome(Box::new(outcome))),

@@ -1,7 +1,8 @@
 //! The page-mapped FTL: its rooms put together.
 
 use leyden_nand::{
-    BlockId, BlockUse, Content, DieId, Geometry, Interrupted, Lpn, Medium, PageKind, Ppa, Ppn,
+    Activity, BlockId, BlockUse, Content, DieId, Geometry, Interrupted, Lpn, Medium, Operation,
+    PageKind, Ppa, Ppn,
 };
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{ConfigError, Span, Time};
@@ -240,6 +241,18 @@ impl<C: Content> Ftl<C> {
     /// See [`leyden_nand::Flash::set_untimed`].
     pub fn set_untimed(&mut self, untimed: bool) {
         self.medium.set_untimed(untimed);
+    }
+    /// See [`leyden_nand::Flash::activity`].
+    pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
+        self.medium.activity()
+    }
+    /// Why the page of a program on its way is programmed.
+    pub fn cause_of(&self, program: &Operation) -> ProgramCause {
+        self.programs.cause(program.tag)
+    }
+    /// Programs that have ended, and wait at the gate.
+    pub fn waiting_at_gate(&self) -> u64 {
+        self.table.waiting_at_gate()
     }
     /// True if no operation is in progress.
     #[inline]

@@ -19,6 +19,7 @@ const CAPACITANCE: Dimension = Dimension {
     what: "a capacitance",
     example: "2200 uF",
     units: &[("nF", 1), ("\u{b5}F", 1_000), ("uF", 1_000), ("mF", 1_000_000), ("F", 1_000_000_000)],
+    aliases: &[],
     exact: true,
 };
 
@@ -26,11 +27,17 @@ const VOLTAGE: Dimension = Dimension {
     what: "a voltage",
     example: "12 V",
     units: &[("mV", 1), ("V", 1_000)],
+    aliases: &[],
     exact: true,
 };
 
-const POWER: Dimension =
-    Dimension { what: "a power", example: "2.5 W", units: &[("mW", 1), ("W", 1_000)], exact: true };
+const POWER: Dimension = Dimension {
+    what: "a power",
+    example: "2.5 W",
+    units: &[("mW", 1), ("W", 1_000)],
+    aliases: &[],
+    exact: true,
+};
 
 const ENERGY: Dimension = Dimension {
     what: "an energy",
@@ -43,6 +50,7 @@ const ENERGY: Dimension = Dimension {
         ("mJ", 1_000_000_000),
         ("J", 1_000_000_000_000),
     ],
+    aliases: &[],
     exact: true,
 };
 

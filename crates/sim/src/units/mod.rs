@@ -36,7 +36,15 @@ pub enum UnitError {
         /// The units there are.
         expected: String,
     },
-    /// More than the type holds, or not a whole number of its smallest unit.
+    /// Not a whole number of the smallest unit.
+    #[error("`{text}` is not a whole number of {unit}; write it in a smaller unit, or round it")]
+    NotWhole {
+        /// What was written.
+        text: String,
+        /// The smallest unit.
+        unit: &'static str,
+    },
+    /// More than the type holds.
     #[error("`{text}` is out of range for {what}")]
     OutOfRange {
         /// What was written.
@@ -51,6 +59,8 @@ struct Dimension {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
+    /// Other names that people write, and those above that they stand for.
+    aliases: &'static [(&'static str, &'static str)],
     /// Capitals matter: `mW` is not `MW`.
     exact: bool,
 }
@@ -70,6 +80,10 @@ impl Dimension {
             });
         }
         let is_it = |name: &str| name == unit || !self.exact && name.eq_ignore_ascii_case(unit);
+        let alias =
+            self.aliases.iter().find(|(name, _)| is_it(name)).map(|(_, stands_for)| stands_for);
+        let is_it =
+            |name: &str| alias.map_or_else(|| is_it(name), |stands_for| name == *stands_for);
         let Some(&(_, scale)) = self.units.iter().find(|(name, _)| is_it(name)) else {
             let names: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
             return Err(UnitError::UnknownUnit {
@@ -78,8 +92,17 @@ impl Dimension {
                 expected: names.join(", "),
             });
         };
-        scaled(number, scale)
-            .ok_or_else(|| UnitError::OutOfRange { text: text.to_owned(), what: self.what })
+        scaled(number, scale).map_err(|failure| match failure {
+            NotScaled::TooLarge => UnitError::OutOfRange { text: text.to_owned(), what: self.what },
+            NotScaled::Garbled => UnitError::Malformed {
+                text: text.to_owned(),
+                what: self.what,
+                example: self.example,
+            },
+            NotScaled::Fraction => {
+                UnitError::NotWhole { text: text.to_owned(), unit: self.units[0].0 }
+            }
+        })
     }
 
     /// Writes `value` in the largest unit that divides it; if capitals matter, the units are
@@ -110,19 +133,32 @@ impl Dimension {
     }
 }
 
-/// `number * scale`, where `number` is decimal digits with at most one point; `None` if that is not
-/// a whole number or does not fit.
-fn scaled(number: &str, scale: u64) -> Option<u64> {
+/// Why a number has no whole multiple.
+enum NotScaled {
+    Garbled,
+    TooLarge,
+    Fraction,
+}
+
+/// `number * scale`, where `number` is decimal digits with at most one point.
+fn scaled(number: &str, scale: u64) -> Result<u64, NotScaled> {
     let number = number.replace('_', "");
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() || fraction.len() > 18 {
-        return None;
+    let fraction = fraction.trim_end_matches('0');
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
+        return Err(NotScaled::Garbled);
     }
-    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let scaled = digits.checked_mul(u128::from(scale))?;
+    if fraction.len() > 18 {
+        return Err(NotScaled::Fraction);
+    }
+    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| NotScaled::TooLarge)?;
+    let scaled = digits.checked_mul(u128::from(scale)).ok_or(NotScaled::TooLarge)?;
     let denominator = 10_u128.pow(fraction.len() as u32);
-    (scaled % denominator == 0).then_some(())?;
-    u64::try_from(scaled / denominator).ok()
+    if scaled % denominator != 0 {
+        return Err(NotScaled::Fraction);
+    }
+    u64::try_from(scaled / denominator).map_err(|_| NotScaled::TooLarge)
 }
 
 const SPAN: Dimension = Dimension {
@@ -135,6 +171,13 @@ const SPAN: Dimension = Dimension {
         ("s", 1_000_000_000),
         ("min", 60_000_000_000),
         ("h", 3_600_000_000_000),
+    ],
+    aliases: &[
+        ("µs", "us"), // U+00B5, the micro sign
+        ("μs", "us"), // U+03BC, the Greek letter
+        ("usec", "us"),
+        ("msec", "ms"),
+        ("sec", "s"),
     ],
     exact: false,
 };
@@ -153,6 +196,8 @@ const BYTES: Dimension = Dimension {
         ("TB", 1_000_000_000_000),
         ("TiB", 1 << 40),
     ],
+    // As fio has it: a letter alone is a power of two.
+    aliases: &[("k", "KiB"), ("M", "MiB"), ("G", "GiB"), ("T", "TiB")],
     exact: false,
 };
 
@@ -168,6 +213,8 @@ const RATE: Dimension = Dimension {
         ("GB/s", 1_000_000_000),
         ("GiB/s", 1 << 30),
     ],
+    // Transfers of the eight lines of a channel: a byte each.
+    aliases: &[("MT/s", "MB/s"), ("GT/s", "GB/s")],
     exact: false,
 };
 
@@ -175,6 +222,7 @@ const RATIO: Dimension = Dimension {
     what: "a share",
     example: "7 %",
     units: &[("ppm", 1), ("%", 10_000)],
+    aliases: &[("percent", "%")],
     exact: false,
 };
 
@@ -318,7 +366,7 @@ impl Ratio {
 quantity!(
     Span,
     SPAN,
-    r"^\s*[0-9._]+\s*(ns|us|ms|s|min|h)\s*$",
+    r"^\s*[0-9._]+\s*(ns|us|µs|μs|usec|ms|msec|s|sec|min|h)\s*$",
     "A time with its unit.",
     |v: &Span| v.as_ns(),
     Span::from_ns
@@ -326,7 +374,7 @@ quantity!(
 quantity!(
     Bytes,
     BYTES,
-    r"^\s*[0-9._]+\s*(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB)\s*$",
+    r"^\s*[0-9._]+\s*(B|kB|KiB|MB|MiB|GB|GiB|TB|TiB|k|M|G|T)\s*$",
     "A size with its unit.",
     |v: &Bytes| v.0,
     Bytes
@@ -334,7 +382,7 @@ quantity!(
 quantity!(
     BytesPerSec,
     RATE,
-    r"^\s*[0-9._]+\s*(B|kB|KiB|MB|MiB|GB|GiB)/s\s*$",
+    r"^\s*[0-9._]+\s*(B|kB|KiB|MB|MiB|GB|GiB|MT|GT)/s\s*$",
     "A bandwidth with its unit.",
     |v: &BytesPerSec| v.0,
     BytesPerSec
@@ -424,6 +472,16 @@ mod tests {
         assert_eq!(" 0.7 ms ".parse(), Ok(Span::from_us(700)));
         assert_eq!("1.92 TB".parse(), Ok(Bytes::new(1_920_000_000_000)));
         assert_eq!("4 kib".parse(), Ok(Bytes::new(4096)));
+        for micro in ["700 µs", "700 μs", "700usec", "0.7 msec", "0.700000 ms"] {
+            assert_eq!(micro.parse(), Ok(Span::from_us(700)), "{micro}");
+        }
+        assert_eq!(
+            ("64M".parse(), "64m".parse()),
+            (Ok(Bytes::new(64 << 20)), Ok(Bytes::new(64 << 20)))
+        );
+        assert_eq!("800 MT/s".parse(), Ok(BytesPerSec::new(800_000_000)));
+        let said = "8.2 GiB".parse::<Bytes>().unwrap_err().to_string();
+        assert!(said.contains("not a whole number of B"), "{said}");
         assert_eq!("7 %".parse(), Ok(Ratio::from_percent(7)));
         assert_eq!("0.07".parse(), Ok(Ratio::from_percent(7)));
         assert_eq!("102.4 MB/s".parse::<BytesPerSec>().unwrap().time_for(4096), Span::from_us(40));
@@ -437,8 +495,8 @@ mod tests {
         for bad in ["NaN", "-0.1", "inf", "x", "5 MiB", "1001"] {
             assert!(bad.parse::<Ratio>().is_err(), "{bad}");
         }
-        let error = "60 usec".parse::<Span>().unwrap_err().to_string();
-        assert!(error.contains("usec") && error.contains("us, ms"), "{error}");
+        let error = "60 uses".parse::<Span>().unwrap_err().to_string();
+        assert!(error.contains("uses") && error.contains("us, ms"), "{error}");
     }
 
     #[test]

@@ -128,6 +128,14 @@ impl Default for Unsorted {
 }
 
 impl Unsorted {
+    /// So many records are kept back; with 0 none may be late.
+    pub const fn within(records: u32) -> Self {
+        match records {
+            0 => Self::Refuse,
+            records => Self::Sort { window: records as usize },
+        }
+    }
+
     pub(crate) fn window(self) -> usize {
         match self {
             Self::Refuse => 0,

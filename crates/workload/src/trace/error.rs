@@ -159,7 +159,9 @@ impl ErrorKind {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
             Self::Empty { skipped: 0 } => "Check that the capture saw any I/O",
-            Self::Empty { .. } => "Check the action (Q, D or C) and the device that were asked for",
+            Self::Empty { .. } => {
+                "Check the device that was asked for, and of a blktrace the action"
+            }
             Self::UnknownFormat => {
                 "Name the format; ours, as text, begins with the line \
                  `time_us,op,lba,len,flags,class`"
@@ -173,19 +175,20 @@ impl ErrorKind {
                 "Mend the record: no device is that large, and no capture that long"
             }
             Self::Unsorted { window: 0, .. } => {
-                "Sort the trace by time, or allow a window in which records are sorted"
+                "Sort the trace by time, or allow a window in which records are sorted (--window)"
             }
-            Self::Unsorted { .. } => "Sort the trace by time, or allow a larger window",
+            Self::Unsorted { .. } => "Sort the trace by time, or allow a larger window (--window)",
             Self::SecondDevice { second, .. } => {
                 return Some(Cow::Owned(format!(
-                    "Choose one (for example `{second}`), or overlay or stack them"
+                    "Choose one (--device '{second}'), give each some room (--stack 1TiB), or take all as one \
+                     (--overlay); in a scenario, the keys of these names below workload.trace"
                 )));
             }
-            Self::BeyondStride { .. } => "Give each device more room",
+            Self::BeyondStride { .. } => "Give each device more room (--stack)",
             Self::NotAHint { .. } => {
                 "Name a file of hints (op H) only; a trace that holds its own needs no second file"
             }
-            Self::Exists => "Choose another name, or allow overwriting",
+            Self::Exists => "Choose another name, or replace it (--force)",
             Self::ReadOnly(_) => "Choose a format that can be written",
             Self::Read(error) => match error.kind() {
                 io::ErrorKind::NotFound => "Check the path",

@@ -14,6 +14,7 @@ use crate::{Class, Request};
 
 mod bad;
 mod binary;
+mod cloud;
 mod elsewhere;
 mod text;
 

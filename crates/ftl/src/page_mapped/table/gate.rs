@@ -41,6 +41,11 @@ impl Gate {
     }
 
     #[inline]
+    pub(super) fn len(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

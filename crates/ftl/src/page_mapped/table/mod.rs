@@ -98,6 +98,10 @@ impl TableWriter {
     pub(super) const fn next_event(&self) -> Option<Time> {
         self.gate.open_at()
     }
+    /// How many programs that have ended wait at the gate.
+    pub(super) fn waiting_at_gate(&self) -> u64 {
+        self.gate.len()
+    }
     /// True if copies of `die` wait at the gate.
     #[inline]
     pub(super) fn has_copies_waiting(&self, die: DieId) -> bool {

@@ -1,7 +1,11 @@
 //! Which events of a blktrace are requests: for its binary files and for blkparse's text.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Which of a request's events in a blktrace is taken for the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum BlkAction {
     /// `Q`: the file system handed it to the block layer.
     Queue,

@@ -7,16 +7,22 @@
 //! as an error at a line (text) or byte (binary).
 
 pub(crate) mod action;
+pub(crate) mod alibaba;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
+mod columns;
 pub(crate) mod compact;
 pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod fio;
+pub(crate) mod fiu;
 pub(crate) mod msr;
 pub(crate) mod registry;
 pub(crate) mod rwbs;
+pub(crate) mod spc;
 pub(crate) mod systor;
+pub(crate) mod tencent;
+pub(crate) mod vscsi;
 
 use crate::Request;
 
@@ -36,6 +42,11 @@ registry::formats! {
     Msr(Text<msr::Msr>) = "msr", "MSR Cambridge CSV (SNIA IOTTA)";
     Systor(Text<systor::Systor>) = "systor", "SYSTOR '17 CSV (SNIA IOTTA)";
     DiskSim(Text<disksim::DiskSim>) = "disksim", "DiskSim ASCII in MQSim's units (ns; 0 = write)";
+    Alibaba(Text<alibaba::Alibaba>) = "alibaba", "Alibaba's block traces: device_id,opcode,offset,length,timestamp";
+    Tencent(Text<tencent::Tencent>) = "tencent", "Tencent's block traces: Timestamp,Offset,Size,IOType,VolumeID";
+    Spc(Text<spc::Spc>) = "spc", "SPC, as in the UMass repository: ASU,LBA,Size,Opcode,Timestamp";
+    Fiu(Text<fiu::Fiu>) = "fiu", "FIU (SNIA IOTTA): timestamp pid process lba size op major minor md5";
+    Vscsi(Binary<vscsi::Vscsi>) = "vscsi", "binary of VMware's vscsi traces (CloudPhysics), versions 1 and 2";
 }
 
 /// What reads one line of a text format.

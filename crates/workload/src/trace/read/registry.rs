@@ -144,6 +144,11 @@ mod tests {
             ("1456135145.1,0.0008,R,0,899056122368,131072\n", Format::Systor),
             ("  8,33  30 1 0.001368096  5025  D   R 540544 + 8 [x]\n", Format::Blkparse),
             ("11413000 0 657728 16 1\n", Format::DiskSim),
+            ("0,R,126703661056,4096,1577808000000046\n", Format::Alibaba),
+            ("device_id,opcode,offset,length,timestamp\n", Format::Alibaba),
+            ("1538323200,12910952,128,0,1063\n", Format::Tencent),
+            ("0,20941264,8192,W,0.551706\n", Format::Spc),
+            ("89966104033330 4096 syslogd 904265560 8 W 6 0 531e779\n", Format::Fiu),
         ];
         for format in Format::ALL.into_iter().filter(|format| !format.is_binary()) {
             assert!(cases.iter().any(|&(_, found)| found == format), "no first line of {format}");

@@ -1,0 +1,108 @@
+//! `leyden trace`.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Subcommand, ValueEnum};
+use leyden_experiment::Bytes;
+use leyden_experiment::scenario::MAX_WINDOW;
+use leyden_workload::trace::Format;
+
+/// `leyden trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Say what a trace is like: mix, sizes, footprint, overwrites, sequentiality
+    Info(InfoArgs),
+    /// Turn a trace into another format
+    #[command(after_long_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  leyden trace convert msr.csv.gz web.leyden --device web,0
+  leyden trace convert msr.csv.gz all.leyden --stack 1TiB
+  leyden trace convert db.blktrace db.csv.zst
+  leyden trace convert db.csv db.log --to fio-v3
+  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst";
+
+/// An event of a request in a blktrace.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ActionArg {
+    /// The file system handed it to the block layer (Q)
+    #[value(alias = "Q")]
+    Queue,
+    /// The block layer handed it to the driver (D)
+    #[value(alias = "D")]
+    Issue,
+    /// The driver completed it (C)
+    #[value(alias = "C")]
+    Complete,
+}
+
+/// How to read a trace.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReadArgs {
+    /// The format; told from the content if not given
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub(crate) from: Option<Format>,
+    /// Take this device's requests only, if the trace is of several
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["overlay", "stack"])]
+    pub(crate) device: Option<String>,
+    /// Take all devices' requests as if they were one's
+    #[arg(long, conflicts_with = "stack")]
+    pub(crate) overlay: bool,
+    /// Take all devices' requests, one device after another, each with so much room
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) stack: Option<Bytes>,
+    /// Of a blktrace, which event of a request stands for it
+    #[arg(long, value_enum, default_value_t = ActionArg::Issue)]
+    pub(crate) action: ActionArg,
+    /// So many records are kept back to be sorted by time; with 0 a late record is an error
+    #[arg(long, value_name = "RECORDS", default_value_t = 65_536,
+          value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_WINDOW)))]
+    pub(crate) window: u32,
+    /// A file of hints (op H) to merge into it by time
+    ///
+    /// Both files must tell the time of the same clock.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Option<PathBuf>,
+}
+
+/// `leyden trace info`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InfoArgs {
+    /// The trace, plain or compressed with gzip or zstd
+    pub(crate) file: PathBuf,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// `leyden trace convert`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConvertArgs {
+    /// The trace, plain or compressed with gzip or zstd
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// The new trace; compressed if its name ends in .gz or .zst
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Its format; told from a name that ends in .csv or .leyden (compact) if not given
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub(crate) to: Option<Format>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// The names of trace formats, with their descriptions.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let names =
+        Format::ALL.map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}

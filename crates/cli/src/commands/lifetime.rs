@@ -1,0 +1,74 @@
+//! `leyden lifetime`: write amplification, drive writes a day, and years.
+
+use leyden_experiment::claims::run_command;
+use leyden_experiment::{Lifetime, Scenario};
+use leyden_report::format::{bytes, count, number};
+
+use super::{Cancel, load, overrides, print_json, run_one, verdict, warn};
+use crate::args::LifetimeArgs;
+use crate::failure::Failure;
+use crate::output::table::Table;
+
+pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let mut sets = overrides(&args.set, args.seed)?;
+    let loaded = load(&args.file, &mut sets, false)?;
+    let scenario = &loaded.scenario;
+    let own = u64::from(scenario.device.nand.endurance_cycles);
+    let cycles = args.cycles.or((own > 0).then_some(own)).ok_or_else(|| {
+        Failure::usage(anyhow::anyhow!(
+            "{} does not say how often a block can be erased\n  help: say so with --cycles N; the \
+             flash's data sheet has it",
+            args.file
+        ))
+    })?;
+    let outcome = run_one(&loaded, &run_command(&args.file, &sets), cancel)?;
+    if outcome.interrupted {
+        return Err(Failure::interrupted("a part of the work says nothing of all of it"));
+    }
+    let record = outcome.record;
+    for warning in &record.warnings {
+        warn(warning);
+    }
+    verdict(std::slice::from_ref(&record))?;
+    let Some(life) = Lifetime::of(&record, cycles, args.warranty) else {
+        return Err(Failure::nothing_measured(anyhow::anyhow!(
+            "nothing was written\n  help: give the run writes to do"
+        )));
+    };
+    if args.json {
+        print_json(&life)?;
+    } else {
+        show(&life, &mut anstream::stdout().lock())?;
+    }
+    if runs_flat_out(scenario) {
+        warn(
+            "the work runs as fast as the drive lets it, so that its day is no day of the host's: give \
+             jobs an iops_limit or rate_limit, or replay a trace with mode = \"open\"",
+        );
+    }
+    Ok(())
+}
+
+fn show(life: &Lifetime, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let mut table = Table::default();
+    table.head(["the drive", ""]);
+    table.row(["write amplification", &number(life.waf)]);
+    table.row(["erases that a block stands", &count(life.cycles)]);
+    table.row(["the host can write", &bytes(life.writable_bytes.round())]);
+    let years = number(life.warranty_years);
+    table.row([format!("drive writes a day over {years} years"), number(life.rated_dwpd)]);
+    table.head(["this work", ""]);
+    table.row(["written in a day", &bytes(life.written_bytes_a_day.round())]);
+    table.row(["drive writes a day", &number(life.dwpd)]);
+    table.row(["years until it is worn out", &number(life.years)]);
+    table.write(out)
+}
+
+/// Whether nothing but the drive limits the work.
+fn runs_flat_out(scenario: &Scenario) -> bool {
+    let workload = &scenario.workload;
+    match &workload.trace {
+        Some(trace) => trace.is_closed_loop(),
+        None => workload.job.iter().any(|job| job.iops_limit.is_none() && job.rate_limit.is_none()),
+    }
+}

@@ -1,0 +1,58 @@
+//! `leyden timeline`: what a drive does around its slowest command.
+
+use std::io::Write;
+
+use leyden_experiment::claims::run_command;
+use leyden_experiment::{Follow, Hooks, Phase, Wanted, follow};
+use leyden_report::{format, timeline_json};
+
+use super::{Cancel, explain, load, overrides, stamp};
+use crate::args::{TimelineArgs, TimelineOf};
+use crate::failure::Failure;
+use crate::output::atomic;
+use crate::output::place::{self, Kind};
+use crate::output::progress::{self, Progress};
+
+pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let mut sets = overrides(&args.set, args.seed)?;
+    let loaded = load(&args.file, &mut sets, false)?;
+    place::check(&args.output, Kind::Timeline)?;
+    let wanted = match (args.at, args.of) {
+        (Some(at), _) => Wanted::At(at),
+        (None, TimelineOf::Read) => Wanted::Read,
+        (None, TimelineOf::Write) => Wanted::Write,
+        (None, TimelineOf::Flush) => Wanted::Flush,
+        (None, TimelineOf::Any) => Wanted::Any,
+    };
+    let bar = Progress::new(&loaded.scenario.name);
+    let mut tell = |phase, fraction| {
+        bar.phase(match phase {
+            Phase::Preconditioning => "preconditioning",
+            Phase::Running => "running",
+        });
+        bar.fraction(fraction);
+    };
+    let mut hooks = Hooks { cancel: Some(cancel), progress: Some(&mut tell), ..Hooks::default() };
+    let ask = Follow { wanted, before: args.before, after: args.after };
+    let followed = follow(&loaded.scenario, ask, &mut hooks);
+    drop(bar);
+    let mut followed = followed.map_err(|error| explain(&loaded, error))?;
+    stamp(&mut followed.record, &loaded, &run_command(&args.file, &sets));
+    let timeline = &followed.timeline;
+    atomic::write(&args.output, timeline_json(&followed.record, timeline).as_bytes())?;
+    progress::wrote(&args.output);
+    let mut out = anstream::stdout().lock();
+    if let Some(slow) = timeline.slow {
+        let took = (slow.completed.as_ns() - slow.arrived.as_ns()) as f64 / 1e9;
+        let at = format::seconds(slow.arrived.as_secs_f64());
+        writeln!(out, "the command took {}, from {at} of the run on", format::seconds(took))?;
+    }
+    let (commands, operations) = (timeline.commands.len(), timeline.operations.len());
+    writeln!(
+        out,
+        "{} commands and {} flash operations around it",
+        format::count(commands as f64),
+        format::count(operations as f64)
+    )?;
+    Ok(())
+}

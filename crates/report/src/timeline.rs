@@ -1,0 +1,170 @@
+//! A part of a run in the format of Chrome's trace events, which Perfetto opens (ui.perfetto.dev): the
+//! "Trace Event Format" document, JSON object format. Times there are microseconds with a fraction.
+
+use leyden_experiment::{ActivityKind, FollowedCommand, FollowedOperation, RunRecord, Timeline};
+use leyden_experiment::{CommandOp, Span};
+use serde_json::{Value, json};
+
+/// What every such file begins with.
+pub const TIMELINE_HEAD: &str = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"Leyden\"";
+
+/// Processes of the trace, which is what its viewer calls groups of rows.
+const HOST: u32 = 1;
+const CHANNELS: u32 = 2;
+const DIES: u32 = 3;
+const LEVELS: u32 = 4;
+
+/// The timeline as JSON, one event a line.
+pub fn timeline_json(record: &RunRecord, timeline: &Timeline) -> String {
+    let mut events = vec![
+        group(HOST, "Host commands"),
+        group(CHANNELS, "Channels"),
+        group(DIES, "Dies"),
+        group(LEVELS, "Drive"),
+    ];
+    events.extend(host(timeline));
+    events.extend(flash(&timeline.operations));
+    events.extend(levels(timeline));
+    let mut other = json!({
+        "run": record.name, "seed": record.seed.to_string(), "digest": record.sim.digest,
+        "reproduce": record.reproduce, "version": record.leyden_version,
+    });
+    if let Some(slow) = timeline.slow {
+        other["slow_command_us"] = json!(us(slow.completed) - us(slow.arrived));
+    }
+    let other = other.to_string();
+    let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+    // `other` without its opening brace goes on where the head ends.
+    format!(
+        "{TIMELINE_HEAD},{}}},\"traceEvents\":[\n{}\n]}}\n",
+        &other[1..other.len() - 1],
+        lines.join(",\n")
+    )
+}
+
+fn us(span: Span) -> f64 {
+    span.as_ns() as f64 / 1e3
+}
+
+fn group(process: u32, name: &str) -> Value {
+    json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+}
+
+fn row(process: u32, thread: u32, name: &str) -> Value {
+    json!({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}})
+}
+
+/// A slice of a row.
+fn slice(
+    process: u32,
+    thread: u32,
+    name: &str,
+    (from, until): (Span, Span),
+    args: &Value,
+) -> Value {
+    json!({
+        "ph": "X", "name": name, "pid": process, "tid": thread, "ts": us(from),
+        "dur": us(until) - us(from), "args": args,
+    })
+}
+
+/// Commands in rows, as few as it takes for none to lie over another; the slow one in the first.
+fn host(timeline: &Timeline) -> Vec<Value> {
+    let end = |command: &FollowedCommand| command.ended.unwrap_or(timeline.window.1);
+    let is_slow = |command: &FollowedCommand| {
+        timeline.slow.is_some_and(|slow| {
+            command.arrived == slow.arrived && command.ended == Some(slow.completed)
+        })
+    };
+    let mut events = Vec::new();
+    // When each row is free again; the first is the slow command's.
+    let mut rows: Vec<Span> = vec![Span::ZERO];
+    let mut commands: Vec<&FollowedCommand> = timeline.commands.iter().collect();
+    commands.sort_by_key(|command| command.arrived);
+    let slow = commands.iter().position(|command| is_slow(command));
+    events.extend(slow.map(|_| row(HOST, 0, "the slow command")));
+    for (index, command) in commands.into_iter().enumerate() {
+        let thread = if Some(index) == slow {
+            0
+        } else {
+            let free = rows.iter().skip(1).position(|free| *free <= command.arrived);
+            let place = free.map_or(rows.len(), |place| place + 1);
+            if place == rows.len() {
+                rows.push(Span::ZERO);
+                events.push(row(HOST, place as u32, &format!("row {place}")));
+            }
+            rows[place] = end(command);
+            place as u32
+        };
+        let op = match command.op {
+            CommandOp::Read => "read",
+            CommandOp::Write => "write",
+            CommandOp::Flush => "flush",
+            CommandOp::Trim => "trim",
+            CommandOp::WriteZeroes => "write zeroes",
+            CommandOp::WritePrepare => "hint",
+        };
+        let args = json!({
+            "lba": command.lba, "sectors": command.sectors,
+            "waited in the host, us": us(command.submitted) - us(command.arrived),
+        });
+        events.push(slice(HOST, thread, op, (command.arrived, end(command)), &args));
+    }
+    events
+}
+
+fn flash(operations: &[FollowedOperation]) -> Vec<Value> {
+    let mut events = Vec::new();
+    let numbers = |of: fn(&FollowedOperation) -> u32| {
+        let mut all: Vec<u32> = operations.iter().map(of).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    events
+        .extend(numbers(|it| it.die).into_iter().map(|die| row(DIES, die, &format!("die {die}"))));
+    let channels = numbers(|it| it.channel).into_iter();
+    events.extend(channels.map(|channel| row(CHANNELS, channel, &format!("channel {channel}"))));
+    for it in operations {
+        let name = match it.kind {
+            ActivityKind::HostRead => "read for the host",
+            ActivityKind::OwnRead => "read to copy",
+            ActivityKind::HostProgram => "program for the host",
+            ActivityKind::CopyProgram => "program of a copy",
+            ActivityKind::MappingProgram => "program of the mapping table",
+            ActivityKind::Erase => "erase",
+        };
+        let address = if it.kind == ActivityKind::Erase { "block" } else { "page" };
+        let args = json!({address: it.address, "die": it.die});
+        events.push(slice(DIES, it.die, name, (it.begin(), it.end()), &args));
+        let parts =
+            [("waits for its channel", it.waited), ("transfer", it.transfer), ("array", it.array)];
+        for (part, span) in parts {
+            events.extend(span.map(|span| slice(DIES, it.die, part, span, &json!({}))));
+        }
+        events.extend(it.transfer.map(|span| slice(CHANNELS, it.channel, name, span, &args)));
+    }
+    events
+}
+
+fn levels(timeline: &Timeline) -> Vec<Value> {
+    type Of = fn(&leyden_experiment::Levels) -> u64;
+    let counters: [(&str, Of); 3] = [
+        ("write buffer, bytes", |it| it.buffered_bytes),
+        ("free blocks", |it| it.free_blocks),
+        ("programs waiting at the gate", |it| it.at_gate),
+    ];
+    let mut events = Vec::new();
+    for (name, of) in counters {
+        let mut last = None;
+        for level in &timeline.levels {
+            let value = of(level);
+            if last.replace(value) != Some(value) {
+                events.push(json!({
+                    "ph": "C", "name": name, "pid": LEVELS, "ts": us(level.at), "args": {"value": value},
+                }));
+            }
+        }
+    }
+    events
+}

@@ -1,0 +1,120 @@
+//! The page in a real browser: wide and narrow, light and dark. Runs where Chromium is, and is passed over
+//! elsewhere. The screenshots stay in cargo's temporary folder of tests, to be looked at.
+
+mod samples;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use leyden_experiment::{RunRecord, Varied};
+use leyden_report::render;
+use samples::Sample;
+
+/// Names that Chromium goes by.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// Looks at the page once it is drawn, and writes what it finds into attributes of the root element.
+const PROBE: &str = r#"
+<script>
+const wait = setInterval(() => {
+  const root = document.documentElement;
+  if (!("drawn" in root.dataset)) return;
+  clearInterval(wait);
+  const charts = [...document.querySelectorAll(".chart")];
+  root.dataset.charts = charts.length;
+  root.dataset.bare = charts.filter((c) => !c.querySelector("svg path[d]")).map((c) => c.dataset.figure).join(" ");
+  root.dataset.overflow = root.scrollWidth - root.clientWidth;
+  root.dataset.ground = getComputedStyle(document.body).backgroundColor;
+  // The lines of a chart: what a click on its first name takes away, and another brings back.
+  const key = document.querySelector(".legend .key");
+  const lines = () => key.closest("figure").querySelectorAll(".mark-line path[d]").length;
+  const before = lines();
+  key.click();
+  setTimeout(() => {
+    const without = lines();
+    key.click();
+    setTimeout(() => { root.dataset.lines = [before, without, lines()].join(" "); }, 200);
+  }, 200);
+}, 50);
+</script>
+"#;
+
+fn browser() -> Option<&'static str> {
+    let runs = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success())
+    };
+    BROWSERS.into_iter().find(|name| runs(name))
+}
+
+/// Opens a page in a window of this size.
+fn open(browser: &str, page: &Path, (width, height): (u32, u32), what: &[&str]) -> Output {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=20000"])
+        .arg(format!("--window-size={width},{height}"))
+        .args(what)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let console: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "{}: {console:?}", page.display());
+    output
+}
+
+/// An attribute of the root element.
+fn attribute(dom: &str, name: &str) -> String {
+    let mark = format!("data-{name}=\"");
+    let Some((_, rest)) = dom.split_once(&mark) else { panic!("no {mark} in {}", &dom[..300]) };
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// A sweep, with values of the key that are numbers.
+fn sweep() -> Vec<RunRecord> {
+    let runs = [7, 15, 28, 40].into_iter().map(|percent| {
+        let mut record =
+            Sample { quality: 0.8 + f64::from(percent) / 100.0, ..Sample::default() }.record();
+        record.name = format!("{percent} %");
+        record.scenario = "sweep".into();
+        let (key, value) = ("device.ftl.over_provisioning".into(), format!("{percent} %"));
+        record.varied = vec![Varied { key, value }];
+        record
+    });
+    runs.collect()
+}
+
+#[test]
+fn every_chart_is_drawn_wide_narrow_light_and_dark() {
+    let Some(browser) = browser() else { return };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    fs::create_dir_all(&folder).unwrap();
+    for (name, records) in [("one", vec![Sample::default().record()]), ("sweep", sweep())] {
+        let html = render(&records, None).unwrap();
+        for (theme, size, width) in [("light", "wide", 1280), ("dark", "narrow", 500)] {
+            let themed = html.replace(
+                "<html lang=\"en\">",
+                &format!("<html lang=\"en\" data-theme=\"{theme}\">"),
+            );
+            let page = folder.join(format!("{name}-{size}-{theme}.html"));
+            // The chart library speaks of bodies too: the last one is the page's.
+            let (body, end) = themed.rsplit_once("</body>").unwrap();
+            fs::write(&page, format!("{body}{PROBE}</body>{end}")).unwrap();
+            let output = open(browser, &page, (width, 900), &["--dump-dom"]);
+            let dom = String::from_utf8_lossy(&output.stdout);
+            let case = page.display();
+            assert_eq!(attribute(&dom, "bare"), "", "{case}: charts without a mark");
+            let charts: usize = attribute(&dom, "charts").parse().unwrap();
+            assert_eq!(charts, html.matches("<div class=\"chart\"").count(), "{case}");
+            assert_eq!(attribute(&dom, "overflow"), "0", "{case}: wider than the window");
+            let ground = if theme == "dark" { "rgb(15, 17, 20)" } else { "rgb(246, 247, 248)" };
+            assert_eq!(attribute(&dom, "ground"), ground, "{case}");
+            let lines = attribute(&dom, "lines");
+            let lines: Vec<u32> = lines.split(' ').map(|n| n.parse().unwrap()).collect();
+            assert!(lines[1] + 1 == lines[0] && lines[2] == lines[0], "{case}: {lines:?}");
+            let png = page.with_extension("png");
+            open(browser, &page, (width, 2400), &[&format!("--screenshot={}", png.display())]);
+            assert!(fs::metadata(&png).unwrap().len() > 20_000, "{case}: a blank picture");
+        }
+    }
+}

@@ -149,7 +149,7 @@ fn foreign_and_damaged_files_are_refused() {
     refused("\u{1}", "no campaign's state");
     refused(&good[..good.len() / 2], "no campaign's state");
     refused(&good.replace("\"start\": 0", "\"start\": 7"), "its first seed is 7");
-    refused(&good.replace("\"leyden_torture_campaign\": 1", "\"leyden_torture_campaign\": 9"), "9");
+    refused(&good.replace("\"leyden_torture_campaign\": 2", "\"leyden_torture_campaign\": 9"), "9");
     refused(&good.replace("\"program\": \"", "\"program\": \"x"), "its version is x");
 
     let options = Options::draw(3);

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dump::Item;
 pub use hints::HintStats;
+pub use inspect::{DumpPageHolds, DumpPageView};
 pub use provision::{Provision, provision_of};
 pub use stats::SsdStats;
 

@@ -174,6 +174,11 @@ impl<C: Content> Ftl<C> {
         self.medium
     }
 
+    /// The flash, and what lies on it.
+    #[inline]
+    pub const fn medium(&self) -> &Medium<C> {
+        &self.medium
+    }
     /// The flash's shape.
     #[inline]
     pub const fn geometry(&self) -> &Geometry {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use state::{State, StateError};
 
-use crate::{Failure, Kind, Options, Outcome, Tally, run};
+use crate::{Coverage, Failure, Kind, Options, Outcome, Tally, run};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -58,6 +58,8 @@ pub struct Summary {
     pub digest: String,
     /// What else was done.
     pub tally: Tally,
+    /// What was reached, and how often.
+    pub coverage: Coverage,
     /// The seeds that failed, in order.
     pub failed: Vec<Failed>,
 }

@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::{Failed, Progress, Summary, fingerprint};
 use crate::options::DRAW_VERSION;
 use crate::seed_file::read_text;
-use crate::{Outcome, Tally};
+use crate::{Coverage, Outcome, Tally};
 
 /// The version of the format; others are refused.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// No campaign counts further, so that none overflows.
 const MOST: u64 = 1 << 53;
 
@@ -31,6 +31,7 @@ pub struct State {
     /// Seeds done: stretches, first and last, in order.
     done: Vec<(u64, u64)>,
     tally: Tally,
+    coverage: Coverage,
     /// The sum of the fingerprints of all runs.
     digest: u64,
     wall_ms: u64,
@@ -85,6 +86,7 @@ impl State {
             start,
             done: Vec::new(),
             tally: Tally::default(),
+            coverage: Coverage::default(),
             digest: 0,
             wall_ms: 0,
             failed: Vec::new(),
@@ -138,7 +140,8 @@ impl State {
             least = last.checked_add(2); // else it would be part of the stretch before
         }
         let seeds = self.done.iter().map(|&(first, last)| last - first);
-        let numbers = self.tally.numbers().into_iter().chain([self.wall_ms]).chain(seeds);
+        let counts = self.tally.numbers().into_iter().chain(self.coverage.counts());
+        let numbers = counts.chain([self.wall_ms]).chain(seeds);
         if let Some(number) = numbers.into_iter().find(|&number| number > MOST) {
             return Err(format!("no campaign comes to {number}"));
         }
@@ -170,6 +173,7 @@ impl State {
     /// Adds the outcome of `seed`.
     pub(super) fn add(&mut self, seed: u64, outcome: Outcome) {
         self.tally.add(&outcome.tally);
+        self.coverage.add(&outcome.coverage);
         self.digest = self.digest.wrapping_add(fingerprint(seed, &outcome));
         if let Some(failure) = outcome.failure {
             let at = self.failed.partition_point(|failed| failed.seed < seed);
@@ -213,6 +217,7 @@ impl State {
             cuts_per_s: cuts_per_s.round(),
             digest: format!("{:016x}", self.digest),
             tally: self.tally,
+            coverage: self.coverage.clone(),
             failed: self.failed.clone(),
         }
     }
@@ -225,7 +230,12 @@ mod tests {
     fn state(done: &[u64]) -> State {
         let mut state = State::new(10);
         for &seed in done {
-            let outcome = Outcome { tally: Tally::default(), digest: seed, failure: None };
+            let outcome = Outcome {
+                tally: Tally::default(),
+                coverage: Coverage::default(),
+                digest: seed,
+                failure: None,
+            };
             state.add(seed, outcome);
         }
         state

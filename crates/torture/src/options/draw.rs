@@ -8,6 +8,7 @@ use leyden_sim::{Digest, Ratio, Rng, Span};
 use super::chance::{coin, spread};
 use super::device::draw_device;
 use super::host::draw_host;
+use crate::witness::Grain;
 use super::{Cut, Mix, Options, Round, Verify, Work};
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
@@ -30,7 +31,7 @@ impl Options {
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
         let work = draw_work(&mut rng(seed, "work"));
         let rounds = draw_rounds(&mut rng(seed, "rounds"));
-        Self { seed, device, host, work, rounds }
+        Self { seed, grain: Grain::Unit, device, host, work, rounds }
     }
 }
 
@@ -85,6 +86,8 @@ fn draw_work(rng: &mut Rng) -> Work {
             let is_on = coin(rng);
             share(rng, is_on, 100)
         },
+        tenants: 1,
+        trace: false,
         late: {
             let is_on = rng.below(4) == 0;
             share(rng, is_on, 40)
@@ -104,6 +107,7 @@ fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
         number,
         commands: if coin(rng) { 1 + rng.below(most_commands) } else { spread(rng, most_commands) }
             as u32,
+        reload: false,
         skip: Vec::new(),
         cut: draw_cut(rng, &kinds),
         off: Span::from_ns(spread(rng, 1 << 30)),

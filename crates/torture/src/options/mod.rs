@@ -14,12 +14,17 @@ use leyden_device::Config;
 use leyden_sim::{Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::witness::Grain;
+
 /// A drive, its work, and its power cuts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// Where commands and the drive's own chances come from.
     pub seed: u64,
+    /// What its content tells apart.
+    #[serde(default)]
+    pub grain: Grain,
     /// The drive.
     pub device: Config,
     /// The host layers above it; none, for most seeds.
@@ -56,8 +61,18 @@ pub struct Work {
     /// Share of commands that come with zombie hints, true ones and others.
     #[serde(default)]
     pub hints: Ratio,
+    /// How many tenants take turns, each in a part of the drive of its own.
+    #[serde(default = "one")]
+    pub tenants: u32,
+    /// Commands go where those of a recorded trace went.
+    #[serde(default)]
+    pub trace: bool,
     /// Share of moments at which the host looks late for what has completed.
     pub late: Ratio,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// Weights of the commands. A command whose weight is made 0 becomes a write; the others stay.
@@ -82,6 +97,9 @@ pub struct Round {
     pub number: u64,
     /// Commands before the cut is timed.
     pub commands: u32,
+    /// Before its commands, the drive is saved and loaded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reload: bool,
     /// Those of them that are left out, first and last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<(u32, u32)>,

@@ -15,6 +15,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
     /// Until [`Controller::restore_power`], commands end with an error.
     ///
+    /// A dump lasts as long as it costs ([`PowerLoss::cost`]). The energy for all of it is in the bank when it
+    /// begins, so neither a return of the power in its midst nor another cut then changes what it saves.
+    ///
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.
     pub fn cut_power(&mut self, now: Time) -> PowerLoss {
@@ -30,6 +33,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
                 self.dump(&supply, now)
             };
         self.power = Some(supply);
+        self.dump_end = self.dump_end.max(now + loss.cost.time);
         self.cuts += 1;
         let (energy, pages) = (loss.cost.energy.as_pj(), loss.cost.pages);
         self.desk.digest_mut().add(now.as_ns()).add(energy).add(pages);

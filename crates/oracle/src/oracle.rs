@@ -443,7 +443,11 @@ impl Oracle {
 
     /// What is known to be durable of a unit, or was promised of it.
     fn known(&self, number: u32) -> Known {
-        let durable = self.units[number as usize].durable;
+        let unit = &self.units[number as usize];
+        let durable = unit.durable;
+        if unit.may_be_zeroed(&durable) {
+            return Known::Zeroes;
+        }
         if durable.has_base() {
             return match (durable.base, self.log.stamped(number, durable.base)) {
                 (0, _) => Known::Zeroes,

@@ -147,9 +147,7 @@ impl Unit {
             Known::Zeroes => return self.lose(),
             Known::Write(submitted) => (0, submitted, u64::MAX),
             // It is older than every command that is remembered.
-            Known::Forgotten(stamp) => {
-                (stamp, Tick::START, stamp.saturating_sub(MOST_OVERTAKEN))
-            }
+            Known::Forgotten(stamp) => (stamp, Tick::START, stamp.saturating_sub(MOST_OVERTAKEN)),
         };
         self.lost = Some(Loss { before: self.durable, oldest, zeroes: false });
         let view = View { base, since: Tick::START, floor };

@@ -20,6 +20,14 @@ fn main() {
         if let Some(failure) = outcome.failure {
             println!("seed {}: {failure}", options.seed);
         }
+        if outcome.tally.faults_of_jams > 0 {
+            println!(
+                "jam {} {} {}",
+                options.seed,
+                outcome.tally.faults_of_jams,
+                options.device.nand.faults.program_failures
+            );
+        }
         tally.add(&outcome.tally);
     }
     let ran = begun.elapsed();

@@ -109,6 +109,8 @@ points! {
     FaultReadOnly,
     /// fault: a command ended with a write fault
     FaultWrite,
+    /// fault: no die had room left, though none had lost a block
+    FaultJam,
     /// fault: a page cache could not write a unit out
     FaultCache,
     /// fault: a FLUSH failed
@@ -243,7 +245,8 @@ fn pair(a: &str, of_a: &str, b: &str, of_b: &str) -> String {
 
 /// Every name that a campaign should reach.
 fn names() -> Vec<String> {
-    let mut names: Vec<String> = Point::ALL.iter().map(|(_, name)| name.trim().to_owned()).collect();
+    let mut names: Vec<String> =
+        Point::ALL.iter().map(|(_, name)| name.trim().to_owned()).collect();
     let mut cross = |a: &str, of_a: &[&str], b: &str, of_b: &[&str]| {
         for one in of_a {
             names.extend(of_b.iter().map(|other| pair(a, one, b, other)));
@@ -267,7 +270,9 @@ fn names() -> Vec<String> {
     for kib in ["512 B", "1 KiB", "2 KiB", "4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"] {
         names.push(format!("page: {kib}"));
     }
-    names.extend(["grain: Unit", "grain: Sector", "host: page cache", "host: hints"].map(str::to_owned));
+    names.extend(
+        ["grain: Unit", "grain: Sector", "host: page cache", "host: hints"].map(str::to_owned),
+    );
     names
 }
 

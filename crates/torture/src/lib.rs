@@ -28,10 +28,10 @@ mod story;
 mod tally;
 mod witness;
 
+pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
-pub use coverage::{Coverage, Point};
-pub use run::{Inspected, Outcome, run, run_on, run_through};
+pub use run::{Inspected, Outcome, explain, run, run_on, run_through};
 pub use seed_file::{SeedFile, SeedFileError};
 pub use shrink::{Shrunk, shrink};
 pub use tally::Tally;

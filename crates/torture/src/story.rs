@@ -122,10 +122,7 @@ fn dump(loss: &PowerLoss) -> String {
 }
 
 fn way_back(recovery: &Recovery) -> String {
-    let steps: Vec<String> = recovery
-        .steps
-        .iter()
-        .map(|step| format!("{:?} {} pages", step.name, step.pages))
-        .collect();
+    let steps: Vec<String> =
+        recovery.steps.iter().map(|step| format!("{:?} {} pages", step.name, step.pages)).collect();
     format!("POWER BACK; {}; ready at {} ns", steps.join(", "), recovery.ready_at.as_ns())
 }

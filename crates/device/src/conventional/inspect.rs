@@ -1,7 +1,7 @@
 //! Read-only inspection for checkers.
 
 use leyden_buffer::Region;
-use leyden_nand::{DieId, Interrupted, Lpn, Medium};
+use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
 use super::commands::newest;
 use super::{Item, Ssd};
@@ -64,6 +64,11 @@ impl<P: Payload> Ssd<P> {
         let blocks = |die| ftl.dump_blocks(DieId(die)).min(supply.blocks_per_dump());
         let room = |die| blocks(die) * supply.pages_per_block();
         Some((pages, (0..self.geometry().dies()).map(room).collect()))
+    }
+
+    /// Where the map says that each mapping unit lies, in order.
+    pub fn places(&self) -> impl Iterator<Item = Option<Ppa>> + '_ {
+        (0..self.mapping_units()).map(|unit| self.namespace().ftl.map().get(Lpn(unit)))
     }
 
     /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.

@@ -187,6 +187,11 @@ impl<P: Payload> Conventional<P> {
     #[cold]
     fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
         self.writer.pump_all(now, &mut self.ftl);
+        if self.ftl.is_idle() {
+            self.ftl.set_desperate(true);
+            self.writer.pump_all(now, &mut self.ftl);
+            self.ftl.set_desperate(false);
+        }
         if !self.ftl.is_idle() {
             return;
         }

@@ -337,6 +337,12 @@ impl<C: Content> Ftl<C> {
         self.collector.is_urgent(die, &self.data, &self.medium)
     }
 
+    /// Nothing goes on in the drive, and the host waits for room: collections make some whatever it costs, until
+    /// this is over.
+    pub fn set_desperate(&mut self, is_desperate: bool) {
+        self.collector.set_desperate(is_desperate);
+    }
+
     /// True if `die` has, or should have, a collection under way.
     #[inline]
     pub fn wants_collection(&self, die: DieId) -> bool {

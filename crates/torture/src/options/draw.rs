@@ -8,8 +8,8 @@ use leyden_sim::{Digest, Ratio, Rng, Span};
 use super::chance::{coin, spread};
 use super::device::draw_device;
 use super::host::draw_host;
-use crate::witness::Grain;
 use super::{Cut, Mix, Options, Round, Verify, Work};
+use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
 pub(crate) const DRAW_VERSION: u32 = 4;

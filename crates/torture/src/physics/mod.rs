@@ -33,6 +33,7 @@ pub(crate) struct Physics {
     reset_ns: u128,
     channels: usize,
     is_in_place: bool,
+    may_lose: bool,
     units_per_page: usize,
 }
 
@@ -49,8 +50,11 @@ pub(crate) struct Expected {
     time_ns: u128,
     used_pj: u128,
     torn_pages: u64,
-    /// Pages without room on any die: no physics asks for that.
+    /// Pages without room on any die: no physics asks for that. Mapping pages of a drive that may lack energy
+    /// are left out: one that had to scan has more dirty ones than it keeps room for.
     homeless: usize,
+    /// The drive recovers, or can only be read: nothing changes.
+    pub(crate) is_quiet: bool,
     /// What is in flight gets to its end, as far as the energy reaches.
     pub(crate) ended_programs: u64,
     has: Has,
@@ -68,7 +72,8 @@ struct Has {
 
 impl Has {
     fn of(pages: &[DumpPageView], units: u32) -> Self {
-        let count = |is: fn(&DumpPageHolds) -> bool| pages.iter().filter(|page| is(&page.holds)).count();
+        let count =
+            |is: fn(&DumpPageHolds) -> bool| pages.iter().filter(|page| is(&page.holds)).count();
         let widest = pages.iter().filter_map(|page| match page.holds {
             DumpPageHolds::Map(first, end) => Some(end.0 - first.0),
             _ => None,
@@ -112,6 +117,7 @@ impl Physics {
             reset_ns: power.reset.as_ns().into(),
             channels: geometry.channels() as usize,
             is_in_place: matches!(power.dump, DumpConfig::InPlace(_)),
+            may_lose: power.allow_underprovisioned,
             units_per_page: geometry.units_per_page() as usize,
         })
     }
@@ -138,7 +144,9 @@ impl Physics {
                 torn_pages += 1;
             }
         }
-        let Some((pages, room)) = drive.dump_view(&|op| ended.contains(op)) else { return Ok(None) };
+        let Some((pages, room)) = drive.dump_view(&|op| ended.contains(op)) else {
+            return Ok(None);
+        };
         self.check_pages(&pages)?;
         let homes = pages.iter().map(|page| page.home.0 as usize);
         let homeless = plan.place(homes, &room, self.is_in_place);
@@ -149,7 +157,7 @@ impl Physics {
             time_ns: bank.latest_end_ns,
             used_pj: bank.used_pj(),
             torn_pages,
-            homeless: homeless.len(),
+            homeless: homeless.iter().filter(|&&page| !self.may_lack_room(&pages[page])).count(),
             ended_programs: ended.len() as u64,
             ..Expected::default()
         };
@@ -175,6 +183,10 @@ impl Physics {
         }
         plan.hold(die, self.reset_ns, 0);
         false
+    }
+
+    fn may_lack_room(&self, page: &DumpPageView) -> bool {
+        self.may_lose && matches!(page.holds, DumpPageHolds::Map(..))
     }
 
     const fn dump_ns(&self) -> u128 {
@@ -236,8 +248,9 @@ impl Physics {
         if let Some(twice) = units.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("the dump holds unit {} twice", twice[0]));
         }
-        let is_wasteful =
-            |&(_, &(pages, units)): &(&u32, &(usize, usize))| pages > units.div_ceil(self.units_per_page);
+        let is_wasteful = |&(_, &(pages, units)): &(&u32, &(usize, usize))| {
+            pages > units.div_ceil(self.units_per_page)
+        };
         match by_home.iter().find(is_wasteful) {
             Some((_, (pages, units))) => {
                 Err(format!("the dump spreads {units} units over {pages} pages"))
@@ -250,14 +263,15 @@ impl Physics {
 impl Expected {
     /// That nothing changes: of a drive that recovers, or can only be read.
     pub(crate) fn nothing() -> Self {
-        Self::default()
+        Self { is_quiet: true, ..Self::default() }
     }
 
     /// Notes what there was to dump, and what was lost.
     pub(crate) fn note(&self, hits: &mut Hits, physics: &Physics) {
         let (has, two_programs) = (self.has, 2 * physics.dump_pj);
         let left = physics.energy_pj.map(|energy| energy - self.used_pj);
-        let is_tight = left.is_some_and(|left| left < two_programs + physics.base_mw * physics.dump_ns());
+        let is_tight =
+            left.is_some_and(|left| left < two_programs + physics.base_mw * physics.dump_ns());
         for (is_hit, point) in [
             (has.units > 0, Point::DumpUnits),
             (has.map > 0, Point::DumpMap),

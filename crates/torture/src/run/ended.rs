@@ -3,17 +3,16 @@
 //! A command fails for a cause that the run can see for itself: it was made fail on its way to the drive, or
 //! blocks of the flash have gone bad and what is left cannot hold what the drive has to.
 
-use leyden_device::{Completion, Op, Ssd, Status};
-use leyden_ftl::map::ProtectionConfig;
+use leyden_device::{Completion, Op, Status};
 use leyden_host::Powered;
-use leyden_nand::{BlockId, DieId, Health};
 use leyden_oracle::{Ended, Id, Request};
 
+use super::room::{is_jammed, lacks_blocks};
 use super::runner::Runner;
 use super::{Inspected, Trouble};
+use crate::Kind;
 use crate::coverage::Point;
 use crate::witness::{Misplaced, Witness};
-use crate::{Kind, Options};
 
 impl<P, D> Runner<'_, P, D>
 where
@@ -78,7 +77,7 @@ where
         } else {
             self.host.faults.touches(&self.whole_units(&sectors))
         };
-        if was_made_to || self.ssd().is_none_or(|ssd| lacks_blocks(self.options, ssd)) {
+        if was_made_to || self.may_fault() {
             return Ok(());
         }
         let message = format!(
@@ -87,6 +86,18 @@ where
             request.op, id.0
         );
         Err(Trouble { kind: Kind::Fault, message })
+    }
+
+    /// True if the drive has a reason to fail writes that can be seen on its flash.
+    fn may_fault(&mut self) -> bool {
+        let Some(ssd) = self.ssd() else { return true };
+        if lacks_blocks(self.options, ssd) {
+            return true;
+        }
+        let is_jammed = self.tally.cuts > 0 && is_jammed(ssd);
+        self.tally.faults_of_jams += u64::from(is_jammed);
+        self.hits.hit_if(is_jammed, Point::FaultJam);
+        is_jammed
     }
 
     /// `sectors` and the rest of the units that they lie in.
@@ -106,7 +117,7 @@ where
         };
         let invented = units.iter().find(|&&unit| !self.host.faults.touches(&sectors_of(unit)));
         if let Some(unit) = invented
-            && self.ssd().is_some_and(|ssd| !lacks_blocks(self.options, ssd))
+            && !self.may_fault()
         {
             let message = format!(
                 "the page cache says that it could not write unit {unit} out, and no write of it failed"
@@ -145,32 +156,4 @@ fn misplaced(found: &Misplaced) -> Trouble {
     let Misplaced { lba, stamp, place } = *found;
     let message = format!("sector {lba} holds what #{stamp} has written to sector {place}");
     Trouble { kind: Kind::Misplaced, message }
-}
-
-/// True if so many blocks have gone bad that the drive may run out of room, or of room for a dump.
-pub(super) fn lacks_blocks<P: Witness>(options: &Options, ssd: &Ssd<P>) -> bool {
-    let (medium, geometry) = (ssd.medium(), ssd.geometry());
-    let config = &options.device.ftl;
-    let map_pages = ssd.mapping_units().div_ceil(config.map.entries_per_page(geometry));
-    let for_map = match &config.map.protection {
-        ProtectionConfig::Full(_) => 0,
-        _ => config.map.blocks_per_die(geometry, map_pages),
-    };
-    let kept = for_map
-        + config.map.journal_blocks_per_die(geometry, map_pages)
-        + 2 * ssd.dump_blocks_needed();
-    let reserved = config.gc.hard_free_blocks.max(1) + u32::from(config.streams().count()) + kept;
-    // A closed block with less than a page of garbage is not worth collecting.
-    let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());
-    let mut room = 0;
-    for die in (0..geometry.dies()).map(DieId) {
-        let blocks = (0..geometry.blocks()).map(BlockId);
-        let of_die = blocks.filter(|&block| geometry.die_of(block) == die);
-        let good = of_die.filter(|&block| medium.health(block) == Health::Good).count() as u32;
-        if good < geometry.blocks_per_die() && good <= reserved {
-            return true; // what the table or a dump needs may be on this die alone
-        }
-        room += u64::from(good.saturating_sub(reserved)) * least_valid;
-    }
-    room <= u64::from(ssd.mapping_units())
 }

@@ -9,6 +9,7 @@
 
 pub(crate) mod ended;
 pub(crate) mod power;
+mod room;
 pub(crate) mod runner;
 
 use leyden_device::{Payload, SectorStamps, Ssd};
@@ -64,8 +65,13 @@ pub fn run(options: &Options) -> Outcome {
     tell(options, false).0
 }
 
-/// As [`run()`]; also tells the story of the run's last rounds, if `tells`.
-pub(crate) fn tell(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
+/// As [`run()`]; also yields the story of the run's last rounds as a timeline, a line for each thing that
+/// happened.
+pub fn explain(options: &Options) -> (Outcome, Vec<String>) {
+    tell(options, true)
+}
+
+fn tell(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
     match options.grain {
         Grain::Unit => on_own_drive::<leyden_device::Stamp>(options, tells),
         Grain::Sector => on_own_drive::<SectorStamps>(options, tells),
@@ -103,9 +109,8 @@ where
     let run = Run { options, log: log.clone(), tells };
     let faulty =
         |channel| Faulty::new(channel, failing_writes, rng(options.seed, "failing writes"), log);
-    stack::build(config, drive, mixed(options.seed), faulty, run).unwrap_or_else(|error| {
-        (refused(format!("the host cannot be built: {error}")), Vec::new())
-    })
+    stack::build(config, drive, mixed(options.seed), faulty, run)
+        .unwrap_or_else(|error| (refused(format!("the host cannot be built: {error}")), Vec::new()))
 }
 
 /// Runs its options once on a stack.

@@ -4,10 +4,11 @@ use leyden_device::{PowerLoss, Recovery, Ssd, Units};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::recovery::StepName;
 use leyden_host::Powered;
-use leyden_nand::{BlockId, DieId, Health, Interrupted, Kind as Flash, Lpn, PageKind, Ppa};
+use leyden_nand::{Interrupted, Kind as Flash, Lpn, PageKind, Ppa};
 use leyden_oracle::Op;
 use leyden_sim::{Span, Time};
 
+use super::room::lacks_dump_room;
 use super::runner::Runner;
 use super::{Inspected, Trouble};
 use crate::Kind;
@@ -61,12 +62,21 @@ where
         Ok(())
     }
 
+    /// True if the drive must be ready. A layer on top of it need not have told it the time: then it is asked.
+    fn is_up(&self) -> bool {
+        match self.ssd().filter(|_| self.options.host.is_some()) {
+            Some(ssd) => self.power.is_up && ssd.is_ready(),
+            None => self.power.is_up,
+        }
+    }
+
     /// What the cut must lose. `None` if the drive cannot be looked into.
     fn expect(&mut self, at: Time) -> Result<Option<Expected>, Trouble> {
         let (Some(physics), Some(ssd)) = (&self.physics, self.ssd()) else { return Ok(None) };
-        if !self.power.is_up || ssd.is_read_only() {
-            if ssd.is_read_only() && self.power.is_up && !lacks_dump_room(ssd) {
-                let message = "the drive can only be read, and every die has room for a dump".to_owned();
+        if !self.is_up() || ssd.is_read_only() {
+            if ssd.is_read_only() && !lacks_dump_room(ssd) {
+                let message =
+                    "the drive can only be read, and every die has room for a dump".to_owned();
                 return Err(Trouble { kind: Kind::Fault, message });
             }
             return Ok(Some(Expected::nothing()));
@@ -79,12 +89,15 @@ where
     fn check_loss(&mut self, expected: &Expected, said: &PowerLoss) -> Result<(), Trouble> {
         self.tally.cuts_checked += 1;
         let Some(physics) = &self.physics else { return Ok(()) };
-        if said.during_recovery {
-            if self.power.is_up && self.ssd().is_some_and(|ssd| !ssd.is_read_only()) {
-                let message = "the drive was ready, and says that it was not".to_owned();
-                return Err(Trouble { kind: Kind::Unjustified, message });
-            }
-            let nothing = PowerLoss { time: said.time, during_recovery: true, ..PowerLoss::default() };
+        if said.during_recovery != expected.is_quiet {
+            let what = if expected.is_quiet { "not ready" } else { "ready" };
+            let message = format!("the drive was {what}, and says otherwise");
+            return Err(Trouble { kind: Kind::Unjustified, message });
+        }
+        if expected.is_quiet {
+            // Nothing changes, and nothing is lost.
+            let nothing =
+                PowerLoss { time: said.time, during_recovery: true, ..PowerLoss::default() };
             if *said != nothing {
                 let message = format!("a cut that changes nothing is said to do so: {said:?}");
                 return Err(Trouble { kind: Kind::Unjustified, message });
@@ -218,7 +231,7 @@ where
 
     /// Notes what the cut at `at` finds.
     fn note_cut(&mut self, at: Time) {
-        if !self.power.is_up {
+        if !self.is_up() {
             self.hits.hit(Point::CutRecovery);
             if at < self.power.dump_end {
                 self.hits.hit(Point::CutDump);
@@ -240,7 +253,7 @@ where
             self.hits.hit(Point::CutReadOnly);
             self.hits.hit(Point::FaultReadOnly);
         }
-        self.hits.hit_if(points.is_empty() && self.power.is_up, Point::CutIdle);
+        self.hits.hit_if(points.is_empty() && self.is_up(), Point::CutIdle);
         points.into_iter().for_each(|point| self.hits.hit(point));
     }
 
@@ -281,18 +294,4 @@ fn point_of<P: Witness>(ssd: &Ssd<P>, op: &Interrupted) -> Point {
             _ => Point::CutDataProgram,
         },
     }
-}
-
-/// True if some die has fewer erased good blocks than a dump may need of it.
-fn lacks_dump_room<P: Witness>(ssd: &Ssd<P>) -> bool {
-    let (medium, geometry) = (ssd.medium(), ssd.geometry());
-    let needed = ssd.dump_blocks_needed();
-    (0..geometry.dies()).map(DieId).any(|die| {
-        let of_die = |block: &BlockId| geometry.die_of(*block) == die;
-        let blocks = || (0..geometry.blocks()).map(BlockId).filter(of_die);
-        let is_bad = |block| medium.health(block) != Health::Good;
-        let is_free = |&block: &BlockId| !is_bad(block) && medium.used_for(block).is_none();
-        // Of blocks that are free, some are for the table, and not for dumps.
-        blocks().any(is_bad) && blocks().filter(is_free).count() < 2 * needed as usize
-    })
 }

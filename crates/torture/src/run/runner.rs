@@ -136,10 +136,7 @@ where
         self.drive.drive().ssd()
     }
 
-    pub(crate) fn into_outcome(
-        mut self,
-        result: Result<(), Trouble>,
-    ) -> (Outcome, Vec<String>) {
+    pub(crate) fn into_outcome(mut self, result: Result<(), Trouble>) -> (Outcome, Vec<String>) {
         let losses = self.oracle.losses();
         self.tally.reported_losses = losses.reported;
         self.tally.uncertain_units = losses.uncertain;
@@ -151,8 +148,7 @@ where
             message: self.story.with_context(&message),
         });
         let coverage = Coverage::of_run(self.options, &self.hits);
-        let outcome =
-            Outcome { tally: self.tally, coverage, digest: self.digest.value(), failure };
+        let outcome = Outcome { tally: self.tally, coverage, digest: self.digest.value(), failure };
         (outcome, self.story.into_lines())
     }
 

@@ -51,6 +51,11 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.power_state == PowerState::ReadOnly
     }
 
+    /// True if the power is on, and the drive takes commands and keeps what it promises.
+    pub fn is_ready(&self) -> bool {
+        self.power_state == PowerState::On
+    }
+
     /// What happens at `time` on a drive that has no power, or recovers. True if that was all.
     #[cold]
     pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {

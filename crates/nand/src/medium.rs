@@ -12,6 +12,7 @@
 //! erase was broken off is *poisoned*: nothing in it can be read, and it must be erased again.
 
 mod lay;
+mod occasions;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,8 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::cells::Cells;
 use crate::{
     BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted, Kind, Lpn,
-    MetaPage, Operation, Outcome, PageKind, Ppa, Ppn,
+    MetaPage, Occasion, Operation, Outcome, PageKind, Ppa, Ppn,
 };
+use occasions::Occasions;
 
 /// What is kept of pages beyond what a drive needs while its power is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +63,7 @@ pub struct Medium<C> {
     bad_blocks: u64,
     /// The last dump that was used up.
     used_dump: u64,
+    occasions: Occasions,
 }
 
 /// A medium at rest, borrowed to save it or owned when loaded.
@@ -98,6 +101,7 @@ impl<C: Content> Medium<C> {
             bad_blocks: blocks.iter().filter(|block| block.health == Health::Bad).count() as u64,
             blocks,
             used_dump: 0,
+            occasions: Occasions::new(&config.faults.occasions),
         }
     }
 
@@ -225,6 +229,10 @@ impl<C: Content> Medium<C> {
     pub fn use_up_dump(&mut self, dump: u64) {
         self.used_dump = self.used_dump.max(dump);
     }
+    /// Operations that are named to fail, and have not come yet.
+    pub fn occasions_to_come(&self) -> impl Iterator<Item = &Occasion> {
+        self.occasions.to_come()
+    }
     /// Never uses `block` again.
     pub fn retire(&mut self, block: BlockId) {
         let health = &mut self.blocks[block.index()].health;
@@ -257,6 +265,7 @@ impl<C: Content> Medium<C> {
             self.cells.pad(Ppa(unit));
         }
         self.append(page, used_for);
+        self.occasions.start(Kind::Program(page), used_for.kind);
         let units = self.geometry.units_per_page();
         self.flash.submit(now, Operation { kind: Kind::Program(page), units, tag });
     }
@@ -298,6 +307,7 @@ impl<C: Content> Medium<C> {
 
     /// Starts the erase of `block`.
     pub fn erase(&mut self, now: Time, block: BlockId) {
+        self.occasions.start(Kind::Erase(block), PageKind::Data);
         self.flash.submit(now, Operation { kind: Kind::Erase(block), units: 0, tag: 0 });
     }
 
@@ -312,7 +322,8 @@ impl<C: Content> Medium<C> {
     /// The next operation to end at or before `now`. Its die is free again when this returns.
     #[inline]
     pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
-        let outcome = self.flash.next_outcome(now)?;
+        let mut outcome = self.flash.next_outcome(now)?;
+        outcome.failed |= self.occasions.ended(outcome.operation.kind);
         match outcome.operation.kind {
             Kind::Program(page) if outcome.failed => self.program_failed(page),
             Kind::Erase(block) => self.erase_ended(block, outcome.failed),
@@ -382,6 +393,7 @@ impl<C: Content> Medium<C> {
             }
         }
         self.flash.cut_power(now);
+        self.occasions.cut();
         if is_planted(Canary::AppendPointBack) {
             self.find_append_points_too_early();
         }

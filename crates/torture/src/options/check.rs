@@ -69,9 +69,11 @@ impl Host {
 
 impl Work {
     fn check(&self) -> Result<(), String> {
-        for (name, number) in
-            [("queue_depth", self.queue_depth), ("largest_units", self.largest_units)]
-        {
+        for (name, number) in [
+            ("queue_depth", self.queue_depth),
+            ("largest_units", self.largest_units),
+            ("tenants", self.tenants),
+        ] {
             if !(1..=MOST_AT_ONCE).contains(&number) {
                 return Err(format!("its {name} of {number} is not in 1..={MOST_AT_ONCE}"));
             }

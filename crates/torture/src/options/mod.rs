@@ -1,6 +1,7 @@
 //! Everything that a run depends on, written out, so that a failing run can be kept and made
 //! smaller. Drawn from a seed in [`draw`].
 
+mod bank;
 mod chance;
 mod check;
 mod device;

@@ -7,7 +7,7 @@ use leyden_device::{Completion, Op, Status};
 use leyden_host::Powered;
 use leyden_oracle::{Ended, Id, Request};
 
-use super::room::{is_jammed, lacks_blocks};
+use super::room::{jammed_dies, lacks_blocks};
 use super::runner::Runner;
 use super::{Inspected, Trouble};
 use crate::Kind;
@@ -94,7 +94,12 @@ where
         if lacks_blocks(self.options, ssd) {
             return true;
         }
-        let is_jammed = self.tally.cuts > 0 && is_jammed(ssd);
+        // A cache hears of a fault later than the drive has found room again.
+        let is_cached = self.options.host.as_ref().is_some_and(|host| host.page_cache.is_some());
+        let jammed = jammed_dies(ssd);
+        let enough = if is_cached { 1 } else { jammed.len() };
+        let is_jammed =
+            self.tally.cuts > 0 && jammed.into_iter().filter(|&is| is).count() >= enough;
         self.tally.faults_of_jams += u64::from(is_jammed);
         self.hits.hit_if(is_jammed, Point::FaultJam);
         is_jammed

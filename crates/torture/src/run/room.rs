@@ -34,20 +34,19 @@ pub(super) fn lacks_blocks<P: Witness>(options: &Options, ssd: &Ssd<P>) -> bool 
     room <= u64::from(ssd.mapping_units())
 }
 
-/// True if no die can take more data: it has no free block for data and no full one whose units would fit into
+/// Whether each die can take no more data: it has no free block for data and no full one whose units would fit into
 /// what is left of its open blocks, or else no garbage to gain by collecting.
 ///
 /// Power cuts amid collections can bring small dies to this. Each wastes pages of the block that data is
 /// moved to, which the die has only so many of.
-pub(super) fn is_jammed<P: Witness>(ssd: &Ssd<P>) -> bool {
+pub(super) fn jammed_dies<P: Witness>(ssd: &Ssd<P>) -> Vec<bool> {
     let (medium, geometry) = (ssd.medium(), ssd.geometry());
     let mut valid = vec![0; geometry.blocks() as usize];
     for place in ssd.places().flatten() {
         valid[geometry.block_of(place).index()] += 1;
     }
     let free: Vec<u32> = ssd.free_blocks().collect();
-    let mut dies = (0..geometry.dies()).map(DieId);
-    dies.all(|die| {
+    let is_jammed = |die: DieId| {
         let is_data = |&block: &BlockId| {
             medium.used_for(block).is_some_and(|used_for| used_for.kind == PageKind::Data)
         };
@@ -68,7 +67,8 @@ pub(super) fn is_jammed<P: Witness>(ssd: &Ssd<P>) -> bool {
         }
         let left = open(0);
         full.all(|block| geometry.pages_for(valid[block.index()]) + 1 > left)
-    })
+    };
+    (0..geometry.dies()).map(DieId).map(is_jammed).collect()
 }
 
 /// True if some die has fewer erased good blocks than two dumps may need of it, and has lost one.

@@ -204,7 +204,9 @@ impl<C: Content> WriteBuffer<C> {
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
             if matches!(slot.state, State::Dirty | State::Staged) {
-                slot.content = content;
+                if slot.state == State::Dirty || !is_planted(Canary::CoalescedKeepsOld) {
+                    slot.content = content;
+                }
                 if slot.state == State::Dirty {
                     state.schedule.overwritten(id);
                 }
@@ -271,6 +273,9 @@ impl<C: Content> WriteBuffer<C> {
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
             State::InFlight => {
+                if is_planted(Canary::TrimmedInFlightMapped) {
+                    return None;
+                }
                 self.state.slots[newest.index()].state = State::Stale;
                 self.state.slots[newest.index()].older = NONE;
                 None
@@ -385,6 +390,7 @@ impl<C: Content> WriteBuffer<C> {
         slots
             .filter(|(id, slot)| {
                 !matches!(slot.state, State::Free | State::Stale)
+                    && !(is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged)
                     && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
             })
             .map(|(_, slot)| (slot.lpn, slot.content.clone()))
@@ -421,9 +427,13 @@ impl<C: Content> WriteBuffer<C> {
         let Slot { older, epoch, .. } = self.state.slots[id.index()];
         let heir = &mut self.state.slots[newer.index()];
         let started = !matches!(heir.state, State::Dirty | State::Staged);
-        let from = std::mem::replace(&mut heir.epoch, epoch);
         heir.older = older;
-        self.state.barrier.inherit(from, epoch, started);
+        if is_planted(Canary::HeirWithoutEpoch) {
+            self.state.barrier.settle(epoch);
+        } else {
+            let from = std::mem::replace(&mut heir.epoch, epoch);
+            self.state.barrier.inherit(from, epoch, started);
+        }
         if older != NONE {
             self.state.slots[older as usize].newer = newer.0;
         }

@@ -9,7 +9,8 @@
 //! last. It is never lost, and reading and writing it takes no time here.
 //!
 //! **Invariants**: pages of a block are programmed in order, once between two erases. A block whose
-//! erase was broken off is *poisoned*: nothing in it can be read, and it must be erased again.
+//! erase was broken off is *poisoned*: nothing in it can be read, nor what is programmed there before it has
+//! been erased again.
 
 mod lay;
 mod occasions;
@@ -326,6 +327,9 @@ impl<C: Content> Medium<C> {
         outcome.failed |= self.occasions.ended(outcome.operation.kind);
         match outcome.operation.kind {
             Kind::Program(page) if outcome.failed => self.program_failed(page),
+            Kind::Program(page) if self.is_poisoned(self.geometry.block_of_page(page)) => {
+                self.make_unreadable(page, Canary::FailedProgramBelieved);
+            }
             Kind::Erase(block) => self.erase_ended(block, outcome.failed),
             _ => {}
         }
@@ -387,7 +391,11 @@ impl<C: Content> Medium<C> {
                 }
                 Kind::Erase(block) => {
                     self.clear(block);
-                    self.blocks[block.index()].is_poisoned = true;
+                    let half_erased = &mut self.blocks[block.index()];
+                    half_erased.is_poisoned = true;
+                    if is_planted(Canary::HalfErasedUsed) {
+                        (half_erased.written_pages, half_erased.used_for) = (0, None);
+                    }
                 }
                 _ => {}
             }

@@ -14,6 +14,7 @@
 pub mod campaign;
 mod commands;
 mod coverage;
+pub mod exhaustive;
 mod failure;
 mod faulty;
 mod fold;

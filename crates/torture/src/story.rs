@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use leyden_device::{PowerLoss, Recovery, Status};
 use leyden_oracle::{Id, Op, Request};
-use leyden_sim::Time;
+use leyden_sim::{Span, Time};
 
 /// The most lines of a timeline: the last ones.
 const MOST_LINES: usize = 400;
@@ -64,6 +64,12 @@ impl Story {
     pub(crate) fn restored(&mut self, at: Time, recovery: &Recovery) {
         self.line(at, || way_back(recovery));
         self.recovery = Some((at, recovery.clone()));
+    }
+
+    /// How long each step of the last recovery takes.
+    pub(crate) fn recovery_steps(&self) -> Vec<Span> {
+        let steps = self.recovery.iter().flat_map(|(_, recovery)| &recovery.steps);
+        steps.map(|step| step.time).collect()
     }
 
     /// `message`, and where in the run that was.

@@ -25,6 +25,7 @@ use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 pub use dump::Item;
@@ -155,7 +156,8 @@ impl<P: Payload> Conventional<P> {
                 break;
             }
             self.flushes.pop_front();
-            desk.complete(now, id, Status::Success);
+            let fails = is_planted(Canary::WaitingFlushFails);
+            desk.complete(now, id, if fails { Status::WriteFault } else { Status::Success });
         }
     }
 

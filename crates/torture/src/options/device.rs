@@ -85,7 +85,7 @@ pub(super) fn draw_device(rng: &mut Rng, size: Size) -> Option<Config> {
 
 /// The most units that the drive would promise, by bisection: what a drive refuses is its own
 /// business. `None` if it refuses all.
-fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
+pub(super) fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
     let mut config = config.clone();
     let unit_bytes = config.ftl.mapping_unit.get();
     let mut accepts = |units: u64| {

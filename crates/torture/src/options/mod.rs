@@ -7,6 +7,7 @@ mod check;
 mod device;
 mod draw;
 mod host;
+pub(crate) mod tiny;
 
 pub(crate) use draw::{DRAW_VERSION, mixed, rng};
 pub use host::Host;

@@ -152,9 +152,40 @@ where
         (outcome, self.story.into_lines())
     }
 
+    /// Writes as much of the drive as the options say.
+    pub(crate) fn fill(&mut self) -> Result<(), Trouble> {
+        let commands = self.commands.clone();
+        self.play(commands.fill())
+    }
+
+    /// Command `number` of `round`.
+    pub(crate) fn command(&self, round: u64, number: u64) -> Request {
+        self.commands.command(round, number)
+    }
+
+    /// True if as many commands are in flight as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.host.in_flight >= self.options.work.queue_depth
+    }
+
+    /// When something next happens.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        self.drive.next_event()
+    }
+
+    /// When the dump of the last cut has ended.
+    pub(crate) const fn dump_end(&self) -> Time {
+        self.power.dump_end
+    }
+
+    /// How long each step of the last recovery takes.
+    pub(crate) fn recovery_steps(&self) -> Vec<Span> {
+        self.story.recovery_steps()
+    }
+
     pub(crate) fn run(&mut self) -> Result<(), Trouble> {
         let commands = self.commands.clone();
-        self.play(commands.fill())?;
+        self.fill()?;
         for round in &self.options.rounds {
             self.story.round(round.number);
             if round.reload {

@@ -24,7 +24,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let recovered = self.namespace.recover();
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
         let charge = self.power.as_ref().map_or(Span::ZERO, PowerSupply::charge_time);
-        let begin = now.max(self.dump_end);
+        let waits = !is_planted(Canary::DumpTakesNoTime);
+        let begin = if waits { now.max(self.dump_end) } else { now };
         let dump = begin.since(now);
         let ready_at = begin + scan.max(charge);
         let recovery = Recovery { ready_at, dump, scan, charge, ..recovered };
@@ -42,6 +43,12 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             return true;
         }
         let mut dies = (0..self.geometry().dies()).map(DieId);
+        if is_planted(Canary::ReadOnlyForNothing) && self.cuts() >= 5 {
+            return false;
+        }
+        if is_planted(Canary::ReadyWithRoomSomewhere) {
+            return dies.any(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump());
+        }
         dies.all(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump())
     }
 

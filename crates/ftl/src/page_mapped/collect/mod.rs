@@ -316,7 +316,8 @@ impl Collector {
         let emptied = &mut self.dies[die.index()].emptied;
         for at in 0..emptied.len() {
             let block = emptied[at];
-            let is_free = around.data.valid_in_block(block) == 0
+            let is_empty = around.data.valid_in_block(block) == 0;
+            let is_free = (is_empty || is_planted(Canary::ErasedWhileValid))
                 && (around.table.is_covered(block)
                     || is_planted(Canary::ErasedBeforeMapped)
                     || urgent && around.table.cover(die, block));

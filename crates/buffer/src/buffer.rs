@@ -389,8 +389,10 @@ impl<C: Content> WriteBuffer<C> {
         let slots = self.state.slots.iter().enumerate();
         slots
             .filter(|(id, slot)| {
+                let is_skipped =
+                    is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged;
                 !matches!(slot.state, State::Free | State::Stale)
-                    && !(is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged)
+                    && !is_skipped
                     && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
             })
             .map(|(_, slot)| (slot.lpn, slot.content.clone()))

@@ -53,7 +53,8 @@ impl Root {
     pub fn encode(&self, map_pages: u32, pages: u32) -> Vec<Box<[u8]>> {
         let mut bytes = Vec::with_capacity(root_bytes(map_pages) as usize);
         bytes.extend(pages.to_le_bytes());
-        bytes.extend(self.next_version.to_le_bytes());
+        let forgets = is_planted(Canary::RootForgetsVersion);
+        bytes.extend(if forgets { 1 } else { self.next_version }.to_le_bytes());
         bytes.push(u8::from(self.log.is_some()));
         let log = self.log.unwrap_or(LogRoot { tail: 0, next: 0 });
         bytes.extend(log.tail.to_le_bytes());
@@ -238,9 +239,7 @@ impl DumpArea {
 
     /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
     pub fn use_up<C: Content>(&mut self, medium: &mut Medium<C>) {
-        if !is_planted(Canary::DumpNotUsedUp) {
-            medium.use_up_dump(self.sequence);
-        }
+        medium.use_up_dump(self.sequence);
         for DumpDie { written, to_erase } in &mut self.dies {
             to_erase.append(written);
         }

@@ -71,8 +71,8 @@ pub enum Canary {
     AgeingForgotten,
     /// A page of a dump does not wait for its channel.
     ChannelFree,
-    /// A page of a dump in place whose die is full goes to the die before it.
-    SpillsBackwards,
+    /// A page of a dump in place goes to the die after the one that its address names.
+    NextDoorInPlace,
     /// Programs in flight at a cut cost a dump nothing.
     InFlightNotCharged,
     /// A die whose operation is broken off takes a page of the dump at once.
@@ -129,8 +129,8 @@ pub enum Canary {
     GateOpen,
     /// A collected block is erased before its copies have been programmed.
     ErasedWhileValid,
-    /// A dump counts as the last one still when the drive has been ready.
-    DumpNotUsedUp,
+    /// The root of a dump does not keep the count of versions.
+    RootForgetsVersion,
     /// A block whose erase was broken off is used without being erased again.
     HalfErasedUsed,
     /// A program in flight at a cut is taken to end without its transfer.
@@ -171,7 +171,7 @@ impl Canary {
         Self::BaseNotUntilLatest,
         Self::AgeingForgotten,
         Self::ChannelFree,
-        Self::SpillsBackwards,
+        Self::NextDoorInPlace,
         Self::InFlightNotCharged,
         Self::TornFreeAtOnce,
         Self::LossUnderstated,
@@ -200,7 +200,7 @@ impl Canary {
         Self::MapSequenceForgotten,
         Self::GateOpen,
         Self::ErasedWhileValid,
-        Self::DumpNotUsedUp,
+        Self::RootForgetsVersion,
         Self::HalfErasedUsed,
         Self::TransferNotHeld,
     ];

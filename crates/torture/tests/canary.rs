@@ -41,7 +41,7 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::BaseNotUntilLatest, 1_000),
     (Canary::AgeingForgotten, 1_000),
     (Canary::ChannelFree, 1_000),
-    (Canary::SpillsBackwards, 1_000),
+    (Canary::NextDoorInPlace, 1_000),
     (Canary::InFlightNotCharged, 1_000),
     (Canary::TornFreeAtOnce, 1_000),
     (Canary::LossUnderstated, 1_000),
@@ -70,7 +70,7 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::MapSequenceForgotten, 1_000),
     (Canary::GateOpen, 1_000),
     (Canary::ErasedWhileValid, 1_000),
-    (Canary::DumpNotUsedUp, 1_000),
+    (Canary::RootForgetsVersion, 1_000),
     (Canary::HalfErasedUsed, 1_000),
     (Canary::TransferNotHeld, 1_000),
 ];

@@ -5,6 +5,7 @@ use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
 use super::commands::newest;
 use super::{Item, Ssd};
+use crate::controller::power::PowerSupply;
 use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Lba, Payload, Units};
 
@@ -73,7 +74,7 @@ impl<P: Payload> Ssd<P> {
 
     /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.
     pub fn dump_blocks_needed(&self) -> u32 {
-        self.power().map_or(0, |supply| supply.blocks_per_dump())
+        self.power().map_or(0, PowerSupply::blocks_per_dump)
     }
 
     /// True if every write that was acknowledged survives a power cut, flushed or not.

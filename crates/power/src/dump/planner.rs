@@ -221,12 +221,10 @@ impl Dump {
 
     /// `home`, or the next die after it that has room; there is one.
     fn next_with_room(&mut self, home: DieId) -> DieId {
-        if is_planted(Canary::SpillsBackwards)
-            && let Some(before) = home.0.checked_sub(1)
-            && self.dies[home.index()].room == 0
-            && self.dies[before as usize].room > 0
-        {
-            return DieId(before);
+        let dies = self.dies.len() as u32;
+        let next = (home.0 + 1) % dies;
+        if is_planted(Canary::NextDoorInPlace) && self.dies[next as usize].room > 0 {
+            return DieId(next);
         }
         let mut die = home.0;
         while self.towards_room[die as usize] != die {

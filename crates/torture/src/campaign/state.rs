@@ -28,6 +28,8 @@ pub struct State {
     program: String,
     /// The first seed.
     start: u64,
+    /// Some options are mutants.
+    guided: bool,
     /// Seeds done: stretches, first and last, in order.
     done: Vec<(u64, u64)>,
     tally: Tally,
@@ -63,6 +65,23 @@ pub enum StateError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Another campaign uses it.
+    #[error(
+        "{} is in use by another campaign\n  help: wait until that has ended, or name another file",
+        .0.display()
+    )]
+    Busy(PathBuf),
+    /// There are not so many seeds.
+    #[error(
+        "there are no {seeds} seeds from {start} on: the last one is {}\n  help: start earlier, or ask for fewer",
+        u64::MAX
+    )]
+    Range {
+        /// The first seed.
+        start: u64,
+        /// How many were asked for.
+        seeds: u64,
+    },
     /// It is another campaign's.
     #[error(
         "{} is of another campaign: {problem}\n  help: use another file, or go on as it began",
@@ -78,12 +97,13 @@ pub enum StateError {
 
 impl State {
     /// Of a campaign that begins.
-    pub(super) fn new(start: u64) -> Self {
+    pub(super) fn new(start: u64, guided: bool) -> Self {
         Self {
             leyden_torture_campaign: FORMAT,
             draw_version: DRAW_VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             start,
+            guided,
             done: Vec::new(),
             tally: Tally::default(),
             coverage: Coverage::default(),
@@ -94,24 +114,29 @@ impl State {
     }
 
     /// From the file at `path`, or new if there is none.
-    pub(super) fn load(path: &Path, start: u64) -> Result<Self, StateError> {
+    pub(super) fn load(path: &Path, start: u64, guided: bool) -> Result<Self, StateError> {
         let text = match read_text(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::new(start));
+                return Ok(Self::new(start, guided));
             }
             Err(error) => return Err(StateError::Read(path.to_owned(), error)),
         };
-        Self::parse(path, &text, start)
+        Self::parse(path, &text, start, guided)
     }
 
     /// From the file at `path`, which holds `text`.
-    pub(crate) fn parse(path: &Path, text: &str, start: u64) -> Result<Self, StateError> {
+    pub(crate) fn parse(
+        path: &Path,
+        text: &str,
+        start: u64,
+        guided: bool,
+    ) -> Result<Self, StateError> {
         let state: Self = serde_json::from_str(text).map_err(|error| StateError::Foreign {
             path: path.to_owned(),
             problem: error.to_string(),
         })?;
-        let new = Self::new(start);
+        let new = Self::new(start, guided);
         let differs = |what: &str, found: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
             let problem = format!("its {what} is {found}, and this one's is {is}");
             Err(StateError::Other { path: path.to_owned(), problem })
@@ -125,6 +150,9 @@ impl State {
         }
         if state.start != start {
             return differs("first seed", &state.start, &start);
+        }
+        if state.guided != guided {
+            return differs("being guided", &state.guided, &guided);
         }
         state.check().map_err(|problem| StateError::Foreign { path: path.to_owned(), problem })?;
         Ok(state)
@@ -228,7 +256,7 @@ mod tests {
     use super::*;
 
     fn state(done: &[u64]) -> State {
-        let mut state = State::new(10);
+        let mut state = State::new(10, false);
         for &seed in done {
             let outcome = Outcome {
                 tally: Tally::default(),

@@ -100,7 +100,7 @@ impl Round {
         }
         let after = match self.cut {
             Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => span,
-            Cut::AtEvent { .. } | Cut::Never => Span::ZERO,
+            Cut::AtEvent { .. } | Cut::AtTablePage { .. } | Cut::Never => Span::ZERO,
         };
         if let Some(span) = [self.off, after].into_iter().find(|&span| span > LONGEST) {
             return Err(format!("round {number} waits {span}, and {LONGEST} is the most"));

@@ -141,6 +141,10 @@ fn draw_faults(rng: &mut Rng, config: &mut Config) {
     nand.faults.program_failures = rare(most_ppm);
     nand.faults.erase_failures = rare(20_000);
     nand.faults.factory_bad_blocks = rare(50_000);
+    if rng.below(6) == 0 && fails {
+        // Often enough to hit data of which a newer version is buffered, and a FLUSH that waits for it.
+        nand.faults.program_failures = Ratio::from_ppm(10_000 + rng.below(90_000));
+    }
     if rng.below(12) == 0 && fails {
         nand.endurance_cycles = 5 + rng.below(100) as u32;
     }

@@ -27,12 +27,18 @@ impl Options {
         };
         let unit_bytes = device.ftl.mapping_unit.get();
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
-        let work = draw_work(&mut rng(seed, "work"));
+        let mut work = draw_work(&mut rng(seed, "work"));
+        let fails_often = device.nand.faults.program_failures >= Ratio::from_percent(1);
+        if fails_often && rng(seed, "hot failures").below(2) == 0 {
+            make_hot(&mut work);
+        }
         let has_occasions = !device.nand.faults.occasions.is_empty();
         let mut rounds = draw_rounds(&mut rng(seed, "rounds"));
         if has_occasions {
             // A drive that was loaded has its occasions before it again.
-            rounds.iter_mut().for_each(|round| round.reload = false);
+            for round in &mut rounds {
+                round.reload = false;
+            }
         }
         let grain = if rng(seed, "grain").below(8) == 0 { Grain::Sector } else { Grain::Unit };
         Self { seed, grain, device, host, work, rounds }
@@ -97,6 +103,15 @@ fn draw_work(rng: &mut Rng) -> Work {
             share(rng, is_on, 40)
         },
     }
+}
+
+/// Versions of the same few units follow each other and FLUSH comes between them: when a program fails, a newer
+/// version is there, and somebody waits.
+fn make_hot(work: &mut Work) {
+    work.mix.flushes = work.mix.flushes.max(100);
+    (work.hot, work.hot_part) = (Ratio::from_percent(80), Ratio::from_ppm(10_000));
+    work.queue_depth = work.queue_depth.max(8);
+    work.largest_units = work.largest_units.min(2);
 }
 
 fn draw_rounds(rng: &mut Rng) -> Vec<Round> {

@@ -6,6 +6,7 @@ mod chance;
 mod check;
 mod device;
 mod draw;
+pub(crate) mod guide;
 mod host;
 pub(crate) mod tiny;
 
@@ -142,6 +143,11 @@ pub enum Cut {
         events: u32,
         /// Before the events of that moment, or after them.
         before: bool,
+    },
+    /// When so many programs of the mapping table or its journal have begun; commands go on.
+    AtTablePage {
+        /// How many; 1 is the first.
+        pages: u32,
     },
     /// So long after a FLUSH submitted then has completed; commands go on.
     AfterFlush(Span),

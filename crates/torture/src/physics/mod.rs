@@ -33,6 +33,7 @@ pub(crate) struct Physics {
     reset_ns: u128,
     channels: usize,
     is_in_place: bool,
+    bits_per_cell: u32,
     may_lose: bool,
     units_per_page: usize,
 }
@@ -84,7 +85,6 @@ impl Has {
             map: count(|page| matches!(page, DumpPageHolds::Map(..))),
             journal: count(|page| matches!(page, DumpPageHolds::Journal)),
             large_table: widest.max().is_some_and(|entries| units / entries > 256),
-            ..Self::default()
         }
     }
 }
@@ -117,6 +117,10 @@ impl Physics {
             reset_ns: power.reset.as_ns().into(),
             channels: geometry.channels() as usize,
             is_in_place: matches!(power.dump, DumpConfig::InPlace(_)),
+            bits_per_cell: match &power.dump {
+                DumpConfig::BalancedSlc(slc) => slc.bits_per_cell,
+                DumpConfig::Balanced(_) | DumpConfig::InPlace(_) => 1,
+            },
             may_lose: power.allow_underprovisioned,
             units_per_page: geometry.units_per_page() as usize,
         })
@@ -189,6 +193,12 @@ impl Physics {
         self.may_lose && matches!(page.holds, DumpPageHolds::Map(..))
     }
 
+    /// Pages of a dump that each die keeps room for.
+    pub(crate) fn pages_of<P: Payload>(&self, drive: &Ssd<P>) -> u32 {
+        let of_block = drive.geometry().pages_per_block() / self.bits_per_cell;
+        drive.dump_blocks_needed() * of_block
+    }
+
     const fn dump_ns(&self) -> u128 {
         self.transfer_ns + self.dump_program_ns
     }
@@ -245,8 +255,8 @@ impl Physics {
             }
         }
         units.sort_unstable();
-        if let Some(twice) = units.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("the dump holds unit {} twice", twice[0]));
+        if let Some([twice, _]) = units.array_windows().find(|[one, next]| one == next) {
+            return Err(format!("the dump holds unit {twice} twice"));
         }
         let is_wasteful = |&(_, &(pages, units)): &(&u32, &(usize, usize))| {
             pages > units.div_ceil(self.units_per_page)

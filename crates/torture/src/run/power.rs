@@ -1,10 +1,10 @@
 //! The power fails, and returns: what is lost is what physics could not keep, and no more.
 
-use leyden_device::{PowerLoss, Recovery, Ssd, Units};
+use leyden_device::{BlockDevice, PowerLoss, Recovery, Ssd, Units};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::recovery::StepName;
 use leyden_host::Powered;
-use leyden_nand::{Interrupted, Kind as Flash, Lpn, PageKind, Ppa};
+use leyden_nand::{Interrupted, Kind as Flash, Lpn, PageKind, Ppa, Ppn};
 use leyden_oracle::Op;
 use leyden_sim::{Span, Time};
 
@@ -27,6 +27,7 @@ where
     pub(crate) fn cut(&mut self, at: Time) -> Result<(), Trouble> {
         self.digest.add(self.drive.fingerprint()).add(at.as_ns());
         self.note_cut(at);
+        self.check_flash(at)?;
         let expected = self.expect(at)?;
         let left = expected.as_ref().map(|expected| self.stored(&expected.lost));
         let cut = self.drive.cut_power(at);
@@ -68,6 +69,54 @@ where
             Some(ssd) => self.power.is_up && ssd.is_ready(),
             None => self.power.is_up,
         }
+    }
+
+    /// A drive that is ready has room for a dump on every die.
+    pub(super) fn check_ready(&self, at: Time) -> Result<(), Trouble> {
+        let Some(ssd) = self.ssd().filter(|ssd| at == self.power.ready && ssd.is_ready()) else {
+            return Ok(());
+        };
+        let Some((_, room)) = ssd.dump_view(&|_| false) else { return Ok(()) };
+        let needed = self.physics.as_ref().map_or(0, |physics| physics.pages_of(ssd));
+        match room.iter().position(|&pages| pages < needed) {
+            Some(die) => {
+                let message = format!(
+                    "the drive is ready, and die {die} has room for {} pages of a dump that may take {needed}",
+                    room[die]
+                );
+                Err(Trouble { kind: Kind::Fault, message })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Lets a copy of the drive run on: the program that ends first must do so when the drive says. Done at one
+    /// cut in 16, for a copy costs.
+    fn check_flash(&self, at: Time) -> Result<(), Trouble> {
+        let Some(ssd) = self.ssd().filter(|_| self.tally.cuts.is_multiple_of(16)) else {
+            return Ok(());
+        };
+        let is_program = |op: &Interrupted| matches!(op.operation.kind, Flash::Program(_));
+        let programs = ssd.medium().on_the_way().into_iter().filter(is_program);
+        let begun = programs.filter(|op| op.end.is_some_and(|end| end > at));
+        let Some(first) = begun.min_by_key(|op| op.end) else { return Ok(()) };
+        let end = first.end.expect("it has begun");
+        let mut copy = ssd.clone();
+        let mut runs_until = |until: Time| {
+            copy.advance(until, &mut Vec::new());
+            let mut all = copy.medium().on_the_way().into_iter();
+            all.any(|op| op.operation == first.operation && op.die == first.die && op.end.is_some())
+        };
+        let before = Time::from_ns(end.as_ns() - 1);
+        if (before <= at || runs_until(before)) && !runs_until(end) {
+            return Ok(());
+        }
+        let message = format!(
+            "the program of {:?} is said to end at {} ns, and does not when a copy of the drive runs on",
+            first.operation.kind,
+            end.as_ns()
+        );
+        Err(Trouble { kind: Kind::Unjustified, message })
     }
 
     /// What the cut must lose. `None` if the drive cannot be looked into.
@@ -254,7 +303,21 @@ where
             self.hits.hit(Point::FaultReadOnly);
         }
         self.hits.hit_if(points.is_empty() && self.is_up(), Point::CutIdle);
-        points.into_iter().for_each(|point| self.hits.hit(point));
+        for point in points {
+            self.hits.hit(point);
+        }
+    }
+
+    /// The pages of the mapping table or its journal that are being programmed.
+    pub(super) fn table_programs(&self) -> Vec<Ppn> {
+        let Some(ssd) = self.ssd() else { return Vec::new() };
+        let page_of = |op: Interrupted| match (point_of(ssd, &op), op.operation.kind) {
+            (Point::CutMappingProgram | Point::CutJournalProgram, Flash::Program(page)) => {
+                Some(page)
+            }
+            _ => None,
+        };
+        ssd.medium().on_the_way().into_iter().filter_map(page_of).collect()
     }
 
     /// Notes what the drive has done since it was made, or loaded.

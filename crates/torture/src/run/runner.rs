@@ -1,6 +1,6 @@
 //! What drives a run: the source of a phase's commands, and the condition that ends it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd};
 use leyden_host::Powered;
@@ -307,6 +307,13 @@ where
                     None => {}
                 }
             }
+            Cut::AtTablePage { pages } => {
+                let mut begun = BTreeSet::new();
+                self.go_on(&mut rest, |runner, _| {
+                    begun.extend(runner.table_programs());
+                    begun.len() >= pages as usize
+                })?;
+            }
             Cut::AfterFlush(span) => {
                 let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
                 self.host.awaited = Some(self.submit(flush));
@@ -453,7 +460,10 @@ where
     pub(crate) fn advance(&mut self, at: Time) -> Result<(), Trouble> {
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(at, &mut done);
-        self.power.is_up |= at >= self.power.ready;
+        if !self.power.is_up && at >= self.power.ready {
+            self.power.is_up = true;
+            self.check_ready(at)?;
+        }
         let waits = done.is_empty() && self.host.in_flight > 0 && at > self.power.ready;
         self.host.events = if waits { self.host.events + 1 } else { 0 };
         if self.host.events > MOST_EVENTS {

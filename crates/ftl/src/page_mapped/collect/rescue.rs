@@ -32,7 +32,7 @@ impl Collector {
         if self.dies[die.index()].victim.is_some() {
             return false;
         }
-        let Some((block, dest)) = self.rescued_block(die, around) else { return false };
+        let Some((block, dest)) = Self::rescued_block(die, around) else { return false };
         if around.data.blocks().is_open(block) {
             around.data.blocks_mut().give_up_open(block);
         } else {
@@ -47,7 +47,6 @@ impl Collector {
 
     /// The block with the least to move, and the stream whose open block has room for that.
     fn rescued_block<C: Content>(
-        &self,
         die: DieId,
         around: &Around<'_, C>,
     ) -> Option<(BlockId, StreamId)> {
@@ -59,7 +58,7 @@ impl Collector {
             let gains_page =
                 around.medium.geometry().units_per_block() - valid >= 2 * around.units_per_page();
             gains_page.then_some(())?;
-            Some((valid, block, self.any_dest(die, block, valid, around)?))
+            Some((valid, block, Self::any_dest(die, block, valid, around)?))
         });
         let least = with_dest.min_by_key(|&(valid, ..)| valid);
         least.map(|(_, block, dest)| (block, dest))
@@ -67,7 +66,6 @@ impl Collector {
 
     /// A stream whose open block, another one than `block`, has room for `valid` units of it.
     fn any_dest<C: Content>(
-        &self,
         die: DieId,
         block: BlockId,
         valid: u32,

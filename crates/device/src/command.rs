@@ -110,6 +110,17 @@ impl<P: Payload> Action<P> {
     }
 }
 
+impl<P: Payload> Action<P> {
+    /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
+    #[inline]
+    pub const fn data(&self) -> Option<&P::WriteData> {
+        match self {
+            Self::Write { data, .. } | Self::WriteZeroes { data, .. } => Some(data),
+            _ => None,
+        }
+    }
+}
+
 /// One command. See [`Action`] for what its constructors make.
 ///
 /// ```
@@ -244,10 +255,7 @@ impl<P: Payload> Command<P> {
     /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {
-        match &self.action {
-            Action::Write { data, .. } | Action::WriteZeroes { data, .. } => Some(data),
-            _ => None,
-        }
+        self.action.data()
     }
 
     /// True if it forces unit access.

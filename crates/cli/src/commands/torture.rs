@@ -10,11 +10,12 @@ use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone,
 use leyden_torture::exhaustive::{self, Exhausted, exhaust};
 use leyden_torture::{Kind, Options, SeedFile, shrink};
 
+use leyden_report::format::{count, rate};
+
 use super::{Cancel, print_json};
 use crate::args::TortureArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
-use crate::output::number::{count, rate};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 

@@ -209,7 +209,9 @@ impl<C: Content> WriteBuffer<C> {
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
             if matches!(slot.state, State::Dirty | State::Staged) {
-                slot.content = content;
+                if slot.state == State::Dirty || !is_planted(Canary::CoalescedKeepsOld) {
+                    slot.content = content;
+                }
                 if slot.state == State::Dirty {
                     state.schedule.overwritten(id);
                 }
@@ -276,6 +278,9 @@ impl<C: Content> WriteBuffer<C> {
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
             State::InFlight => {
+                if is_planted(Canary::TrimmedInFlightMapped) {
+                    return None;
+                }
                 self.state.slots[newest.index()].state = State::Stale;
                 self.state.slots[newest.index()].older = NONE;
                 None
@@ -389,7 +394,10 @@ impl<C: Content> WriteBuffer<C> {
         let slots = self.state.slots.iter().enumerate();
         slots
             .filter(|(id, slot)| {
+                let is_skipped =
+                    is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged;
                 !matches!(slot.state, State::Free | State::Stale)
+                    && !is_skipped
                     && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
             })
             .map(|(_, slot)| (slot.lpn, slot.content.clone()))
@@ -426,9 +434,13 @@ impl<C: Content> WriteBuffer<C> {
         let Slot { older, epoch, .. } = self.state.slots[id.index()];
         let heir = &mut self.state.slots[newer.index()];
         let started = !matches!(heir.state, State::Dirty | State::Staged);
-        let from = std::mem::replace(&mut heir.epoch, epoch);
         heir.older = older;
-        self.state.barrier.inherit(from, epoch, started);
+        if is_planted(Canary::HeirWithoutEpoch) {
+            self.state.barrier.settle(epoch);
+        } else {
+            let from = std::mem::replace(&mut heir.epoch, epoch);
+            self.state.barrier.inherit(from, epoch, started);
+        }
         if older != NONE {
             self.state.slots[older as usize].newer = newer.0;
         }

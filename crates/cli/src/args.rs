@@ -386,6 +386,26 @@ pub(crate) struct TortureArgs {
     /// What is left fails in the same way with fewer commands, cuts and features.
     #[arg(long, value_name = "FILE")]
     pub(crate) shrink: Option<PathBuf>,
+    /// Show the run that a file holds as a timeline: commands, power cuts, dumps and recoveries
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["seeds", "start", "jobs", "state", "seed", "replay", "shrink"])]
+    pub(crate) explain: Option<PathBuf>,
+    /// Half of the seeds are mutants of what has reached something new, and cuts are aimed
+    ///
+    /// The first 256 seeds are run before, to find what is worth mutating.
+    #[arg(long, conflicts_with_all = ["seed", "replay"])]
+    pub(crate) guided: bool,
+    /// Also print what was reached and how often; fail if anything that can be was not
+    #[arg(long, conflicts_with_all = ["seed", "replay", "explain"])]
+    pub(crate) coverage: bool,
+    /// Cut short runs of tiny drives, one for each combination of policies, at every moment
+    #[arg(long, conflicts_with_all = ["seeds", "start", "state", "seed", "replay", "shrink", "explain",
+                                      "guided", "coverage"])]
+    pub(crate) exhaustive: bool,
+    /// Commands of each of these runs
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "exhaustive",
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) commands: u32,
     /// Print the summary as JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

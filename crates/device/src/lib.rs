@@ -30,7 +30,10 @@ pub use command::{
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
-pub use conventional::{Conventional, HintStats, Item, Provision, Ssd, SsdStats, provision_of};
+pub use conventional::{
+    Conventional, DumpPageHolds, DumpPageView, HintStats, Item, Provision, Ssd, SsdStats,
+    provision_of,
+};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
 pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};

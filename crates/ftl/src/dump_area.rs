@@ -53,7 +53,8 @@ impl Root {
     pub fn encode(&self, map_pages: u32, pages: u32) -> Vec<Box<[u8]>> {
         let mut bytes = Vec::with_capacity(root_bytes(map_pages) as usize);
         bytes.extend(pages.to_le_bytes());
-        bytes.extend(self.next_version.to_le_bytes());
+        let forgets = is_planted(Canary::RootForgetsVersion);
+        bytes.extend(if forgets { 1 } else { self.next_version }.to_le_bytes());
         bytes.push(u8::from(self.log.is_some()));
         let log = self.log.unwrap_or(LogRoot { tail: 0, next: 0 });
         bytes.extend(log.tail.to_le_bytes());

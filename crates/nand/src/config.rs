@@ -51,6 +51,33 @@ pub struct FaultConfig {
     pub erase_failures: Ratio,
     /// Share of blocks that are bad from the factory.
     pub factory_bad_blocks: Ratio,
+    /// Single operations that fail, whatever the shares say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub occasions: Vec<Occasion>,
+}
+
+/// An operation that fails: the so-manyth of its kind since the drive was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Occasion {
+    /// What kind of operation.
+    pub what: FaultTarget,
+    /// Which of them; 1 is the first.
+    pub nth: u64,
+}
+
+/// A kind of operation that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultTarget {
+    /// The program of a page of the host's data, or of a copy of it.
+    Data,
+    /// The program of a mapping page.
+    Mapping,
+    /// The program of a page of the mapping table's journal.
+    Journal,
+    /// The erase of a block.
+    Erase,
 }
 
 impl Default for Config {
@@ -157,6 +184,10 @@ impl Config {
             ("faults.erase_failures", self.faults.erase_failures),
             ("faults.factory_bad_blocks", self.faults.factory_bad_blocks),
         ];
+        if self.faults.occasions.iter().any(|occasion| occasion.nth == 0) {
+            let problem = "operations are counted from 1: there is no operation 0".to_owned();
+            return Err(ConfigError::new("faults.occasions", problem));
+        }
         for (key, share) in faults {
             if share > Ratio::from_percent(50) {
                 return Err(ConfigError::new(key, format!("{share} is more than 50 %")));

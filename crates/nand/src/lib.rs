@@ -25,7 +25,7 @@ mod timeline;
 
 pub use activity::{Activity, Phase};
 pub use cells::Content;
-pub use config::{Config, FaultConfig};
+pub use config::{Config, FaultConfig, FaultTarget, Occasion};
 pub use flash::{Flash, Interrupted, Outcome};
 pub use geometry::{BlockId, ChannelId, DieId, Geometry, Lpn, Ppa, Ppn};
 pub use medium::{Keeps, Medium, MediumState};

@@ -9,9 +9,11 @@
 //! last. It is never lost, and reading and writing it takes no time here.
 //!
 //! **Invariants**: pages of a block are programmed in order, once between two erases. A block whose
-//! erase was broken off is *poisoned*: nothing in it can be read, and it must be erased again.
+//! erase was broken off is *poisoned*: nothing in it can be read, nor what is programmed there before it has
+//! been erased again.
 
 mod lay;
+mod occasions;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,8 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::cells::Cells;
 use crate::{
     Activity, BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted,
-    Kind, Lpn, MetaPage, Operation, Outcome, PageKind, Ppa, Ppn,
+    Kind, Lpn, MetaPage, Occasion, Operation, Outcome, PageKind, Ppa, Ppn,
 };
+use occasions::Occasions;
 
 /// What is kept of pages beyond what a drive needs while its power is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +64,7 @@ pub struct Medium<C> {
     bad_blocks: u64,
     /// The last dump that was used up.
     used_dump: u64,
+    occasions: Occasions,
 }
 
 /// A medium at rest, borrowed to save it or owned when loaded.
@@ -98,6 +102,7 @@ impl<C: Content> Medium<C> {
             bad_blocks: blocks.iter().filter(|block| block.health == Health::Bad).count() as u64,
             blocks,
             used_dump: 0,
+            occasions: Occasions::new(&config.faults.occasions),
         }
     }
 
@@ -233,6 +238,10 @@ impl<C: Content> Medium<C> {
     pub fn use_up_dump(&mut self, dump: u64) {
         self.used_dump = self.used_dump.max(dump);
     }
+    /// Operations that are named to fail, and have not come yet.
+    pub fn occasions_to_come(&self) -> impl Iterator<Item = &Occasion> {
+        self.occasions.to_come()
+    }
     /// Never uses `block` again.
     pub fn retire(&mut self, block: BlockId) {
         let health = &mut self.blocks[block.index()].health;
@@ -265,6 +274,7 @@ impl<C: Content> Medium<C> {
             self.cells.pad(Ppa(unit));
         }
         self.append(page, used_for);
+        self.occasions.start(Kind::Program(page), used_for.kind);
         let units = self.geometry.units_per_page();
         self.flash.submit(now, Operation { kind: Kind::Program(page), units, tag });
     }
@@ -306,6 +316,7 @@ impl<C: Content> Medium<C> {
 
     /// Starts the erase of `block`.
     pub fn erase(&mut self, now: Time, block: BlockId) {
+        self.occasions.start(Kind::Erase(block), PageKind::Data);
         self.flash.submit(now, Operation { kind: Kind::Erase(block), units: 0, tag: 0 });
     }
 
@@ -320,9 +331,13 @@ impl<C: Content> Medium<C> {
     /// The next operation to end at or before `now`. Its die is free again when this returns.
     #[inline]
     pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
-        let outcome = self.flash.next_outcome(now)?;
+        let mut outcome = self.flash.next_outcome(now)?;
+        outcome.failed |= self.occasions.ended(outcome.operation.kind);
         match outcome.operation.kind {
             Kind::Program(page) if outcome.failed => self.program_failed(page),
+            Kind::Program(page) if self.is_poisoned(self.geometry.block_of_page(page)) => {
+                self.make_unreadable(page, Canary::FailedProgramBelieved);
+            }
             Kind::Erase(block) => self.erase_ended(block, outcome.failed),
             _ => {}
         }
@@ -384,12 +399,17 @@ impl<C: Content> Medium<C> {
                 }
                 Kind::Erase(block) => {
                     self.clear(block);
-                    self.blocks[block.index()].is_poisoned = true;
+                    let half_erased = &mut self.blocks[block.index()];
+                    half_erased.is_poisoned = true;
+                    if is_planted(Canary::HalfErasedUsed) {
+                        (half_erased.written_pages, half_erased.used_for) = (0, None);
+                    }
                 }
                 _ => {}
             }
         }
         self.flash.cut_power(now);
+        self.occasions.cut();
         if is_planted(Canary::AppendPointBack) {
             self.find_append_points_too_early();
         }

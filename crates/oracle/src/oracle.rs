@@ -6,7 +6,7 @@ use leyden_sim::Time;
 
 use crate::command::{Effect, Touched};
 use crate::log::{Entry, Flush, Log, PowerCut, Tick};
-use crate::view::{Seen, Unit};
+use crate::view::{Known, Seen, Unit};
 use crate::{Ended, Fate, Id, Op, Request, Violation};
 
 /// What the acknowledgement of a write promises.
@@ -377,9 +377,9 @@ impl Oracle {
         unit.left = Some(stamp);
         unit.current.narrow(stamp, cut);
         unit.durable.narrow(stamp, cut);
-        if let Some(before) = unit.lost.take() {
-            let zeroes = unit.may_be_zeroed(&before);
-            let kept = Seen::left(before, zeroes);
+        if let Some(lost) = unit.lost.take() {
+            let zeroes = unit.may_be_zeroed(&lost.before);
+            let kept = Seen::left(lost.before, zeroes);
             let kept = kept.allows(unit, number, &self.log, cut, stamp);
             self.losses.confirmed += u64::from(!kept);
         }
@@ -430,12 +430,36 @@ impl Oracle {
     }
 
     /// The drive has reported that it lacked the energy to save where these units lie. It looked for the
-    /// newest version that flash holds, and that may be any. Call it together with
+    /// newest version that flash holds: what was promised, or something that an earlier recovery had given
+    /// up, and anything if zeroes were promised, which nothing on flash tells of. Call it together with
     /// [`Oracle::note_loss_allowed`].
     pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
-        for unit in units {
-            self.units[unit as usize].lose();
+        for number in units {
+            let known = self.known(number);
+            self.units[number as usize].blur(known);
             self.losses.uncertain += 1;
+        }
+    }
+
+    /// What is known to be durable of a unit, or was promised of it.
+    fn known(&self, number: u32) -> Known {
+        let unit = &self.units[number as usize];
+        let durable = unit.durable;
+        if unit.may_be_zeroed(&durable) {
+            return Known::Zeroes;
+        }
+        if durable.has_base() {
+            return match (durable.base, self.log.stamped(number, durable.base)) {
+                (0, _) => Known::Zeroes,
+                (_, Some(entry)) => Known::Write(entry.submitted),
+                (stamp, None) => Known::Forgotten(stamp),
+            };
+        }
+        match self.log.submitted_at(durable.floor) {
+            Some((_, entry)) if entry.touched.effect(number) == Some(Effect::Stamp) => {
+                Known::Write(entry.submitted)
+            }
+            _ => Known::Zeroes,
         }
     }
 

@@ -23,7 +23,7 @@ impl View {
     const NEW: Self = Self { base: 0, since: Tick::START, floor: Tick::START };
 
     /// The base is not replaced.
-    fn has_base(&self) -> bool {
+    pub(crate) fn has_base(&self) -> bool {
         self.since >= self.floor
     }
 
@@ -39,6 +39,17 @@ impl View {
         }
         news
     }
+}
+
+/// What a drive without the energy for its promises may have made of a unit, until a read has shown it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    /// What the unit might have been otherwise.
+    pub(crate) before: View,
+    /// Of the stamps of forgotten commands, those from here on may be found.
+    oldest: u64,
+    /// Zeroes may be found, whatever was written.
+    zeroes: bool,
 }
 
 /// A unit.
@@ -62,8 +73,8 @@ pub(crate) struct Unit {
     pub(crate) zero_failed: Tick,
     /// What the last recovery left, once a read has shown that.
     pub(crate) left: Option<u64>,
-    /// What it might have been, if the drive had not said that it lost that.
-    pub(crate) lost: Option<View>,
+    /// What the drive has said that it lost, if it has.
+    pub(crate) lost: Option<Loss>,
     /// When a cache last failed to write it out; what was submitted until then may be gone.
     pub(crate) unwritten: Tick,
     /// As [`Unit::unwritten`], when a flush had said so: flushes promise nothing of that any more.
@@ -119,11 +130,44 @@ impl Unit {
 
     /// What the drive has said that it lost may be any older version.
     pub(crate) fn lose(&mut self) {
-        self.lost.get_or_insert(self.durable);
+        let before = self.lost.map_or(self.durable, |lost| lost.before);
+        self.lost = Some(Loss { before, oldest: 0, zeroes: true });
         let anything = View { floor: Tick::START, ..View::NEW };
         (self.current, self.durable) = (anything, anything);
     }
+
+    /// The drive does not know where the unit lies, and has looked for the newest version that flash holds.
+    /// What was promised is there, but what an earlier recovery gave up may be newer. `known` is the entry
+    /// of the unit's base or promise, if that is a write.
+    pub(crate) fn blur(&mut self, known: Known) {
+        if self.lost.is_some() {
+            return self.lose();
+        }
+        let (base, floor, oldest) = match known {
+            Known::Zeroes => return self.lose(),
+            Known::Write(submitted) => (0, submitted, u64::MAX),
+            // It is older than every command that is remembered.
+            Known::Forgotten(stamp) => (stamp, Tick::START, stamp.saturating_sub(MOST_OVERTAKEN)),
+        };
+        self.lost = Some(Loss { before: self.durable, oldest, zeroes: false });
+        let view = View { base, since: Tick::START, floor };
+        (self.current, self.durable) = (view, view);
+    }
 }
+
+/// What is known, or promised, of a unit whose place the drive does not know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// It may be zeroes: nothing on flash says so.
+    Zeroes,
+    /// A write that was submitted then, or a later one.
+    Write(Tick),
+    /// The write with this stamp, which is forgotten.
+    Forgotten(u64),
+}
+
+/// No command overtakes another that was submitted so many commands later.
+const MOST_OVERTAKEN: u64 = 512;
 
 /// What a read may return of a unit, as far as that was known when the read was submitted.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +178,7 @@ pub(crate) struct Seen {
     /// Nothing in flight changed the unit.
     pub(crate) quiet: bool,
     /// The drive had said that it lost the unit's promised version.
-    pub(crate) lost: bool,
+    pub(crate) lost: Option<Loss>,
     /// What else it might have been, and whether zeroes, when a cache failed to write it out during the
     /// read.
     unwritten: Option<(View, bool)>,
@@ -146,14 +190,14 @@ impl Seen {
             view: unit.current,
             zeroes: unit.may_be_zeroed(&unit.current),
             quiet: unit.in_flight == 0,
-            lost: unit.lost.is_some(),
+            lost: unit.lost,
             unwritten: None,
         }
     }
 
     /// What recovery left.
     pub(crate) fn left(view: View, zeroes: bool) -> Self {
-        Self { view, zeroes, quiet: false, lost: false, unwritten: None }
+        Self { view, zeroes, quiet: false, lost: None, unwritten: None }
     }
 
     /// A cache has failed to write the unit out while the read was under way.
@@ -189,8 +233,8 @@ impl Seen {
             }
         }
         if stamp == 0 {
-            return unit.zero_submitted > read || self.lost;
+            return unit.zero_submitted > read || self.lost.is_some_and(|lost| lost.zeroes);
         }
-        self.lost && log.is_forgotten(stamp)
+        self.lost.is_some_and(|lost| stamp >= lost.oldest) && log.is_forgotten(stamp)
     }
 }

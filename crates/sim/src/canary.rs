@@ -55,6 +55,86 @@ pub enum Canary {
     CacheTrimIgnored,
     /// A flush of the page cache ends well though write-backs have failed.
     CacheFailureKept,
+    /// A newer version that takes over for a failed program does not inherit what a FLUSH waits for.
+    HeirWithoutEpoch,
+    /// An overwrite of data that waits for its page is acknowledged, and the old data is written.
+    CoalescedKeepsOld,
+    /// A trim of data whose program is under way does not keep it from being mapped.
+    TrimmedInFlightMapped,
+    /// A FLUSH does not wait for the last epoch before it.
+    FlushEndsAnEpochEarly,
+    /// A dump leaves out data that waits for the rest of its page.
+    NewestSkipsStaged,
+    /// A dump pays for base power until the end of the program that it starts, not of the last one.
+    BaseNotUntilLatest,
+    /// The budget of a dump is that of a new bank.
+    AgeingForgotten,
+    /// A page of a dump does not wait for its channel.
+    ChannelFree,
+    /// A page of a dump in place goes to the die after the one that its address names.
+    NextDoorInPlace,
+    /// Programs in flight at a cut cost a dump nothing.
+    InFlightNotCharged,
+    /// A die whose operation is broken off takes a page of the dump at once.
+    TornFreeAtOnce,
+    /// A cut does not name the last unit that it has lost.
+    LossUnderstated,
+    /// A cut also names the unit after the last one that it has lost.
+    LossOverstated,
+    /// A cut says that it does not know where anything lies.
+    AllUncertain,
+    /// A drive becomes read-only at its fifth power cut.
+    ReadOnlyForNothing,
+    /// A drive is ready if any of its dies has room for a dump.
+    ReadyWithRoomSomewhere,
+    /// Recovery does not wait for the end of a dump.
+    DumpTakesNoTime,
+    /// The worst case leaves out mapping pages that dies are writing.
+    DemandForgetsWriting,
+    /// A cut does not say whose entries it has lost with a mapping page.
+    UncertainForgotten,
+    /// The root of a dump does not list its last mapping page.
+    RootOmitsPage,
+    /// A FLUSH that has to wait ends with a write fault.
+    WaitingFlushFails,
+    /// Every 200th command that writes ends with a write fault.
+    SometimesFails,
+    /// A write of a part of a unit makes the rest of it zeroes.
+    PartialMergeForgets,
+    /// A write of a part of a unit is put together with what flash holds, not with the buffer.
+    MergedWithFlash,
+    /// Of a write of three units or more, two change places.
+    UnitsSwapped,
+    /// Zeroes in a part of a unit are acknowledged, and not written.
+    PartialZeroesKept,
+    /// A FUA write ends when its failed program is left to a newer version.
+    FuaLeftBehind,
+    /// The last, partly filled page of a FUA write is never programmed.
+    FuaPageWaits,
+    /// The count of versions begins at 1 again after a scan.
+    VersionNotRestored,
+    /// A scan finds only every other unit.
+    ScanDropsHalf,
+    /// A scan takes data for valid that a saved mapping page knows to be trimmed.
+    ScanForgetsTrims,
+    /// The journal is replayed from its end to its beginning.
+    JournalReversed,
+    /// The root of a dump names the first record of the journal that is needed one too late.
+    JournalTailLate,
+    /// A page of the journal whose program failed counts as written.
+    JournalFailureBelieved,
+    /// Mapping pages written after a recovery are numbered from 1 again.
+    MapSequenceForgotten,
+    /// A program changes the table however many mapping pages are dirty.
+    GateOpen,
+    /// A collected block is erased before its copies have been programmed.
+    ErasedWhileValid,
+    /// The root of a dump does not keep the count of versions.
+    RootForgetsVersion,
+    /// A block whose erase was broken off is used without being erased again.
+    HalfErasedUsed,
+    /// A program in flight at a cut is taken to end without its transfer.
+    TransferNotHeld,
 }
 
 impl Canary {
@@ -83,6 +163,46 @@ impl Canary {
         Self::CacheFlushKept,
         Self::CacheTrimIgnored,
         Self::CacheFailureKept,
+        Self::HeirWithoutEpoch,
+        Self::CoalescedKeepsOld,
+        Self::TrimmedInFlightMapped,
+        Self::FlushEndsAnEpochEarly,
+        Self::NewestSkipsStaged,
+        Self::BaseNotUntilLatest,
+        Self::AgeingForgotten,
+        Self::ChannelFree,
+        Self::NextDoorInPlace,
+        Self::InFlightNotCharged,
+        Self::TornFreeAtOnce,
+        Self::LossUnderstated,
+        Self::LossOverstated,
+        Self::AllUncertain,
+        Self::ReadOnlyForNothing,
+        Self::ReadyWithRoomSomewhere,
+        Self::DumpTakesNoTime,
+        Self::DemandForgetsWriting,
+        Self::UncertainForgotten,
+        Self::RootOmitsPage,
+        Self::WaitingFlushFails,
+        Self::SometimesFails,
+        Self::PartialMergeForgets,
+        Self::MergedWithFlash,
+        Self::UnitsSwapped,
+        Self::PartialZeroesKept,
+        Self::FuaLeftBehind,
+        Self::FuaPageWaits,
+        Self::VersionNotRestored,
+        Self::ScanDropsHalf,
+        Self::ScanForgetsTrims,
+        Self::JournalReversed,
+        Self::JournalTailLate,
+        Self::JournalFailureBelieved,
+        Self::MapSequenceForgotten,
+        Self::GateOpen,
+        Self::ErasedWhileValid,
+        Self::RootForgetsVersion,
+        Self::HalfErasedUsed,
+        Self::TransferNotHeld,
     ];
 }
 

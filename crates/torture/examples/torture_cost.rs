@@ -1,6 +1,6 @@
 //! How many cuts a second one core makes, and what the oracle costs of that.
 //!
-//! `cargo run --release -p leyden-torture --example torture_cost [SEEDS]`
+//! `cargo run --release -p leyden-torture --example torture_cost [SEEDS [FIRST]]`
 
 use std::time::Instant;
 
@@ -8,9 +8,10 @@ use leyden_torture::{Options, Tally, run};
 
 #[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "measures and prints")]
 fn main() {
-    let seeds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(200);
+    let number = |at| std::env::args().nth(at).and_then(|text| text.parse().ok());
+    let (seeds, first): (u64, u64) = (number(1).unwrap_or(200), number(2).unwrap_or(0));
     let begun = Instant::now();
-    let options: Vec<Options> = (0..seeds).map(Options::draw).collect();
+    let options: Vec<Options> = (first..first + seeds).map(Options::draw).collect();
     let drawn = begun.elapsed();
     let begun = Instant::now();
     let mut tally = Tally::default();
@@ -18,6 +19,14 @@ fn main() {
         let outcome = run(options);
         if let Some(failure) = outcome.failure {
             println!("seed {}: {failure}", options.seed);
+        }
+        if outcome.tally.faults_of_jams > 0 {
+            println!(
+                "jam {} {} {}",
+                options.seed,
+                outcome.tally.faults_of_jams,
+                options.device.nand.faults.program_failures
+            );
         }
         tally.add(&outcome.tally);
     }

@@ -6,6 +6,10 @@ use leyden_sim::{Digest, Rng};
 
 use crate::Options;
 
+/// 600 requests of the TPC-C trace in scenarios/traces, from the 5,001st on: what, and which blocks of 4 KiB.
+const TRACE: &str = include_str!("tpcc.txt");
+const BLOCK_SECTORS: u64 = 8;
+
 /// Draws commands for a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands<'a> {
@@ -28,6 +32,9 @@ impl<'a> Commands<'a> {
 
     /// Command `number` of `round`.
     pub(crate) fn command(&self, round: u64, number: u64) -> Request {
+        if self.options.work.trace {
+            return self.recorded(round, number);
+        }
         let work = &self.options.work;
         let mut rng = self.rng("command", round, number);
         // Everything is drawn, whether it is used or not: so features are independent.
@@ -80,7 +87,25 @@ impl<'a> Commands<'a> {
         (0..count).filter_map(hint).collect()
     }
 
-    /// Whole units.
+    /// A command of a recorded trace, wrapped around a drive that is smaller. Rounds begin anywhere in it.
+    fn recorded(&self, round: u64, number: u64) -> Request {
+        let lines = TRACE.lines().count() as u64;
+        let at = (round.wrapping_mul(97).wrapping_add(number)) % lines;
+        let mut words = TRACE.lines().nth(at as usize).expect("it is in range").split(' ');
+        let op = match words.next() {
+            Some("R") => Op::Read,
+            Some("F") => Op::Flush,
+            _ => Op::Write,
+        };
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(1_u64);
+        let (block, blocks) = (number(), number());
+        let end = self.units * self.unit_sectors;
+        let lba = block * BLOCK_SECTORS % end;
+        let sectors = (blocks * BLOCK_SECTORS).min(end - lba);
+        Request { op, lba, sectors: sectors as u32, fua: false, plp: false }
+    }
+
+    /// Whole units, of the part of the drive that the command's tenant has.
     fn place(&self, round: u64, number: u64) -> (u64, u64) {
         let work = &self.options.work;
         let mut back = 0;
@@ -93,13 +118,16 @@ impl<'a> Commands<'a> {
             }
             back += 1;
         };
+        let tenants = u64::from(work.tenants).min(self.units);
+        let units = self.units / tenants;
         let hot = rng.chance(work.hot);
-        let part = if hot { work.hot_part.of(self.units).max(1) } else { self.units };
-        let length = 1 + rng.below(u64::from(work.largest_units).min(self.units));
+        let part = if hot { work.hot_part.of(units).max(1) } else { units };
+        let length = 1 + rng.below(u64::from(work.largest_units).min(units));
         let start = rng.below(part) + back * length;
-        let first = start % self.units;
-        let length = length.min(self.units - first);
-        (first * self.unit_sectors, length * self.unit_sectors)
+        let first = start % units;
+        let length = length.min(units - first);
+        let of_tenant = number % tenants * units;
+        ((of_tenant + first) * self.unit_sectors, length * self.unit_sectors)
     }
 
     /// The writes that fill the drive at first, in order.

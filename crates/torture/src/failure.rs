@@ -34,6 +34,12 @@ pub enum Kind {
     Unreadable,
     /// The drive lacked the energy to keep what it had promised, and was not allowed to.
     Underprovisioned,
+    /// What was lost, or what a cut cost, is not what the energy makes it.
+    Unjustified,
+    /// A command failed, or a drive could only be read, and nothing was wrong.
+    Fault,
+    /// A read returned what was written elsewhere.
+    Misplaced,
     /// A command ended with a status that it must not have.
     Status,
     /// Commands are in the drive, and nothing happens any more.

@@ -5,10 +5,13 @@
 //! writes only when it has run out of blocks, and then all of them; a cache must also cope with one that
 //! fails among others that don't.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Recovery, Stamp, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload, Recovery, Status,
 };
 use leyden_host::{Cut, Layers, Powered};
 use leyden_sim::{Ratio, Rng, Span, Time};
@@ -16,27 +19,56 @@ use leyden_sim::{Ratio, Rng, Span, Time};
 /// How long it takes to find out that a command is lost.
 const TIMEOUT: Span = Span::from_us(50);
 
-/// Loses a share of writes, trims and write-zeroes.
-#[derive(Debug)]
-pub(crate) struct Faulty<D> {
-    device: D,
-    share: Ratio,
-    rng: Rng,
-    /// In the order of their ends.
-    lost: VecDeque<Completion<Stamp>>,
-}
+/// What was made fail since the power last came: a run holds what a cache says of its failures against it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FaultLog(Rc<RefCell<Vec<Range<u64>>>>);
 
-impl<D> Faulty<D> {
-    pub(crate) fn new(device: D, share: Ratio, rng: Rng) -> Self {
-        Self { device, share, rng, lost: VecDeque::new() }
+impl FaultLog {
+    /// How many commands were made fail.
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// True if a command that was made fail had anything to do with `sectors`.
+    pub(crate) fn touches(&self, sectors: &Range<u64>) -> bool {
+        let lost = self.0.borrow();
+        lost.iter().any(|lost| lost.start < sectors.end && sectors.start < lost.end)
+    }
+
+    fn push(&self, sectors: Range<u64>) {
+        self.0.borrow_mut().push(sectors);
+    }
+
+    fn clear(&self) {
+        self.0.borrow_mut().clear();
     }
 }
 
-impl<D: BlockDevice<Stamp>> BlockDevice<Stamp> for Faulty<D> {
-    fn submit(&mut self, now: Time, command: Command<Stamp>) -> CommandId {
+/// Loses a share of writes, trims and write-zeroes.
+#[derive(Debug)]
+pub(crate) struct Faulty<P: Payload, D> {
+    device: D,
+    log: FaultLog,
+    share: Ratio,
+    rng: Rng,
+    /// In the order of their ends.
+    lost: VecDeque<Completion<P>>,
+}
+
+impl<P: Payload, D> Faulty<P, D> {
+    pub(crate) fn new(device: D, share: Ratio, rng: Rng, log: FaultLog) -> Self {
+        Self { device, log, share, rng, lost: VecDeque::new() }
+    }
+}
+
+impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for Faulty<P, D> {
+    fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         let changes = matches!(command.op(), Op::Write | Op::Trim | Op::WriteZeroes);
         if !changes || !self.rng.chance(self.share) {
             return self.device.submit(now, command);
+        }
+        if let Some((lba, sectors)) = command.extent() {
+            self.log.push(lba.0..lba.0 + u64::from(sectors));
         }
         // Nobody above tells commands apart by their numbers.
         let (id, time) = (CommandId(u64::MAX), now + TIMEOUT);
@@ -54,7 +86,7 @@ impl<D: BlockDevice<Stamp>> BlockDevice<Stamp> for Faulty<D> {
             .min()
     }
 
-    fn advance(&mut self, now: Time, completions: &mut Vec<Completion<Stamp>>) {
+    fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         while let Some(ended) = self.lost.pop_front_if(|ended| ended.time <= now) {
             self.device.advance(ended.time, completions);
             completions.push(ended);
@@ -75,7 +107,7 @@ impl<D: BlockDevice<Stamp>> BlockDevice<Stamp> for Faulty<D> {
     }
 }
 
-impl<D: Powered<Stamp>> Powered<Stamp> for Faulty<D> {
+impl<P: Payload, D: Powered<P>> Powered<P> for Faulty<P, D> {
     type Drive = D::Drive;
 
     fn drive(&self) -> &D::Drive {
@@ -100,6 +132,7 @@ impl<D: Powered<Stamp>> Powered<Stamp> for Faulty<D> {
 
     fn cut_power(&mut self, now: Time) -> Cut {
         self.lost.clear();
+        self.log.clear();
         self.device.cut_power(now)
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn add_cut(digest: &mut Digest, cut: &Cut) {
 
 /// Takes in what a recovery did.
 pub(crate) fn add_recovery(digest: &mut Digest, recovery: &Recovery) {
-    digest.add(recovery.scan.as_ns()).add(recovery.pages_scanned);
+    digest.add(recovery.dump.as_ns()).add(recovery.scan.as_ns()).add(recovery.pages_scanned);
     digest.add(recovery.pages_restored).add(recovery.scanned_map_pages);
     digest.add(recovery.ready_at.as_ns());
 }

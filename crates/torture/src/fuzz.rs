@@ -37,7 +37,8 @@ pub fn campaign_state(data: &[u8]) -> Result<(), String> {
         table.insert("draw_version".to_owned(), DRAW_VERSION.into());
     }
     let text = value.to_string();
-    let state = State::parse(Path::new("(fuzz)"), &text, 0).map_err(|error| error.to_string())?;
+    let state =
+        State::parse(Path::new("(fuzz)"), &text, 0, false).map_err(|error| error.to_string())?;
     let summary = state.summary();
     assert_eq!(summary.seeds, state.progress(u64::MAX).done);
     let few: Vec<u64> = state.missing(u64::MAX).take(3).collect();

@@ -13,18 +13,27 @@
 
 pub mod campaign;
 mod commands;
+mod coverage;
+pub mod exhaustive;
 mod failure;
 mod faulty;
 mod fold;
 pub mod fuzz;
 mod options;
 mod panics;
+mod physics;
 mod run;
 mod seed_file;
 mod shrink;
+mod story;
+mod tally;
+mod witness;
 
+pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
-pub use run::{Outcome, Tally, run, run_on, run_through};
+pub use run::{Inspected, Outcome, explain, run, run_on, run_through};
 pub use seed_file::{SeedFile, SeedFileError};
 pub use shrink::{Shrunk, shrink};
+pub use tally::Tally;
+pub use witness::{Grain, Misplaced, Witness};

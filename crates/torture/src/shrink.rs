@@ -1,10 +1,17 @@
-//! Makes a failing run small: fewer rounds, fewer commands, fewer features, the same kind of failure.
+//! Makes a failing run small: fewer rounds, fewer commands, fewer features, default policies and smaller numbers;
+//! the same kind of failure.
 
+use leyden_buffer::schedule::ScheduleConfig;
+use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::logs::LogConfig;
+use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::place::PlacementConfig;
 use leyden_host::{Channel, HintChannelConfig};
 use leyden_nand::FaultConfig;
-use leyden_sim::{Ratio, Span};
+use leyden_power::DumpConfig;
+use leyden_sim::{Bytes, Ratio, Span};
 
-use crate::{Cut, Failure, Options, Outcome, Round, Verify};
+use crate::{Cut, Failure, Grain, Options, Outcome, Round, Verify};
 
 /// A run made small.
 #[derive(Clone, PartialEq, Debug)]
@@ -93,7 +100,7 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 24] = [
+        let changes: [fn(&mut Options); 44] = [
             |o| o.host = None,
             |o| o.host.iter_mut().for_each(|host| host.page_cache = None),
             |o| o.host.iter_mut().for_each(|host| host.failing_writes = Ratio::ZERO),
@@ -118,17 +125,41 @@ impl Shrinking<'_> {
             |o| o.device.nand.multi_plane = false,
             |o| o.device.nand.channels = 1,
             |o| o.device.nand.dies_per_channel = 1,
+            |o| o.grain = Grain::Unit,
+            |o| o.work.tenants = 1,
+            |o| o.work.trace = false,
+            |o| o.device.nand.faults.occasions.clear(),
+            |o| o.device.nand.faults.program_failures = Ratio::ZERO,
+            |o| o.device.nand.faults.erase_failures = Ratio::ZERO,
+            |o| o.device.nand.faults.factory_bad_blocks = Ratio::ZERO,
+            |o| o.device.ftl.gc.victim = VictimConfig::default(),
+            |o| o.device.ftl.placement = PlacementConfig::default(),
+            |o| o.device.ftl.log_stream = LogConfig::default(),
+            |o| o.device.ftl.zombie_block = false,
+            |o| o.device.buffer.schedule = ScheduleConfig::default(),
+            |o| o.device.ftl.map.protection = ProtectionConfig::default(),
+            default_dump,
+            |o| halve(&mut o.device.nand.blocks_per_plane),
+            |o| halve(&mut o.device.nand.pages_per_block),
+            |o| halve(&mut o.device.nand.planes_per_die),
+            |o| o.device.buffer.size = Bytes::new(o.device.buffer.size.get() / 2),
+            |o| o.device.ftl.capacity = o.device.ftl.capacity.map(|it| Bytes::new(it.get() / 2)),
+            |o| o.work.fill = Ratio::from_ppm(o.work.fill.as_ppm() / 2),
         ];
         for change in changes {
             self.try_change(change);
         }
-        let rounds: [fn(&mut Round); 6] = [
+        let rounds: [fn(&mut Round); 10] = [
             |round| round.again.clear(),
             |round| round.again.truncate(1),
             |round| round.early = false,
             |round| round.verify = Verify::Nothing,
             |round| round.verify = Verify::All,
             |round| round.off = Span::from_ns(1),
+            |round| round.reload = false,
+            |round| round.check = false,
+            |round| halve(&mut round.commands),
+            sooner,
         ];
         for index in 0..self.best.options.rounds.len() {
             for change in rounds {
@@ -155,6 +186,26 @@ impl Shrinking<'_> {
                 stretch /= 2;
             }
         }
+    }
+}
+
+fn default_dump(options: &mut Options) {
+    options.device.power.iter_mut().for_each(|power| power.dump = DumpConfig::default());
+}
+
+fn halve(number: &mut u32) {
+    *number = number.div_ceil(2);
+}
+
+/// The cut comes sooner by half.
+fn sooner(round: &mut Round) {
+    match &mut round.cut {
+        Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => {
+            *span = Span::from_ns(span.as_ns() / 2);
+        }
+        Cut::AtEvent { events, .. } => *events /= 2,
+        Cut::AtTablePage { pages } => *pages = (*pages / 2).max(1),
+        Cut::Never => {}
     }
 }
 

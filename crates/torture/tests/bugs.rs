@@ -107,8 +107,13 @@ fn planted_bugs_are_found_and_made_small() {
 }
 
 fn campaign(threads: usize, seeds: u64, state: Option<&std::path::Path>) -> Summary {
-    let campaign =
-        Campaign { start: 5, seeds, threads, state: state.map(std::path::Path::to_owned) };
+    let campaign = Campaign {
+        start: 5,
+        seeds,
+        threads,
+        state: state.map(std::path::Path::to_owned),
+        guided: false,
+    };
     let work = |seed| run(&Options::draw(seed), Bug::SkipsDump(20));
     campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ()).unwrap()
 }
@@ -134,7 +139,8 @@ fn foreign_and_damaged_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.json");
     let attempt = || {
-        let campaign = Campaign { start: 0, seeds: 1, threads: 1, state: Some(path.clone()) };
+        let campaign =
+            Campaign { start: 0, seeds: 1, threads: 1, state: Some(path.clone()), guided: false };
         let work = |seed| run(&Options::draw(seed), Bug::None);
         campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
     };
@@ -149,7 +155,7 @@ fn foreign_and_damaged_files_are_refused() {
     refused("\u{1}", "no campaign's state");
     refused(&good[..good.len() / 2], "no campaign's state");
     refused(&good.replace("\"start\": 0", "\"start\": 7"), "its first seed is 7");
-    refused(&good.replace("\"leyden_torture_campaign\": 1", "\"leyden_torture_campaign\": 9"), "9");
+    refused(&good.replace("\"leyden_torture_campaign\": 2", "\"leyden_torture_campaign\": 9"), "9");
     refused(&good.replace("\"program\": \"", "\"program\": \"x"), "its version is x");
 
     let options = Options::draw(3);

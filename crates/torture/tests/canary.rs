@@ -2,53 +2,111 @@
 //! `cargo test --workspace --features leyden-torture/canary --test canary`
 #![cfg(feature = "canary")]
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use leyden_sim::canary::{Canary, plant};
-use leyden_torture::{Options, run};
+use leyden_torture::{Failure, Options, run};
 
 /// Bugs, and the seeds within which each is found (docs/reliability.md).
 const WITHIN: &[(Canary, u64)] = &[
-    (Canary::LostGcMapUpdate, 10),
-    (Canary::MappedBeforeCopied, 10),
-    (Canary::FlushForgotten, 10),
-    (Canary::FlushForgetsInFlight, 10),
-    (Canary::FuaEarly, 10),
-    (Canary::DumpPageSkipped, 10),
-    (Canary::DumpMapPageSkipped, 10),
-    (Canary::TrimNotSaved, 10),
-    (Canary::OlderVersionWins, 30),
-    (Canary::StaleVersionMapped, 10),
-    (Canary::TornPageBelieved, 30),
-    (Canary::FailedProgramBelieved, 60),
-    (Canary::MapPageDropped, 10),
-    (Canary::MapPageStale, 10),
-    (Canary::ErasedBeforeMapped, 30),
-    (Canary::DumpGivenUpEarly, 10),
-    (Canary::PutBackForgotten, 10),
-    (Canary::OldDumpsKept, 30),
-    (Canary::AppendPointBack, 10),
-    (Canary::CacheFlushForgetsWriteback, 10),
-    (Canary::CacheFlushKept, 30),
-    (Canary::CacheTrimIgnored, 10),
-    (Canary::CacheFailureKept, 200),
+    (Canary::LostGcMapUpdate, 1_000),
+    (Canary::MappedBeforeCopied, 1_000),
+    (Canary::FlushForgotten, 1_000),
+    (Canary::FlushForgetsInFlight, 1_000),
+    (Canary::FuaEarly, 1_000),
+    (Canary::DumpPageSkipped, 1_000),
+    (Canary::DumpMapPageSkipped, 1_000),
+    (Canary::TrimNotSaved, 1_000),
+    (Canary::OlderVersionWins, 1_000),
+    (Canary::StaleVersionMapped, 1_000),
+    (Canary::TornPageBelieved, 1_000),
+    (Canary::FailedProgramBelieved, 1_000),
+    (Canary::MapPageDropped, 1_000),
+    (Canary::MapPageStale, 1_000),
+    (Canary::ErasedBeforeMapped, 1_000),
+    (Canary::DumpGivenUpEarly, 1_000),
+    (Canary::PutBackForgotten, 1_000),
+    (Canary::OldDumpsKept, 1_000),
+    (Canary::AppendPointBack, 1_000),
+    (Canary::CacheFlushForgetsWriteback, 1_000),
+    (Canary::CacheFlushKept, 1_000),
+    (Canary::CacheTrimIgnored, 1_000),
+    (Canary::CacheFailureKept, 1_000),
+    (Canary::HeirWithoutEpoch, 1_000),
+    (Canary::CoalescedKeepsOld, 1_000),
+    (Canary::TrimmedInFlightMapped, 1_000),
+    (Canary::FlushEndsAnEpochEarly, 1_000),
+    (Canary::NewestSkipsStaged, 1_000),
+    (Canary::BaseNotUntilLatest, 1_000),
+    (Canary::AgeingForgotten, 1_000),
+    (Canary::ChannelFree, 1_000),
+    (Canary::NextDoorInPlace, 1_000),
+    (Canary::InFlightNotCharged, 1_000),
+    (Canary::TornFreeAtOnce, 1_000),
+    (Canary::LossUnderstated, 1_000),
+    (Canary::LossOverstated, 1_000),
+    (Canary::AllUncertain, 1_000),
+    (Canary::ReadOnlyForNothing, 1_000),
+    (Canary::ReadyWithRoomSomewhere, 1_000),
+    (Canary::DumpTakesNoTime, 1_000),
+    (Canary::DemandForgetsWriting, 1_000),
+    (Canary::UncertainForgotten, 1_000),
+    (Canary::RootOmitsPage, 1_000),
+    (Canary::WaitingFlushFails, 1_000),
+    (Canary::SometimesFails, 1_000),
+    (Canary::PartialMergeForgets, 1_000),
+    (Canary::MergedWithFlash, 1_000),
+    (Canary::UnitsSwapped, 1_000),
+    (Canary::PartialZeroesKept, 1_000),
+    (Canary::FuaLeftBehind, 1_000),
+    (Canary::FuaPageWaits, 1_000),
+    (Canary::VersionNotRestored, 1_000),
+    (Canary::ScanDropsHalf, 1_000),
+    (Canary::ScanForgetsTrims, 1_000),
+    (Canary::JournalReversed, 1_000),
+    (Canary::JournalTailLate, 1_000),
+    (Canary::JournalFailureBelieved, 1_000),
+    (Canary::MapSequenceForgotten, 1_000),
+    (Canary::GateOpen, 1_000),
+    (Canary::ErasedWhileValid, 1_000),
+    (Canary::RootForgetsVersion, 1_000),
+    (Canary::HalfErasedUsed, 1_000),
+    (Canary::TransferNotHeld, 1_000),
 ];
+
+/// The first of `seeds` that finds `canary`, and how.
+fn found(canary: Canary, seeds: u64) -> Option<(u64, Failure)> {
+    plant(Some(canary));
+    let found = (0..seeds).find_map(|seed| Some((seed, run(&Options::draw(seed)).failure?)));
+    plant(None);
+    found
+}
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the table of docs/reliability.md")]
 fn every_planted_bug_is_found() {
-    assert_eq!(WITHIN.len(), Canary::ALL.len());
-    let mut missed = Vec::new();
-    for &(canary, within) in WITHIN {
-        plant(Some(canary));
-        let found = (0..within).find_map(|seed| Some((seed, run(&Options::draw(seed)).failure?)));
-        plant(None);
-        match found {
-            Some((seed, failure)) => {
-                let kind = format!("{:?}", failure.kind);
-                println!("| {canary:?} | {} | {kind} | {} |", seed, failure.cuts);
-            }
-            None => missed.push(canary),
+    assert!(WITHIN.iter().map(|&(canary, _)| canary).eq(Canary::ALL.iter().copied()));
+    let missed = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            // What is planted is the thread's own.
+            scope.spawn(|| {
+                while let Some(&(canary, within)) = WITHIN.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    match found(canary, within) {
+                        Some((seed, failure)) => {
+                            let kind = format!("{:?}", failure.kind);
+                            println!("| {canary:?} | {seed} | {kind} | {} |", failure.cuts);
+                        }
+                        None => missed.lock().unwrap().push(canary),
+                    }
+                }
+            });
         }
-    }
+    });
+    let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "not found: {missed:?}");
 }
 

@@ -2,10 +2,12 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leyden_experiment::claims::quote;
 use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone, run_twice};
+use leyden_torture::exhaustive::{self, Exhausted, exhaust};
 use leyden_torture::{Kind, Options, SeedFile, shrink};
 
 use leyden_report::format::{count, rate};
@@ -23,6 +25,12 @@ const MOST_ATTEMPTS: u32 = 5_000;
 const MOST_SHOWN: usize = 5;
 
 pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
+    if args.exhaustive {
+        return every_moment(args, cancel);
+    }
+    if let Some(path) = &args.explain {
+        return timeline(path);
+    }
     if let Some(path) = &args.shrink {
         atomic::check_writable(path)?;
     }
@@ -34,19 +42,35 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             (summary, Origin::File(path, Box::new(options)))
         }
         (None, Some(seed)) => (run_alone(&Options::draw(seed)), Origin::Seed),
-        (None, None) => (campaign(args, cancel)?, Origin::Seed),
+        (None, None) => {
+            let campaign = planned(args);
+            let summary = run_campaign(&campaign, cancel)?;
+            (summary, Origin::Campaign(campaign))
+        }
     };
     if args.json {
         print_json(&summary)?;
     } else {
         show(&summary, &mut anstream::stdout().lock())?;
+        if args.coverage {
+            show_coverage(&summary, &mut anstream::stdout().lock())?;
+        }
     }
     let is_whole = args.replay.is_some() || args.seed.is_some() || summary.seeds >= args.seeds;
     let Some(first) = summary.failed.first() else {
-        return if is_whole { Ok(()) } else { Err(interrupted(args)) };
+        return match (is_whole, args.coverage) {
+            (false, _) => Err(interrupted(args)),
+            (true, true) => all_reached(&summary),
+            (true, false) => Ok(()),
+        };
     };
     let small = match &args.shrink {
-        Some(path) => Some(make_small(&origin.options(first.seed), path, cancel)?),
+        Some(path) => {
+            // The one that fails soonest has the least to be left out.
+            let shortest = summary.failed.iter().min_by_key(|failed| failed.failure.cuts);
+            let seed = shortest.unwrap_or(first).seed;
+            Some(make_small(&origin.options(seed), path, cancel)?)
+        }
         None => None,
     };
     Err(Failure::failed(anyhow::anyhow!(
@@ -58,6 +82,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
 /// Where a run comes from.
 enum Origin<'a> {
     Seed,
+    Campaign(Campaign),
     File(&'a Path, Box<Options>),
 }
 
@@ -65,6 +90,7 @@ impl Origin<'_> {
     fn options(&self, seed: u64) -> Options {
         match self {
             Self::Seed => Options::draw(seed),
+            Self::Campaign(campaign) => campaign.options(seed),
             Self::File(_, options) => options.as_ref().clone(),
         }
     }
@@ -72,7 +98,10 @@ impl Origin<'_> {
     /// The command that runs it again.
     fn command(&self, seed: u64) -> String {
         match self {
-            Self::Seed => format!("leyden torture --seed {seed}"),
+            Self::Campaign(campaign) if campaign.guided => {
+                format!("leyden torture --guided --start {seed} --seeds 1")
+            }
+            Self::Seed | Self::Campaign(_) => format!("leyden torture --seed {seed}"),
             Self::File(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
@@ -80,17 +109,25 @@ impl Origin<'_> {
     }
 }
 
-fn campaign(args: &TortureArgs, cancel: &Cancel) -> Result<Summary, Failure> {
-    if let Some(path) = &args.state {
-        atomic::check_writable(path)?;
-    }
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let campaign = Campaign {
+fn planned(args: &TortureArgs) -> Campaign {
+    Campaign {
         start: args.start,
         seeds: args.seeds,
-        threads: args.jobs.map_or(processors, usize::from),
+        threads: threads(args),
         state: args.state.clone(),
-    };
+        guided: args.guided,
+    }
+}
+
+fn threads(args: &TortureArgs) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    args.jobs.map_or(processors, usize::from)
+}
+
+fn run_campaign(campaign: &Campaign, cancel: &Cancel) -> Result<Summary, Failure> {
+    if let Some(path) = &campaign.state {
+        atomic::check_writable(path)?;
+    }
     let bar = Progress::new("torture");
     let summary = campaign.run(cancel, &mut |progress| {
         bar.fraction(progress.done as f64 / progress.seeds as f64);
@@ -105,6 +142,102 @@ fn campaign(args: &TortureArgs, cancel: &Cancel) -> Result<Summary, Failure> {
         StateError::Write(..) => Failure::io(error),
         error => Failure::usage(error),
     })
+}
+
+/// Every name that can be reached, how often it was, and how many never were.
+fn show_coverage(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut table = Table::default();
+    table.head(["reached", "times"]);
+    for (name, times) in summary.coverage.all() {
+        table.row([name.as_str(), &count(times)]);
+    }
+    table.write(out)
+}
+
+/// Fails by name if something was never reached.
+fn all_reached(summary: &Summary) -> Result<(), Failure> {
+    let missing = summary.coverage.missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(anyhow::anyhow!(
+        "{} of what can be reached never was:\n  {}\n  help: run more seeds; if that does not help, what draws \
+         them does not get there",
+        missing.len(),
+        missing.join("\n  ")
+    )))
+}
+
+/// The timeline of the run that the file at `path` holds, and how it ends.
+fn timeline(path: &Path) -> Result<(), Failure> {
+    let options = SeedFile::read(path).map_err(Failure::usage)?.options;
+    let (outcome, lines) = leyden_torture::explain(&options);
+    let mut out = anstream::stdout().lock();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    match outcome.failure {
+        None => {
+            writeln!(out, "the run ends, and every promise was kept")?;
+            Ok(())
+        }
+        Some(failure) if failure.kind == Kind::Refused => {
+            Err(Failure::usage(anyhow::anyhow!("{}: {}", path.display(), failure.message)))
+        }
+        Some(failure) => Err(Failure::failed(anyhow::anyhow!("{failure}"))),
+    }
+}
+
+/// Runs every tiny drive, and cuts it at every moment.
+fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let drives = exhaustive::drives(args.commands);
+    let done: Mutex<Vec<(usize, Exhausted)>> = Mutex::default();
+    let next = AtomicUsize::new(0);
+    let bar = Progress::new("torture");
+    std::thread::scope(|scope| {
+        for _ in 0..threads(args) {
+            scope.spawn(|| {
+                while !cancel.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((name, options)) = drives.get(at) else { break };
+                    let exhausted = exhaust(name, options);
+                    let mut done = done.lock().expect("nobody panics with it");
+                    done.push((at, exhausted));
+                    bar.fraction(done.len() as f64 / drives.len() as f64);
+                }
+            });
+        }
+    });
+    drop(bar);
+    let mut done = done.into_inner().expect("nobody panics with it");
+    done.sort_by_key(|(at, _)| *at);
+    let done: Vec<Exhausted> = done.into_iter().map(|(_, exhausted)| exhausted).collect();
+    if args.json {
+        print_json(&done)?;
+    } else {
+        show_exhausted(&done, &mut anstream::stdout().lock())?;
+    }
+    if let Some(Exhausted { drive, failure: Some(failure), .. }) =
+        done.iter().find(|exhausted| exhausted.failure.is_some())
+    {
+        return Err(Failure::failed(anyhow::anyhow!("{drive}: {failure}")));
+    }
+    if done.len() < drives.len() {
+        return Err(Failure::interrupted("the results are of the drives that ran"));
+    }
+    Ok(())
+}
+
+fn show_exhausted(done: &[Exhausted], out: &mut dyn Write) -> std::io::Result<()> {
+    let sum = |of: fn(&Exhausted) -> u64| done.iter().map(of).sum::<u64>();
+    let mut table = Table::default();
+    table.head(["torture, at every moment", ""]);
+    table.row(["drives", &count(done.len() as u64)]);
+    table.row(["events", &count(sum(|it| it.events))]);
+    table.row(["power cuts", &count(sum(|it| it.cuts))]);
+    table.row(["  in dumps and recoveries", &count(sum(|it| it.second_cuts))]);
+    table.row(["drives that failed", &count(sum(|it| u64::from(it.failure.is_some())))]);
+    table.write(out)
 }
 
 /// A file that describes a drive which cannot be built is bad input, and no failure of a drive.
@@ -134,9 +267,12 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.row(["seeds", &count(summary.seeds)]);
     table.row(["power cuts", &count(summary.cuts)]);
     table.row(["  during recovery", &count(tally.cuts_in_recovery)]);
+    table.row(["  before the dump had ended", &count(tally.cuts_in_dump)]);
+    table.row(["  of drives that could only be read", &count(tally.read_only_cuts)]);
     table.row(["commands", &count(tally.commands)]);
     table.row(["  in flight at cuts", &count(tally.cut_off)]);
     table.row(["  ended with a write fault", &count(tally.write_faults)]);
+    table.row(["    for want of room, no block being bad", &count(tally.faults_of_jams)]);
     table.head(["units, on drives with too little energy", ""]);
     table.row(["reported as lost", &count(tally.reported_losses)]);
     table.row(["reported as scanned for", &count(tally.uncertain_units)]);

@@ -31,6 +31,8 @@ pub struct Controller<P: Payload, N> {
     power_state: PowerState,
     /// `None` if the power is never cut.
     power: Option<PowerSupply>,
+    /// When the dump of the last cut has ended. It goes on if the power returns before.
+    dump_end: Time,
     cuts: u64,
 }
 
@@ -47,6 +49,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             namespace,
             power_state: PowerState::On,
             power,
+            dump_end: Time::ZERO,
             cuts: 0,
         }
     }

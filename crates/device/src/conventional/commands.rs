@@ -36,6 +36,11 @@ impl<P: Payload> Conventional<P> {
             desk.complete(now, id, status);
             return;
         }
+        let is_write = matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
+        if is_planted(Canary::SometimesFails) && is_write && desk.request(id).id.0 % 200 == 199 {
+            desk.complete(now, id, Status::WriteFault);
+            return;
+        }
         match desk.request(id).action {
             Action::Read { hint, .. } => {
                 self.on_hint(now, hint);
@@ -152,7 +157,8 @@ impl<P: Payload> Conventional<P> {
         let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
         while request.next_unit < units.count() {
             let index = request.next_unit;
-            if zeroes && !units.is_partial(index) {
+            let kept = is_planted(Canary::PartialZeroesKept);
+            if zeroes && (kept || !units.is_partial(index)) {
                 request.next_unit += 1; // deallocated
                 continue;
             }
@@ -160,11 +166,21 @@ impl<P: Payload> Conventional<P> {
             let content = if !P::STORED {
                 P::default()
             } else if units.is_partial(index) {
-                let old = newest(&self.writer.buffer, &self.ftl, lpn);
+                let mut old = newest(&self.writer.buffer, &self.ftl, lpn);
+                if is_planted(Canary::PartialMergeForgets) {
+                    old = P::default();
+                }
+                if is_planted(Canary::MergedWithFlash) {
+                    let on_flash = self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
+                    old = on_flash.unwrap_or_default();
+                }
                 let change = if zeroes { P::zeroed } else { P::merged };
                 change(&old, data, units.part(index))
             } else {
-                P::written(data, units.part(index))
+                let swaps = is_planted(Canary::UnitsSwapped)
+                    && units.count() > 3
+                    && (1..3).contains(&index);
+                P::written(data, units.part(if swaps { 3 - index } else { index }))
             };
             let slot = match self.writer.buffer.write(lpn, content) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,

@@ -96,8 +96,11 @@ impl<P: Payload> Conventional<P> {
             .iter()
             .filter_map(|item| if let Item::Map(page) = item { Some(*page) } else { None })
             .collect();
+        let count =
+            listed.len() - usize::from(is_planted(Canary::RootOmitsPage) && !listed.is_empty());
+        let listed = &listed[..count];
         self.ftl.begin_dump();
-        let mut roots = self.ftl.dump_root(&listed, supply.root_pages()).into_iter();
+        let mut roots = self.ftl.dump_root(listed, supply.root_pages()).into_iter();
         for program in programs {
             let at = program.page as usize;
             if is_skipped(items, at) {
@@ -125,6 +128,9 @@ impl<P: Payload> Conventional<P> {
             }
             Item::Map(page) => {
                 loss.lost_map_pages += 1;
+                if is_planted(Canary::UncertainForgotten) {
+                    return;
+                }
                 loss.uncertain.push(self.ftl.map().lpns_of(*page));
             }
             Item::Journal(_) => {
@@ -196,17 +202,18 @@ pub(crate) fn demand(
 /// Pages of the mapping table, or of its journal, that a dump may have to save.
 fn protected_pages(config: &Config, geometry: &Geometry, map_pages: u32) -> u32 {
     let page_units = geometry.units_per_page();
+    let writing = if is_planted(Canary::DemandForgetsWriting) { 0 } else { geometry.dies() };
     match &config.ftl.map.protection {
         ProtectionConfig::Full(_) => map_pages,
         // Beside the journal in DRAM, each die may be writing a page of it.
         ProtectionConfig::Journal(journal) => {
-            journal.shape(geometry, map_pages).dram_pages.saturating_add(geometry.dies())
+            journal.shape(geometry, map_pages).dram_pages.saturating_add(writing)
         }
         // Beside the pages that may be dirty, each die may be writing one.
         ProtectionConfig::Partial(partial) => {
             let limit = MapStore::limit_of(partial.protected, map_pages, page_units);
-            (limit + geometry.dies()).min(map_pages)
+            (limit + writing).min(map_pages)
         }
-        ProtectionConfig::None(_) => (page_units.min(map_pages) + geometry.dies()).min(map_pages),
+        ProtectionConfig::None(_) => (page_units.min(map_pages) + writing).min(map_pages),
     }
 }

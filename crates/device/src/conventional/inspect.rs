@@ -1,14 +1,82 @@
 //! Read-only inspection for checkers.
 
 use leyden_buffer::Region;
-use leyden_nand::{DieId, Lpn};
+use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
-use super::Ssd;
 use super::commands::newest;
+use super::{Item, Ssd};
+use crate::controller::power::PowerSupply;
 use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Lba, Payload, Units};
 
+/// A page of the dump that a cut would write, for checkers that work out for themselves how far it gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpPageView {
+    /// What it holds.
+    pub holds: DumpPageHolds,
+    /// The die that its address names.
+    pub home: DieId,
+}
+
+/// What a page of a dump holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DumpPageHolds {
+    /// A part of the root.
+    Root,
+    /// Units of the host's data.
+    Units(Vec<Lpn>),
+    /// A mapping page: its entries, from the first up to, not including, the second.
+    Map(Lpn, Lpn),
+    /// A page of the mapping table's journal.
+    Journal,
+}
+
 impl<P: Payload> Ssd<P> {
+    /// The flash, and what lies on it.
+    pub const fn medium(&self) -> &Medium<P> {
+        self.namespace().ftl.medium()
+    }
+
+    /// The pages of the dump that a cut now would begin, in its order, if of what is on its way what
+    /// `ended` says gets to its end; and how many of them each die has room for. `None` without
+    /// `[device.power]`.
+    pub fn dump_view(
+        &self,
+        ended: &dyn Fn(&Interrupted) -> bool,
+    ) -> Option<(Vec<DumpPageView>, Vec<u32>)> {
+        let supply = self.power()?;
+        let ftl = &self.namespace().ftl;
+        let to_dump = self.namespace().pages_to_dump(supply, ended);
+        let view = |(item, home): (Item<P>, DieId)| {
+            let holds = match item {
+                Item::Root => DumpPageHolds::Root,
+                Item::Units(units) => {
+                    DumpPageHolds::Units(units.into_iter().map(|(lpn, _)| lpn).collect())
+                }
+                Item::Map(page) => {
+                    let (first, end) = ftl.map().lpns_of(page);
+                    DumpPageHolds::Map(first, end)
+                }
+                Item::Journal(_) => DumpPageHolds::Journal,
+            };
+            DumpPageView { holds, home }
+        };
+        let pages = to_dump.items.into_iter().zip(to_dump.homes).map(view).collect();
+        let blocks = |die| ftl.dump_blocks(DieId(die)).min(supply.blocks_per_dump());
+        let room = |die| blocks(die) * supply.pages_per_block();
+        Some((pages, (0..self.geometry().dies()).map(room).collect()))
+    }
+
+    /// Where the map says that each mapping unit lies, in order.
+    pub fn places(&self) -> impl Iterator<Item = Option<Ppa>> + '_ {
+        (0..self.mapping_units()).map(|unit| self.namespace().ftl.map().get(Lpn(unit)))
+    }
+
+    /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.
+    pub fn dump_blocks_needed(&self) -> u32 {
+        self.power().map_or(0, PowerSupply::blocks_per_dump)
+    }
+
     /// True if every write that was acknowledged survives a power cut, flushed or not.
     pub const fn keeps_acknowledged(&self) -> bool {
         match self.namespace().region {

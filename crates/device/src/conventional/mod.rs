@@ -25,10 +25,12 @@ use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 pub use dump::Item;
 pub use hints::HintStats;
+pub use inspect::{DumpPageHolds, DumpPageView};
 pub use provision::{Provision, provision_of};
 pub use stats::SsdStats;
 
@@ -154,7 +156,8 @@ impl<P: Payload> Conventional<P> {
                 break;
             }
             self.flushes.pop_front();
-            desk.complete(now, id, Status::Success);
+            let fails = is_planted(Canary::WaitingFlushFails);
+            desk.complete(now, id, if fails { Status::WriteFault } else { Status::Success });
         }
     }
 
@@ -186,6 +189,11 @@ impl<P: Payload> Conventional<P> {
     #[cold]
     fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
         self.writer.pump_all(now, &mut self.ftl);
+        if self.ftl.is_idle() {
+            self.ftl.set_desperate(true);
+            self.writer.pump_all(now, &mut self.ftl);
+            self.ftl.set_desperate(false);
+        }
         if !self.ftl.is_idle() {
             return;
         }

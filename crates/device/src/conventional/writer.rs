@@ -245,7 +245,8 @@ impl<P: Payload> Writer<P> {
                 break;
             }
         }
-        if !self.buffer.is_forced() && self.urgent == 0 {
+        let urgent = self.urgent > 0 && !is_planted(Canary::FuaPageWaits);
+        if !self.buffer.is_forced() && !urgent {
             return None;
         }
         (0..self.staged.len() as u8)
@@ -319,6 +320,10 @@ impl<P: Payload> Writer<P> {
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
                 for request in moved {
+                    if is_planted(Canary::FuaLeftBehind) {
+                        settled(request);
+                        continue;
+                    }
                     if self.buffer.is_started(newer) {
                         self.waiters.push((newer, request));
                     } else {

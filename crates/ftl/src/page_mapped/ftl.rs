@@ -175,6 +175,11 @@ impl<C: Content> Ftl<C> {
         self.medium
     }
 
+    /// The flash, and what lies on it.
+    #[inline]
+    pub const fn medium(&self) -> &Medium<C> {
+        &self.medium
+    }
     /// The flash's shape.
     #[inline]
     pub const fn geometry(&self) -> &Geometry {
@@ -352,6 +357,12 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn gc_is_urgent(&self, die: DieId) -> bool {
         self.collector.is_urgent(die, &self.data, &self.medium)
+    }
+
+    /// Nothing goes on in the drive, and the host waits for room: collections make some whatever it costs, until
+    /// this is over.
+    pub fn set_desperate(&mut self, is_desperate: bool) {
+        self.collector.set_desperate(is_desperate);
     }
 
     /// True if `die` has, or should have, a collection under way.

@@ -194,6 +194,9 @@ impl<C: Content> Recovery<'_, C> {
         let settled = found.saved.iter().flatten().map(|saved| saved.settled_below);
         self.ftl.next_version =
             self.ftl.next_version.max(latest + 1).max(settled.max().unwrap_or(0));
+        if is_planted(Canary::VersionNotRestored) {
+            self.ftl.next_version = 1;
+        }
         reads.step(StepName::RollForward, &self.ftl.medium, 0)
     }
 
@@ -206,6 +209,9 @@ impl<C: Content> Recovery<'_, C> {
             return; // its mapping page was not lost
         };
         let version = self.ftl.medium.version(unit);
+        if is_planted(Canary::ScanDropsHalf) && lpn.0 % 2 == 1 {
+            return;
+        }
         let at = (lpn.0 - self.ftl.map().lpns_of(page).0.0) as usize;
         let known = newest[lpn.index()];
         let is_older = if is_planted(Canary::OlderVersionWins) {
@@ -232,7 +238,8 @@ impl<C: Content> Recovery<'_, C> {
                 // 1, so a limit of 0 lets everything pass.
                 let is_mapped = self.ftl.map().get(lpn).is_some();
                 self.ftl.data.found(lpn, None);
-                limits[page.index()].push(if is_mapped { 0 } else { settled_below });
+                let knows = !is_mapped && !is_planted(Canary::ScanForgetsTrims);
+                limits[page.index()].push(if knows { settled_below } else { 0 });
             }
         }
         limits
@@ -248,7 +255,10 @@ impl<C: Content> Recovery<'_, C> {
             self.ftl.table.store_mut().log_mut()?.begin_anew(head);
             return None;
         };
-        let records = self.ftl.table.store_mut().log_mut()?.recover(root, &dump.journal);
+        let mut records = self.ftl.table.store_mut().log_mut()?.recover(root, &dump.journal);
+        if is_planted(Canary::JournalReversed) {
+            records.reverse();
+        }
         let mut reads = Reads::none(&self.ftl.medium);
         let log = self.ftl.store().log()?;
         let on_flash = log.places().map(|(number, _)| number);

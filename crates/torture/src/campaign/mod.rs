@@ -3,6 +3,7 @@
 //! Each seed is run twice, and the two must agree to the bit. What a campaign finds depends on its
 //! seeds only, not on the number of threads nor on how often it was interrupted.
 
+mod lock;
 pub(crate) mod state;
 
 use std::path::PathBuf;
@@ -13,9 +14,11 @@ use std::time::{Duration, Instant};
 use leyden_sim::Digest;
 use serde::{Deserialize, Serialize};
 
+use lock::Lock;
 pub use state::{State, StateError};
 
-use crate::{Failure, Kind, Options, Outcome, Tally, run};
+use crate::options::guide::Guide;
+use crate::{Coverage, Failure, Kind, Options, Outcome, Tally, run};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -31,6 +34,8 @@ pub struct Campaign {
     pub threads: usize,
     /// Where to keep the state, if anywhere.
     pub state: Option<PathBuf>,
+    /// Half of the seeds are mutants of what has reached something new, and cuts are aimed.
+    pub guided: bool,
 }
 
 /// A seed that failed.
@@ -58,6 +63,8 @@ pub struct Summary {
     pub digest: String,
     /// What else was done.
     pub tally: Tally,
+    /// What was reached, and how often.
+    pub coverage: Coverage,
     /// The seeds that failed, in order.
     pub failed: Vec<Failed>,
 }
@@ -83,7 +90,28 @@ impl Campaign {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
-        self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress)
+        self.check_range()?;
+        if !self.guided {
+            return self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress);
+        }
+        let guide = Guide::new(|options| run(options).coverage);
+        self.run_with(&|seed| run_twice(&guide.draw(seed)), cancel, progress)
+    }
+
+    fn check_range(&self) -> Result<(), StateError> {
+        match self.start.checked_add(self.seeds) {
+            Some(_) => Ok(()),
+            None => Err(StateError::Range { start: self.start, seeds: self.seeds }),
+        }
+    }
+
+    /// The options of `seed` in this campaign.
+    pub fn options(&self, seed: u64) -> Options {
+        if self.guided {
+            Guide::new(|options| run(options).coverage).draw(seed)
+        } else {
+            Options::draw(seed)
+        }
     }
 
     /// As [`Campaign::run`], with `work` for each seed.
@@ -93,9 +121,10 @@ impl Campaign {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
+        let _lock = self.state.as_deref().map(Lock::take).transpose()?;
         let mut state = match &self.state {
-            Some(path) => State::load(path, self.start)?,
-            None => State::new(self.start),
+            Some(path) => State::load(path, self.start, self.guided)?,
+            None => State::new(self.start, self.guided),
         };
         let todo = Mutex::new(state.missing(self.seeds));
         let finished: Mutex<Vec<(u64, Outcome)>> = Mutex::default();
@@ -174,7 +203,7 @@ pub fn run_twice(options: &Options) -> Outcome {
 pub fn run_alone(options: &Options) -> Summary {
     let mut clock = Clock::start();
     let outcome = run_twice(options);
-    let mut state = State::new(options.seed);
+    let mut state = State::new(options.seed, false);
     state.add(options.seed, outcome);
     state.add_time(clock.lap());
     state.summary()

@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::{Failed, Progress, Summary, fingerprint};
 use crate::options::DRAW_VERSION;
 use crate::seed_file::read_text;
-use crate::{Outcome, Tally};
+use crate::{Coverage, Outcome, Tally};
 
 /// The version of the format; others are refused.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// No campaign counts further, so that none overflows.
 const MOST: u64 = 1 << 53;
 
@@ -28,9 +28,12 @@ pub struct State {
     program: String,
     /// The first seed.
     start: u64,
+    /// Some options are mutants.
+    guided: bool,
     /// Seeds done: stretches, first and last, in order.
     done: Vec<(u64, u64)>,
     tally: Tally,
+    coverage: Coverage,
     /// The sum of the fingerprints of all runs.
     digest: u64,
     wall_ms: u64,
@@ -62,6 +65,23 @@ pub enum StateError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Another campaign uses it.
+    #[error(
+        "{} is in use by another campaign\n  help: wait until that has ended, or name another file",
+        .0.display()
+    )]
+    Busy(PathBuf),
+    /// There are not so many seeds.
+    #[error(
+        "there are no {seeds} seeds from {start} on: the last one is {}\n  help: start earlier, or ask for fewer",
+        u64::MAX
+    )]
+    Range {
+        /// The first seed.
+        start: u64,
+        /// How many were asked for.
+        seeds: u64,
+    },
     /// It is another campaign's.
     #[error(
         "{} is of another campaign: {problem}\n  help: use another file, or go on as it began",
@@ -77,14 +97,16 @@ pub enum StateError {
 
 impl State {
     /// Of a campaign that begins.
-    pub(super) fn new(start: u64) -> Self {
+    pub(super) fn new(start: u64, guided: bool) -> Self {
         Self {
             leyden_torture_campaign: FORMAT,
             draw_version: DRAW_VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             start,
+            guided,
             done: Vec::new(),
             tally: Tally::default(),
+            coverage: Coverage::default(),
             digest: 0,
             wall_ms: 0,
             failed: Vec::new(),
@@ -92,24 +114,29 @@ impl State {
     }
 
     /// From the file at `path`, or new if there is none.
-    pub(super) fn load(path: &Path, start: u64) -> Result<Self, StateError> {
+    pub(super) fn load(path: &Path, start: u64, guided: bool) -> Result<Self, StateError> {
         let text = match read_text(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::new(start));
+                return Ok(Self::new(start, guided));
             }
             Err(error) => return Err(StateError::Read(path.to_owned(), error)),
         };
-        Self::parse(path, &text, start)
+        Self::parse(path, &text, start, guided)
     }
 
     /// From the file at `path`, which holds `text`.
-    pub(crate) fn parse(path: &Path, text: &str, start: u64) -> Result<Self, StateError> {
+    pub(crate) fn parse(
+        path: &Path,
+        text: &str,
+        start: u64,
+        guided: bool,
+    ) -> Result<Self, StateError> {
         let state: Self = serde_json::from_str(text).map_err(|error| StateError::Foreign {
             path: path.to_owned(),
             problem: error.to_string(),
         })?;
-        let new = Self::new(start);
+        let new = Self::new(start, guided);
         let differs = |what: &str, found: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
             let problem = format!("its {what} is {found}, and this one's is {is}");
             Err(StateError::Other { path: path.to_owned(), problem })
@@ -123,6 +150,9 @@ impl State {
         }
         if state.start != start {
             return differs("first seed", &state.start, &start);
+        }
+        if state.guided != guided {
+            return differs("being guided", &state.guided, &guided);
         }
         state.check().map_err(|problem| StateError::Foreign { path: path.to_owned(), problem })?;
         Ok(state)
@@ -138,7 +168,8 @@ impl State {
             least = last.checked_add(2); // else it would be part of the stretch before
         }
         let seeds = self.done.iter().map(|&(first, last)| last - first);
-        let numbers = self.tally.numbers().into_iter().chain([self.wall_ms]).chain(seeds);
+        let counts = self.tally.numbers().into_iter().chain(self.coverage.counts());
+        let numbers = counts.chain([self.wall_ms]).chain(seeds);
         if let Some(number) = numbers.into_iter().find(|&number| number > MOST) {
             return Err(format!("no campaign comes to {number}"));
         }
@@ -170,6 +201,7 @@ impl State {
     /// Adds the outcome of `seed`.
     pub(super) fn add(&mut self, seed: u64, outcome: Outcome) {
         self.tally.add(&outcome.tally);
+        self.coverage.add(&outcome.coverage);
         self.digest = self.digest.wrapping_add(fingerprint(seed, &outcome));
         if let Some(failure) = outcome.failure {
             let at = self.failed.partition_point(|failed| failed.seed < seed);
@@ -213,6 +245,7 @@ impl State {
             cuts_per_s: cuts_per_s.round(),
             digest: format!("{:016x}", self.digest),
             tally: self.tally,
+            coverage: self.coverage.clone(),
             failed: self.failed.clone(),
         }
     }
@@ -223,9 +256,14 @@ mod tests {
     use super::*;
 
     fn state(done: &[u64]) -> State {
-        let mut state = State::new(10);
+        let mut state = State::new(10, false);
         for &seed in done {
-            let outcome = Outcome { tally: Tally::default(), digest: seed, failure: None };
+            let outcome = Outcome {
+                tally: Tally::default(),
+                coverage: Coverage::default(),
+                digest: seed,
+                failure: None,
+            };
             state.add(seed, outcome);
         }
         state

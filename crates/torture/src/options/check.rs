@@ -69,9 +69,11 @@ impl Host {
 
 impl Work {
     fn check(&self) -> Result<(), String> {
-        for (name, number) in
-            [("queue_depth", self.queue_depth), ("largest_units", self.largest_units)]
-        {
+        for (name, number) in [
+            ("queue_depth", self.queue_depth),
+            ("largest_units", self.largest_units),
+            ("tenants", self.tenants),
+        ] {
             if !(1..=MOST_AT_ONCE).contains(&number) {
                 return Err(format!("its {name} of {number} is not in 1..={MOST_AT_ONCE}"));
             }
@@ -98,7 +100,7 @@ impl Round {
         }
         let after = match self.cut {
             Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => span,
-            Cut::AtEvent { .. } | Cut::Never => Span::ZERO,
+            Cut::AtEvent { .. } | Cut::AtTablePage { .. } | Cut::Never => Span::ZERO,
         };
         if let Some(span) = [self.off, after].into_iter().find(|&span| span > LONGEST) {
             return Err(format!("round {number} waits {span}, and {LONGEST} is the most"));

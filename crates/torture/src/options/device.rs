@@ -1,4 +1,4 @@
-//! Small random drives: geometry, timing, faults, every policy of every registry.
+//! Small random drives: geometry, timing, faults, every policy of every registry, and banks at the edge.
 //!
 //! **Invariants**: a policy takes one number from the generator, whichever it is, and is drawn by name: one
 //! that is added to a registry leaves all seeds alone but those that draw it.
@@ -10,18 +10,46 @@ use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::place::PlacementConfig;
-use leyden_power::{DumpConfig, Part};
-use leyden_sim::{Bytes, BytesPerSec, Power, Ratio, Rng, Span};
+use leyden_nand::{FaultTarget, Occasion};
+use leyden_sim::{Bytes, BytesPerSec, Ratio, Rng, Span};
 
+use super::bank::{draw_bank, fit_bank};
 use super::chance::{coin, spread};
 
-const UNIT_BYTES: u64 = 4_096;
+/// How large a drive is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    /// Written over within a run.
+    Small,
+    /// With large tables.
+    Large,
+    /// With so many mapping pages that a dump's root takes several pages.
+    LargeRoot,
+}
 
-/// A drive of at most `most_units` mapping units of flash; `None` if this draw is too large or
-/// impossible.
-pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
+impl Size {
+    /// One in 64 seeds is of each of the large ones.
+    pub(super) fn drawn(rng: &mut Rng) -> Self {
+        match rng.below(64) {
+            0 => Self::Large,
+            1 => Self::LargeRoot,
+            _ => Self::Small,
+        }
+    }
+
+    /// The most mapping units of flash.
+    const fn most_units(self) -> u64 {
+        match self {
+            Self::Small => 2_048,
+            Self::Large | Self::LargeRoot => 16_384,
+        }
+    }
+}
+
+/// A drive; `None` if this draw is too large or impossible.
+pub(super) fn draw_device(rng: &mut Rng, size: Size) -> Option<Config> {
     let mut config = Config::default();
-    draw_nand(rng, &mut config);
+    draw_nand(rng, &mut config, size);
     draw_faults(rng, &mut config);
     draw_frontend(rng, &mut config);
     config.ftl.gc.victim = VictimConfig::drawn(rng.next_u64());
@@ -33,27 +61,35 @@ pub(super) fn draw_device(rng: &mut Rng, most_units: u64) -> Option<Config> {
     if let PlacementConfig::Dac(dac) = &mut config.ftl.placement {
         dac.regions = 2 + rng.below(3) as u8;
     }
-    draw_map(rng, &mut config);
+    draw_map(rng, &mut config, size);
     let geometry = config.nand.geometry(config.ftl.mapping_unit).ok()?;
-    let page_bytes = UNIT_BYTES * u64::from(geometry.units_per_page());
-    if u64::from(geometry.units()) > most_units {
+    if u64::from(geometry.units()) > size.most_units() {
         return None;
     }
-    draw_buffer(rng, &mut config, page_bytes);
-
-    draw_power(rng, &mut config);
+    draw_buffer(rng, &mut config, u64::from(geometry.page_bytes()));
+    draw_bank(rng, &mut config);
     let most = most_capacity(&config, u64::from(geometry.units()))?;
     let part = if coin(rng) { 100 } else { 30 + rng.below(70) };
-    config.ftl.capacity = Some(Bytes::new((most * part / 100).max(1) * UNIT_BYTES));
+    let part = if size == Size::LargeRoot { 100 } else { part };
+    let units = (most * part / 100).max(1);
+    if rng.below(8) == 0 {
+        // The same as a share, which rounds to somewhat less.
+        let spare = u64::from(geometry.units()) - units;
+        config.ftl.over_provisioning = Ratio::from_ppm((spare * 1_000_000).div_ceil(units));
+    } else {
+        config.ftl.capacity = Some(Bytes::new(units * config.ftl.mapping_unit.get()));
+    }
+    fit_bank(rng, &mut config)?;
     Some(config)
 }
 
 /// The most units that the drive would promise, by bisection: what a drive refuses is its own
 /// business. `None` if it refuses all.
-fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
+pub(super) fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
     let mut config = config.clone();
+    let unit_bytes = config.ftl.mapping_unit.get();
     let mut accepts = |units: u64| {
-        config.ftl.capacity = Some(Bytes::new(units * UNIT_BYTES));
+        config.ftl.capacity = Some(Bytes::new(units * unit_bytes));
         Ssd::<NoData>::new(&config, 0).is_ok()
     };
     let (mut low, mut high) = (0, flash_units);
@@ -64,15 +100,26 @@ fn most_capacity(config: &Config, flash_units: u64) -> Option<u64> {
     (low > 0).then_some(low)
 }
 
-fn draw_nand(rng: &mut Rng, config: &mut Config) {
+fn draw_nand(rng: &mut Rng, config: &mut Config, size: Size) {
+    // 512 B to 16 KiB, half of them 4 KiB; up to 16 of them in a page of up to 64 KiB.
+    let unit_bytes = if coin(rng) { 4_096 } else { 512 << rng.below(6) };
+    let most_bits = if coin(rng) { 3 } else { 5 };
+    let page_bytes = (unit_bytes << rng.below(most_bits)).min(64 << 10);
+    let (unit_bytes, page_bytes) =
+        if size == Size::LargeRoot { (512, 512) } else { (unit_bytes, page_bytes) };
+    config.ftl.mapping_unit = Bytes::new(unit_bytes);
     let nand = &mut config.nand;
+    nand.page_size = Bytes::new(page_bytes);
     nand.channels = 1 + rng.below(4) as u32;
     nand.dies_per_channel = 1 + rng.below(4) as u32;
     nand.blocks_per_plane = 6 + rng.below(20) as u32;
     nand.pages_per_block = 4 + rng.below(29) as u32;
-    nand.page_size = Bytes::new(UNIT_BYTES << rng.below(3));
+    if size != Size::Small {
+        nand.blocks_per_plane = 20 + rng.below(30) as u32;
+        nand.pages_per_block = 24 + rng.below(40) as u32;
+    }
     if rng.below(4) == 0 {
-        nand.planes_per_die = 2;
+        nand.planes_per_die = 2 + rng.below(3) as u32;
         nand.multi_plane = coin(rng);
     }
     let mut time = |longest_us: u64| Span::from_ns(spread(rng, longest_us * 1_000));
@@ -80,17 +127,39 @@ fn draw_nand(rng: &mut Rng, config: &mut Config) {
     nand.channel_rate = BytesPerSec::new(1_000_000 * spread(rng, 2_000));
 }
 
+/// Half of the drives never fail: of those no command may. The others do so by chance, rarely or often, by
+/// wear, or on single occasions.
 fn draw_faults(rng: &mut Rng, config: &mut Config) {
     let nand = &mut config.nand;
+    let fails = coin(rng);
+    let most_ppm = if rng.below(4) == 0 { 60_000 } else { 20_000 };
     let mut rare = |most_ppm: u64| {
         let ppm = spread(rng, most_ppm);
-        if rng.below(4) == 0 { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
+        let is_on = coin(rng) && fails;
+        if is_on { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
     };
-    nand.faults.program_failures = rare(20_000);
+    nand.faults.program_failures = rare(most_ppm);
     nand.faults.erase_failures = rare(20_000);
     nand.faults.factory_bad_blocks = rare(50_000);
-    if rng.below(12) == 0 {
+    if rng.below(6) == 0 && fails {
+        // Often enough to hit data of which a newer version is buffered, and a FLUSH that waits for it.
+        nand.faults.program_failures = Ratio::from_ppm(10_000 + rng.below(90_000));
+    }
+    if rng.below(12) == 0 && fails {
         nand.endurance_cycles = 5 + rng.below(100) as u32;
+    }
+    let kinds = [
+        (FaultTarget::Data, 2_000),
+        (FaultTarget::Mapping, 200),
+        (FaultTarget::Journal, 100),
+        (FaultTarget::Erase, 200),
+    ];
+    let occasion = |rng: &mut Rng| {
+        let (what, most) = kinds[rng.below(4) as usize];
+        Occasion { what, nth: spread(rng, most) }
+    };
+    if rng.below(4) == 0 && fails {
+        nand.faults.occasions = (0..=rng.below(4)).map(|_| occasion(rng)).collect();
     }
 }
 
@@ -102,7 +171,7 @@ fn draw_frontend(rng: &mut Rng, config: &mut Config) {
 }
 
 /// Small mapping pages, so that even a tiny drive has many; now and then whole ones.
-fn draw_map(rng: &mut Rng, config: &mut Config) {
+fn draw_map(rng: &mut Rng, config: &mut Config, size: Size) {
     let map = &mut config.ftl.map;
     map.protection = ProtectionConfig::drawn(rng.next_u64());
     if let ProtectionConfig::Partial(partial) = &mut map.protection {
@@ -115,20 +184,8 @@ fn draw_map(rng: &mut Rng, config: &mut Config) {
     }
     let entries = 3 + spread(rng, 64) as u32;
     map.entries_per_page = (rng.below(8) > 0).then_some(entries);
-}
-
-/// As many parts as the drive needs, or now and then fewer, which it is allowed to have.
-fn draw_power(rng: &mut Rng, config: &mut Config) {
-    let power = config.power.insert(leyden_power::Config::default());
-    power.dump = DumpConfig::drawn(rng.next_u64());
-    let parts = [Part::TantalumPolymer, Part::Aluminium, Part::Ceramic, Part::Supercapacitor];
-    power.bank.part = parts[rng.below(4) as usize];
-    power.reset = Span::from_ns(spread(rng, 500_000));
-    power.charge_power = Power::from_mw(spread(rng, 1_000_000));
-    if rng.below(10) == 0 {
-        power.allow_underprovisioned = true;
-        power.bank.parts = Some(1);
-        power.bank.part = Part::Ceramic;
+    if size == Size::LargeRoot {
+        map.entries_per_page = Some(1);
     }
 }
 
@@ -137,5 +194,6 @@ fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) {
     config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
     config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
     let least = page_bytes * u64::from(config.ftl.streams().of_host()) * 2;
-    config.buffer.size = Bytes::new(least + UNIT_BYTES * (spread(rng, 256) - 1));
+    let more = config.ftl.mapping_unit.get() * (spread(rng, 256) - 1);
+    config.buffer.size = Bytes::new(least + more);
 }

@@ -6,31 +6,42 @@ use leyden_device::{Ssd, Stamp};
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
 use super::chance::{coin, spread};
-use super::device::draw_device;
+use super::device::{Size, draw_device};
 use super::host::draw_host;
 use super::{Cut, Mix, Options, Round, Verify, Work};
+use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 4;
-
-/// The most mapping units of flash; a drive of this size is written over within a run.
-const MOST_UNITS: u64 = 2_048;
+pub(crate) const DRAW_VERSION: u32 = 5;
 
 impl Options {
     /// The options of `seed`.
     pub fn draw(seed: u64) -> Self {
         let mut choices = rng(seed, "device");
+        let size = Size::drawn(&mut rng(seed, "size"));
         let (device, units) = loop {
-            let Some(device) = draw_device(&mut choices, MOST_UNITS) else { continue };
+            let Some(device) = draw_device(&mut choices, size) else { continue };
             if let Ok(drive) = Ssd::<Stamp>::new(&device, mixed(seed)) {
                 break (device, drive.mapping_units());
             }
         };
         let unit_bytes = device.ftl.mapping_unit.get();
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
-        let work = draw_work(&mut rng(seed, "work"));
-        let rounds = draw_rounds(&mut rng(seed, "rounds"));
-        Self { seed, device, host, work, rounds }
+        let mut work = draw_work(&mut rng(seed, "work"));
+        let fails_often = device.nand.faults.program_failures >= Ratio::from_percent(1);
+        if fails_often && rng(seed, "hot failures").below(2) == 0 {
+            make_hot(&mut work);
+        }
+        let has_occasions = !device.nand.faults.occasions.is_empty();
+        let mut rounds = draw_rounds(&mut rng(seed, "rounds"));
+        if has_occasions {
+            // A drive that was loaded has its occasions before it again.
+            for round in &mut rounds {
+                round.reload = false;
+            }
+        }
+        let grain = if rng(seed, "grain").below(8) == 0 { Grain::Sector } else { Grain::Unit };
+        Self { seed, grain, device, host, work, rounds }
     }
 }
 
@@ -85,11 +96,22 @@ fn draw_work(rng: &mut Rng) -> Work {
             let is_on = coin(rng);
             share(rng, is_on, 100)
         },
+        tenants: if rng.below(4) == 0 { 2 + rng.below(2) as u32 } else { 1 },
+        trace: rng.below(16) == 0,
         late: {
             let is_on = rng.below(4) == 0;
             share(rng, is_on, 40)
         },
     }
+}
+
+/// Versions of the same few units follow each other and FLUSH comes between them: when a program fails, a newer
+/// version is there, and somebody waits.
+fn make_hot(work: &mut Work) {
+    work.mix.flushes = work.mix.flushes.max(100);
+    (work.hot, work.hot_part) = (Ratio::from_percent(80), Ratio::from_ppm(10_000));
+    work.queue_depth = work.queue_depth.max(8);
+    work.largest_units = work.largest_units.min(2);
 }
 
 fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
@@ -99,11 +121,13 @@ fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
     let kinds: Vec<u64> = (0..4).filter(|_| coin(rng)).collect();
     let kinds = if kinds.is_empty() { vec![0, 1, 2, 3] } else { kinds };
     let again = coin(rng);
+    let reloads = rng.below(8) == 0;
     let early = coin(rng);
     let round = |number| Round {
         number,
         commands: if coin(rng) { 1 + rng.below(most_commands) } else { spread(rng, most_commands) }
             as u32,
+        reload: reloads && rng.below(8) == 0,
         skip: Vec::new(),
         cut: draw_cut(rng, &kinds),
         off: Span::from_ns(spread(rng, 1 << 30)),

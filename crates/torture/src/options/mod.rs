@@ -1,11 +1,14 @@
 //! Everything that a run depends on, written out, so that a failing run can be kept and made
 //! smaller. Drawn from a seed in [`draw`].
 
+mod bank;
 mod chance;
 mod check;
 mod device;
 mod draw;
+pub(crate) mod guide;
 mod host;
+pub(crate) mod tiny;
 
 pub(crate) use draw::{DRAW_VERSION, mixed, rng};
 pub use host::Host;
@@ -14,12 +17,17 @@ use leyden_device::Config;
 use leyden_sim::{Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::witness::Grain;
+
 /// A drive, its work, and its power cuts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// Where commands and the drive's own chances come from.
     pub seed: u64,
+    /// What its content tells apart.
+    #[serde(default)]
+    pub grain: Grain,
     /// The drive.
     pub device: Config,
     /// The host layers above it; none, for most seeds.
@@ -56,8 +64,18 @@ pub struct Work {
     /// Share of commands that come with zombie hints, true ones and others.
     #[serde(default)]
     pub hints: Ratio,
+    /// How many tenants take turns, each in a part of the drive of its own.
+    #[serde(default = "one")]
+    pub tenants: u32,
+    /// Commands go where those of a recorded trace went.
+    #[serde(default)]
+    pub trace: bool,
     /// Share of moments at which the host looks late for what has completed.
     pub late: Ratio,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// Weights of the commands. A command whose weight is made 0 becomes a write; the others stay.
@@ -82,6 +100,9 @@ pub struct Round {
     pub number: u64,
     /// Commands before the cut is timed.
     pub commands: u32,
+    /// Before its commands, the drive is saved and loaded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reload: bool,
     /// Those of them that are left out, first and last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<(u32, u32)>,
@@ -122,6 +143,11 @@ pub enum Cut {
         events: u32,
         /// Before the events of that moment, or after them.
         before: bool,
+    },
+    /// When so many programs of the mapping table or its journal have begun; commands go on.
+    AtTablePage {
+        /// How many; 1 is the first.
+        pages: u32,
     },
     /// So long after a FLUSH submitted then has completed; commands go on.
     AfterFlush(Span),

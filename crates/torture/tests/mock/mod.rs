@@ -10,7 +10,7 @@ use leyden_device::{
 };
 use leyden_host::{Cut, Powered};
 use leyden_sim::{Span, Time};
-use leyden_torture::Options;
+use leyden_torture::{Inspected, Options};
 
 const UNIT_SECTORS: u64 = 8;
 
@@ -159,6 +159,8 @@ impl BlockDevice<Stamp> for Mock {
         u64::from(self.units) * UNIT_SECTORS
     }
 }
+
+impl Inspected<Stamp> for Mock {}
 
 impl Powered<Stamp> for Mock {
     type Drive = Self;

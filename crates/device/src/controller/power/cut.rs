@@ -2,6 +2,7 @@
 
 use leyden_nand::Interrupted;
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use super::outcome::PowerLoss;
 use super::state::PowerState;
@@ -14,6 +15,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// The power fails at `now`: commands in the drive vanish, what is protected is dumped as far as
     /// the energy reaches, and DRAM forgets everything. What happens at `now` itself has not happened.
     /// Until [`Controller::restore_power`], commands end with an error.
+    ///
+    /// A dump lasts as long as it costs ([`PowerLoss::cost`]). The energy for all of it is in the bank when it
+    /// begins, so neither a return of the power in its midst nor another cut then changes what it saves.
     ///
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.
@@ -30,6 +34,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
                 self.dump(&supply, now)
             };
         self.power = Some(supply);
+        self.dump_end = self.dump_end.max(now + loss.cost.time);
         self.cuts += 1;
         let (energy, pages) = (loss.cost.energy.as_pj(), loss.cost.pages);
         self.desk.digest_mut().add(now.as_ns()).add(energy).add(pages);
@@ -53,6 +58,18 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.namespace.dump(supply, &plan.interrupted, items, programs);
         for item in plan.items_left() {
             self.namespace.note_lost(item, &mut loss);
+        }
+        if is_planted(Canary::LossUnderstated) {
+            loss.lost.pop();
+        }
+        let after = loss.lost.last().map(|last| leyden_nand::Lpn(last.0 + 1));
+        let is_inside = |lpn: &leyden_nand::Lpn| lpn.0 < self.mapping_units();
+        if is_planted(Canary::LossOverstated) {
+            loss.lost.extend(after.filter(is_inside));
+        }
+        if is_planted(Canary::AllUncertain) {
+            let end = leyden_nand::Lpn(self.mapping_units());
+            loss.uncertain = vec![(leyden_nand::Lpn(0), end)];
         }
         (loss, plan.interrupted)
     }

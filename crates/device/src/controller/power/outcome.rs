@@ -62,6 +62,8 @@ pub struct PowerLoss {
 pub struct Recovery {
     /// When the drive is ready. Commands submitted before wait until then.
     pub ready_at: Time,
+    /// How long the dump went on after the power had returned: steps begin after that.
+    pub dump: Span,
     /// The steps taken, in order, with their costs.
     pub steps: Vec<Step>,
     /// All of them together.

@@ -2,6 +2,7 @@
 
 use leyden_nand::{DieId, Interrupted, Kind};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
+use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Bytes, Energy, Span, Time};
 
 use super::outcome::{CutCost, CutLoss};
@@ -132,6 +133,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         free_at: &mut [Span],
         channels: &mut [Span],
     ) -> Vec<(Interrupted, bool)> {
+        let charged = !is_planted(Canary::InFlightNotCharged);
+        let energy = if charged { supply.costs.program_energy } else { Energy::ZERO };
+        let reset =
+            if is_planted(Canary::TornFreeAtOnce) { Span::ZERO } else { supply.costs.reset };
         let mut interrupted = self.namespace.on_the_way();
         interrupted.sort_by_key(|op| (op.end.unwrap_or(Time::MAX), op.die));
         let settle = |op: Interrupted| {
@@ -139,7 +144,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             let die = &mut free_at[op.die.index()];
             if let Kind::Program(_) = op.operation.kind {
                 let rest = if end > now { end.since(now) } else { Span::ZERO };
-                if rest == Span::ZERO || budget.commit(rest, supply.costs.program_energy) {
+                if rest == Span::ZERO || budget.commit(rest, energy) {
                     *die = rest;
                     let channel = &mut channels[self.geometry().channel_of(op.die).index()];
                     *channel = (*channel).max(Span::from_ns(
@@ -148,7 +153,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
                     return (op, true);
                 }
             }
-            *die = supply.costs.reset;
+            *die = reset;
             (op, false)
         };
         interrupted.into_iter().map(settle).collect()

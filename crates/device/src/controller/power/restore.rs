@@ -12,8 +12,8 @@ use crate::controller::Controller;
 use crate::controller::namespace::Namespace;
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
-    /// The power returns at `now`: the drive recovers from what flash holds. Commands may be submitted
-    /// from now on, and wait until it is ready.
+    /// The power returns at `now`: the drive ends its dump, if that is still under way, and then recovers from
+    /// what flash holds. Commands may be submitted from now on, and wait until it is ready.
     ///
     /// # Panics
     /// If the power is on, or time runs backwards.
@@ -24,7 +24,11 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let recovered = self.namespace.recover();
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
         let charge = self.power.as_ref().map_or(Span::ZERO, PowerSupply::charge_time);
-        let recovery = Recovery { ready_at: now + scan.max(charge), scan, charge, ..recovered };
+        let waits = !is_planted(Canary::DumpTakesNoTime);
+        let begin = if waits { now.max(self.dump_end) } else { now };
+        let dump = begin.since(now);
+        let ready_at = begin + scan.max(charge);
+        let recovery = Recovery { ready_at, dump, scan, charge, ..recovered };
         self.desk.hold_until(recovery.ready_at);
         let (ready_at, pages) = (recovery.ready_at.as_ns(), recovery.pages_scanned);
         self.desk.digest_mut().add(ready_at).add(pages);
@@ -39,6 +43,12 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             return true;
         }
         let mut dies = (0..self.geometry().dies()).map(DieId);
+        if is_planted(Canary::ReadOnlyForNothing) && self.cuts() >= 5 {
+            return false;
+        }
+        if is_planted(Canary::ReadyWithRoomSomewhere) {
+            return dies.any(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump());
+        }
         dies.all(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump())
     }
 
@@ -46,6 +56,11 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// can be read, and everything else ends with a write fault.
     pub fn is_read_only(&self) -> bool {
         self.power_state == PowerState::ReadOnly
+    }
+
+    /// True if the power is on, and the drive takes commands and keeps what it promises.
+    pub fn is_ready(&self) -> bool {
+        self.power_state == PowerState::On
     }
 
     /// What happens at `time` on a drive that has no power, or recovers. True if that was all.

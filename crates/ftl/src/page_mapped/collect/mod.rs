@@ -5,6 +5,7 @@
 //! one operation, so that the host's operations go between them. Units that do not fill a page wait
 //! for the next victim's; their block waits with them, so nothing is lost if the power fails.
 
+mod rescue;
 mod victim;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
@@ -80,6 +81,8 @@ pub(in crate::page_mapped) struct Collector {
     dies: Vec<Collection>,
     /// Dies whose collection is stuck.
     stuck_dies: u32,
+    /// Nothing goes on in the drive, and the host waits: room is made whatever it costs.
+    is_desperate: bool,
 }
 
 /// The collections at rest, to save and load.
@@ -117,6 +120,7 @@ impl Collector {
             hard_free_blocks: config.hard_free_blocks,
             dies,
             stuck_dies: 0,
+            is_desperate: false,
         }
     }
 
@@ -203,6 +207,9 @@ impl Collector {
         }
         // No victim to be had: what waits for a full page waits in vain.
         if self.padding_helps(die, around) && self.program_copies(now, die, true, around) {
+            return GcStep::Started;
+        }
+        if self.is_desperate && self.rescue(now, die, around) {
             return GcStep::Started;
         }
         if !self.policy.depends_on_time() {
@@ -305,11 +312,12 @@ impl Collector {
         die: DieId,
         around: &mut Around<'_, C>,
     ) -> Option<BlockId> {
-        let urgent = self.is_urgent(die, around.data, around.medium);
+        let urgent = self.is_desperate || self.is_urgent(die, around.data, around.medium);
         let emptied = &mut self.dies[die.index()].emptied;
         for at in 0..emptied.len() {
             let block = emptied[at];
-            let is_free = around.data.valid_in_block(block) == 0
+            let is_empty = around.data.valid_in_block(block) == 0;
+            let is_free = (is_empty || is_planted(Canary::ErasedWhileValid))
                 && (around.table.is_covered(block)
                     || is_planted(Canary::ErasedBeforeMapped)
                     || urgent && around.table.cover(die, block));

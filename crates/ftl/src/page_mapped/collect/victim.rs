@@ -54,6 +54,9 @@ impl Collector {
         block: BlockId,
         around: &Around<'_, C>,
     ) -> bool {
+        if around.data.valid_in_block(block) == 0 {
+            return true; // nothing is moved, so what waits for a page takes no room from it
+        }
         let units_per_block = around.medium.geometry().units_per_block();
         let gains_page =
             units_per_block - around.data.valid_in_block(block) >= around.units_per_page();

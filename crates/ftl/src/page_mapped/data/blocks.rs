@@ -162,8 +162,12 @@ impl Blocks {
         match state {
             BlockState::Free => pool.free.push_back(id),
             BlockState::Open => {
-                assert!(self.open[point].is_none(), "two open blocks of {stream:?}");
-                self.open[point] = Some(id);
+                if self.open[point].is_none() {
+                    self.open[point] = Some(id);
+                } else {
+                    // It was given up, and was to be erased.
+                    self.blocks[id.index()].state = BlockState::Closed;
+                }
             }
             BlockState::Failing => pool.failing.push(id),
             _ => {
@@ -319,6 +323,27 @@ impl Blocks {
             BlockState::Failing => self.pools[die.index()].failing.retain(|&id| id != block),
             other => unreachable!("collected {block:?}, which is {other:?}"),
         }
+    }
+
+    /// The open blocks of `die` that no program is under way in.
+    pub(crate) fn open_blocks(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
+        let of_die =
+            die.index() * usize::from(self.streams)..(die.index() + 1) * usize::from(self.streams);
+        let open = self.open[of_die].iter().flatten().copied();
+        open.filter(|block| self.blocks[block.index()].pending == 0)
+    }
+
+    /// True if `block` is being filled.
+    pub(crate) fn is_open(&self, block: BlockId) -> bool {
+        self.state(block) == BlockState::Open
+    }
+
+    /// Stops writing to an open block, which is to be erased.
+    pub(crate) fn give_up_open(&mut self, block: BlockId) {
+        self.forget_open(block);
+        let given_up = &mut self.blocks[block.index()];
+        assert_eq!((given_up.state, given_up.pending), (BlockState::Open, 0), "{block:?}");
+        given_up.state = BlockState::Collected;
     }
 
     /// Returns an erased block to its pool.

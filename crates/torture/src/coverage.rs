@@ -1,0 +1,300 @@
+//! What of all that can happen a run, or a campaign, has reached.
+//!
+//! **What lives here**: the points that there are ([`Point`]), how often each was hit ([`Coverage`]), and the
+//! pairs of policies of a seed. A name that no run of a campaign reaches is a hole in the draws.
+
+use std::collections::BTreeMap;
+
+use leyden_buffer::Region;
+use leyden_buffer::schedule::ScheduleConfig;
+use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::place::PlacementConfig;
+use leyden_power::DumpConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::Options;
+
+macro_rules! points {
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        /// Something that can happen in a run.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Point {
+            $($(#[doc = $doc])+ $name,)*
+        }
+
+        impl Point {
+            /// All of them, each with what it is.
+            const ALL: &[(Self, &str)] = &[$((Self::$name, concat!($($doc),+)),)*];
+        }
+    };
+}
+
+points! {
+    /// cut: nothing was on its way
+    CutIdle,
+    /// cut: while data was being programmed
+    CutDataProgram,
+    /// cut: while a mapping page was being programmed
+    CutMappingProgram,
+    /// cut: while a page of the journal was being programmed
+    CutJournalProgram,
+    /// cut: while a block was being erased
+    CutErase,
+    /// cut: while a page was being read
+    CutRead,
+    /// cut: while a program waited for its channel
+    CutWaitingProgram,
+    /// cut: with a FLUSH in flight
+    CutFlush,
+    /// cut: with a FUA write in flight
+    CutFua,
+    /// cut: with a trim or write-zeroes in flight
+    CutTrim,
+    /// cut: during a recovery
+    CutRecovery,
+    /// cut: amid the dump of the cut before, the power having been back
+    CutDump,
+    /// cut: of a drive that can only be read
+    CutReadOnly,
+    /// in flight: a program that the energy brought to its end
+    EndedProgram,
+    /// in flight: something that the cut has broken off
+    BrokenOff,
+    /// dump: of host data
+    DumpUnits,
+    /// dump: of mapping pages
+    DumpMap,
+    /// dump: of pages of the journal
+    DumpJournal,
+    /// dump: with a root of several pages
+    DumpLargeRoot,
+    /// dump: on a table of more than 256 mapping pages
+    DumpLargeTable,
+    /// dump: with less than two programs' energy to spare
+    DumpTight,
+    /// dump: done before the power came back
+    DumpInTime,
+    /// dump: the power came back in its midst
+    DumpInterrupted,
+    /// loss: of host data
+    LossUnits,
+    /// loss: of mapping pages
+    LossMap,
+    /// loss: of pages of the journal
+    LossJournal,
+    /// loss: of the root
+    LossRoot,
+    /// recovery: with a scan of all pages
+    RecoveryScan,
+    /// recovery: with a replay of the journal
+    RecoveryReplay,
+    /// recovery: with data put back
+    RecoveryPutBack,
+    /// recovery: with blocks of old dumps erased
+    RecoveryErase,
+    /// recovery: while the host's commands waited
+    RecoveryEarly,
+    /// fault: a program failed
+    FaultProgram,
+    /// fault: the program of a mapping page failed
+    FaultMapping,
+    /// fault: the program of a page of the journal failed
+    FaultJournal,
+    /// fault: an erase failed
+    FaultErase,
+    /// fault: a block was worn out
+    FaultWear,
+    /// fault: a drive became read-only
+    FaultReadOnly,
+    /// fault: a command ended with a write fault
+    FaultWrite,
+    /// fault: no die had room left, though none had lost a block
+    FaultJam,
+    /// fault: a page cache could not write a unit out
+    FaultCache,
+    /// fault: a FLUSH failed
+    FaultFlush,
+    /// work: blocks were collected
+    WorkCollection,
+    /// work: mapping pages were written back
+    WorkWriteback,
+    /// work: mapping pages were moved
+    WorkMapCopies,
+    /// work: pages of the journal were written
+    WorkJournal,
+    /// work: units were written in part
+    WorkPartial,
+    /// work: writes were coalesced
+    WorkCoalesced,
+    /// work: writes waited for room
+    WorkStalled,
+    /// work: the drive was saved and loaded
+    WorkReload,
+    /// work: of several tenants
+    WorkTenants,
+    /// work: of a trace
+    WorkTrace,
+}
+
+/// How often each point was reached. One point counts at most once for each cut, or for each run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Coverage(BTreeMap<String, u64>);
+
+impl Coverage {
+    /// What a run has hit, and what its options are.
+    pub(crate) fn of_run(options: &Options, hits: &Hits) -> Self {
+        let mut coverage = Self::default();
+        for &(point, name) in Point::ALL {
+            let count = hits.0[point as usize];
+            if count > 0 {
+                coverage.0.insert(name.trim().to_owned(), count);
+            }
+        }
+        for name in drawn(options) {
+            coverage.0.insert(name, 1);
+        }
+        coverage
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += count;
+        }
+    }
+
+    /// How often each name that there is was reached, in order.
+    pub fn all(&self) -> impl Iterator<Item = (String, u64)> {
+        let mut all: BTreeMap<String, u64> = names().into_iter().map(|name| (name, 0)).collect();
+        all.extend(self.0.iter().map(|(name, &count)| (name.clone(), count)));
+        all.into_iter()
+    }
+
+    /// The names that were never reached.
+    pub fn missing(&self) -> Vec<String> {
+        self.all().filter(|&(_, count)| count == 0).map(|(name, _)| name).collect()
+    }
+
+    /// True if `other` has reached what this has not.
+    pub fn lacks(&self, other: &Self) -> bool {
+        other.0.keys().any(|name| !self.0.contains_key(name))
+    }
+
+    /// The numbers, for checks of a state that was read.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.0.values().copied()
+    }
+}
+
+/// What a run has hit so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Hits([u64; Point::ALL.len()]);
+
+impl Default for Hits {
+    fn default() -> Self {
+        Self([0; Point::ALL.len()])
+    }
+}
+
+impl Hits {
+    pub(crate) fn hit(&mut self, point: Point) {
+        self.0[point as usize] += 1;
+    }
+
+    pub(crate) fn hit_if(&mut self, is_hit: bool, point: Point) {
+        self.0[point as usize] += u64::from(is_hit);
+    }
+}
+
+const REGIONS: [(Region, &str); 2] = [(Region::None, "none"), (Region::Full, "full")];
+
+fn region_name(region: Region) -> &'static str {
+    REGIONS.into_iter().find(|&(other, _)| other == region).map_or("other", |(_, name)| name)
+}
+
+/// What the options of a run have to do with coverage.
+fn drawn(options: &Options) -> Vec<String> {
+    let device = &options.device;
+    let region = region_name(device.buffer.region);
+    let protection = device.ftl.map.protection.name();
+    let schedule = device.buffer.schedule.name();
+    let dump = device.power.as_ref().map_or("off", |power| power.dump.name());
+    let mut names = vec![
+        pair("region", region, "protection", protection),
+        pair("region", region, "dump", dump),
+        pair("protection", protection, "dump", dump),
+        pair("schedule", schedule, "protection", protection),
+        pair("schedule", schedule, "region", region),
+        pair("victim", device.ftl.gc.victim.name(), "placement", device.ftl.placement.name()),
+        format!("unit: {}", device.ftl.mapping_unit),
+        format!("page: {}", device.nand.page_size),
+        format!("grain: {:?}", options.grain),
+    ];
+    if let Some(host) = &options.host {
+        let layer = if host.page_cache.is_some() { "page cache" } else { "hints" };
+        names.push(format!("host: {layer}"));
+    }
+    names
+}
+
+fn pair(a: &str, of_a: &str, b: &str, of_b: &str) -> String {
+    format!("pair: {a} {of_a}, {b} {of_b}")
+}
+
+/// Every name that a campaign should reach.
+fn names() -> Vec<String> {
+    let mut names: Vec<String> =
+        Point::ALL.iter().map(|(_, name)| name.trim().to_owned()).collect();
+    let mut cross = |a: &str, of_a: &[&str], b: &str, of_b: &[&str]| {
+        for one in of_a {
+            names.extend(of_b.iter().map(|other| pair(a, one, b, other)));
+        }
+    };
+    let regions = REGIONS.map(|(_, name)| name);
+    let protections: Vec<_> = ProtectionConfig::POLICIES.iter().map(|it| it.name).collect();
+    let dumps: Vec<_> = DumpConfig::POLICIES.iter().map(|it| it.name).collect();
+    let schedules: Vec<_> = ScheduleConfig::POLICIES.iter().map(|it| it.name).collect();
+    let victims: Vec<_> = VictimConfig::POLICIES.iter().map(|it| it.name).collect();
+    let placements: Vec<_> = PlacementConfig::POLICIES.iter().map(|it| it.name).collect();
+    cross("region", &regions, "protection", &protections);
+    cross("region", &regions, "dump", &dumps);
+    cross("protection", &protections, "dump", &dumps);
+    cross("schedule", &schedules, "protection", &protections);
+    cross("schedule", &schedules, "region", &regions);
+    cross("victim", &victims, "placement", &placements);
+    for kib in ["512 B", "1 KiB", "2 KiB", "4 KiB", "8 KiB", "16 KiB"] {
+        names.push(format!("unit: {kib}"));
+    }
+    for kib in ["512 B", "1 KiB", "2 KiB", "4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"] {
+        names.push(format!("page: {kib}"));
+    }
+    names.extend(
+        ["grain: Unit", "grain: Sector", "host: page cache", "host: hints"].map(str::to_owned),
+    );
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_stand_in_the_order_of_their_numbers() {
+        for (number, &(point, name)) in Point::ALL.iter().enumerate() {
+            assert_eq!(point as usize, number);
+            assert!(name.trim().contains(": "), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_has_a_name_that_is_known() {
+        let known = names();
+        for seed in 0..200 {
+            for name in drawn(&Options::draw(seed)) {
+                assert!(known.contains(&name), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a bank holds, worked out from its parts and voltages.
+
+use leyden_power::{BankConfig, Part};
+
+/// A part's figures as docs/power.md gives them: capacitance in nF, charge and lowest voltage in mV, and what
+/// ageing takes in parts per million.
+const fn sheet(part: Part) -> (u128, u128, u128, u128) {
+    match part {
+        Part::TantalumPolymer => (180_000, 12_800, 5_500, 200_000),
+        Part::Aluminium => (470_000, 28_000, 5_500, 200_000),
+        Part::Ceramic => (4_400, 25_000, 5_500, 125_000),
+        Part::Supercapacitor => (1_000_000_000, 5_000, 3_000, 300_000),
+    }
+}
+
+/// `1/2 C (V_charge^2 - V_min^2) x efficiency x (1 - ageing)` in picojoules, rounded down; `None` if the bank's
+/// size is left to the drive.
+pub(super) fn energy_pj(bank: &BankConfig) -> Option<u128> {
+    const PPM: u128 = 1_000_000;
+    let (nf_of_a_part, charge, minimum, ageing) = sheet(bank.part);
+    let nf = match (bank.capacitance, bank.parts) {
+        (Some(capacitance), _) => u128::from(capacitance.as_nf()),
+        (None, Some(parts)) => u128::from(parts) * nf_of_a_part,
+        (None, None) => return None,
+    };
+    let charge = bank.charge_voltage.map_or(charge, |it| it.as_mv().into());
+    let minimum = bank.minimum_voltage.map_or(minimum, |it| it.as_mv().into());
+    let left = PPM - bank.ageing.map_or(ageing, |it| it.as_ppm().into());
+    let efficiency = u128::from(bank.efficiency.as_ppm());
+    // Nanofarads times millivolts squared are femtojoules, a thousand of which are a picojoule.
+    let femtojoules_doubled = nf * (charge * charge - minimum * minimum);
+    Some(femtojoules_doubled * efficiency * left / (2 * 1_000 * PPM * PPM))
+}
+
+#[cfg(test)]
+mod tests {
+    use leyden_sim::{Capacitance, Ratio, Voltage};
+
+    use super::*;
+
+    #[test]
+    fn parts_hold_what_the_documentation_says() {
+        let holds = |part| energy_pj(&BankConfig { part, parts: Some(1), ..BankConfig::default() });
+        assert_eq!(holds(Part::TantalumPolymer), Some(8_656_632_000));
+        assert_eq!(holds(Part::Aluminium), Some(127_534_500_000));
+        assert_eq!(holds(Part::Ceramic), Some(1_030_404_375));
+        assert_eq!(holds(Part::Supercapacitor), Some(5_040_000_000_000));
+        assert_eq!(energy_pj(&BankConfig::default()), None);
+    }
+
+    #[test]
+    fn what_is_given_goes_before_the_sheet() {
+        // 1/2 x 2 mF x (12^2 - 6^2) V^2 = 108 mJ; 90 % of it, and 80 % of that.
+        let bank = BankConfig {
+            capacitance: Some(Capacitance::from_uf(2_000)),
+            charge_voltage: Some(Voltage::from_mv(12_000)),
+            minimum_voltage: Some(Voltage::from_mv(6_000)),
+            ageing: Some(Ratio::from_percent(20)),
+            ..BankConfig::default()
+        };
+        assert_eq!(energy_pj(&bank), Some(77_760_000_000));
+    }
+}

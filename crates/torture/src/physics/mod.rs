@@ -1,0 +1,333 @@
+//! What physics can save of a drive at a power cut, worked out apart from the drive.
+//!
+//! **What lives here**: the energy of the bank ([`bank`]), and how far a dump gets with it ([`dump`]). A run
+//! holds what a drive says that it lost against that, page by page ([`Physics::check`]). **What doesn't**:
+//! any arithmetic of `leyden_power`; of that crate only the configuration is read. What is to be dumped and
+//! in which order, and what dies were doing, is looked up in the drive at the moment of the cut; that the
+//! drive leaves nothing out is for the oracle to find.
+//!
+//! **Invariants**: times are nanoseconds since the cut and energies picojoules, both exact.
+
+mod bank;
+mod dump;
+
+use leyden_device::{Config, DumpPageHolds, DumpPageView, Payload, PowerLoss, Ssd};
+use leyden_nand::{Interrupted, Kind};
+use leyden_power::DumpConfig;
+use leyden_sim::Time;
+
+use crate::coverage::{Hits, Point};
+use dump::{Bank, Plan};
+
+/// A drive's constants.
+#[derive(Clone, Debug)]
+pub(crate) struct Physics {
+    /// `None` if the bank is as large as the drive says that it needs: then nothing may be lost.
+    energy_pj: Option<u128>,
+    base_mw: u128,
+    transfer_ns: u128,
+    program_ns: u128,
+    dump_program_ns: u128,
+    program_pj: u128,
+    dump_pj: u128,
+    reset_ns: u128,
+    channels: usize,
+    is_in_place: bool,
+    bits_per_cell: u32,
+    may_lose: bool,
+    units_per_page: usize,
+}
+
+/// What a cut must lose, and what it must cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// Units of promised data that are not saved, in order.
+    pub(crate) lost: Vec<u32>,
+    /// Ranges of units whose entries are not saved.
+    pub(crate) uncertain: Vec<(u32, u32)>,
+    lost_map_pages: u64,
+    lost_roots: u64,
+    pages: u64,
+    time_ns: u128,
+    used_pj: u128,
+    torn_pages: u64,
+    /// Pages without room on any die: no physics asks for that. Mapping pages of a drive that may lack energy
+    /// are left out: one that had to scan has more dirty ones than it keeps room for.
+    homeless: usize,
+    /// The drive recovers, or can only be read: nothing changes.
+    pub(crate) is_quiet: bool,
+    /// What is in flight gets to its end, as far as the energy reaches.
+    pub(crate) ended_programs: u64,
+    has: Has,
+}
+
+/// What kinds of pages there are to dump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Has {
+    roots: usize,
+    units: usize,
+    map: usize,
+    journal: usize,
+    large_table: bool,
+}
+
+impl Has {
+    fn of(pages: &[DumpPageView], units: u32) -> Self {
+        let count =
+            |is: fn(&DumpPageHolds) -> bool| pages.iter().filter(|page| is(&page.holds)).count();
+        let widest = pages.iter().filter_map(|page| match page.holds {
+            DumpPageHolds::Map(first, end) => Some(end.0 - first.0),
+            _ => None,
+        });
+        Self {
+            roots: count(|page| matches!(page, DumpPageHolds::Root)),
+            units: count(|page| matches!(page, DumpPageHolds::Units(_))),
+            map: count(|page| matches!(page, DumpPageHolds::Map(..))),
+            journal: count(|page| matches!(page, DumpPageHolds::Journal)),
+            large_table: widest.max().is_some_and(|entries| units / entries > 256),
+        }
+    }
+}
+
+impl Physics {
+    /// Those of the drive that `config` describes; `None` if its power is never cut.
+    pub(crate) fn new(config: &Config) -> Option<Self> {
+        let power = config.power.as_ref()?;
+        let nand = &config.nand;
+        let geometry = nand.geometry(config.ftl.mapping_unit).ok()?;
+        let page_bytes = u128::from(geometry.page_bytes());
+        let transfer_ns = (page_bytes * 1_000_000_000).div_ceil(nand.channel_rate.get().into());
+        let program_ns = u128::from(nand.program.as_ns());
+        let dump_program_ns = match &power.dump {
+            DumpConfig::BalancedSlc(slc) => slc.program.as_ns().into(),
+            DumpConfig::Balanced(_) | DumpConfig::InPlace(_) => program_ns,
+        };
+        let planes = u128::from(if nand.multi_plane { nand.planes_per_die } else { 1 });
+        let plane_mw = u128::from(power.program_power.as_mw());
+        // A milliwatt for a nanosecond is a picojoule.
+        let energy = |program_ns| plane_mw * (transfer_ns + program_ns) * planes;
+        Some(Self {
+            energy_pj: bank::energy_pj(&power.bank),
+            base_mw: power.base_power.as_mw().into(),
+            transfer_ns,
+            program_ns,
+            dump_program_ns,
+            program_pj: energy(program_ns),
+            dump_pj: energy(dump_program_ns),
+            reset_ns: power.reset.as_ns().into(),
+            channels: geometry.channels() as usize,
+            is_in_place: matches!(power.dump, DumpConfig::InPlace(_)),
+            bits_per_cell: match &power.dump {
+                DumpConfig::BalancedSlc(slc) => slc.bits_per_cell,
+                DumpConfig::Balanced(_) | DumpConfig::InPlace(_) => 1,
+            },
+            may_lose: power.allow_underprovisioned,
+            units_per_page: geometry.units_per_page() as usize,
+        })
+    }
+
+    /// What a cut of `drive` at `now` must lose. `None` without a power table.
+    ///
+    /// # Errors
+    /// If what the drive means to dump wastes its energy.
+    pub(crate) fn expect<P: Payload>(
+        &self,
+        now: Time,
+        drive: &Ssd<P>,
+    ) -> Result<Option<Expected>, String> {
+        let mut bank = Bank::new(self.energy_pj, self.base_mw);
+        let mut plan = Plan::new(drive.geometry().dies() as usize, self.channels);
+        let mut on_the_way = drive.medium().on_the_way();
+        on_the_way.sort_by_key(|op| (op.end.unwrap_or(Time::MAX), op.die));
+        let mut ended = Vec::new();
+        let mut torn_pages = 0;
+        for op in &on_the_way {
+            if self.settle(now, op, &mut bank, &mut plan) {
+                ended.push(*op);
+            } else {
+                torn_pages += 1;
+            }
+        }
+        let Some((pages, room)) = drive.dump_view(&|op| ended.contains(op)) else {
+            return Ok(None);
+        };
+        self.check_pages(&pages)?;
+        let homes = pages.iter().map(|page| page.home.0 as usize);
+        let homeless = plan.place(homes, &room, self.is_in_place);
+        let (saved, left) =
+            plan.run(&mut bank, self.transfer_ns, self.dump_program_ns, self.dump_pj);
+        let mut expected = Expected {
+            pages: saved,
+            time_ns: bank.latest_end_ns,
+            used_pj: bank.used_pj(),
+            torn_pages,
+            homeless: homeless.iter().filter(|&&page| !self.may_lack_room(&pages[page])).count(),
+            ended_programs: ended.len() as u64,
+            ..Expected::default()
+        };
+        for page in homeless.into_iter().chain(left) {
+            expected.lose(&pages[page].holds, drive.mapping_units());
+        }
+        expected.lost.sort_unstable();
+        expected.has = Has::of(&pages, drive.mapping_units());
+        Ok(Some(expected))
+    }
+
+    /// True if what is on its way at the cut still ends; notes the die and channel that it holds.
+    fn settle(&self, now: Time, op: &Interrupted, bank: &mut Bank, plan: &mut Plan) -> bool {
+        let Some(end) = op.end else { return false };
+        let die = op.die.index();
+        if let Kind::Program(_) = op.operation.kind {
+            let rest_ns = u128::from(end.as_ns().saturating_sub(now.as_ns()));
+            if rest_ns == 0 || bank.start(rest_ns, self.program_pj) {
+                // What of it is still to be transferred holds the channel.
+                plan.hold(die, rest_ns, rest_ns.saturating_sub(self.program_ns));
+                return true;
+            }
+        }
+        plan.hold(die, self.reset_ns, 0);
+        false
+    }
+
+    fn may_lack_room(&self, page: &DumpPageView) -> bool {
+        self.may_lose && matches!(page.holds, DumpPageHolds::Map(..))
+    }
+
+    /// Pages of a dump that each die keeps room for.
+    pub(crate) fn pages_of<P: Payload>(&self, drive: &Ssd<P>) -> u32 {
+        let of_block = drive.geometry().pages_per_block() / self.bits_per_cell;
+        drive.dump_blocks_needed() * of_block
+    }
+
+    const fn dump_ns(&self) -> u128 {
+        self.transfer_ns + self.dump_program_ns
+    }
+
+    /// Holds what the drive says of a cut against what physics says; yields what differs.
+    pub(crate) fn check(&self, expected: &Expected, said: &PowerLoss) -> Result<(), String> {
+        if expected.homeless > 0 {
+            let pages = expected.homeless;
+            return Err(format!("{pages} pages of the dump have no room on any die"));
+        }
+        let mut lost: Vec<u32> = said.lost.iter().map(|lpn| lpn.0).collect();
+        lost.sort_unstable();
+        if lost != expected.lost {
+            return Err(format!(
+                "the drive says that it lost units {lost:?}, and its energy does not reach for {:?}",
+                expected.lost
+            ));
+        }
+        let ranges = said.uncertain.iter().map(|&(first, end)| (first.0, end.0));
+        let (said_ranges, true_ranges) =
+            (merged(ranges), merged(expected.uncertain.iter().copied()));
+        if said_ranges != true_ranges {
+            return Err(format!(
+                "the drive says that it does not know where units {said_ranges:?} lie, and its energy does \
+                 not reach for the entries of {true_ranges:?}"
+            ));
+        }
+        let cost = &said.cost;
+        let numbers = [
+            ("pages programmed", cost.pages.into(), expected.pages.into()),
+            ("ns until the last program has ended", cost.time.as_ns().into(), expected.time_ns),
+            ("pJ drawn", cost.energy.as_pj().into(), expected.used_pj),
+            ("torn pages", said.torn_pages.into(), expected.torn_pages.into()),
+            ("table pages lost", said.lost_map_pages.into(), expected.lost_map_pages.into()),
+        ];
+        let left_pj = self.energy_pj.map(|energy| energy - expected.used_pj);
+        let left = left_pj.map(|left| ("pJ left", u128::from(said.energy_left.as_pj()), left));
+        match numbers.into_iter().chain(left).find(|(_, said, is)| said != is) {
+            Some((what, said, is)) => Err(format!("the drive says {said} {what}, and it is {is}")),
+            None => Ok(()),
+        }
+    }
+
+    /// A dump that writes a unit twice, or more pages than its units fill, spends energy that others need.
+    pub(crate) fn check_pages(&self, pages: &[DumpPageView]) -> Result<(), String> {
+        let mut by_home = std::collections::BTreeMap::<u32, (usize, usize)>::new();
+        let mut units = Vec::new();
+        for page in pages {
+            if let DumpPageHolds::Units(of_page) = &page.holds {
+                let (count, sum) = by_home.entry(page.home.0).or_default();
+                *count += 1;
+                *sum += of_page.len();
+                units.extend(of_page.iter().map(|lpn| lpn.0));
+            }
+        }
+        units.sort_unstable();
+        if let Some([twice, _]) = units.array_windows().find(|[one, next]| one == next) {
+            return Err(format!("the dump holds unit {twice} twice"));
+        }
+        let is_wasteful = |&(_, &(pages, units)): &(&u32, &(usize, usize))| {
+            pages > units.div_ceil(self.units_per_page)
+        };
+        match by_home.iter().find(is_wasteful) {
+            Some((_, (pages, units))) => {
+                Err(format!("the dump spreads {units} units over {pages} pages"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Expected {
+    /// That nothing changes: of a drive that recovers, or can only be read.
+    pub(crate) fn nothing() -> Self {
+        Self { is_quiet: true, ..Self::default() }
+    }
+
+    /// Notes what there was to dump, and what was lost.
+    pub(crate) fn note(&self, hits: &mut Hits, physics: &Physics) {
+        let (has, two_programs) = (self.has, 2 * physics.dump_pj);
+        let left = physics.energy_pj.map(|energy| energy - self.used_pj);
+        let is_tight =
+            left.is_some_and(|left| left < two_programs + physics.base_mw * physics.dump_ns());
+        for (is_hit, point) in [
+            (has.units > 0, Point::DumpUnits),
+            (has.map > 0, Point::DumpMap),
+            (has.journal > 0, Point::DumpJournal),
+            (has.roots > 1, Point::DumpLargeRoot),
+            (has.large_table, Point::DumpLargeTable),
+            (is_tight, Point::DumpTight),
+            (!self.lost.is_empty(), Point::LossUnits),
+            (self.lost_map_pages > 0 && has.map > 0, Point::LossMap),
+            (self.lost_map_pages > 0 && has.journal > 0, Point::LossJournal),
+            (self.lost_roots > 0, Point::LossRoot),
+        ] {
+            hits.hit_if(is_hit, point);
+        }
+    }
+
+    fn lose(&mut self, page: &DumpPageHolds, units: u32) {
+        match page {
+            DumpPageHolds::Units(lpns) => self.lost.extend(lpns.iter().map(|lpn| lpn.0)),
+            DumpPageHolds::Map(first, end) => {
+                self.lost_map_pages += 1;
+                self.uncertain.push((first.0, end.0));
+            }
+            DumpPageHolds::Journal => {
+                self.lost_map_pages += 1;
+                self.uncertain.push((0, units));
+            }
+            // Without it nobody knows which mapping pages are missing.
+            DumpPageHolds::Root => {
+                self.lost_roots += 1;
+                self.uncertain.push((0, units));
+            }
+        }
+    }
+}
+
+/// The same units in as few ranges as possible, in order.
+fn merged(ranges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+    let mut all: Vec<_> = ranges.collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u32, u32)> = Vec::new();
+    for (first, end) in all {
+        match merged.last_mut() {
+            Some(before) if first <= before.1 => before.1 = before.1.max(end),
+            _ => merged.push((first, end)),
+        }
+    }
+    merged
+}

@@ -1,0 +1,480 @@
+//! What drives a run: the source of a phase's commands, and the condition that ends it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd};
+use leyden_host::Powered;
+use leyden_oracle::{Id, Op, Oracle, Promise, Request};
+use leyden_sim::{Digest, Rng, Span, Time};
+
+use super::{Inspected, Outcome, Trouble};
+use crate::commands::Commands;
+use crate::coverage::{Coverage, Hits, Point};
+use crate::faulty::FaultLog;
+use crate::options::{mixed, rng};
+use crate::physics::Physics;
+use crate::story::Story;
+use crate::witness::{Grain, Witness};
+use crate::{Cut, Failure, Kind, Options, Round, Tally, Verify};
+
+/// A drive that is ready, and at which so much happens without a command's end, is stuck.
+const MOST_EVENTS: u64 = 200_000;
+/// A drive that has no room left has little more to show.
+const MOST_FAULTS: u64 = 200;
+/// The most commands with which a round goes on while it waits for its cut.
+const MOST_EXTRA: u64 = 2_000;
+
+/// A run under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Runner<'a, P: Witness, D> {
+    pub(super) options: &'a Options,
+    pub(super) commands: Commands<'a>,
+    pub(crate) drive: D,
+    pub(crate) oracle: Oracle,
+    pub(super) host: HostSide,
+    /// `None` if the drive cannot be looked into.
+    pub(super) physics: Option<Physics>,
+    pub(super) power: PowerSide,
+    pub(super) digest: Digest,
+    pub(super) tally: Tally,
+    pub(super) hits: Hits,
+    pub(super) story: Story,
+    done: Vec<Completion<P>>,
+    pub(super) stamps: Vec<u64>,
+}
+
+/// What the host has in flight, and its chances.
+#[derive(Clone, Debug)]
+pub(super) struct HostSide {
+    /// When the host looks late.
+    late: Rng,
+    /// What it announces.
+    hints: Rng,
+    pub(super) in_flight: u32,
+    /// Those in flight that the oracle knows, by number; each with how many commands had been made fail on
+    /// their way when it was submitted.
+    pub(super) open: BTreeMap<u64, (Request, usize)>,
+    /// A FLUSH that a cut waits for.
+    pub(super) awaited: Option<Id>,
+    /// Steps since a command ended.
+    events: u64,
+    /// What was made fail on its way to the drive.
+    pub(super) faults: FaultLog,
+    /// How many had been made fail when the last FLUSH to end was submitted.
+    pub(super) faults_at_flush: usize,
+    /// The sectors that the oracle takes for a unit.
+    pub(super) sectors_per_grain: u64,
+    pub(super) unit_sectors: u64,
+}
+
+/// What the run knows of the drive's power.
+#[derive(Clone, Debug)]
+pub(super) struct PowerSide {
+    /// When the drive is ready. Until then, a cache may look many times whether it can write.
+    pub(super) ready: Time,
+    /// It has been told that it is.
+    pub(super) is_up: bool,
+    /// When the dump of the last cut has ended.
+    pub(super) dump_end: Time,
+    /// What lost grains may read as.
+    pub(super) left: BTreeMap<u32, Vec<u64>>,
+    /// The number of the last command before the last cut.
+    pub(super) last_before_cut: u64,
+}
+
+impl<'a, P, D> Runner<'a, P, D>
+where
+    P: Witness,
+    D: Powered<P>,
+    D::Drive: Inspected<P>,
+{
+    pub(crate) fn new(options: &'a Options, drive: D, faults: FaultLog, tells: bool) -> Self {
+        let units = drive.mapping_units();
+        let unit_sectors = options.device.ftl.mapping_unit.get() / SECTOR_BYTES;
+        let promise = Promise::of_acknowledged(drive.keeps_acknowledged());
+        let per_grain = match P::GRAIN {
+            Grain::Unit => unit_sectors,
+            Grain::Sector => 1,
+        };
+        let grains = (u64::from(units) * unit_sectors / per_grain) as u32;
+        Self {
+            options,
+            commands: Commands::new(options, units, unit_sectors as u32),
+            physics: drive.drive().ssd().and_then(|_| Physics::new(&options.device)),
+            drive,
+            oracle: Oracle::new(grains, per_grain as u32, promise),
+            host: HostSide {
+                late: rng(options.seed, "late"),
+                hints: rng(options.seed, "hints"),
+                in_flight: 0,
+                open: BTreeMap::new(),
+                awaited: None,
+                events: 0,
+                faults,
+                faults_at_flush: 0,
+                sectors_per_grain: per_grain,
+                unit_sectors,
+            },
+            power: PowerSide {
+                ready: Time::ZERO,
+                is_up: true,
+                dump_end: Time::ZERO,
+                left: BTreeMap::new(),
+                last_before_cut: 0,
+            },
+            digest: Digest::default(),
+            tally: Tally::default(),
+            hits: Hits::default(),
+            story: Story::new(tells),
+            done: Vec::new(),
+            stamps: Vec::new(),
+        }
+    }
+
+    /// The drive, if it can be looked into.
+    pub(super) fn ssd(&self) -> Option<&Ssd<P>> {
+        self.drive.drive().ssd()
+    }
+
+    pub(crate) fn into_outcome(mut self, result: Result<(), Trouble>) -> (Outcome, Vec<String>) {
+        let losses = self.oracle.losses();
+        self.tally.reported_losses = losses.reported;
+        self.tally.uncertain_units = losses.uncertain;
+        self.tally.confirmed_losses = losses.confirmed;
+        self.count_work();
+        let failure = result.err().map(|Trouble { kind, message }| Failure {
+            kind,
+            cuts: self.tally.cuts,
+            message: self.story.with_context(&message),
+        });
+        let coverage = Coverage::of_run(self.options, &self.hits);
+        let outcome = Outcome { tally: self.tally, coverage, digest: self.digest.value(), failure };
+        (outcome, self.story.into_lines())
+    }
+
+    /// Writes as much of the drive as the options say.
+    pub(crate) fn fill(&mut self) -> Result<(), Trouble> {
+        let commands = self.commands.clone();
+        self.play(commands.fill())
+    }
+
+    /// Command `number` of `round`.
+    pub(crate) fn command(&self, round: u64, number: u64) -> Request {
+        self.commands.command(round, number)
+    }
+
+    /// True if as many commands are in flight as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.host.in_flight >= self.options.work.queue_depth
+    }
+
+    /// When something next happens.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        self.drive.next_event()
+    }
+
+    /// When the dump of the last cut has ended.
+    pub(crate) const fn dump_end(&self) -> Time {
+        self.power.dump_end
+    }
+
+    /// How long each step of the last recovery takes.
+    pub(crate) fn recovery_steps(&self) -> Vec<Span> {
+        self.story.recovery_steps()
+    }
+
+    pub(crate) fn run(&mut self) -> Result<(), Trouble> {
+        let commands = self.commands.clone();
+        self.fill()?;
+        for round in &self.options.rounds {
+            self.story.round(round.number);
+            if round.reload {
+                self.reload()?;
+            }
+            self.round(round)?;
+            if self.tally.write_faults > MOST_FAULTS {
+                break;
+            }
+        }
+        self.drain()?;
+        self.play(commands.all())?;
+        self.drain()?;
+        self.drive.check();
+        self.digest.add(self.drive.fingerprint());
+        Ok(())
+    }
+
+    /// One round: work, cut, recovery, looks.
+    fn round(&mut self, round: &Round) -> Result<(), Trouble> {
+        let Some(at) = self.work(round)? else { return Ok(()) };
+        self.cut(at)?;
+        let mut ready = self.restore(at, round.off)?;
+        for share in &round.again {
+            let recovery = ready.since(self.drive.now());
+            let at = self.drive.now() + Span::from_ns(share.of(recovery.as_ns()));
+            if round.early {
+                // What waits for the recovery is cut off with it.
+                let request = self.commands.look(!round.number, u64::from(self.host.in_flight));
+                self.submit(request);
+            }
+            self.advance(at)?;
+            self.cut(at)?;
+            self.tally.cuts_in_recovery += 1;
+            ready = self.restore(at, round.off)?;
+        }
+        self.hits.hit_if(round.early, Point::RecoveryEarly);
+        if !round.early {
+            self.advance(ready)?;
+        }
+        if round.check && !round.early {
+            self.drive.check();
+        }
+        self.verify(round.number, round.verify)
+    }
+
+    /// Looks at what a recovery has left.
+    pub(crate) fn verify(&mut self, number: u64, verify: Verify) -> Result<(), Trouble> {
+        let commands = self.commands.clone();
+        match verify {
+            Verify::Nothing => {}
+            Verify::Some(count) => {
+                let looks = (0..u64::from(count)).map(|n| commands.look(number, n));
+                self.play(looks)?;
+            }
+            Verify::All => {
+                self.play(commands.all())?;
+                self.drain()?;
+                self.oracle.compact();
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchanges the drive for one that was saved and loaded, if nothing stands on it and it comes to rest.
+    fn reload(&mut self) -> Result<(), Trouble> {
+        if self.options.host.is_some() {
+            return Ok(());
+        }
+        self.drain()?;
+        let is_idle = |runner: &Self| runner.ssd().is_none_or(Ssd::is_idle);
+        while !is_idle(self) && self.drive.next_event().is_some() {
+            self.step_in_time()?;
+        }
+        self.count_work();
+        let Some(ssd) = self.drive.drive_mut().ssd_mut().filter(|ssd| ssd.is_idle()) else {
+            return Ok(());
+        };
+        let mut bytes = Vec::new();
+        let (device, seed) = (&self.options.device, mixed(self.options.seed));
+        let loaded = ssd.save(&mut bytes).and_then(|()| Ssd::load(device, seed, &mut &bytes[..]));
+        match loaded {
+            Ok(loaded) => *ssd = loaded,
+            Err(error) => {
+                let message = format!("a drive that was saved cannot be loaded: {error}");
+                return Err(Trouble { kind: Kind::Refused, message });
+            }
+        }
+        self.tally.reloads += 1;
+        self.hits.hit(Point::WorkReload);
+        Ok(())
+    }
+
+    /// The round's commands; yields the moment of the cut.
+    pub(crate) fn work(&mut self, round: &Round) -> Result<Option<Time>, Trouble> {
+        let commands = self.commands.clone();
+        let number = round.number;
+        let left_out = |n: u32| round.skip.iter().any(|&(first, last)| (first..=last).contains(&n));
+        let kept = (0..round.commands).filter(|&n| !left_out(n));
+        self.play(kept.map(|n| commands.command(number, u64::from(n))))?;
+        let rest = (u64::from(round.commands)..).map(|n| commands.command(number, n));
+        let mut rest = rest.take(MOST_EXTRA as usize);
+        match round.cut {
+            Cut::Never => return Ok(None),
+            Cut::After(span) => {
+                let at = self.drive.now() + span;
+                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
+                self.advance(at)?;
+            }
+            Cut::AtEvent { events, before } => {
+                let mut left = events;
+                self.go_on(&mut rest, |_, _| {
+                    left = left.saturating_sub(1);
+                    left == 0
+                })?;
+                match self.drive.next_event() {
+                    Some(at) if before => return Ok(Some(at)),
+                    Some(at) => self.advance(at)?,
+                    None => {}
+                }
+            }
+            Cut::AtTablePage { pages } => {
+                let mut begun = BTreeSet::new();
+                self.go_on(&mut rest, |runner, _| {
+                    begun.extend(runner.table_programs());
+                    begun.len() >= pages as usize
+                })?;
+            }
+            Cut::AfterFlush(span) => {
+                let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+                self.host.awaited = Some(self.submit(flush));
+                self.go_on(&mut rest, |runner, _| runner.host.awaited.is_none())?;
+                let at = self.drive.now() + span;
+                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
+                self.advance(at)?;
+            }
+            Cut::Idle(span) => {
+                self.drain()?;
+                self.advance(self.drive.now() + span)?;
+            }
+        }
+        Ok(Some(self.drive.now()))
+    }
+
+    /// Submits all of `requests`, as many at once as the queue depth allows.
+    fn play(&mut self, requests: impl Iterator<Item = Request>) -> Result<(), Trouble> {
+        for request in requests {
+            while self.host.in_flight >= self.options.work.queue_depth {
+                self.step()?;
+            }
+            self.submit(request);
+        }
+        Ok(())
+    }
+
+    /// Goes on with `requests`, if there are, until `ends` says so; it is asked before each step and
+    /// told when the next event is.
+    fn go_on(
+        &mut self,
+        requests: &mut dyn Iterator<Item = Request>,
+        mut ends: impl FnMut(&Self, Option<Time>) -> bool,
+    ) -> Result<(), Trouble> {
+        loop {
+            while self.host.in_flight < self.options.work.queue_depth
+                && let Some(request) = requests.next()
+            {
+                self.submit(request);
+            }
+            let next = self.drive.next_event();
+            if ends(self, next) || next.is_none() {
+                return Ok(());
+            }
+            self.step_in_time()?;
+        }
+    }
+
+    /// Lets everything under way end.
+    fn drain(&mut self) -> Result<(), Trouble> {
+        while self.host.in_flight > 0 {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn submit(&mut self, request: Request) -> Id {
+        let now = self.drive.now();
+        let id = self.oracle.submit(now, self.as_seen_by_oracle(&request));
+        let op = match request.op {
+            Op::Read => leyden_device::Op::Read,
+            Op::Write => leyden_device::Op::Write,
+            Op::Flush => leyden_device::Op::Flush,
+            Op::Trim => leyden_device::Op::Trim,
+            Op::WriteZeroes => leyden_device::Op::WriteZeroes,
+        };
+        let mut hints = self.commands.hints(&mut self.host.hints);
+        let mut hint = if hints.len() == 1 { hints.pop() } else { None };
+        if self.options.host.is_some()
+            && id.0.is_multiple_of(2)
+            && let Some(hint) = hint.take()
+        {
+            self.drive.announce(now, hint);
+        }
+        if !hints.is_empty() {
+            self.drive.submit(now, Command::write_prepare(hints));
+            self.host.in_flight += 1;
+        }
+        let is_log = id.0.is_multiple_of(4); // asked for by drives that believe it
+        let data = P::data(id.0, request.lba, request.sectors);
+        let command = Command::new(op, Lba(request.lba), request.sectors, data)
+            .fua(request.fua)
+            .log(is_log)
+            .hint(hint);
+        self.drive.submit(now, command.tag(id.0 as u32));
+        self.host.in_flight += 1;
+        self.host.open.insert(id.0, (request, self.host.faults.len()));
+        self.tally.commands += 1;
+        self.note_submitted(&request);
+        self.story.submitted(now, id, &request);
+        id
+    }
+
+    /// What the drive does with `request`, in the oracle's grains: a trim leaves units alone that it covers
+    /// in part.
+    fn as_seen_by_oracle(&self, request: &Request) -> Request {
+        let HostSide { sectors_per_grain, unit_sectors, .. } = self.host;
+        if request.op != Op::Trim || sectors_per_grain == unit_sectors {
+            return *request;
+        }
+        let first = request.lba.next_multiple_of(unit_sectors);
+        let end = (request.lba + u64::from(request.sectors)) / unit_sectors * unit_sectors;
+        Request { lba: first.min(end), sectors: end.saturating_sub(first) as u32, ..*request }
+    }
+
+    /// What a change that is under way may make of what is lost is for the oracle alone.
+    fn note_submitted(&mut self, request: &Request) {
+        let per_grain = self.host.sectors_per_grain;
+        let end = request.lba + u64::from(request.sectors);
+        if matches!(request.op, Op::Read | Op::Flush) {
+            return;
+        }
+        let unit_sectors = self.host.unit_sectors;
+        self.hits.hit_if(
+            !request.lba.is_multiple_of(unit_sectors) || !end.is_multiple_of(unit_sectors),
+            Point::WorkPartial,
+        );
+        if !self.power.left.is_empty() {
+            let touched = (request.lba / per_grain) as u32..end.div_ceil(per_grain) as u32;
+            self.power.left.retain(|grain, _| !touched.contains(grain));
+        }
+    }
+
+    /// Advances to the next event, or somewhat later if the host looks late.
+    pub(crate) fn step(&mut self) -> Result<(), Trouble> {
+        let Some(mut at) = self.drive.next_event() else { return Err(self.stuck()) };
+        if self.host.late.chance(self.options.work.late) {
+            at += Span::from_ns(self.host.late.below(500_000));
+        }
+        self.advance(at)
+    }
+
+    /// Advances to the next event.
+    pub(crate) fn step_in_time(&mut self) -> Result<(), Trouble> {
+        let Some(at) = self.drive.next_event() else { return Err(self.stuck()) };
+        self.advance(at)
+    }
+
+    fn stuck(&self) -> Trouble {
+        let message = format!("{} commands do not end", self.host.in_flight);
+        Trouble { kind: Kind::Stuck, message }
+    }
+
+    pub(crate) fn advance(&mut self, at: Time) -> Result<(), Trouble> {
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.advance(at, &mut done);
+        if !self.power.is_up && at >= self.power.ready {
+            self.power.is_up = true;
+            self.check_ready(at)?;
+        }
+        let waits = done.is_empty() && self.host.in_flight > 0 && at > self.power.ready;
+        self.host.events = if waits { self.host.events + 1 } else { 0 };
+        if self.host.events > MOST_EVENTS {
+            return Err(self.stuck());
+        }
+        let lost = self.drive.take_lost_units();
+        if !lost.is_empty() {
+            self.unwritten(lost)?;
+        }
+        let result = done.drain(..).try_for_each(|completion| self.completed(&completion));
+        self.done = done;
+        result
+    }
+}

@@ -21,9 +21,11 @@ mod payload;
 mod snapshot;
 mod stats;
 mod units;
+mod zoned;
 
 pub use command::{
     Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Op, Output, Status,
+    ZoneDescriptor, ZoneFilter, ZoneReport,
 };
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
@@ -35,4 +37,6 @@ pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;
 pub use stats::Stats;
+pub use leyden_ftl::zoned::{ZoneAction, ZoneId, ZoneShape, ZoneState};
 pub use units::{Part, Units};
+pub use zoned::{PoolFill, ZnsSsd, Zoned, ZonedProvision, ZonedStats, provision_of_zones};

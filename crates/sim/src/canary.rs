@@ -55,6 +55,32 @@ pub enum Canary {
     CacheTrimIgnored,
     /// A flush of the page cache ends well though write-backs have failed.
     CacheFailureKept,
+    /// A page of a zone whose program failed counts as programmed.
+    ZoneFailureBelieved,
+    /// Recovery believes the write pointer of the dump, whatever data was kept.
+    ZonePointerBelieved,
+    /// Of two copies of a zone's unit recovery takes the one that was programmed first.
+    ZoneOldestCopyWins,
+    /// Recovery takes pages of a zone that an earlier cut had given up for new ones.
+    ZoneGivenUpPageTaken,
+    /// Recovery misses the pages of zones that were programmed in place at the cut.
+    ZoneHomePagesMissed,
+    /// A reset leaves what is buffered of the zone to be programmed.
+    ZoneResetKeepsBuffer,
+    /// The zone table of a dump shows zones as they were before their last reset.
+    ZoneResetUnsaved,
+    /// A protected write above unprotected data of its zone leaves that unprotected.
+    ZonePromotionForgotten,
+    /// A flush of a zoned drive does not wait for programs that have begun.
+    ZoneFlushForgetsInFlight,
+    /// A page of a zone counts as kept though pages below it are not programmed.
+    ZonePrefixUnordered,
+    /// What a Zone Random Write Area holds is not dumped.
+    ZrwaNotDumped,
+    /// A zone that is closed to open another still counts as open.
+    ZoneImplicitCloseUncounted,
+    /// Finish gives up what is buffered of the zone.
+    ZoneFinishDropsTail,
 }
 
 impl Canary {
@@ -83,6 +109,19 @@ impl Canary {
         Self::CacheFlushKept,
         Self::CacheTrimIgnored,
         Self::CacheFailureKept,
+        Self::ZoneFailureBelieved,
+        Self::ZonePointerBelieved,
+        Self::ZoneOldestCopyWins,
+        Self::ZoneGivenUpPageTaken,
+        Self::ZoneHomePagesMissed,
+        Self::ZoneResetKeepsBuffer,
+        Self::ZoneResetUnsaved,
+        Self::ZonePromotionForgotten,
+        Self::ZoneFlushForgetsInFlight,
+        Self::ZonePrefixUnordered,
+        Self::ZrwaNotDumped,
+        Self::ZoneImplicitCloseUncounted,
+        Self::ZoneFinishDropsTail,
     ];
 }
 

@@ -67,8 +67,8 @@ pub enum Canary {
     ZoneHomePagesMissed,
     /// A reset leaves what is buffered of the zone to be programmed.
     ZoneResetKeepsBuffer,
-    /// The zone table of a dump shows zones as they were before their last reset.
-    ZoneResetUnsaved,
+    /// The end of a program of what a zone held before its reset counts for what it holds now.
+    ZoneStaleEndBelieved,
     /// A protected write above unprotected data of its zone leaves that unprotected.
     ZonePromotionForgotten,
     /// A flush of a zoned drive does not wait for programs that have begun.
@@ -84,7 +84,7 @@ pub enum Canary {
 }
 
 impl Canary {
-    /// All of them.
+    /// Those of conventional drives, and of what stands on them.
     pub const ALL: &[Self] = &[
         Self::LostGcMapUpdate,
         Self::MappedBeforeCopied,
@@ -109,13 +109,17 @@ impl Canary {
         Self::CacheFlushKept,
         Self::CacheTrimIgnored,
         Self::CacheFailureKept,
+    ];
+
+    /// Those of zoned drives alone.
+    pub const ZONED: &[Self] = &[
         Self::ZoneFailureBelieved,
         Self::ZonePointerBelieved,
         Self::ZoneOldestCopyWins,
         Self::ZoneGivenUpPageTaken,
         Self::ZoneHomePagesMissed,
         Self::ZoneResetKeepsBuffer,
-        Self::ZoneResetUnsaved,
+        Self::ZoneStaleEndBelieved,
         Self::ZonePromotionForgotten,
         Self::ZoneFlushForgetsInFlight,
         Self::ZonePrefixUnordered,

@@ -22,6 +22,7 @@ mod panics;
 mod run;
 mod seed_file;
 mod shrink;
+pub mod zoned;
 
 pub use failure::{Failure, Kind};
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};

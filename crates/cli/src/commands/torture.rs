@@ -32,8 +32,16 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             refuse_unbuildable(path, &summary)?;
             (summary, Origin::File(path, Box::new(options)))
         }
+        (None, Some(start)) if args.zoned => {
+            let alone = Campaign { start, seeds: 1, threads: 1, state: None };
+            let summary = alone.run_zoned(cancel, &mut |_| {}).map_err(Failure::usage)?;
+            (summary, Origin::Zoned)
+        }
         (None, Some(seed)) => (run_alone(&Options::draw(seed)), Origin::Seed),
-        (None, None) => (campaign(args, cancel)?, Origin::Seed),
+        (None, None) => {
+            let origin = if args.zoned { Origin::Zoned } else { Origin::Seed };
+            (campaign(args, cancel)?, origin)
+        }
     };
     if args.json {
         print_json(&summary)?;
@@ -57,13 +65,15 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
 /// Where a run comes from.
 enum Origin<'a> {
     Seed,
+    /// A seed of `--zoned`, which is not made small.
+    Zoned,
     File(&'a Path, Box<Options>),
 }
 
 impl Origin<'_> {
     fn options(&self, seed: u64) -> Options {
         match self {
-            Self::Seed => Options::draw(seed),
+            Self::Seed | Self::Zoned => Options::draw(seed),
             Self::File(_, options) => options.as_ref().clone(),
         }
     }
@@ -72,6 +82,7 @@ impl Origin<'_> {
     fn command(&self, seed: u64) -> String {
         match self {
             Self::Seed => format!("leyden torture --seed {seed}"),
+            Self::Zoned => format!("leyden torture --zoned --seed {seed}"),
             Self::File(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
@@ -91,14 +102,19 @@ fn campaign(args: &TortureArgs, cancel: &Cancel) -> Result<Summary, Failure> {
         state: args.state.clone(),
     };
     let bar = Progress::new("torture");
-    let summary = campaign.run(cancel, &mut |progress| {
+    let mut note = |progress: leyden_torture::campaign::Progress| {
         bar.fraction(progress.done as f64 / progress.seeds as f64);
         let failed = match progress.violations {
             0 => String::new(),
             violations => format!(", {violations} FAILED"),
         };
         bar.note(format!("{} cuts{failed}", count(progress.cuts)));
-    });
+    };
+    let summary = if args.zoned {
+        campaign.run_zoned(cancel, &mut note)
+    } else {
+        campaign.run(cancel, &mut note)
+    };
     drop(bar);
     summary.map_err(|error| match error {
         StateError::Write(..) => Failure::io(error),

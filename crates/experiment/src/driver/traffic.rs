@@ -120,13 +120,13 @@ impl Traffic {
                 self.reads.record(latency_ns);
                 self.bytes_read += bytes;
             }
-            Op::Write => {
+            Op::Write | Op::ZoneAppend => {
                 self.writes.record(latency_ns);
                 self.bytes_written += bytes;
             }
             Op::Flush => self.flushes.record(latency_ns),
             Op::Trim | Op::WriteZeroes => self.trims.record(latency_ns),
-            Op::WritePrepare => {}
+            Op::WritePrepare | Op::Zone(_) | Op::ZoneReport => {}
         }
     }
 

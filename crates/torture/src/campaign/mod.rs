@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use state::{State, StateError};
 
-use crate::{Failure, Kind, Options, Outcome, Tally, run};
+use crate::{Failure, Kind, Options, Outcome, Tally, run, zoned};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -84,6 +84,19 @@ impl Campaign {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
         self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress)
+    }
+
+    /// As [`Campaign::run`], with zoned drives.
+    ///
+    /// # Errors
+    /// If the state cannot be read or written.
+    pub fn run_zoned(
+        &self,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        let work = |seed| zoned::run_twice(&zoned::ZonedOptions::draw(seed));
+        self.run_with(&work, cancel, progress)
     }
 
     /// As [`Campaign::run`], with `work` for each seed.

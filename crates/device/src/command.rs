@@ -29,6 +29,24 @@ pub enum Op {
     ZoneReport,
 }
 
+impl Op {
+    /// A number that tells it from others, for digests.
+    #[inline]
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Read => 0,
+            Self::Write => 1,
+            Self::Flush => 2,
+            Self::Trim => 3,
+            Self::WriteZeroes => 4,
+            Self::WritePrepare => 5,
+            Self::ZoneAppend => 6,
+            Self::ZoneReport => 7,
+            Self::Zone(action) => 8 + action as u64,
+        }
+    }
+}
+
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
 pub enum Action<P: Payload> {

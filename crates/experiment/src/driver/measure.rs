@@ -134,7 +134,7 @@ impl Measure {
     /// Takes a completion in; true if the ramp ends with it.
     #[inline]
     pub(super) fn record(&mut self, sample: &Sample) -> bool {
-        let kind = sample.op as u64 | u64::from(sample.status.code()) << 8;
+        let kind = sample.op.number() | u64::from(sample.status.code()) << 8;
         self.digest.add(sample.time.as_ns()).add(kind << 32 | u64::from(sample.tag));
         if self.ramping.is_some() {
             return self.ramp();

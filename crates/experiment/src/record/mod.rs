@@ -5,12 +5,14 @@
 
 mod host;
 mod power;
+mod zones;
 
 pub use leyden_device::{Programs, Reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::{Cache, Hints, Tenant};
+pub use zones::{Store, ZoneMoment, Zones};
 pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -52,6 +54,9 @@ pub struct RunRecord {
     /// Zombie hints; absent if there is no way for them to the drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Hints>,
+    /// The zones; absent on a conventional drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<Zones>,
     /// Power loss; absent if the drive's power is never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,

@@ -59,6 +59,7 @@ fn is_default(zones: &ZonePoolConfig) -> bool {
     *zones == ZonePoolConfig::default()
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_not_given(size: &Bytes) -> bool {
     size.get() == 0
 }

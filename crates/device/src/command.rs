@@ -1,51 +1,9 @@
 //! What a host can ask of a drive, and what it hears back.
 
-use leyden_ftl::zoned::{ZoneAction, ZoneState};
+use leyden_ftl::zoned::ZoneAction;
 use leyden_sim::Time;
 
-use crate::{Hint, Lba, Payload};
-
-/// What a command is, without its data: for counters, completions and traces (NVM command set, in
-/// brackets its opcode).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Op {
-    /// [`Action::Read`] (02h).
-    Read,
-    /// [`Action::Write`] (01h).
-    Write,
-    /// [`Action::Flush`] (00h).
-    Flush,
-    /// [`Action::Trim`] (09h).
-    Trim,
-    /// [`Action::WriteZeroes`] (08h).
-    WriteZeroes,
-    /// [`Action::WritePrepare`] (09h).
-    WritePrepare,
-    /// [`Action::ZoneAppend`] (7Dh).
-    ZoneAppend,
-    /// [`Action::Zone`], and [`Action::ZoneExtension`] (79h).
-    Zone(ZoneAction),
-    /// [`Action::ZoneReport`] (7Ah).
-    ZoneReport,
-}
-
-impl Op {
-    /// A number that tells it from others, for digests.
-    #[inline]
-    pub const fn number(self) -> u64 {
-        match self {
-            Self::Read => 0,
-            Self::Write => 1,
-            Self::Flush => 2,
-            Self::Trim => 3,
-            Self::WriteZeroes => 4,
-            Self::WritePrepare => 5,
-            Self::ZoneAppend => 6,
-            Self::ZoneReport => 7,
-            Self::Zone(action) => 8 + action as u64,
-        }
-    }
-}
+use crate::{Hint, Lba, Op, Payload, Status, ZoneFilter, ZoneReport};
 
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
@@ -148,43 +106,6 @@ pub enum Action<P: Payload> {
         /// The most zones to report.
         most: u32,
     },
-}
-
-/// Which zones a report tells of (ZNS 1.1, figure 35).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneFilter {
-    /// All.
-    All,
-    /// Those in this state.
-    In(ZoneState),
-}
-
-/// A zone as a report describes it (ZNS 1.1, figure 37).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ZoneDescriptor {
-    /// Its state (ZS).
-    pub state: ZoneState,
-    /// Its first block (ZSLBA).
-    pub start: Lba,
-    /// Sectors that can be written (ZCAP).
-    pub capacity: u64,
-    /// Its write pointer (WP); `None` where it tells nothing, in zones that can't be written.
-    pub write_pointer: Option<Lba>,
-    /// It has a Zone Random Write Area (ZRWAV).
-    pub has_zrwa: bool,
-    /// The controller changed its state (ZFC), and not the host.
-    pub is_changed: bool,
-    /// Its descriptor extension (ZDEV), if one was set.
-    pub extension: Option<Box<[u8]>>,
-}
-
-/// What Report Zones returns.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ZoneReport {
-    /// Zones that match, from the first asked for on; of a partial report, those in `zones`.
-    pub count: u64,
-    /// In order.
-    pub zones: Vec<ZoneDescriptor>,
 }
 
 /// The most ranges of a dataset management command (NVM Command Set 1.0, 3.2.3).
@@ -437,79 +358,6 @@ impl<P: Payload> Command<P> {
 /// The device's name for a command, unique over its life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u64);
-
-/// How a command ended: NVMe status codes (status code type, status code).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum Status {
-    /// 0h / 00h.
-    Success,
-    /// 0h / 01h: the drive does not know the command: one for zones, sent to a conventional drive.
-    InvalidOpcode,
-    /// 0h / 02h: a length of zero sectors, or one that overflows; the PLP flag, on a drive that protects
-    /// nothing.
-    InvalidField,
-    /// 0h / 0Ch, command sequence error: a protected write above unprotected data, on a drive that does
-    /// not promote it.
-    SequenceError,
-    /// 0h / 80h: the range ends beyond the namespace.
-    LbaOutOfRange,
-    /// 0h / 82h, namespace not ready: the drive has no power. With "do not retry" clear, since the same
-    /// command may succeed later.
-    NotReady,
-    /// 1h / B6h, invalid zone operation request: a Zone Random Write Area where there can be none, or an
-    /// append to a zone that has one.
-    ZoneInvalidOperation,
-    /// 1h / B7h: no Zone Random Write Area is left.
-    ZrwaUnavailable,
-    /// 1h / B8h, zone boundary error: beyond the zone's capacity, or across zones.
-    ZoneBoundary,
-    /// 1h / B9h.
-    ZoneFull,
-    /// 1h / BAh.
-    ZoneReadOnly,
-    /// 1h / BBh.
-    ZoneOffline,
-    /// 1h / BCh: not at the write pointer, or outside the Zone Random Write Area.
-    ZoneInvalidWrite,
-    /// 1h / BDh.
-    TooManyActiveZones,
-    /// 1h / BEh.
-    TooManyOpenZones,
-    /// 1h / BFh.
-    ZoneInvalidTransition,
-    /// 2h / 80h: the flash has no room left to write (its spare blocks are used up).
-    WriteFault,
-    /// 2h / 81h: what was stored there can't be read back.
-    UnrecoveredRead,
-}
-
-impl Status {
-    /// The NVMe status field: status code type in bits 10:8, status code in bits 7:0 (NVM Express
-    /// Base 2.0, figure 88).
-    pub const fn code(self) -> u16 {
-        match self {
-            Self::Success => 0x000,
-            Self::InvalidOpcode => 0x001,
-            Self::InvalidField => 0x002,
-            Self::SequenceError => 0x00c,
-            Self::LbaOutOfRange => 0x080,
-            Self::NotReady => 0x082,
-            Self::ZoneInvalidOperation => 0x1b6,
-            Self::ZrwaUnavailable => 0x1b7,
-            Self::ZoneBoundary => 0x1b8,
-            Self::ZoneFull => 0x1b9,
-            Self::ZoneReadOnly => 0x1ba,
-            Self::ZoneOffline => 0x1bb,
-            Self::ZoneInvalidWrite => 0x1bc,
-            Self::TooManyActiveZones => 0x1bd,
-            Self::TooManyOpenZones => 0x1be,
-            Self::ZoneInvalidTransition => 0x1bf,
-            Self::WriteFault => 0x280,
-            Self::UnrecoveredRead => 0x281,
-        }
-    }
-}
 
 /// The end of a command.
 #[derive(Clone, Debug)]

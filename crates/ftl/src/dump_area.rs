@@ -251,6 +251,16 @@ impl DumpArea {
         Some(place)
     }
 
+    /// How many dumps there were, or might have been ([`DumpArea::skip`]).
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Counts a dump that was not made: the power has returned, whether or not anything was dumped.
+    pub const fn skip(&mut self) {
+        self.sequence += 1;
+    }
+
     /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
     pub fn use_up<C: Content>(&mut self, medium: &mut Medium<C>) {
         medium.use_up_dump(self.sequence);

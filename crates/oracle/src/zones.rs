@@ -16,80 +16,11 @@
 //! - What the drive says that it lost may end a zone earlier; if it says that it may have forgotten its zones,
 //!   a zone may hold any prefix that it ever held.
 
+mod seen;
+
 use std::fmt;
 
-/// The state of a zone, as far as promises depend on it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneStands {
-    /// Empty.
-    Empty,
-    /// Open or closed.
-    Active,
-    /// Full.
-    Full,
-    /// Read-only.
-    ReadOnly,
-    /// Offline.
-    Offline,
-}
-
-/// What is done to a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneChange {
-    /// Reset.
-    Reset,
-    /// Finish.
-    Finish,
-    /// Open with a Zone Random Write Area.
-    OpenWithArea,
-    /// Commits the area up to, not including, this unit.
-    Commit(u32),
-}
-
-/// What was seen of a zone after a power cut.
-#[derive(Clone, Copy, Debug)]
-pub struct ZoneSeen<'a> {
-    /// Its state.
-    pub stands: ZoneStands,
-    /// Its write pointer, in units from its beginning; `None` where it tells nothing.
-    pub write_pointer: Option<u32>,
-    /// What its units hold, all up to its capacity; 0 is zeroes.
-    pub content: &'a [u64],
-}
-
-/// A zone is not what it must be.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ZoneViolation {
-    /// Which zone.
-    pub zone: u32,
-    /// What is wrong.
-    pub problem: ZoneProblem,
-    /// The story.
-    pub message: String,
-}
-
-/// What is wrong with a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneProblem {
-    /// It ends before what was promised.
-    Lost,
-    /// It holds what was never written there, or not in this order.
-    Wrong,
-    /// It holds something above its end.
-    Above,
-    /// Its write pointer does not stand at the end of what it holds.
-    Pointer,
-    /// It is in a state that it can't be in.
-    State,
-}
-
-impl fmt::Display for ZoneViolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "zone {}: {:?}: {}", self.zone, self.problem, self.message)
-    }
-}
-
-impl std::error::Error for ZoneViolation {}
+pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
 
 /// A write under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +32,7 @@ struct Write {
     at_once: bool,
 }
 
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default)]
 struct Zone {
     /// What was submitted, and whose place is known; 0 where an append is under way or failed.
     units: Vec<u64>,
@@ -121,6 +52,25 @@ struct Zone {
     /// What the drive said that it lost: from this unit on.
     lost_from: Option<u32>,
     is_uncertain: bool,
+}
+
+impl fmt::Debug for Zone {
+    /// The end of its content and everything else that a message needs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.units.len().saturating_sub(40);
+        f.debug_struct("Zone")
+            .field("length", &self.units.len())
+            .field("last", &&self.units[shown..])
+            .field("acknowledged", &self.acknowledged)
+            .field("promised", &self.promised)
+            .field("writes", &self.writes)
+            .field("changing", &self.changing)
+            .field("is_full", &self.is_full)
+            .field("area", &self.area)
+            .field("lost_from", &self.lost_from)
+            .field("is_uncertain", &self.is_uncertain)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Knows what each zone may be. See the module's documentation.
@@ -179,7 +129,9 @@ impl ZoneOracle {
     /// If something else lies there.
     pub fn written(&mut self, zone: u32, stamp: u64, first: u32) -> Result<(), Box<ZoneViolation>> {
         let it = &mut self.zones[zone as usize];
-        let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else { return Ok(()) };
+        let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else {
+            return Ok(());
+        };
         let write = it.writes.remove(at);
         let end = first + write.units;
         let is_taken = |unit: u32| it.units.get(unit as usize).is_some_and(|&other| other != 0);
@@ -292,9 +244,8 @@ impl ZoneOracle {
         for (unit, &stamp) in (first..).zip(found) {
             let known = it.units.get(unit as usize).copied().unwrap_or(0);
             let may_be = |write: &Write| {
-                let is_there = write.first.is_none_or(|first| {
-                    (first..first + write.units).contains(&unit)
-                });
+                let is_there =
+                    write.first.is_none_or(|first| (first..first + write.units).contains(&unit));
                 write.stamp == stamp && is_there
             };
             let is_pending = it.writes.iter().any(may_be);
@@ -326,11 +277,19 @@ impl ZoneOracle {
             return Err(violation(zone, ZoneProblem::Pointer, message));
         }
         let ends = it.is_full || it.changing == Some(ZoneChange::Finish);
-        let last = it.writes.iter().any(|write| {
-            write.first.is_none_or(|first| first + write.units == self.capacity)
-        }) || kept == self.capacity;
+        let last = it
+            .writes
+            .iter()
+            .any(|write| write.first.is_none_or(|first| first + write.units == self.capacity))
+            || kept == self.capacity;
         let may_be_full = ends || last || it.is_uncertain;
         let must_be_full = it.is_full && !was_reset && !it.is_uncertain;
+        // An area stays with its zone, unless that was reset or finished, or the zone table was lost.
+        let keeps_area =
+            it.area.is_some() && it.changing.is_none() && seen.stands == ZoneStands::Active;
+        if keeps_area && !seen.has_area && !it.is_uncertain {
+            return Err(violation(zone, ZoneProblem::State, message));
+        }
         let is_right = match seen.stands {
             ZoneStands::Full => may_be_full,
             ZoneStands::Empty => kept == 0 && !must_be_full,
@@ -363,11 +322,12 @@ impl ZoneOracle {
             return Err(violation(zone, ZoneProblem::Lost, message));
         }
         let content = &seen.content[..kept];
-        let is_this = self.is_prefix(it, content);
-        let is_earlier = it.is_uncertain
-            && it.before.iter().any(|before| before.get(..kept) == Some(content));
+        let is_this = Self::is_prefix(it, content);
+        let is_earlier =
+            it.is_uncertain && it.before.iter().any(|before| before.get(..kept) == Some(content));
         if !is_this && !is_earlier {
-            let message = format!("it holds {content:?}, and is {it:?}");
+            let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
+            let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
             return Err(violation(zone, ZoneProblem::Wrong, message));
         }
         Ok(kept as u32)
@@ -398,7 +358,7 @@ impl ZoneOracle {
 
     /// True if `content` may be the beginning of `zone`: known units, then appends that were under way, in
     /// some order.
-    fn is_prefix(&self, zone: &Zone, content: &[u64]) -> bool {
+    fn is_prefix(zone: &Zone, content: &[u64]) -> bool {
         let mut left: Vec<Write> =
             zone.writes.iter().filter(|write| write.first.is_none()).copied().collect();
         let mut at = 0;
@@ -455,10 +415,9 @@ impl ZoneOracle {
     fn go_on(&mut self, zone: u32, kept: u32, seen: &ZoneSeen<'_>) {
         let it = &mut self.zones[zone as usize];
         let full = seen.stands == ZoneStands::Full;
-        let area = it.area.filter(|_| seen.stands == ZoneStands::Active && seen.has_content(kept));
-        let area = area.and(seen.write_pointer);
+        let area = seen.write_pointer.filter(|_| seen.has_area);
         let mut before = std::mem::take(&mut it.before);
-        if it.is_uncertain || kept == 0 {
+        if it.is_uncertain || it.units.len() > kept as usize {
             before.push(std::mem::take(&mut it.units));
         }
         let length = if area.is_some() { seen.content.len() } else { kept as usize };
@@ -480,13 +439,6 @@ impl ZoneOracle {
     }
 }
 
-impl ZoneSeen<'_> {
-    /// True if something was written, below the write pointer or above it.
-    fn has_content(&self, kept: u32) -> bool {
-        kept > 0 || self.content.iter().any(|&stamp| stamp != 0)
-    }
-}
-
 fn put(units: &mut Vec<u64>, first: u32, count: u32, stamp: u64) {
     let end = (first + count) as usize;
     if units.len() < end {
@@ -495,6 +447,7 @@ fn put(units: &mut Vec<u64>, first: u32, count: u32, stamp: u64) {
     units[first as usize..end].fill(stamp);
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "as the errors that it is returned as")]
 fn violation(zone: u32, problem: ZoneProblem, message: String) -> Box<ZoneViolation> {
     Box::new(ZoneViolation { zone, problem, message })
 }
@@ -504,7 +457,7 @@ mod tests {
     use super::*;
 
     fn seen(stands: ZoneStands, wp: u32, content: &[u64]) -> ZoneSeen<'_> {
-        ZoneSeen { stands, write_pointer: Some(wp), content }
+        ZoneSeen { stands, write_pointer: Some(wp), has_area: false, content }
     }
 
     #[test]
@@ -552,7 +505,9 @@ mod tests {
         let mut oracle = ZoneOracle::new(1, 6);
         oracle.write(0, None, 2, false);
         oracle.write(0, None, 1, false);
-        for content in [[1, 1, 2, 0, 0, 0], [2, 1, 1, 0, 0, 0], [2, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]] {
+        for content in
+            [[1, 1, 2, 0, 0, 0], [2, 1, 1, 0, 0, 0], [2, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+        {
             let kept = content.iter().take_while(|&&it| it != 0).count() as u32;
             let judged = oracle.clone().judge(0, seen(ZoneStands::Active, kept, &content));
             assert_eq!(judged, Ok(()), "{content:?}");

@@ -69,7 +69,7 @@ impl<C: Content> ZoneBuffer<C> {
     /// Forgets everything: the power is gone. The counters, and the pools' sizes, stay.
     pub fn clear(&mut self) {
         self.zones.fill(Queue::default());
-        self.pools = self.pools.map(|pool| pool.emptied());
+        self.pools = self.pools.map(Pool::emptied);
     }
 
     /// A pool.
@@ -125,7 +125,8 @@ impl<C: Content> ZoneBuffer<C> {
                 "zone {zone}"
             );
         }
-        let lies = if queue.protected > queue.end() { PoolKind::Protected } else { PoolKind::Plain };
+        let lies =
+            if queue.protected > queue.end() { PoolKind::Protected } else { PoolKind::Plain };
         queue.units.push_back(content);
         self.pools[lies.index()].add(1, 1);
     }

@@ -56,7 +56,8 @@ pub struct ZonePoolSizes {
 impl Config {
     /// Cuts the buffer into pools. Each that there is must hold a page less a unit of each of
     /// `active_zones` and one unit more, so that when it is full there is a full page to program; and the
-    /// protected one, besides, `zrwa_units` of Zone Random Write Areas.
+    /// protected one, besides, `zrwa_count` Zone Random Write Areas of `zrwa_size`, and what one of them
+    /// commits at once.
     ///
     /// # Errors
     /// Names the key that is impossible.
@@ -65,8 +66,9 @@ impl Config {
         unit_bytes: u32,
         page_units: u32,
         active_zones: u32,
-        zrwa_units: u64,
+        (zrwa_size, zrwa_count): (u32, u32),
     ) -> Result<ZonePoolSizes, ConfigError> {
+        let zrwa_units = u64::from(zrwa_size) * u64::from(zrwa_count);
         let slots = |size: Bytes| size.get() / u64::from(unit_bytes);
         let all = slots(self.size);
         let (protected, plain) = match self.region {
@@ -91,7 +93,7 @@ impl Config {
             return Err(ConfigError::new("region", problem));
         }
         let least = u64::from(active_zones) * (u64::from(page_units) - 1) + u64::from(page_units);
-        let pools = [(protected, least + zrwa_units), (plain, least)];
+        let pools = [(protected, least + zrwa_units + u64::from(zrwa_size)), (plain, least)];
         for (slots, least) in pools.into_iter().filter(|&(slots, _)| slots > 0) {
             if slots < least || slots > 1 << 30 {
                 let problem = format!(

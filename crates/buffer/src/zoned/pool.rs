@@ -74,7 +74,8 @@ impl Pool {
     /// How many more units there is room for.
     #[inline]
     pub const fn room(&self) -> u32 {
-        self.slots - self.used - self.reserved
+        // A zone that can't be written any more keeps what its Zone Random Write Area held.
+        self.slots.saturating_sub(self.used + self.reserved)
     }
     /// It is being written out.
     #[inline]

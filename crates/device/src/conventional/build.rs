@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use leyden_buffer::{Region, WriteBuffer};
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
+use leyden_buffer::{Region, WriteBuffer};
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{DieId, Geometry, Medium};
 use leyden_sim::ConfigError;

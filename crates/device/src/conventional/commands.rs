@@ -205,11 +205,11 @@ impl<P: Payload> Conventional<P> {
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
     fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let (ticket, trims) = match self.region {
-            Region::None | Region::Selective if is_planted(Canary::FlushForgotten) => {
-                (None, false)
-            }
+            Region::None | Region::Selective if is_planted(Canary::FlushForgotten) => (None, false),
             Region::Full => (None, false),
-            Region::None | Region::Selective => (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims()),
+            Region::None | Region::Selective => {
+                (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims())
+            }
         };
         if ticket.is_none() && !trims && self.flushes.is_empty() {
             desk.complete(now, id, Status::Success);

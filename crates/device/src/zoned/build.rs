@@ -37,7 +37,10 @@ impl Parts {
         // The root lists as many zones as there are without blocks kept back; there are fewer.
         let most = zoned.shape(&geometry, 0).map_err(|error| error.within("zoned"))?;
         let pools = pools(config, &geometry, &most)?;
-        let demand = config.power.as_ref().map(|_| demand(&geometry, &most, pools));
+        let demand = config
+            .power
+            .as_ref()
+            .map(|power| demand(&geometry, &most, pools, power.dump.is_in_place()));
         let power =
             demand.map(|demand| PowerSupply::of_zones(config, geometry, demand)).transpose()?;
         let kept = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
@@ -86,17 +89,26 @@ fn pools(
     geometry: &Geometry,
     zones: &ZoneShape,
 ) -> Result<ZonePoolSizes, ConfigError> {
-    let zrwa = u64::from(zones.zrwa_size) * u64::from(zones.zrwa_count);
+    let zrwa = (zones.zrwa_size, zones.zrwa_count);
     let (unit, page) = (geometry.unit_bytes(), geometry.units_per_page());
     let pools = config.buffer.pools(unit, page, zones.max_active, zrwa);
     pools.map_err(|error| error.within("buffer"))
 }
 
-/// What such a drive may have to save, at most: all of the protected pool, and the root.
-fn demand(geometry: &Geometry, zones: &ZoneShape, pools: ZonePoolSizes) -> Demand {
+/// What such a drive may have to save, at most: all of the protected pool, and the root. In place, the units
+/// of a zone share pages with no other zone's.
+fn demand(
+    geometry: &Geometry,
+    zones: &ZoneShape,
+    pools: ZonePoolSizes,
+    is_in_place: bool,
+) -> Demand {
+    let partial = if is_in_place { pools.protected.min(zones.zones) } else { 0 };
+    let padding = u64::from(partial) * u64::from(geometry.units_per_page() - 1);
+    let units = u64::from(pools.protected) + padding;
     let root = zone_root_bytes(zones, geometry.blocks());
     Demand {
-        buffer: Bytes::new(u64::from(pools.protected) * u64::from(geometry.unit_bytes())),
+        buffer: Bytes::new(units * u64::from(geometry.unit_bytes())),
         mapping_pages: 0,
         journal_pages: root.div_ceil(u64::from(geometry.page_bytes())),
         most_on_one_die: None,

@@ -29,7 +29,9 @@ impl<P: Payload> Zoned<P> {
             _ => Err(Status::InvalidOpcode),
         };
         desk.complete(now, id, done.err().unwrap_or(Status::Success));
-        PoolKind::ALL.into_iter().for_each(|kind| self.take_in_waiting(now, kind, desk));
+        for kind in PoolKind::ALL {
+            self.take_in_waiting(now, kind, desk);
+        }
     }
 
     fn manage_one(
@@ -157,8 +159,7 @@ impl<P: Payload> Zoned<P> {
             return Err(Status::InvalidField);
         }
         if end - wp > self.buffer.pool(PoolKind::Protected).room() {
-            self.buffer.force(zone.0, self.buffer.end(zone.0));
-            self.offer(now, zone);
+            self.empty_protected(now);
             return Err(Status::ZrwaUnavailable);
         }
         self.ftl.zones_mut().apply(zone, ZoneAction::FlushZrwa).map_err(status_of)?;

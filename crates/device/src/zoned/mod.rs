@@ -99,7 +99,9 @@ impl<P: Payload> Zoned<P> {
         let zone = ended.zone;
         if self.buffer.ended(zone.0, ended.first, ended.failed) {
             self.settled(now, zone, desk);
-            PoolKind::ALL.into_iter().for_each(|kind| self.take_in_waiting(now, kind, desk));
+            for kind in PoolKind::ALL {
+                self.take_in_waiting(now, kind, desk);
+            }
         }
         self.offer(now, zone);
     }
@@ -110,7 +112,8 @@ impl<P: Payload> Zoned<P> {
         for id in self.waits.settled(zone, settled) {
             self.wait_over(now, id, desk);
         }
-        if self.ftl.zones().get(zone).state == ZoneState::Full && settled == self.buffer.end(zone.0) {
+        if self.ftl.zones().get(zone).state == ZoneState::Full && settled == self.buffer.end(zone.0)
+        {
             self.ftl.close_body(zone);
         }
     }
@@ -124,16 +127,14 @@ impl<P: Payload> Zoned<P> {
         }
     }
 
-    fn host_read_ended(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request_mut(id);
-        request.pending -= 1;
-        if request.pending == 0 {
-            desk.deliver(now, id);
-        }
-    }
-
     /// `zone` gets no block any more. Whoever waits for it hears so.
     fn run_out(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+        // What its Zone Random Write Area holds stays in the buffer, and is dumped from there.
+        let units = self.buffer.window(zone.0).last().map_or(0, |(offset, _)| offset + 1);
+        if self.ftl.zones().get(zone).has_zrwa {
+            self.commit(now, zone, units);
+            self.buffer.close_window(zone.0);
+        }
         self.ftl.run_out(zone);
         for id in self.waits.settled(zone, u32::MAX) {
             self.waits.forget(id);
@@ -146,11 +147,12 @@ impl<P: Payload> Zoned<P> {
     fn end_waiting_of(&mut self, now: Time, zone: ZoneId, status: Status, desk: &mut Desk<P>) {
         for kind in PoolKind::ALL {
             let queue = std::mem::take(&mut self.waiting[kind.index()]);
-            let (ended, kept): (VecDeque<_>, VecDeque<_>) = queue
-                .into_iter()
-                .partition(|&id| self.zone_of(desk.units(id).first().0).0 == zone);
+            let (ended, kept): (VecDeque<_>, VecDeque<_>) =
+                queue.into_iter().partition(|&id| self.zone_of(desk.units(id).first().0).0 == zone);
             self.waiting[kind.index()] = kept;
-            ended.into_iter().for_each(|id| self.end(now, id, status, desk));
+            for id in ended {
+                self.end(now, id, status, desk);
+            }
         }
     }
 
@@ -173,6 +175,15 @@ impl<P: Payload> Zoned<P> {
                 self.run_out(now, zone, desk);
             }
         }
+    }
+}
+
+/// A flash read for a command has ended; with the last of them its data goes out.
+fn host_read_ended<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
+    let request = desk.request_mut(id);
+    request.pending -= 1;
+    if request.pending == 0 {
+        desk.deliver(now, id);
     }
 }
 
@@ -210,7 +221,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
         desk.note_outcome(&outcome);
         match ended {
-            Ended::HostRead(tag) => self.host_read_ended(now, RequestId(tag), desk),
+            Ended::HostRead(tag) => host_read_ended(now, RequestId(tag), desk),
             Ended::Page(page) => self.page_ended(now, page, desk),
             Ended::Erase => self.place_waiting(now),
             Ended::Stale => {}

@@ -172,7 +172,9 @@ impl<P: Payload> Zoned<P> {
             return None;
         }
         let chosen = self.turns.schedule.policy().next(&views);
-        views.iter().for_each(|view| self.buffer.forget_reference(view.zone));
+        for view in &views {
+            self.buffer.forget_reference(view.zone);
+        }
         Some(ZoneId(views[chosen].zone))
     }
 }

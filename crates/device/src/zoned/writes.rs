@@ -249,8 +249,7 @@ impl<P: Payload> Zoned<P> {
         let beyond = end.saturating_sub(limit);
         let commit = beyond.next_multiple_of(shape.zrwa_granularity).min(shape.capacity - wp);
         if commit > self.buffer.pool(PoolKind::Protected).room() {
-            self.buffer.force(zone.0, self.buffer.end(zone.0));
-            self.offer(now, zone);
+            self.empty_protected(now);
             return false;
         }
         if let Err(refused) = self.ftl.zones_mut().apply(zone, ZoneAction::Write) {
@@ -286,6 +285,15 @@ impl<P: Payload> Zoned<P> {
                 _ => P::default(),
             };
             self.buffer.write_window(zone.0, at + index - wp, content);
+        }
+    }
+
+    /// Writes out everything that is protected: a commit needs room for all that it moves at once.
+    pub(super) fn empty_protected(&mut self, now: Time) {
+        for zone in (0..self.ftl.shape().zones).map(ZoneId) {
+            if self.buffer.force(zone.0, self.buffer.kept(zone.0)) {
+                self.offer(now, zone);
+            }
         }
     }
 

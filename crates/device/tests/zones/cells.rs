@@ -2,6 +2,8 @@
 
 use leyden_device::{Command, Status, ZoneAction, ZoneState};
 
+use ZoneState as S;
+
 use super::{CAPACITY, Drive, config};
 
 /// What the specification says of each state and action: the state after it, or the status. `None` for
@@ -85,7 +87,11 @@ fn every_cell_is_as_specified() {
             let after = drive.zone(1);
             match expected {
                 Ok(to) => {
-                    assert_eq!((status, after.state), (Status::Success, to), "{state:?}, column {at}");
+                    assert_eq!(
+                        (status, after.state),
+                        (Status::Success, to),
+                        "{state:?}, column {at}"
+                    );
                 }
                 Err(why) => {
                     assert_eq!(status, why, "{state:?}, column {at}");
@@ -100,7 +106,6 @@ fn every_cell_is_as_specified() {
 /// A write of the last block makes the zone Full from every state in which it may be written.
 #[test]
 fn the_last_block_makes_a_zone_full() {
-    use ZoneState as S;
     for state in [S::Empty, S::ImplicitlyOpen, S::ExplicitlyOpen, S::Closed] {
         let mut drive = drive_with(state);
         let rest = CAPACITY - drive.wp(1).unwrap();
@@ -119,10 +124,12 @@ fn select_all_acts_where_it_may_and_nowhere_else() {
     drive.act(ZoneAction::Close, 2);
     drive.write(3, CAPACITY as u32);
     let states = |drive: &Drive| [0, 1, 2, 3, 4].map(|zone| drive.zone(zone).state);
-    use ZoneState as S;
     let all = |drive: &mut Drive, action| drive.run(Command::all_zones(action)).status;
     assert_eq!(all(&mut drive, ZoneAction::Open), Status::Success);
-    assert_eq!(states(&drive), [S::ImplicitlyOpen, S::ExplicitlyOpen, S::ExplicitlyOpen, S::Full, S::Empty]);
+    assert_eq!(
+        states(&drive),
+        [S::ImplicitlyOpen, S::ExplicitlyOpen, S::ExplicitlyOpen, S::Full, S::Empty]
+    );
     assert_eq!(all(&mut drive, ZoneAction::Close), Status::Success);
     assert_eq!(states(&drive), [S::Closed, S::Closed, S::Closed, S::Full, S::Empty]);
     assert_eq!(all(&mut drive, ZoneAction::Finish), Status::Success);

@@ -41,7 +41,11 @@ fn each_misuse_has_its_status() {
     assert_eq!(drive.append(0, 13).status, Status::ZoneBoundary);
     let mut run = |command: Command<Stamp>| drive.run(command).status;
     let lba = Drive::lba(0, 20);
-    assert_eq!(run(Command::zone_append(lba, BLOCK, 1)), Status::InvalidField, "not a zone's start");
+    assert_eq!(
+        run(Command::zone_append(lba, BLOCK, 1)),
+        Status::InvalidField,
+        "not a zone's start"
+    );
     assert_eq!(run(Command::write(Lba(lba.0 + 1), BLOCK, 1)), Status::InvalidField);
     assert_eq!(run(Command::write(lba, BLOCK / 2, 1)), Status::InvalidField);
     assert_eq!(run(Command::write(lba, 0, 1)), Status::InvalidField);

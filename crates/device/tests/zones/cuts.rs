@@ -40,7 +40,9 @@ fn torture(config: &Config, seed: u64, cuts: u32) {
                 }
                 1 => {
                     assert_eq!(drive.run(Command::flush()).status, Status::Success);
-                    models.iter_mut().for_each(|model| model.promised = model.stamps.len());
+                    for model in &mut models {
+                        model.promised = model.stamps.len();
+                    }
                 }
                 2 if drive.zone(zone).state.is_active() => {
                     drive.act(ZoneAction::Finish, zone);
@@ -67,7 +69,10 @@ fn torture(config: &Config, seed: u64, cuts: u32) {
         for (zone, model) in models.iter_mut().enumerate() {
             let found = drive.read(zone as u32, 0, CAPACITY as u32);
             let kept = found.iter().take_while(|&&stamp| stamp != 0).count();
-            assert!(kept >= model.promised, "seed {seed}, cut {cut}, zone {zone}: {kept} {model:?}");
+            assert!(
+                kept >= model.promised,
+                "seed {seed}, cut {cut}, zone {zone}: {kept} {model:?}"
+            );
             assert_eq!(found[..kept], model.stamps[..kept], "seed {seed}, cut {cut}, zone {zone}");
             assert!(found[kept..].iter().all(|&stamp| stamp == 0), "nothing above what was kept");
             if drive.zone(zone as u32).state != ZoneState::Full {

@@ -9,8 +9,8 @@ mod zrwa;
 
 use leyden_buffer::Region;
 use leyden_device::{
-    BlockDevice, Command, Completion, Config, Lba, Stamp, Status, ZnsSsd, ZoneAction, ZoneDescriptor,
-    ZoneId,
+    BlockDevice, Command, Completion, Config, Lba, Stamp, Status, ZnsSsd, ZoneAction,
+    ZoneDescriptor, ZoneId,
 };
 use leyden_ftl::zoned::ZrwaConfig;
 use leyden_sim::Bytes;

@@ -10,9 +10,9 @@ fn an_implicitly_open_zone_makes_room_for_another() {
     for zone in 0..4 {
         assert_eq!(drive.write(zone, 1), Status::Success);
     }
-    use ZoneState::{Closed, ImplicitlyOpen};
     let states = [0, 1, 2, 3].map(|zone| drive.zone(zone).state);
-    assert_eq!(states, [Closed, ImplicitlyOpen, ImplicitlyOpen, ImplicitlyOpen]);
+    let open = ZoneState::ImplicitlyOpen;
+    assert_eq!(states, [ZoneState::Closed, open, open, open]);
     assert_eq!((drive.ssd.zone_resources(), drive.ssd.zoned_stats().implicit_closes), ((3, 4), 1));
     drive.settle();
 }

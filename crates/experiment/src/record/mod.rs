@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::{Cache, Hints, Tenant};
-pub use zones::{Store, ZoneMoment, Zones};
 pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
+pub use zones::{Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
 /// can be added without.

@@ -78,7 +78,7 @@ impl Watch<NoData, Drive> for ZonedWatch {
 /// What the host does.
 enum Work {
     Streams(Streams),
-    Lsm(Lsm),
+    Lsm(Box<Lsm>),
 }
 
 impl Work {
@@ -90,7 +90,7 @@ impl Work {
     ) -> Result<Self, RunError> {
         if let Some(lsm) = &config.lsm {
             lsm.check(&layout).map_err(|error| error.within("workload.lsm"))?;
-            return Ok(Self::Lsm(Lsm::new(lsm, layout, start, seed)));
+            return Ok(Self::Lsm(Box::new(Lsm::new(lsm, layout, start, seed))));
         }
         if config.zone_job.is_empty() {
             let problem = "this drive has zones: add a [[workload.zone_job]], or a [workload.lsm]";
@@ -108,7 +108,7 @@ impl Work {
     fn host(&mut self) -> &mut dyn Host {
         match self {
             Self::Streams(streams) => streams,
-            Self::Lsm(lsm) => lsm,
+            Self::Lsm(lsm) => lsm.as_mut(),
         }
     }
 }
@@ -129,7 +129,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
     let drive = Drive::new(&scenario.device, scenario.seed).map_err(in_device)?;
     Work::new(&scenario.workload, layout(&drive), drive.now(), scenario.seed)?;
     let refused = [
-        (!scenario.run.cut.is_empty(), "run.cut", "power cuts of zoned drives are tortured, and not yet listed"),
+        (
+            !scenario.run.cut.is_empty(),
+            "run.cut",
+            "power cuts of zoned drives are tortured, and not yet listed",
+        ),
         (!scenario.host.is_bare(), "host", "the page cache and hints are for conventional drives"),
         (
             scenario.precondition != crate::scenario::PreconditionConfig::default(),
@@ -212,7 +216,8 @@ pub(super) fn run(
 fn zones(drive: &Drive, watch: &ZonedWatch, work: &Work, scenario: &Scenario) -> Zones {
     let (stats, shape) = (drive.zoned_stats(), drive.zone_shape());
     let unit = u64::from(drive.geometry().unit_bytes());
-    let all: Vec<_> = (0..shape.zones).map(|zone| drive.zone(leyden_device::ZoneId(zone))).collect();
+    let all: Vec<_> =
+        (0..shape.zones).map(|zone| drive.zone(leyden_device::ZoneId(zone))).collect();
     let count = |state: ZoneState| {
         let zones = all.iter().filter(|zone| zone.state == state).count() as u64;
         (state.name().to_owned(), zones)

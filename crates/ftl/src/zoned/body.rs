@@ -178,7 +178,9 @@ impl Body {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let set = |set: &Set| size_of_val(set) + size_of_val(set.blocks.as_slice());
-        size_of_val(self) + size_of_val(self.extents.as_slice()) + self.sets.iter().map(set).sum::<usize>()
+        size_of_val(self)
+            + size_of_val(self.extents.as_slice())
+            + self.sets.iter().map(set).sum::<usize>()
     }
 }
 

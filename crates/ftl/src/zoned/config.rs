@@ -130,8 +130,7 @@ impl Config {
             }
             Ok(size.get())
         };
-        let capacity_key =
-            if self.zone_capacity.is_some() { "zone_capacity" } else { "zone_size" };
+        let capacity_key = if self.zone_capacity.is_some() { "zone_capacity" } else { "zone_size" };
         let capacity = whole(capacity_key, self.zone_capacity.unwrap_or(self.zone_size))?;
         let unit = u64::from(geometry.unit_bytes());
         if capacity > self.zone_size.get() || !self.zone_size.get().is_multiple_of(unit) {
@@ -234,8 +233,7 @@ impl Config {
         let unit = u64::from(geometry.unit_bytes());
         let (size, step) = (zrwa.size.get(), zrwa.granularity.get());
         if step == 0 || !step.is_multiple_of(unit) {
-            let problem =
-                format!("{} is not a multiple of ftl.mapping_unit", zrwa.granularity);
+            let problem = format!("{} is not a multiple of ftl.mapping_unit", zrwa.granularity);
             return Err(ConfigError::new("zrwa.granularity", problem));
         }
         if size == 0 || !size.is_multiple_of(step) || !capacity.is_multiple_of(step) {

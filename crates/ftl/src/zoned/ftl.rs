@@ -9,8 +9,9 @@ use leyden_sim::{Span, Time};
 
 use super::blocks::Blocks;
 use super::body::{Body, Set};
+use super::version::Version;
 use super::{Config, ZoneId, ZoneShape, ZoneState, ZoneTable};
-use crate::dump_area::{DumpArea, DumpPage};
+use crate::dump_area::DumpArea;
 use crate::page_mapped::{Durability, FtlStats};
 
 /// What a page on its way to flash holds.
@@ -248,7 +249,7 @@ impl<C: Content> ZonedFtl<C> {
 
     /// Puts units into the next page of `zone`, which is about to be programmed.
     #[inline]
-    fn store(
+    pub(super) fn store(
         &mut self,
         zone: ZoneId,
         first: u32,
@@ -258,7 +259,8 @@ impl<C: Content> ZonedFtl<C> {
         let per_page = geometry.units_per_page();
         let count = units.len() as u32;
         let body = &mut self.bodies[zone.index()];
-        let version = version(self.zones.get(zone).generation, body.order);
+        let epoch = self.dumps.sequence();
+        let version = Version::new(self.zones.get(zone).generation, epoch, body.order).0;
         let place = body.take_page();
         let page = body.sets[place.0 as usize].page(place.1, &geometry);
         body.place(first, count, place, per_page);
@@ -423,74 +425,6 @@ impl<C: Content> ZonedFtl<C> {
         }
     }
 
-    /// Blocks that a dump can have on `die`.
-    pub fn dump_blocks(&self, die: DieId) -> u32 {
-        self.blocks.kept(die)
-    }
-
-    /// Begins a dump. The one before must have been used up.
-    pub fn begin_dump(&mut self) {
-        self.dumps.begin();
-    }
-
-    /// Programs a page of the dump on `die`. Returns its place; `None` if there is no room.
-    pub fn dump_page(
-        &mut self,
-        die: DieId,
-        pages_per_block: u32,
-        page: DumpPage<C>,
-    ) -> Option<Ppn> {
-        let place =
-            self.dumps.write(die, pages_per_block, page, &mut self.medium, &mut self.blocks)?;
-        self.stats.programs.dump += 1;
-        Some(place)
-    }
-
-    /// While the power fails, programs the next page of `zone` itself, which the caller times.
-    pub fn program_home(
-        &mut self,
-        zone: ZoneId,
-        first: u32,
-        units: impl ExactSizeIterator<Item = C>,
-    ) {
-        let count = units.len() as u32;
-        let (_, page) = self.store(zone, first, units);
-        self.medium.program_untimed(page, count, DATA);
-        self.stats.programs.dump += 1;
-    }
-
-    /// The dies that the next `pages` pages of `zone` go to, as far as it has blocks for them.
-    pub fn next_dies(&self, zone: ZoneId, pages: u32) -> Vec<DieId> {
-        let geometry = self.geometry();
-        let set = self.bodies[zone.index()].open_set();
-        let die = |set: &Set, page| geometry.die_of_page(set.page(page, geometry));
-        set.map(|set| {
-            let end = set.pages.min(set.next + pages);
-            (set.next..end).map(|page| die(set, page)).collect()
-        })
-        .unwrap_or_default()
-    }
-
-    /// Forgets where the units of `zone` from `unit` on lie: they are not needed there.
-    pub fn truncate(&mut self, zone: ZoneId, unit: u32) {
-        self.bodies[zone.index()].truncate(unit);
-    }
-
-    /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
-    pub fn finish_recovery(&mut self) {
-        self.dumps.use_up(&mut self.medium);
-    }
-
-    /// Erases the blocks of dumps before the last one, which nobody needs any more.
-    pub fn erase_old_dumps(&mut self) {
-        let mut old = Vec::new();
-        self.dumps.erase_old(|block| old.push(block));
-        for block in old {
-            let failed = self.medium.erase_now(block);
-            self.erase_ended(block, failed);
-        }
-    }
-
     /// Time dies have been busy.
     pub fn die_busy(&self) -> impl Iterator<Item = Span> + '_ {
         self.medium.die_busy()
@@ -503,24 +437,8 @@ impl<C: Content> ZonedFtl<C> {
 }
 
 /// What the blocks of zones are used for.
-const DATA: BlockUse = BlockUse { kind: PageKind::Data, stream: 0 };
+pub(super) const DATA: BlockUse = BlockUse { kind: PageKind::Data, stream: 0 };
 
 fn is_erase(interrupted: &Interrupted) -> bool {
     matches!(interrupted.operation.kind, Kind::Erase(_))
-}
-
-/// The version of what a zone's page holds, which was the `order`th to be used in its generation.
-#[inline]
-const fn version(generation: u32, order: u32) -> u64 {
-    (generation as u64) << 32 | order as u64
-}
-
-/// The generation of a version.
-pub(super) const fn generation_of(version: u64) -> u32 {
-    (version >> 32) as u32
-}
-
-/// Which of its generation's pages has this version.
-pub(super) const fn order_of(version: u64) -> u32 {
-    version as u32
 }

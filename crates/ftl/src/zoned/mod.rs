@@ -22,6 +22,7 @@ mod recover;
 mod root;
 mod scan;
 mod state;
+mod version;
 mod zones;
 
 pub use blocks::Blocks;

@@ -1,10 +1,10 @@
-//! The way back from a power cut: the zone table from the dump, and the zones' data.
+//! What a power cut saves, and the way back: the zone table from the dump, and the zones' data.
 
-use leyden_nand::{BlockId, Content, Lpn, PageKind, Ppa};
+use leyden_nand::{BlockId, Content, DieId, Lpn, PageKind, Ppa, Ppn};
 use leyden_sim::canary::{Canary, is_planted};
 
 use super::body::{Body, Set};
-use super::ftl::ZonedFtl;
+use super::ftl::{DATA, ZonedFtl};
 use super::root::{self, ZoneRoot};
 use super::zones::Zone;
 use super::{ZoneId, ZoneState};
@@ -35,11 +35,79 @@ pub struct RecoveredUnit<C> {
 }
 
 impl<C: Content> ZonedFtl<C> {
+    /// Blocks that a dump can have on `die`.
+    pub fn dump_blocks(&self, die: DieId) -> u32 {
+        self.blocks.kept(die)
+    }
+
+    /// Begins a dump. The one before must have been used up.
+    pub fn begin_dump(&mut self) {
+        self.dumps.begin();
+    }
+
+    /// Programs a page of the dump on `die`. Returns its place; `None` if there is no room.
+    pub fn dump_page(
+        &mut self,
+        die: DieId,
+        pages_per_block: u32,
+        page: DumpPage<C>,
+    ) -> Option<Ppn> {
+        let place =
+            self.dumps.write(die, pages_per_block, page, &mut self.medium, &mut self.blocks)?;
+        self.stats.programs.dump += 1;
+        Some(place)
+    }
+
+    /// While the power fails, programs the next page of `zone` itself, which the caller times.
+    pub fn program_home(
+        &mut self,
+        zone: ZoneId,
+        first: u32,
+        units: impl ExactSizeIterator<Item = C>,
+    ) {
+        let count = units.len() as u32;
+        let (_, page) = self.store(zone, first, units);
+        self.medium.program_untimed(page, count, DATA);
+        self.stats.programs.dump += 1;
+    }
+
+    /// The dies that the next `pages` pages of `zone` go to, as far as it has blocks for them.
+    pub fn next_dies(&self, zone: ZoneId, pages: u32) -> Vec<DieId> {
+        let geometry = self.geometry();
+        let set = self.bodies[zone.index()].open_set();
+        let die = |set: &Set, page| geometry.die_of_page(set.page(page, geometry));
+        set.map(|set| {
+            let end = set.pages.min(set.next + pages);
+            (set.next..end).map(|page| die(set, page)).collect()
+        })
+        .unwrap_or_default()
+    }
+
+    /// Forgets where the units of `zone` from `unit` on lie: they are not needed there.
+    pub fn truncate(&mut self, zone: ZoneId, unit: u32) {
+        self.bodies[zone.index()].truncate(unit);
+    }
+
+    /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
+    pub fn finish_recovery(&mut self) {
+        self.dumps.skip(); // a power cut tells data before it from data after it, even if it dumped nothing
+        self.dumps.use_up(&mut self.medium);
+    }
+
+    /// Erases the blocks of dumps before the last one, which nobody needs any more.
+    pub fn erase_old_dumps(&mut self) {
+        let mut old = Vec::new();
+        self.dumps.erase_old(|block| old.push(block));
+        for block in old {
+            let failed = self.medium.erase_now(block);
+            self.erase_ended(block, failed);
+        }
+    }
+
     /// The root of a dump, as `pages` pages; `settled` says of each zone how much of it flash holds.
     pub fn dump_root(&self, settled: impl Fn(ZoneId) -> u32, pages: u32) -> Vec<DumpPage<C>> {
-        let zone = |(id, zone): (ZoneId, &Zone)| {
-            ZoneRoot::of(zone, &self.bodies[id.index()], settled(id))
-        };
+        let zone =
+            |(id, zone): (ZoneId, &Zone)| ZoneRoot::of(zone, &self.bodies[id.index()], settled(id));
         let zones: Vec<_> = self.zones.all().map(zone).collect();
         root::encode(&zones, pages).into_iter().map(DumpPage::Root).collect()
     }
@@ -109,7 +177,10 @@ impl<C: Content> ZonedFtl<C> {
                 body.sets.iter().for_each(|set| self.count_reads(set, 0, &mut reads));
                 self.find_extents(id, &mut body, root.settled);
             } else {
-                body.sets.last().into_iter().for_each(|set| self.count_reads(set, listed, &mut reads));
+                body.sets
+                    .last()
+                    .into_iter()
+                    .for_each(|set| self.count_reads(set, listed, &mut reads));
                 if root.settled > 0 {
                     body.place(0, root.settled, (0, 0), self.geometry().units_per_page());
                 }
@@ -147,7 +218,8 @@ impl<C: Content> ZonedFtl<C> {
     }
 
     /// Finds by the out-of-band areas where the first `settled` units of an irregular zone lie. Of two
-    /// copies the one in the later page is right.
+    /// copies the one that was programmed later is right: by their versions, where a scan may have found the
+    /// sets in another order, and else by their places.
     fn find_extents(&self, zone: ZoneId, body: &mut Body, settled: u32) {
         let mut runs = Vec::new();
         for (index, set) in (0..).zip(&body.sets) {
@@ -155,15 +227,17 @@ impl<C: Content> ZonedFtl<C> {
                 if let Some((first, units)) = self.owner(zone, set, page)
                     && first < settled
                 {
-                    runs.push((first, units, (index, page)));
+                    let place = self.geometry().first_unit(set.page(page, self.geometry()));
+                    runs.push((self.medium.version(place), first, units, (index, page)));
                 }
             }
         }
+        runs.sort_by_key(|&(version, ..)| version);
         let mut newest: Vec<Option<(u32, (u32, u32))>> = vec![None; settled as usize];
         if is_planted(Canary::ZoneOldestCopyWins) {
             runs.reverse();
         }
-        for (first, units, place) in runs {
+        for (_, first, units, place) in runs {
             newest[first as usize] = Some((units, place));
             for unit in first + 1..(first + units).min(settled) {
                 newest[unit as usize] = None;
@@ -266,7 +340,9 @@ impl<C: Content> ZonedFtl<C> {
         // What a set has not begun is erased, and was taken for free.
         self.blocks.retain(|block| !is_owned[block.index()]);
         let known: Vec<BlockId> = self.blocks.all().collect();
-        known.iter().for_each(|block| is_owned[block.index()] = true);
+        for block in known {
+            is_owned[block.index()] = true;
+        }
         for block in std::mem::take(&mut self.found) {
             if !is_owned[block.index()] {
                 self.blocks.erase_later(self.geometry().die_of(block), block);
@@ -285,9 +361,8 @@ impl<C: Content> ZonedFtl<C> {
         let dies = u64::from(self.geometry().dies());
         let mut reads = Reads::none(&self.medium);
         for die in 0..dies {
-            reads.add(leyden_nand::DieId(die as u32), (pages + dies - 1 - die) / dies);
+            reads.add(DieId(die as u32), (pages + dies - 1 - die) / dies);
         }
         reads.step(StepName::PutBack, &self.medium, per_page)
     }
 }
-

@@ -106,7 +106,9 @@ impl ZoneRoot {
             settled,
             generation,
             order,
-            sets: (0..u16::from_le_bytes(sets)).map(|_| decode_set(bytes)).collect::<Option<_>>()?,
+            sets: (0..u16::from_le_bytes(sets))
+                .map(|_| decode_set(bytes))
+                .collect::<Option<_>>()?,
         })
     }
 }
@@ -129,7 +131,9 @@ pub(super) fn encode(zones: &[ZoneRoot], pages: u32) -> Vec<Box<[u8]>> {
     let mut bytes = Vec::new();
     bytes.extend(pages.to_le_bytes());
     bytes.extend((zones.len() as u32).to_le_bytes());
-    zones.iter().for_each(|zone| zone.encode(&mut bytes));
+    for zone in zones {
+        zone.encode(&mut bytes);
+    }
     let part = bytes.len().div_ceil(pages as usize).max(1);
     let mut parts: Vec<Box<[u8]>> = bytes.chunks(part).map(Box::from).collect();
     parts.resize(pages as usize, Box::default());
@@ -170,7 +174,15 @@ mod tests {
                 let sets = sets.into_iter().map(set).collect();
                 let state = ZoneState::ALL[state];
                 ZoneRoot {
-                    state, has_zrwa, is_changed, is_irregular, wp, settled, generation, order, extension,
+                    state,
+                    has_zrwa,
+                    is_changed,
+                    is_irregular,
+                    wp,
+                    settled,
+                    generation,
+                    order,
+                    extension,
                     sets,
                 }
             },

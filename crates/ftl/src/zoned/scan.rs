@@ -3,8 +3,9 @@
 use leyden_nand::{BlockId, Content, Ppa};
 
 use super::body::{Body, Set};
-use super::ftl::{ZonedFtl, generation_of, order_of};
+use super::ftl::ZonedFtl;
 use super::root::ZoneRoot;
+use super::version::Version;
 use super::{ZoneId, ZoneState};
 use crate::recovery::{Reads, Step, StepName};
 
@@ -12,11 +13,24 @@ use crate::recovery::{Reads, Step, StepName};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct FoundPage {
     zone: u32,
-    version: u64,
+    version: Version,
     first: u32,
     units: u32,
     block: BlockId,
     page: u32,
+}
+
+/// Leaves out what an earlier power cut has given up: pages that lie above the first that was programmed after
+/// it. `pages` are of one zone, in the order they were programmed.
+fn without_given_up<'a>(pages: &[&'a FoundPage]) -> Vec<&'a FoundPage> {
+    let mut end = u32::MAX; // of what is older than the epoch that is looked at
+    let mut kept = Vec::with_capacity(pages.len());
+    for epoch in pages.chunk_by(|a, b| a.version.epoch() == b.version.epoch()).rev() {
+        kept.extend(epoch.iter().filter(|page| page.first < end));
+        end = epoch.iter().map(|page| page.first).fold(end, u32::min);
+    }
+    kept.sort_unstable();
+    kept
 }
 
 impl<C: Content> ZonedFtl<C> {
@@ -50,14 +64,16 @@ impl<C: Content> ZonedFtl<C> {
         let units = (place.0..place.0 + self.geometry().units_per_page()).map(Ppa);
         let units = units.filter(|&unit| self.medium.lpn(unit).is_some()).count() as u32;
         let (zone, first) = (lpn / self.shape.size, lpn % self.shape.size);
-        let version = self.medium.version(place);
+        let version = Version(self.medium.version(place));
         Some(FoundPage { zone, version, first, units, block, page })
     }
 
     /// What `pages` say of a zone. They are in the order they were programmed.
     fn scanned_zone(&mut self, id: ZoneId, pages: &[FoundPage], active: &mut u32) -> ZoneRoot {
-        let generation = pages.last().map_or(0, |page| generation_of(page.version));
-        let newest = pages.iter().filter(|page| generation_of(page.version) == generation);
+        let generation = pages.last().map_or(0, |page| page.version.generation());
+        let newest: Vec<&FoundPage> =
+            pages.iter().filter(|page| page.version.generation() == generation).collect();
+        let newest = without_given_up(&newest);
         let mut body = Body::default();
         let mut at: Vec<Option<(u32, (u32, u32))>> = vec![None; self.shape.capacity as usize];
         for page in newest {
@@ -83,7 +99,7 @@ impl<C: Content> ZonedFtl<C> {
             }
         }
         let settled = body.end();
-        body.order = pages.last().map_or(0, |page| order_of(page.version) + 1);
+        body.order = pages.last().map_or(0, |page| page.version.order() + 1);
         self.bodies[id.index()] = body;
         let state = match settled {
             0 => ZoneState::Empty,

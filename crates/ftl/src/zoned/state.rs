@@ -234,7 +234,10 @@ mod tests {
                 assert!(!after.is_open());
                 let stays =
                     matches!(state, ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline);
-                assert_eq!(stays, after == state && !after.is_active() && state != ZoneState::Empty);
+                assert_eq!(
+                    stays,
+                    after == state && !after.is_active() && state != ZoneState::Empty
+                );
             }
         }
     }

@@ -287,7 +287,10 @@ impl ZoneTable {
         }
         let implicit = count(|zone| zone.state == ZoneState::ImplicitlyOpen);
         if implicit as usize != self.implicit.len() {
-            return Err(format!("{implicit} zones are implicitly open, not {}", self.implicit.len()));
+            return Err(format!(
+                "{implicit} zones are implicitly open, not {}",
+                self.implicit.len()
+            ));
         }
         match self.all().find(|(_, zone)| zone.wp > self.limits.capacity) {
             Some((id, zone)) => Err(format!("{id:?} is written to {}", zone.wp)),

@@ -9,14 +9,31 @@ use super::ZonedOptions;
 /// What is under way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Pending {
-    Write { zone: u32, stamp: u64, first: u32, units: u32 },
-    Append { zone: u32, stamp: u64 },
-    Change { zone: u32, change: ZoneChange },
+    Write {
+        zone: u32,
+        stamp: u64,
+        first: u32,
+        units: u32,
+    },
+    Append {
+        zone: u32,
+        stamp: u64,
+    },
+    Change {
+        zone: u32,
+        change: ZoneChange,
+    },
     /// Open or close.
-    Toggle { zone: u32 },
+    Toggle,
     /// What it promises, and how often each zone had been reset.
-    Flush { ends: Vec<u32>, resets: Vec<u64> },
-    Read { zone: u32, first: u32 },
+    Flush {
+        ends: Vec<u32>,
+        resets: Vec<u64>,
+    },
+    Read {
+        zone: u32,
+        first: u32,
+    },
     /// It must be refused.
     Misuse,
 }
@@ -87,8 +104,9 @@ impl Host<'_> {
         match what {
             4..10 => self.change(zone, what, oracle),
             10..14 => {
-                let action = if self.rng.below(2) == 0 { ZoneAction::Open } else { ZoneAction::Close };
-                Some((Command::zone(action, self.lba(zone, 0)), Pending::Toggle { zone }))
+                let action =
+                    if self.rng.below(2) == 0 { ZoneAction::Open } else { ZoneAction::Close };
+                Some((Command::zone(action, self.lba(zone, 0)), Pending::Toggle))
             }
             14..17 => Some(self.misuse(zone, oracle)),
             17..27 => self.look(zone),

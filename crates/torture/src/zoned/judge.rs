@@ -1,8 +1,8 @@
 //! After a power cut: every zone is looked at and judged.
 
 use leyden_device::{
-    Action, BlockDevice, Command, Completion, Lba, Stamp, Status, ZoneDescriptor, ZoneFilter,
-    ZoneState, ZnsSsd,
+    Action, BlockDevice, Command, Completion, Lba, Stamp, Status, ZnsSsd, ZoneDescriptor,
+    ZoneFilter, ZoneState,
 };
 use leyden_oracle::zones::{ZoneSeen, ZoneStands};
 
@@ -34,13 +34,18 @@ impl Runner<'_> {
         for zone in 0..self.options.zones {
             let descriptor = &report[zone as usize];
             let is_offline = descriptor.state == ZoneState::Offline;
-            let content = if is_offline { vec![0; shape.capacity as usize] } else { self.content(zone)? };
+            let content =
+                if is_offline { vec![0; shape.capacity as usize] } else { self.content(zone)? };
             let write_pointer = descriptor.write_pointer.map(|lba| {
                 let unit_sectors = descriptor.capacity / u64::from(shape.capacity);
                 ((lba.0 - descriptor.start.0) / unit_sectors) as u32
             });
-            let seen =
-                ZoneSeen { stands: stands(descriptor.state), write_pointer, content: &content };
+            let seen = ZoneSeen {
+                stands: stands(descriptor.state),
+                write_pointer,
+                has_area: descriptor.has_zrwa,
+                content: &content,
+            };
             self.oracle.judge(zone, seen)?;
             let slot = &mut self.host.slots[zone as usize];
             *slot = super::command::Slot {
@@ -57,7 +62,8 @@ impl Runner<'_> {
     /// it may have.
     pub(super) fn count_resources(&mut self) -> Result<Vec<ZoneDescriptor>, Trouble> {
         let report = self.report()?;
-        let count = |is: fn(ZoneState) -> bool| report.iter().filter(|it| is(it.state)).count() as u32;
+        let count =
+            |is: fn(ZoneState) -> bool| report.iter().filter(|it| is(it.state)).count() as u32;
         let (open, active) = (count(ZoneState::is_open), count(ZoneState::is_active));
         let shape = self.drive.zone_shape();
         let is_within = open <= shape.max_open && active <= shape.max_active;
@@ -80,12 +86,11 @@ impl Runner<'_> {
     fn content(&mut self, zone: u32) -> Result<Vec<u64>, Trouble> {
         let command = self.host.read(zone, 0, self.host.capacity);
         let end = self.run_alone(command)?;
-        match end.data() {
-            Some(data) => Ok(data.iter().map(|stamp| stamp.0).collect()),
-            None => {
-                let message = format!("a read of zone {zone} ended with {:?}", end.status);
-                Err(Trouble { kind: Kind::Unreadable, message })
-            }
+        if let Some(data) = end.data() {
+            Ok(data.iter().map(|stamp| stamp.0).collect())
+        } else {
+            let message = format!("a read of zone {zone} ended with {:?}", end.status);
+            Err(Trouble { kind: Kind::Unreadable, message })
         }
     }
 

@@ -199,8 +199,10 @@ impl<'a> Runner<'a> {
     }
 
     fn note_loss(&mut self, loss: &PowerLoss) -> Result<(), Trouble> {
-        let may_lose = self.options.device.power.as_ref().is_some_and(|it| it.allow_underprovisioned);
-        if !may_lose && !(loss.lost.is_empty() && loss.uncertain.is_empty()) {
+        let may_lose =
+            self.options.device.power.as_ref().is_some_and(|it| it.allow_underprovisioned);
+        let is_whole = loss.lost.is_empty() && loss.uncertain.is_empty();
+        if !may_lose && !is_whole {
             let message = format!("it lost what it must keep: {loss:?}");
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
@@ -245,7 +247,6 @@ impl<'a> Runner<'a> {
                 slot.is_full |= is_done && change == ZoneChange::Finish;
                 self.note_end_of_zone(zone);
             }
-            Pending::Toggle { zone: _ } => {}
             Pending::Flush { ends, resets } => {
                 if is_done {
                     let now: Vec<u64> = self.host.slots.iter().map(|slot| slot.resets).collect();
@@ -262,7 +263,7 @@ impl<'a> Runner<'a> {
                 let message = format!("{:?} must be refused, and was not", end.op);
                 return Err(Trouble { kind: Kind::Status, message });
             }
-            Pending::Misuse => {}
+            Pending::Misuse | Pending::Toggle => {}
         }
         Ok(())
     }

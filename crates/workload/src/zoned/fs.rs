@@ -87,14 +87,13 @@ impl Fs {
     /// Room for up to `most` sectors more of `file`, in one run; `None` if no zone is free.
     pub(super) fn extend(&mut self, file: &mut File, kind: FileKind, most: u64) -> Option<Run> {
         let active = &mut self.active[kind as usize];
-        let id = match *active {
-            Some(id) => id,
-            None => {
-                let id = self.free.pop_front()?;
-                *active = Some(id);
-                self.zones[id as usize].is_active = true;
-                id
-            }
+        let id = if let Some(id) = *active {
+            id
+        } else {
+            let id = self.free.pop_front()?;
+            *active = Some(id);
+            self.zones[id as usize].is_active = true;
+            id
         };
         let zone = &mut self.zones[id as usize];
         let sectors = most.min(self.layout.capacity - zone.written);

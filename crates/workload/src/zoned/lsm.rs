@@ -41,9 +41,15 @@ pub struct LsmFigures {
 #[derive(Clone, Debug)]
 enum Step {
     /// Reads so many sectors of a file, from one on.
-    Read { file: File, at: u64 },
+    Read {
+        file: File,
+        at: u64,
+    },
     /// Writes so many sectors more of its table.
-    Table { left: u64, kind: FileKind },
+    Table {
+        left: u64,
+        kind: FileKind,
+    },
     /// Writes a record of metadata.
     Meta,
     Flush,
@@ -343,8 +349,9 @@ impl Lsm {
         self.figures.compacted += 1;
         let table = std::mem::take(&mut self.thread(owner).table);
         self.tables.push_back(table);
-        let input = self.tables.pop_front();
-        input.iter().for_each(|file| self.fs.delete(file));
+        if let Some(input) = self.tables.pop_front() {
+            self.fs.delete(&input);
+        }
         // What was overwritten is gone: the store does not grow beyond its pairs.
         let store = self.config.puts * self.config.pair.get();
         let table = self.config.write_buffer.get();

@@ -107,7 +107,8 @@ impl LsmConfig {
             return Err(ConfigError::new(key, "0: give 1 or more"));
         }
         if self.write_buffers < 2 {
-            let problem = format!("{}: one is written while another is flushed", self.write_buffers);
+            let problem =
+                format!("{}: one is written while another is flushed", self.write_buffers);
             return Err(ConfigError::new("write_buffers", problem));
         }
         if self.compactors > 64 {

@@ -49,7 +49,7 @@ struct Job {
 pub struct Streams {
     layout: ZoneLayout,
     jobs: Vec<Job>,
-    streams: Vec<Stream>,
+    all: Vec<Stream>,
     /// Streams that may have something to ask for.
     ready: VecDeque<u32>,
     is_ready: Vec<bool>,
@@ -79,13 +79,13 @@ impl Streams {
         let total = configs.iter().map(|config| config.requests).sum();
         let ready = (0..streams.len() as u32).collect();
         let is_ready = vec![true; streams.len()];
-        Self { layout, jobs, streams, ready, is_ready, in_flight: 0, total }
+        Self { layout, jobs, all: streams, ready, is_ready, in_flight: 0, total }
     }
 
     /// What stream `number` asks for, if it may ask now.
     fn ask(&mut self, number: u32) -> Option<Request> {
         let layout = self.layout;
-        let stream = &mut self.streams[number as usize];
+        let stream = &mut self.all[number as usize];
         let job = &mut self.jobs[stream.job as usize];
         let start = u64::from(stream.zone) * layout.size;
         let class = if job.config.plp { Class::Wal } else { Class::Data };
@@ -163,7 +163,7 @@ impl Host for Streams {
         while let Some(number) = self.ready.pop_front() {
             self.is_ready[number as usize] = false;
             if let Some(request) = self.ask(number) {
-                self.streams[number as usize].in_flight += 1;
+                self.all[number as usize].in_flight += 1;
                 self.in_flight += 1;
                 self.wake(number);
                 return Ask::Submit { request, owner: number };
@@ -174,7 +174,7 @@ impl Host for Streams {
     }
 
     fn completed(&mut self, owner: u32, _: Time) {
-        self.streams[owner as usize].in_flight -= 1;
+        self.all[owner as usize].in_flight -= 1;
         self.in_flight -= 1;
         self.wake(owner);
     }
@@ -196,7 +196,7 @@ impl Host for Streams {
     }
 
     fn tenant(&self, owner: u32) -> u8 {
-        if self.jobs.len() > 256 { 0 } else { self.streams[owner as usize].job as u8 }
+        if self.jobs.len() > 256 { 0 } else { self.all[owner as usize].job as u8 }
     }
 }
 

@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn each_takes_what_it_is_named_for() {
-        let view = |zone, since, dirty, is_referenced| ZoneView { zone, since, dirty, is_referenced };
+        let view =
+            |zone, since, dirty, is_referenced| ZoneView { zone, since, dirty, is_referenced };
         let zones = [view(7, 3, 10, false), view(2, 1, 5, true), view(9, 2, 11, false)];
         let chosen = |name: &str| ZoneScheduleConfig::by_name(name).unwrap().policy().next(&zones);
         assert_eq!((chosen("oldest"), chosen("second_chance"), chosen("fullest")), (1, 2, 2));

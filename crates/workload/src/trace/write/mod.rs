@@ -89,6 +89,7 @@ pub struct Lost {
     pub rounded_times: u64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 const fn is_none_lost(count: &u64) -> bool {
     *count == 0
 }

@@ -195,6 +195,11 @@ impl<C: Content> WriteBuffer<C> {
         self.state.slots[slot.index()].content.clone()
     }
 
+    /// The data in all slots, those that are free included.
+    pub fn contents(&self) -> impl Iterator<Item = &C> {
+        self.state.slots.iter().map(|slot| &slot.content)
+    }
+
     /// Buffers a write of `lpn`.
     #[inline]
     pub fn write(&mut self, lpn: Lpn, content: C) -> Written {

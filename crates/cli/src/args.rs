@@ -1,29 +1,33 @@
 //! The command line. Doc comments are the help texts.
 
+pub(crate) mod served;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leyden_experiment::Set;
 use leyden_experiment::claims::{PAPERS, Paper};
 use leyden_workload::trace::Format;
 
+use crate::version::VERSION;
+
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "leyden",
-    version,
-    about = "A deterministic software-defined SSD, simulated fast",
-    long_about = "Leyden simulates flash SSDs: deterministic to the bit, at millions of I/Os a \
-                  second, on synthetic jobs and real block traces.",
+    version = VERSION,
+    about = "A deterministic simulator of flash SSDs and of what happens to them when the power fails",
     after_help = EXAMPLE,
     after_long_help = AFTER_LONG,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub(crate) struct Args {
+    /// Tell nothing but results, warnings and errors: no progress, no notes
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -36,6 +40,7 @@ const AFTER_LONG: &str = "\
 Begin with:
   leyden run tpcc --report tpcc.html    a real TPC-C trace, a table and a report with plots
   leyden run --list                     the bundled scenarios
+  leyden check tpcc                     a scenario with every default filled in, without a run
   leyden policies                       what a drive can be told to do
   leyden schema                         everything a scenario can say
 
@@ -44,6 +49,8 @@ Exit codes:
   1    the run failed, a read returned what it must not, or a promise was broken
   2    bad usage, bad input or configuration
   3    a result could not be written, or a file not read on
+  4    a drive wore out: its flash had no room left for a write; results are kept
+  5    nothing was measured; results are kept
   130  interrupted; what was finished is kept (a second Ctrl-C keeps nothing)
 
 Colour is used on terminals only; NO_COLOR=1 turns it off.";
@@ -54,6 +61,9 @@ pub(crate) enum Command {
     /// Run a scenario and print its results
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(RunArgs),
+    /// Check a scenario without running it, and print it with every default filled in
+    #[command(after_long_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
     /// Run several configurations on the same work and print one table of ratios
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
@@ -73,12 +83,32 @@ pub(crate) enum Command {
     /// Cut the power of random drives at random moments, and look for what is lost
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
+    /// Make drives in files, and look after them
+    #[command(subcommand)]
+    Image(served::ImageCommand),
+    /// Serve the drive in an image to other programs, in real time
+    #[command(after_long_help = served::SERVE_EXAMPLES)]
+    Serve(served::ServeArgs),
+    /// Cut the power of a drive that is being served
+    Cut(served::ImageArgs),
+    /// Turn its power on again
+    Restore(served::RestoreArgs),
+    /// Say how a drive that is being served is doing
+    Status(served::ImageArgs),
     /// List the policies that a configuration can choose from
-    Policies,
-    /// Print the JSON schema of scenarios
+    Policies {
+        /// Print JSON, and nothing else, on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON schema of scenarios, or of run records
     ///
     /// Editors that know it complete keys and check values while a scenario is written.
-    Schema,
+    Schema {
+        /// Of what
+        #[arg(value_enum, default_value_t = SchemaOf::Scenario)]
+        of: SchemaOf,
+    },
     /// Make one HTML file with plots from run records
     ///
     /// The file is self-contained: it needs no network and no other file.
@@ -90,6 +120,14 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Write the manual pages, in the format of man(1)
+    ///
+    /// To read one: leyden man . && man ./leyden-run.1
+    Man {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Write the generated pages of docs/reference
     #[command(hide = true)]
     Reference {
@@ -99,17 +137,55 @@ pub(crate) enum Command {
     },
 }
 
+/// What there is a schema of.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// What a run is told
+    Scenario,
+    /// What a run tells
+    Record,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  leyden check mine.toml
+  leyden check mine.toml --set device.ftl.over_provisioning=28% > full.toml
+  leyden check tpcc --json | jq .device.ftl";
+
+/// `leyden check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The scenario: a file, the name of a bundled one, or - for standard input
+    pub(crate) file: String,
+    /// Override a key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    /// Print JSON instead of TOML
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   leyden run tpcc --report tpcc.html
   leyden run mine.toml --set device.ftl.over_provisioning=28% --seed 7
-  leyden run bench/random-write --json | jq .host.iops";
+  leyden run bench/random-write --json | jq .host.iops
+  leyden run records/tpcc.json          what a record or a report is of, once more
+
+Bundled scenarios run for seconds (tpcc: 5 s on one core, preconditioning included), those with 1tib
+in their name for minutes.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   leyden compare hot-cold --vary device.ftl.placement=single,dac
   leyden compare tpcc --vary device.ftl.gc.victim=greedy,cost_benefit --report gc.html
-  leyden compare tpcc --device devices/hexa --device devices/tlc-datacenter";
+  leyden compare tpcc --device devices/hexa --device devices/tlc-datacenter
+  leyden compare hot-cold --vary device.ftl.over_provisioning=7%,15%,28% --csv sweep.csv
+  leyden compare hot-cold --vary device.ftl.gc.victim=greedy,fifo --vary seed=1..5
+
+Values of a key that are whole numbers can be written as a range: 1..5. Runs that differ in their seed
+only are told as their mean and its 95 % confidence interval. Each run takes as long as with leyden run;
+runs whose drives begin alike share their preconditioning.";
 
 const TORTURE_EXAMPLES: &str = "\
 Examples:
@@ -118,18 +194,23 @@ Examples:
   leyden torture --seed 17 --shrink small.json          its failure, made small and kept
   leyden torture --replay small.json
 
+A thousand seeds take about five minutes of processor time.
+
 Exit codes: 1 if a drive lost what it had promised, or failed in another way.";
 
 const SIZE_EXAMPLES: &str = "\
 Examples:
   leyden size power-loss
   leyden size power-loss --set device.power.bank.part=aluminium --json
-  leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned";
+  leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned
+
+Makes about 20 short runs, each with a preconditioning of its own: a minute or two.";
 
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The scenario: a file, or the name of a bundled one
+    /// The scenario: a file, the name of a bundled one, or - for standard input; or a run record or a
+    /// report, whose run is made again. FILE#NAME chooses a run of several
     #[arg(required_unless_present = "list")]
     pub(crate) file: Option<String>,
     /// List the bundled scenarios
@@ -179,7 +260,7 @@ pub(crate) struct CompareArgs {
     pub(crate) files: Vec<String>,
     /// Run with each of these values of a key; several keys give every combination
     ///
-    /// Values are separated by commas outside of brackets and quotes.
+    /// Values are separated by commas outside of brackets and quotes; 1..5 stands for 1,2,3,4,5.
     #[arg(long, value_name = "KEY=A,B,...")]
     pub(crate) vary: Vec<String>,
     /// Run on each of these devices: files, or names of bundled ones, whose `device` table
@@ -216,6 +297,9 @@ pub(crate) struct Common {
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// Write the numbers as a table for other programs, a line for each run
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) csv: Option<PathBuf>,
 }
 
 const REPRODUCE_EXAMPLES: &str = "\
@@ -223,6 +307,9 @@ Examples:
   leyden reproduce hexa dawid --out papers
   leyden reproduce --only hexa.figure1.fifo_flushes --only hexa.figure1.hexa_flushes
   leyden reproduce hexa --json | jq -r '.claims[] | [.id, .verdict] | @tsv'
+
+Runs that are needed: about 170 for hexa and dawid each (hours; with --quick minutes), 40 for zombie-chasing.
+The claims of selective-plp and journal-zones are listed, and not measured yet: they are reported as not run.
 
 A claim that differs is a result, and no failure: the command ends with 0 when every run was made.";
 

@@ -12,6 +12,10 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// A result could not be written, or a file not read on.
 pub(crate) const IO: u8 = 3;
+/// A drive wore out: its flash had no room left for a write. Results are kept.
+pub(crate) const WORN_OUT: u8 = 4;
+/// A run ended before anything was measured. Results are kept.
+pub(crate) const NOTHING_MEASURED: u8 = 5;
 /// Interrupted: 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -36,6 +40,16 @@ impl Failure {
 
     pub(crate) fn io(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (IO, error.into());
+        Self { code, error }
+    }
+
+    pub(crate) fn worn_out(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (WORN_OUT, error.into());
+        Self { code, error }
+    }
+
+    pub(crate) fn nothing_measured(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (NOTHING_MEASURED, error.into());
         Self { code, error }
     }
 

@@ -15,6 +15,7 @@ mod failure;
 mod output;
 mod reference;
 mod signals;
+mod version;
 
 use std::process::ExitCode;
 
@@ -22,12 +23,14 @@ use clap::{CommandFactory, Parser};
 
 use args::{Args, Command};
 use failure::Failure;
+use output::progress;
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return failure::of_clap(&error),
     };
+    progress::be_quiet(args.quiet);
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
         Err(error) => return failure::report(&Failure::io(error)),
@@ -39,10 +42,17 @@ fn main() -> ExitCode {
         Command::Size(size) => commands::size::main(&size, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Torture(torture) => commands::torture::main(&torture, &cancel),
-        Command::Policies => commands::list_policies(),
-        Command::Schema => commands::schema(),
+        Command::Check(check) => commands::check::main(&check),
+        Command::Policies { json } => commands::lists::policies(json),
+        Command::Schema { of } => commands::lists::schema(of),
+        Command::Image(command) => commands::image::main(&command),
+        Command::Serve(args) => commands::serve::main(&args, &cancel),
+        Command::Cut(args) => commands::serve::cut(&args),
+        Command::Restore(args) => commands::serve::restore(&args),
+        Command::Status(args) => commands::serve::status(&args),
         Command::Report(report) => commands::report(&report),
-        Command::Completions { shell } => commands::completions(shell, &mut Args::command()),
+        Command::Completions { shell } => commands::lists::completions(shell, Args::command()),
+        Command::Man { folder } => commands::lists::man(&folder, Args::command()),
         Command::Reference { folder } => reference::write(&folder),
     };
     match outcome {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
-use leyden_experiment::{Scenario, policies};
+use leyden_experiment::{RunRecord, Scenario, policies};
 use serde_json::Value;
 
 use crate::args::Args;
@@ -27,13 +27,19 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
 /// Every page: its name and content.
 pub(crate) fn pages() -> Vec<(&'static str, String)> {
     let schema = Scenario::schema().to_value();
-    let mut json = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    json.push('\n');
+    let record = RunRecord::schema().to_value();
+    let json = |schema: &Value| {
+        let mut json = serde_json::to_string_pretty(schema).unwrap_or_default();
+        json.push('\n');
+        json
+    };
     vec![
         ("cli.md", command_line()),
         ("configuration.md", configuration(&schema)),
         ("policies.md", policy_page()),
-        ("scenario.schema.json", json),
+        ("record.md", record_page(&record)),
+        ("record.schema.json", json(&record)),
+        ("scenario.schema.json", json(&schema)),
     ]
 }
 
@@ -68,12 +74,45 @@ fn policy_page() -> String {
         let _ = write!(page, "\n## `{}`\n\n{}\n\n", folder.key, folder.summary);
         for policy in &folder.policies {
             let _ = writeln!(page, "- **`{}`**: {}", policy.name, policy.doc);
-            for (key, default, meaning) in &policy.parameters {
-                let _ = writeln!(page, "  - `{key}` = {default}: {meaning}");
+            for parameter in &policy.parameters {
+                let (key, default) = (&parameter.key, &parameter.default);
+                let _ = writeln!(page, "  - `{key}` = {default}: {}", parameter.doc);
             }
         }
     }
     page
+}
+
+fn record_page(schema: &Value) -> String {
+    let mut page = format!(
+        "{GENERATED}\n# Run records\n\nWhat `leyden run --json` and `--out` write, name by name; \
+         `leyden schema record` prints its JSON schema.\nA comparison is an object with the records in a \
+         list, `runs`. `record_version` is raised when a name or\nits meaning changes; names may be added \
+         without. `leyden run RECORD.json` makes the run again.\n\nIn Python, with the table that \
+         `leyden compare --csv` writes, or with the records themselves:\n\n```python\nimport json, pandas\n\n\
+         runs = pandas.read_csv(\"sweep.csv\")          # a line for each run, numbers by the names below\n\
+         record = json.load(open(\"records/tpcc.json\"))\nseries = record[\"series\"]\n\
+         writes = pandas.Series(series[\"write_iops\"], index=series[\"time_s\"])\n```\n"
+    );
+    names(&mut page, schema, schema, "");
+    page
+}
+
+/// A section for the table at `path`, and one for each table below it.
+fn names(page: &mut String, root: &Value, schema: &Value, path: &str) {
+    let schema = resolved(root, schema);
+    let Some(properties) = schema["properties"].as_object() else { return };
+    let title = if path.is_empty() { "The record".into() } else { format!("`{path}`") };
+    let _ = write!(page, "\n## {title}\n\n{}\n\n| name | meaning |\n|---|---|\n", text(schema));
+    for (key, property) in properties {
+        let meaning = meaning(root, property).replace('|', "\\|");
+        let _ = writeln!(page, "| `{key}` | {meaning} |");
+    }
+    for (key, property) in properties {
+        let (below, suffix) = element(root, property);
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        names(page, root, below, &format!("{path}{suffix}"));
+    }
 }
 
 fn configuration(schema: &Value) -> String {

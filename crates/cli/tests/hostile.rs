@@ -118,8 +118,7 @@ fn a_trace_that_does_not_fit_or_has_nothing_left_is_named() {
 
 #[test]
 fn a_run_that_measured_nothing_or_ran_out_of_time_says_so() {
-    let json = "run.ramp.requests=4000";
-    warned(&[json], "nothing was measured");
+    refused(&["run", TINY, "--set", "run.ramp.requests=4000"], 5, &["nothing was measured"]);
     let all = ["workload.job.0.think_time=1000000 h", "workload.job.0.think_every=1"];
     warned(&all, "the simulated clock ran out");
 }

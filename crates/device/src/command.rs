@@ -148,6 +148,19 @@ impl<P: Payload> Action<P> {
     }
 }
 
+impl<P: Payload> Action<P> {
+    /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
+    #[inline]
+    pub const fn data(&self) -> Option<&P::WriteData> {
+        match self {
+            Self::Write { data, .. }
+            | Self::WriteZeroes { data, .. }
+            | Self::ZoneAppend { data, .. } => Some(data),
+            _ => None,
+        }
+    }
+}
+
 /// One command. See [`Action`] for what its constructors make.
 ///
 /// ```
@@ -335,12 +348,7 @@ impl<P: Payload> Command<P> {
     /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {
-        match &self.action {
-            Action::Write { data, .. }
-            | Action::WriteZeroes { data, .. }
-            | Action::ZoneAppend { data, .. } => Some(data),
-            _ => None,
-        }
+        self.action.data()
     }
 
     /// True if it forces unit access.

@@ -27,6 +27,10 @@ counters! {
         /// Pages that capacitors protect: how many mapping pages may be dirty at once, or, if the
         /// table's changes are logged, pages of the journal in DRAM.
         pub map_protected_pages: Level,
+        /// Mapping units in the write buffer now.
+        pub buffered_units: Level,
+        /// Free blocks that data may have now, of all dies.
+        pub free_blocks: Level,
         /// Blocks retired, or bad from the factory.
         pub bad_blocks: Level,
         /// Time each die was busy.
@@ -55,6 +59,8 @@ impl<P: Payload> Ssd<P> {
             map,
             map_pages: Level::new(ftl.map().pages().into()),
             map_protected_pages: Level::new(store.protected().into()),
+            buffered_units: Level::new(namespace.buffer().used().into()),
+            free_blocks: Level::new(ftl.free_blocks()),
             bad_blocks: Level::new(ftl.bad_blocks()),
             die_busy: ftl.die_busy().collect(),
             channel_busy: ftl.channel_busy().collect(),

@@ -13,7 +13,10 @@ mod run;
 pub mod scenario;
 pub mod size;
 
-pub use policies::{Policy, PolicyFolder, policies};
+pub use policies::{Parameter, Policy, PolicyFolder, policies};
 pub use record::*;
-pub use run::{AgedDrives, Hooks, Outcome, Phase, Plan, RunError, run, run_all, validate};
+pub use run::{
+    AgedDrives, Hooks, Outcome, Phase, Plan, RunError, check_inputs, check_same_inputs, run,
+    run_all, validate,
+};
 pub use scenario::{Diagnostic, LoadError, Loaded, Scenario, Set};

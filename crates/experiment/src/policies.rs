@@ -2,10 +2,11 @@
 
 use leyden_sim::PolicyInfo;
 use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Policies that stand for each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PolicyFolder {
     /// The key that chooses among them.
     pub key: &'static str,
@@ -16,14 +17,25 @@ pub struct PolicyFolder {
 }
 
 /// A choice.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Policy {
     /// The name a configuration uses.
     pub name: String,
     /// What it does and where it comes from.
     pub doc: String,
-    /// Its parameters: key, default, meaning.
-    pub parameters: Vec<(String, String, String)>,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parameter {
+    /// Its key.
+    pub key: String,
+    /// Its default, as a configuration writes it.
+    pub default: String,
+    /// What it means.
+    pub doc: String,
 }
 
 /// Every folder of policies, in the order in which data flows down the drive.
@@ -63,7 +75,7 @@ pub fn policies() -> Vec<PolicyFolder> {
     ]
 }
 
-fn to_value(config: impl serde::Serialize) -> Value {
+fn to_value(config: impl Serialize) -> Value {
     serde_json::to_value(config).unwrap_or_default()
 }
 
@@ -90,7 +102,7 @@ fn folder<T: JsonSchema>(
 }
 
 /// The parameters of the policy `name`: what its variant's schema names beside the tag.
-fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<(String, String, String)> {
+fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<Parameter> {
     let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
     let is_it = |variant: &&Value| variant["properties"]["policy"]["const"] == *name;
     let Some(variant) = variants.iter().find(is_it) else {
@@ -104,7 +116,7 @@ fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<(String, Stri
         .map(|(key, property)| {
             let default = &defaults[key];
             let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-            (key.clone(), default, description(property))
+            Parameter { key: key.clone(), default, doc: description(property) }
         })
         .collect()
 }
@@ -169,8 +181,8 @@ mod tests {
         let folders = policies();
         let place = folders.iter().find(|f| f.key == "device.ftl.placement").unwrap();
         let dac = place.policies.iter().find(|p| p.name == "dac").unwrap();
-        let (key, default, meaning) = &dac.parameters[0];
+        let Parameter { key, default, doc } = &dac.parameters[0];
         assert_eq!((key.as_str(), default.as_str()), ("regions", "3"));
-        assert!(meaning.contains("regions"), "{meaning}");
+        assert!(doc.contains("regions"), "{doc}");
     }
 }

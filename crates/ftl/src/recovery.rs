@@ -36,6 +36,21 @@ pub enum StepName {
     EraseOldDumps,
 }
 
+impl StepName {
+    /// Its name in records and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FindCheckpoint => "find_checkpoint",
+            Self::LoadMap => "load_map",
+            Self::RollForward => "roll_forward",
+            Self::ReplayJournal => "replay_journal",
+            Self::PutBack => "put_back",
+            Self::OpenBlocks => "open_blocks",
+            Self::EraseOldDumps => "erase_old_dumps",
+        }
+    }
+}
+
 /// A step that was taken, and what it cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {

@@ -54,6 +54,11 @@ impl<C: Content> Cells<C> {
         self.versions.get(unit.index()).copied().unwrap_or(0)
     }
 
+    /// What all units hold, those that cannot be read any more included.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = &C> {
+        self.content.iter()
+    }
+
     #[inline]
     pub(crate) fn content(&self, unit: Ppa) -> C {
         self.content[unit.index()].clone()

@@ -175,6 +175,10 @@ impl<C: Content> Medium<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.cells.content(unit)
     }
+    /// What all units hold, whether or not it can be read.
+    pub fn contents(&self) -> impl Iterator<Item = &C> {
+        self.cells.contents()
+    }
     /// What `page` holds of the drive's own, if it can be read.
     pub fn meta_page(&self, page: Ppn) -> Option<&MetaPage> {
         self.pages.get(&page)

@@ -40,7 +40,7 @@
   function points(line) {
     if (line.x) return { x: line.x, y: line.y };
     const run = data.runs[line.run];
-    return { x: run.time, y: run.values[line.column], start: run.start };
+    return { x: run.time, y: run.values[line.column], start: run.start, band: run.bands[line.column] };
   }
 
   // Rows for Vega. Over time a value holds for its whole interval and is drawn as a step that ends at
@@ -51,13 +51,16 @@
     // Backwards: Vega draws what comes later on top.
     for (let i = chart.lines.length - 1; i >= 0; i--) {
       const line = chart.lines[i];
-      const { x, y, start } = points(line);
+      if (chart.hidden.has(line.label)) continue;
+      const { x, y, start, band } = points(line);
       let before = null;
       y.forEach((v, at) => {
+        const row = { x: x[at], v, k: line.label, i };
+        if (band) [row.low, row.high] = [band.low[at], band.high[at]];
         if (start !== undefined && before === null && v !== null) {
-          out.push({ x: at ? x[at - 1] : start, v, k: line.label, i });
+          out.push({ ...row, x: at ? x[at - 1] : start });
         }
-        out.push({ x: x[at], v, k: line.label, i });
+        out.push(row);
         before = v;
       });
     }
@@ -85,6 +88,9 @@
     hits: (v) => three(v * 100) + " %",
     seconds: (v) => three(v) + " s",
     blocks: (v) => four(v) + (v === 1 ? " block" : " blocks"),
+    commands: four,
+    bytes: (v) => v >= 2 ** 30 ? four(v / 2 ** 30) + " GiB" : v >= 2 ** 20 ? four(v / 2 ** 20) + " MiB" : four(v / 1024) + " KiB",
+    energy: (v) => four(v) + " mJ",
   };
 
   function percentile(nines) {
@@ -107,7 +113,7 @@
   }
 
   // Where points stand at a few places only: what distances are measured in along the axis.
-  const DISCRETE = { protected_share: Math.log, locality: Math.log, reads_per_write: (x) => x };
+  const DISCRETE = { protected_share: Math.log, locality: Math.log, reads_per_write: (x) => x, parameter: (x) => x };
 
   function nearest(chart, x, scale) {
     const all = chart.lines.flatMap((line) => points(line).x);
@@ -121,6 +127,7 @@
     protected_share: (x) => three(x * 100) + " % protected",
     locality: (x) => "h = " + three(x * 100),
     reads_per_write: (x) => three(x) + " reads per write",
+    parameter: (x) => four(x),
   };
 
   function lookUp(chart, x) {
@@ -133,12 +140,13 @@
     }
     const discrete = DISCRETE[chart.across];
     if (discrete) x = nearest(chart, x, discrete);
-    const entries = chart.lines.map((line, i) => {
+    const entries = chart.lines.flatMap((line, i) => {
+      if (chart.hidden.has(line.label)) return [];
       const { x: xs, y } = points(line);
       const at = firstFrom(xs, x);
       const v = at < y.length && !(discrete && xs[at] !== x) ? y[at] : null;
       const swatch = document.querySelector(`#${CSS.escape(chart.id)} .legend li:nth-child(${i + 1}) .swatch`);
-      return { label: line.label, text: v === null ? "–" : SHOW[chart.unit](v), swatch };
+      return [{ label: line.label, text: v === null ? "–" : SHOW[chart.unit](v), swatch }];
     });
     if (chart.stacked) entries.reverse();
     const head = HEAD[chart.across](x);
@@ -192,7 +200,7 @@
   // --- charts -----------------------------------------------------------------------------------
 
   function fullSpec(chart) {
-    return { ...chart.spec, data: { values: rows(chart) } };
+    return { ...chart.spec, data: { name: "rows", values: rows(chart) } };
   }
 
   async function draw(place) {
@@ -206,7 +214,30 @@
       config: CONFIG,
     });
     addTooltip(place, chart, result.view);
+    addSwitches(chart, result.view);
     views.push({ place, view: result.view });
+  }
+
+  // A click on a name in the legend hides its line, and shows it again. The names of runs mean the same
+  // in every chart, so theirs do it in all of them.
+  const switches = [];
+  function addSwitches(chart, view) {
+    const keys = [...document.querySelectorAll(`#${CSS.escape(chart.id)} .legend .key`)];
+    keys.forEach((key, i) => {
+      const label = chart.lines[i].label;
+      key.disabled = false;
+      key.title = "Hide or show";
+      switches.push({ label, chart, set(hide) {
+        chart.hidden[hide ? "add" : "delete"](label);
+        key.setAttribute("aria-pressed", String(!hide));
+        view.data("rows", rows(chart)).runAsync();
+      } });
+      key.addEventListener("click", () => {
+        const hide = !chart.hidden.has(label);
+        const same = (other) => other.label === label && (data.runs.length > 1 || other.chart === chart);
+        switches.filter(same).forEach((other) => other.set(hide));
+      });
+    });
   }
 
   // A standing picture: its own legend, and today's colours in place of the variables.
@@ -214,8 +245,15 @@
     const chart = data.charts[id];
     const config = { ...CONFIG, background: "var(--surface)", padding: 12, font: "sans-serif" };
     const spec = { ...fullSpec(chart), width: 720 };
-    const colour = spec.encoding.color;
-    if (colour && chart.lines.length > 1) spec.encoding = { ...spec.encoding, color: { ...colour, legend: { title: null } } };
+    // With layers, the lines' layer is the one whose values are drawn as they are.
+    const withLegend = (part) => {
+      const colour = part.encoding?.color;
+      const isMain = part.encoding?.y?.field === "v";
+      if (!colour || !isMain || chart.lines.length < 2) return part;
+      return { ...part, encoding: { ...part.encoding, color: { ...colour, legend: { title: null } } } };
+    };
+    if (spec.layer) spec.layer = spec.layer.map(withLegend);
+    else Object.assign(spec, withLegend(spec));
     config.legend = { orient: "top", labelColor: "var(--ink)", symbolType: "stroke", labelLimit: 400 };
     const holder = document.createElement("div");
     const result = await vegaEmbed(holder, spec, { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config });
@@ -295,7 +333,8 @@
 
   for (const [id, chart] of Object.entries(data.charts)) {
     chart.id = id;
-    chart.stacked = "order" in chart.spec.encoding;
+    chart.hidden = new Set();
+    chart.stacked = (chart.spec.layer ?? [chart.spec]).some((part) => "order" in part.encoding);
   }
   themeButton();
   copyButtons();

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(_) => return Err(usage.into()),
     };
     let mut out = BufWriter::new(File::create(path)?);
-    leyden_report::render_to(&mut out, &records, title)?;
+    leyden_report::render_to(&mut out, &records, Some(title))?;
     out.flush()?;
     Ok(())
 }

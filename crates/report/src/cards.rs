@@ -1,6 +1,6 @@
 //! The key figures of a single run, in large type.
 
-use crate::format;
+use crate::{format, metrics};
 use leyden_experiment::{Hints, Latency, Power, RunRecord};
 use serde::Serialize;
 
@@ -31,10 +31,10 @@ struct Number {
     unit: &'static str,
 }
 
-/// IOPS, bandwidth, write amplification, speed of the simulation; hints and power loss if the drive
+/// IOPS, bandwidth, write amplification, how busy the drive was; hints and power loss if the drive
 /// knows of them.
 pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
-    let cards = [iops(record), bandwidth(record), write_amplification(record), speed(record)];
+    let cards = [iops(record), bandwidth(record), write_amplification(record), busy(record)];
     let hints = record.hints.as_ref().map(|hints| zombie_hints(hints, record));
     let power = record.power.as_ref().map(|power| power_loss(power, record));
     cards.into_iter().chain(hints).chain(power).collect()
@@ -60,7 +60,7 @@ fn zombie_hints(hints: &Hints, record: &RunRecord) -> Card {
 }
 
 fn power_loss(power: &Power, record: &RunRecord) -> Card {
-    let worst = format::number(power.worst.capacitance_uf);
+    let worst = format::capacitance(power.worst.capacitance_uf);
     let dump = format::seconds(power.dump_ms.max / 1e3);
     let ready = record.recovery.as_ref().map(|recovery| {
         let ready = format::seconds(recovery.time_ms.max / 1e3);
@@ -72,16 +72,16 @@ fn power_loss(power: &Power, record: &RunRecord) -> Card {
     };
     let cuts = if power.made.is_empty() { "the peak" } else { "the costliest cut" };
     let short = if power.bank.shortfall_uf > 0.0 {
-        format!("; the bank lacks {}\u{a0}µF of that", format::number(power.bank.shortfall_uf))
+        format!("; the bank lacks {} of that", format::capacitance(power.bank.shortfall_uf))
     } else {
         String::new()
     };
     Card {
         label: "Power loss",
-        value: format::number(power.capacitance_uf),
-        unit: format!("µF at {cuts}"),
+        value: format::capacitance(power.capacitance_uf),
+        unit: format!("at {cuts}"),
         note: format!(
-            "{worst}\u{a0}µF at worst{short}; a dump of {dump} at {cuts}{}{lost}",
+            "{worst} at worst{short}; a dump of {dump} at {cuts}{}{lost}",
             ready.unwrap_or_default()
         ),
     }
@@ -151,20 +151,19 @@ fn write_amplification(record: &RunRecord) -> Card {
     Card { label: "Write amplification", value, unit: String::new(), note }
 }
 
-fn speed(record: &RunRecord) -> Card {
-    let sim = &record.sim;
-    let (value, suffix) = format::scaled(sim.host_ios_per_s);
-    let pace = record.host.elapsed_s / sim.wall_s;
-    let pace = match pace {
-        p if !p.is_finite() || p <= 0.0 => String::new(),
-        p if p >= 1.0 => format!(", {} times real time", format::number(p)),
-        p => format!(", {} times slower than real time", format::number(1.0 / p)),
-    };
+fn busy(record: &RunRecord) -> Card {
+    let busy = &record.utilisation;
+    let most = busy.dies.iter().copied().fold(0.0, f64::max);
+    let channels = metrics::mean_of(&busy.channels).unwrap_or(f64::NAN);
     Card {
-        label: "Simulation speed",
-        value: value + suffix,
-        unit: "I/Os per s".to_owned(),
-        note: format!("{} of wall time{pace}", format::seconds(sim.wall_s)),
+        label: "Dies busy",
+        value: format::percent(metrics::mean_of(&busy.dies).unwrap_or(f64::NAN)),
+        unit: "of the time".to_owned(),
+        note: format!(
+            "the busiest {}; channels {}",
+            format::percent(most),
+            format::percent(channels)
+        ),
     }
 }
 
@@ -181,19 +180,26 @@ fn latency(
             note: String::new(),
         };
     }
-    let numbers = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)];
-    let numbers = numbers.map(|(label, us)| {
+    let numbers = [
+        ("p50", latency.p50),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+        ("p99.99", latency.p9999),
+        ("max", latency.max),
+    ];
+    // Records of earlier versions do not have them all.
+    let numbers = numbers.into_iter().filter(|(_, us)| *us > 0.0).map(|(label, us)| {
         let (value, unit) = format::latency_parts(us);
         Number { label, value, unit }
     });
     LatencyCard {
         label,
         nothing: None,
-        numbers: numbers.into(),
+        numbers: numbers.collect(),
         note: format!(
-            "mean {}, maximum {}",
+            "mean {}, of {} commands",
             format::latency(latency.mean),
-            format::latency(latency.max)
+            format::count(count)
         ),
     }
 }

@@ -7,6 +7,6 @@ use crate::{ReportError, read_records, render};
 /// Reads `data` as `leyden report` does and lays out what it holds; returns the page's length.
 pub fn records(data: &[u8]) -> Result<usize, ReportError> {
     let records = read_records(&String::from_utf8_lossy(data))?;
-    let page = render(&records, "(fuzz)")?;
+    let page = render(&records, None)?;
     Ok(page.len())
 }

@@ -16,21 +16,28 @@
 mod cards;
 mod compare;
 mod config;
+mod csv;
 mod error;
 mod figures;
-mod format;
+pub mod format;
 pub mod fuzz;
 mod html;
+mod identity;
+mod metrics;
 mod page;
 mod read;
+mod replicates;
 mod reproduction;
 mod run;
 mod series;
 mod table;
 
+pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;
+pub use metrics::{Better, Metric, MetricGroup, metric_groups};
 pub use page::{render, render_to};
 pub use read::read_records;
+pub use replicates::{Estimate, Replicates, replicates};
 pub use reproduction::{
     Finished, FinishedDatabase, FinishedZombie, Reproduction, render_reproduction,
 };

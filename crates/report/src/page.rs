@@ -3,13 +3,15 @@
 use crate::cards::{self, Card, LatencyCard};
 use crate::compare::{self, Group};
 use crate::figures::{self, Chart, Section};
+use crate::identity::Fact;
 use crate::run::Run;
 use crate::series::Columns;
 use crate::table::Table;
-use crate::{ReportError, config, format, html};
+use crate::{ReportError, config, format, html, identity};
 use leyden_experiment::RunRecord;
 use minijinja::Environment;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -26,6 +28,10 @@ pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
 #[derive(Serialize)]
 struct Page<'a> {
     title: &'a str,
+    /// What is the same in all runs.
+    facts: Vec<Fact>,
+    /// The keys that were varied.
+    varied: Vec<&'a str>,
     runs: Vec<Head<'a>>,
     warnings: Vec<Warning<'a>>,
     /// Of a single run.
@@ -36,11 +42,20 @@ struct Page<'a> {
     sections: Vec<Section>,
     everything: Vec<Group>,
     differences: Option<Table>,
+    #[serde(flatten)]
+    assets: Assets,
+    data: String,
+    /// Enough of the records to run them again.
+    saved: String,
+}
+
+/// What is the same in every page.
+#[derive(Serialize)]
+struct Assets {
     style: &'static str,
     script: &'static str,
     vega: &'static str,
     licences: &'static str,
-    data: String,
 }
 
 /// Who a run is.
@@ -48,7 +63,8 @@ struct Page<'a> {
 struct Head<'a> {
     label: &'a str,
     colour: usize,
-    version: &'a str,
+    version: String,
+    varied: Vec<&'a str>,
     seed: u64,
     digest: &'a str,
     elapsed: String,
@@ -73,11 +89,12 @@ struct Data<'a> {
     charts: BTreeMap<&'a str, &'a Chart>,
 }
 
-/// The report on these runs, compared if there are several. Same records, same bytes.
+/// The report on these runs, compared if there are several. Without a title it is called after the
+/// scenario, and what was varied. Same records, same bytes.
 ///
 /// # Errors
 /// [`ReportError::NoRuns`] if there are no records; [`ReportError::Template`] is a bug in here.
-pub fn render(records: &[RunRecord], title: &str) -> Result<String, ReportError> {
+pub fn render(records: &[RunRecord], title: Option<&str>) -> Result<String, ReportError> {
     let mut out = Vec::new();
     render_to(&mut out, records, title)?;
     // The template engine writes text only.
@@ -91,13 +108,14 @@ pub fn render(records: &[RunRecord], title: &str) -> Result<String, ReportError>
 pub fn render_to(
     out: &mut dyn io::Write,
     records: &[RunRecord],
-    title: &str,
+    title: Option<&str>,
 ) -> Result<(), ReportError> {
     if records.is_empty() {
         return Err(ReportError::NoRuns);
     }
     let runs = Run::all(records);
-    let page = page(&runs, title)?;
+    let called = identity::title(records);
+    let page = page(records, &runs, title.unwrap_or(&called))?;
     let mut environment = Environment::new();
     environment.add_template(TEMPLATE, SOURCE)?;
     let template = environment.get_template(TEMPLATE)?;
@@ -106,16 +124,22 @@ pub fn render_to(
     Ok(())
 }
 
-fn page<'a>(runs: &'a [Run], title: &'a str) -> Result<Page<'a>, ReportError> {
+fn page<'a>(
+    records: &'a [RunRecord],
+    runs: &'a [Run],
+    title: &'a str,
+) -> Result<Page<'a>, ReportError> {
     let single = match runs {
         [run] => Some(run.record),
         _ => None,
     };
-    let sections = figures::sections(runs);
+    let sections = figures::sections(records, runs);
     let data = data(runs, &sections)?;
     Ok(Page {
         title,
-        runs: heads(runs),
+        facts: identity::facts(records),
+        varied: identity::varied_keys(records).into_iter().map(identity::short).collect(),
+        runs: heads(runs, &identity::varied_keys(records)),
         warnings: warnings(runs),
         cards: single.map_or_else(Vec::new, cards::cards),
         latency_cards: single.map_or_else(Vec::new, cards::latency_cards),
@@ -126,20 +150,19 @@ fn page<'a>(runs: &'a [Run], title: &'a str) -> Result<Page<'a>, ReportError> {
         sections,
         everything: compare::everything(runs),
         differences: config::differences(runs),
-        style: STYLE,
-        script: SCRIPT,
-        vega: VEGA,
-        licences: LICENCES,
+        assets: Assets { style: STYLE, script: SCRIPT, vega: VEGA, licences: LICENCES },
         data,
+        saved: saved(records)?,
     })
 }
 
-fn heads<'a>(runs: &'a [Run]) -> Vec<Head<'a>> {
+fn heads<'a>(runs: &'a [Run], keys: &[&str]) -> Vec<Head<'a>> {
     let runs = runs.iter().enumerate();
     runs.map(|(i, run)| Head {
         label: &run.label,
         colour: i % figures::COLOURS,
-        version: &run.record.leyden_version,
+        version: version(run.record),
+        varied: keys.iter().map(|key| identity::value_of(run.record, key).unwrap_or("")).collect(),
         seed: run.record.seed,
         digest: &run.record.sim.digest,
         elapsed: format::seconds(run.record.host.elapsed_s),
@@ -148,6 +171,27 @@ fn heads<'a>(runs: &'a [Run]) -> Vec<Head<'a>> {
         config: config::markup(&run.record.config),
     })
     .collect()
+}
+
+fn version(record: &RunRecord) -> String {
+    match record.commit.as_str() {
+        "" => record.leyden_version.clone(),
+        commit => format!("{} ({commit})", record.leyden_version),
+    }
+}
+
+/// The records without what only figures are made of: `leyden run` reads them from the page.
+fn saved(records: &[RunRecord]) -> Result<String, ReportError> {
+    let lean = |record: &RunRecord| {
+        let RunRecord { record_version, leyden_version, commit, name, config, inputs, sim, .. } =
+            record;
+        json!({
+            "record_version": record_version, "leyden_version": leyden_version, "commit": commit,
+            "name": name, "config": config, "inputs": inputs, "sim": { "digest": sim.digest },
+        })
+    };
+    let runs: Vec<serde_json::Value> = records.iter().map(lean).collect();
+    html::json_for_script(&json!({ "runs": runs })).map_err(|e| ReportError::Write(e.into()))
 }
 
 fn warnings<'a>(runs: &'a [Run]) -> Vec<Warning<'a>> {

@@ -1,10 +1,13 @@
 //! What happened over time, as columns that a chart can draw.
 //!
-//! A chart is some 600 pixels wide, so longer series are thinned out: runs of consecutive intervals
-//! become one, at most [`MAX_POINTS`] of them. How they are joined depends on what they hold:
+//! A chart is some 600 pixels wide, and a record has up to 1,024 intervals, in which a drive's collections
+//! come and go: drawn one by one they beat with the pixels, and one run's line hides another's. So runs of
+//! consecutive intervals become one, at most [`MAX_POINTS`] of them, and the 5th and 95th percentile of what
+//! was joined are kept as a band around it. How intervals are joined depends on what they hold:
 //! - a maximum keeps the maximum, so that no spike is lost;
 //! - a rate or a share becomes the mean, weighted by the length of the intervals;
-//! - a mean latency becomes the mean over all the commands, weighted by how many there were;
+//! - a latency becomes the mean over all the commands, weighted by how many there were: of percentiles
+//!   too, so that a point is a typical interval's percentile, not that of all the commands;
 //! - write amplification becomes the mean over all the bytes, weighted by what the host wrote.
 //!
 //! A record says 0 for the latency or the write amplification of an interval in which nothing was
@@ -17,7 +20,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Most points of a line.
-pub(crate) const MAX_POINTS: usize = 600;
+pub(crate) const MAX_POINTS: usize = 160;
+/// Fewer intervals than these make no band.
+const LEAST_FOR_BAND: usize = 3;
 
 type Get = fn(&Series, usize) -> Option<f64>;
 
@@ -51,6 +56,17 @@ pub(crate) struct Columns {
     pub time: Vec<f64>,
     /// Values by column name; each as long as `time`.
     pub values: BTreeMap<&'static str, Vec<Option<f64>>>,
+    /// Of what was joined into them, the 5th and the 95th percentile. Only if enough was.
+    pub bands: BTreeMap<&'static str, Band>,
+}
+
+/// Two values for each point of a line.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Band {
+    /// The lower.
+    pub low: Vec<Option<f64>>,
+    /// The upper.
+    pub high: Vec<Option<f64>>,
 }
 
 macro_rules! field {
@@ -77,12 +93,19 @@ static COLUMNS: &[Column] = &[
     rate("read_mib_per_s", field!(read_mib_per_s)),
     rate("write_mib_per_s", field!(write_mib_per_s)),
     gaps("read_mean_us", field!(read_mean_us), Join::MeanOver(field!(read_iops))),
+    gaps("read_p50_us", field!(read_p50_us), Join::MeanOver(field!(read_iops))),
+    gaps("read_p99_us", field!(read_p99_us), Join::MeanOver(field!(read_iops))),
     gaps("read_max_us", field!(read_max_us), Join::Max),
     gaps("write_mean_us", field!(write_mean_us), Join::MeanOver(field!(write_iops))),
+    gaps("write_p50_us", field!(write_p50_us), Join::MeanOver(field!(write_iops))),
+    gaps("write_p99_us", field!(write_p99_us), Join::MeanOver(field!(write_iops))),
     gaps("write_max_us", field!(write_max_us), Join::Max),
     gaps("waf", field!(waf), Join::MeanOver(field!(write_mib_per_s))),
     rate("die_busy", field!(die_busy)),
     rate("channel_busy", field!(channel_busy)),
+    rate("queue_depth", field!(queue_depth)),
+    rate("buffered_bytes", |s, i| s.buffered_bytes.get(i).map(|bytes| *bytes as f64)),
+    rate("free_blocks", |s, i| s.free_blocks.get(i).map(|blocks| *blocks as f64)),
     rate("programs.user", field!(programs.user)),
     rate("programs.gc_user", field!(programs.gc_user)),
     rate("programs.map", field!(programs.map)),
@@ -124,7 +147,29 @@ pub(crate) fn columns(series: &Series) -> Columns {
                 (c.name, values.map(|v| v.map(rounded)).collect())
             })
             .collect(),
+        bands: if step < LEAST_FOR_BAND { BTreeMap::new() } else { bands(series, &pieces) },
     }
+}
+
+/// The bands of the columns that have one: a maximum has none, nor has a stack's layer.
+fn bands(series: &Series, pieces: &[Range<usize>]) -> BTreeMap<&'static str, Band> {
+    let banded = COLUMNS.iter().filter(|c| !matches!(c.join, Join::Max) && !c.name.contains('.'));
+    let of = |column: &Column| {
+        let mut band = Band::default();
+        for piece in pieces {
+            let mut values: Vec<f64> =
+                present(column, series, piece.clone()).map(|(_, v)| v).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |share: f64| {
+                let rank = (values.len() as f64 * share).ceil() as usize;
+                values.get(rank.max(1) - 1).copied().map(rounded)
+            };
+            band.low.push(at(0.05));
+            band.high.push(at(0.95));
+        }
+        (column.name, band)
+    };
+    banded.map(of).collect()
 }
 
 /// The value of the named column over the intervals that end in `(after, until]`, for tables.
@@ -136,11 +181,7 @@ pub(crate) fn between(series: &Series, name: &str, after: f64, until: f64) -> Op
 
 /// One value for several intervals.
 fn join(column: &Column, series: &Series, range: Range<usize>) -> Option<f64> {
-    let values = range.filter_map(|i| {
-        let value = (column.get)(series, i)?;
-        let absent = !value.is_finite() || (column.zero_is_none && value <= 0.0);
-        (!absent).then_some((i, value))
-    });
+    let values = present(column, series, range);
     match column.join {
         Join::Max => values.map(|(_, v)| v).reduce(f64::max),
         Join::Mean => mean(values.map(|(i, v)| (v, length(series, i)))),
@@ -149,6 +190,19 @@ fn join(column: &Column, series: &Series, range: Range<usize>) -> Option<f64> {
             (v, per_s.unwrap_or(0.0) * length(series, i))
         })),
     }
+}
+
+/// The values that there are, with their intervals.
+fn present<'a>(
+    column: &'a Column,
+    series: &'a Series,
+    range: Range<usize>,
+) -> impl Iterator<Item = (usize, f64)> + 'a {
+    range.filter_map(|i| {
+        let value = (column.get)(series, i)?;
+        let absent = !value.is_finite() || (column.zero_is_none && value <= 0.0);
+        (!absent).then_some((i, value))
+    })
 }
 
 /// Length of an interval; the last may be short.
@@ -224,6 +278,9 @@ mod tests {
         assert_eq!(columns.time.last(), Some(&6001.0));
         let max = &columns.values["read_max_us"];
         assert!(max.contains(&Some(5000.0)));
+        let band = &columns.bands["read_iops"];
+        assert_eq!((band.low[3], band.high[3]), (Some(0.0), Some(100.0)), "what the mean hides");
+        assert!(!columns.bands.contains_key("read_max_us"));
     }
 
     #[test]

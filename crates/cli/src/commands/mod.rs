@@ -1,78 +1,46 @@
 //! What each command does.
 
+pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod image;
+pub(crate) mod lists;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod size;
 pub(crate) mod torture;
 pub(crate) mod trace;
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use clap_complete::Shell;
 use leyden_experiment::{
-    Comparison, Hooks, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Scenario, Set,
-    policies, run as run_scenario,
+    Comparison, Hooks, Host, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Set,
+    run as run_scenario,
 };
 
+use leyden_report::format;
 use leyden_workload::trace::TraceError;
 
 use crate::args::{Common, ReportArgs};
 use crate::failure::Failure;
-use crate::output::progress::Progress;
-use crate::output::{atomic, table};
+use crate::output::atomic;
+use crate::output::place::{self, Kind};
+use crate::output::progress::{self, Progress};
+use crate::version;
 
 /// The flag that Ctrl-C sets.
 pub(crate) type Cancel = Arc<AtomicBool>;
 
 /// The largest file that is read as a run record.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
-/// The longest name of a record's file, in bytes, before its number and ending.
-const MAX_STEM_BYTES: usize = 200;
-
-/// `leyden policies`.
-pub(crate) fn list_policies() -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    let bold = anstyle::Style::new().bold();
-    for (index, folder) in policies().into_iter().enumerate() {
-        if index > 0 {
-            writeln!(out)?;
-        }
-        writeln!(out, "{bold}{}{bold:#}  {}", folder.key, folder.summary)?;
-        for (rank, policy) in folder.policies.iter().enumerate() {
-            let default = if rank == 0 { " (default)" } else { "" };
-            writeln!(out, "  {}{default}", policy.name)?;
-            for line in table::wrap(&policy.doc, 90) {
-                writeln!(out, "      {line}")?;
-            }
-            for (key, value, meaning) in &policy.parameters {
-                writeln!(out, "      {key} = {value}  {meaning}")?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `leyden schema`.
-pub(crate) fn schema() -> Result<(), Failure> {
-    print_json(&Scenario::schema())
-}
-
-/// `leyden completions`.
-pub(crate) fn completions(shell: Shell, command: &mut clap::Command) -> Result<(), Failure> {
-    // Into memory first: the generator panics when its writer fails.
-    let mut script = Vec::new();
-    clap_complete::generate(shell, command, "leyden", &mut script);
-    std::io::stdout().lock().write_all(&script)?;
-    Ok(())
-}
 
 /// `leyden report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
+    place::check(&args.output, Kind::Report)?;
     let mut records = Vec::new();
     for path in &args.records {
         let json = read_record(path)
@@ -102,10 +70,10 @@ fn read_record(path: &Path) -> std::io::Result<String> {
 
 /// Renders the report on `records` into `path`.
 fn write_report(path: &Path, records: &[RunRecord], title: Option<&str>) -> Result<(), Failure> {
-    let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
-    let names = names.join(", ");
-    let html = leyden_report::render(records, title.unwrap_or(&names)).map_err(Failure::failed)?;
-    atomic::write(path, html.as_bytes())
+    let html = leyden_report::render(records, title).map_err(Failure::failed)?;
+    atomic::write(path, html.as_bytes())?;
+    progress::wrote(path);
+    Ok(())
 }
 
 /// JSON on standard output.
@@ -160,10 +128,13 @@ fn check_outputs(common: &Common, loaded: &Loaded) -> Result<(), Failure> {
     if let Some(folder) = &common.out {
         make_folder(folder)?;
     }
-    match &common.report {
-        Some(report) => atomic::check_writable(report),
-        None => Ok(()),
+    if let Some(report) = &common.report {
+        place::check(report, Kind::Report)?;
     }
+    if let Some(table) = &common.csv {
+        place::check(table, Kind::Csv)?;
+    }
+    Ok(())
 }
 
 /// Makes a folder for results, and finds out whether anything can be written there.
@@ -192,13 +163,54 @@ fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome,
         });
         bar.fraction(fraction);
     };
-    let mut hooks =
-        Hooks { cancel: Some(cancel), progress: Some(&mut progress), ..Hooks::default() };
+    let mut note = |text: &str| bar.line(text);
+    let mut hooks = Hooks {
+        cancel: Some(cancel),
+        progress: Some(&mut progress),
+        note: Some(&mut note),
+        ..Hooks::default()
+    };
     let outcome = run_scenario(&loaded.scenario, &mut hooks);
     drop(bar);
     let mut outcome = outcome.map_err(|error| explain(loaded, error))?;
-    reproduce.clone_into(&mut outcome.record.reproduce);
+    stamp(&mut outcome.record, loaded, reproduce);
     Ok(outcome)
+}
+
+/// Adds to a record what only the command line knows.
+fn stamp(record: &mut RunRecord, loaded: &Loaded, reproduce: &str) {
+    reproduce.clone_into(&mut record.reproduce);
+    version::COMMIT.clone_into(&mut record.commit);
+    if loaded.name() != record.name {
+        loaded.name().clone_into(&mut record.scenario);
+    }
+}
+
+/// What the results come to for a script, once they are kept and shown: a drive that wore out, or
+/// nothing measured.
+fn verdict(records: &[RunRecord]) -> Result<(), Failure> {
+    let name = |record: &RunRecord| match records {
+        [_] => String::new(),
+        _ => format!("{}: ", record.name),
+    };
+    if let Some(worn) = records.iter().find(|record| record.host.write_faults > 0) {
+        return Err(Failure::worn_out(anyhow::anyhow!(
+            "{}the drive is worn out: it refused {} writes, for its flash had no room left; the results \
+             are of the commands before and of those that needed none\n  help: lower \
+             `device.nand.faults`, or raise `device.ftl.over_provisioning` or \
+             `device.nand.endurance_cycles`",
+            name(worn),
+            format::count(worn.host.write_faults)
+        )));
+    }
+    let commands = |host: &Host| host.reads + host.writes + host.flushes + host.trims + host.errors;
+    match records.iter().find(|record| commands(&record.host) == 0) {
+        None => Ok(()),
+        Some(empty) => Err(Failure::nothing_measured(anyhow::anyhow!(
+            "{}nothing was measured\n  help: shorten `run.ramp`, or give the run more to do",
+            name(empty)
+        ))),
+    }
 }
 
 /// A run's failure, placed where its cause was written.
@@ -207,7 +219,8 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
         RunError::Config { key, problem } => loaded.complaint(&key, &problem).into(),
         RunError::Interrupted => Failure::interrupted("there was nothing to keep yet"),
         RunError::Snapshot(..) => Failure::io(error),
-        error if error.is_input() => {
+        RunError::Precondition(_) => Failure::worn_out(error),
+        RunError::Drive(_) if error.is_input() => {
             if let Some(cause) = cause_in_trace(&error) {
                 return trace::failure(cause);
             }
@@ -215,7 +228,7 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
             let path = trace.map_or("the trace", |trace| trace.path());
             loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
         }
-        error => Failure::failed(error),
+        error @ RunError::Drive(_) => Failure::failed(error),
     }
 }
 
@@ -228,11 +241,16 @@ fn cause_in_trace(error: &RunError) -> Option<&TraceError> {
 /// Keeps and reports what was run: `--out`, `--report`, and JSON if that is asked for.
 fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
     if let Some(folder) = &common.out {
-        for (path, record) in record_paths(folder, records).into_iter().zip(records) {
+        for (path, record) in place::of_records(folder, records).into_iter().zip(records) {
             let mut json = serde_json::to_vec_pretty(record).map_err(Failure::failed)?;
             json.push(b'\n');
             atomic::write(&path, &json)?;
+            progress::wrote(&path);
         }
+    }
+    if let Some(path) = &common.csv {
+        atomic::write(path, leyden_report::csv(records).as_bytes())?;
+        progress::wrote(path);
     }
     if let Some(path) = &common.report {
         write_report(path, records, None)?;
@@ -243,40 +261,5 @@ fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
     match records {
         [record] => print_json(record),
         runs => print_json(&Comparison { runs: runs.to_vec() }),
-    }
-}
-
-/// A file for each record, named after it; runs of one name are numbered.
-fn record_paths(folder: &Path, records: &[RunRecord]) -> Vec<PathBuf> {
-    let plain = |name: &str| -> String {
-        let safe = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
-        let mut text: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
-        text.truncate(text.floor_char_boundary(MAX_STEM_BYTES));
-        text.trim_matches(|c| c == '.' || c == '-').to_owned()
-    };
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for record in records {
-        let stem = plain(&record.name);
-        let stem = if stem.is_empty() { "run".to_owned() } else { stem };
-        let numbered = (2..).map(|n| folder.join(format!("{stem}-{n}.json")));
-        let path = std::iter::once(folder.join(format!("{stem}.json")))
-            .chain(numbered)
-            .find(|path| !paths.contains(path));
-        paths.extend(path);
-    }
-    paths
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_get_files_of_their_own() {
-        let named = |name: &str| RunRecord { name: name.into(), ..RunRecord::default() };
-        let records = [named("a"), named("a"), named("../x, y=1"), named("")];
-        let paths = record_paths(Path::new("out"), &records);
-        let names: Vec<_> = paths.iter().map(|path| path.to_str().unwrap()).collect();
-        assert_eq!(names, ["out/a.json", "out/a-2.json", "out/x--y=1.json", "out/run.json"]);
     }
 }

@@ -12,11 +12,12 @@ use leyden_experiment::claims::{
 };
 use leyden_report::{Reproduction, render_reproduction};
 
+use leyden_report::format::{count, number};
+
 use super::{Cancel, make_folder, print_json, warn};
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
-use crate::output::number::{count, real};
 use crate::output::progress::Progress;
 use crate::output::table::{Table, wrap};
 
@@ -180,7 +181,7 @@ fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
         let accept = if claim.accept[0] < claim.accept[1] {
             figure(&Value::Pair([from, to]))
         } else {
-            number(from)
+            plain(from)
         };
         let cells = [&claim.id, &figure(&claim.paper), &measured, &accept, claim.verdict.name()];
         table.row(cells.map(String::from));
@@ -212,14 +213,14 @@ fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 fn figure(value: &Value) -> String {
-    let numbers: Vec<String> = value.numbers().iter().map(|value| number(*value)).collect();
+    let numbers: Vec<String> = value.numbers().iter().map(|value| plain(*value)).collect();
     numbers.join(" to ")
 }
 
-/// Counts without a fraction, ratios with three digits.
-fn number(value: f64) -> String {
+/// Counts without a fraction.
+fn plain(value: f64) -> String {
     let whole = value.fract() == 0.0 && value >= 0.0 && value.to_bits() != 1.0_f64.to_bits();
-    if whole { count(value as u64) } else { real(value) }
+    if whole { count(value) } else { number(value) }
 }
 
 /// The page with claims and figures.

@@ -3,14 +3,18 @@
 use std::io::Write;
 
 use leyden_experiment::claims::run_command;
+use leyden_experiment::scenario::Saved;
 use leyden_experiment::{
-    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, scenario::bundled,
+    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, check_same_inputs,
+    scenario::bundled,
 };
 
-use super::{Cancel, check_outputs, keep, load, overrides, run_one, warn};
+use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
+
+use super::{Cancel, check_outputs, explain, keep, load, overrides, run_one, verdict, warn};
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::output::number::{bytes, capacitance, count, percent, rate, real};
+use crate::output::progress::note;
 use crate::output::table::Table;
 
 /// Rows for power cuts, at most.
@@ -23,6 +27,11 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.common.set, args.common.seed)?;
     let loaded = load(file, &mut sets, args.allow_underprovisioned)?;
     check_outputs(&args.common, &loaded)?;
+    let saved = loaded.saved();
+    if let Some(saved) = saved {
+        check_same_inputs(&loaded.scenario.workload, &saved.inputs)
+            .map_err(|error| explain(&loaded, error))?;
+    }
     let outcome = run_one(&loaded, &run_command(file, &sets), cancel)?;
     let record = outcome.record;
     keep(&args.common, std::slice::from_ref(&record))?;
@@ -35,6 +44,31 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     if outcome.interrupted {
         return Err(Failure::interrupted("the results are of the part that ran"));
     }
+    if let Some(saved) = saved.filter(|_| sets.is_empty()) {
+        compare_digests(saved, &record)?;
+    }
+    verdict(std::slice::from_ref(&record))
+}
+
+/// Whether a run that was made again has come out as it did.
+fn compare_digests(saved: &Saved, record: &RunRecord) -> Result<(), Failure> {
+    if saved.digest() == record.sim.digest {
+        note("the digest is the same as in the record: everything happened as it did then");
+        return Ok(());
+    }
+    let version = |version: &str, commit: &str| match commit {
+        "" => version.to_owned(),
+        commit => format!("{version} ({commit})"),
+    };
+    let then = version(&saved.leyden_version, &saved.commit);
+    let now = version(&record.leyden_version, &record.commit);
+    let differ = format!("the digest is {}, and was {}", record.sim.digest, saved.digest());
+    if then == now && !saved.commit.is_empty() && !saved.commit.ends_with('+') {
+        return Err(Failure::failed(anyhow::anyhow!(
+            "{differ}, with the same build\n  help: this is a bug of Leyden's; please report it"
+        )));
+    }
+    warn(&format!("{differ}: the record is of Leyden {then}, and this is {now}"));
     Ok(())
 }
 
@@ -83,17 +117,18 @@ fn host(record: &RunRecord, table: &mut Table) {
     table.row(["data", &bytes(host.bytes_read), &bytes(host.bytes_written), ""]);
     let each = [&host.read_latency_us, &host.write_latency_us, &host.flush_latency_us];
     let counts = [host.reads, host.writes, host.flushes];
-    let figures: [Figure; 5] = [
+    let figures: [Figure; 6] = [
         ("latency, mean", |l| l.mean),
         ("  median", |l| l.p50),
         ("  99 %", |l| l.p99),
         ("  99.9 %", |l| l.p999),
+        ("  99.99 %", |l| l.p9999),
         ("  largest", |l| l.max),
     ];
     for (name, figure) in figures {
-        let cells = each.iter().zip(counts).map(|(latency, count)| match count {
+        let cells = each.iter().zip(counts).map(|(of, count)| match count {
             0 => "-".to_owned(),
-            _ => format!("{} us", real(figure(latency))),
+            _ => latency(figure(of)),
         });
         table.row(std::iter::once(name.to_owned()).chain(cells));
     }
@@ -104,9 +139,9 @@ fn host(record: &RunRecord, table: &mut Table) {
         table.row(["errors", &count(host.errors)]);
     }
     table.head(["throughput", ""]);
-    table.row(["simulated time", &format!("{} s", real(host.elapsed_s))]);
-    table.row(["requests a second", &real(host.iops)]);
-    table.row(["MiB a second", &real(host.mib_per_s)]);
+    table.row(["simulated time", &seconds(host.elapsed_s)]);
+    table.row(["requests a second", &number(host.iops)]);
+    table.row(["MiB a second", &number(host.mib_per_s)]);
 }
 
 /// The zones, and the store on them.
@@ -132,13 +167,13 @@ fn zones(record: &RunRecord, table: &mut Table) {
     let Some(store) = &zones.store else { return };
     table.head(["store", ""]);
     table.row(["pairs put", &count(store.puts)]);
-    table.row(["  a second", &real(store.puts_per_s)]);
-    table.row(["  MiB a second", &real(store.mib_per_s)]);
+    table.row(["  a second", &number(store.puts_per_s)]);
+    table.row(["  MiB a second", &number(store.mib_per_s)]);
     table.row(["memtables flushed", &count(store.flushed)]);
     if store.compacted > 0 {
         table.row(["tables compacted", &count(store.compacted)]);
     }
-    table.row(["writer stalled", &format!("{} s", real(store.stalled_s))]);
+    table.row(["writer stalled", &seconds(store.stalled_s)]);
     if store.exposed_bytes_peak > 0 {
         table.row(["tables exposed, peak", &bytes(store.exposed_bytes_peak)]);
     }
@@ -151,13 +186,13 @@ fn tenants(record: &RunRecord, table: &mut Table) {
     }
     table.head(["shared by", "requests a second", "reads, 99 %", "writes, 99 %"]);
     for tenant in &record.host.tenants {
-        let slow = |count: u64, latency: &Latency| match count {
+        let slow = |count: u64, of: &Latency| match count {
             0 => "-".to_owned(),
-            _ => format!("{} us", real(latency.p99)),
+            _ => latency(of.p99),
         };
         table.row([
             tenant.name.clone(),
-            real(tenant.iops),
+            number(tenant.iops),
             slow(tenant.reads, &tenant.read_latency_us),
             slow(tenant.writes, &tenant.write_latency_us),
         ]);
@@ -175,7 +210,7 @@ fn flash(record: &RunRecord, table: &mut Table) {
         table.row(["for the mapping table", &count(p.map + p.gc_map), "0"]);
     }
     table.head(["garbage collection", ""]);
-    table.row(["write amplification", &real(flash.waf)]);
+    table.row(["write amplification", &number(flash.waf)]);
     table.row(["victims chosen by", &gc.policy]);
     table.row(["blocks collected", &count(gc.collections)]);
     table.row(["valid in them", &percent(gc.victim_utilisation)]);
@@ -212,8 +247,8 @@ fn drive(record: &RunRecord, table: &mut Table) {
     table.row(["channels busy", &percent(mean(&record.utilisation.channels))]);
     table.row(["write buffer, most held", &bytes(buffer.peak_bytes)]);
     table.row(["overwritten in the buffer", &count(buffer.coalesced_writes)]);
-    table.row(["writes waiting for room", &format!("{} s", real(buffer.stalls_s))]);
-    let erases = format!("{} / {} / {}", wear.min, real(wear.mean), wear.max);
+    table.row(["writes waiting for room", &seconds(buffer.stalls_s)]);
+    let erases = format!("{} / {} / {}", wear.min, number(wear.mean), wear.max);
     table.row(["erases, least / mean / most", &erases]);
     if wear.bad_blocks > 0 {
         table.row(["bad blocks", &count(wear.bad_blocks)]);
@@ -230,7 +265,7 @@ fn cache(record: &RunRecord, table: &mut Table) {
     table.row(["pages written that were dirty already", &percent(absorbed)]);
     table.row(["pages written back", &count(cache.written_back)]);
     table.row(["writes held up by too much dirty data", &count(cache.throttled_writes)]);
-    table.row(["  for", &format!("{} s", real(cache.throttled_s))]);
+    table.row(["  for", &seconds(cache.throttled_s)]);
     table.row(["dirty data, mean", &bytes(cache.dirty_bytes_mean as u64)]);
     table.row(["  most", &bytes(cache.dirty_bytes_peak)]);
     table.row(["  left at the end", &bytes(cache.dirty_bytes_left)]);
@@ -280,7 +315,7 @@ fn power(record: &RunRecord, table: &mut Table) {
     let what = if power.made.is_empty() { "power loss" } else { "power loss, of the cuts" };
     table.head([what, "median", "99 %", "peak", "at worst", "the bank"]);
     table.row(spread("dump, ms", dump_ms, worst.dump_ms, String::new()));
-    table.row(spread("energy, mJ", energy_mj, worst.energy_mj, real(bank.energy_mj)));
+    table.row(spread("energy, mJ", energy_mj, worst.energy_mj, number(bank.energy_mj)));
     let farads = [power.capacitance_uf, worst.capacitance_uf, bank.capacitance_uf].map(capacitance);
     let [peak, worst_farads, bank_farads] = farads;
     table.row(["capacitance", "", "", &peak, &worst_farads, &bank_farads]);
@@ -290,7 +325,8 @@ fn power(record: &RunRecord, table: &mut Table) {
     table.row(["promised, not on flash", "", "", &promised]);
     table.row(["mapping pages to save", "", "", &count(power.map_pages_peak)]);
     if bank.shortfall_mj > 0.0 {
-        let missing = format!("{} mJ, {}", real(bank.shortfall_mj), capacitance(bank.shortfall_uf));
+        let missing =
+            format!("{} mJ, {}", number(bank.shortfall_mj), capacitance(bank.shortfall_uf));
         table.row(["missing at worst", "", "", "", "", &missing]);
     }
     if let Some(sampled) = &power.sampled {
@@ -312,7 +348,7 @@ fn power(record: &RunRecord, table: &mut Table) {
 
 /// A row of a distribution.
 fn spread(name: &str, of: &Spread, worst: f64, bank: String) -> Vec<String> {
-    let cells = [of.p50, of.p99, of.max, worst].map(real).into_iter().chain([bank]);
+    let cells = [of.p50, of.p99, of.max, worst].map(number).into_iter().chain([bank]);
     std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
@@ -326,12 +362,12 @@ fn cuts(power: &Power, table: &mut Table) {
     head.extend(is_cached.then_some("dirty, cached"));
     table.head(head);
     for cut in power.made.iter().take(CUTS_SHOWN) {
-        let ready = cut.ready_ms.map_or_else(|| "cut again".to_owned(), real);
+        let ready = cut.ready_ms.map_or_else(|| "cut again".to_owned(), number);
         let mut cells = vec![
-            format!("{} s", real(cut.at_s)),
+            seconds(cut.at_s),
             count(cut.commands_cut_off),
             bytes(cut.promised_bytes),
-            real(cut.dump_ms),
+            number(cut.dump_ms),
             count(cut.lost_promised_writes),
             ready,
         ];
@@ -355,23 +391,23 @@ fn recovery(power: &Power, recovery: &Recovery, table: &mut Table) {
         table.row(["steps of the last:"]);
     }
     for step in &recovery.steps {
-        table.row([&step.name.replace('_', " "), &count(step.pages), &real(step.time_ms)]);
+        table.row([&step.name.replace('_', " "), &count(step.pages), &number(step.time_ms)]);
     }
-    table.row(["charging the bank", "", &real(recovery.charge_ms)]);
+    table.row(["charging the bank", "", &number(recovery.charge_ms)]);
     let longest = if power.made.is_empty() { "ready after" } else { "ready after, at most" };
-    table.row([longest, "", &real(recovery.time_ms.max)]);
+    table.row([longest, "", &number(recovery.time_ms.max)]);
 }
 
 fn simulation(record: &RunRecord, table: &mut Table) {
     let sim = &record.sim;
     table.head(["simulation", ""]);
-    table.row(["wall time", &format!("{:.2} s", sim.wall_s)]);
-    table.row(["  preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
+    table.row(["wall time, preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
+    table.row(["wall time, running", &format!("{:.2} s", sim.wall_s)]);
     table.row(["host I/Os a second", &rate(sim.host_ios_per_s)]);
     table.row(["flash operations a second", &rate(sim.flash_ops_per_s)]);
-    table.row(["processor time", &format!("{:.2} s", sim.cpu_s)]);
+    table.row(["processor time, running", &format!("{:.2} s", sim.cpu_s)]);
     table.row(["  host I/Os a second", &rate(sim.host_ios_per_cpu_s)]);
     table.row(["  flash operations a second", &rate(sim.flash_ops_per_cpu_s)]);
-    table.row(["peak memory", &format!("{} MiB", real(sim.peak_rss_mib))]);
+    table.row(["peak memory", &format!("{} MiB", number(sim.peak_rss_mib))]);
     table.row(["digest", &sim.digest]);
 }

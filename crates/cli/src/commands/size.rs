@@ -5,10 +5,11 @@ use std::io::Write;
 use leyden_experiment::Bank;
 use leyden_experiment::size::{Shown, SizedDrive, Sizing, Watched, size};
 
+use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
+
 use super::{Cancel, explain, load, overrides, print_json, threads, warn};
 use crate::args::SizeArgs;
 use crate::failure::Failure;
-use crate::output::number::{bytes, capacitance, count, percent, real};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
@@ -93,16 +94,16 @@ fn capacitors(
         let worst = drive.worst.unwrap_or_default();
         cells.extend([
             capacitance(worst.capacitance_uf),
-            real(worst.energy_mj),
+            number(worst.energy_mj),
             count(worst.parts),
-            real(worst.dump_ms),
+            number(worst.dump_ms),
         ]);
         if let Some(shown) = &drive.measured {
             cells.extend([
                 capacitance(shown.capacitance_uf),
-                real(shown.energy_mj.max),
+                number(shown.energy_mj.max),
                 count(shown.parts),
-                real(shown.dump_ms.max),
+                number(shown.dump_ms.max),
             ]);
         }
         table.row(cells);
@@ -130,12 +131,12 @@ fn prices(sizing: &Sizing, name: impl Fn(&SizedDrive) -> Option<String>, table: 
         let Shown { iops, write_mean_us, write_p99_us, waf, recovery_ms, ready_ms, .. } = *shown;
         table.row([
             marked(drive, name),
-            real(iops),
-            format!("{} us", real(write_mean_us)),
-            format!("{} us", real(write_p99_us)),
-            real(waf),
-            real(recovery_ms),
-            real(ready_ms),
+            number(iops),
+            latency(write_mean_us),
+            latency(write_p99_us),
+            number(waf),
+            number(recovery_ms),
+            number(ready_ms),
         ]);
     }
 }
@@ -162,7 +163,7 @@ fn with_less(sizing: &Sizing, table: &mut Table) {
         table.row([
             if own { format!("{share} *") } else { share },
             capacitance(less.capacitance_uf),
-            real(less.energy_mj),
+            number(less.energy_mj),
             count(less.parts),
             percent(less.losing),
             bytes(less.lost_bytes_mean as u64),
@@ -180,7 +181,7 @@ fn notes(bank: &Bank, commands: u64) -> String {
         count(bank.parts),
         bank.part,
         capacitance(bank.capacitance_uf),
-        real(bank.energy_mj),
+        number(bank.energy_mj),
         count(commands),
     )
 }

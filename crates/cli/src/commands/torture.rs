@@ -8,11 +8,12 @@ use leyden_experiment::claims::quote;
 use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone, run_twice};
 use leyden_torture::{Kind, Options, SeedFile, shrink};
 
+use leyden_report::format::{count, rate};
+
 use super::{Cancel, print_json};
 use crate::args::TortureArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
-use crate::output::number::{count, rate};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 

@@ -4,15 +4,17 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use leyden_experiment::scenario::TraceSource;
 use leyden_workload::trace::{
     self, Compression, Devices, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,
     WriteOptions, Writer,
 };
 
+use leyden_report::format::{bytes, count, number, percent, seconds};
+
 use super::{Cancel, print_json, warn};
 use crate::args::{ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 use crate::failure::Failure;
-use crate::output::number::{bytes, count, percent, real};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
@@ -126,7 +128,11 @@ impl<'a> Watched<'a> {
             },
             ..OpenOptions::default()
         };
-        let open = |path, options| trace::open(path, options).map_err(|error| failure(&error));
+        let open = |path: &Path, options: &OpenOptions| {
+            let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+            let opened = TraceSource::called(path).open(&path.display().to_string(), options);
+            opened.map_err(|error| failure(&error))
+        };
         let trace = open(path, &options)?;
         let requests = match &args.hints {
             Some(hints) => Merged::new(trace, open(hints, &OpenOptions::default())?),
@@ -216,9 +222,9 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
     table.row(["flushes", &count(p.flushes)]);
     table.row(["with forced unit access", &count(p.fua)]);
     table.head(["time", ""]);
-    table.row(["duration", &format!("{} s", real(p.duration_s))]);
-    table.row(["requests a second", &real(p.mean_iops)]);
-    table.row(["MiB a second", &real(p.mean_mib_per_s)]);
+    table.row(["duration", &seconds(p.duration_s)]);
+    table.row(["requests a second", &number(p.mean_iops)]);
+    table.row(["MiB a second", &number(p.mean_mib_per_s)]);
     places(p, &mut table);
     announced(p, &mut table);
     table.head(["sizes, up to", "reads", "writes"]);

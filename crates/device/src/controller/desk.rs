@@ -110,6 +110,11 @@ impl<P: Payload> Desk<P> {
         self.digest.add(outcome.time.as_ns()).add(what);
     }
 
+    /// What writes under way carry, and what reads under way have read so far.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
+        self.requests.iter().map(|request| (request.action.data(), &request.read))
+    }
+
     /// Fingerprint of everything so far.
     pub(super) const fn digest(&self) -> Digest {
         self.digest

@@ -74,6 +74,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub(crate) const fn power(&self) -> Option<&PowerSupply> {
         self.power.as_ref()
     }
+    /// What writes under way carry, and what reads under way have read so far.
+    pub fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
+        self.desk.in_flight()
+    }
     /// What commands mean to this drive.
     pub const fn namespace(&self) -> &N {
         &self.namespace

@@ -81,6 +81,11 @@ impl<P: Payload> Requests<P> {
         &mut self.places[id.0 as usize]
     }
 
+    /// The commands in the device; what places that are not taken hold carries no data.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Request<P>> {
+        self.places.iter()
+    }
+
     /// The command has ended. What it carried is let go of.
     #[inline]
     pub(super) fn remove(&mut self, id: RequestId) {

@@ -38,6 +38,23 @@ impl<P: Payload> Ssd<P> {
             .map(|unit| self.namespace().ftl.content(unit))
     }
 
+    /// What a read of the mapping unit that holds `lba` would return if it took no time.
+    ///
+    /// # Panics
+    /// If `lba` is beyond the drive's capacity.
+    pub fn newest(&self, lba: Lba) -> P {
+        let unit = lba.0 * SECTOR_BYTES / u64::from(self.geometry().unit_bytes());
+        assert!(unit < u64::from(self.mapping_units()), "{lba:?} is beyond the drive");
+        newest(self.namespace().buffer(), self.namespace().ftl(), Lpn(unit as u32))
+    }
+
+    /// The content of everything that holds content, in a fixed order: units of the medium and slots of
+    /// the buffer, also those that nothing points to any more. What lies elsewhere
+    /// ([`crate::Controller::in_flight`] apart) is of no use to the drive.
+    pub fn contents(&self) -> impl Iterator<Item = &P> {
+        self.namespace().ftl().contents().chain(self.namespace().buffer().contents())
+    }
+
     /// What a read of the whole drive would return if it took no time: the buffer's content, and what the
     /// map points to for the rest. Costs a pass over the units, unless there is no content.
     pub fn whole(&self) -> P::ReadData {

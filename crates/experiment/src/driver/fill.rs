@@ -58,6 +58,7 @@ impl Measured {
             flushes: all.flushes,
             trims: self.traffic.trims.count(),
             errors: self.errors,
+            write_faults: self.write_faults,
             bytes_read: all.bytes_read,
             bytes_written: all.bytes_written,
             elapsed_s,
@@ -101,6 +102,7 @@ impl Measured {
     fn series(&self, units: &Units) -> record::Series {
         let mut series = record::Series {
             interval_s: self.series.length.as_secs_f64(),
+            start_s: self.start.since(self.run_start).as_secs_f64(),
             ..record::Series::default()
         };
         let (dies, channels) = (self.after.die_busy.len(), self.after.channel_busy.len());
@@ -112,6 +114,8 @@ impl Measured {
             shown.push_flash(interval, units, &mut series);
             series.die_busy.push(shown.busy(shown.grown.die_busy, dies));
             series.channel_busy.push(shown.busy(shown.grown.channel_busy, channels));
+            series.buffered_bytes.push(interval.device.buffered_units.get() * units.unit_bytes);
+            series.free_blocks.push(interval.device.free_blocks.get());
             (start, before) = (interval.end, interval.device);
         }
         series
@@ -161,14 +165,24 @@ impl Shown {
             ratio(direction.latency_sum_ns as f64 / 1e3, direction.count as f64)
         };
         let max = |direction: &Direction| direction.latency_max_ns as f64 / 1e3;
+        let percentile = |direction: &Direction, percent| {
+            let ns = direction.latencies.percentile_ns(percent).min(direction.latency_max_ns);
+            ns as f64 / 1e3
+        };
         series.read_iops.push(iops(reads));
         series.write_iops.push(iops(writes));
         series.read_mib_per_s.push(rate(reads));
         series.write_mib_per_s.push(rate(writes));
         series.read_mean_us.push(mean(reads));
         series.read_max_us.push(max(reads));
+        series.read_p50_us.push(percentile(reads, 50));
+        series.read_p99_us.push(percentile(reads, 99));
         series.write_mean_us.push(mean(writes));
         series.write_max_us.push(max(writes));
+        series.write_p50_us.push(percentile(writes, 50));
+        series.write_p99_us.push(percentile(writes, 99));
+        let outstanding_s = interval.host.outstanding_ns as f64 / 1e9;
+        series.queue_depth.push(ratio(outstanding_s, self.seconds));
     }
 
     fn push_flash(&self, interval: &Closed, units: &Units, series: &mut record::Series) {
@@ -238,6 +252,7 @@ fn latency(latencies: &Latencies) -> record::Latency {
         p50: quantile(0.5),
         p99: quantile(0.99),
         p999: quantile(0.999),
+        p9999: quantile(0.9999),
         max: latencies.max_ns() as f64 / 1e3,
         distribution: distribution
             .into_iter()

@@ -4,13 +4,15 @@ use leyden_device::{Op, Stats, Status};
 use leyden_sim::{Digest, Span, Time};
 
 use super::Ramp;
-use super::series::{Intervals, Snapshot};
+use super::series::{Intervals, Outstanding, Snapshot};
 use super::tenants::Tenants;
 use super::traffic::{Sample, Traffic};
 
 /// What a run measured, after its ramp.
 #[derive(Clone, Debug)]
 pub struct Measured {
+    /// When the workload began.
+    pub run_start: Time,
     /// When measurement began: the start of the workload, or the end of its ramp.
     pub start: Time,
     /// When the last command completed, or the run was interrupted.
@@ -23,6 +25,8 @@ pub struct Measured {
     pub hints: u64,
     /// Commands that ended with an error status.
     pub errors: u64,
+    /// Of these, writes that the drive refused because its flash has no room left.
+    pub write_faults: u64,
     /// Fingerprint of every completion since the start of the workload, ramp included.
     pub digest: Digest,
     /// The device's counters at `start`.
@@ -55,11 +59,13 @@ struct Ramping {
 /// A measurement under way.
 pub(super) struct Measure {
     ramping: Option<Ramping>,
+    run_start: Time,
     start: Time,
     before: Stats,
     traffic: Traffic,
     hints: u64,
     errors: u64,
+    write_faults: u64,
     first_error: Option<(Op, Status)>,
     digest: Digest,
     series: Intervals,
@@ -69,7 +75,7 @@ pub(super) struct Measure {
 
 impl Measure {
     pub(super) fn new(start: Time, ramp: Ramp, before: Stats, tenants: Vec<String>) -> Self {
-        let series = Intervals::new(start, Snapshot::new(&before));
+        let series = Intervals::new(start, Snapshot::new(&before), Outstanding::default());
         let ramping = (ramp != Ramp::default()).then_some(Ramping { requests: ramp.requests });
         let next_boundary = if ramping.is_none() {
             series.next_end()
@@ -80,11 +86,13 @@ impl Measure {
         };
         Self {
             ramping,
+            run_start: start,
             start,
             before,
             traffic: Traffic::new(),
             hints: 0,
             errors: 0,
+            write_faults: 0,
             first_error: None,
             digest: Digest::default(),
             series,
@@ -120,10 +128,23 @@ impl Measure {
     pub(super) fn begin(&mut self, now: Time, before: Stats) {
         self.ramping = None;
         self.start = now;
-        self.series = Intervals::new(now, Snapshot::new(&before));
+        let outstanding = *self.series.outstanding();
+        self.series = Intervals::new(now, Snapshot::new(&before), outstanding);
         self.next_boundary = self.series.next_end();
         self.before = before;
         self.tenants.begin();
+    }
+
+    /// A command was submitted.
+    #[inline]
+    pub(super) fn submitted(&mut self, now: Time) {
+        self.series.outstanding().begin(now);
+    }
+
+    /// A command is no longer outstanding: it completed, or was cut off.
+    #[inline]
+    pub(super) fn gone(&mut self, at: Time) {
+        self.series.outstanding().end(at);
     }
 
     /// A hint was handed to the device.
@@ -141,16 +162,16 @@ impl Measure {
         }
         if sample.status != Status::Success {
             self.errors += 1;
+            self.write_faults += u64::from(sample.status == Status::WriteFault);
             self.first_error.get_or_insert((sample.op, sample.status));
             return false;
         }
         let latency_ns = sample.time.since(sample.arrived).as_ns();
         self.tenants.record(sample, latency_ns, &self.traffic);
         self.traffic.record(sample.op, sample.bytes, latency_ns);
-        let interval = &mut self.series.current;
         match sample.op {
-            Op::Read => interval.reads.record(sample.bytes, latency_ns),
-            Op::Write => interval.writes.record(sample.bytes, latency_ns),
+            Op::Read => self.series.reads.record(sample.bytes, latency_ns),
+            Op::Write => self.series.writes.record(sample.bytes, latency_ns),
             _ => {}
         }
         false
@@ -193,12 +214,14 @@ impl Measure {
         }
         self.series.finish(Snapshot::new(&after), end);
         Measured {
+            run_start: self.run_start,
             start: self.start,
             end,
             interrupted,
             traffic: self.traffic,
             hints: self.hints,
             errors: self.errors,
+            write_faults: self.write_faults,
             digest: self.digest,
             before: self.before,
             after,

@@ -16,6 +16,7 @@
 //! - Latency runs from when the host asked: a trace's request that had to wait for a slot has been
 //!   waiting since its arrival.
 
+mod buckets;
 mod content;
 mod fill;
 mod jobs;

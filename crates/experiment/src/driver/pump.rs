@@ -227,6 +227,7 @@ where
         self.now = outage.back_at;
         for index in taken {
             let slot = self.slots.release(index);
+            self.measure.gone(outage.at);
             self.source.completed(slot.owner, self.now);
         }
         let stats = self.watch.stats(self.device);
@@ -310,6 +311,7 @@ where
     #[inline]
     fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
         let tenant = self.source.tenant(owner, request);
+        self.measure.submitted(self.now);
         let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
         let data = self.content.submit(slot, self.now, request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
@@ -333,6 +335,7 @@ where
         for completion in completions.drain(..) {
             let slot = self.slots.release(completion.tag);
             self.content.complete(completion.tag, &completion)?;
+            self.measure.gone(completion.time);
             let ramp_over = self.measure.record(&Sample {
                 op: completion.op,
                 tenant: slot.tenant,

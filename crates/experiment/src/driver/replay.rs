@@ -249,6 +249,10 @@ pub(super) struct ByTime<I, F> {
     ended: bool,
     /// Requests that had to wait for room.
     delayed: u64,
+    /// There was no room when it was last needed.
+    is_full: bool,
+    /// When there was room again after that.
+    full_until: Time,
     expected: Option<u64>,
 }
 
@@ -270,6 +274,8 @@ impl<I, F> ByTime<I, F> {
             pending: None,
             ended: false,
             delayed: 0,
+            is_full: false,
+            full_until: Time::ZERO,
             expected,
         }
     }
@@ -311,9 +317,14 @@ where
             return Ok(Next::Announce(request));
         }
         if self.room == 0 {
+            self.is_full = true;
             return Ok(Next::Wait);
         }
-        self.delayed += u64::from(arrived < now);
+        if std::mem::take(&mut self.is_full) {
+            self.full_until = now;
+        }
+        // What arrived while the power was off is late too, and says nothing of the drive's speed.
+        self.delayed += u64::from(arrived < self.full_until);
         self.room -= 1;
         self.pending = None;
         Ok(Next::Submit { request, owner: 0, arrived })

@@ -5,7 +5,9 @@
 //! the series are the run's totals, exactly.
 
 use leyden_device::{Programs, Reads, Stats};
-use leyden_sim::{Span, Time, counters};
+use leyden_sim::{Level, Span, Time, counters};
+
+use super::buckets::{Filled, Filling};
 
 /// The most intervals kept; an even number.
 pub(super) const MAX_INTERVALS: usize = 1024;
@@ -13,35 +15,96 @@ pub(super) const MAX_INTERVALS: usize = 1024;
 pub(super) const FIRST_INTERVAL: Span = Span::from_us(100);
 
 /// What the host saw in an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) reads: Direction,
     pub(super) writes: Direction,
+    /// Commands outstanding, summed over the nanoseconds of the interval.
+    pub(super) outstanding_ns: u64,
 }
 
 /// Reads or writes of an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) latency_sum_ns: u64,
     pub(super) latency_max_ns: u64,
+    pub(super) latencies: Filled,
+}
+
+/// Reads or writes of the interval that goes on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Running {
+    so_far: Direction,
+    latencies: Filling,
+}
+
+impl Running {
+    #[inline]
+    pub(super) fn record(&mut self, bytes: u64, latency_ns: u64) {
+        let so_far = &mut self.so_far;
+        so_far.count += 1;
+        so_far.bytes += bytes;
+        so_far.latency_sum_ns = so_far.latency_sum_ns.saturating_add(latency_ns);
+        so_far.latency_max_ns = so_far.latency_max_ns.max(latency_ns);
+        self.latencies.record(latency_ns);
+    }
+
+    fn take(&mut self) -> Direction {
+        let latencies = self.latencies.take();
+        Direction { latencies, ..std::mem::take(&mut self.so_far) }
+    }
+}
+
+/// Commands outstanding over time. Between two moments the sum of each command's time outstanding is the
+/// sum of its ends less that of its begins, so that a command costs one addition at each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outstanding {
+    commands: u64,
+    /// Of all that have begun, less that of all that have ended; modulo 2^64.
+    begins_less_ends_ns: u64,
+    /// The sum up to the last interval's end.
+    before_ns: u64,
+}
+
+impl Outstanding {
+    #[inline]
+    pub(super) fn begin(&mut self, at: Time) {
+        self.commands += 1;
+        self.begins_less_ends_ns = self.begins_less_ends_ns.wrapping_add(at.as_ns());
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, at: Time) {
+        self.commands -= 1;
+        self.begins_less_ends_ns = self.begins_less_ends_ns.wrapping_sub(at.as_ns());
+    }
+
+    /// The sum since this was last asked.
+    fn since_last(&mut self, now: Time) -> u64 {
+        let sum = self.commands.wrapping_mul(now.as_ns()).wrapping_sub(self.begins_less_ends_ns);
+        let grown = sum.wrapping_sub(self.before_ns);
+        self.before_ns = sum;
+        grown
+    }
 }
 
 impl Direction {
-    #[inline]
-    pub(super) fn record(&mut self, bytes: u64, latency_ns: u64) {
-        self.count += 1;
-        self.bytes += bytes;
-        self.latency_sum_ns = self.latency_sum_ns.saturating_add(latency_ns);
-        self.latency_max_ns = self.latency_max_ns.max(latency_ns);
-    }
-
     fn merge(&mut self, later: &Self) {
         self.count += later.count;
         self.bytes += later.bytes;
         self.latency_sum_ns = self.latency_sum_ns.saturating_add(later.latency_sum_ns);
         self.latency_max_ns = self.latency_max_ns.max(later.latency_max_ns);
+        self.latencies.merge(&later.latencies);
+    }
+}
+
+impl Interval {
+    fn merge(&mut self, later: &Self) {
+        self.reads.merge(&later.reads);
+        self.writes.merge(&later.writes);
+        self.outstanding_ns = self.outstanding_ns.saturating_add(later.outstanding_ns);
     }
 }
 
@@ -57,6 +120,10 @@ counters! {
         pub(super) die_busy: Span,
         /// Summed over channels.
         pub(super) channel_busy: Span,
+        /// In the write buffer.
+        pub(super) buffered_units: Level,
+        /// Of all dies.
+        pub(super) free_blocks: Level,
     }
 }
 
@@ -69,12 +136,14 @@ impl Snapshot {
             units_written: stats.ssd.units_written,
             die_busy: sum(&stats.die_busy),
             channel_busy: sum(&stats.channel_busy),
+            buffered_units: stats.buffered_units,
+            free_blocks: stats.free_blocks,
         }
     }
 }
 
 /// A finished interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Closed {
     pub(super) host: Interval,
     /// The device's counters at its end.
@@ -88,21 +157,33 @@ pub(super) struct Intervals {
     pub(super) before: Snapshot,
     pub(super) length: Span,
     pub(super) closed: Vec<Closed>,
-    pub(super) current: Interval,
+    pub(super) reads: Running,
+    pub(super) writes: Running,
+    outstanding: Outstanding,
     /// When the current interval ends.
     next_end: Time,
 }
 
 impl Intervals {
-    pub(super) fn new(start: Time, before: Snapshot) -> Self {
+    /// Intervals from `start` on, with commands outstanding from before.
+    pub(super) fn new(start: Time, before: Snapshot, mut outstanding: Outstanding) -> Self {
+        outstanding.since_last(start);
         Self {
             start,
             before,
             length: FIRST_INTERVAL,
             closed: Vec::with_capacity(MAX_INTERVALS),
-            current: Interval::default(),
+            reads: Running::default(),
+            writes: Running::default(),
+            outstanding,
             next_end: start + FIRST_INTERVAL,
         }
+    }
+
+    /// Commands outstanding.
+    #[inline]
+    pub(super) fn outstanding(&mut self) -> &mut Outstanding {
+        &mut self.outstanding
     }
 
     #[inline]
@@ -122,25 +203,28 @@ impl Intervals {
     /// Ends the current interval early, with the run.
     pub(super) fn finish(&mut self, device: Snapshot, end: Time) {
         let last = self.closed.last().map_or(self.start, |closed| closed.end);
-        if end > last || self.current != Interval::default() {
+        if end > last || self.reads.so_far.count + self.writes.so_far.count > 0 {
             self.push(device, end.max(last));
         }
     }
 
     fn push(&mut self, device: Snapshot, end: Time) {
-        self.closed.push(Closed { host: std::mem::take(&mut self.current), device, end });
+        let host = Interval {
+            reads: self.reads.take(),
+            writes: self.writes.take(),
+            outstanding_ns: self.outstanding.since_last(end),
+        };
+        self.closed.push(Closed { host, device, end });
     }
 
     fn double(&mut self) {
-        for pair in 0..MAX_INTERVALS / 2 {
-            let (mut first, second) = (self.closed[2 * pair], self.closed[2 * pair + 1]);
-            first.host.reads.merge(&second.host.reads);
-            first.host.writes.merge(&second.host.writes);
-            first.device = second.device;
-            first.end = second.end;
-            self.closed[pair] = first;
+        let mut fine =
+            std::mem::replace(&mut self.closed, Vec::with_capacity(MAX_INTERVALS)).into_iter();
+        while let (Some(mut first), Some(second)) = (fine.next(), fine.next()) {
+            first.host.merge(&second.host);
+            (first.device, first.end) = (second.device, second.end);
+            self.closed.push(first);
         }
-        self.closed.truncate(MAX_INTERVALS / 2);
         self.length = self.length.saturating_mul(2);
     }
 }

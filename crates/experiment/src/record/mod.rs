@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use host::{Cache, Hints, Tenant};
-pub use power::{Bank, MadeCut, Power, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst};
+pub use power::{
+    Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
+};
 pub use zones::{Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -22,18 +24,33 @@ pub const RECORD_VERSION: u32 = 1;
 /// Everything a run tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
-    /// [`RECORD_VERSION`] of the writer.
+    /// The version of these names and meanings that the writer held to.
     pub record_version: u32,
     /// Version of Leyden that ran.
     pub leyden_version: String,
     /// The run's name: the configuration's, or its file's.
     pub name: String,
+    /// The scenario's name, if the run has another because it is one of several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scenario: String,
+    /// The commit that Leyden was built from, if that is known; with `+` if its files had been changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub commit: String,
     /// The command that repeats the run.
     pub reproduce: String,
     /// The seed everything random came from.
     pub seed: u64,
     /// The configuration, with every default filled in.
     pub config: serde_json::Value,
+    /// The keys that a comparison varied, and this run's values of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub varied: Vec<Varied>,
+    /// The drive in numbers that follow from the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<Drive>,
+    /// The files that the workload was read from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
     /// What is worth knowing before trusting the rest (clipped requests, a late trace, ...).
     pub warnings: Vec<String>,
     /// The simulation itself.
@@ -69,6 +86,52 @@ pub struct RunRecord {
     pub utilisation: Utilisation,
     /// All of the above over time.
     pub series: Series,
+}
+
+impl RunRecord {
+    /// The published schema of a run record.
+    pub fn schema() -> schemars::Schema {
+        schemars::schema_for!(RunRecord)
+    }
+}
+
+/// A key that a comparison varied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Varied {
+    /// The key, as it was written: `device.ftl.gc.victim`; `device` for a whole drive.
+    pub key: String,
+    /// Its value, as it was written.
+    pub value: String,
+}
+
+/// A drive in numbers. What was chosen is in the configuration; this is what follows from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drive {
+    /// Bytes that the host can address.
+    pub capacity_bytes: u64,
+    /// Bytes of flash.
+    pub flash_bytes: u64,
+    /// Channels.
+    pub channels: u32,
+    /// Dies, of all channels.
+    pub dies: u32,
+    /// Bytes of a flash page.
+    pub page_bytes: u32,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes of a mapping unit.
+    pub unit_bytes: u32,
+}
+
+/// A file that a workload was read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
+    /// Its path, as the configuration writes it.
+    pub path: String,
+    /// Its bytes, as stored.
+    pub bytes: u64,
+    /// SHA-256 of its bytes as stored, 64 hex digits: what `sha256sum` prints.
+    pub sha256: String,
 }
 
 /// The simulation itself: the machine's time, not the drive's.
@@ -116,6 +179,9 @@ pub struct Host {
     pub trims: u64,
     /// Commands that ended with an error status.
     pub errors: u64,
+    /// Of these, writes that the drive refused because its flash had no room left: it is worn out.
+    #[serde(default)]
+    pub write_faults: u64,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
@@ -149,6 +215,9 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
+    /// 99.99th percentile. Of fewer than 10,000 commands it is the largest.
+    #[serde(default)]
+    pub p9999: f64,
     /// Largest.
     pub max: f64,
     /// The whole distribution, as `[percentile (0..=100), microseconds]`, ascending. Empty if
@@ -254,6 +323,9 @@ pub struct Utilisation {
 pub struct Series {
     /// Length of an interval, simulated seconds.
     pub interval_s: f64,
+    /// From the beginning of the run to that of the first interval: its ramp. Simulated seconds.
+    #[serde(default)]
+    pub start_s: f64,
     /// End of each interval; the last may be short.
     pub time_s: Vec<f64>,
     /// Reads per second.
@@ -266,10 +338,31 @@ pub struct Series {
     pub write_mib_per_s: Vec<f64>,
     /// Mean read latency; 0 where nothing was read.
     pub read_mean_us: Vec<f64>,
+    /// Median read latency, at most a sixteenth too high; 0 where nothing was read.
+    #[serde(default)]
+    pub read_p50_us: Vec<f64>,
+    /// 99th percentile of the read latency, likewise.
+    #[serde(default)]
+    pub read_p99_us: Vec<f64>,
     /// Largest read latency.
     pub read_max_us: Vec<f64>,
     /// Mean write latency; 0 where nothing was written.
     pub write_mean_us: Vec<f64>,
+    /// Median write latency, at most a sixteenth too high; 0 where nothing was written.
+    #[serde(default)]
+    pub write_p50_us: Vec<f64>,
+    /// 99th percentile of the write latency, likewise.
+    #[serde(default)]
+    pub write_p99_us: Vec<f64>,
+    /// Commands outstanding at the drive, mean over the interval.
+    #[serde(default)]
+    pub queue_depth: Vec<f64>,
+    /// Bytes in the write buffer at the interval's end.
+    #[serde(default)]
+    pub buffered_bytes: Vec<u64>,
+    /// Free blocks that data may have, of all dies, at the interval's end.
+    #[serde(default)]
+    pub free_blocks: Vec<u64>,
     /// Largest write latency.
     pub write_max_us: Vec<f64>,
     /// Write amplification in the interval; 0 where nothing was written.

@@ -45,6 +45,9 @@ pub struct Power {
     /// The cuts of `run.cut`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<MadeCut>,
+    /// The moments looked at, in order; at most 128, spread evenly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<PowerMoment>,
     /// What cuts at the moments would have cost, if the figures above are of the cuts made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
@@ -53,6 +56,19 @@ pub struct Power {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// What a cut would have cost at a moment of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PowerMoment {
+    /// When, in seconds from the beginning of the run, its ramp included.
+    pub at_s: f64,
+    /// What the dump would have taken.
+    pub energy_mj: f64,
+    /// The host's data that was promised and not on flash.
+    pub promised_bytes: u64,
+    /// Mapping pages (or pages of their journal) that flash did not hold as they were.
+    pub map_pages: u64,
 }
 
 /// A power cut of `run.cut`, and how the drive came back from it.

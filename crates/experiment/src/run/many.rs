@@ -19,6 +19,8 @@ pub struct Plan<'a> {
     pub cancel: &'a AtomicBool,
     /// Told from any thread which run goes on, and which share of all work is done.
     pub progress: &'a (dyn Fn(usize, f64) + Sync),
+    /// Told from any thread what is worth knowing of a run and is not of its results.
+    pub note: &'a (dyn Fn(usize, &str) + Sync),
 }
 
 /// Makes the runs of `scenarios`; drives that several of them begin with are preconditioned once.
@@ -35,8 +37,13 @@ pub fn run_all(scenarios: &[&Scenario], plan: &Plan<'_>) -> Vec<Option<Result<Ou
     let watch = Watch::new(scenarios.len(), plan);
     each(plan, &sizes.collect::<Vec<_>>(), |index| {
         let mut tell = |phase, fraction| watch.tell(index, phase, fraction);
-        let mut hooks =
-            Hooks { cancel: Some(plan.cancel), progress: Some(&mut tell), aged: Some(&aged) };
+        let mut note = |text: &str| (plan.note)(index, text);
+        let mut hooks = Hooks {
+            cancel: Some(plan.cancel),
+            progress: Some(&mut tell),
+            note: Some(&mut note),
+            aged: Some(&aged),
+        };
         run(scenarios[index], &mut hooks)
     })
 }
@@ -176,7 +183,7 @@ mod tests {
     use super::*;
 
     fn plan(jobs: usize, cancel: &AtomicBool) -> Plan<'_> {
-        Plan { jobs, cancel, progress: &|_, _| {} }
+        Plan { jobs, cancel, progress: &|_, _| {}, note: &|_, _| {} }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 mod aged;
 mod check;
+mod facts;
 mod machine;
 mod many;
 mod outage;
@@ -39,10 +40,12 @@ use crate::driver::{
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 pub use aged::AgedDrives;
+pub use facts::{check_inputs, check_same_inputs};
 pub use many::{Plan, run_all};
 pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
 use power::Sampler;
+use snapshot::Found;
 use watcher::Watcher;
 
 /// Bars of the wear histogram, at most.
@@ -117,6 +120,8 @@ pub struct Hooks<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Told what the run is doing and which share of that is done, some times a second.
     pub progress: Option<&'a mut dyn FnMut(Phase, f64)>,
+    /// Told what is worth knowing and is not of the results: that a snapshot is made again, and why.
+    pub note: Option<&'a mut dyn FnMut(&str)>,
     /// Preconditioned drives that this run shares with others.
     pub aged: Option<&'a AgedDrives>,
 }
@@ -124,6 +129,12 @@ pub struct Hooks<'a> {
 impl Hooks<'_> {
     fn cancelled(&self) -> bool {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    fn note(&mut self, text: &str) {
+        if let Some(note) = &mut self.note {
+            note(text);
+        }
     }
 
     fn progress(&mut self, phase: Phase, fraction: f64) {
@@ -264,7 +275,7 @@ where
         let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
         let (wall_s, cpu_s) = (running.seconds(), working.seconds());
         if !measured.interrupted && bounds.limit.is_none() {
-            watcher.outages.check_all_made(measured.end)?;
+            warnings.extend(watcher.outages.not_made(measured.end));
         }
         let is_checked = check::is_due(scenario.run.check, stack.drive());
         if is_checked {
@@ -275,6 +286,7 @@ where
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
         record.hints = watcher.hints(&stack, &measured, channel_name(scenario));
         record.cache = watcher.cache(&stack);
+        record.inputs = facts::inputs(&scenario.workload);
         record.sim.checked = is_checked;
         let (ios, operations) = (measured.completions() as f64, flash_operations(&record) as f64);
         (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
@@ -336,10 +348,14 @@ fn prepare<P: Payload>(
 /// The drive as the run begins: preconditioned, or from its snapshot.
 fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepared<P>, RunError> {
     let snapshot = scenario.precondition.snapshot_file.as_deref();
-    if let Some(path) = snapshot
-        && let Some(prepared) = snapshot::load(path, scenario)?
-    {
-        return Ok(prepared);
+    if let Some(path) = snapshot {
+        match snapshot::load(path, scenario)? {
+            Found::Drive(prepared) => return Ok(*prepared),
+            Found::Other(why) => {
+                hooks.note(&format!("the snapshot {} is made again: {why}", path.display()));
+            }
+            Found::Nothing => {}
+        }
     }
     machine::has_room_for(scenario)?;
     let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed).map_err(in_device)?;
@@ -428,6 +444,7 @@ fn describe<P: Payload>(
         seed: scenario.seed,
         config: serde_json::to_value(scenario).unwrap_or_default(),
         warnings,
+        drive: Some(facts::drive(ssd)),
         ..RunRecord::default()
     };
     let victim = &scenario.device.ftl.gc.victim;

@@ -1,12 +1,11 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
 use leyden_device::{Payload, PowerLoss, Recovery, Ssd};
-use leyden_ftl::recovery::{Step, StepName};
+use leyden_ftl::recovery::Step;
 use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Counted, Span, Time};
 
-use super::RunError;
 use super::power::{Sampler, millijoules, milliseconds};
 use crate::driver::Outage;
 use crate::record::{self, RunRecord, Spread};
@@ -105,17 +104,21 @@ impl<'a> Outages<'a> {
         }
     }
 
-    /// Refuses cuts that came too late for the run, which has ended at `end`.
-    pub(super) fn check_all_made(&self, end: Time) -> Result<(), RunError> {
+    /// What to say of cuts that came too late for the run, which has ended at `end`. The results are those
+    /// of a run without them.
+    pub(super) fn not_made(&self, end: Time) -> Option<String> {
         let index = self.made.len();
-        let Some(cut) = self.cuts.get(index) else { return Ok(()) };
-        let problem = format!(
-            "{} is after the end of the run, whose work was done {:.3} ms after its beginning; cut \
-             earlier, or give the run more to do",
+        let cut = self.cuts.get(index)?;
+        let which = match self.cuts.len() - index {
+            1 => format!("the power cut run.cut.{index} was not made"),
+            left => format!("{left} power cuts were not made, from run.cut.{index} on"),
+        };
+        Some(format!(
+            "{which}: {} is after the end of the run, whose work was done {:.3} ms after its beginning; \
+             cut earlier, or give the run more to do",
             cut.at,
             milliseconds(end.since(self.start))
-        );
-        Err(RunError::config(format!("run.cut.{index}.at"), problem))
+        ))
     }
 
     /// The run has ended at `end`. Cuts the power if no cuts are listed, and waits until the drive is
@@ -154,7 +157,7 @@ impl<'a> Outages<'a> {
         let mut power = self.sampler.record(supply, part);
         power.cuts = self.made.len() as u64;
         power.lost_promised_writes = self.made.iter().map(|made| made.lost).sum();
-        if self.cuts.is_empty() {
+        if self.cuts.is_empty() || self.made.is_empty() {
             return power;
         }
         power.sampled = Some(record::Sampled {
@@ -231,15 +234,7 @@ impl<'a> Outages<'a> {
 }
 
 fn step(step: &Step) -> record::RecoveryStep {
-    let name = match step.name {
-        StepName::EraseOldDumps => "erase_old_dumps",
-        StepName::FindCheckpoint => "find_checkpoint",
-        StepName::LoadMap => "load_map",
-        StepName::ReplayJournal => "replay_journal",
-        StepName::RollForward => "roll_forward",
-        StepName::OpenBlocks => "open_blocks",
-        StepName::PutBack => "put_back",
-    };
+    let name = step.name.name();
     record::RecoveryStep {
         name: name.to_owned(),
         pages: step.pages,

@@ -38,6 +38,7 @@ pub(super) struct Sampler {
 /// What a cut would have cost, and lost with each of the smaller banks.
 #[derive(Clone)]
 struct Moment {
+    at: Time,
     cost: CutCost,
     losses: Vec<CutLoss>,
 }
@@ -86,7 +87,7 @@ impl Sampler {
         self.stretch = self.stretch.saturating_mul(THINNING as u64);
     }
 
-    fn take(&mut self, cost: CutCost, losses: Vec<CutLoss>) {
+    fn take(&mut self, at: Time, cost: CutCost, losses: Vec<CutLoss>) {
         let bytes = cost.promised.get() + cost.map_pages * self.page_bytes;
         self.peak_bytes = self.peak_bytes.max(bytes);
         let peak = &mut self.peak;
@@ -96,7 +97,7 @@ impl Sampler {
         peak.energy = peak.energy.max(cost.energy);
         peak.capacitance = peak.capacitance.max(cost.capacitance);
         self.looks += 1;
-        self.kept.push(Some(Moment { cost, losses }));
+        self.kept.push(Some(Moment { at, cost, losses }));
     }
 
     fn moments(&self) -> impl Iterator<Item = &Moment> {
@@ -122,8 +123,18 @@ impl Sampler {
             parts: supply.bank.parts_for(self.peak.energy),
             worst: worst(supply),
             bank: bank(supply, part),
+            at: self.moments().map(|moment| self.moment(moment)).collect(),
             with_less: with_less.map(|(index, &energy)| self.with(index, energy, supply)).collect(),
             ..record::Power::default()
+        }
+    }
+
+    fn moment(&self, Moment { at, cost, .. }: &Moment) -> record::PowerMoment {
+        record::PowerMoment {
+            at_s: at.since(self.start).as_secs_f64(),
+            energy_mj: millijoules(cost.energy),
+            promised_bytes: cost.promised.get(),
+            map_pages: cost.map_pages,
         }
     }
 
@@ -156,7 +167,7 @@ impl Sampler {
         match ssd.cut_cost() {
             Some(cost) => {
                 let losses = self.banks.iter().filter_map(|&energy| ssd.cut_loss(energy)).collect();
-                self.take(cost, losses);
+                self.take(ssd.now(), cost, losses);
             }
             // Just cut: there is nothing to save.
             None => self.kept.push(None),

@@ -250,13 +250,17 @@ fn an_unprotected_buffer_keeps_what_was_flushed() {
 }
 
 #[test]
-fn a_cut_after_the_end_is_refused_with_the_end() {
-    let scenario = small(&[POWER[0], POWER[1], r#"run.cut=[{at="5 ms"}, {at="1 h"}]"#]);
-    let error = run(&scenario, &mut Hooks::default()).unwrap_err();
-    let RunError::Config { key, problem } = &error else { panic!("{error}") };
-    assert_eq!(key, "run.cut.1.at");
-    assert!(
-        problem.contains("whose work was done") && problem.contains("cut earlier"),
-        "{problem}"
-    );
+fn a_cut_after_the_end_costs_no_results() {
+    let with = |cuts: &'static str| record(&small(&[POWER[0], POWER[1], cuts]));
+    let late = with(r#"run.cut=[{at="5 ms"}, {at="1 h"}, {at="2 h"}]"#);
+    let warned = &late.warnings[0];
+    for part in ["2 power cuts were not made, from run.cut.1 on", "work was done", "cut earlier"] {
+        assert!(warned.contains(part), "{warned}");
+    }
+    let made = with(r#"run.cut=[{at="5 ms"}]"#);
+    assert_eq!((late.sim.digest, late.power), (made.sim.digest, made.power));
+    let none = with(r#"run.cut=[{at="1 h"}]"#);
+    let power = none.power.unwrap();
+    assert_eq!((power.cuts, power.made.len()), (0, 0));
+    assert!(power.energy_mj.max > 0.0 && power.moments > 0, "{power:?}");
 }

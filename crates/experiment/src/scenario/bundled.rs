@@ -73,9 +73,10 @@ const TRACES: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// The bundled trace at `path` below `scenarios/`.
-pub(super) fn trace(path: &str) -> Option<&'static [u8]> {
-    TRACES.iter().find(|(name, _)| *name == path).map(|(_, bytes)| *bytes)
+/// The bundled trace at `path`, with or without `scenarios/` before it.
+pub(super) fn trace(path: &str) -> Option<(&'static str, &'static [u8])> {
+    let path = path.strip_prefix("scenarios/").unwrap_or(path);
+    TRACES.iter().find(|(name, _)| *name == path).copied()
 }
 
 /// What a user calls the file at `path`: `bench/random-write`.

@@ -26,6 +26,8 @@ pub(super) enum Base {
     Disk(PathBuf),
     /// A folder among the bundled scenarios, like `bench`; empty for their root.
     Bundled(String),
+    /// The folder of a record or report, which may have been moved: then the current one.
+    Saved(PathBuf),
 }
 
 /// Where in which text a key or value was written.

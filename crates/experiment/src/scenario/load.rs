@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::diagnostic::{Base, Diagnostic, Origin, Source};
 use super::explain::{explain, nearest, remedied};
+use super::saved::{self, Saved};
 use super::tree::{Entry, Node, Value};
 use super::{Scenario, TraceSource, bundled, de};
 
@@ -114,14 +115,36 @@ impl std::str::FromStr for Set {
 pub struct Loaded {
     /// The scenario, checked as far as it can be without building the drive.
     pub scenario: Scenario,
+    /// Its name as it was loaded.
+    name: String,
+    /// The run that it is of, if it comes from a record or a report.
+    saved: Option<Box<Saved>>,
     tree: Node,
 }
 
 impl Loaded {
-    /// Loads the file `name`, or the bundled scenario called so if there is no such file, with
-    /// `sets` on top.
+    /// The scenario's name as it was loaded: a caller may call the run otherwise.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The run that it is of, if it comes from a record or a report.
+    pub fn saved(&self) -> Option<&Saved> {
+        self.saved.as_deref()
+    }
+
+    /// Loads the file `name`, or the bundled scenario called so if there is no such file, with `sets` on
+    /// top. `-` is standard input. A run record and a report hold a scenario too; `FILE#NAME` chooses one
+    /// of several runs.
     pub fn new(name: &str, sets: &[Set]) -> Result<Self, LoadError> {
-        let tree = chain(&find(name)?, &mut Vec::new())?;
+        let (source, wanted) = find_run(name)?;
+        if saved::is_saved(&source.text) {
+            let (saved, tree) = saved::read(&source, wanted).map_err(Box::new)?;
+            let mut loaded = Self::finish(name, tree, sets)?;
+            loaded.saved = Some(Box::new(saved));
+            return Ok(loaded);
+        }
+        let tree = chain(&source, &mut Vec::new())?;
         Self::finish(name, tree, sets)
     }
 
@@ -157,7 +180,7 @@ impl Loaded {
             let stem = Path::new(name).file_stem().unwrap_or_default();
             scenario.name = stem.to_string_lossy().into_owned();
         }
-        let mut loaded = Self { scenario, tree };
+        let mut loaded = Self { name: scenario.name.clone(), scenario, saved: None, tree };
         loaded.check_units()?;
         loaded.resolve_paths();
         loaded.scenario.check().map_err(|ConfigError { key, problem }| {
@@ -214,7 +237,7 @@ impl Loaded {
         if let Some(snapshot) = &precondition.snapshot {
             precondition.snapshot_file = match snapshot_base {
                 Base::Disk(folder) => Some(folder.join(snapshot)),
-                Base::Bundled(_) => Some(PathBuf::from(snapshot)),
+                Base::Bundled(_) | Base::Saved(_) => Some(PathBuf::from(snapshot)),
             };
         }
     }
@@ -223,16 +246,42 @@ impl Loaded {
 /// Where `path`, written in a text with `base`, is.
 fn locate(base: &Base, path: &str) -> TraceSource {
     match base {
-        Base::Disk(folder) => TraceSource::Disk(folder.join(path)),
+        Base::Disk(folder) => trace_at(folder.join(path)),
+        Base::Saved(folder) => match folder.join(path) {
+            file if file.exists() => TraceSource::Disk(file),
+            _ => trace_at(PathBuf::from(path)),
+        },
         Base::Bundled(folder) => match bundled::trace(&normal(folder, path)) {
-            Some(bytes) => TraceSource::Bundled(bytes),
+            Some((name, bytes)) => TraceSource::Bundled { name, bytes },
             None => TraceSource::Disk(PathBuf::from(path)),
         },
     }
 }
 
+/// The trace at `file`, or the bundled one that is called so if there is no such file.
+fn trace_at(file: PathBuf) -> TraceSource {
+    if file.exists() {
+        return TraceSource::Disk(file);
+    }
+    match TraceSource::called(Path::new(&normal("", &file.to_string_lossy()))) {
+        TraceSource::Disk(_) => TraceSource::Disk(file),
+        bundled @ TraceSource::Bundled { .. } => bundled,
+    }
+}
+
+/// Finds what a user called `name`, and which run of it was meant.
+fn find_run(name: &str) -> Result<(Arc<Source>, Option<&str>), LoadError> {
+    match name.rsplit_once('#') {
+        Some((file, run)) if !Path::new(name).exists() => Ok((find(file)?, Some(run))),
+        _ => Ok((find(name)?, None)),
+    }
+}
+
 /// Finds what a user called `name`.
 fn find(name: &str) -> Result<Arc<Source>, LoadError> {
+    if name == "-" {
+        return standard_input();
+    }
     let path = Path::new(name);
     let error = match read_text(path) {
         Ok(text) => return Ok(disk_source(path, text)),
@@ -242,8 +291,7 @@ fn find(name: &str) -> Result<Arc<Source>, LoadError> {
         if let Some((name, text)) = bundled::find(name) {
             return Ok(bundled_source(name, text));
         }
-        let known = bundled::SCENARIOS.iter().map(|(path, _)| bundled::name(path));
-        let help = match nearest(name, known) {
+        let help = match nearest(name, bundled_names()) {
             Some(near) => format!("there is a bundled scenario called `{near}`"),
             None => "`leyden run --list` names the bundled scenarios".into(),
         };
@@ -251,6 +299,19 @@ fn find(name: &str) -> Result<Arc<Source>, LoadError> {
     }
     let help = "name a scenario, which is TOML; a trace is named in one, as `workload.trace`";
     Err(LoadError::Read { path: name.to_owned(), help: Some(help.into()), source: error })
+}
+
+/// Standard input; paths in it are relative to the current folder.
+fn standard_input() -> Result<Arc<Source>, LoadError> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MAX_FILE_BYTES).read_to_string(&mut text);
+    read.map_err(|source| LoadError::Read {
+        path: "standard input".into(),
+        help: Some("it is read as a scenario, which is TOML".into()),
+        source,
+    })?;
+    let (name, base) = ("<stdin>".to_owned(), Base::Disk(PathBuf::new()));
+    Ok(Arc::new(Source { name, text, base }))
 }
 
 /// A file's text, if it can be a scenario's: a trace or a device named by mistake has no end.
@@ -265,11 +326,9 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 fn disk_source(path: &Path, text: String) -> Arc<Source> {
-    Arc::new(Source {
-        name: path.display().to_string(),
-        text,
-        base: Base::Disk(path.parent().unwrap_or(Path::new("")).to_owned()),
-    })
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let base = if saved::is_saved(&text) { Base::Saved(folder) } else { Base::Disk(folder) };
+    Arc::new(Source { name: path.display().to_string(), text, base })
 }
 
 fn bundled_source(path: &str, text: &str) -> Arc<Source> {
@@ -298,8 +357,11 @@ fn chain(source: &Arc<Source>, seen: &mut Vec<String>) -> Result<Node, LoadError
         return Err(LoadError::Invalid(Box::new(problem.at(at).help(help))));
     };
     let base = extended(&source.base, path).map_err(|error| {
-        let problem = Diagnostic::new(format!("`extends`: cannot read {path}: {error}"));
-        let help = "the path is relative to this file, or names a bundled scenario";
+        let problem = Diagnostic::new(format!("`extends`: cannot read {path}: {}", plain(&error)));
+        let help = match nearest(path, bundled_names()) {
+            Some(near) => format!("the nearest bundled scenario is `{near}`"),
+            None => "the path is relative to this file, or names a bundled scenario".to_owned(),
+        };
         Box::new(problem.at(at).help(help))
     })?;
     if seen.contains(&identity(&base)) {
@@ -313,7 +375,7 @@ fn chain(source: &Arc<Source>, seen: &mut Vec<String>) -> Result<Node, LoadError
 /// The text that `extends = "path"` names in a text with `base`.
 fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
     let inside = match base {
-        Base::Disk(folder) => {
+        Base::Disk(folder) | Base::Saved(folder) => {
             let file = folder.join(path);
             match read_text(&file) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -327,10 +389,22 @@ fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }
 
+fn bundled_names() -> impl Iterator<Item = &'static str> {
+    bundled::SCENARIOS.iter().map(|(path, _)| bundled::name(path))
+}
+
+/// What the system said, or for want of words what it meant.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Tells one text from another, however it was named.
 fn identity(source: &Source) -> String {
     match &source.base {
-        Base::Disk(_) => std::fs::canonicalize(&source.name)
+        Base::Disk(_) | Base::Saved(_) => std::fs::canonicalize(&source.name)
             .map_or_else(|_| source.name.clone(), |path| path.display().to_string()),
         Base::Bundled(_) => format!("bundled {}", source.name),
     }

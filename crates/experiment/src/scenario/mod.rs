@@ -19,6 +19,8 @@ mod host;
 mod load;
 mod precondition;
 mod sampled;
+mod saved;
+mod source;
 mod tree;
 mod workload;
 
@@ -34,7 +36,9 @@ pub(crate) use explain::nearest;
 pub use host::HostConfig;
 pub use load::{LoadError, Loaded, Set};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
-pub use workload::{ReplayMode, Requests, TraceConfig, TraceSource, WorkloadConfig};
+pub use saved::{IN_REPORT, Saved};
+pub use source::TraceSource;
+pub use workload::{ReplayMode, Requests, TraceConfig, WorkloadConfig};
 
 /// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with
 /// their unit: `"64 MiB"`, `"60 us"`, `"7 %"`.
@@ -152,6 +156,22 @@ impl Scenario {
         let problem = "there is a host.page_cache, which announces what is dirty in it; remove one of \
                        the two";
         Err(ConfigError::new("workload.trace.hints", problem))
+    }
+
+    /// The scenario as TOML, with every default filled in, to be kept in the current folder: it names files
+    /// by where they are.
+    ///
+    /// # Panics
+    /// Never: every value of a scenario can be written.
+    pub fn to_toml(&self) -> String {
+        let mut whole = self.clone();
+        if let Some(trace) = &mut whole.workload.trace {
+            trace.name_by_place();
+        }
+        if let Some(file) = &whole.precondition.snapshot_file {
+            whole.precondition.snapshot = Some(file.display().to_string());
+        }
+        toml::to_string(&whole).expect("every value of a scenario can be written")
     }
 
     /// The published schema of a scenario.

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use leyden_sim::{ConfigError, Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
 use leyden_workload::trace::{
-    self, Cut, CutIter, Format, Merged, OpenOptions, Packed, Packing, Reader, TraceError,
+    Cut, CutIter, Format, Merged, OpenOptions, Packed, Packing, TraceError,
 };
 use leyden_workload::zoned::{LsmConfig, ZoneJobConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::source::TraceSource;
 use crate::driver::{BeyondEnd, Pace, Replay};
 
 /// The most requests outstanding in open-loop replay; later arrivals wait in the host.
@@ -66,21 +66,6 @@ impl PartialEq for PackingOnce {
 
 /// A trace's requests as they are replayed.
 pub type Requests = Packed<CutIter<Merged>>;
-
-/// Where a trace is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TraceSource {
-    /// On disk; the path is relative to the current folder.
-    Disk(PathBuf),
-    /// In this program.
-    Bundled(&'static [u8]),
-}
-
-impl Default for TraceSource {
-    fn default() -> Self {
-        Self::Disk(PathBuf::new())
-    }
-}
 
 /// When the requests of a trace are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -303,6 +288,12 @@ impl TraceConfig {
         }
     }
 
+    /// Writes its paths as where its files are; a bundled trace keeps its name.
+    pub(super) fn name_by_place(&mut self) {
+        self.table.path = self.source.place();
+        self.table.hints = self.hints_source.as_ref().map(TraceSource::place);
+    }
+
     /// The path as it was written.
     pub fn path(&self) -> &str {
         &self.table.path
@@ -311,6 +302,12 @@ impl TraceConfig {
     /// The path of its hints as it was written.
     pub fn hints_path(&self) -> Option<&str> {
         self.table.hints.as_deref()
+    }
+
+    /// Its files: each path as it was written, and where that is.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &TraceSource)> {
+        let hints = self.hints_path().zip(self.hints_source.as_ref());
+        std::iter::once((self.path(), &self.source)).chain(hints)
     }
 
     /// Opens the trace with its hints, cut to what is to be replayed.
@@ -342,10 +339,10 @@ impl TraceConfig {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
             ..OpenOptions::default()
         };
-        let reader = open(&self.source, &table.path, &options)?;
+        let reader = self.source.open(&table.path, &options)?;
         Ok(match (hints, &table.hints) {
             (Some(source), Some(name)) => {
-                Merged::new(reader, open(source, name, &OpenOptions::default())?)
+                Merged::new(reader, source.open(name, &OpenOptions::default())?)
             }
             _ => Merged::from(reader),
         })
@@ -365,12 +362,5 @@ impl TraceConfig {
             Some(packing) => packing.apply(requests),
             None => Packed::not(requests),
         })
-    }
-}
-
-fn open(source: &TraceSource, name: &str, options: &OpenOptions) -> Result<Reader, TraceError> {
-    match source {
-        TraceSource::Disk(path) => trace::open(path, options),
-        TraceSource::Bundled(bytes) => Reader::new(Path::new(name), Box::new(*bytes), options),
     }
 }

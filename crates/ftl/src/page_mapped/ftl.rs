@@ -216,6 +216,11 @@ impl<C: Content> Ftl<C> {
     pub const fn bad_blocks(&self) -> u64 {
         self.medium.bad_blocks()
     }
+    /// Free blocks that data may have, of all dies.
+    pub fn free_blocks(&self) -> u64 {
+        let dies = (0..self.geometry().dies()).map(DieId);
+        dies.map(|die| u64::from(self.blocks().free(die))).sum()
+    }
     /// The counters.
     pub const fn stats(&self) -> &FtlStats {
         &self.stats
@@ -263,6 +268,10 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
         self.medium.content(unit)
+    }
+    /// The data of all units of the medium, whether or not it can be read.
+    pub fn contents(&self) -> impl Iterator<Item = &C> {
+        self.medium.contents()
     }
     /// The stream for new data of `lpn`.
     #[inline]

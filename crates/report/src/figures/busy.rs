@@ -17,6 +17,8 @@ pub(crate) struct Heat {
     columns: usize,
     /// Whether cells are wide enough for a number.
     numbered: bool,
+    /// The share that the deepest colour stands for, as text.
+    top: String,
     rows: Vec<Row>,
 }
 
@@ -34,6 +36,7 @@ struct Row {
 struct Cell {
     title: String,
     text: String,
+    /// Of the deepest colour, 0..=1.
     share: f64,
 }
 
@@ -69,12 +72,13 @@ fn figure(id: String, title: String, busy: &Utilisation, size: Size) -> Figure {
 fn heat(busy: &Utilisation) -> Heat {
     let channels = busy.channels.len().max(1);
     let columns = busy.dies.len().div_ceil(channels);
+    let top = top(&busy.dies);
     let rows = (0..channels).map(|channel| {
         let dies = busy.dies.iter().enumerate().skip(channel);
         let cells = dies.step_by(channels).map(|(die, &share)| Cell {
             title: format!("die {die}: {}", format::percent(share)),
             text: format!("{:.0}", clamped(share) * 100.0),
-            share: clamped(share),
+            share: clamped(share / top),
         });
         let bus = busy.channels.get(channel);
         Row {
@@ -83,7 +87,16 @@ fn heat(busy: &Utilisation) -> Heat {
             cells: cells.collect(),
         }
     });
-    Heat { columns, numbered: columns <= MOST_NUMBERED, rows: rows.collect() }
+    let rows = rows.collect();
+    Heat { columns, numbered: columns <= MOST_NUMBERED, top: format::percent(top), rows }
+}
+
+/// A round share that none of `shares` exceeds: on a scale up to 100 %, dies that are busy for a tenth of
+/// the time would all look alike.
+fn top(shares: &[f64]) -> f64 {
+    let most = shares.iter().copied().map(clamped).fold(0.0, f64::max);
+    let rounds = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8];
+    rounds.into_iter().find(|round| most <= *round).unwrap_or(1.0)
 }
 
 /// A share a style sheet can use.
@@ -111,7 +124,15 @@ mod tests {
             heat(&Utilisation { dies: vec![0.0, 0.1, 0.2, 0.3, 0.4], channels: vec![0.5, 0.6] });
         assert_eq!(heat.columns, 3);
         let titles: Vec<&str> = heat.rows[1].cells.iter().map(|c| &*c.title).collect();
-        assert_eq!(titles, ["die 1: 10.0\u{a0}%", "die 3: 30.0\u{a0}%"]);
+        assert_eq!(titles, ["die 1: 10.0 %", "die 3: 30.0 %"]);
+    }
+
+    #[test]
+    fn the_scale_ends_just_above_the_busiest_die() {
+        let heat = heat(&Utilisation { dies: vec![0.05, 0.11], channels: vec![0.5] });
+        assert_eq!(heat.top, "20.0 %");
+        assert!((heat.rows[0].cells[1].share - 0.55).abs() < 1e-9);
+        assert!((top(&[0.93]) - 1.0).abs() < f64::EPSILON);
     }
 
     #[test]

@@ -14,12 +14,14 @@ mod percentiles;
 mod power;
 pub(crate) mod protection;
 mod spec;
+mod sweep;
 mod tenants;
 mod wear;
 pub(crate) mod zombie;
 
 use crate::run::Run;
 use crate::table::Table;
+use leyden_experiment::RunRecord;
 use serde::Serialize;
 pub(crate) use spec::Chart;
 
@@ -35,6 +37,19 @@ pub(crate) struct Section {
     pub title: &'static str,
     /// The figures, in reading order.
     pub figures: Vec<Figure>,
+    /// What stands in place of figures of which there is nothing to draw: a title and a sentence each.
+    pub absent: Vec<(String, String)>,
+}
+
+impl Section {
+    /// A section of `figures`; those that have nothing to show become its sentences.
+    pub(crate) fn new(id: &'static str, title: &'static str, figures: Vec<Figure>) -> Self {
+        let (absent, figures): (Vec<_>, Vec<_>) =
+            figures.into_iter().partition(|figure| figure.nothing.is_some());
+        let absent =
+            absent.into_iter().map(|figure| (figure.title, figure.nothing.unwrap_or_default()));
+        Self { id, title, figures, absent: absent.collect() }
+    }
 }
 
 /// One figure: a chart or something drawn by the template, with its table.
@@ -155,7 +170,7 @@ impl Figure {
 }
 
 /// All sections with figures, for one run or several.
-pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
+pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     let mut latency = percentiles::figures(runs);
     latency.extend(over_time::latency(runs));
     latency.extend(tenants::figure(runs));
@@ -165,15 +180,20 @@ pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
     let mut sections = vec![
-        Section { id: "throughput", title: "Throughput", figures: over_time::throughput(runs) },
-        Section { id: "latency", title: "Latency", figures: latency },
-        Section { id: "flash", title: "Flash operations", figures: flash },
-        Section { id: "utilisation", title: "Utilisation", figures: busy },
-        Section { id: "wear", title: "Wear", figures: wear::figures(runs) },
+        Section::new("throughput", "Throughput", over_time::throughput(runs)),
+        Section::new("latency", "Latency", latency),
+        Section::new("levels", "Queue, buffer and free blocks", over_time::levels(runs)),
+        Section::new("flash", "Flash operations", flash),
+        Section::new("utilisation", "Utilisation", busy),
+        Section::new("wear", "Wear", wear::figures(runs)),
     ];
+    let sweep = sweep::figures(records);
+    if !sweep.is_empty() {
+        sections.insert(0, Section::new("sweep", "Over the parameter", sweep));
+    }
     let power = power::figures(runs);
     if !power.is_empty() {
-        sections.push(Section { id: "power", title: "Power loss", figures: power });
+        sections.push(Section::new("power", "Power loss", power));
     }
     sections
 }

@@ -77,8 +77,9 @@ static READ_LATENCY: Subject = Subject {
     title: "Read latency over time",
     unit: Unit::Latency,
     parts: &[
-        part("mean", "Mean", "read_mean_us", 0, NO_READS),
-        thin(part("max", "Maximum", "read_max_us", 0, NO_READS)),
+        part("p50", "Median", "read_p50_us", 0, NO_READS),
+        part("p99", "p99", "read_p99_us", 1, NO_READS),
+        thin(part("max", "Maximum", "read_max_us", 7, NO_READS)),
     ],
     wide: false,
 };
@@ -88,8 +89,9 @@ static WRITE_LATENCY: Subject = Subject {
     title: "Write latency over time",
     unit: Unit::Latency,
     parts: &[
-        part("mean", "Mean", "write_mean_us", 1, NO_WRITES),
-        thin(part("max", "Maximum", "write_max_us", 1, NO_WRITES)),
+        part("p50", "Median", "write_p50_us", 0, NO_WRITES),
+        part("p99", "p99", "write_p99_us", 1, NO_WRITES),
+        thin(part("max", "Maximum", "write_max_us", 7, NO_WRITES)),
     ],
     wide: false,
 };
@@ -113,13 +115,43 @@ static BUSY: Subject = Subject {
     wide: true,
 };
 
+static QUEUE: Subject = Subject {
+    id: "queue-depth",
+    title: "Queue depth over time",
+    unit: Unit::Commands,
+    parts: &[part("", "", "queue_depth", 0, "No command was outstanding.")],
+    wide: false,
+};
+
+static BUFFER: Subject = Subject {
+    id: "buffer",
+    title: "Write buffer over time",
+    unit: Unit::Bytes,
+    parts: &[part("", "", "buffered_bytes", 1, "Nothing was in the write buffer.")],
+    wide: false,
+};
+
+static FREE: Subject = Subject {
+    id: "free-blocks",
+    title: "Free blocks over time",
+    unit: Unit::Blocks,
+    parts: &[part("", "", "free_blocks", 2, "No block was free, or none was counted.")],
+    wide: true,
+};
+
+/// Commands outstanding, and what the drive holds of them.
+pub(crate) fn levels(runs: &[Run]) -> Vec<Figure> {
+    let subjects = [&QUEUE, &BUFFER, &FREE];
+    subjects.iter().flat_map(|s| figures(runs, s)).collect()
+}
+
 /// IOPS and bandwidth.
 pub(crate) fn throughput(runs: &[Run]) -> Vec<Figure> {
     let subjects = [&IOPS, &BANDWIDTH];
     subjects.iter().flat_map(|s| figures(runs, s)).collect()
 }
 
-/// Mean and maximum latencies of reads and writes.
+/// Medians, 99th percentiles and maxima of reads and writes.
 pub(crate) fn latency(runs: &[Run]) -> Vec<Figure> {
     let subjects = [&READ_LATENCY, &WRITE_LATENCY];
     subjects.iter().flat_map(|s| figures(runs, s)).collect()
@@ -132,7 +164,8 @@ pub(crate) fn write_amplification(runs: &[Run]) -> Vec<Figure> {
         && let Some(figure) = figures.first_mut()
         && run.record.flash.waf > 0.0
     {
-        figure.note = format!("Over the whole run: {}.", format::factor(run.record.flash.waf));
+        let whole = format!("Over the whole run: {}.", format::factor(run.record.flash.waf));
+        figure.note = format!("{whole} {}", figure.note);
     }
     figures
 }
@@ -178,6 +211,7 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     }
     figure.table = Some(table(runs, &lines, subject.unit));
     let description = subject.title;
+    let note = format!("{note} {}", reading(runs, &lines, subject.unit)).trim().to_owned();
     figure.note(note).chart(spec::lines_over_time(runs, lines, subject.unit, description))
 }
 
@@ -210,7 +244,27 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
         figure.note = format!("{}: {}", names.join(", "), part.nothing.to_lowercase());
     }
     figure.table = Some(table(runs, &lines, subject.unit));
+    let reading = reading(runs, &lines, subject.unit);
+    let note = format!("{} {reading}", figure.note);
+    note.trim().clone_into(&mut figure.note);
     figure.chart(spec::lines_over_time(runs, lines, subject.unit, &title))
+}
+
+/// How to read the chart, where that is not plain.
+fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
+    let key = spec::key_to_marks(runs, lines);
+    if unit != Unit::Factor {
+        return key;
+    }
+    let columns = lines.iter().filter_map(|line| match line.points {
+        Points::Column { run, column } => runs[run].columns.values.get(column),
+        Points::Here { .. } => None,
+    });
+    let values: Vec<f64> = columns.flatten().flatten().copied().collect();
+    match spec::cut_off(&values) {
+        Some((_, top)) => format!("Peaks of up to {} are cut off. {key}", format::factor(top)),
+        None => key,
+    }
 }
 
 /// Whether a column has anything but zeros and gaps.
@@ -259,5 +313,8 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Factor => format::factor(value),
         Unit::Blocks => format::count(value),
         Unit::Seconds => format::seconds(value),
+        Unit::Commands => format::number(value),
+        Unit::Bytes => format::bytes(value.round()),
+        Unit::Energy => format::energy(value),
     }
 }

@@ -191,7 +191,7 @@ fn table(lines: &[Line]) -> Table {
             format::latency(y[at])
         });
         let head =
-            if percentile >= 100.0 { "Maximum".to_owned() } else { format!("{percentile}\u{a0}%") };
+            if percentile >= 100.0 { "Maximum".to_owned() } else { format!("{percentile} %") };
         table.rows.push(std::iter::once(head).chain(cells).collect());
     }
     table

@@ -1,7 +1,8 @@
 //! Power loss: what a dump takes against what the capacitors hold, and the steps of a recovery.
 
+use super::spec::{self, Line, Points, Unit};
 use super::{Bar, Figure, Segment, Size};
-use crate::format;
+use crate::format::{self, rounded};
 use crate::run::Run;
 use crate::table::Table;
 use leyden_experiment::{Power, Recovery};
@@ -19,6 +20,9 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
             }
         };
         if let Some(power) = &run.record.power {
+            if !several && !power.at.is_empty() {
+                figures.push(over_time(runs));
+            }
             let (id, title) = names("dump-energy", "Energy of a dump");
             figures.push(energy(Figure::new(id, title), power));
             if !power.made.is_empty() {
@@ -35,7 +39,70 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
             figures.push(steps(Figure::new(id, title), recovery, after));
         }
     }
+    if several && runs.iter().any(|run| !needs(run).0.is_empty()) {
+        figures.insert(0, over_time(runs));
+    }
     figures
+}
+
+/// The moments looked at, in seconds of the axis of time, and the energy that a cut then would have needed.
+fn needs(run: &Run) -> (Vec<f64>, Vec<f64>) {
+    let start = run.record.series.start_s;
+    let moments = run.record.power.iter().flat_map(|power| &power.at);
+    let moments = moments.filter(|moment| moment.at_s >= start);
+    moments.map(|moment| (rounded(moment.at_s - start), rounded(moment.energy_mj))).unzip()
+}
+
+/// The energy that a power cut needs, at any moment, against what the bank holds.
+fn over_time(runs: &[Run]) -> Figure {
+    let domain = spec::time_domain(runs);
+    let level = |label: String, colour, energy_mj: f64| Line {
+        label,
+        colour,
+        thin: false,
+        points: Points::Here { x: domain.to_vec(), y: vec![rounded(energy_mj); 2] },
+    };
+    let mut lines = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let (x, y) = needs(run);
+        let label = if runs.len() > 1 { run.label.clone() } else { "needed now".to_owned() };
+        if !x.is_empty() {
+            lines.push(Line { label, colour: index, thin: false, points: Points::Here { x, y } });
+        }
+    }
+    let mut table = Table::new(["", "energy"]);
+    for line in &lines {
+        let most = line.points.here().1.iter().copied().fold(0.0, f64::max);
+        table.rows.push(vec![format!("{}, peak", line.label), format::energy(most)]);
+    }
+    // Runs of one drive share these lines; of several, the first drive's would mislead.
+    let banks = || runs.iter().filter_map(|run| run.record.power.as_ref());
+    let bank = banks().next().map_or(0.0, |power| power.bank.energy_mj);
+    let worst = banks().next().map_or(0.0, |power| power.worst.energy_mj);
+    let same = |of: fn(&Power) -> f64| {
+        let mut all = banks().map(of);
+        let first = all.next();
+        first.is_some_and(|first| all.all(|other| other.to_bits() == first.to_bits()))
+    };
+    let palette = runs.len().max(1);
+    for (label, energy, is_same) in [
+        ("the bank holds", bank, same(|power| power.bank.energy_mj)),
+        ("at worst", worst, same(|power| power.worst.energy_mj)),
+    ] {
+        if is_same && energy > 0.0 {
+            lines.push(level(label.to_owned(), palette + lines.len(), energy));
+            table.rows.push(vec![label.to_owned(), format::energy(energy)]);
+        }
+    }
+    let mut figure = Figure::new("energy-over-time", "Energy that a power cut needs, over time");
+    figure.size = Size::Wide;
+    figure.table = Some(table);
+    let note = format!(
+        "What a dump would take at moments drawn from the run's seed, joined by lines. {}",
+        spec::key_to_marks(runs, &[])
+    );
+    let chart = spec::lines_over_time(runs, lines, Unit::Energy, "Energy that a power cut needs");
+    figure.note(note.trim_end()).chart(chart)
 }
 
 fn energy(mut figure: Figure, power: &Power) -> Figure {
@@ -53,17 +120,17 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
         ("the bank", bank.energy_mj, None, Some((bank.capacitance_uf, bank.parts))),
     ];
     let most = rows.iter().map(|row| row.1).fold(0.0, f64::max);
-    let mut table = Table::new(["", "energy, mJ", "dump, ms", "capacitance, µF", "parts"]);
+    let mut table = Table::new(["", "energy", "dump", "capacitance", "parts"]);
     for (index, (label, energy, dump, farads)) in rows.into_iter().enumerate() {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| format::DASH.to_owned());
         table.rows.push(vec![
             label.to_owned(),
-            format::number(energy),
-            or_dash(dump.map(format::number)),
-            or_dash(farads.map(|(uf, _)| format::number(uf))),
+            format::energy(energy),
+            or_dash(dump.map(|ms| format::seconds(ms / 1e3))),
+            or_dash(farads.map(|(uf, _)| format::capacitance(uf))),
             or_dash(farads.map(|(_, parts)| format::count(parts as f64))),
         ]);
-        let value = format!("{}\u{a0}mJ", format::number(energy));
+        let value = format::energy(energy);
         figure.bars.push(bar(label, value, energy, most, index / 3));
     }
     figure.size = Size::Half;
@@ -82,9 +149,9 @@ fn looked_at(power: &Power) -> String {
     match power.sampled {
         None => format!("At {moments} moments of the run"),
         Some(sampled) => format!(
-            "Of the {} power cuts (at {moments} moments of the run, the peak is {}\u{a0}mJ)",
+            "Of the {} power cuts (at {moments} moments of the run, the peak is {})",
             format::count(power.cuts as f64),
-            format::number(sampled.energy_mj.max),
+            format::energy(sampled.energy_mj.max),
         ),
     }
 }
@@ -98,7 +165,7 @@ fn cuts(mut figure: Figure, power: &Power) -> Figure {
         "promised",
         "mapping pages",
         "dump",
-        "energy, mJ",
+        "energy",
         "promised writes lost",
         "ready after",
     ];
@@ -114,13 +181,13 @@ fn cuts(mut figure: Figure, power: &Power) -> Figure {
             format::bytes(cut.promised_bytes as f64),
             format::count(cut.map_pages as f64),
             format::seconds(cut.dump_ms / 1e3),
-            format::number(cut.energy_mj),
+            format::energy(cut.energy_mj),
             format::count(cut.lost_promised_writes as f64),
             ready.unwrap_or_else(|| "cut again".to_owned()),
         ];
         row.extend(cut.dirty_units.map(|units| format::count(units as f64)));
         table.rows.push(row);
-        let value = format!("{}\u{a0}mJ", format::number(cut.energy_mj));
+        let value = format::energy(cut.energy_mj);
         let colour = usize::from(cut.lost_promised_writes > 0);
         figure.bars.push(bar(&at, value, cut.energy_mj, most, colour));
     }
@@ -138,24 +205,64 @@ fn steps(mut figure: Figure, recovery: &Recovery, after: &str) -> Figure {
         .iter()
         .map(|step| (step.name.replace('_', " "), step.time_ms, Some(step.pages)));
     let rows: Vec<_> = steps.chain([charge]).collect();
-    let most = rows.iter().map(|row| row.1).fold(0.0, f64::max);
+    let scale = LogScale::of(rows.iter().map(|row| row.1));
     let mut table = Table::new(["step", "pages read", "time"]);
     for (name, ms, pages) in rows {
         let time = format::seconds(ms / 1e3);
         let pages_text = pages.map_or_else(|| format::DASH.to_owned(), |n| format::count(n as f64));
         table.rows.push(vec![name.clone(), pages_text, time.clone()]);
-        figure.bars.push(bar(&name, time, ms, most, usize::from(pages.is_none())));
+        figure.bars.push(bar(&name, time, scale.place(ms), 1.0, usize::from(pages.is_none())));
     }
     figure.size = Size::Half;
     figure.table = Some(table);
     figure.note(format!(
-        "After {after}; the longest took {} until the drive was ready. The bank charges meanwhile.",
+        "After {after}; the longest took {} until the drive was ready. The bank charges meanwhile. \
+         The bars are logarithmic.",
         format::seconds(recovery.time_ms.max / 1e3)
     ))
+}
+
+/// A logarithmic scale of bars: charging takes a thousand times as long as most steps.
+struct LogScale {
+    least: f64,
+    decades: f64,
+}
+
+impl LogScale {
+    /// From a tenth of the least to the largest.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let positive = values.filter(|value| *value > 0.0);
+        let (least, most) = positive
+            .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
+                (least.min(value), most.max(value))
+            });
+        Self { least, decades: 1.0 + (most / least).log10() }
+    }
+
+    /// Where `value` is, 0..=1.
+    fn place(&self, value: f64) -> f64 {
+        if value > 0.0 { (1.0 + (value / self.least).log10()) / self.decades } else { 0.0 }
+    }
 }
 
 fn bar(label: &str, value: String, part: f64, most: f64, colour: usize) -> Bar {
     let percent = if most > 0.0 { part / most * 100.0 } else { 0.0 };
     let title = format!("{label}: {value}");
     Bar { label: label.to_owned(), value, segments: vec![Segment { colour, percent, title }] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_steps_show_beside_a_long_one() {
+        let scale = LogScale::of([0.0, 0.01, 1.0, 1000.0].into_iter());
+        let places = [0.0, 0.01, 1.0, 1000.0].map(|ms| scale.place(ms));
+        assert!(places[0] == 0.0 && (places[3] - 1.0).abs() < 1e-9, "{places:?}");
+        assert!(
+            (places[1] - 1.0 / 6.0).abs() < 1e-9 && (places[2] - 0.5).abs() < 1e-9,
+            "{places:?}"
+        );
+    }
 }

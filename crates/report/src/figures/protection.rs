@@ -38,17 +38,17 @@ pub(crate) fn sections(cells: &[Finished<'_>], workloads: &[WorkloadRow]) -> Vec
         };
         let iops = |panel: Panel<'_>| panel.lines("iops", Unit::Iops, |record| record.host.iops);
         sections.extend([
-            Section { id: "iops", title: "IOPS (Hexa, figure 3)", figures: each(&iops) },
-            Section {
-                id: "traffic",
-                title: "Write traffic (Hexa, figure 4; Dawid, figures 3 and 4)",
-                figures: each(&|panel| panel.traffic()),
-            },
-            Section {
-                id: "hits",
-                title: "Hit ratio in the protected mapping pages (Dawid, figure 2)",
-                figures: each(&hits),
-            },
+            Section::new("iops", "IOPS (Hexa, figure 3)", each(&iops)),
+            Section::new(
+                "traffic",
+                "Write traffic (Hexa, figure 4; Dawid, figures 3 and 4)",
+                each(&|panel| panel.traffic()),
+            ),
+            Section::new(
+                "hits",
+                "Hit ratio in the protected mapping pages (Dawid, figure 2)",
+                each(&hits),
+            ),
         ]);
     }
     if !workloads.is_empty() {
@@ -56,7 +56,7 @@ pub(crate) fn sections(cells: &[Finished<'_>], workloads: &[WorkloadRow]) -> Vec
             workload_table(workloads, true, "Recorded workloads (Dawid, table 1)"),
             workload_table(workloads, false, "Generated workloads (Dawid, table 2)"),
         ];
-        sections.push(Section { id: "workloads", title: "Workloads", figures });
+        sections.push(Section::new("workloads", "Workloads", figures));
     }
     sections
 }

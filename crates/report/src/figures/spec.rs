@@ -40,6 +40,12 @@ pub(crate) enum Unit {
     Hits,
     /// Seconds.
     Seconds,
+    /// Commands outstanding.
+    Commands,
+    /// Bytes.
+    Bytes,
+    /// Millijoules.
+    Energy,
 }
 
 impl Unit {
@@ -54,6 +60,9 @@ impl Unit {
             Self::Blocks => "blocks",
             Self::Hits => "updates of dirty mapping pages (%)",
             Self::Seconds => "seconds",
+            Self::Commands => "commands outstanding",
+            Self::Bytes => "bytes",
+            Self::Energy => "energy (mJ)",
         }
     }
 }
@@ -74,6 +83,8 @@ pub(crate) enum Across {
     Locality,
     /// Reads for each write.
     ReadsPerWrite,
+    /// Whatever key was varied.
+    Parameter,
 }
 
 /// One line or one layer of a stack.
@@ -161,6 +172,88 @@ pub(crate) fn time_domain(runs: &[Run]) -> [f64; 2] {
     [start.reduce(f64::min).unwrap_or(0.0), end.reduce(f64::max).unwrap_or(1.0)]
 }
 
+/// Factors above so many times the 98th percentile of the points are cut off: one interval with a power
+/// cut in it would flatten all others.
+const CUT_OFF_ABOVE: f64 = 3.0;
+
+/// The highest value that an axis of factors shows, and the highest there is, if that is cut off.
+pub(crate) fn cut_off(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let top = *sorted.last()?;
+    let usual = sorted[(sorted.len() * 98).div_ceil(100) - 1] * CUT_OFF_ABOVE;
+    (top > usual && usual > 0.0).then_some((usual, top))
+}
+
+/// When the power was cut, in seconds of the axis of time, over all `runs`.
+fn cuts(runs: &[Run]) -> Vec<f64> {
+    let made = |run: &Run| {
+        let start = run.record.series.start_s;
+        let cuts = run.record.power.iter().flat_map(|power| &power.made);
+        cuts.map(|cut| rounded(cut.at_s - start)).collect::<Vec<f64>>()
+    };
+    let mut cuts: Vec<f64> = runs.iter().flat_map(made).filter(|at| *at >= 0.0).collect();
+    cuts.sort_by(f64::total_cmp);
+    cuts.dedup();
+    cuts
+}
+
+/// More runs in a chart than these, and bands would hide lines.
+const MOST_BANDS: usize = 3;
+
+/// Puts a band behind each line that has one, and a mark over each power cut.
+fn layered(mut spec: Value, runs: &[Run], lines: &[Line]) -> Value {
+    let is_banded = |line: &Line| match line.points {
+        Points::Column { run, column } => runs[run].columns.bands.contains_key(column),
+        Points::Here { .. } => false,
+    };
+    let banded = lines.len() <= MOST_BANDS && lines.iter().any(is_banded);
+    let cuts = cuts(runs);
+    if !banded && cuts.is_empty() {
+        return spec;
+    }
+    let (mark, encoding) = (spec["mark"].take(), spec["encoding"].take());
+    let mut layers = Vec::new();
+    if banded {
+        let mut y = encoding["y"].clone();
+        y["field"] = json!("low");
+        layers.push(json!({
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "area", "interpolate": mark["interpolate"], "opacity": 0.2, "clip": true},
+            "encoding": {"x": encoding["x"], "y": y, "y2": {"field": "high"}, "color": encoding["color"]},
+        }));
+    }
+    let x = encoding["x"].clone();
+    layers.push(json!({"mark": mark, "encoding": encoding}));
+    if !cuts.is_empty() {
+        let at: Vec<Value> = cuts.iter().map(|at| json!({"x": at})).collect();
+        layers.push(json!({
+            "data": {"values": at},
+            "mark": {"type": "rule", "color": "var(--worse)", "strokeDash": [4, 3], "strokeWidth": 1.25},
+            "encoding": {"x": x},
+        }));
+    }
+    if let Some(parts) = spec.as_object_mut() {
+        parts.remove("mark");
+        parts.remove("encoding");
+    }
+    spec["layer"] = json!(layers);
+    spec
+}
+
+/// Says what the marks and bands of a chart over time are; empty if there are none.
+pub(crate) fn key_to_marks(runs: &[Run], lines: &[Line]) -> String {
+    let mut said = Vec::new();
+    let is_joined = runs.iter().any(|run| !run.columns.bands.is_empty());
+    if is_joined && lines.len() <= MOST_BANDS && lines.iter().any(|line| !line.thin) {
+        said.push("Bands hold nine tenths of the shorter intervals that a point is the mean of.");
+    }
+    if !cuts(runs).is_empty() {
+        said.push("Dashed: the power was cut.");
+    }
+    said.join(" ")
+}
+
 /// A chart of lines over time.
 pub(crate) fn lines_over_time(
     runs: &[Run],
@@ -177,7 +270,15 @@ pub(crate) fn lines_over_time(
         &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
         &json!({"title": "simulated time (s)"}),
     );
-    let spec = line_spec(&lines, &x, &y_axis(unit, &values), "step-before", description);
+    let is_here = lines.iter().all(|line| matches!(line.points, Points::Here { .. }));
+    let values = if is_here {
+        lines.iter().flat_map(|line| line.points.here().1).copied().collect()
+    } else {
+        values
+    };
+    let interpolate = if is_here { "linear" } else { "step-before" };
+    let spec = line_spec(&lines, &x, &y_axis(unit, &values), interpolate, description);
+    let spec = layered(spec, runs, &lines);
     Chart { across: Across::Time, unit, lines, rows: Vec::new(), spec }
 }
 
@@ -208,6 +309,7 @@ pub(crate) fn stack_over_time(
             "color": colour_channel(&lines),
         },
     });
+    let spec = layered(spec, runs, &lines);
     Chart { across: Across::Time, unit, lines, rows: Vec::new(), spec }
 }
 
@@ -278,8 +380,26 @@ pub(crate) fn y_axis(unit: Unit, values: &[f64]) -> Value {
             json!({"domain": [0, 1], "nice": false}),
             json!({"format": "~%", "values": [0, 0.25, 0.5, 0.75, 1]}),
         ),
+        Unit::Bytes => {
+            // Ticks at powers of two, which is what buffers are sized in.
+            let top = values.iter().copied().fold(1024.0, f64::max);
+            let step = 2_f64.powi((top / 4.0).log2().ceil() as i32);
+            let ticks: Vec<f64> =
+                (0..=(top / step).ceil() as u32).map(|n| f64::from(n) * step).collect();
+            let label = "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~r') + ' GiB' \
+                         : datum.value >= 1048576 ? format(datum.value / 1048576, '~r') + ' MiB' \
+                         : format(datum.value / 1024, '~r') + ' KiB'";
+            let top = ticks[ticks.len() - 1];
+            (
+                json!({"domain": [0, top], "nice": false, "zero": true}),
+                json!({"values": ticks, "labelExpr": label}),
+            )
+        }
         _ => {
-            let top = values.iter().copied().fold(0.0, f64::max);
+            let top = match (unit, cut_off(values)) {
+                (Unit::Factor, Some((usual, _))) => usual,
+                _ => values.iter().copied().fold(0.0, f64::max),
+            };
             let top = if top > 0.0 { rounded(top) } else { 1.0 };
             (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": NUMBER}))
         }

@@ -65,7 +65,7 @@ mod tests {
         let table = figure(&Run::all(&shared)).unwrap().table.unwrap();
         let rows: Vec<String> = table.rows.iter().map(|row| row.join("|")).collect();
         assert_eq!(rows.len(), 2);
-        assert!(rows[0].starts_with("wal|12.0|") && rows[0].contains(format::DASH), "{rows:?}");
+        assert!(rows[0].starts_with("wal|12.00|") && rows[0].contains(format::DASH), "{rows:?}");
         assert!(rows[1].contains(&format::latency(1_500.0)), "{rows:?}");
     }
 }

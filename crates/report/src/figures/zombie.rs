@@ -29,31 +29,31 @@ const QUANTITIES: [Quantity; 2] = [
 pub(crate) fn sections(cells: &[Finished<'_>], databases: &[FinishedDatabase<'_>]) -> Vec<Section> {
     let mut sections = Vec::new();
     if !cells.is_empty() {
-        sections.push(Section {
-            id: "zombie-locality",
-            title: "Locality of writes (Zombie Chasing, figures 5 to 7)",
-            figures: by_locality(cells),
-        });
-        sections.push(Section {
-            id: "zombie-reads",
-            title: "Reads per write (figure 8, table 3)",
-            figures: by_reads(cells),
-        });
-        sections.push(Section {
-            id: "zombie-block",
-            title: "Without the zombie block (figure 9)",
-            figures: without_block(cells),
-        });
-        sections.push(Section {
-            id: "zombie-channel",
-            title: "What announcing costs (section 5.2.5)",
-            figures: vec![channels(cells)],
-        });
+        sections.push(Section::new(
+            "zombie-locality",
+            "Locality of writes (Zombie Chasing, figures 5 to 7)",
+            by_locality(cells),
+        ));
+        sections.push(Section::new(
+            "zombie-reads",
+            "Reads per write (figure 8, table 3)",
+            by_reads(cells),
+        ));
+        sections.push(Section::new(
+            "zombie-block",
+            "Without the zombie block (figure 9)",
+            without_block(cells),
+        ));
+        sections.push(Section::new(
+            "zombie-channel",
+            "What announcing costs (section 5.2.5)",
+            vec![channels(cells)],
+        ));
     }
     if !databases.is_empty() {
         let figures = DATABASES.iter().map(|(name, _)| database(name, databases)).collect();
         let title = "PostgreSQL (in place of section 5.3)";
-        sections.push(Section { id: "zombie-databases", title, figures });
+        sections.push(Section::new("zombie-databases", title, figures));
     }
     sections
 }

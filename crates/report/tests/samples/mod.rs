@@ -117,6 +117,7 @@ impl Sample<'_> {
             host,
             flash,
             series,
+            ..RunRecord::default()
         }
     }
 
@@ -145,6 +146,7 @@ impl Sample<'_> {
         let busy = |i: usize| 0.6 + 0.12 * self.waf_at(i) + 0.03 * noise(4, i);
         Series {
             interval_s,
+            start_s: 0.0,
             time_s: each(&|i| interval_s * (i + 1) as f64),
             read_mib_per_s: read_iops.iter().map(|r| r / 256.0).collect(),
             write_mib_per_s: write_iops.iter().map(|r| r / 256.0).collect(),
@@ -153,6 +155,18 @@ impl Sample<'_> {
             }),
             read_max_us: read(&|i| 900.0 + 700.0 * noise(6, i).powi(4) * self.waf_at(i) * 4.0),
             write_mean_us: write(&|i| 14.0 + 9.0 * self.waf_at(i) + 2.0 * noise(7, i)),
+            read_p50_us: read(&|i| {
+                70.0 + 20.0 * self.waf_at(i) / self.quality + 3.0 * noise(12, i)
+            }),
+            read_p99_us: read(&|i| 400.0 + 160.0 * self.waf_at(i) / self.quality),
+            write_p50_us: write(&|i| 11.0 + 7.0 * self.waf_at(i)),
+            write_p99_us: write(&|i| 900.0 + 300.0 * self.waf_at(i) / self.quality),
+            queue_depth: each(&|i| 120.0 + 8.0 * noise(13, i)),
+            buffered_bytes: each(&|i| 5e7 + 1e7 * noise(14, i)).iter().map(|v| *v as u64).collect(),
+            free_blocks: each(&|i| 300.0 - 40.0 * self.waf_at(i))
+                .iter()
+                .map(|v| *v as u64)
+                .collect(),
             write_max_us: write(&|i| 2200.0 + 9000.0 * noise(8, i).powi(6) / self.quality),
             waf: write(&|i| self.waf_at(i)),
             programs: (0..self.intervals).map(|i| self.programs_at(i, write_iops[i])).collect(),
@@ -230,6 +244,7 @@ impl Sample<'_> {
             p50: at(0.301),
             p99: at(2.0_f64.min(last)),
             p999: at(3.0_f64.min(last)),
+            p9999: at(4.0_f64.min(last)),
             max: at(last),
             distribution: body.chain([(100.0, at(last))]).collect(),
         }

@@ -7,7 +7,23 @@ use super::tree::Tree;
 /// each other do not know each other: `power`, `buffer` and `ftl` are joined by `device` only.
 /// `report` stands above `experiment` because it draws run records, which live there.
 const EDGES: &[(&str, &[&str])] = &[
-    ("cli", &["report", "experiment", "torture", "workload", "device", "files", "sim"]),
+    (
+        "cli",
+        &[
+            "serve",
+            "image",
+            "report",
+            "experiment",
+            "torture",
+            "workload",
+            "device",
+            "files",
+            "sim",
+        ],
+    ),
+    ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
+    ("image", &["device", "power", "buffer", "nand", "sim"]),
+    ("wire", &[]),
     ("report", &["experiment"]),
     (
         "experiment",

@@ -7,11 +7,13 @@ use leyden_workload::synth::JobConfig;
 
 use super::mock::Mock;
 use super::{Options, UNIT_BYTES, run, writes};
-use crate::driver::series::{FIRST_INTERVAL, Interval, Intervals, MAX_INTERVALS, Snapshot};
+use crate::driver::series::{
+    FIRST_INTERVAL, Interval, Intervals, MAX_INTERVALS, Outstanding, Snapshot,
+};
 use crate::driver::{Measured, Ramp};
 
 fn totals(measured: &Measured) -> (u64, u64, u64, u64) {
-    let hosts = measured.series.closed.iter().map(|closed| closed.host);
+    let hosts = measured.series.closed.iter().map(|closed| &closed.host);
     hosts.fold((0, 0, 0, 0), |sum, host| {
         (
             sum.0 + host.reads.count,
@@ -34,6 +36,11 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
         assert_eq!(writes, measured.traffic.writes.count());
         assert_eq!(bytes, measured.traffic.bytes_read + measured.traffic.bytes_written);
         assert_eq!(max_ns, measured.traffic.writes.max_ns());
+        // Little's law, exact once everything has completed.
+        let hosts = || measured.series.closed.iter().map(|closed| &closed.host);
+        let outstanding: u64 = hosts().map(|host| host.outstanding_ns).sum();
+        let latencies = hosts().map(|host| host.reads.latency_sum_ns + host.writes.latency_sum_ns);
+        assert_eq!(outstanding, latencies.sum::<u64>());
         let closed = &measured.series.closed;
         assert!(closed.len() <= MAX_INTERVALS);
         assert_eq!(closed.last().map(|closed| closed.end), Some(measured.end));
@@ -52,7 +59,7 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
 /// those of its own time.
 #[test]
 fn doubling_is_exact() {
-    let mut intervals = Intervals::new(Time::ZERO, Snapshot::default());
+    let mut intervals = Intervals::new(Time::ZERO, Snapshot::default(), Outstanding::default());
     let rounds = 5 * MAX_INTERVALS as u64 + 77;
     let mut n = 0;
     while n < rounds {
@@ -61,7 +68,7 @@ fn doubling_is_exact() {
         for _ in 0..per_interval {
             n += 1;
             for _ in 0..n {
-                intervals.current.reads.record(1, n);
+                intervals.reads.record(1, n);
             }
         }
         assert_eq!(ends, Time::ZERO + FIRST_INTERVAL.saturating_mul(n));
@@ -76,10 +83,13 @@ fn doubling_is_exact() {
         let sum: u64 = (first + 1..=last).sum();
         assert_eq!(closed.host.reads.count, sum);
         assert_eq!(closed.host.reads.latency_max_ns, last);
+        let median = closed.host.reads.latencies.percentile_ns(50);
+        assert!((first + 1..=last + last / 16).contains(&median), "{first} {median} {last}");
         assert_eq!(closed.device.programs.user, last);
         first = last;
     }
-    assert_eq!(intervals.current, Interval::default());
+    intervals.close(Snapshot::default());
+    assert_eq!(intervals.closed.last().unwrap().host, Interval::default(), "nothing is left over");
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! `leyden compare`: every combination of files, devices and varied keys, in one table of ratios.
+
+mod table;
+mod vary;
+
+use leyden_experiment::claims::{quote, run_command};
+use leyden_experiment::{
+    Loaded, Plan, RunError, RunRecord, Scenario, Set, Varied, run_all, validate,
+};
+
+use self::table::show;
+use self::vary::varied;
+use super::{
+    Cancel, check_outputs, explain, keep, overrides, parsed, stamp, threads, verdict, warn,
+};
+use crate::args::CompareArgs;
+use crate::failure::Failure;
+use crate::output::progress::Progress;
+
+/// One run to be made.
+struct Planned {
+    loaded: Loaded,
+    reproduce: String,
+    varied: Vec<Varied>,
+}
+
+pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let plans = plan(args)?; // everything is checked before anything runs
+    for plan in &plans {
+        check_outputs(&args.common, &plan.loaded)?;
+        validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
+    }
+    let (records, failure) = make(&plans, threads(args.jobs), cancel);
+    if !records.is_empty() {
+        keep(&args.common, &records)?;
+        if !args.common.json {
+            show(&records, &mut anstream::stdout().lock())?;
+        }
+    }
+    for record in &records {
+        for warning in &record.warnings {
+            warn(&format!("{}: {warning}", record.name));
+        }
+    }
+    failure.map_or_else(|| verdict(&records), Err)
+}
+
+/// Makes the runs. What is finished is kept, up to the first that failed; or, if interrupted, all of it.
+fn make(plans: &[Planned], jobs: usize, cancel: &Cancel) -> (Vec<RunRecord>, Option<Failure>) {
+    let bar = Progress::new("compare");
+    let note = |run: usize, text: &str| {
+        bar.line(&format!("{}: {text}", plans[run].loaded.scenario.name));
+    };
+    let progress = |run: usize, fraction| {
+        bar.what(&plans[run].loaded.scenario.name);
+        bar.fraction(fraction);
+    };
+    let scenarios: Vec<&Scenario> = plans.iter().map(|plan| &plan.loaded.scenario).collect();
+    let outcomes = run_all(&scenarios, &Plan { jobs, cancel, progress: &progress, note: &note });
+    drop(bar);
+    let (mut records, mut failure) = (Vec::new(), None);
+    let mut is_whole = true;
+    for (plan, outcome) in plans.iter().zip(outcomes) {
+        match outcome {
+            Some(Ok(outcome)) if !outcome.interrupted => {
+                let mut record = outcome.record;
+                stamp(&mut record, &plan.loaded, &plan.reproduce);
+                plan.varied.clone_into(&mut record.varied);
+                records.push(record);
+            }
+            None | Some(Ok(_) | Err(RunError::Interrupted)) => is_whole = false,
+            Some(Err(error)) => {
+                failure = Some(explain(&plan.loaded, error));
+                break;
+            }
+        }
+    }
+    if failure.is_none() && !is_whole {
+        let kept = format!("kept {} of {} runs", records.len(), plans.len());
+        failure = Some(Failure::interrupted(kept));
+    }
+    (records, failure)
+}
+
+/// Every run that the arguments ask for.
+fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
+    let common = overrides(&args.common.set, args.common.seed)?;
+    let mut variants = vec![Variant { sets: common, varied: Vec::new() }];
+    for vary in &args.vary {
+        let (key, values) = varied(vary).map_err(Failure::usage)?;
+        let mut next = Vec::new();
+        for variant in &variants {
+            for value in &values {
+                let mut variant = variant.clone();
+                variant.sets.push(parsed(&format!("{key}={value}"))?);
+                variant.varied.push(Varied { key: key.to_owned(), value: value.clone() });
+                next.push(variant);
+            }
+        }
+        variants = next;
+    }
+    let devices: Vec<Option<&str>> = match args.device.as_slice() {
+        [] => vec![None],
+        devices => devices.iter().map(|device| Some(device.as_str())).collect(),
+    };
+    let mut plans = Vec::new();
+    for file in &args.files {
+        for device in &devices {
+            for variant in &variants {
+                plans.push(one(file, *device, variant)?);
+            }
+        }
+    }
+    name(&mut plans, args);
+    Ok(plans)
+}
+
+/// A combination of the varied keys' values.
+#[derive(Clone)]
+struct Variant {
+    sets: Vec<Set>,
+    varied: Vec<Varied>,
+}
+
+fn one(
+    file: &str,
+    device: Option<&str>,
+    Variant { sets, varied }: &Variant,
+) -> Result<Planned, Failure> {
+    let (mut loaded, mut reproduce) = match device {
+        None => (Loaded::new(file, sets)?, run_command(file, sets)),
+        Some(device) => {
+            let loaded = Loaded::on_device(file, device, sets)?;
+            let command = run_command(file, sets).replacen("leyden run", "leyden compare", 1);
+            (loaded, format!("{command} --device {}", quote(device)))
+        }
+    };
+    let mut varied = varied.clone();
+    let mut parts = vec![loaded.scenario.name.clone()];
+    parts.extend(varied.iter().map(|varied| varied.value.clone()));
+    if let Some(device) = device {
+        let name = device.rsplit('/').next().unwrap_or(device).trim_end_matches(".toml");
+        parts.push(name.to_owned());
+        varied.push(Varied { key: "device".to_owned(), value: name.to_owned() });
+    }
+    loaded.scenario.name = parts.join(" ");
+    reproduce.truncate(reproduce.trim_end().len());
+    Ok(Planned { loaded, reproduce, varied })
+}
+
+/// Shortens names to what differs: with one file, its name says nothing.
+fn name(plans: &mut [Planned], args: &CompareArgs) {
+    if args.files.len() > 1 || plans.len() == 1 {
+        return;
+    }
+    for plan in plans {
+        let name = &plan.loaded.scenario.name;
+        if let Some((_, rest)) = name.split_once(' ') {
+            plan.loaded.scenario.name = rest.to_owned();
+        }
+    }
+}

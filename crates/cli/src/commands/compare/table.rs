@@ -1,0 +1,107 @@
+//! The table of a comparison: a column for each experiment beside its ratio to the first; or, if they are
+//! many, a row for each.
+
+use std::io::Write;
+
+use leyden_experiment::RunRecord;
+use leyden_report::{Estimate, Metric, Replicates, format, metric_groups, replicates};
+
+use crate::output::table::Table;
+
+/// More than so many experiments make a row each: as columns they fit no terminal.
+const MOST_COLUMNS: usize = 4;
+/// What a row tells: a group of figures, one of them, and its heading.
+const IN_ROWS: [(&str, &str, &str); 7] = [
+    ("Host", "IOPS", "IOPS"),
+    ("Read latency", "p99", "read p99"),
+    ("Read latency", "p99.99", "p99.99"),
+    ("Write latency", "p99", "write p99"),
+    ("Write latency", "p99.99", "p99.99"),
+    ("Flash", "Write amplification", "WA"),
+    ("Power loss", "Capacitance at the peak", "capacitance"),
+];
+
+pub(super) fn show(records: &[RunRecord], out: &mut dyn Write) -> std::io::Result<()> {
+    let experiments = replicates(records);
+    let table =
+        if experiments.len() > MOST_COLUMNS { rows(&experiments) } else { columns(&experiments) };
+    table.write(out)?;
+    let runs = experiments.iter().map(|it| it.records.len()).max().unwrap_or(0);
+    if runs > 1 {
+        writeln!(
+            out,
+            "\nmeans over {runs} seeds; ±: half the 95 % confidence interval of the mean"
+        )?;
+    }
+    Ok(())
+}
+
+fn columns(experiments: &[Replicates<'_>]) -> Table {
+    let mut table = Table::default();
+    for group in metric_groups() {
+        let told = |metric: &&Metric| {
+            let mut values = experiments.iter().filter_map(|it| it.estimate(metric));
+            metric.is_key && values.any(|estimate| estimate.mean != 0.0)
+        };
+        for (index, metric) in group.metrics.iter().filter(told).enumerate() {
+            if index == 0 {
+                let mut cells = vec![group.title.to_owned()];
+                for (index, experiment) in experiments.iter().enumerate() {
+                    cells.push(experiment.name.clone());
+                    cells.extend((index > 0).then(|| "ratio".to_owned()));
+                }
+                table.head(cells);
+            }
+            let estimates: Vec<_> = experiments.iter().map(|it| it.estimate(metric)).collect();
+            let mut cells = vec![metric.label.to_owned()];
+            for (index, estimate) in estimates.iter().enumerate() {
+                cells.push(text(metric, *estimate));
+                cells.extend((index > 0).then(|| ratio(estimates[0], *estimate)));
+            }
+            table.row(cells);
+        }
+    }
+    table
+}
+
+fn rows(experiments: &[Replicates<'_>]) -> Table {
+    let find = |(title, label, head): &(&str, &str, &'static str)| {
+        let group = metric_groups().iter().find(|group| group.title == *title)?;
+        let metric = group.metrics.iter().find(|metric| metric.label == *label)?;
+        let told = experiments.iter().any(|it| it.estimate(metric).is_some());
+        told.then_some((*head, metric))
+    };
+    let metrics: Vec<(&str, &Metric)> = IN_ROWS.iter().filter_map(find).collect();
+    let mut table = Table::default();
+    let mut head = vec!["run"];
+    for (name, _) in &metrics {
+        head.extend([*name, "ratio"]);
+    }
+    table.head(head);
+    for experiment in experiments {
+        let mut cells = vec![experiment.name.clone()];
+        for (_, metric) in &metrics {
+            let estimate = experiment.estimate(metric);
+            cells.push(text(metric, estimate));
+            cells.push(ratio(experiments[0].estimate(metric), estimate));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// The mean, and how sure it is.
+fn text(metric: &Metric, estimate: Option<Estimate>) -> String {
+    let mean = metric.text(estimate.map(|estimate| estimate.mean));
+    match estimate.and_then(|estimate| Some((estimate.mean, estimate.half_width?))) {
+        Some((value, half)) if value != 0.0 => {
+            format!("{mean} ±{}", format::percent(half / value.abs()))
+        }
+        _ => mean,
+    }
+}
+
+fn ratio(first: Option<Estimate>, other: Option<Estimate>) -> String {
+    let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
+    Metric::ratio(mean(first), mean(other)).map_or_else(|| format::DASH.to_owned(), format::ratio)
+}

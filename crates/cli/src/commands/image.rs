@@ -1,0 +1,108 @@
+//! `leyden image`: drives in files.
+
+use std::io::Write;
+use std::path::Path;
+
+use leyden_device::BlockDevice;
+use leyden_experiment::Loaded;
+use leyden_image::{Checked, Drive, ImageConfig, ImageError};
+
+use super::{overrides, print_json};
+use crate::args::served::{CreateArgs, ImageArgs, ImageCommand};
+use crate::failure::Failure;
+use crate::output::table::Table;
+use leyden_report::format::{bytes, count};
+
+pub(crate) fn main(command: &ImageCommand) -> Result<(), Failure> {
+    match command {
+        ImageCommand::Create(args) => create(args),
+        ImageCommand::Info(args) => info(args),
+        ImageCommand::Check(args) => check(args),
+        ImageCommand::Clone { from, to } => {
+            Drive::copy(from, to).map_err(|error| failure(from, Some(to), error))
+        }
+    }
+}
+
+fn create(args: &CreateArgs) -> Result<(), Failure> {
+    let mut sets = overrides(&args.set, args.seed)?;
+    if Loaded::new(&args.drive, &sets)?.scenario.device.power.is_none() {
+        // What a drive in an image does when the power goes has to be known: the defaults then.
+        sets.insert(0, super::parsed("device.power.dump=in_place")?);
+    }
+    let loaded = Loaded::new(&args.drive, &sets)?;
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let config = ImageConfig {
+        name: args.name.clone().unwrap_or(stem),
+        seed: loaded.scenario.seed,
+        device: loaded.scenario.device.clone(),
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let drive = Drive::create(&args.file, config).map_err(|error| match error {
+        ImageError::Config(error) => {
+            let within = error.within("device");
+            Failure::usage(loaded.complaint(&within.key, &within.problem))
+        }
+        other => failure(&args.file, None, other),
+    })?;
+    let capacity = drive.device().capacity_sectors() * leyden_device::SECTOR_BYTES;
+    drive.close().map_err(|error| failure(&args.file, None, error))?;
+    writeln!(anstream::stdout(), "{}: {}", args.file.display(), bytes(capacity))?;
+    Ok(())
+}
+
+fn info(args: &ImageArgs) -> Result<(), Failure> {
+    let config = Drive::config_of(&args.file).map_err(|error| failure(&args.file, None, error))?;
+    if args.json {
+        return print_json(&config);
+    }
+    let mut table = Table::default();
+    let device = &config.device;
+    table.row(["drive", &config.name]);
+    table.row(["made by", &format!("leyden {}", config.made_by)]);
+    table.row(["seed", &config.seed.to_string()]);
+    let dies = device.nand.channels * device.nand.dies_per_channel;
+    table.row(["dies", &count(u64::from(dies))]);
+    table.row(["buffer", &bytes(device.buffer.size.get())]);
+    let region = serde_json::to_value(device.buffer.region).map_err(Failure::failed)?;
+    table.row(["protected", region.as_str().unwrap_or_default()]);
+    Ok(table.write(&mut anstream::stdout().lock())?)
+}
+
+fn check(args: &ImageArgs) -> Result<(), Failure> {
+    let checked = Drive::check(&args.file).map_err(|error| failure(&args.file, None, error))?;
+    if args.json {
+        print_json(&checked)?;
+    } else {
+        show(&checked).write(&mut anstream::stdout().lock())?;
+    }
+    if checked.damaged_units > 0 {
+        let what = format!("{} units are damaged: reading them will fail", checked.damaged_units);
+        return Err(Failure::failed(anyhow::anyhow!("{}: {what}", args.file.display())));
+    }
+    Ok(())
+}
+
+fn show(checked: &Checked) -> Table {
+    let mut table = Table::default();
+    let capacity = checked.capacity_sectors * leyden_device::SECTOR_BYTES;
+    table.row(["drive", &checked.name]);
+    table.row(["capacity", &bytes(capacity)]);
+    table.row(["left", if checked.is_closed { "closed" } else { "in the midst of work" }]);
+    table.row(["checkpoints", &count(checked.checkpoints)]);
+    table.row(["log", &format!("{} entries", count(checked.log_entries))]);
+    table.row(["units read", &count(checked.units)]);
+    table.row(["damaged", &count(checked.damaged_units)]);
+    table
+}
+
+/// What went wrong with an image, or with its copy.
+pub(super) fn failure(path: &Path, copy: Option<&Path>, error: ImageError) -> Failure {
+    let name = match copy {
+        Some(copy) => format!("{}, copied to {}", path.display(), copy.display()),
+        None => path.display().to_string(),
+    };
+    let is_io = matches!(error, ImageError::Io(_));
+    let told = anyhow::Error::from(error).context(name);
+    if is_io { Failure::io(told) } else { Failure::usage(told) }
+}

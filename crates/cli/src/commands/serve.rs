@@ -1,0 +1,171 @@
+//! `leyden serve`, and its switch: `cut`, `restore`, `status`.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use leyden_image::Drive;
+use leyden_serve::control::{self, socket_of};
+use leyden_serve::{
+    ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport,
+};
+
+use super::image::failure;
+use super::{Cancel, print_json};
+use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
+use crate::failure::Failure;
+use crate::output::table::Table;
+use leyden_report::format::{bytes, count, energy, number, seconds};
+
+/// How often the server looks whether it has been interrupted.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let (mut drive, opened) =
+        Drive::open(&args.file).map_err(|error| failure(&args.file, None, error))?;
+    let mut out = anstream::stderr().lock();
+    if let Some(loss) = &opened.cut {
+        let unit_sectors = u64::from(drive.unit_bytes()) / leyden_device::SECTOR_BYTES;
+        writeln!(out, "The last server was killed: that was a power cut.")?;
+        cut_table(&CutReport::new(loss, 0, unit_sectors)).write(&mut out)?;
+    }
+    if drive.is_off() && !args.stay_off {
+        let now = drive.now();
+        let recovery =
+            drive.restore(now, None).map_err(|error| failure(&args.file, None, error))?;
+        restore_table(&RestoreReport::new(&recovery, now)).write(&mut out)?;
+    }
+    let options = ServerOptions { pace: args.pace(), nbd: args.nbd.clone() };
+    let server = Server::start(drive, &options).map_err(Failure::io)?;
+    for listen in server.nbd() {
+        writeln!(out, "NBD at {listen}")?;
+    }
+    writeln!(out, "control at {}", socket_of(&args.file).display())?;
+    drop(out);
+    while !server.has_ended() {
+        if cancel.load(Ordering::Relaxed) {
+            server.handle().control(ControlAsk::Stop);
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    server.join().map_err(|error| failure(&args.file, None, error))
+}
+
+pub(crate) fn cut(args: &ImageArgs) -> Result<(), Failure> {
+    match ask(&args.file, &ControlAsk::Cut)? {
+        ControlAnswer::Cut(report) => tell(args.json, &report, || cut_table(&report)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
+    let capacitance_nf = args.capacitance_uf.map(|uf| uf * 1_000);
+    match ask(&args.image.file, &ControlAsk::Restore { capacitance_nf })? {
+        ControlAnswer::Restored(report) => {
+            tell(args.image.json, &report, || restore_table(&report))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(crate) fn status(args: &ImageArgs) -> Result<(), Failure> {
+    match ask(&args.file, &ControlAsk::Status)? {
+        ControlAnswer::Status(report) => tell(args.json, &report, || status_table(&report)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn tell<T: serde::Serialize>(
+    json: bool,
+    report: &T,
+    table: impl FnOnce() -> Table,
+) -> Result<(), Failure> {
+    if json {
+        return print_json(report);
+    }
+    Ok(table().write(&mut anstream::stdout().lock())?)
+}
+
+fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
+    let answer = control::ask(image, ask).map_err(|error| {
+        let what = format!(
+            "nobody serves {} (no answer at {}); leyden serve does",
+            image.display(),
+            socket_of(image).display()
+        );
+        Failure::usage(anyhow::Error::from(error).context(what))
+    })?;
+    match answer {
+        ControlAnswer::Refused { why } => Err(Failure::usage(anyhow::anyhow!("{why}"))),
+        answer => Ok(answer),
+    }
+}
+
+fn unexpected(answer: &ControlAnswer) -> Failure {
+    Failure::failed(anyhow::anyhow!("the server answers something else: {answer:?}"))
+}
+
+fn cut_table(report: &CutReport) -> Table {
+    let mut table = Table::default();
+    table.row(["power", "off"]);
+    table.row(["commands under way", &count(report.interrupted_commands)]);
+    table.row(["dumped", &bytes(report.dumped_bytes)]);
+    let pages = format!("{} in {} ms", count(report.dumped_pages), ms(report.dump_ns));
+    table.row(["pages dumped", &pages]);
+    let energy = |nj: u64| energy(nj as f64 / 1e6);
+    let left = energy(report.energy_left_nj);
+    table.row(["energy", &format!("{}, {left} left", energy(report.energy_nj))]);
+    table.row(["pages torn", &count(report.torn_pages)]);
+    let sectors: u64 = report.lost.iter().map(|&(_, sectors)| sectors).sum();
+    table.row(["promised and lost", &bytes(sectors * leyden_device::SECTOR_BYTES)]);
+    for (lba, sectors) in report.lost.iter().take(RANGES_SHOWN) {
+        table.row(["", &format!("LBA {lba}, {sectors} sectors")]);
+    }
+    if report.lost.len() > RANGES_SHOWN {
+        let more = count((report.lost.len() - RANGES_SHOWN) as u64);
+        table.row(["", &format!("and {more} ranges more; --json has all")]);
+    }
+    table
+}
+
+/// Lost ranges that a table names.
+const RANGES_SHOWN: usize = 8;
+
+fn restore_table(report: &RestoreReport) -> Table {
+    let mut table = Table::default();
+    table.row(["power", "on"]);
+    table.row(["ready in", &format!("{} ms", ms(report.ready_in_ns))]);
+    table.row(["reading flash", &format!("{} ms", ms(report.scan_ns))]);
+    table.row(["charging", &format!("{} ms", ms(report.charge_ns))]);
+    table.row(["pages put back", &count(report.pages_restored)]);
+    table
+}
+
+fn status_table(report: &StatusReport) -> Table {
+    let mut table = Table::default();
+    table.row(["drive", &report.name]);
+    table.row(["power", if report.is_on { "on" } else { "off" }]);
+    table.row(["its time", &seconds(report.time_ns as f64 / 1e9)]);
+    table.row(["capacity", &bytes(report.capacity_bytes)]);
+    table.row(["image", &bytes(report.allocated_bytes)]);
+    table.row(["power cuts", &count(report.cuts)]);
+    table.row(["under way", &count(report.pending)]);
+    let served = [
+        ("reads", report.reads),
+        ("writes", report.writes),
+        ("flushes", report.flushes),
+        ("trims", report.trims),
+        ("failed", report.failed),
+    ];
+    for (name, number) in served {
+        table.row([name, &count(number)]);
+    }
+    table.row(["WAF", &number(report.waf)]);
+    table
+}
+
+fn ms(ns: u64) -> String {
+    number(ns as f64 / 1e6)
+}

@@ -1,0 +1,257 @@
+//! What is left when a command has ended: files that are kept, exit codes, and runs that can be made again.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny.toml");
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
+    command.current_dir(folder).args(args).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn ends_with(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
+}
+
+fn json(folder: &Path, args: &[&str]) -> Value {
+    let output = run(folder, args);
+    ends_with(&output, 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A folder with a copy of the tiny scenario, and its path in there.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(TINY, folder.path().join("tiny.toml")).unwrap();
+    folder
+}
+
+#[test]
+fn a_result_replaces_no_scenario_and_no_trace() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("a.csv"), "time_us,op,lba,len\n0,W,0,8\n").unwrap();
+    for (flag, target) in [("--report", "tiny.toml"), ("--report", "a.csv"), ("--csv", "a.csv")] {
+        let before = fs::read(path.join(target)).unwrap();
+        let output = run(path, &["run", "tiny.toml", flag, target]);
+        ends_with(&output, 2);
+        assert!(stderr(&output).contains("it is left alone"), "{}", stderr(&output));
+        assert_eq!(fs::read(path.join(target)).unwrap(), before, "{flag} {target}");
+    }
+    // A report takes the place of an older one, and so does a table.
+    for _ in 0..2 {
+        let output = run(path, &["run", "tiny.toml", "--report", "r.html", "--csv", "t.csv"]);
+        ends_with(&output, 0);
+        assert_eq!(stderr(&output), "wrote t.csv\nwrote r.html\n");
+    }
+    let output = run(path, &["run", "tiny.toml", "--report", "r.html", "--quiet"]);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn records_of_other_configurations_are_kept() {
+    let folder = folder();
+    let path = folder.path();
+    let out = |extra: &[&str]| {
+        let output = run(path, &[&["run", "tiny.toml", "--out", "out"], extra].concat());
+        ends_with(&output, 0);
+        stderr(&output)
+    };
+    assert_eq!(out(&[]), "wrote out/tiny.json\n");
+    assert_eq!(out(&["--seed", "7"]), "wrote out/tiny-2.json\n");
+    assert_eq!(out(&[]), "wrote out/tiny.json\n", "the same again");
+    let vary = "device.ftl.over_provisioning=28%,35%";
+    let output = run(path, &["compare", "tiny.toml", "--out", "out", "--vary", vary]);
+    let wrote = "wrote out/tiny-over_provisioning=28pct.json\nwrote out/tiny-over_provisioning=35pct.json\n";
+    assert_eq!(stderr(&output), wrote);
+}
+
+#[test]
+fn a_snapshot_that_is_made_again_says_why() {
+    let folder = folder();
+    let path = folder.path();
+    let set = ["--set", "precondition.snapshot=a.snap", "--set", "precondition.kind=fill"];
+    let with = |extra: &[&str]| {
+        let output = run(path, &[&["run", "tiny.toml"][..], &set, extra].concat());
+        ends_with(&output, 0);
+        stderr(&output)
+    };
+    assert_eq!(with(&[]), "", "nothing was there");
+    assert_eq!(with(&[]), "", "it is loaded");
+    let said = with(&["--seed", "9"]);
+    assert_eq!(said, "note: the snapshot a.snap is made again: `seed` is 9 and was 1\n");
+    assert_eq!(with(&["--quiet"]), "");
+}
+
+#[test]
+fn a_worn_out_drive_and_an_empty_measurement_have_exit_codes_of_their_own() {
+    let folder = folder();
+    let path = folder.path();
+    let worn = ["run", "tiny.toml", "--json", "--set", "device.nand.endurance_cycles=1"];
+    let output = run(path, &[&worn[..], &["--set", "workload.job.0.requests=60000"]].concat());
+    ends_with(&output, 4);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(record["host"]["write_faults"].as_u64().unwrap() > 0);
+    assert!(stderr(&output).contains("worn out"), "{}", stderr(&output));
+
+    let output = run(path, &["run", "tiny.toml", "--set", "run.ramp.time=1 h"]);
+    ends_with(&output, 5);
+    assert!(stderr(&output).contains("nothing was measured"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("digest"), "the table is shown all the same");
+}
+
+#[test]
+fn a_record_and_a_report_are_enough_to_run_again() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("a.csv"), "time_us,op,lba,len\n0,W,0,8\n9,R,0,8\n").unwrap();
+    let set = ["--set", "workload.trace.path=a.csv"];
+    ends_with(&run(path, &[&["run", "tiny.toml", "--out", "out"][..], &set].concat()), 0);
+    let vary = "device.ftl.gc.victim=greedy,fifo";
+    let compare = ["compare", "tiny.toml", "--vary", vary, "--report", "gc.html", "--json"];
+    let compared = json(path, &compare);
+    fs::remove_file(path.join("tiny.toml")).unwrap();
+
+    let again = run(path, &["run", "out/tiny.json"]);
+    ends_with(&again, 0);
+    assert!(stderr(&again).contains("the digest is the same"), "{}", stderr(&again));
+    let fifo = json(path, &["run", "gc.html#fifo", "--json", "--quiet"]);
+    assert_eq!(fifo["sim"]["digest"], compared["runs"][1]["sim"]["digest"]);
+    assert_ne!(fifo["sim"]["digest"], compared["runs"][0]["sim"]["digest"]);
+
+    for (file, said) in [
+        ("gc.html", "choose one as gc.html#NAME: greedy, fifo"),
+        ("gc.html#fifi", "the nearest is `fifo`"),
+    ] {
+        let output = run(path, &["run", file]);
+        ends_with(&output, 2);
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    fs::write(path.join("a.csv"), "time_us,op,lba,len\n0,W,0,8\n9,R,0,16\n").unwrap();
+    let output = run(path, &["run", "out/tiny.json"]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).contains("is not the file that was recorded"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_check_prints_is_the_same_scenario() {
+    let folder = folder();
+    let path = folder.path();
+    for scenario in ["tiny.toml", "zombie/figure2"] {
+        let output = run(path, &["check", scenario]);
+        ends_with(&output, 0);
+        fs::write(path.join("full.toml"), &output.stdout).unwrap();
+        let digest = |file| json(path, &["run", file, "--json"])["sim"]["digest"].clone();
+        assert_eq!(digest("full.toml"), digest(scenario), "{scenario}");
+    }
+    let output = run(path, &["check", "tiny.toml", "--set", "device.ftl.over_provisioning=1 ppm"]);
+    ends_with(&output, 2);
+}
+
+#[test]
+fn standard_input_is_a_scenario() {
+    let script = format!("cat {TINY} | {} run - --json", env!("CARGO_BIN_EXE_leyden"));
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    ends_with(&output, 0);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let folder = folder();
+    assert_eq!(
+        record["sim"]["digest"],
+        json(folder.path(), &["run", TINY, "--json"])["sim"]["digest"]
+    );
+}
+
+#[test]
+fn a_sweep_over_seeds_is_told_as_means_and_kept_as_a_table() {
+    let folder = folder();
+    let path = folder.path();
+    let args = [
+        "compare",
+        "tiny.toml",
+        "--vary",
+        "seed=1..3",
+        "--vary",
+        "device.ftl.gc.victim=greedy,fifo",
+    ];
+    let output =
+        run(path, &[&args[..], &["--csv", "sweep.csv", "--report", "sweep.html"]].concat());
+    ends_with(&output, 0);
+    let table = stdout(&output);
+    assert!(table.contains("greedy") && table.contains("means over 3 seeds"), "{table}");
+    let csv = fs::read_to_string(path.join("sweep.csv")).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 7);
+    assert!(lines[0].starts_with("run,seed,digest,seed,device.ftl.gc.victim,"), "{}", lines[0]);
+    let means: Vec<f64> = ["greedy", "fifo"]
+        .map(|policy| {
+            let column = lines[0].split(',').position(|name| name == "host.iops").unwrap();
+            let rows = lines[1..].iter().filter(|line| line.contains(policy));
+            let values: Vec<f64> =
+                rows.map(|line| line.split(',').nth(column).unwrap().parse().unwrap()).collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        })
+        .into();
+    assert!(table.contains(&leyden_report::format::number(means[0])), "{means:?} {table}");
+
+    for wrong in ["device.ftl.gc.victim=greedy,greedy", "seed=3..1"] {
+        ends_with(&run(path, &["compare", "tiny.toml", "--vary", wrong]), 2);
+    }
+}
+
+#[test]
+fn manual_pages_and_lists_are_complete() {
+    let folder = folder();
+    let path = folder.path();
+    ends_with(&run(path, &["man", "man"]), 0);
+    let page = fs::read_to_string(path.join("man/leyden-trace-convert.1")).unwrap();
+    assert!(page.starts_with(".ie") && page.contains("leyden\\-trace\\-convert"), "{page}");
+    assert!(fs::read_to_string(path.join("man/leyden.1")).unwrap().contains("Exit codes"));
+    let policies = json(path, &["policies", "--json"]);
+    assert!(
+        policies.as_array().unwrap().iter().any(|folder| folder["key"] == "device.ftl.gc.victim")
+    );
+    let schema = json(path, &["schema", "record"]);
+    assert!(schema["properties"]["host"].is_object());
+    let version = stdout(&run(path, &["--version"]));
+    assert!(version.starts_with(concat!("leyden ", env!("CARGO_PKG_VERSION"))), "{version}");
+}
+
+/// A record as its schema has it: every name is there, and nothing else.
+#[test]
+fn a_record_holds_to_its_schema() {
+    let folder = folder();
+    let record = json(folder.path(), &["run", "tiny.toml", "--json"]);
+    let schema = json(folder.path(), &["schema", "record"]);
+    check(&schema, &schema, &record, "record");
+}
+
+fn check(root: &Value, schema: &Value, value: &Value, path: &str) {
+    let target = schema["$ref"].as_str().and_then(|path| root.pointer(path.strip_prefix('#')?));
+    let schema = target.unwrap_or(schema);
+    if let Some(choices) = schema["anyOf"].as_array() {
+        return check(root, &choices[0], value, path);
+    }
+    let Some(properties) = schema["properties"].as_object() else { return };
+    let table = value.as_object().unwrap_or_else(|| panic!("{path} is no table"));
+    for (key, below) in table {
+        let property =
+            properties.get(key).unwrap_or_else(|| panic!("{path}.{key} is not in the schema"));
+        check(root, property, below, &format!("{path}.{key}"));
+    }
+    for key in schema["required"].as_array().into_iter().flatten() {
+        assert!(table.contains_key(key.as_str().unwrap()), "{path} lacks {key}");
+    }
+}

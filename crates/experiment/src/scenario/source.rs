@@ -1,0 +1,54 @@
+//! Where a trace is: on disk, or in this program.
+
+use std::path::{Path, PathBuf};
+
+use leyden_workload::trace::{self, OpenOptions, Reader, TraceError};
+
+use super::bundled;
+
+/// Where a trace is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceSource {
+    /// On disk; the path is relative to the current folder.
+    Disk(PathBuf),
+    /// In this program.
+    Bundled {
+        /// Its path below `scenarios/`.
+        name: &'static str,
+        /// What it holds.
+        bytes: &'static [u8],
+    },
+}
+
+impl Default for TraceSource {
+    fn default() -> Self {
+        Self::Disk(PathBuf::new())
+    }
+}
+
+impl TraceSource {
+    /// Where it is, for a file that is read in the current folder.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Disk(file) => file.display().to_string(),
+            Self::Bundled { name, .. } => (*name).to_owned(),
+        }
+    }
+
+    /// The file that a user calls `path`, or the bundled trace that is called so if there is no such file.
+    pub fn called(path: &Path) -> Self {
+        let bundled = || path.to_str().and_then(bundled::trace);
+        match if path.exists() { None } else { bundled() } {
+            Some((name, bytes)) => Self::Bundled { name, bytes },
+            None => Self::Disk(path.to_owned()),
+        }
+    }
+
+    /// Opens it; `name` is what messages call it.
+    pub fn open(&self, name: &str, options: &OpenOptions) -> Result<Reader, TraceError> {
+        match self {
+            Self::Disk(path) => trace::open(path, options),
+            Self::Bundled { bytes, .. } => Reader::new(Path::new(name), Box::new(*bytes), options),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The bytes of an image: a slot for each mapping unit that a write touches, and what lies in it.
+
+use std::sync::Arc;
+
+use leyden_device::{Lba, SECTOR_BYTES, Ssd};
+use leyden_sim::BitSet;
+
+use crate::file::ImageFile;
+use crate::slots::Slots;
+use crate::{ImageError, Places};
+
+/// The bytes of an image, and which of them are in use.
+#[derive(Debug)]
+pub(crate) struct Content {
+    slots: Slots,
+    /// Where the first slot lies in the file.
+    base: u64,
+    unit_bytes: u32,
+}
+
+impl Content {
+    /// `checksums` are those of the slots that have been handed out, which are all in use until it is known
+    /// better.
+    pub(crate) fn new(base: u64, unit_bytes: u32, checksums: Vec<u32>) -> Self {
+        let unit_sectors = u64::from(unit_bytes) / SECTOR_BYTES;
+        Self { slots: Slots::new(unit_sectors, checksums), base, unit_bytes }
+    }
+
+    /// How many slots a write takes.
+    pub(crate) fn slots_of(&self, lba: Lba, sectors: u32) -> u32 {
+        let unit_sectors = u64::from(self.unit_bytes) / SECTOR_BYTES;
+        (lba.0 % unit_sectors + u64::from(sectors)).div_ceil(unit_sectors) as u32
+    }
+
+    /// True if there are fewer than `count` slots to hand out: it must be found out which are in use.
+    pub(crate) fn is_short_of(&self, count: u32) -> bool {
+        self.slots.is_short_of(count)
+    }
+
+    /// What `drive` has no use for is free, and `count` slots can be handed out.
+    pub(crate) fn keep_used_by(&mut self, drive: &Ssd<Places>, count: u32) {
+        let used = self.used_by(drive);
+        self.slots.keep(&used, count);
+    }
+
+    /// The slots that `drive` has a use for.
+    pub(crate) fn used_by(&self, drive: &Ssd<Places>) -> BitSet {
+        let mut used = BitSet::new(self.slots.count());
+        let mut note = |place: u64| {
+            used.insert(self.slots.slot_of(place).0);
+        };
+        drive.contents().for_each(|places| places.each_place(&mut note));
+        for (written, read) in drive.in_flight() {
+            let written = written.into_iter().flat_map(|places| places.iter());
+            written.chain(read).copied().filter(|&place| place > 0).for_each(&mut note);
+        }
+        used
+    }
+
+    /// Slots that are handed out.
+    pub(crate) fn slots_in_use(&self) -> u32 {
+        self.slots.in_use()
+    }
+
+    /// The checksums of the bytes in all slots that were ever handed out.
+    pub(crate) fn checksums(&self) -> &[u32] {
+        self.slots.checksums()
+    }
+
+    /// Hands out slots, as [`Content::store`] has. False if they are not the same ones.
+    pub(crate) fn take_again(&mut self, slots: &[(u32, u32)]) -> bool {
+        slots.iter().all(|&(slot, checksum)| self.slots.take(checksum) == slot)
+    }
+
+    /// Puts the bytes of a write where nothing else lies. Returns the slot of each unit that it touches,
+    /// and the checksum of what is there.
+    pub(crate) fn store(
+        &mut self,
+        file: &ImageFile,
+        lba: Lba,
+        data: &[u8],
+    ) -> Result<Vec<(u32, u32)>, ImageError> {
+        let unit_bytes = self.unit_bytes as usize;
+        let head = (lba.0 * SECTOR_BYTES) as usize % unit_bytes;
+        let count = (head + data.len()).div_ceil(unit_bytes);
+        // Whole units: what a write leaves out of its first and last one is zeroes, and never read.
+        let mut whole = Vec::new();
+        let bytes = if data.len() == count * unit_bytes {
+            data
+        } else {
+            whole.resize(count * unit_bytes, 0);
+            whole[head..head + data.len()].copy_from_slice(data);
+            &whole
+        };
+        let mut slots = Vec::with_capacity(count);
+        for unit in bytes.chunks_exact(unit_bytes) {
+            let checksum = crc32fast::hash(unit);
+            slots.push((self.slots.take(checksum), checksum));
+        }
+        // Neighbours at once.
+        let mut first = 0;
+        while first < slots.len() {
+            let pairs = slots[first..].windows(2);
+            let run = pairs.take_while(|pair| pair[0].0 + 1 == pair[1].0).count() + 1;
+            let bytes = &bytes[first * unit_bytes..(first + run) * unit_bytes];
+            file.write(bytes, self.at(slots[first].0))?;
+            first += run;
+        }
+        Ok(slots)
+    }
+
+    /// Where each sector of a write lies.
+    pub(crate) fn places(&self, lba: Lba, sectors: u32, slots: &[(u32, u32)]) -> Arc<[u64]> {
+        let unit_sectors = u64::from(self.unit_bytes) / SECTOR_BYTES;
+        let head = lba.0 % unit_sectors;
+        let place = |at: u64| {
+            let (unit, sector) = (at / unit_sectors, at % unit_sectors);
+            self.slots.place(slots[unit as usize].0, sector)
+        };
+        (head..head + u64::from(sectors)).map(place).collect()
+    }
+
+    /// The bytes at `places`; `None` if some are not what was written there.
+    pub(crate) fn read(
+        &self,
+        file: &ImageFile,
+        places: &[u64],
+    ) -> Result<Option<Vec<u8>>, ImageError> {
+        let mut bytes = Vec::with_capacity(places.len() * SECTOR_BYTES as usize);
+        let mut unit = vec![0; self.unit_bytes as usize];
+        let mut has = None;
+        for &place in places {
+            if place == 0 {
+                bytes.resize(bytes.len() + SECTOR_BYTES as usize, 0);
+                continue;
+            }
+            let (slot, sector) = self.slots.slot_of(place);
+            if has != Some(slot) {
+                if !self.read_slot(file, slot, self.slots.checksum(slot), &mut unit)? {
+                    return Ok(None);
+                }
+                has = Some(slot);
+            }
+            let from = (sector * SECTOR_BYTES) as usize;
+            bytes.extend(&unit[from..from + SECTOR_BYTES as usize]);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Reads a slot into `unit`, which is as large. False if its checksum is another one.
+    pub(crate) fn read_slot(
+        &self,
+        file: &ImageFile,
+        slot: u32,
+        checksum: Option<u32>,
+        unit: &mut [u8],
+    ) -> Result<bool, ImageError> {
+        file.read(unit, self.at(slot))?;
+        Ok(checksum == Some(crc32fast::hash(unit)))
+    }
+
+    /// Gives the room of free slots back to the file system.
+    pub(crate) fn punch_dead(&mut self, file: &ImageFile) -> Result<(), ImageError> {
+        for dead in self.slots.take_dead() {
+            file.punch(self.at(dead.start), dead.len() as u64 * u64::from(self.unit_bytes))?;
+        }
+        Ok(())
+    }
+
+    fn at(&self, slot: u32) -> u64 {
+        self.base + u64::from(slot) * u64::from(self.unit_bytes)
+    }
+}

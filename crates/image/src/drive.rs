@@ -1,0 +1,480 @@
+//! The drive on top of an image.
+
+mod check;
+mod replay;
+
+pub use check::Checked;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use leyden_device::{
+    BlockDevice, Command, Completion, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Ssd, Status,
+};
+use leyden_sim::{Capacitance, ConfigError, Time};
+
+use crate::content::Content;
+use crate::file::ImageFile;
+use crate::layout::{Clock, ImageConfig, Regions, Root, write_head};
+use crate::log::{Event, Log};
+use crate::{ImageError, Places};
+
+/// Bytes of log from which on a checkpoint is worth its time.
+const WORTH_A_CHECKPOINT: u64 = 64 << 20;
+/// Bytes of log from which on commands should wait for one.
+const NEEDS_A_CHECKPOINT: u64 = 4 << 30;
+
+/// Units that one question for extents looks at.
+const EXTENT_UNITS_MOST: u64 = 1 << 18;
+
+/// A command that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The caller's own note.
+    pub tag: u32,
+    /// How it ended.
+    pub status: Status,
+    /// When, by the drive's clock.
+    pub time: Time,
+    /// What was read; empty if it was no read, or has failed.
+    pub data: Vec<u8>,
+}
+
+/// What opening an image has found.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The power cut that the kill of the last process was; `None` if it closed the image.
+    pub cut: Option<PowerLoss>,
+    /// Entries of the log that were run again.
+    pub replayed: u64,
+}
+
+/// Figures of an image.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct DriveInfo {
+    /// Sectors that can be addressed.
+    pub capacity_sectors: u64,
+    /// Bytes of a mapping unit: what is written at once is kept or lost as a whole.
+    pub unit_bytes: u32,
+    /// Bytes of flash.
+    pub flash_bytes: u64,
+    /// Bytes that the image takes up in its file system.
+    pub allocated_bytes: u64,
+    /// Bytes of content that the drive has a use for, or had when it was last asked.
+    pub content_bytes: u64,
+    /// Bytes of the log since the last checkpoint.
+    pub log_bytes: u64,
+    /// The drive's clock, in nanoseconds.
+    pub time_ns: u64,
+    /// Power cuts so far, since its bank was last changed.
+    pub cuts: u64,
+}
+
+/// A drive whose state is in an image. Times are the drive's own, from zero when it was made.
+#[derive(Debug)]
+pub struct Drive {
+    file: ImageFile,
+    regions: Regions,
+    config: ImageConfig,
+    /// Another capacitance than the configuration's, since the power returned.
+    bank: Option<Capacitance>,
+    ssd: Ssd<Places>,
+    content: Content,
+    log: Log,
+    root: Root,
+    /// The power is off.
+    is_off: bool,
+    /// Commands that have ended, and of which nobody has been told.
+    ended: Vec<Done>,
+    /// Kept to save an allocation.
+    completions: Vec<Completion<Places>>,
+}
+
+/// The drive's configuration, with another bank if one is named.
+fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::Config {
+    let mut device = config.device.clone();
+    if let Some(power) = &mut device.power {
+        // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
+        // without a whole dump, from the first page on.
+        power.allow_underprovisioned = true;
+        if bank.is_some() {
+            (power.bank.capacitance, power.bank.parts) = (bank, None);
+        }
+    }
+    device
+}
+
+impl Drive {
+    /// A new image with an empty drive.
+    ///
+    /// # Errors
+    /// If the configuration is impossible or has no `power` table, or there is such a file.
+    pub fn create(path: &Path, config: ImageConfig) -> Result<Self, ImageError> {
+        if config.device.power.is_none() {
+            let problem = "an image needs to know what happens when the power goes; add the table, as in \
+                           --set device.power.dump=in_place";
+            return Err(ConfigError::new("power", problem).into());
+        }
+        // As its maker describes it, and so with the bank that it asks for.
+        Ssd::<Places>::blank_medium(&config.device, config.seed)?;
+        let ssd = Ssd::<Places>::new(&device_of(&config, None), config.seed)?;
+        let file = ImageFile::create(path)?;
+        let made = Self::fill(file, config, ssd);
+        if made.is_err() {
+            // It was not there before.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    fn fill(file: ImageFile, config: ImageConfig, ssd: Ssd<Places>) -> Result<Self, ImageError> {
+        let units = u64::from(ssd.geometry().units());
+        let regions = Regions::new(units);
+        write_head(&file, &config, units)?;
+        let root = Root {
+            generation: 0,
+            checkpoint_bytes: 0,
+            first_sequence: 0,
+            time: ssd.now(),
+            is_closed: false,
+        };
+        let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), Vec::new());
+        let log = Log::empty(regions, 0);
+        let mut drive = Self::with(file, regions, config, (ssd, content, None), log, root);
+        drive.checkpoint(true)?;
+        Ok(drive)
+    }
+
+    /// What the drive is.
+    pub const fn config(&self) -> &ImageConfig {
+        &self.config
+    }
+    /// The device: for its counters.
+    pub const fn device(&self) -> &Ssd<Places> {
+        &self.ssd
+    }
+    /// The drive's time.
+    pub const fn now(&self) -> Time {
+        self.ssd.now()
+    }
+    /// Sectors that can be addressed.
+    pub fn capacity_sectors(&self) -> u64 {
+        self.ssd.capacity_sectors()
+    }
+    /// Bytes of a mapping unit.
+    pub fn unit_bytes(&self) -> u32 {
+        self.ssd.geometry().unit_bytes()
+    }
+    /// True if the power is off.
+    pub const fn is_off(&self) -> bool {
+        self.is_off
+    }
+    /// Where the image is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Its figures.
+    ///
+    /// # Errors
+    /// If the file cannot be asked.
+    pub fn info(&self) -> Result<DriveInfo, ImageError> {
+        let unit_bytes = self.ssd.geometry().unit_bytes();
+        Ok(DriveInfo {
+            capacity_sectors: self.capacity_sectors(),
+            unit_bytes,
+            flash_bytes: self.ssd.geometry().flash_bytes(),
+            allocated_bytes: self.file.allocated_bytes()?,
+            content_bytes: u64::from(self.content.slots_in_use()) * u64::from(unit_bytes),
+            log_bytes: self.log.len(),
+            time_ns: self.now().as_ns(),
+            cuts: self.ssd.cuts(),
+        })
+    }
+
+    /// Runs of sectors from `lba` on that hold something, or are holes and read as zeroes: how many
+    /// sectors, and whether they are a hole. There may be fewer than `sectors` in all, but some. Of a
+    /// drive without power it is what it held when the power failed that is known.
+    ///
+    /// # Panics
+    /// If they are not all the drive's, or none.
+    pub fn extents(&self, lba: Lba, sectors: u32) -> Vec<(u32, bool)> {
+        let unit_sectors = u64::from(self.unit_bytes()) / SECTOR_BYTES;
+        let end = lba.0 + u64::from(sectors);
+        let mut runs: Vec<(u32, bool)> = Vec::new();
+        let mut at = lba.0;
+        while at < end && at - lba.0 < EXTENT_UNITS_MOST * unit_sectors {
+            let next = ((at / unit_sectors + 1) * unit_sectors).min(end);
+            let is_hole = self.ssd.newest(Lba(at)) == Places::default();
+            let count = (next - at) as u32;
+            match runs.last_mut() {
+                Some((length, hole)) if *hole == is_hole => *length += count,
+                _ => runs.push((count, is_hole)),
+            }
+            at = next;
+        }
+        runs
+    }
+
+    /// When the drive next does something by itself.
+    pub fn next_event(&self) -> Option<Time> {
+        if self.ended.is_empty() { self.ssd.next_event() } else { Some(self.now()) }
+    }
+
+    /// Asks for a read, at `now`.
+    ///
+    /// # Errors
+    /// If the image cannot be written; the command is not heard of then. The same for all commands.
+    pub fn read(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
+        self.submit(now, tag, Event::Read(lba, sectors), Command::read(lba, sectors))
+    }
+
+    /// Asks for a flush.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn flush(&mut self, now: Time, tag: u32) -> Result<(), ImageError> {
+        self.submit(now, tag, Event::Flush, Command::flush())
+    }
+
+    /// Asks for a trim.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn trim(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
+        self.submit(now, tag, Event::Trim(lba, sectors), Command::trim(lba, sectors))
+    }
+
+    /// Asks for zeroes.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn write_zeroes(
+        &mut self,
+        now: Time,
+        tag: u32,
+        lba: Lba,
+        sectors: u32,
+        fua: bool,
+    ) -> Result<(), ImageError> {
+        let command = Command::write_zeroes(lba, sectors, Arc::default()).fua(fua);
+        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), command)
+    }
+
+    /// Asks for a write of `data`, which is a whole number of sectors.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    ///
+    /// # Panics
+    /// If `data` is not a whole number of sectors.
+    pub fn write(
+        &mut self,
+        now: Time,
+        tag: u32,
+        lba: Lba,
+        data: &[u8],
+        fua: bool,
+    ) -> Result<(), ImageError> {
+        assert!((data.len() as u64).is_multiple_of(SECTOR_BYTES), "a part of a sector");
+        let sectors = (data.len() as u64 / SECTOR_BYTES) as u32;
+        if !self.is_heard(now, tag, lba, sectors) {
+            return Ok(());
+        }
+        self.catch_up(now)?;
+        self.make_room(self.content.slots_of(lba, sectors))?;
+        let slots = self.content.store(&self.file, lba, data)?;
+        let places = self.content.places(lba, sectors, &slots);
+        let event = Event::Write { lba, sectors, fua, slots };
+        self.submit(now, tag, event, Command::write(lba, sectors, places).fua(fua))
+    }
+
+    /// Sees to it that `count` slots can be handed out.
+    fn make_room(&mut self, count: u32) -> Result<(), ImageError> {
+        if self.content.is_short_of(count) {
+            self.content.keep_used_by(&self.ssd, count);
+            // What is free now may have been in use when the clock was last written.
+            self.write_clock()?;
+        }
+        Ok(())
+    }
+
+    /// False if a command ends at once: there is no power, or its range is not the drive's.
+    fn is_heard(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> bool {
+        let end = lba.0.checked_add(u64::from(sectors));
+        let status = if self.is_off {
+            Status::NotReady
+        } else if sectors == 0 {
+            Status::InvalidField
+        } else if end.is_none_or(|end| end > self.capacity_sectors()) {
+            Status::LbaOutOfRange
+        } else {
+            return true;
+        };
+        self.ended.push(Done { tag, status, time: now.max(self.now()), data: Vec::new() });
+        false
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        tag: u32,
+        event: Event,
+        command: Command<Places>,
+    ) -> Result<(), ImageError> {
+        let (lba, sectors) = command.extent().unwrap_or((Lba(0), 1));
+        if self.is_heard(now, tag, lba, sectors) {
+            self.catch_up(now)?;
+            self.log.append(&self.file, self.now(), event)?;
+            self.ssd.submit(self.now(), command.tag(tag));
+        }
+        Ok(())
+    }
+
+    /// The device does everything up to `now`: what it is asked comes behind that.
+    fn catch_up(&mut self, now: Time) -> Result<(), ImageError> {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.ssd.advance(now.max(self.now()), &mut completions);
+        for completion in completions.drain(..) {
+            // The bytes too: the drive may have no use for them any more.
+            self.ended.push(self.done(completion)?);
+        }
+        self.completions = completions;
+        Ok(())
+    }
+
+    /// Lets the drive come to `now`. Adds the commands that have ended to `done`: they may be told of.
+    ///
+    /// # Errors
+    /// If the image cannot be read or written: the server must not go on with it.
+    pub fn advance(&mut self, now: Time, done: &mut Vec<Done>) -> Result<(), ImageError> {
+        self.catch_up(now)?;
+        if !self.ended.is_empty() {
+            // Nobody hears of what the image does not know yet.
+            self.write_clock()?;
+            done.append(&mut self.ended);
+        }
+        Ok(())
+    }
+
+    fn done(&self, completion: Completion<Places>) -> Result<Done, ImageError> {
+        let Completion { tag, mut status, time, output, .. } = completion;
+        let data = match output {
+            Output::Read(places) => self.content.read(&self.file, &places)?,
+            Output::None | Output::Appended(_) | Output::Zones(_) => Some(Vec::new()),
+        };
+        let data = data.unwrap_or_else(|| {
+            status = Status::UnrecoveredRead;
+            Vec::new()
+        });
+        Ok(Done { tag, status, time, data })
+    }
+
+    fn write_clock(&self) -> Result<(), ImageError> {
+        let clock = Clock {
+            generation: self.root.generation,
+            time: self.now(),
+            next_sequence: self.log.next_sequence(),
+            digest: self.ssd.digest().value(),
+        };
+        clock.write(&self.file)
+    }
+
+    /// The power fails, at `now`. Commands under way never end; who asked for them must be told so.
+    ///
+    /// # Errors
+    /// If the image cannot be written.
+    ///
+    /// # Panics
+    /// If the power is off.
+    pub fn cut(&mut self, now: Time) -> Result<PowerLoss, ImageError> {
+        self.catch_up(now)?;
+        self.log.append(&self.file, self.now(), Event::Cut)?;
+        let loss = self.ssd.cut_power(self.now());
+        self.is_off = true;
+        self.write_clock()?;
+        Ok(loss)
+    }
+
+    /// The power returns, at `now`, with another bank if `bank` names one.
+    ///
+    /// # Errors
+    /// If that bank is impossible, or the image cannot be written.
+    ///
+    /// # Panics
+    /// If the power is on.
+    pub fn restore(
+        &mut self,
+        now: Time,
+        bank: Option<Capacitance>,
+    ) -> Result<Recovery, ImageError> {
+        assert!(self.is_off, "the power is on");
+        if bank.is_some() {
+            // Whether such a drive can be is known before anything is changed.
+            Ssd::<Places>::blank_medium(&device_of(&self.config, bank), self.config.seed)?;
+        }
+        let now = now.max(self.now());
+        self.log.append(&self.file, now, Event::Restore(bank))?;
+        let recovery = self.power_on(now, bank)?;
+        self.write_clock()?;
+        Ok(recovery)
+    }
+
+    fn power_on(&mut self, now: Time, bank: Option<Capacitance>) -> Result<Recovery, ImageError> {
+        if bank.is_some() {
+            let device = device_of(&self.config, bank);
+            self.bank = bank;
+            let empty = Ssd::<Places>::new(&device, self.config.seed)?;
+            let medium = std::mem::replace(&mut self.ssd, empty).into_medium();
+            self.ssd = Ssd::on_medium(&device, medium)?;
+        }
+        self.is_off = false;
+        Ok(self.ssd.restore_power(now))
+    }
+
+    /// True if a checkpoint is worth its time when the drive is idle; `urgent`, if commands should wait for
+    /// one.
+    pub const fn wants_checkpoint(&self, urgent: bool) -> bool {
+        self.log.len() > if urgent { NEEDS_A_CHECKPOINT } else { WORTH_A_CHECKPOINT }
+    }
+
+    /// True if the drive is at rest: a checkpoint can be taken.
+    pub fn is_idle(&self) -> bool {
+        self.ssd.is_idle() && self.ended.is_empty()
+    }
+
+    /// Saves the drive at rest, and begins the log anew.
+    ///
+    /// # Errors
+    /// If the image cannot be written; it is as it was then.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
+        self.content.keep_used_by(&self.ssd, 0);
+        let mut root = Root {
+            generation: self.root.generation + 1,
+            checkpoint_bytes: 0,
+            first_sequence: self.log.next_sequence(),
+            time: self.now(),
+            is_closed,
+        };
+        root.checkpoint_bytes = self.write_checkpoint(&root)?;
+        root.write(&self.file)?;
+        self.root = root;
+        self.write_clock()?;
+        self.log.restart(&self.file)?;
+        self.content.punch_dead(&self.file)
+    }
+
+    /// Closes the image: opening it again is no power cut. The drive must be idle, or without power.
+    ///
+    /// # Errors
+    /// If the image cannot be written.
+    pub fn close(mut self) -> Result<(), ImageError> {
+        if !self.is_off {
+            self.checkpoint(true)?;
+        }
+        Ok(self.file.sync()?)
+    }
+}

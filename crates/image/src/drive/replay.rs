@@ -1,0 +1,221 @@
+//! Opening an image: the checkpoint, and what was asked since.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use leyden_device::{BlockDevice, Command, Ssd};
+use leyden_sim::{Capacitance, Time};
+
+use super::{Content, Drive, ImageFile, Log, Opened, Regions, Root, device_of};
+use crate::layout::{Clock, Fields, read_head, seal, unseal};
+use crate::log::{Entry, Event};
+use crate::{ImageConfig, ImageError, Places};
+
+/// What a checkpoint has before the drive: the bank (u64, 0 if it is the configuration's) and the number
+/// of slots (u32); then the slots' checksums, and the checksum of it all.
+const PREFIX_BYTES: usize = 8 + 4;
+
+impl Drive {
+    /// Opens an image. If the process that had it was killed, that was a power cut: the drive comes to
+    /// the moment at which it happened, what capacitors save is saved, and its power is off.
+    ///
+    /// # Errors
+    /// If it is no image, damaged, or in use.
+    pub fn open(path: &Path) -> Result<(Self, Opened), ImageError> {
+        let file = ImageFile::open(path)?;
+        let (config, units) = read_head(&file)?;
+        let regions = Regions::new(units);
+        let (root, clock) = (Root::read(&file)?, Clock::read(&file)?);
+        if clock.generation > root.generation {
+            return Err(ImageError::Damaged("its newest root cannot be read".to_owned()));
+        }
+        // It was killed between the two, and has done nothing since, if the clock is the older one.
+        let clock = Some(clock).filter(|clock| clock.generation == root.generation);
+        let (ssd, content, bank) = load(&file, regions, &config, &root)?;
+        if u64::from(ssd.geometry().units()) != units {
+            return Err(ImageError::Damaged("its head names a drive of another size".to_owned()));
+        }
+        let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
+        let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
+        let mut drive = Self::with(file, regions, config, (ssd, content, bank), log, root);
+        drive.content.keep_used_by(&drive.ssd, 0);
+        drive.come_back(clock, &entries)
+    }
+
+    pub(super) fn with(
+        file: ImageFile,
+        regions: Regions,
+        config: ImageConfig,
+        (ssd, content, bank): (Ssd<Places>, Content, Option<Capacitance>),
+        log: Log,
+        root: Root,
+    ) -> Self {
+        Self {
+            is_off: false,
+            ended: Vec::new(),
+            completions: Vec::new(),
+            file,
+            regions,
+            config,
+            bank,
+            ssd,
+            content,
+            log,
+            root,
+        }
+    }
+
+    fn come_back(
+        mut self,
+        clock: Option<Clock>,
+        entries: &[Entry],
+    ) -> Result<(Self, Opened), ImageError> {
+        let replayed = entries.len() as u64;
+        if self.root.is_closed && entries.is_empty() {
+            return Ok((self, Opened { cut: None, replayed }));
+        }
+        let told = |entry: &Entry| clock.is_some_and(|clock| entry.sequence < clock.next_sequence);
+        let (known, rest): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| told(entry));
+        for entry in known {
+            self.repeat(entry)?;
+        }
+        if let Some(clock) = clock {
+            self.drop_completions(clock.time);
+            if self.ssd.digest().value() != clock.digest {
+                return Err(ImageError::Diverged(self.config.made_by));
+            }
+        }
+        for entry in rest {
+            self.repeat(entry)?;
+        }
+        if self.is_off {
+            return Ok((self, Opened { cut: None, replayed }));
+        }
+        let now = self.now();
+        let cut = Some(self.cut(now)?);
+        Ok((self, Opened { cut, replayed }))
+    }
+
+    /// Does again what the log says.
+    fn repeat(&mut self, entry: &Entry) -> Result<(), ImageError> {
+        self.drop_completions(entry.time);
+        let diverged = || ImageError::Diverged(self.config.made_by.clone());
+        let command = match &entry.event {
+            Event::Cut | Event::Restore(_) if self.is_off == (entry.event == Event::Cut) => {
+                return Err(diverged());
+            }
+            Event::Cut => {
+                self.ssd.cut_power(entry.time);
+                self.is_off = true;
+                return Ok(());
+            }
+            Event::Restore(bank) => {
+                self.power_on(entry.time, *bank)?;
+                return Ok(());
+            }
+            Event::Read(lba, sectors) => Command::read(*lba, *sectors),
+            Event::Flush => Command::flush(),
+            Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
+            Event::WriteZeroes(lba, sectors, fua) => {
+                Command::write_zeroes(*lba, *sectors, std::sync::Arc::default()).fua(*fua)
+            }
+            Event::Write { lba, sectors, fua, slots } => {
+                let count = slots.len() as u32;
+                if self.content.is_short_of(count) {
+                    self.content.keep_used_by(&self.ssd, count);
+                }
+                if !self.content.take_again(slots) {
+                    return Err(diverged());
+                }
+                let places = self.content.places(*lba, *sectors, slots);
+                Command::write(*lba, *sectors, places).fua(*fua)
+            }
+        };
+        self.ssd.submit(entry.time, command);
+        Ok(())
+    }
+
+    /// Lets the device come to `time`; who was told of what has ended has been told.
+    fn drop_completions(&mut self, time: Time) {
+        self.ssd.advance(time.max(self.now()), &mut self.completions);
+        self.completions.clear();
+    }
+
+    /// Writes the checkpoint that `root` will name. Returns its length.
+    pub(super) fn write_checkpoint(&self, root: &Root) -> Result<u64, ImageError> {
+        let checksums = self.content.checksums();
+        let mut prefix = Vec::with_capacity(PREFIX_BYTES + checksums.len() * 4);
+        prefix.extend(self.bank.map_or(0, Capacitance::as_nf).to_le_bytes());
+        prefix.extend((checksums.len() as u32).to_le_bytes());
+        prefix.extend(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()));
+        seal(&mut prefix);
+        let (begin, most) = self.regions.checkpoint(root.area());
+        self.file.punch(begin, most)?;
+        let mut region = Region { file: &self.file, begin, at: 0, end: most };
+        region.write_all(&prefix)?;
+        self.ssd.save(&mut region)?;
+        Ok(region.at)
+    }
+}
+
+/// The drive at rest.
+pub(super) fn load(
+    file: &ImageFile,
+    regions: Regions,
+    config: &ImageConfig,
+    root: &Root,
+) -> Result<(Ssd<Places>, Content, Option<Capacitance>), ImageError> {
+    let damaged = || ImageError::Damaged("its checkpoint cannot be read".to_owned());
+    let (begin, most) = regions.checkpoint(root.area());
+    if root.checkpoint_bytes > most {
+        return Err(damaged());
+    }
+    let mut region = Region { file, begin, at: 0, end: root.checkpoint_bytes };
+    let mut prefix = vec![0; PREFIX_BYTES];
+    io::Read::read_exact(&mut region, &mut prefix).map_err(|_| damaged())?;
+    let mut fields = Fields(&prefix);
+    let (bank, count) = (fields.u64(), fields.u32());
+    let rest = u64::from(count) * 4 + 4;
+    if rest > region.end - region.at {
+        return Err(damaged());
+    }
+    prefix.resize(PREFIX_BYTES + rest as usize, 0);
+    io::Read::read_exact(&mut region, &mut prefix[PREFIX_BYTES..])?;
+    let body = unseal(&prefix).ok_or_else(damaged)?;
+    let checksums = body[PREFIX_BYTES..].chunks_exact(4).map(|bytes| Fields(bytes).u32()).collect();
+    let bank = (bank > 0).then(|| Capacitance::from_nf(bank));
+    let ssd = Ssd::<Places>::load(&device_of(config, bank), config.seed, &mut region)?;
+    let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), checksums);
+    Ok((ssd, content, bank))
+}
+
+/// A region of the image as a stream.
+struct Region<'a> {
+    file: &'a ImageFile,
+    begin: u64,
+    at: u64,
+    end: u64,
+}
+
+impl Write for Region<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.end - self.at {
+            return Err(io::Error::other("the checkpoint is larger than its region"));
+        }
+        self.file.write(bytes, self.begin + self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Region<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = bytes.len().min((self.end - self.at) as usize);
+        self.file.read(&mut bytes[..count], self.begin + self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}

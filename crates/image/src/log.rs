@@ -1,0 +1,265 @@
+//! The log: what the drive was asked since its last checkpoint, and when.
+//!
+//! An entry is written before the device is given what it says. The last one may be cut short by a kill:
+//! then nobody was told of it, and it is left out. Everything else that does not fit is damage.
+
+use leyden_device::Lba;
+use leyden_sim::{Capacitance, Time};
+
+use crate::ImageError;
+use crate::file::ImageFile;
+use crate::layout::{Fields, LOG_BYTES, Regions, seal, unseal};
+
+/// What happened to a drive from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A read of so many sectors.
+    Read(Lba, u32),
+    /// A write of so many sectors.
+    Write {
+        /// Where it begins.
+        lba: Lba,
+        /// How many sectors.
+        sectors: u32,
+        /// Force unit access.
+        fua: bool,
+        /// For each mapping unit that it touches the slot of its bytes, and their checksum.
+        slots: Vec<(u32, u32)>,
+    },
+    /// A flush.
+    Flush,
+    /// A trim.
+    Trim(Lba, u32),
+    /// Zeroes: where, how many sectors, and whether with force unit access.
+    WriteZeroes(Lba, u32, bool),
+    /// The power failed.
+    Cut,
+    /// The power returned; with another bank, if one is named.
+    Restore(Option<Capacitance>),
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Counted from the first one ever.
+    pub sequence: u64,
+    /// By the drive's clock.
+    pub time: Time,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Length (u32), sequence, time, kind, FUA, sectors, LBA.
+const HEADER_BYTES: usize = 4 + 8 + 8 + 1 + 1 + 4 + 8;
+const SLOT_BYTES: usize = 8;
+/// No entry is longer: a write of 64 MiB in units of 512 bytes.
+const ENTRY_MOST: u64 = 1 << 20;
+
+impl Entry {
+    fn encode(&self) -> Vec<u8> {
+        let (kind, fua, sectors, lba, slots) = match &self.event {
+            Event::Read(lba, sectors) => (1, false, *sectors, lba.0, &[][..]),
+            Event::Write { lba, sectors, fua, slots } => (2, *fua, *sectors, lba.0, &slots[..]),
+            Event::Flush => (3, false, 0, 0, &[][..]),
+            Event::Trim(lba, sectors) => (4, false, *sectors, lba.0, &[][..]),
+            Event::WriteZeroes(lba, sectors, fua) => (5, *fua, *sectors, lba.0, &[][..]),
+            Event::Cut => (6, false, 0, 0, &[][..]),
+            Event::Restore(bank) => {
+                (7, bank.is_some(), 0, bank.map_or(0, Capacitance::as_nf), &[][..])
+            }
+        };
+        let length = HEADER_BYTES + slots.len() * SLOT_BYTES + 4;
+        let mut entry = Vec::with_capacity(length);
+        entry.extend((length as u32).to_le_bytes());
+        entry.extend(self.sequence.to_le_bytes());
+        entry.extend(self.time.as_ns().to_le_bytes());
+        entry.extend([kind, u8::from(fua)]);
+        entry.extend(sectors.to_le_bytes());
+        entry.extend(lba.to_le_bytes());
+        for (slot, crc) in slots {
+            entry.extend(slot.to_le_bytes());
+            entry.extend(crc.to_le_bytes());
+        }
+        seal(&mut entry);
+        entry
+    }
+
+    /// The entry that begins `bytes`, and its length; `None` if none does.
+    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+        let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+        let body = unseal(bytes.get(..length).filter(|_| length >= HEADER_BYTES + 4)?)?;
+        let mut fields = Fields(&body[4..]);
+        let (sequence, time) = (fields.u64(), Time::from_ns(fields.u64()));
+        let (kind, fua, sectors) = (fields.u8(), fields.u8() != 0, fields.u32());
+        let number = fields.u64();
+        let lba = Lba(number);
+        let slots = fields.0.chunks_exact(SLOT_BYTES).map(|slot| {
+            let mut fields = Fields(slot);
+            (fields.u32(), fields.u32())
+        });
+        let event = match kind {
+            1 => Event::Read(lba, sectors),
+            2 => Event::Write { lba, sectors, fua, slots: slots.collect() },
+            3 => Event::Flush,
+            4 => Event::Trim(lba, sectors),
+            5 => Event::WriteZeroes(lba, sectors, fua),
+            6 => Event::Cut,
+            7 => Event::Restore(fua.then(|| Capacitance::from_nf(number))),
+            _ => return None,
+        };
+        Some((Self { sequence, time, event }, length as u64))
+    }
+}
+
+/// The log of an image, behind its last checkpoint.
+#[derive(Debug)]
+pub(crate) struct Log {
+    begin: u64,
+    /// Where the next entry goes, counted from `begin`.
+    end: u64,
+    next_sequence: u64,
+}
+
+impl Log {
+    /// An empty log that goes on with `next_sequence`.
+    pub(crate) const fn empty(regions: Regions, next_sequence: u64) -> Self {
+        Self { begin: regions.log(), end: 0, next_sequence }
+    }
+
+    /// Bytes of entries.
+    pub(crate) const fn len(&self) -> u64 {
+        self.end
+    }
+
+    pub(crate) const fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Writes an entry.
+    pub(crate) fn append(
+        &mut self,
+        file: &ImageFile,
+        time: Time,
+        event: Event,
+    ) -> Result<Entry, ImageError> {
+        let entry = Entry { sequence: self.next_sequence, time, event };
+        let bytes = entry.encode();
+        if self.end + bytes.len() as u64 + ENTRY_MOST > LOG_BYTES {
+            return Err(std::io::Error::other("the log of the image is full").into());
+        }
+        file.write(&bytes, self.begin + self.end)?;
+        self.end += bytes.len() as u64;
+        self.next_sequence += 1;
+        Ok(entry)
+    }
+
+    /// The entries behind the checkpoint, up to the last one that is whole. `known` is how far the log
+    /// had come when the clock was last written: up to there nothing may be missing.
+    pub(crate) fn read(
+        file: &ImageFile,
+        regions: Regions,
+        first_sequence: u64,
+        known: u64,
+    ) -> Result<(Self, Vec<Entry>), ImageError> {
+        let mut log = Self::empty(regions, first_sequence);
+        let mut entries = Vec::new();
+        let mut window = Window::new(log.begin);
+        loop {
+            let bytes = window.at(file, log.end)?;
+            let Some((entry, length)) = Entry::decode(bytes) else { break };
+            if entry.sequence != log.next_sequence {
+                break; // of an earlier log, which reached farther
+            }
+            log.next_sequence += 1;
+            log.end += length;
+            entries.push(entry);
+        }
+        if log.next_sequence < known {
+            let what = format!("entry {} of its log cannot be read", log.next_sequence);
+            return Err(ImageError::Damaged(what));
+        }
+        Ok((log, entries))
+    }
+
+    /// Begins anew after a checkpoint: the old entries are given back.
+    pub(crate) fn restart(&mut self, file: &ImageFile) -> Result<(), ImageError> {
+        // All of it: what a new, shorter log leaves of an old one must not be taken for its own.
+        file.punch(self.begin, self.end + ENTRY_MOST)?;
+        self.end = 0;
+        Ok(())
+    }
+}
+
+/// A piece of the log in memory.
+struct Window {
+    begin: u64,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    const BYTES: u64 = 8 * ENTRY_MOST;
+
+    const fn new(begin: u64) -> Self {
+        Self { begin, at: 0, bytes: Vec::new() }
+    }
+
+    /// At least the longest entry from `at` on.
+    fn at(&mut self, file: &ImageFile, at: u64) -> Result<&[u8], ImageError> {
+        let has = self.at + self.bytes.len() as u64;
+        if has < at + ENTRY_MOST {
+            self.bytes.resize(Self::BYTES as usize, 0);
+            file.read(&mut self.bytes, self.begin + at)?;
+            self.at = at;
+        }
+        Ok(&self.bytes[(at - self.at) as usize..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn events() -> impl Strategy<Value = Event> {
+        let lba = || any::<u64>().prop_map(Lba);
+        prop_oneof![
+            (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Read(lba, sectors)),
+            (lba(), any::<u32>(), any::<bool>(), prop::collection::vec(any::<(u32, u32)>(), 0..9))
+                .prop_map(|(lba, sectors, fua, slots)| Event::Write { lba, sectors, fua, slots }),
+            Just(Event::Flush),
+            (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Trim(lba, sectors)),
+            (lba(), any::<u32>(), any::<bool>())
+                .prop_map(|(lba, sectors, fua)| Event::WriteZeroes(lba, sectors, fua)),
+            Just(Event::Cut),
+            Just(Event::Restore(None)),
+            any::<u64>().prop_map(|nf| Event::Restore(Some(Capacitance::from_nf(nf)))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_reads_back(sequence: u64, ns: u64, event in events()) {
+            let entry = Entry { sequence, time: Time::from_ns(ns), event };
+            let bytes = entry.encode();
+            prop_assert_eq!(Entry::decode(&bytes), Some((entry, bytes.len() as u64)));
+            for end in 0..bytes.len() {
+                prop_assert_eq!(Entry::decode(&bytes[..end]), None);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_an_entry_or_none(bytes: Vec<u8>) {
+            let _ = Entry::decode(&bytes);
+        }
+
+        #[test]
+        fn a_changed_byte_is_found(event in events(), at: prop::sample::Index, change in 1_u8..) {
+            let entry = Entry { sequence: 1, time: Time::ZERO, event };
+            let mut bytes = entry.encode();
+            let at = at.index(bytes.len());
+            bytes[at] ^= change;
+            prop_assert_eq!(Entry::decode(&bytes), None);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Run records as a table for other programs: a line for each run, a column for each varied key and for
+//! each number of the record, under the record's own names.
+
+use leyden_experiment::RunRecord;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What every such table begins with.
+pub const CSV_HEAD: &str = "run,seed,digest,";
+/// Parts of a record that are lists, or that repeat the configuration.
+const LEFT_OUT: [&str; 4] = ["config", "series", "varied", "inputs"];
+
+/// The records as comma-separated values (RFC 4180). Numbers are in the units of the run record
+/// (`docs/reference/record.md`); what a run has no value for is empty.
+pub fn csv(records: &[RunRecord]) -> String {
+    let rows: Vec<BTreeMap<String, String>> = records.iter().map(numbers).collect();
+    let mut varied: Vec<&str> = Vec::new();
+    for key in records.iter().flat_map(|r| &r.varied).map(|v| v.key.as_str()) {
+        if !varied.contains(&key) {
+            varied.push(key);
+        }
+    }
+    let mut names: Vec<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
+    names.sort();
+    names.dedup();
+    let keys = varied.iter().map(|key| (*key).to_owned());
+    let head = keys.chain(names.iter().map(|name| (*name).clone()));
+    let mut out = format!("{CSV_HEAD}{}\r\n", line(head));
+    for (record, row) in records.iter().zip(&rows) {
+        let first = [record.name.clone(), record.seed.to_string(), record.sim.digest.clone()];
+        let values = varied.iter().map(|key| {
+            let found = record.varied.iter().find(|varied| varied.key == *key);
+            found.map_or_else(String::new, |varied| varied.value.clone())
+        });
+        let numbers = names.iter().map(|name| row.get(*name).cloned().unwrap_or_default());
+        out.push_str(&line(first.into_iter().chain(values).chain(numbers)));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let quoted = cells.map(|cell| {
+        if cell.contains([',', '"', '\r', '\n']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell
+        }
+    });
+    quoted.collect::<Vec<_>>().join(",")
+}
+
+/// The numbers of a record by dotted name.
+fn numbers(record: &RunRecord) -> BTreeMap<String, String> {
+    let mut numbers = BTreeMap::new();
+    let value = serde_json::to_value(record).unwrap_or_default();
+    for (name, part) in value.as_object().into_iter().flatten() {
+        if !LEFT_OUT.contains(&name.as_str()) {
+            collect(name, part, &mut numbers);
+        }
+    }
+    for name in ["seed", "record_version"] {
+        numbers.remove(name);
+    }
+    numbers
+}
+
+fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(parts) => {
+            for (part, value) in parts {
+                collect(&format!("{name}.{part}"), value, into);
+            }
+        }
+        Value::Number(number) => drop(into.insert(name.to_owned(), number.to_string())),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leyden_experiment::Varied;
+
+    #[test]
+    fn a_line_for_each_run_and_a_column_for_each_number() {
+        let mut record = RunRecord { name: "a, \"b\"".into(), seed: 3, ..RunRecord::default() };
+        record.flash.waf = 2.5;
+        record.varied = vec![Varied { key: "device.x".into(), value: "1,2".into() }];
+        record.host.read_latency_us.distribution = vec![(0.0, 1.0)];
+        let text = csv(&[record, RunRecord::default()]);
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert!(lines[0].starts_with("run,seed,digest,device.x,buffer."), "{}", lines[0]);
+        assert!(lines[1].starts_with("\"a, \"\"b\"\"\",3,,\"1,2\","), "{}", lines[1]);
+        assert_eq!(lines.len(), 4, "a head, two runs, and the end of the last line");
+        let column = lines[0].split(',').position(|name| name == "flash.waf").unwrap();
+        let values = lines[2].split(',').collect::<Vec<_>>();
+        assert_eq!((values.len(), values[column]), (lines[0].split(',').count(), "0.0"));
+        assert!(!text.contains("distribution") && !text.contains("series"));
+    }
+}

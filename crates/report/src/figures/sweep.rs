@@ -1,0 +1,206 @@
+//! Figures over a parameter: what the varied key does to each of the figures that matter. Lines where its
+//! values are numbers, bars where they are names.
+
+use super::spec::{self, Across, Chart, Line, Points, Unit};
+use super::{Bar, Figure, Segment, Size};
+use crate::identity;
+use crate::metrics::{Metric, metric_groups};
+use crate::replicates::{Replicates, replicates};
+use crate::table::Table;
+use leyden_experiment::RunRecord;
+use serde_json::json;
+
+/// What is shown: a group of figures and one of them, the heading, and the unit of the axis.
+const SHOWN: [(&str, &str, &str, Unit); 9] = [
+    ("Host", "IOPS", "IOPS", Unit::Iops),
+    ("Flash", "Write amplification", "Write amplification", Unit::Factor),
+    ("Read latency", "p99", "Read latency, p99", Unit::Latency),
+    ("Read latency", "p99.99", "Read latency, p99.99", Unit::Latency),
+    ("Write latency", "p99", "Write latency, p99", Unit::Latency),
+    ("Write latency", "p99.99", "Write latency, p99.99", Unit::Latency),
+    ("Flush latency", "p99", "Flush latency, p99", Unit::Latency),
+    ("Power loss", "Energy of a dump at the peak", "Energy of a dump at the peak", Unit::Energy),
+    ("Recovery", "Ready after", "Ready after a power cut", Unit::Seconds),
+];
+/// Fewer experiments than these are told well enough by the table.
+const LEAST: usize = 3;
+const SEED: &str = "seed";
+
+/// A figure for each of the figures that matter; none unless a key was varied over several values.
+pub(crate) fn figures(records: &[RunRecord]) -> Vec<Figure> {
+    let keys: Vec<&str> =
+        identity::varied_keys(records).into_iter().filter(|key| *key != SEED).collect();
+    let experiments = replicates(records);
+    let Some((&key, others)) = keys.split_first() else { return Vec::new() };
+    if experiments.len() < LEAST {
+        return Vec::new();
+    }
+    let sweep = Sweep { key, others, experiments: &experiments };
+    SHOWN.iter().filter_map(|shown| sweep.figure(shown)).collect()
+}
+
+/// Experiments by the values of the keys that were varied.
+struct Sweep<'a> {
+    /// The horizontal axis.
+    key: &'a str,
+    /// What tells lines apart.
+    others: &'a [&'a str],
+    experiments: &'a [Replicates<'a>],
+}
+
+impl Sweep<'_> {
+    fn figure(&self, (title, label, head, unit): &(&str, &str, &str, Unit)) -> Option<Figure> {
+        let group = metric_groups().iter().find(|group| group.title == *title)?;
+        let metric = group.metrics.iter().find(|metric| metric.label == *label)?;
+        if self.experiments.iter().all(|it| it.estimate(metric).is_none_or(|e| e.mean == 0.0)) {
+            return None;
+        }
+        let id = format!("sweep-{}", super::plain(head));
+        let mut figure = Figure::new(id, format!("{head} over {}", identity::short(self.key)));
+        figure.size = Size::Half;
+        figure.table = Some(self.table(metric));
+        let seeds = self.experiments.iter().map(|it| it.records.len()).max().unwrap_or(1);
+        if seeds > 1 {
+            figure.note = format!("Means over {seeds} seeds; the table has their confidence.");
+        }
+        if let Some(lines) = self.lines(metric) {
+            return Some(figure.chart(self.chart(lines, *unit, head)));
+        }
+        figure.bars = self.bars(metric);
+        Some(figure)
+    }
+
+    /// The values of the other keys, by which lines are told apart.
+    fn label(&self, experiment: &Replicates<'_>) -> String {
+        let record = experiment.records[0];
+        let values = self.others.iter().filter_map(|key| identity::value_of(record, key));
+        values.collect::<Vec<_>>().join(" ")
+    }
+
+    fn value<'a>(&self, experiment: &'a Replicates<'_>) -> &'a str {
+        identity::value_of(experiment.records[0], self.key).unwrap_or("")
+    }
+
+    /// Lines over the key's values, if they are numbers in one unit.
+    fn lines(&self, metric: &Metric) -> Option<Vec<Line>> {
+        let numbers: Option<Vec<(f64, &str)>> =
+            self.experiments.iter().map(|it| quantity(self.value(it))).collect();
+        let numbers = numbers?;
+        if numbers.iter().any(|(_, unit)| *unit != numbers[0].1) {
+            return None;
+        }
+        let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for (experiment, (x, _)) in self.experiments.iter().zip(numbers) {
+            let Some(estimate) = experiment.estimate(metric) else { continue };
+            let label = self.label(experiment);
+            match lines.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, points)) => points.push((x, estimate.mean)),
+                None => lines.push((label, vec![(x, estimate.mean)])),
+            }
+        }
+        let lines = lines.into_iter().enumerate().map(|(colour, (label, mut points))| {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let label = if label.is_empty() { metric.label.to_owned() } else { label };
+            let (x, y) = points.into_iter().unzip();
+            Line { label, colour, thin: false, points: Points::Here { x, y } }
+        });
+        Some(lines.collect())
+    }
+
+    fn chart(&self, lines: Vec<Line>, unit: Unit, title: &str) -> Chart {
+        let all = |pick: fn(&Points) -> &[f64]| {
+            lines.iter().flat_map(move |line| pick(&line.points)).copied().collect::<Vec<f64>>()
+        };
+        let (xs, ys) = (all(|points| points.here().0), all(|points| points.here().1));
+        let unit_name = quantity(self.value(&self.experiments[0])).map_or("", |(_, unit)| unit);
+        let name = identity::short(self.key);
+        let axis_title =
+            if unit_name.is_empty() { name.to_owned() } else { format!("{name} ({unit_name})") };
+        let low = xs.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = xs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let x = spec::x_axis(
+            &json!({"domain": [low, high], "nice": false, "zero": false}),
+            &json!({"title": axis_title, "labelExpr": spec::NUMBER}),
+        );
+        let mut spec = spec::line_spec(&lines, &x, &spec::y_axis(unit, &ys), "linear", title);
+        spec["mark"]["point"] = json!({"filled": true, "size": 36});
+        Chart { across: Across::Parameter, unit, lines, rows: Vec::new(), spec }
+    }
+
+    /// A bar for each experiment.
+    fn bars(&self, metric: &Metric) -> Vec<Bar> {
+        let means = self.experiments.iter().map(|it| it.estimate(metric).map(|e| e.mean));
+        let most = means.clone().flatten().fold(0.0, f64::max);
+        let bar = |(experiment, mean): (&Replicates<'_>, Option<f64>)| {
+            let percent = mean.filter(|_| most > 0.0).map_or(0.0, |mean| mean / most * 100.0);
+            let value = metric.text(mean);
+            let title = format!("{}: {value}", experiment.name);
+            let segments = vec![Segment { colour: 0, percent, title }];
+            Bar { label: experiment.name.clone(), value, segments }
+        };
+        self.experiments.iter().zip(means).map(bar).collect()
+    }
+
+    fn table(&self, metric: &Metric) -> Table {
+        let mut table = Table::new(["Experiment", metric.label, "± (95 %)", "Runs"]);
+        for experiment in self.experiments {
+            let estimate = experiment.estimate(metric);
+            table.rows.push(vec![
+                experiment.name.clone(),
+                metric.text(estimate.map(|estimate| estimate.mean)),
+                metric.text(estimate.and_then(|estimate| estimate.half_width)),
+                experiment.records.len().to_string(),
+            ]);
+        }
+        table
+    }
+}
+
+/// A number and its unit, as a configuration writes it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end =
+        text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = unit.trim();
+    let is_unit = unit.chars().all(|c| c.is_alphabetic() || matches!(c, '%' | '/'));
+    Some((number.replace('_', "").parse().ok()?, unit)).filter(|_| is_unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leyden_experiment::Varied;
+
+    fn run(op: &str, policy: &str, waf: f64) -> RunRecord {
+        let varied = |key: &str, value: &str| Varied { key: key.into(), value: value.into() };
+        let mut record = RunRecord { name: format!("{op} {policy}"), ..RunRecord::default() };
+        record.varied = vec![varied("device.op", op), varied("device.victim", policy)];
+        (record.flash.waf, record.host.bytes_written) = (waf, 1);
+        record
+    }
+
+    #[test]
+    fn numbers_make_lines_and_names_make_bars() {
+        let sweep = |values: [&str; 2]| {
+            let runs = values.iter().flat_map(|op| [run(op, "a", 2.0), run(op, "b", 3.0)]);
+            let records: Vec<_> = runs.collect();
+            let figures = figures(&records);
+            let waf = figures.into_iter().find(|f| f.title.starts_with("Write ampl")).unwrap();
+            (waf.chart.map(|chart| chart.lines), waf.bars.len())
+        };
+        let (lines, bars) = sweep(["28 %", "7 %"]);
+        let lines = lines.unwrap();
+        assert_eq!((lines.len(), bars), (2, 0));
+        assert_eq!((lines[1].label.as_str(), lines[1].points.here().0), ("b", &[7.0, 28.0][..]));
+        let (lines, bars) = sweep(["greedy", "fifo"]);
+        assert!(lines.is_none() && bars == 4);
+        let (lines, _) = sweep(["7 %", "1 GiB"]);
+        assert!(lines.is_none(), "units that differ have no common axis");
+    }
+
+    #[test]
+    fn two_runs_are_no_sweep() {
+        assert!(figures(&[run("7 %", "a", 2.0), run("9 %", "a", 2.0)]).is_empty());
+    }
+}

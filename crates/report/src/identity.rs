@@ -1,0 +1,297 @@
+//! What a run is of, in words: the drive, the work, what happened before, and what was varied. A reader
+//! of a report has neither the scenario nor the one who wrote it.
+
+use crate::format;
+use leyden_experiment::{Drive, RunRecord};
+use serde::Serialize;
+use serde_json::Value;
+
+/// More values of a key than these are counted in a title, not listed.
+const MOST_IN_TITLE: usize = 4;
+
+/// A fact and its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Fact {
+    label: &'static str,
+    text: String,
+}
+
+/// What the runs are called together: the scenario, and what was varied.
+pub(crate) fn title(records: &[RunRecord]) -> String {
+    let name = |record: &RunRecord| match record.scenario.as_str() {
+        "" => record.name.clone(),
+        scenario => scenario.to_owned(),
+    };
+    if let [record] = records {
+        return record.name.clone();
+    }
+    let mut names: Vec<String> = records.iter().map(name).collect();
+    names.dedup();
+    let names = match names.len() {
+        0..=MOST_IN_TITLE => names.join(", "),
+        n => format!("{n} scenarios"),
+    };
+    let keys = varied_keys(records);
+    let varied = keys.iter().map(|key| {
+        let short = short(key);
+        let mut values: Vec<&str> = Vec::new();
+        for value in records.iter().filter_map(|record| value_of(record, key)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        match values.len() {
+            0..=MOST_IN_TITLE => format!("{short} = {}", values.join(", ")),
+            n => format!("{n} values of {short}"),
+        }
+    });
+    let varied: Vec<String> = varied.collect();
+    if varied.is_empty() { names } else { format!("{names}: {}", varied.join("; ")) }
+}
+
+/// The keys that were varied, in order.
+pub(crate) fn varied_keys(records: &[RunRecord]) -> Vec<&str> {
+    let mut keys: Vec<&str> = Vec::new();
+    for varied in records.iter().flat_map(|record| &record.varied) {
+        if !keys.contains(&varied.key.as_str()) {
+            keys.push(&varied.key);
+        }
+    }
+    keys
+}
+
+/// A run's value of a varied key.
+pub(crate) fn value_of<'a>(record: &'a RunRecord, key: &str) -> Option<&'a str> {
+    record.varied.iter().find(|varied| varied.key == key).map(|varied| varied.value.as_str())
+}
+
+/// The last part of a key, or the last two if one alone says little.
+pub(crate) fn short(key: &str) -> &str {
+    let vague =
+        ["policy", "size", "kind", "time", "region", "capacity", "parts", "read", "program"];
+    let last = key.rfind('.').map_or(0, |dot| dot + 1);
+    if vague.contains(&&key[last..]) && last > 0 {
+        let before = key[..last - 1].rfind('.').map_or(0, |dot| dot + 1);
+        return &key[before..];
+    }
+    &key[last..]
+}
+
+/// The facts that all runs share.
+pub(crate) fn facts(records: &[RunRecord]) -> Vec<Fact> {
+    let mut each = records.iter().map(of);
+    let Some(mut common) = each.next() else { return Vec::new() };
+    for other in each {
+        common.retain(|fact| other.contains(fact));
+    }
+    common
+}
+
+/// The facts of one run.
+fn of(record: &RunRecord) -> Vec<Fact> {
+    let config = &record.config;
+    let device = &config["device"];
+    let facts = [
+        ("About", text(&config["description"])),
+        ("Drive", record.drive.as_ref().map(|drive| geometry(drive, device))),
+        ("Times", times(&device["nand"])),
+        ("Spare", spare(record.drive.as_ref(), device)),
+        ("Write buffer", buffer(&device["buffer"])),
+        ("Garbage collection", policy(&device["ftl"]["gc"]["victim"])),
+        ("Mapping table", policy(&device["ftl"]["map"]["protection"])),
+        ("Capacitors", bank(record)),
+        ("Page cache", text(&config["host"]["page_cache"]["size"])),
+        ("Work", work(&config["workload"])),
+        ("Before the run", before(&config["precondition"])),
+        ("Seed", (record.seed > 0).then(|| record.seed.to_string())),
+    ];
+    facts.into_iter().filter_map(|(label, text)| Some(Fact { label, text: text? })).collect()
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn geometry(drive: &Drive, device: &Value) -> String {
+    let per_channel = drive.dies / drive.channels.max(1);
+    let planes = device["nand"]["planes_per_die"].as_u64().filter(|planes| *planes > 1);
+    let planes = planes.map_or_else(String::new, |planes| format!(" of {planes} planes"));
+    format!(
+        "{} for the host, {} of flash: {} channels × {per_channel} dies{planes}; pages of {}, blocks of \
+         {}; mapped in units of {}",
+        format::bytes(drive.capacity_bytes),
+        format::bytes(drive.flash_bytes),
+        drive.channels,
+        format::bytes(u64::from(drive.page_bytes)),
+        format::bytes(drive.block_bytes),
+        format::bytes(u64::from(drive.unit_bytes)),
+    )
+}
+
+fn times(nand: &Value) -> Option<String> {
+    let part = |key: &str| Some(format!("{key} {}", text(&nand[key])?));
+    let bus = text(&nand["channel_rate"])?;
+    Some(format!("{}, {}, {}; channel {bus}", part("read")?, part("program")?, part("erase")?))
+}
+
+fn spare(drive: Option<&Drive>, device: &Value) -> Option<String> {
+    let drive = drive.filter(|drive| drive.capacity_bytes > 0)?;
+    let more = drive.flash_bytes.saturating_sub(drive.capacity_bytes) as f64;
+    let share = format::percent(more / drive.capacity_bytes as f64);
+    let asked = text(&device["ftl"]["over_provisioning"]);
+    let asked = asked.map_or_else(String::new, |asked| format!(" (over_provisioning {asked})"));
+    Some(format!("{share} more flash than the host can address{asked}"))
+}
+
+fn buffer(buffer: &Value) -> Option<String> {
+    let region = match buffer["region"].as_str()? {
+        "full" => "kept over power loss",
+        "none" => "lost with the power",
+        other => other,
+    };
+    Some(format!(
+        "{}, {region}, written out by {}",
+        text(&buffer["size"])?,
+        policy(&buffer["schedule"])?
+    ))
+}
+
+/// A policy's name, and its parameters.
+fn policy(value: &Value) -> Option<String> {
+    if let Some(name) = text(value) {
+        return Some(name);
+    }
+    let table = value.as_object()?;
+    let name = text(table.get("policy")?)?;
+    let parameters = table.iter().filter(|(key, _)| *key != "policy").map(|(key, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{key} {value}")
+    });
+    let parameters: Vec<String> = parameters.collect();
+    Some(if parameters.is_empty() { name } else { format!("{name} ({})", parameters.join(", ")) })
+}
+
+fn bank(record: &RunRecord) -> Option<String> {
+    let bank = &record.power.as_ref()?.bank;
+    Some(format!(
+        "{} of {}: {}, {}",
+        format::count(bank.parts),
+        bank.part.replace('_', " "),
+        format::capacitance(bank.capacitance_uf),
+        format::energy(bank.energy_mj)
+    ))
+}
+
+fn work(workload: &Value) -> Option<String> {
+    if let Some(path) = text(&workload["trace"]["path"]) {
+        let trace = &workload["trace"];
+        let how = match trace["mode"].as_str() {
+            Some("open") => match trace["speed"].as_str() {
+                None | Some("100 %") => "at its recorded times".to_owned(),
+                Some(speed) => format!("at {speed} of its recorded speed"),
+            },
+            _ => format!("at queue depth {}", trace["queue_depth"]),
+        };
+        let loops = trace["loops"].as_u64().filter(|loops| *loops > 1);
+        let loops = loops.map_or_else(String::new, |loops| format!(", {loops} times over"));
+        return Some(format!("the trace {path}, {how}{loops}"));
+    }
+    let jobs = workload["job"].as_array().filter(|jobs| !jobs.is_empty())?;
+    Some(jobs.iter().map(job).collect::<Vec<_>>().join("; "))
+}
+
+/// A synthetic job, in half a line.
+fn job(job: &Value) -> String {
+    let threads = job["threads"].as_u64().filter(|threads| *threads > 1);
+    let threads = threads.map_or_else(String::new, |threads| format!("{threads} threads, each "));
+    let name = text(&job["name"]).map_or_else(String::new, |name| format!("{name}: "));
+    let blocks = policy_or(&job["block_size"], "mixed sizes");
+    let reads = match job["read_share"].as_str() {
+        None | Some("0 %") => "writes".to_owned(),
+        Some("100 %") => "reads".to_owned(),
+        Some(share) => format!("{share} reads"),
+    };
+    let pattern = job["pattern"].as_str().unwrap_or("mixed");
+    let place = match &job["distribution"] {
+        Value::Object(table) => table
+            .keys()
+            .next()
+            .map_or_else(String::new, |kind| format!(" ({})", kind.replace('_', "-"))),
+        _ => String::new(),
+    };
+    let limit = job["iops_limit"].as_u64();
+    let limit =
+        limit.map_or_else(String::new, |iops| format!(", at most {} IOPS", format::count(iops)));
+    let fsync = job["fsync_every"].as_u64().filter(|every| *every > 0);
+    let fsync = fsync.map_or_else(String::new, |every| format!(", a flush after every {every}"));
+    format!(
+        "{name}{threads}{pattern} {blocks} {reads}{place} at queue depth {}{limit}{fsync}",
+        job["queue_depth"]
+    )
+}
+
+fn policy_or(value: &Value, otherwise: &str) -> String {
+    text(value).unwrap_or_else(|| otherwise.to_owned())
+}
+
+fn before(precondition: &Value) -> Option<String> {
+    let where_to = match precondition["distribution"].as_str() {
+        Some("workload") => "as the workload writes",
+        _ => "at random",
+    };
+    Some(match precondition["kind"].as_str()? {
+        "none" => "nothing: a new drive".to_owned(),
+        "fill" => "written once, in order".to_owned(),
+        "steady" => {
+            format!("filled, then overwritten {where_to} until write amplification settled")
+        }
+        "sampled" => "a state drawn from theory, then settled".to_owned(),
+        other => other.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leyden_experiment::Varied;
+    use serde_json::json;
+
+    fn run(policy: &str, op: &str) -> RunRecord {
+        let varied = |key: &str, value: &str| Varied { key: key.into(), value: value.into() };
+        RunRecord {
+            name: format!("{policy} {op}"),
+            scenario: "hot-cold".into(),
+            varied: vec![varied("device.ftl.gc.victim", policy), varied("device.ftl.op", op)],
+            config: json!({
+                "description": "Hot and cold",
+                "device": {"ftl": {"gc": {"victim": {"policy": policy}}}},
+                "workload": {"job": [{"pattern": "random", "block_size": "4 KiB", "queue_depth": 32,
+                    "read_share": "30 %", "distribution": {"hot_cold": {}}, "threads": 1}]},
+                "precondition": {"kind": "steady", "distribution": "uniform"},
+            }),
+            ..RunRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_title_names_the_scenario_and_what_was_varied() {
+        let few = [run("greedy", "7 %"), run("fifo", "7 %")];
+        assert_eq!(title(&few), "hot-cold: victim = greedy, fifo; op = 7 %");
+        let many: Vec<_> = (1..=9).map(|op| run("greedy", &format!("{op} %"))).collect();
+        assert_eq!(title(&many), "hot-cold: victim = greedy; 9 values of op");
+        assert_eq!(title(&few[..1]), "greedy 7 %");
+        assert_eq!(short("device.buffer.size"), "buffer.size");
+    }
+
+    #[test]
+    fn what_differs_is_no_common_fact() {
+        let records = [run("greedy", "7 %"), run("fifo", "7 %")];
+        let facts = facts(&records);
+        let find = |label: &str| facts.iter().find(|fact| fact.label == label);
+        assert_eq!(find("Garbage collection"), None);
+        assert_eq!(find("About").unwrap().text, "Hot and cold");
+        let work = "random 4 KiB 30 % reads (hot-cold) at queue depth 32";
+        assert_eq!(find("Work").unwrap().text, work);
+        assert!(find("Before the run").unwrap().text.contains("settled"));
+    }
+}

@@ -1,0 +1,28 @@
+//! A drive in real time, for clients of all kinds.
+//!
+//! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
+//! ([`nbd`]) and the control socket ([`control`]), where the switch is ([`switch`]). **What doesn't**: wire formats (`leyden-wire`), the
+//! drive and its file (`leyden-image`).
+//!
+//! **Invariants**
+//! - One thread has the drive. Everyone else sends it messages and is answered, each command once.
+//! - What clients have under way is bounded, for each of them, in commands and in bytes. A client that
+//!   does not read its answers stops itself and nobody else.
+//! - No error of a client ends anything but that client's connection.
+
+mod clock;
+pub mod control;
+mod listen;
+pub mod nbd;
+mod owner;
+mod server;
+mod switch;
+mod window;
+
+pub use clock::Pace;
+pub use listen::Listen;
+pub use owner::{Answer, Ask, Failure, Handle};
+pub use server::{ServeError, Server, ServerOptions};
+pub use switch::{
+    Answer as ControlAnswer, Ask as ControlAsk, CutReport, RestoreReport, StatusReport,
+};

@@ -1,0 +1,292 @@
+//! The NBD front end: for each client a thread that reads and one that writes.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use leyden_device::{Lba, SECTOR_BYTES, Status};
+use leyden_wire::nbd::{
+    ClientFlags, ClientOption, Context, Errno, ExportInfo, Extent, Greeting, NbdError,
+    OPTION_HEADER_BYTES, OptionHeader, OptionReply, REQUEST_BYTES, Reply, Request, RequestKind,
+    block_status_head, data_head,
+};
+use thiserror::Error;
+
+use crate::listen::Stream;
+use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::window::Window;
+
+/// The most that a request may carry.
+const REQUEST_MOST: u32 = 32 << 20;
+/// A client that has not chosen an export by then is sent away.
+const NEGOTIATION: Duration = Duration::from_secs(30);
+/// Bytes of small replies that go out together.
+const GATHERED: usize = 256 << 10;
+/// The number of the only context.
+const ALLOCATION: u32 = 1;
+
+/// Why a connection has ended before its client said so.
+#[derive(Debug, Error)]
+pub enum ConnectionError {
+    /// The socket.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The client does not speak the protocol.
+    #[error(transparent)]
+    Protocol(#[from] NbdError),
+    /// It asks for an export that is not there, where the protocol knows no other answer.
+    #[error("the client asks for export {0:?}, which is not there")]
+    NoExport(String),
+}
+
+/// What was agreed on.
+struct Agreed {
+    structured: bool,
+    /// Block status may be asked for.
+    allocation: bool,
+}
+
+/// Serves one client until it goes. The export is called `name`; the empty name is it, too.
+pub(crate) fn serve(mut stream: Stream, name: &str, drive: &Handle) -> Result<(), ConnectionError> {
+    stream.set_read_timeout(Some(NEGOTIATION))?;
+    let Some(agreed) = negotiate(&mut stream, name, drive)? else { return Ok(()) };
+    stream.set_read_timeout(None)?;
+    let (to, replies) = std::sync::mpsc::channel();
+    let window = Arc::new(Window::default());
+    let writer = (stream.try_clone()?, Arc::clone(&window));
+    std::thread::scope(|scope| {
+        scope.spawn(move || write(writer.0, &replies, &writer.1));
+        let mut session = Session { stream, drive, agreed, to, window };
+        let read = session.read();
+        // What is under way is answered before the connection ends.
+        session.window.drain();
+        session.stream.close();
+        read
+    })
+}
+
+/// Settles the options. `None` if the client goes.
+fn negotiate(
+    stream: &mut Stream,
+    name: &str,
+    drive: &Handle,
+) -> Result<Option<Agreed>, ConnectionError> {
+    stream.write_all(&Greeting.encode())?;
+    let mut flags = [0; 4];
+    stream.read_exact(&mut flags)?;
+    let flags = ClientFlags::parse(flags)?;
+    let mut agreed = Agreed { structured: false, allocation: false };
+    loop {
+        let mut header = [0; OPTION_HEADER_BYTES];
+        stream.read_exact(&mut header)?;
+        let header = OptionHeader::parse(&header)?;
+        let mut data = vec![0; header.length as usize];
+        stream.read_exact(&mut data)?;
+        let info = ExportInfo {
+            bytes: drive.capacity_sectors() * SECTOR_BYTES,
+            minimum_block_bytes: SECTOR_BYTES as u32,
+            preferred_block_bytes: drive.unit_bytes(),
+            maximum_block_bytes: REQUEST_MOST,
+            structured: agreed.structured,
+        };
+        let is_here = |export: &str| export.is_empty() || export == name;
+        let mut goes_on = false;
+        let replies = match ClientOption::parse(header.option, &data) {
+            ClientOption::ExportName(export) if !is_here(&export) => {
+                return Err(ConnectionError::NoExport(export));
+            }
+            ClientOption::ExportName(_) => {
+                stream.write_all(&info.encode_export(flags))?;
+                return Ok(Some(agreed));
+            }
+            ClientOption::Abort => {
+                // The client may be gone before it hears this.
+                let _ = stream.write_all(&OptionReply::Ack.encode(header.option));
+                return Ok(None);
+            }
+            ClientOption::List => vec![OptionReply::Server(name), OptionReply::Ack],
+            ClientOption::Info { export, .. } | ClientOption::MetaContext { export, .. }
+                if !is_here(&export) =>
+            {
+                vec![OptionReply::UnknownExport]
+            }
+            ClientOption::Info { go, .. } => {
+                goes_on = go;
+                vec![OptionReply::Export(info), OptionReply::BlockSize(info), OptionReply::Ack]
+            }
+            ClientOption::StructuredReply => {
+                agreed.structured = true;
+                vec![OptionReply::Ack]
+            }
+            ClientOption::MetaContext { .. } if !agreed.structured => vec![OptionReply::Invalid],
+            ClientOption::MetaContext { contexts, set, .. } => {
+                let has = contexts.contains(&Context::Allocation);
+                agreed.allocation = if set { has } else { agreed.allocation };
+                let context = OptionReply::MetaContext(Context::Allocation, ALLOCATION);
+                has.then_some(context).into_iter().chain([OptionReply::Ack]).collect()
+            }
+            ClientOption::StartTls | ClientOption::Unknown => vec![OptionReply::Unsupported],
+            ClientOption::Invalid => vec![OptionReply::Invalid],
+        };
+        let bytes: Vec<u8> = replies.iter().flat_map(|reply| reply.encode(header.option)).collect();
+        stream.write_all(&bytes)?;
+        if goes_on {
+            return Ok(Some(agreed));
+        }
+    }
+}
+
+/// A reply on its way: its head and its data, and what it gives back to the window.
+struct Outgoing {
+    head: Vec<u8>,
+    data: Vec<u8>,
+    bytes: usize,
+}
+
+/// A client that has chosen its export.
+struct Session<'a> {
+    stream: Stream,
+    drive: &'a Handle,
+    agreed: Agreed,
+    to: Sender<Outgoing>,
+    window: Arc<Window>,
+}
+
+impl Session<'_> {
+    /// Reads requests until the client goes.
+    fn read(&mut self) -> Result<(), ConnectionError> {
+        loop {
+            let mut request = [0; REQUEST_BYTES];
+            match self.stream.read_exact(&mut request) {
+                // It has gone without a word.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                read => read?,
+            }
+            let request = Request::parse(&request)?;
+            if request.kind == RequestKind::Disconnect {
+                return Ok(());
+            }
+            let mut data = Vec::new();
+            if request.kind == RequestKind::Write {
+                if request.length > REQUEST_MOST {
+                    // What follows could only be thrown away.
+                    return Err(NbdError::TooLong(request.length).into());
+                }
+                data.resize(request.length as usize, 0);
+                self.stream.read_exact(&mut data)?;
+            }
+            self.ask(request, data);
+        }
+    }
+
+    fn ask(&self, request: Request, data: Vec<u8>) {
+        let bytes = match request.kind {
+            RequestKind::Read if request.length <= REQUEST_MOST => request.length as usize,
+            _ => data.len(),
+        };
+        self.window.enter(bytes);
+        let (to, structured) = (self.to.clone(), self.agreed.structured);
+        let reply = move |result: Result<Answer, Errno>| {
+            let (head, data) = encode(&request, result, structured);
+            let _ = to.send(Outgoing { head, data, bytes }); // the client may be gone
+        };
+        match self.check(&request, data) {
+            Ok(Some(ask)) => self.drive.ask(ask, move |answer| reply(errno_of(answer))),
+            Ok(None) => reply(Ok(Answer::Done)),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// What the drive is to be asked, if anything.
+    fn check(&self, request: &Request, data: Vec<u8>) -> Result<Option<Ask>, Errno> {
+        let Request { kind, offset, length, fua, .. } = *request;
+        if request.has_unknown_flags {
+            return Err(Errno::Invalid);
+        }
+        if kind == RequestKind::Flush {
+            return Ok(Some(Ask::Flush));
+        }
+        let (sector, length_bytes) = (SECTOR_BYTES, u64::from(length));
+        let end = offset.checked_add(length_bytes).ok_or(Errno::Invalid)?;
+        if !offset.is_multiple_of(sector) || !length_bytes.is_multiple_of(sector) || length == 0 {
+            return Err(Errno::Invalid);
+        }
+        if end > self.drive.capacity_sectors() * sector {
+            let writes = matches!(kind, RequestKind::Write | RequestKind::WriteZeroes);
+            return Err(if writes { Errno::NoSpace } else { Errno::Invalid });
+        }
+        let (lba, sectors) = (Lba(offset / sector), (length_bytes / sector) as u32);
+        match kind {
+            RequestKind::Read if length > REQUEST_MOST => Err(Errno::Overflow),
+            RequestKind::Read => Ok(Some(Ask::Read(lba, sectors))),
+            RequestKind::Write => Ok(Some(Ask::Write(lba, data, fua))),
+            RequestKind::Trim => Ok(Some(Ask::Trim(lba, sectors))),
+            RequestKind::WriteZeroes => Ok(Some(Ask::WriteZeroes(lba, sectors, fua))),
+            RequestKind::BlockStatus if self.agreed.allocation => {
+                Ok(Some(Ask::Extents(lba, sectors)))
+            }
+            RequestKind::BlockStatus | RequestKind::Unknown(_) => Err(Errno::Invalid),
+            RequestKind::Cache => Ok(None), // all of it is as near as it gets
+            RequestKind::Flush | RequestKind::Disconnect => unreachable!("handled before"),
+        }
+    }
+}
+
+fn errno_of(answer: Answer) -> Result<Answer, Errno> {
+    match answer {
+        Answer::Failed(Failure::NoSpace) => Err(Errno::NoSpace),
+        Answer::Failed(Failure::Drive(Status::InvalidField | Status::LbaOutOfRange)) => {
+            Err(Errno::Invalid)
+        }
+        // A drive that has lost its power, or cannot read or write: what a dead disk gives.
+        Answer::Failed(_) => Err(Errno::Io),
+        answer => Ok(answer),
+    }
+}
+
+/// The reply to `request`: what comes before its data, and the data.
+fn encode(
+    request: &Request,
+    result: Result<Answer, Errno>,
+    structured: bool,
+) -> (Vec<u8>, Vec<u8>) {
+    let Request { cookie, offset, length, .. } = *request;
+    match result {
+        Ok(Answer::Data(data)) => (data_head(structured, cookie, offset, length), data),
+        Ok(Answer::Extents(runs)) => {
+            let keep = if request.one_extent { 1 } else { runs.len() };
+            let extent = |&(sectors, is_hole): &(u32, bool)| Extent {
+                length: (u64::from(sectors) * SECTOR_BYTES) as u32,
+                is_hole,
+            };
+            let extents: Vec<_> = runs.iter().take(keep).map(extent).collect();
+            (block_status_head(cookie, ALLOCATION, &extents), Vec::new())
+        }
+        other => (Reply { cookie, error: other.err() }.encode(structured), Vec::new()),
+    }
+}
+
+/// Writes replies until nobody sends any. If the client is gone, they are dropped.
+fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
+    let mut out = Vec::new();
+    let mut is_gone = false;
+    while let Ok(first) = replies.recv() {
+        let mut next = Some(first);
+        let mut left = Vec::new();
+        while let Some(reply) = next {
+            out.extend(reply.head);
+            out.extend(reply.data);
+            left.push(reply.bytes);
+            next = if out.len() < GATHERED { replies.try_recv().ok() } else { None };
+        }
+        if !is_gone && stream.write_all(&out).is_err() {
+            is_gone = true;
+            stream.close(); // ends the reader, too
+        }
+        out.clear();
+        for bytes in left {
+            window.leave(bytes);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The thread that has the drive.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Duration;
+
+use leyden_device::{Lba, SECTOR_BYTES, Status};
+use leyden_image::{Done, Drive, ImageError};
+use leyden_sim::Capacitance;
+
+use crate::clock::{Clock, Pace};
+use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
+
+/// What a client asks of the drive. Ranges are in sectors.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Read so many sectors.
+    Read(Lba, u32),
+    /// Write these bytes; with force unit access, or without.
+    Write(Lba, Vec<u8>, bool),
+    /// Flush.
+    Flush,
+    /// Trim so many sectors.
+    Trim(Lba, u32),
+    /// Write zeroes; with force unit access, or without.
+    WriteZeroes(Lba, u32, bool),
+    /// Which of so many sectors are holes?
+    Extents(Lba, u32),
+}
+
+/// Why a command failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The drive says so, or has no power.
+    Drive(Status),
+    /// The power failed while it was under way.
+    PowerLost,
+    /// The image's file system is full.
+    NoSpace,
+    /// The image cannot be read or written.
+    Image,
+    /// The drive is not served any more.
+    Gone,
+}
+
+/// What a client hears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// What was read.
+    Data(Vec<u8>),
+    /// Runs of sectors: how many, and whether they are a hole.
+    Extents(Vec<(u32, bool)>),
+    /// It is not done.
+    Failed(Failure),
+}
+
+/// Who waits for an answer. Called with it, by the drive's thread; with [`Failure::Gone`], if it is
+/// dropped before: nobody waits for ever.
+pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Reply {
+    fn send(mut self, answer: Answer) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Answer::Failed(Failure::Gone));
+        }
+    }
+}
+
+pub(crate) enum Message {
+    Command(Ask, Reply),
+    Control(switch::Ask, Sender<switch::Answer>),
+}
+
+/// The way to the drive.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    inbox: Sender<Message>,
+    capacity_sectors: u64,
+    unit_bytes: u32,
+}
+
+impl Handle {
+    /// Asks the drive; `reply` is called once with the answer, as a rule by the drive's thread, and must
+    /// not wait for anything.
+    pub fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        // If nobody takes it, it is dropped, and so answered.
+        let _ = self.inbox.send(Message::Command(ask, Reply(Some(Box::new(reply)))));
+    }
+
+    /// Asks the server, and waits for the answer; `None` if the drive is gone.
+    pub fn control(&self, ask: switch::Ask) -> Option<switch::Answer> {
+        let (to, answer) = std::sync::mpsc::channel();
+        self.inbox.send(Message::Control(ask, to)).ok()?;
+        answer.recv().ok()
+    }
+
+    /// Sectors that can be addressed.
+    pub const fn capacity_sectors(&self) -> u64 {
+        self.capacity_sectors
+    }
+
+    /// Bytes of a mapping unit.
+    pub const fn unit_bytes(&self) -> u32 {
+        self.unit_bytes
+    }
+}
+
+/// Closer than this, an event is waited for awake: sleeping takes longer than it says.
+const SPIN: Duration = Duration::from_micros(60);
+/// An idle drive looks after its image so often.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The drive, its clock, and who waits.
+pub(crate) struct Owner {
+    drive: Drive,
+    clock: Clock,
+    inbox: Receiver<Message>,
+    /// Who waits for the command with this tag.
+    waiting: Vec<Option<Reply>>,
+    free_tags: Vec<u32>,
+    pending: usize,
+    served: Served,
+    stop: Option<Sender<switch::Answer>>,
+    /// Kept to save an allocation.
+    done: Vec<Done>,
+}
+
+/// How the drive's thread has ended: the image is closed, or could not be.
+pub(crate) type Ended = Result<(), ImageError>;
+
+impl Owner {
+    /// A drive's owner, and the way to it.
+    pub(crate) fn new(drive: Drive, pace: Pace) -> (Self, Handle) {
+        let (to, inbox) = std::sync::mpsc::channel();
+        let handle = Handle {
+            inbox: to,
+            capacity_sectors: drive.capacity_sectors(),
+            unit_bytes: drive.unit_bytes(),
+        };
+        let owner = Self {
+            clock: Clock::new(pace, drive.now()),
+            drive,
+            inbox,
+            waiting: Vec::new(),
+            free_tags: Vec::new(),
+            pending: 0,
+            served: Served::default(),
+            stop: None,
+            done: Vec::new(),
+        };
+        (owner, handle)
+    }
+
+    /// Serves until it is told to stop, or nobody can ask any more; then closes the image.
+    pub(crate) fn run(mut self) -> Ended {
+        loop {
+            let is_open = self.take_all()?;
+            self.go_on()?;
+            if self.pending == 0 && (self.stop.is_some() || !is_open) {
+                return self.close();
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Handles what has come. False if nothing can come any more.
+    fn take_all(&mut self) -> Result<bool, ImageError> {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(message) => self.handle(message)?,
+                Err(TryRecvError::Empty) => return Ok(true),
+                Err(TryRecvError::Disconnected) => return Ok(false),
+            }
+        }
+    }
+
+    /// Lets the drive come to now, and answers those whose commands have ended.
+    fn go_on(&mut self) -> Result<(), ImageError> {
+        let mut now = self.clock.now(self.drive.now());
+        loop {
+            self.drive.advance(now, &mut self.done)?;
+            for done in std::mem::take(&mut self.done) {
+                self.answer(done);
+            }
+            if !self.clock.is_untimed() || self.pending == 0 {
+                return Ok(());
+            }
+            let Some(next) = self.drive.next_event() else { return Ok(()) };
+            now = next;
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self) -> Result<(), ImageError> {
+        let next = self.drive.next_event().filter(|_| self.pending > 0);
+        let span = match next {
+            Some(next) => self.clock.until(next, self.drive.now()),
+            None => IDLE,
+        };
+        if span < SPIN {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        match self.inbox.recv_timeout(span.saturating_sub(SPIN)) {
+            Ok(message) => self.handle(message),
+            Err(RecvTimeoutError::Timeout) if next.is_none() => self.look_after(),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The drive has had nothing to do for a while: a long log is made short.
+    fn look_after(&mut self) -> Result<(), ImageError> {
+        if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
+            self.drive.checkpoint(false)?;
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, message: Message) -> Result<(), ImageError> {
+        match message {
+            Message::Command(ask, reply) => {
+                if self.drive.wants_checkpoint(true) {
+                    self.quiesce()?;
+                }
+                self.submit(&ask, reply);
+                Ok(())
+            }
+            Message::Control(ask, to) => self.control(ask, to),
+        }
+    }
+
+    /// Lets all that is under way end, and makes the log short.
+    fn quiesce(&mut self) -> Result<(), ImageError> {
+        while !self.drive.is_idle() && !self.drive.is_off() {
+            let Some(next) = self.drive.next_event() else { return Ok(()) };
+            std::thread::sleep(self.clock.until(next, self.drive.now()));
+            self.drive.advance(next, &mut self.done)?;
+            for done in std::mem::take(&mut self.done) {
+                self.answer(done);
+            }
+        }
+        if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
+    }
+
+    fn submit(&mut self, ask: &Ask, reply: Reply) {
+        if let Ask::Extents(lba, sectors) = *ask {
+            let end = lba.0.checked_add(u64::from(sectors));
+            let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
+            return reply.send(match (self.drive.is_off(), is_in) {
+                (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
+                (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
+                _ => Answer::Extents(self.drive.extents(lba, sectors)),
+            });
+        }
+        let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
+        let now = self.clock.now(self.drive.now());
+        let drive = &mut self.drive;
+        let asked = match *ask {
+            Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
+            Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua),
+            Ask::Flush => drive.flush(now, tag),
+            Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
+            Ask::WriteZeroes(lba, sectors, fua) => drive.write_zeroes(now, tag, lba, sectors, fua),
+            Ask::Extents(..) => unreachable!("answered above"),
+        };
+        if self.waiting.len() as u32 == tag {
+            self.waiting.push(None);
+        }
+        if let Err(error) = asked {
+            self.free_tags.push(tag);
+            self.served.failed += 1;
+            return reply.send(Answer::Failed(failure_of(&error)));
+        }
+        *match ask {
+            Ask::Read(..) => &mut self.served.reads,
+            Ask::Write(..) | Ask::WriteZeroes(..) => &mut self.served.writes,
+            Ask::Flush => &mut self.served.flushes,
+            _ => &mut self.served.trims,
+        } += 1;
+        self.waiting[tag as usize] = Some(reply);
+        self.pending += 1;
+    }
+
+    fn answer(&mut self, done: Done) {
+        let Some(reply) = self.waiting[done.tag as usize].take() else {
+            unreachable!("nobody waits for what has ended");
+        };
+        self.free_tags.push(done.tag);
+        self.pending -= 1;
+        reply.send(match done.status {
+            Status::Success if done.data.is_empty() => Answer::Done,
+            Status::Success => Answer::Data(done.data),
+            status => {
+                self.served.failed += 1;
+                Answer::Failed(Failure::Drive(status))
+            }
+        });
+    }
+
+    fn control(&mut self, ask: switch::Ask, to: Sender<switch::Answer>) -> Result<(), ImageError> {
+        let answer = match ask {
+            switch::Ask::Status => switch::Answer::Status(Box::new(self.status()?)),
+            switch::Ask::Cut if self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is off already".to_owned() }
+            }
+            switch::Ask::Cut => self.cut()?,
+            switch::Ask::Restore { .. } if !self.drive.is_off() => {
+                switch::Answer::Refused { why: "the power is on".to_owned() }
+            }
+            switch::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
+            switch::Ask::Stop => {
+                self.stop = Some(to);
+                return Ok(());
+            }
+        };
+        let _ = to.send(answer); // whoever asked may be gone
+        Ok(())
+    }
+
+    /// The power fails: what is under way ends as on a dead drive.
+    fn cut(&mut self) -> Result<switch::Answer, ImageError> {
+        self.go_on()?;
+        let interrupted = self.pending as u64;
+        let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
+        for tag in 0..self.waiting.len() as u32 {
+            if let Some(reply) = self.waiting[tag as usize].take() {
+                self.free_tags.push(tag);
+                reply.send(Answer::Failed(Failure::PowerLost));
+            }
+        }
+        self.pending = 0;
+        let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
+        Ok(switch::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
+    }
+
+    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<switch::Answer, ImageError> {
+        let bank = capacitance_nf.map(Capacitance::from_nf);
+        let now = self.clock.now(self.drive.now());
+        match self.drive.restore(now, bank) {
+            Ok(recovery) => Ok(switch::Answer::Restored(RestoreReport::new(&recovery, now))),
+            Err(ImageError::Config(error)) => {
+                Ok(switch::Answer::Refused { why: error.to_string() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn status(&self) -> Result<StatusReport, ImageError> {
+        StatusReport::new(&self.drive, &self.served, self.pending as u64)
+    }
+
+    /// Lets the drive come to rest, however long that would take it, and closes the image.
+    fn close(mut self) -> Ended {
+        while !self.drive.is_off() && !self.drive.is_idle() {
+            let Some(next) = self.drive.next_event() else { break };
+            self.drive.advance(next, &mut self.done)?;
+        }
+        self.drive.close()?;
+        if let Some(to) = self.stop {
+            let _ = to.send(switch::Answer::Stopped);
+        }
+        Ok(())
+    }
+}
+
+fn failure_of(error: &ImageError) -> Failure {
+    match error {
+        ImageError::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            Failure::NoSpace
+        }
+        _ => Failure::Image,
+    }
+}

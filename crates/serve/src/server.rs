@@ -1,0 +1,159 @@
+//! The server: the drive's thread, and a thread for each front end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use leyden_image::{Drive, ImageError};
+use thiserror::Error;
+
+use crate::clock::Pace;
+use crate::control;
+use crate::listen::{Listen, Listener, Stream};
+use crate::nbd;
+use crate::owner::{Ended, Handle, Owner};
+
+/// The most clients at once.
+const CLIENTS_MOST: usize = 256;
+/// Between two clients, if the first could not be accepted.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// How a drive is served.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// How fast its time goes.
+    pub pace: Pace,
+    /// Where NBD clients find it.
+    pub nbd: Vec<Listen>,
+}
+
+/// Why a drive could not be served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Somebody else listens there, or nobody may.
+    #[error("cannot listen at {0}")]
+    Listen(String, #[source] io::Error),
+    /// The system has no thread left.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// A drive that is being served. Its threads end with the process, or when it is told to stop.
+#[derive(Debug)]
+pub struct Server {
+    handle: Handle,
+    owner: JoinHandle<Ended>,
+    nbd: Vec<Listen>,
+    control: Listen,
+    /// The threads that accept clients, and what tells them to end.
+    doors: Vec<JoinHandle<()>>,
+    closing: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Begins to serve `drive`.
+    ///
+    /// # Errors
+    /// If an address is in use, or the system has no threads left.
+    pub fn start(drive: Drive, options: &ServerOptions) -> Result<Self, ServeError> {
+        let bind = |listen: &Listen| {
+            let at = |error| ServeError::Listen(listen.to_string(), error);
+            let listener = Listener::bind(listen).map_err(at)?;
+            let address = listener.address().map_err(at)?;
+            Ok::<_, ServeError>((listener, address))
+        };
+        let (control, socket) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
+        let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let name = drive.config().name.clone();
+        let (owner, handle) = Owner::new(drive, options.pace);
+        let closing = Arc::new(AtomicBool::new(false));
+        let (mut nbd, mut doors) = (Vec::new(), Vec::new());
+        for (listener, address) in fronts {
+            nbd.push(address);
+            let (handle, name) = (handle.clone(), name.clone());
+            let serve = move |stream| drop(nbd::serve(stream, &name, &handle));
+            let closing = Arc::clone(&closing);
+            doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
+        }
+        let to = handle.clone();
+        let serve = move |stream| drop(control::serve(stream, &to));
+        let shut = Arc::clone(&closing);
+        doors.push(thread("control", move || accept(&control, &shut, serve))?);
+        let owner = thread("drive", move || owner.run())?;
+        Ok(Self { handle, owner, nbd, control: socket, doors, closing })
+    }
+
+    /// The way to the drive.
+    pub const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Where NBD clients find it: of a port 0 it is known now which one it is.
+    pub fn nbd(&self) -> &[Listen] {
+        &self.nbd
+    }
+
+    /// True if the drive's thread has ended: it was told to stop, or its image failed.
+    pub fn has_ended(&self) -> bool {
+        self.owner.is_finished()
+    }
+
+    /// Waits until the drive's thread has ended.
+    ///
+    /// # Errors
+    /// If the image could not be written: opening it again will be a power cut.
+    pub fn join(self) -> Result<(), ImageError> {
+        drop(self.handle);
+        let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.closing.store(true, Ordering::Release);
+        for address in self.nbd.iter().chain([&self.control]) {
+            address.knock(); // who waits for a client looks whether to go on
+        }
+        for door in self.doors {
+            let _ = door.join(); // it has nothing to say
+        }
+        ended
+    }
+}
+
+fn thread<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ServeError> {
+    Builder::new().name(name.to_owned()).spawn(run).map_err(ServeError::Thread)
+}
+
+/// Accepts clients, and serves each in a thread of its own. Whatever goes wrong with one of them, is that
+/// one's affair.
+fn accept(
+    listener: &Listener,
+    closing: &AtomicBool,
+    serve: impl Fn(Stream) + Clone + Send + 'static,
+) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let accepted = listener.accept();
+        if closing.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(stream) = accepted else {
+            // A client that has gone again before it was accepted; or there are too many files open.
+            std::thread::sleep(BREATH);
+            continue;
+        };
+        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MOST {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            continue; // hung up on, as a full server does
+        }
+        let (serve, left) = (serve.clone(), Arc::clone(&clients));
+        let run = move || {
+            serve(stream);
+            left.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread("client", run).is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

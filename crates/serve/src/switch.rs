@@ -1,0 +1,216 @@
+//! The switch: what can be asked of a drive from beside, and what is answered.
+
+use leyden_device::{PowerLoss, Recovery};
+use leyden_image::{Drive, ImageError};
+use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
+
+/// Commands served, by kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Served {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) flushes: u64,
+    pub(crate) trims: u64,
+    pub(crate) failed: u64,
+}
+
+/// A question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// How does it go?
+    Status,
+    /// The power fails.
+    Cut,
+    /// The power returns.
+    Restore {
+        /// With so much capacitance instead of what the drive had, in nanofarads.
+        #[serde(default)]
+        capacitance_nf: Option<u64>,
+    },
+    /// Close the image and end.
+    Stop,
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// How it goes.
+    Status(Box<StatusReport>),
+    /// The power is off.
+    Cut(CutReport),
+    /// The power is back.
+    Restored(RestoreReport),
+    /// The image is closed.
+    Stopped,
+    /// It cannot be done.
+    Refused {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// What a power cut saved and lost.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CutReport {
+    /// The drive's clock.
+    pub time_ns: u64,
+    /// Commands that were under way.
+    pub interrupted_commands: u64,
+    /// Bytes of the host's data that the drive had promised to keep, and dumped.
+    pub dumped_bytes: u64,
+    /// Pages dumped, those of the mapping table included.
+    pub dumped_pages: u64,
+    /// How long that took.
+    pub dump_ns: u64,
+    /// What it took of the capacitors, in nanojoules.
+    pub energy_nj: u64,
+    /// What was left in them.
+    pub energy_left_nj: u64,
+    /// Pages whose program was torn.
+    pub torn_pages: u64,
+    /// Pages of the mapping table that could not be dumped.
+    pub lost_map_pages: u64,
+    /// Ranges that lost what was promised: first LBA, and sectors.
+    pub lost: Vec<(u64, u64)>,
+    /// Ranges of which the drive may not know the newest version.
+    pub uncertain: Vec<(u64, u64)>,
+}
+
+impl CutReport {
+    /// `unit_sectors` are those of a mapping unit.
+    pub fn new(loss: &PowerLoss, interrupted_commands: u64, unit_sectors: u64) -> Self {
+        let range = |first: u64, end: u64| (first * unit_sectors, (end - first) * unit_sectors);
+        let mut lost: Vec<(u64, u64)> = Vec::new();
+        let mut units: Vec<_> = loss.lost.iter().map(|lpn| u64::from(lpn.0)).collect();
+        units.sort_unstable();
+        units.dedup();
+        for unit in units {
+            let (lba, sectors) = range(unit, unit + 1);
+            match lost.last_mut() {
+                Some(last) if last.0 + last.1 == lba => last.1 += sectors,
+                _ => lost.push((lba, sectors)),
+            }
+        }
+        let uncertain = loss.uncertain.iter();
+        let uncertain = uncertain.map(|(a, b)| range(u64::from(a.0), u64::from(b.0))).collect();
+        Self {
+            time_ns: loss.time.as_ns(),
+            interrupted_commands,
+            dumped_bytes: loss.cost.promised.get(),
+            dumped_pages: loss.cost.pages,
+            dump_ns: loss.cost.time.as_ns(),
+            energy_nj: loss.cost.energy.as_nj(),
+            energy_left_nj: loss.energy_left.as_nj(),
+            torn_pages: loss.torn_pages,
+            lost_map_pages: loss.lost_map_pages,
+            lost,
+            uncertain,
+        }
+    }
+}
+
+/// A step of recovery.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepReport {
+    /// What was done.
+    pub what: String,
+    /// How long it took.
+    pub time_ns: u64,
+}
+
+/// How the drive came back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// Nanoseconds until it is ready.
+    pub ready_in_ns: u64,
+    /// What of that is reading flash.
+    pub scan_ns: u64,
+    /// What of that is charging the capacitors.
+    pub charge_ns: u64,
+    /// Pages read.
+    pub pages_scanned: u64,
+    /// Pages of the dump that were put back.
+    pub pages_restored: u64,
+    /// The steps, in order.
+    pub steps: Vec<StepReport>,
+}
+
+impl RestoreReport {
+    /// `now` is when the power returned.
+    pub fn new(recovery: &Recovery, now: Time) -> Self {
+        Self {
+            ready_in_ns: recovery.ready_at.since(now).as_ns(),
+            scan_ns: recovery.scan.as_ns(),
+            charge_ns: recovery.charge.as_ns(),
+            pages_scanned: recovery.pages_scanned,
+            pages_restored: recovery.pages_restored,
+            steps: (recovery.steps.iter())
+                .map(|step| StepReport {
+                    what: step.name.name().to_owned(),
+                    time_ns: step.time.as_ns(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// How it goes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// The drive's name.
+    pub name: String,
+    /// The power is on.
+    pub is_on: bool,
+    /// The drive's clock.
+    pub time_ns: u64,
+    /// Bytes that can be addressed.
+    pub capacity_bytes: u64,
+    /// Bytes that the image takes up in its file system.
+    pub allocated_bytes: u64,
+    /// Bytes of the log since the last checkpoint.
+    pub log_bytes: u64,
+    /// Power cuts since the bank was last changed.
+    pub cuts: u64,
+    /// Commands under way.
+    pub pending: u64,
+    /// Reads served since the server began.
+    pub reads: u64,
+    /// Writes, those of zeroes included.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Trims.
+    pub trims: u64,
+    /// Commands that failed.
+    pub failed: u64,
+    /// Units that were programmed for each unit that the host has written, since the drive was opened.
+    pub waf: f64,
+}
+
+impl StatusReport {
+    pub(crate) fn new(drive: &Drive, served: &Served, pending: u64) -> Result<Self, ImageError> {
+        let info = drive.info()?;
+        let stats = drive.device().stats();
+        let programmed = stats.ftl.user_units + stats.ftl.gc.copied_units;
+        let waf = programmed as f64 / stats.ftl.user_units.max(1) as f64;
+        Ok(Self {
+            name: drive.config().name.clone(),
+            is_on: !drive.is_off(),
+            time_ns: info.time_ns,
+            capacity_bytes: info.capacity_sectors * leyden_device::SECTOR_BYTES,
+            allocated_bytes: info.allocated_bytes,
+            log_bytes: info.log_bytes,
+            cuts: info.cuts,
+            pending,
+            reads: served.reads,
+            writes: served.writes,
+            flushes: served.flushes,
+            trims: served.trims,
+            failed: served.failed,
+            waf,
+        })
+    }
+}

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::ScheduleConfig;
+use crate::zoned::ZonePoolConfig;
 
 /// The DRAM that holds acknowledged writes until they are on flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,11 +15,17 @@ pub struct Config {
     pub region: Region,
     /// Its size, data only.
     pub size: Bytes,
+    /// Of this, with the region `selective`, what capacitors protect.
+    #[serde(skip_serializing_if = "is_not_given")]
+    pub protected_size: Bytes,
     /// Share of the buffer that dirty data may fill before it is written out. Hexa (section IV):
     /// half.
     pub flush_threshold: Ratio,
-    /// Which pages go to flash next.
+    /// Which pages go to flash next. Zoned drives have `zones.schedule` instead.
     pub schedule: ScheduleConfig,
+    /// What else there is to say of a zoned drive's buffer.
+    #[serde(skip_serializing_if = "is_default")]
+    pub zones: ZonePoolConfig,
 }
 
 impl Default for Config {
@@ -26,8 +33,10 @@ impl Default for Config {
         Self {
             region: Region::Full,
             size: Bytes::new(64 << 20),
+            protected_size: Bytes::new(0),
             flush_threshold: Ratio::from_percent(50),
             schedule: ScheduleConfig::default(),
+            zones: ZonePoolConfig::default(),
         }
     }
 }
@@ -41,6 +50,18 @@ pub enum Region {
     /// All of it: FLUSH and FUA cost nothing.
     #[default]
     Full,
+    /// `protected_size` of it, for writes that ask for it: FLUSH waits only for the rest. Zoned drives
+    /// only.
+    Selective,
+}
+
+fn is_default(zones: &ZonePoolConfig) -> bool {
+    *zones == ZonePoolConfig::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_not_given(size: &Bytes) -> bool {
+    size.get() == 0
 }
 
 impl Config {

@@ -14,6 +14,7 @@ mod buffer;
 mod config;
 mod index;
 pub mod schedule;
+pub mod zoned;
 
 pub use buffer::{
     BufferState, BufferStats, Discarded, Failed, FlushTicket, SlotId, WriteBuffer, Written,

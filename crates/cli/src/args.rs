@@ -374,6 +374,9 @@ pub(crate) struct TortureArgs {
     /// Keep in this file what is done, and go on from it if it is there
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
+    /// Torture zoned drives: zones, appends, resets, Zone Random Write Areas
+    #[arg(long, conflicts_with_all = ["state", "replay", "shrink"])]
+    pub(crate) zoned: bool,
     /// Run this seed only
     #[arg(long, value_name = "SEED",
           conflicts_with_all = ["seeds", "start", "jobs", "state", "replay"])]

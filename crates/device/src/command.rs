@@ -1,26 +1,9 @@
 //! What a host can ask of a drive, and what it hears back.
 
+use leyden_ftl::zoned::ZoneAction;
 use leyden_sim::Time;
 
-use crate::{Hint, Lba, Payload};
-
-/// What a command is, without its data: for counters, completions and traces (NVM command set, in
-/// brackets its opcode).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Op {
-    /// [`Action::Read`] (02h).
-    Read,
-    /// [`Action::Write`] (01h).
-    Write,
-    /// [`Action::Flush`] (00h).
-    Flush,
-    /// [`Action::Trim`] (09h).
-    Trim,
-    /// [`Action::WriteZeroes`] (08h).
-    WriteZeroes,
-    /// [`Action::WritePrepare`] (09h).
-    WritePrepare,
-}
+use crate::{Hint, Lba, Op, Payload, Status, ZoneFilter, ZoneReport};
 
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
@@ -47,6 +30,9 @@ pub enum Action<P: Payload> {
         /// The data belongs to a log: the stream that the host has set aside for it (NVM Express Base
         /// 2.0, streams directive). Drives ask only if they are told to (`ftl.log_stream`).
         is_log: bool,
+        /// The PLP flag (Selective-PLP, section 4.2; CDW3 bit 0): once acknowledged, the data survives a
+        /// power cut. Drives whose buffer protects nothing refuse it.
+        plp: bool,
         /// Rides along.
         hint: Option<Hint>,
     },
@@ -77,6 +63,49 @@ pub enum Action<P: Payload> {
         /// At least one, and at most [`MOST_RANGES`].
         ranges: Box<[Hint]>,
     },
+    /// Zone Append: writes at the zone's write pointer, and returns where that was
+    /// ([`Output::Appended`]).
+    ZoneAppend {
+        /// The zone's first block.
+        lba: Lba,
+        /// How many sectors it covers.
+        sectors: u32,
+        /// What to write.
+        data: P::WriteData,
+        /// Force unit access, as for a write.
+        fua: bool,
+        /// The PLP flag, as for a write.
+        plp: bool,
+    },
+    /// Zone Management Send.
+    Zone {
+        /// What to do. [`ZoneAction::SetExtension`] is a command of its own here.
+        action: ZoneAction,
+        /// The zone's first block; for [`ZoneAction::FlushZrwa`] the last block to commit.
+        lba: Lba,
+        /// Select all: every zone in a state that this is meant for.
+        all: bool,
+        /// With [`ZoneAction::Open`]: gives the zone a Zone Random Write Area.
+        zrwa: bool,
+    },
+    /// Zone Management Send, Set Zone Descriptor Extension.
+    ZoneExtension {
+        /// The zone's first block.
+        lba: Lba,
+        /// The extension.
+        data: Box<[u8]>,
+    },
+    /// Zone Management Receive, Report Zones: returns [`Output::Zones`].
+    ZoneReport {
+        /// A block of the first zone to report.
+        lba: Lba,
+        /// Which zones.
+        filter: ZoneFilter,
+        /// The number returned counts the zones reported, and not all there are from `lba` on.
+        partial: bool,
+        /// The most zones to report.
+        most: u32,
+    },
 }
 
 /// The most ranges of a dataset management command (NVM Command Set 1.0, 3.2.3).
@@ -93,19 +122,28 @@ impl<P: Payload> Action<P> {
             Self::Trim { .. } => Op::Trim,
             Self::WriteZeroes { .. } => Op::WriteZeroes,
             Self::WritePrepare { .. } => Op::WritePrepare,
+            Self::ZoneAppend { .. } => Op::ZoneAppend,
+            Self::Zone { action, .. } => Op::Zone(*action),
+            Self::ZoneExtension { .. } => Op::Zone(ZoneAction::SetExtension),
+            Self::ZoneReport { .. } => Op::ZoneReport,
         }
     }
 
     /// The range of sectors that it reads or changes, where it begins and how long it is; `None` if it
-    /// has none.
+    /// has none. Of an append that is the beginning of its zone.
     #[inline]
     pub const fn extent(&self) -> Option<(Lba, u32)> {
         match *self {
             Self::Read { lba, sectors, .. }
             | Self::Write { lba, sectors, .. }
             | Self::Trim { lba, sectors }
-            | Self::WriteZeroes { lba, sectors, .. } => Some((lba, sectors)),
-            Self::Flush | Self::WritePrepare { .. } => None,
+            | Self::WriteZeroes { lba, sectors, .. }
+            | Self::ZoneAppend { lba, sectors, .. } => Some((lba, sectors)),
+            Self::Flush
+            | Self::WritePrepare { .. }
+            | Self::Zone { .. }
+            | Self::ZoneExtension { .. }
+            | Self::ZoneReport { .. } => None,
         }
     }
 }
@@ -115,7 +153,9 @@ impl<P: Payload> Action<P> {
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {
         match self {
-            Self::Write { data, .. } | Self::WriteZeroes { data, .. } => Some(data),
+            Self::Write { data, .. }
+            | Self::WriteZeroes { data, .. }
+            | Self::ZoneAppend { data, .. } => Some(data),
             _ => None,
         }
     }
@@ -154,7 +194,8 @@ impl<P: Payload> Command<P> {
     /// A write.
     #[inline]
     pub fn write(lba: Lba, sectors: u32, data: P::WriteData) -> Self {
-        Action::Write { lba, sectors, data, fua: false, is_log: false, hint: None }.into()
+        let (fua, is_log, plp, hint) = (false, false, false, None);
+        Action::Write { lba, sectors, data, fua, is_log, plp, hint }.into()
     }
 
     /// A flush.
@@ -180,6 +221,29 @@ impl<P: Payload> Command<P> {
         Action::WritePrepare { ranges: ranges.into_iter().collect() }.into()
     }
 
+    /// An append to the zone that begins at `lba`.
+    #[inline]
+    pub fn zone_append(lba: Lba, sectors: u32, data: P::WriteData) -> Self {
+        Action::ZoneAppend { lba, sectors, data, fua: false, plp: false }.into()
+    }
+
+    /// Does `action` to the zone that begins at `lba`.
+    #[inline]
+    pub fn zone(action: ZoneAction, lba: Lba) -> Self {
+        Action::Zone { action, lba, all: false, zrwa: false }.into()
+    }
+
+    /// Does `action` to every zone in a state that it is meant for.
+    pub fn all_zones(action: ZoneAction) -> Self {
+        Action::Zone { action, lba: Lba(0), all: true, zrwa: false }.into()
+    }
+
+    /// A report of all zones from the one of `lba` on.
+    pub fn zone_report(lba: Lba) -> Self {
+        let (filter, partial, most) = (ZoneFilter::All, false, u32::MAX);
+        Action::ZoneReport { lba, filter, partial, most }.into()
+    }
+
     /// A command of the kind `op`, for drivers that replay operations or draw them. Of `lba`, `sectors`
     /// and `data` it takes what commands of that kind have.
     #[inline]
@@ -191,6 +255,12 @@ impl<P: Payload> Command<P> {
             Op::Trim => Self::trim(lba, sectors),
             Op::WriteZeroes => Self::write_zeroes(lba, sectors, data),
             Op::WritePrepare => Self::write_prepare(Hint::covering(lba, sectors)),
+            Op::ZoneAppend => Self::zone_append(lba, sectors, data),
+            Op::Zone(ZoneAction::SetExtension) => {
+                Action::ZoneExtension { lba, data: Box::default() }.into()
+            }
+            Op::Zone(action) => Self::zone(action, lba),
+            Op::ZoneReport => Self::zone_report(lba),
         }
     }
 
@@ -205,8 +275,31 @@ impl<P: Payload> Command<P> {
     #[inline]
     #[must_use]
     pub fn fua(mut self, on: bool) -> Self {
-        if let Action::Write { fua, .. } | Action::WriteZeroes { fua, .. } = &mut self.action {
+        if let Action::Write { fua, .. }
+        | Action::WriteZeroes { fua, .. }
+        | Action::ZoneAppend { fua, .. } = &mut self.action
+        {
             *fua = on;
+        }
+        self
+    }
+
+    /// With the PLP flag, or without, if this writes data; else it stays as it is.
+    #[inline]
+    #[must_use]
+    pub fn plp(mut self, on: bool) -> Self {
+        if let Action::Write { plp, .. } | Action::ZoneAppend { plp, .. } = &mut self.action {
+            *plp = on;
+        }
+        self
+    }
+
+    /// Gives the zone that this opens a Zone Random Write Area, if this opens one.
+    #[inline]
+    #[must_use]
+    pub const fn zrwa(mut self, on: bool) -> Self {
+        if let Action::Zone { zrwa, .. } = &mut self.action {
+            *zrwa = on;
         }
         self
     }
@@ -263,7 +356,9 @@ impl<P: Payload> Command<P> {
     pub const fn is_fua(&self) -> bool {
         matches!(
             self.action,
-            Action::Write { fua: true, .. } | Action::WriteZeroes { fua: true, .. }
+            Action::Write { fua: true, .. }
+                | Action::WriteZeroes { fua: true, .. }
+                | Action::ZoneAppend { fua: true, .. }
         )
     }
 }
@@ -271,40 +366,6 @@ impl<P: Payload> Command<P> {
 /// The device's name for a command, unique over its life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u64);
-
-/// How a command ended: NVMe status codes (status code type, status code).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum Status {
-    /// 0h / 00h.
-    Success,
-    /// 0h / 02h: a length of zero sectors, or one that overflows.
-    InvalidField,
-    /// 0h / 80h: the range ends beyond the namespace.
-    LbaOutOfRange,
-    /// 0h / 82h, namespace not ready: the drive has no power. With "do not retry" clear, since the same
-    /// command may succeed later.
-    NotReady,
-    /// 2h / 80h: the flash has no room left to write (its spare blocks are used up).
-    WriteFault,
-    /// 2h / 81h: what was stored there can't be read back.
-    UnrecoveredRead,
-}
-
-impl Status {
-    /// The NVMe status field: status code type in bits 10:8, status code in bits 7:0 (NVM Express
-    /// Base 2.0, figure 88).
-    pub const fn code(self) -> u16 {
-        match self {
-            Self::Success => 0x000,
-            Self::InvalidField => 0x002,
-            Self::LbaOutOfRange => 0x080,
-            Self::NotReady => 0x082,
-            Self::WriteFault => 0x280,
-            Self::UnrecoveredRead => 0x281,
-        }
-    }
-}
 
 /// The end of a command.
 #[derive(Clone, Debug)]
@@ -331,7 +392,24 @@ impl<P: Payload> Completion<P> {
     pub const fn data(&self) -> Option<&P::ReadData> {
         match &self.output {
             Output::Read(data) => Some(data),
-            Output::None => None,
+            Output::None | Output::Appended(_) | Output::Zones(_) => None,
+        }
+    }
+
+    /// Where an append has written; `None` if it was none, or has failed.
+    #[inline]
+    pub const fn appended(&self) -> Option<Lba> {
+        match self.output {
+            Output::Appended(lba) => Some(lba),
+            _ => None,
+        }
+    }
+
+    /// The zones of a report; `None` if it was none, or has failed.
+    pub fn zones(&self) -> Option<&ZoneReport> {
+        match &self.output {
+            Output::Zones(report) => Some(report),
+            _ => None,
         }
     }
 }
@@ -343,6 +421,10 @@ pub enum Output<P: Payload> {
     None,
     /// What was read.
     Read(P::ReadData),
+    /// Where an append has written (ALBA).
+    Appended(Lba),
+    /// Zones.
+    Zones(Box<ZoneReport>),
 }
 
 /// What every layer that a host can drive offers: the drive itself, and the host layers on top of

@@ -16,6 +16,9 @@ pub struct Config {
     pub ftl: leyden_ftl::Config,
     /// The flash.
     pub nand: leyden_nand::Config,
+    /// With this table the drive has a zoned namespace, and no mapping table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zoned: Option<leyden_ftl::zoned::Config>,
     /// What happens when the power goes. Without this table the power is never cut, and nothing is
     /// kept back for a dump.
     pub power: Option<leyden_power::Config>,

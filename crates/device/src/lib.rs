@@ -18,15 +18,17 @@ mod conventional;
 pub mod fuzz;
 mod hint;
 mod lba;
+mod op;
 mod payload;
 mod snapshot;
 mod stats;
+mod status;
 mod units;
+mod zone_report;
+mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{
-    Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Op, Output, Status,
-};
+pub use command::{Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
@@ -37,7 +39,12 @@ pub use conventional::{
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
 pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
+pub use leyden_ftl::zoned::{ZoneAction, ZoneId, ZoneShape, ZoneState};
+pub use op::Op;
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;
 pub use stats::Stats;
+pub use status::Status;
 pub use units::{Part, Units};
+pub use zone_report::{ZoneDescriptor, ZoneFilter, ZoneReport};
+pub use zoned::{PoolFill, ZnsSsd, Zoned, ZonedProvision, ZonedStats, provision_of_zones};

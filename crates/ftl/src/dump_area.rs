@@ -12,7 +12,6 @@ use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, MetaPage, PageKind, Ppa,
 use leyden_sim::canary::{Canary, is_planted};
 
 use crate::map::{LogRoot, MapPage, Record, SavedPage, decode_records, encode_records};
-use crate::page_mapped::{BlockState, Blocks};
 
 /// What the rest of a dump holds. It lists the pages of the mapping table that are newer in this dump
 /// than anywhere else, so that recovery knows what is missing. Of a journal it says which records are
@@ -104,6 +103,12 @@ pub struct DumpImage<C> {
     pub journal: Vec<(u64, Box<[Record]>)>,
 }
 
+/// Where a dump gets its blocks.
+pub trait DumpBlocks {
+    /// Takes an erased block that `die` keeps back for dumps.
+    fn take_for_dump(&mut self, die: DieId) -> Option<BlockId>;
+}
+
 /// One die's blocks.
 #[derive(Clone, Debug, Default)]
 struct DumpDie {
@@ -124,11 +129,10 @@ pub struct DumpArea {
 }
 
 impl DumpArea {
-    /// The dumps that `medium` holds.
-    pub fn new<C: Content>(medium: &Medium<C>, blocks: &Blocks) -> Self {
+    /// The dumps that `medium` holds in the blocks `in_use`.
+    pub fn new<C: Content>(medium: &Medium<C>, in_use: impl Iterator<Item = BlockId>) -> Self {
         let geometry = medium.geometry();
-        let all = (0..geometry.blocks()).map(BlockId);
-        let in_use: Vec<_> = all.filter(|&block| blocks.state(block) == BlockState::Dump).collect();
+        let in_use: Vec<_> = in_use.collect();
         let last_in = |block| medium.meta_pages(block).map(|(_, page)| page.sequence).max();
         let last = in_use.iter().filter_map(|&block| last_in(block)).max().unwrap_or(0);
         let mut dies = vec![DumpDie::default(); geometry.dies() as usize];
@@ -145,15 +149,10 @@ impl DumpArea {
 
     /// Reads the last dump, if it is not used up.
     pub fn read<C: Content>(&self, medium: &Medium<C>) -> Option<DumpImage<C>> {
-        let written = self.dies.iter().flat_map(|die| &die.written);
-        let mut pages: Vec<_> = written
-            .flat_map(|&block| medium.meta_pages(block))
-            .filter(|(_, page)| page.sequence == self.sequence)
-            .collect();
+        let pages = self.pages(medium);
         if pages.is_empty() {
             return None;
         }
-        pages.sort_by_key(|(_, page)| page.number);
         let roots = pages.iter().filter(|(_, page)| page.kind == PageKind::Root);
         let roots: Vec<&[u8]> = roots.map(|(_, page)| &*page.bytes).collect();
         let mut image = DumpImage {
@@ -166,6 +165,22 @@ impl DumpArea {
             read_page(medium, place, page, &mut image);
         }
         Some(image)
+    }
+
+    /// The pages of the last dump, if it is not used up, in the order they were written.
+    pub fn pages<'a, C: Content>(&self, medium: &'a Medium<C>) -> Vec<(Ppn, &'a MetaPage)> {
+        let written = self.dies.iter().flat_map(|die| &die.written);
+        let mut pages: Vec<_> = written
+            .flat_map(|&block| medium.meta_pages(block))
+            .filter(|(_, page)| page.sequence == self.sequence)
+            .collect();
+        pages.sort_by_key(|(_, page)| page.number);
+        pages
+    }
+
+    /// Blocks that hold a dump, needed or not.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.dies.iter().flat_map(|die| die.written.iter().chain(&die.to_erase).copied())
     }
 
     /// Blocks whose dump is not needed any more, on the die with the most.
@@ -203,14 +218,14 @@ impl DumpArea {
         pages_per_block: u32,
         page: DumpPage<C>,
         medium: &mut Medium<C>,
-        blocks: &mut Blocks,
+        blocks: &mut impl DumpBlocks,
     ) -> Option<Ppn> {
         let written = &mut self.dies[die.index()].written;
         let open = written.last().copied();
         let open = open.filter(|&open| medium.written_pages(open) < pages_per_block);
         let block = match open {
             Some(open) => open,
-            None => blocks.take_kept(die, BlockState::Dump)?,
+            None => blocks.take_for_dump(die)?,
         };
         if open.is_none() {
             written.push(block);
@@ -237,6 +252,16 @@ impl DumpArea {
         Some(place)
     }
 
+    /// How many dumps there were, or might have been ([`DumpArea::skip`]).
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Counts a dump that was not made: the power has returned, whether or not anything was dumped.
+    pub const fn skip(&mut self) {
+        self.sequence += 1;
+    }
+
     /// The drive is ready: what the dump held is where it belongs, and its blocks will be erased.
     pub fn use_up<C: Content>(&mut self, medium: &mut Medium<C>) {
         medium.use_up_dump(self.sequence);
@@ -251,6 +276,16 @@ fn numbered(number: impl Into<u64>, bytes: &[u8]) -> Box<[u8]> {
     [&number.into().to_le_bytes(), bytes].concat().into()
 }
 
+/// The units of the host's data in a page, with their home addresses.
+pub(crate) fn units_of<C: Content>(
+    medium: &Medium<C>,
+    page: Ppn,
+) -> impl Iterator<Item = (Lpn, C)> {
+    let first = medium.geometry().first_unit(page).0;
+    let units = (first..first + medium.geometry().units_per_page()).map(Ppa);
+    units.filter_map(|unit| Some((medium.lpn(unit)?, medium.content(unit))))
+}
+
 fn read_page<C: Content>(
     medium: &Medium<C>,
     place: Ppn,
@@ -262,12 +297,7 @@ fn read_page<C: Content>(
         Some((u64::from_le_bytes(*number), bytes))
     };
     match page.kind {
-        PageKind::Dump => {
-            let first = medium.geometry().first_unit(place).0;
-            let units = (first..first + medium.geometry().units_per_page()).map(Ppa);
-            let stored = |unit| Some((medium.lpn(unit)?, medium.content(unit)));
-            image.units.extend(units.filter_map(stored));
-        }
+        PageKind::Dump => image.units.extend(units_of(medium, place)),
         PageKind::Mapping => {
             let saved =
                 numbered().and_then(|(number, bytes)| Some((number, SavedPage::decode(bytes)?)));

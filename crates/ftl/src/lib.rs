@@ -16,5 +16,6 @@ pub mod map;
 pub mod page_mapped;
 pub mod place;
 pub mod recovery;
+pub mod zoned;
 
 pub use config::{Config, GcConfig, MapConfig};

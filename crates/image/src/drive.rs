@@ -361,7 +361,7 @@ impl Drive {
         let Completion { tag, mut status, time, output, .. } = completion;
         let data = match output {
             Output::Read(places) => self.content.read(&self.file, &places)?,
-            Output::None => Some(Vec::new()),
+            Output::None | Output::Appended(_) | Output::Zones(_) => Some(Vec::new()),
         };
         let data = data.unwrap_or_else(|| {
             status = Status::UnrecoveredRead;

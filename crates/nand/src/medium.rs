@@ -291,12 +291,18 @@ impl<C: Content> Medium<C> {
 
     /// Programs a page of a dump, which the caller times: its units are stored, `units` of them.
     pub fn program_dump(&mut self, page: Ppn, units: u32, meta: MetaPage) {
+        self.program_untimed(page, units, BlockUse { kind: PageKind::Dump, stream: 0 });
+        self.pages.insert(page, self.kept(meta));
+    }
+
+    /// Programs a page of data while the power fails, which the caller times: its first `units` units are
+    /// stored, the rest is padding.
+    pub fn program_untimed(&mut self, page: Ppn, units: u32, used_for: BlockUse) {
         let first = self.geometry.first_unit(page).0;
         for unit in first + units..first + self.geometry.units_per_page() {
             self.cells.pad(Ppa(unit));
         }
-        self.append(page, BlockUse { kind: PageKind::Dump, stream: 0 });
-        self.pages.insert(page, self.kept(meta));
+        self.append(page, used_for);
     }
 
     fn kept(&self, meta: MetaPage) -> MetaPage {

@@ -42,6 +42,7 @@ mod log;
 mod oracle;
 mod view;
 mod violation;
+pub mod zones;
 
 pub use command::{Ended, Id, Op, Request};
 pub use oracle::{Losses, Oracle, Promise};

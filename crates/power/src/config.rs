@@ -48,6 +48,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same, with a dump that spreads its pages over all dies if it does not.
+    #[must_use]
+    pub fn balanced(&self) -> Self {
+        let dump = if self.dump.is_in_place() { DumpConfig::default() } else { self.dump.clone() };
+        Self { dump, ..self.clone() }
+    }
+
     /// Checks every value; whether the bank is enough for the drive is for [`crate::provision()`].
     pub fn check(&self) -> Result<(), ConfigError> {
         self.bank.check()?;

@@ -103,6 +103,9 @@ fn host(timeline: &Timeline) -> Vec<Value> {
             CommandOp::Trim => "trim",
             CommandOp::WriteZeroes => "write zeroes",
             CommandOp::WritePrepare => "hint",
+            CommandOp::ZoneAppend => "zone append",
+            CommandOp::Zone(_) => "zone management",
+            CommandOp::ZoneReport => "zone report",
         };
         let args = json!({
             "lba": command.lba, "sectors": command.sectors,

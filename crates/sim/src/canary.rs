@@ -135,10 +135,36 @@ pub enum Canary {
     HalfErasedUsed,
     /// A program in flight at a cut is taken to end without its transfer.
     TransferNotHeld,
+    /// A page of a zone whose program failed counts as programmed.
+    ZoneFailureBelieved,
+    /// Recovery believes the write pointer of the dump, whatever data was kept.
+    ZonePointerBelieved,
+    /// Of two copies of a zone's unit recovery takes the one that was programmed first.
+    ZoneOldestCopyWins,
+    /// Recovery takes pages of a zone that an earlier cut had given up for new ones.
+    ZoneGivenUpPageTaken,
+    /// Recovery misses the pages of zones that were programmed in place at the cut.
+    ZoneHomePagesMissed,
+    /// A reset leaves what is buffered of the zone to be programmed.
+    ZoneResetKeepsBuffer,
+    /// The end of a program of what a zone held before its reset counts for what it holds now.
+    ZoneStaleEndBelieved,
+    /// A protected write above unprotected data of its zone leaves that unprotected.
+    ZonePromotionForgotten,
+    /// A flush of a zoned drive does not wait for programs that have begun.
+    ZoneFlushForgetsInFlight,
+    /// A page of a zone counts as kept though pages below it are not programmed.
+    ZonePrefixUnordered,
+    /// What a Zone Random Write Area holds is not dumped.
+    ZrwaNotDumped,
+    /// A zone that is closed to open another still counts as open.
+    ZoneImplicitCloseUncounted,
+    /// Finish gives up what is buffered of the zone.
+    ZoneFinishDropsTail,
 }
 
 impl Canary {
-    /// All of them.
+    /// Those of conventional drives, and of what stands on them.
     pub const ALL: &[Self] = &[
         Self::LostGcMapUpdate,
         Self::MappedBeforeCopied,
@@ -203,6 +229,23 @@ impl Canary {
         Self::RootForgetsVersion,
         Self::HalfErasedUsed,
         Self::TransferNotHeld,
+    ];
+
+    /// Those of zoned drives alone.
+    pub const ZONED: &[Self] = &[
+        Self::ZoneFailureBelieved,
+        Self::ZonePointerBelieved,
+        Self::ZoneOldestCopyWins,
+        Self::ZoneGivenUpPageTaken,
+        Self::ZoneHomePagesMissed,
+        Self::ZoneResetKeepsBuffer,
+        Self::ZoneStaleEndBelieved,
+        Self::ZonePromotionForgotten,
+        Self::ZoneFlushForgetsInFlight,
+        Self::ZonePrefixUnordered,
+        Self::ZrwaNotDumped,
+        Self::ZoneImplicitCloseUncounted,
+        Self::ZoneFinishDropsTail,
     ];
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use leyden_oracle::Problem;
+use leyden_oracle::zones::ZoneProblem;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong in a run.
@@ -40,6 +41,8 @@ pub enum Kind {
     Fault,
     /// A read returned what was written elsewhere.
     Misplaced,
+    /// A zone's state or write pointer is not what it must be.
+    Zone,
     /// A command ended with a status that it must not have.
     Status,
     /// Commands are in the drive, and nothing happens any more.
@@ -50,6 +53,17 @@ pub enum Kind {
     NotDeterministic,
     /// The options describe a drive that cannot be built.
     Refused,
+}
+
+impl From<ZoneProblem> for Kind {
+    fn from(problem: ZoneProblem) -> Self {
+        match problem {
+            ZoneProblem::Lost => Self::Lost,
+            ZoneProblem::Wrong => Self::NeverWritten,
+            ZoneProblem::Above => Self::Reappeared,
+            ZoneProblem::Pointer | ZoneProblem::State => Self::Zone,
+        }
+    }
 }
 
 impl From<Problem> for Kind {

@@ -28,6 +28,7 @@ mod shrink;
 mod story;
 mod tally;
 mod witness;
+pub mod zoned;
 
 pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};

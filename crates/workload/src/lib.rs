@@ -1,4 +1,5 @@
-//! What the host asks for: synthetic jobs ([`synth`]) and block traces ([`trace`]).
+//! What the host asks for: synthetic jobs ([`synth`]), block traces ([`trace`]), and what is made for zoned
+//! drives ([`zoned`]).
 //!
 //! **What lives here**: where requests come from. **What doesn't**: pacing them against a device
 //! (queue depth, open or closed loop), which is `experiment`'s driver.
@@ -8,4 +9,5 @@
 mod request;
 pub mod synth;
 pub mod trace;
+pub mod zoned;
 pub use request::{Class, Request};

@@ -77,7 +77,7 @@ fn kept(format: Format, request: &Request) -> Option<Request> {
     let carried = match request.op {
         Op::Read | Op::Write => true,
         Op::Flush | Op::Trim => fio,
-        Op::WriteZeroes | Op::WritePrepare => false,
+        _ => false,
     };
     let at_ns = request.at.as_ns() / resolution_ns * resolution_ns;
     carried.then_some(Request {

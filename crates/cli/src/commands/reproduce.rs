@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use leyden_experiment::claims::zombie::DatabaseCell;
 use leyden_experiment::claims::{
     self, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale, Step,
-    Value, Verdict, digest_of, hexa, zombie,
+    Value, Verdict, digest_of, hexa, selective, zombie,
 };
 use leyden_report::{Reproduction, render_reproduction};
 
@@ -41,6 +41,9 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         specs.extend(zombie::cells().iter().map(|cell| cell.spec(scale)));
         specs.extend(zombie::database_cells().iter().map(DatabaseCell::spec));
     }
+    if figures.stores {
+        specs.extend(selective::cells().iter().map(|cell| cell.spec(scale)));
+    }
     let results = make(args, &specs, cancel)?;
     let judged = claims::judge(&claims, &results, scale);
     for warning in &results.warnings {
@@ -68,6 +71,8 @@ struct Figures {
     protection: bool,
     /// Zombie Chasing's.
     zombies: bool,
+    /// Selective-PLP's.
+    stores: bool,
 }
 
 impl Figures {
@@ -78,7 +83,11 @@ impl Figures {
         let any = |of: fn(&Paper) -> bool| {
             draws && (args.papers.is_empty() || args.papers.iter().any(of))
         };
-        Self { protection: any(Paper::is_of_protection), zombies: any(Paper::is_of_zombies) }
+        Self {
+            protection: any(Paper::is_of_protection),
+            zombies: any(Paper::is_of_zombies),
+            stores: any(Paper::is_of_stores),
+        }
     }
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     flash(record, &mut table);
     mapping(record, &mut table);
     drive(record, &mut table);
+    zones(record, &mut table);
     cache(record, &mut table);
     hints(record, &mut table);
     power(record, &mut table);
@@ -141,6 +142,41 @@ fn host(record: &RunRecord, table: &mut Table) {
     table.row(["simulated time", &seconds(host.elapsed_s)]);
     table.row(["requests a second", &number(host.iops)]);
     table.row(["MiB a second", &number(host.mib_per_s)]);
+}
+
+/// The zones, and the store on them.
+fn zones(record: &RunRecord, table: &mut Table) {
+    let Some(zones) = &record.zones else { return };
+    table.head(["zones", ""]);
+    table.row(["zones", &format!("{} of {}", count(zones.zones), bytes(zones.capacity_bytes))]);
+    for (state, number) in zones.states.iter().filter(|(_, number)| *number > 0) {
+        table.row([format!("  {state}"), count(*number)]);
+    }
+    table.row(["resets", &count(zones.resets)]);
+    if zones.finishes > 0 {
+        table.row(["finished early", &count(zones.finishes)]);
+    }
+    table.row(["closed to open others", &count(zones.implicit_closes)]);
+    table.row(["protected region, peak", &bytes(zones.protected_peak_bytes)]);
+    table.row(["  reset before it was programmed", &bytes(zones.discarded_protected_bytes)]);
+    table.row(["unprotected region, peak", &bytes(zones.plain_peak_bytes)]);
+    table.row(["  reset before it was programmed", &bytes(zones.discarded_plain_bytes)]);
+    if zones.promoted_bytes > 0 {
+        table.row(["protected with what lies above it", &bytes(zones.promoted_bytes)]);
+    }
+    let Some(store) = &zones.store else { return };
+    table.head(["store", ""]);
+    table.row(["pairs put", &count(store.puts)]);
+    table.row(["  a second", &number(store.puts_per_s)]);
+    table.row(["  MiB a second", &number(store.mib_per_s)]);
+    table.row(["memtables flushed", &count(store.flushed)]);
+    if store.compacted > 0 {
+        table.row(["tables compacted", &count(store.compacted)]);
+    }
+    table.row(["writer stalled", &seconds(store.stalled_s)]);
+    if store.exposed_bytes_peak > 0 {
+        table.row(["tables exposed, peak", &bytes(store.exposed_bytes_peak)]);
+    }
 }
 
 /// What each got of a drive that several share.

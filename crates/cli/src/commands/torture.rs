@@ -41,11 +41,17 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             refuse_unbuildable(path, &summary)?;
             (summary, Origin::File(path, Box::new(options)))
         }
+        (None, Some(start)) if args.zoned => {
+            let alone = Campaign { start, seeds: 1, threads: 1, state: None, guided: false };
+            let summary = alone.run_zoned(cancel, &mut |_| {}).map_err(Failure::usage)?;
+            (summary, Origin::Zoned)
+        }
         (None, Some(seed)) => (run_alone(&Options::draw(seed)), Origin::Seed),
         (None, None) => {
             let campaign = planned(args);
-            let summary = run_campaign(&campaign, cancel)?;
-            (summary, Origin::Campaign(campaign))
+            let summary = run_campaign(&campaign, args.zoned, cancel)?;
+            let origin = if args.zoned { Origin::Zoned } else { Origin::Campaign(campaign) };
+            (summary, origin)
         }
     };
     if args.json {
@@ -83,13 +89,15 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
 enum Origin<'a> {
     Seed,
     Campaign(Campaign),
+    /// A seed of `--zoned`, which is not made small.
+    Zoned,
     File(&'a Path, Box<Options>),
 }
 
 impl Origin<'_> {
     fn options(&self, seed: u64) -> Options {
         match self {
-            Self::Seed => Options::draw(seed),
+            Self::Seed | Self::Zoned => Options::draw(seed),
             Self::Campaign(campaign) => campaign.options(seed),
             Self::File(_, options) => options.as_ref().clone(),
         }
@@ -102,6 +110,7 @@ impl Origin<'_> {
                 format!("leyden torture --guided --start {seed} --seeds 1")
             }
             Self::Seed | Self::Campaign(_) => format!("leyden torture --seed {seed}"),
+            Self::Zoned => format!("leyden torture --zoned --seed {seed}"),
             Self::File(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
@@ -124,19 +133,21 @@ fn threads(args: &TortureArgs) -> usize {
     args.jobs.map_or(processors, usize::from)
 }
 
-fn run_campaign(campaign: &Campaign, cancel: &Cancel) -> Result<Summary, Failure> {
+fn run_campaign(campaign: &Campaign, zoned: bool, cancel: &Cancel) -> Result<Summary, Failure> {
     if let Some(path) = &campaign.state {
         atomic::check_writable(path)?;
     }
     let bar = Progress::new("torture");
-    let summary = campaign.run(cancel, &mut |progress| {
+    let mut note = |progress: leyden_torture::campaign::Progress| {
         bar.fraction(progress.done as f64 / progress.seeds as f64);
         let failed = match progress.violations {
             0 => String::new(),
             violations => format!(", {violations} FAILED"),
         };
         bar.note(format!("{} cuts{failed}", count(progress.cuts)));
-    });
+    };
+    let summary =
+        if zoned { campaign.run_zoned(cancel, &mut note) } else { campaign.run(cancel, &mut note) };
     drop(bar);
     summary.map_err(|error| match error {
         StateError::Write(..) => Failure::io(error),

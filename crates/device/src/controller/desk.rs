@@ -75,14 +75,21 @@ impl<P: Payload> Desk<P> {
     #[inline]
     pub fn complete(&mut self, now: Time, id: RequestId, status: Status) {
         let request = self.requests.get_mut(id);
-        self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
-        let op = request.op();
-        let output = match op {
+        let output = match request.op() {
             Op::Read if status == Status::Success => {
                 Output::Read(std::mem::take(&mut request.read))
             }
             _ => Output::None,
         };
+        self.complete_with(now, id, status, output);
+    }
+
+    /// Ends a command that returns `output`.
+    #[inline]
+    pub fn complete_with(&mut self, now: Time, id: RequestId, status: Status, output: Output<P>) {
+        let request = self.requests.get_mut(id);
+        self.digest.add(request.id.0).add(now.as_ns()).add(u64::from(status.code()));
+        let op = request.op();
         self.done.push(Completion {
             id: request.id,
             op,
@@ -138,7 +145,10 @@ impl<P: Payload> Desk<P> {
     pub(super) fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         let id = self.next_id();
         let bytes = match &command.action {
-            Action::Write { sectors, .. } => u64::from(*sectors) * SECTOR_BYTES,
+            Action::Write { sectors, .. } | Action::ZoneAppend { sectors, .. } => {
+                u64::from(*sectors) * SECTOR_BYTES
+            }
+            Action::ZoneExtension { data, .. } => data.len() as u64,
             Action::WritePrepare { ranges } => bytes_of(ranges),
             _ => 0,
         };

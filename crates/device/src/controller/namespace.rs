@@ -20,6 +20,9 @@ pub struct ToDump<I> {
     pub promised_units: u64,
     /// How many pages of it are the mapping table's or its journal's.
     pub table_pages: u64,
+    /// How many pages of it each die takes where its own data goes on, and not in the dump area; empty if
+    /// none does.
+    pub at_home: Vec<u32>,
 }
 
 /// One kind of drive behind a controller.

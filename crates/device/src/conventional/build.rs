@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use leyden_buffer::WriteBuffer;
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
+use leyden_buffer::{Region, WriteBuffer};
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{DieId, Geometry, Medium};
 use leyden_sim::ConfigError;
@@ -26,6 +26,20 @@ pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigErr
     Ok((geometry, slots))
 }
 
+/// Refuses what only zoned drives can be.
+fn check_kind(config: &Config) -> Result<(), ConfigError> {
+    if config.zoned.is_some() {
+        let problem = "a drive with this table has zones: leave it out for a conventional one";
+        return Err(ConfigError::new("zoned", problem));
+    }
+    if config.buffer.region == Region::Selective {
+        let problem = "\"selective\" protects a part of a zoned drive's buffer, and this drive is \
+                       conventional: set \"none\" or \"full\", or add a table `zoned`";
+        return Err(ConfigError::new("buffer.region", problem));
+    }
+    Ok(())
+}
+
 /// What the parts of a drive are made with.
 struct Parts {
     geometry: Geometry,
@@ -37,6 +51,7 @@ struct Parts {
 impl Parts {
     fn of(config: &Config) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| error.within("frontend"))?;
+        check_kind(config)?;
         config.ftl.check_unit().map_err(|error| error.within("ftl"))?;
         let (geometry, (slots, threshold)) = shape(config)?;
         let demand = demand(config, &geometry, slots)?;

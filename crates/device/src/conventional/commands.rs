@@ -46,6 +46,10 @@ impl<P: Payload> Conventional<P> {
                 self.on_hint(now, hint);
                 self.read(now, id, desk);
             }
+            // Nothing is protected that the flag could ask for.
+            Action::Write { plp: true, .. } if self.region == Region::None => {
+                desk.complete(now, id, Status::InvalidField);
+            }
             Action::Write { is_log, hint, .. } => {
                 self.note_write(now, desk.units(id), is_log);
                 self.on_hint(now, hint);
@@ -57,6 +61,10 @@ impl<P: Payload> Conventional<P> {
                 self.trim(now, id, desk);
             }
             Action::WritePrepare { .. } => self.write_prepare(now, id, desk),
+            Action::ZoneAppend { .. }
+            | Action::Zone { .. }
+            | Action::ZoneExtension { .. }
+            | Action::ZoneReport { .. } => desk.complete(now, id, Status::InvalidOpcode),
         }
     }
 
@@ -213,9 +221,11 @@ impl<P: Payload> Conventional<P> {
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
     fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let (ticket, trims) = match self.region {
-            Region::None if is_planted(Canary::FlushForgotten) => (None, false),
+            Region::None | Region::Selective if is_planted(Canary::FlushForgotten) => (None, false),
             Region::Full => (None, false),
-            Region::None => (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims()),
+            Region::None | Region::Selective => {
+                (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims())
+            }
         };
         if ticket.is_none() && !trims && self.flushes.is_empty() {
             desk.complete(now, id, Status::Success);

@@ -52,7 +52,7 @@ impl<P: Payload> Conventional<P> {
         let mut homes = vec![DieId(0); items.len()];
         let units = match self.region {
             Region::Full => self.writer.buffer.newest(),
-            Region::None => Vec::new(),
+            Region::None | Region::Selective => Vec::new(),
         };
         let promised_units = units.len() as u64;
         let per_page = self.ftl.geometry().units_per_page() as usize;
@@ -78,7 +78,7 @@ impl<P: Payload> Conventional<P> {
             items.push(Item::Journal(number));
             homes.push(DieId((number % u64::from(dies)) as u32));
         }
-        ToDump { items, homes, promised_units, table_pages }
+        ToDump { items, homes, promised_units, table_pages, at_home: Vec::new() }
     }
 
     /// Settles what was on its way, and dumps those of `items` that `programs` name.
@@ -189,7 +189,7 @@ pub(crate) fn demand(
     let map_pages = units.div_ceil(config.ftl.map.entries_per_page(geometry));
     let buffer = match config.buffer.region {
         Region::Full => u64::from(slots) * u64::from(geometry.unit_bytes()),
-        Region::None => 0,
+        Region::None | Region::Selective => 0,
     };
     Ok(Some(Demand {
         buffer: Bytes::new(buffer),

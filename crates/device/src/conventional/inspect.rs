@@ -81,7 +81,7 @@ impl<P: Payload> Ssd<P> {
     pub const fn keeps_acknowledged(&self) -> bool {
         match self.namespace().region {
             Region::Full => true,
-            Region::None => false,
+            Region::None | Region::Selective => false,
         }
     }
 

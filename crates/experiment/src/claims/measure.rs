@@ -71,6 +71,8 @@ pub enum Fold {
     Least,
     /// The group with the largest ratio.
     Most,
+    /// From the group with the smallest ratio to the one with the largest.
+    Range,
 }
 
 /// Runs and what each is held against, under a name.
@@ -157,6 +159,12 @@ fn folded(
         }
         Fold::Least => best(means.iter().min_by(by)),
         Fold::Most => best(means.iter().max_by(by)),
+        Fold::Range => {
+            let least = means.iter().map(|(_, mean)| *mean).fold(f64::INFINITY, f64::min);
+            let most = means.iter().map(|(_, mean)| *mean).fold(f64::NEG_INFINITY, f64::max);
+            let note = format!("{}: {}", quantity.name, parts.join("; "));
+            return Ok((Value::Pair([least, most]), note));
+        }
     };
     Ok((Value::One(figure), format!("{}, {what}: {}", quantity.name, parts.join("; "))))
 }

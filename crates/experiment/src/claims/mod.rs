@@ -6,7 +6,7 @@
 //! of claims.
 //!
 //! **Invariants**: nothing of a run serves one claim alone: every claim is measured on cells of its
-//! paper's matrix ([`hexa::cells`], [`zombie::cells`]) or on the paper's worked example; a claim that
+//! paper's matrix ([`hexa::cells`], [`zombie::cells`], [`selective::cells`]) or on the paper's worked example; a claim that
 //! could not be measured says why.
 
 mod cache;
@@ -15,6 +15,7 @@ mod footprint;
 pub mod hexa;
 mod measure;
 mod runner;
+pub mod selective;
 mod spec;
 mod verdict;
 pub mod zombie;
@@ -72,6 +73,11 @@ impl Paper {
         matches!(self.name, "hexa" | "dawid")
     }
 
+    /// Whether Selective-PLP's figures are drawn with it.
+    pub fn is_of_stores(&self) -> bool {
+        self.name == "selective-plp"
+    }
+
     /// Whether Zombie Chasing's figures are drawn with it.
     pub fn is_of_zombies(&self) -> bool {
         self.name == "zombie-chasing"
@@ -105,7 +111,9 @@ pub fn select(claims: &[Claim], papers: &[Paper], only: &[String]) -> Result<Vec
 
 /// How to measure the claim `id`, if this version can.
 pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
-    hexa::measure(id, scale).or_else(|| zombie::measure(id, scale))
+    hexa::measure(id, scale)
+        .or_else(|| zombie::measure(id, scale))
+        .or_else(|| selective::measure(id, scale))
 }
 
 /// Every run that `claims` need.
@@ -148,7 +156,9 @@ mod tests {
         for claim in ClaimsFile::bundled().unwrap().claims {
             let papers: Vec<Paper> = PAPERS.into_iter().filter(|p| p.makes(&claim)).collect();
             assert_eq!(papers.len(), 1, "{}", claim.id);
-            let built = papers[0].is_of_protection() || papers[0].is_of_zombies();
+            let built = papers[0].is_of_protection()
+                || papers[0].is_of_zombies()
+                || papers[0].is_of_stores();
             assert_eq!(built, measure(&claim.id, Scale::Full).is_some());
         }
     }

@@ -168,7 +168,7 @@ impl Measure {
     /// Takes a completion in; true if the ramp ends with it.
     #[inline]
     pub(super) fn record(&mut self, sample: &Sample) -> bool {
-        let kind = sample.op as u64 | u64::from(sample.status.code()) << 8;
+        let kind = sample.op.number() | u64::from(sample.status.code()) << 8;
         self.digest.add(sample.time.as_ns()).add(kind << 32 | u64::from(sample.tag));
         if self.ramping.is_some() {
             return self.ramp();
@@ -197,9 +197,9 @@ impl Measure {
     fn note_slowest(&mut self, sample: &Sample) {
         let kind = match sample.op {
             Op::Read => 0,
-            Op::Write => 1,
+            Op::Write | Op::ZoneAppend => 1,
             Op::Flush => 2,
-            Op::Trim | Op::WriteZeroes | Op::WritePrepare => return,
+            Op::Trim | Op::WriteZeroes | Op::WritePrepare | Op::Zone(_) | Op::ZoneReport => return,
         };
         self.slowest[kind] = Some(Slow { arrived: sample.arrived, completed: sample.time });
     }

@@ -30,6 +30,7 @@ mod tenants;
 mod traffic;
 mod verify;
 mod watch;
+mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use leyden_device::{BlockDevice, Payload};
 use leyden_sim::Time;
 use leyden_workload::Request;
 use leyden_workload::synth::Job;
+use leyden_workload::zoned::Host;
 use thiserror::Error as ThisError;
 
 pub use content::{Content, Unchecked};
@@ -115,6 +117,28 @@ where
     C: Content<P>,
 {
     let source = jobs::Jobs::new(jobs, options.start);
+    pump::Pump::new(device, content, source, watch, options).run()
+}
+
+/// Runs a host of a zoned drive until it is done and everything is completed. With `has_region`, logs and
+/// metadata carry the PLP flag.
+///
+/// # Errors
+/// If the workload does not run to its end.
+pub fn run_host<P, D, C>(
+    device: &mut D,
+    host: &mut dyn Host,
+    has_region: bool,
+    content: &mut C,
+    watch: &mut dyn Watch<P, D>,
+    options: Options<'_>,
+) -> Result<Measured, DriveError>
+where
+    P: Payload,
+    D: BlockDevice<P>,
+    C: Content<P>,
+{
+    let source = zones::Zones::new(host, has_region);
     pump::Pump::new(device, content, source, watch, options).run()
 }
 

@@ -52,6 +52,12 @@ pub(super) trait Source {
     fn completed(&mut self, owner: u32, now: Time);
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
+    /// True if the data of `request` asks for the PLP flag.
+    #[inline]
+    fn asks_for_protection(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
     /// Warnings to give at the end.
     fn warnings(&self) -> Vec<String>;
 }
@@ -322,7 +328,8 @@ where
         let data = self.content.submit(slot, self.now, request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
             .fua(request.fua)
-            .log(matches!(request.class, Class::Wal | Class::Journal));
+            .log(matches!(request.class, Class::Wal | Class::Journal))
+            .plp(self.source.asks_for_protection(request));
         self.device.submit(self.now, command.tag(slot));
     }
 

@@ -121,13 +121,13 @@ impl Traffic {
                 self.bytes_read += bytes;
                 &mut self.reads
             }
-            Op::Write => {
+            Op::Write | Op::ZoneAppend => {
                 self.bytes_written += bytes;
                 &mut self.writes
             }
             Op::Flush => &mut self.flushes,
             Op::Trim | Op::WriteZeroes => &mut self.trims,
-            Op::WritePrepare => return u64::MAX,
+            Op::WritePrepare | Op::Zone(_) | Op::ZoneReport => return u64::MAX,
         };
         let longest_ns = kind.max_ns;
         kind.record(latency_ns);

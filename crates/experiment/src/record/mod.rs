@@ -5,6 +5,7 @@
 
 mod host;
 mod power;
+mod zones;
 
 pub use leyden_device::{Programs, Reads};
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ pub use host::{Cache, Hints, Tenant};
 pub use power::{
     Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
 };
+pub use zones::{Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
 /// can be added without.
@@ -69,6 +71,9 @@ pub struct RunRecord {
     /// Zombie hints; absent if there is no way for them to the drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Hints>,
+    /// The zones; absent on a conventional drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<Zones>,
     /// Power loss; absent if the drive's power is never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,

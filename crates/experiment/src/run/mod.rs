@@ -24,6 +24,7 @@ mod sampled;
 mod snapshot;
 pub(crate) mod stationary;
 mod watcher;
+mod zoned;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -165,6 +166,9 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    if scenario.device.zoned.is_some() {
+        return zoned::validate(scenario);
+    }
     machine::has_room_for(scenario)?;
     let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let unit_bytes = ssd.geometry().unit_bytes();
@@ -205,6 +209,9 @@ pub(crate) fn run_within(
     if scenario.workload.is_empty() {
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
+    }
+    if scenario.device.zoned.is_some() {
+        return zoned::run(scenario, hooks, &bounds);
     }
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;

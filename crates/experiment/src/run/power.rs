@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use leyden_device::{CutCost, CutLoss, Payload, Ssd};
+use leyden_device::{Controller, CutCost, CutLoss, Namespace, Payload};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Capacitance, Energy, Rng, Span, Time};
 
@@ -44,7 +44,11 @@ struct Moment {
 }
 
 impl Sampler {
-    pub(super) fn new<P: Payload>(ssd: &Ssd<P>, seed: u64, banks: &[Energy]) -> Self {
+    pub(super) fn new<P: Payload, N: Namespace<P>>(
+        ssd: &Controller<P, N>,
+        seed: u64,
+        banks: &[Energy],
+    ) -> Self {
         let mut banks: BTreeSet<Energy> = banks.iter().copied().collect();
         if let Some(supply) = ssd.power_supply().filter(|supply| supply.shortfall.is_some()) {
             banks.insert(supply.bank.energy());
@@ -159,7 +163,7 @@ impl Sampler {
     }
 
     /// Looks at a drive that has capacitors.
-    pub(super) fn look<P: Payload>(&mut self, ssd: &Ssd<P>) {
+    pub(super) fn look<P: Payload, N: Namespace<P>>(&mut self, ssd: &Controller<P, N>) {
         match ssd.cut_cost() {
             Some(cost) => {
                 let losses = self.banks.iter().filter_map(|&energy| ssd.cut_loss(energy)).collect();

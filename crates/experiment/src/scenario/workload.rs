@@ -11,6 +11,7 @@ use leyden_workload::trace::{
     BlkAction, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing, TraceError,
     Unsorted,
 };
+use leyden_workload::zoned::{LsmConfig, ZoneJobConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -31,6 +32,12 @@ pub struct WorkloadConfig {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceConfig>,
+    /// Synthetic jobs for zoned drives, one `[[workload.zone_job]]` each; they run at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub zone_job: Vec<ZoneJobConfig>,
+    /// A key-value store on a zoned drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lsm: Option<LsmConfig>,
 }
 
 /// A recorded trace.
@@ -231,6 +238,10 @@ impl WorkloadConfig {
             let problem = "there are both jobs and a trace: keep one kind";
             return Err(ConfigError::new("workload.trace", problem));
         }
+        if self.lsm.is_some() && !(self.zone_job.is_empty() && self.job.is_empty()) {
+            let problem = "there are jobs, too: keep one kind";
+            return Err(ConfigError::new("workload.lsm", problem));
+        }
         match &self.trace {
             Some(trace) => trace.check(),
             None => Ok(()),
@@ -239,7 +250,10 @@ impl WorkloadConfig {
 
     /// Whether there is anything to do: device files on their own say nothing of work.
     pub fn is_empty(&self) -> bool {
-        self.job.is_empty() && self.trace.is_none()
+        self.job.is_empty()
+            && self.trace.is_none()
+            && self.zone_job.is_empty()
+            && self.lsm.is_none()
     }
 }
 

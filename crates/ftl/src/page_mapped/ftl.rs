@@ -90,7 +90,7 @@ impl Dram {
         Self {
             collector: Collector::new(&config.gc, policy, geometry, count, poisoned),
             table: TableWriter::new(store, medium, &data),
-            dumps: DumpArea::new(medium, data.blocks()),
+            dumps: DumpArea::new(medium, data.blocks().with_dumps()),
             programs: Programs::new(geometry.units_per_page()),
             data,
         }

@@ -101,7 +101,7 @@ impl<C: Content> Ftl<C> {
         self.data.restore(state.data.into_owned());
         self.table.restore(state.table);
         self.collector.restore(state.collector);
-        self.dumps = DumpArea::new(&self.medium, self.data.blocks());
+        self.dumps = DumpArea::new(&self.medium, self.data.blocks().with_dumps());
         self.next_version = state.next_version;
         Some(self.check())
     }

@@ -186,7 +186,12 @@ impl<D> HintChannel<D> {
             Op::Write | Op::WriteZeroes => (from / UNIT_SECTORS, to.div_ceil(UNIT_SECTORS)),
             // Parts of units keep their data on a trim.
             Op::Trim => (from.div_ceil(UNIT_SECTORS), to / UNIT_SECTORS),
-            Op::Read | Op::Flush | Op::WritePrepare => return,
+            Op::Read
+            | Op::Flush
+            | Op::WritePrepare
+            | Op::ZoneAppend
+            | Op::Zone(_)
+            | Op::ZoneReport => return,
         };
         if first >= end {
             return;

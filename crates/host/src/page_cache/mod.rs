@@ -340,7 +340,8 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         }
         match command.op() {
             Op::Flush => self.flush(request),
-            Op::WritePrepare => {
+            // It is made for conventional drives; one says so to commands for zones.
+            Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
                 let tag = self.commands.insert(Below::Pass(request));
                 self.requests.get_mut(request).stage = Stage::Below;
                 self.device.submit(now, command.tag(tag));

@@ -18,7 +18,7 @@ use lock::Lock;
 pub use state::{State, StateError};
 
 use crate::options::guide::Guide;
-use crate::{Coverage, Failure, Kind, Options, Outcome, Tally, run};
+use crate::{Coverage, Failure, Kind, Options, Outcome, Tally, run, zoned};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -112,6 +112,19 @@ impl Campaign {
         } else {
             Options::draw(seed)
         }
+    }
+
+    /// As [`Campaign::run`], with zoned drives.
+    ///
+    /// # Errors
+    /// If the state cannot be read or written.
+    pub fn run_zoned(
+        &self,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        let work = |seed| zoned::run_twice(&zoned::ZonedOptions::draw(seed));
+        self.run_with(&work, cancel, progress)
     }
 
     /// As [`Campaign::run`], with `work` for each seed.

@@ -50,8 +50,13 @@ impl<I> CutIter<I> {
     /// Whether `request` still belongs to the part, which it then counts into.
     fn take(&mut self, request: &Request) -> bool {
         let bytes = match request.op {
-            Op::Read | Op::Write => u64::from(request.sectors) * SECTOR_BYTES,
-            Op::Flush | Op::Trim | Op::WriteZeroes | Op::WritePrepare => 0,
+            Op::Read | Op::Write | Op::ZoneAppend => u64::from(request.sectors) * SECTOR_BYTES,
+            Op::Flush
+            | Op::Trim
+            | Op::WriteZeroes
+            | Op::WritePrepare
+            | Op::Zone(_)
+            | Op::ZoneReport => 0,
         };
         self.requests += u64::from(request.op != Op::WritePrepare);
         self.bytes = self.bytes.saturating_add(bytes);

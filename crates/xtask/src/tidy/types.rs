@@ -23,6 +23,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "host::Flusher",
         "as PageCache: its configuration, its walk and what was lost are three things",
     ),
+    (
+        "device::Zoned",
+        "a namespace's commands, turns and dump all move data between its buffer and its zones",
+    ),
     ("host::Request", "as PageCache: a request's range and its progress are two things"),
 ];
 

@@ -100,7 +100,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let loads = (0..geometry.dies()).map(|die| DieLoad {
             free_at: free_at[die as usize],
             room: self.namespace.dump_blocks(DieId(die)).min(supply.blocks_per_dump())
-                * supply.pages_per_block(),
+                * supply.pages_per_block()
+                + to_dump.at_home.get(die as usize).copied().unwrap_or(0),
         });
         let mut dump = Dump::new(&supply.config.dump, supply.costs, loads, channels);
         let mut left = Vec::new();

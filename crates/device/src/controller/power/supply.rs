@@ -32,7 +32,35 @@ impl PowerSupply {
     pub(crate) fn new(
         config: &Config,
         geometry: Geometry,
+        demand: Demand,
+    ) -> Result<Self, ConfigError> {
+        Self::with_room(config, geometry, demand, room_per_die)
+    }
+
+    /// The supply of a zoned drive. In place, its pages go where their zones go on, however many of those
+    /// lie on one die; the dump area is for the root, and for zones that have no block.
+    ///
+    /// # Errors
+    /// As [`PowerSupply::new`].
+    ///
+    /// # Panics
+    /// As [`PowerSupply::new`].
+    pub(crate) fn of_zones(
+        config: &Config,
+        geometry: Geometry,
+        demand: Demand,
+    ) -> Result<Self, ConfigError> {
+        Self::with_room(config, geometry, demand, |power, costs, demand| {
+            let even = worst_case(demand, costs, &power.balanced()).room_per_die;
+            if power.dump.is_in_place() { even.max(demand.journal_pages) } else { even }
+        })
+    }
+
+    fn with_room(
+        config: &Config,
+        geometry: Geometry,
         mut demand: Demand,
+        room_per_die: impl Fn(&leyden_power::Config, &Costs, &mut Demand) -> u64,
     ) -> Result<Self, ConfigError> {
         let power = config.power.as_ref().expect("a demand comes of a power table");
         let within = |error: ConfigError| error.within("power");

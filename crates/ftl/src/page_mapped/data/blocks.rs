@@ -9,6 +9,7 @@ use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Health, Medium, P
 use leyden_sim::Divisor;
 use serde::{Deserialize, Serialize};
 
+use crate::dump_area::DumpBlocks;
 use crate::place::StreamId;
 
 /// Where a block is in its life.
@@ -211,6 +212,12 @@ impl Blocks {
     pub(crate) fn dump_blocks(&self, die: DieId) -> u32 {
         let pool = &self.pools[die.index()];
         pool.kept.dump.min(pool.free.len() as u32)
+    }
+
+    /// Blocks that hold a dump.
+    pub(crate) fn with_dumps(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let blocks = (0..self.blocks.len() as u32).map(BlockId);
+        blocks.filter(|&block| self.state(block) == BlockState::Dump)
     }
 
     /// Takes a block of those kept back; `None` if there is none.
@@ -427,5 +434,11 @@ impl Blocks {
         if self.open[point] == Some(block) {
             self.open[point] = None;
         }
+    }
+}
+
+impl DumpBlocks for Blocks {
+    fn take_for_dump(&mut self, die: DieId) -> Option<BlockId> {
+        self.take_kept(die, BlockState::Dump)
     }
 }

@@ -149,7 +149,12 @@ fn with_flags(
         Op::Write => rwbs.kind == Kind::Write,
         Op::Trim => rwbs.kind == Kind::Trim,
         // A flush is an empty write to some layers; writing zeroes had no letters for long.
-        Op::Flush | Op::WriteZeroes | Op::WritePrepare => true,
+        Op::Flush
+        | Op::WriteZeroes
+        | Op::WritePrepare
+        | Op::ZoneAppend
+        | Op::Zone(_)
+        | Op::ZoneReport => true,
     };
     if !agree {
         return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });

@@ -78,12 +78,20 @@ pub struct Lost {
     pub write_zeroes: u64,
     /// Hints left out.
     pub hints: u64,
+    /// Appends to zones, and what else is done to them, left out.
+    #[serde(skip_serializing_if = "is_none_lost")]
+    pub zone_operations: u64,
     /// Requests written without their forced unit access.
     pub fua: u64,
     /// Requests written without their class.
     pub classes: u64,
     /// Requests whose time was rounded down to the format's resolution.
     pub rounded_times: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_none_lost(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Lost {
@@ -99,6 +107,7 @@ impl Lost {
             (self.trims, "discards were left out"),
             (self.write_zeroes, "commands to write zeroes were left out"),
             (self.hints, "hints were left out"),
+            (self.zone_operations, "zone operations were left out"),
             (self.fua, "requests lost their FUA flag"),
             (self.classes, "requests lost their class"),
             (self.rounded_times, "times were rounded down"),
@@ -185,6 +194,7 @@ impl Carries {
             Op::Trim => (!self.trims).then_some(&mut lost.trims),
             Op::WriteZeroes => (!self.write_zeroes).then_some(&mut lost.write_zeroes),
             Op::WritePrepare => (!self.hints).then_some(&mut lost.hints),
+            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => Some(&mut lost.zone_operations),
         };
         if let Some(count) = whole {
             *count += 1;

@@ -54,6 +54,8 @@ impl Encode for Csv {
             Op::Trim => (b'D', b"D"),
             Op::WriteZeroes => (b'Z', b"WZ"),
             Op::WritePrepare => (b'H', b"-"),
+            // What is done to zones isn't carried, and doesn't come here.
+            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => return,
         };
         out.extend_from_slice(&[b',', op, b',']);
         match request.op {
@@ -130,8 +132,8 @@ impl Encode for Fio {
             Op::Flush => self.action(b"sync", &[0, 0], out),
             // Writing zeroes isn't carried, and doesn't come here.
             Op::Write | Op::WriteZeroes => self.action(b"write", &range, out),
-            // Neither are hints.
-            Op::WritePrepare => {}
+            // Neither are hints, nor what is done to zones.
+            Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {}
         }
     }
 

@@ -1,0 +1,184 @@
+//! How a zoned drive is put together.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use leyden_buffer::Region;
+use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
+use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
+use leyden_nand::{Geometry, Medium};
+use leyden_power::Demand;
+use leyden_sim::{Bytes, ConfigError};
+
+use super::turns::Turns;
+use super::waits::Waits;
+use super::{ZnsSsd, Zoned, ZonedStats};
+use crate::controller::Controller;
+use crate::controller::power::PowerSupply;
+use crate::{Config, Payload};
+
+/// What the parts of a zoned drive are made with.
+pub(super) struct Parts {
+    pub(super) geometry: Geometry,
+    pub(super) zones: ZoneShape,
+    pub(super) pools: ZonePoolSizes,
+    pub(super) power: Option<PowerSupply>,
+}
+
+impl Parts {
+    pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
+        config.frontend.check().map_err(|error| error.within("frontend"))?;
+        config.ftl.check_unit().map_err(|error| error.within("ftl"))?;
+        let Some(zoned) = &config.zoned else {
+            let problem = "a zoned drive has this table: add it";
+            return Err(ConfigError::new("zoned", problem));
+        };
+        let geometry =
+            config.nand.geometry(config.ftl.mapping_unit).map_err(|error| error.within("nand"))?;
+        // The root lists as many zones as there are without blocks kept back; there are fewer.
+        let most = zoned.shape(&geometry, 0).map_err(|error| error.within("zoned"))?;
+        let pools = pools(config, &geometry, &most)?;
+        let demand = config
+            .power
+            .as_ref()
+            .map(|power| demand(&geometry, &most, pools, power.dump.is_in_place()));
+        let power =
+            demand.map(|demand| PowerSupply::of_zones(config, geometry, demand)).transpose()?;
+        let kept = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
+        let zones = zoned.shape(&geometry, kept).map_err(|error| error.within("zoned"))?;
+        Ok(Self { geometry, zones, pools, power })
+    }
+
+    fn drive<P: Payload>(
+        self,
+        config: &Config,
+        medium: Medium<P>,
+    ) -> Result<ZnsSsd<P>, ConfigError> {
+        let durability = PowerSupply::durability(self.power.as_ref());
+        let cycles = config.nand.endurance_cycles;
+        let zoned = config.zoned.as_ref().expect("a zoned drive");
+        let ftl = ZonedFtl::on_medium(zoned, cycles, medium, durability);
+        let ftl = ftl.map_err(|error| error.within("zoned"))?;
+        let buffer = ZoneBuffer::new(
+            &config.buffer.zones,
+            config.buffer.flush_threshold,
+            self.pools,
+            (self.zones.zones, self.zones.capacity),
+            self.geometry.units_per_page(),
+        );
+        let turns = Turns::new(self.geometry.dies(), self.zones.zones)
+            .with_schedule(config.buffer.zones.schedule.clone());
+        let namespace = Zoned {
+            ftl,
+            buffer,
+            region: config.buffer.region,
+            below_protected: config.buffer.zones.below_protected,
+            turns,
+            waiting: [VecDeque::new(), VecDeque::new()],
+            waits: Waits::new(self.zones.zones),
+            plain: BTreeSet::new(),
+            is_halted: false,
+            lost: Vec::new(),
+            counters: ZonedStats::default(),
+        };
+        Ok(Controller::with(&config.frontend, self.power, namespace))
+    }
+}
+
+fn pools(
+    config: &Config,
+    geometry: &Geometry,
+    zones: &ZoneShape,
+) -> Result<ZonePoolSizes, ConfigError> {
+    let zrwa = (zones.zrwa_size, zones.zrwa_count);
+    let (unit, page) = (geometry.unit_bytes(), geometry.units_per_page());
+    let pools = config.buffer.pools(unit, page, zones.max_active, zrwa);
+    pools.map_err(|error| error.within("buffer"))
+}
+
+/// What such a drive may have to save, at most: all of the protected pool, and the root. In place, the units
+/// of a zone share pages with no other zone's.
+fn demand(
+    geometry: &Geometry,
+    zones: &ZoneShape,
+    pools: ZonePoolSizes,
+    is_in_place: bool,
+) -> Demand {
+    let partial = if is_in_place { pools.protected.min(zones.zones) } else { 0 };
+    let padding = u64::from(partial) * u64::from(geometry.units_per_page() - 1);
+    let units = u64::from(pools.protected) + padding;
+    let root = zone_root_bytes(zones, geometry.blocks());
+    Demand {
+        buffer: Bytes::new(units * u64::from(geometry.unit_bytes())),
+        mapping_pages: 0,
+        journal_pages: root.div_ceil(u64::from(geometry.page_bytes())),
+        most_on_one_die: None,
+    }
+}
+
+impl<P: Payload> ZnsSsd<P> {
+    /// An empty drive. Everything random in it comes from `seed`.
+    ///
+    /// # Errors
+    /// If a value is impossible, or the drive could not keep its promises at a power cut.
+    pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
+        let medium = Self::blank_medium(config, seed)?;
+        let drive = Parts::of(config)?.drive(config, medium)?;
+        drive.check_dump_room()?;
+        Ok(drive)
+    }
+
+    /// A medium for the drive that `config` describes, with nothing on it.
+    ///
+    /// # Errors
+    /// As [`ZnsSsd::new`].
+    pub fn blank_medium(config: &Config, seed: u64) -> Result<Medium<P>, ConfigError> {
+        let parts = Parts::of(config)?;
+        let keeps = ZonedFtl::<P>::keeps(PowerSupply::durability(parts.power.as_ref()));
+        Ok(Medium::new(&config.nand, parts.geometry, seed, keeps))
+    }
+
+    /// A drive without power on a medium that holds data: what [`ZnsSsd::into_medium`] left, in this process
+    /// or in another.
+    ///
+    /// # Errors
+    /// As [`ZnsSsd::new`].
+    pub fn on_medium(config: &Config, medium: Medium<P>) -> Result<Self, ConfigError> {
+        let mut drive = Parts::of(config)?.drive(config, medium)?;
+        drive.power_off();
+        Ok(drive)
+    }
+
+    /// What a power cut leaves of a drive that has lost its power: the medium alone.
+    ///
+    /// # Panics
+    /// If the power is on.
+    pub fn into_medium(self) -> Medium<P> {
+        self.into_namespace().ftl.into_medium()
+    }
+
+    fn check_dump_room(&self) -> Result<(), ConfigError> {
+        let Some(supply) = self.power() else { return Ok(()) };
+        let kept = 2 * supply.blocks_per_dump();
+        let ftl = &self.namespace().ftl;
+        let mut dies = (0..self.geometry().dies()).map(leyden_nand::DieId);
+        let Some(die) = dies.find(|&die| ftl.dump_blocks(die) < kept) else { return Ok(()) };
+        let problem = format!(
+            "of the blocks of die {}, {} are good, and {kept} are kept back for dumps",
+            die.0,
+            ftl.dump_blocks(die),
+        );
+        Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
+    }
+
+    /// Erases of every block; `None` for bad ones.
+    pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        self.namespace().ftl.wear()
+    }
+}
+
+impl<P: Payload> Zoned<P> {
+    /// What protects the buffer.
+    pub const fn region(&self) -> Region {
+        self.region
+    }
+}

@@ -1,0 +1,172 @@
+//! What each command does, from its arrival in the controller.
+
+use leyden_buffer::Region;
+use leyden_buffer::zoned::PoolKind;
+use leyden_ftl::zoned::{Refusal, Refused, ZoneId, ZoneState};
+use leyden_nand::Ppn;
+use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
+
+use super::Zoned;
+use crate::controller::{Desk, RequestId};
+use crate::units::Units;
+use crate::{Lba, Op, Payload, Status};
+
+/// The status of a command that the zones refuse.
+pub(super) const fn status_of(refused: Refused) -> Status {
+    match refused {
+        Refused::State(Refusal::InvalidTransition) => Status::ZoneInvalidTransition,
+        Refused::State(Refusal::Full) => Status::ZoneFull,
+        Refused::State(Refusal::ReadOnly) => Status::ZoneReadOnly,
+        Refused::State(Refusal::Offline) => Status::ZoneOffline,
+        Refused::TooManyActive => Status::TooManyActiveZones,
+        Refused::TooManyOpen => Status::TooManyOpenZones,
+        Refused::NoZrwa => Status::ZrwaUnavailable,
+        Refused::InvalidOperation => Status::ZoneInvalidOperation,
+    }
+}
+
+impl<P: Payload> Zoned<P> {
+    /// A command, with its data if it is a write, is in the controller.
+    #[inline]
+    pub(super) fn execute(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let request = desk.request(id);
+        let op = request.op();
+        if let Some((lba, sectors)) = request.action.extent() {
+            match self.units(lba, sectors) {
+                Ok(units) => desk.request_mut(id).units = units,
+                Err(status) => return desk.complete(now, id, status),
+            }
+        }
+        if self.is_halted && !matches!(op, Op::Read | Op::ZoneReport | Op::WritePrepare) {
+            // All that was ever acknowledged is where the last dump left it.
+            let status = if op == Op::Flush { Status::Success } else { Status::WriteFault };
+            return desk.complete(now, id, status);
+        }
+        match op {
+            Op::Read => self.read(now, id, desk),
+            Op::Write | Op::WriteZeroes | Op::ZoneAppend => {
+                if let Err(status) = self.write(now, id, desk) {
+                    desk.complete(now, id, status);
+                }
+            }
+            Op::Flush => self.flush(now, id, desk),
+            Op::Trim => self.trim(now, id, desk),
+            // Announcements of writes mean nothing to a drive that never moves data.
+            Op::WritePrepare => desk.complete(now, id, Status::Success),
+            Op::Zone(_) => self.manage(now, id, desk),
+            Op::ZoneReport => self.report(now, id, desk),
+        }
+    }
+
+    /// The units that a range of sectors covers; or what is wrong with it. Logical blocks are mapping units.
+    fn units(&self, lba: Lba, sectors: u32) -> Result<Units, Status> {
+        let unit_sectors = self.unit_sectors();
+        let whole = |sectors: u64| sectors.is_multiple_of(unit_sectors);
+        if sectors == 0 || !whole(lba.0) || !whole(u64::from(sectors)) {
+            return Err(Status::InvalidField);
+        }
+        let units = u64::from(self.ftl.shape().zones) * u64::from(self.ftl.shape().size);
+        match lba.0.checked_add(u64::from(sectors)) {
+            Some(end) if end <= units * unit_sectors => {
+                Ok(Units::new(lba.0, u64::from(sectors), unit_sectors))
+            }
+            Some(_) => Err(Status::LbaOutOfRange),
+            None => Err(Status::InvalidField),
+        }
+    }
+
+    /// Reads what is written: from the buffer, or from flash; everything else reads as zeroes.
+    fn read(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let units = desk.units(id);
+        let first = units.first().0;
+        let (from, _) = self.zone_of(first);
+        let (to, _) = self.zone_of(first + units.count() - 1);
+        if from != to && !self.ftl.shape().reads_across {
+            return desk.complete(now, id, Status::ZoneBoundary);
+        }
+        let mut zones = (from.0..=to.0).map(ZoneId);
+        if zones.any(|zone| self.ftl.zones().get(zone).state == ZoneState::Offline) {
+            return desk.complete(now, id, Status::ZoneOffline);
+        }
+        let mut pending = 0;
+        // A run of units in the same flash page is one flash read.
+        let mut run: Option<(Ppn, u32)> = None;
+        for index in 0..units.count() {
+            let (zone, unit) = self.zone_of(first + index);
+            let (content, page) = self.newest(zone, unit);
+            if P::STORED {
+                P::gather(&mut desk.request_mut(id).read, units.part(index), &content);
+            }
+            run = match (run, page) {
+                (Some((current, count)), Some(page)) if current == page => Some((page, count + 1)),
+                (previous, page) => {
+                    pending += u32::from(previous.is_some());
+                    if let Some((page, count)) = previous {
+                        self.ftl.read(now, page, count, id.0);
+                    }
+                    page.map(|page| (page, 1))
+                }
+            };
+        }
+        pending += u32::from(run.is_some());
+        if let Some((page, count)) = run {
+            self.ftl.read(now, page, count, id.0);
+        }
+        desk.request_mut(id).pending = pending;
+        if pending == 0 {
+            desk.deliver(now, id);
+        }
+    }
+
+    /// What a unit holds, and the flash page that it must be read from, if any.
+    #[inline]
+    pub(super) fn newest(&mut self, zone: ZoneId, unit: u32) -> (P, Option<Ppn>) {
+        if unit < self.buffer.settled(zone.0) {
+            let place = self.ftl.lies(zone, unit);
+            let medium = self.ftl.medium();
+            return (medium.content(place), Some(medium.geometry().page_of(place)));
+        }
+        let content = self.buffer.read(zone.0, unit, self.ftl.zones().get(zone).wp);
+        self.counters.read_hits += u64::from(content.is_some());
+        (content.unwrap_or_default(), None)
+    }
+
+    /// Deallocation is advice, and a zone is deallocated by a reset: nothing changes.
+    fn trim(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let units = desk.units(id);
+        let (from, _) = self.zone_of(units.first().0);
+        let (to, _) = self.zone_of(units.first().0 + units.count() - 1);
+        let mut zones = (from.0..=to.0).map(ZoneId);
+        let is_offline = zones.any(|it| self.ftl.zones().get(it).state == ZoneState::Offline);
+        let status = if is_offline { Status::ZoneOffline } else { Status::Success };
+        desk.complete(now, id, status);
+    }
+
+    /// Waits until everything unprotected that was acknowledged is on flash.
+    fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let mut zones = std::mem::take(&mut self.plain);
+        zones.retain(|zone| self.buffer.unprotected(zone.0) > 0);
+        self.plain.clone_from(&zones);
+        if is_planted(Canary::FlushForgotten) {
+            zones.clear();
+        }
+        if is_planted(Canary::ZoneFlushForgetsInFlight) {
+            zones.retain(|zone| self.buffer.force(zone.0, u32::MAX));
+        }
+        if self.region != Region::None {
+            self.counters.flushes_past_protected +=
+                u64::from(self.buffer.pool(PoolKind::Protected).used() > 0);
+        }
+        desk.request_mut(id).pending = zones.len() as u32;
+        if zones.is_empty() {
+            return desk.complete(now, id, Status::Success);
+        }
+        for zone in zones {
+            let end = self.buffer.end(zone.0);
+            self.waits.add(zone, end, id);
+            self.buffer.force(zone.0, end);
+            self.offer(now, zone);
+        }
+    }
+}

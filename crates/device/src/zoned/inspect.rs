@@ -1,0 +1,66 @@
+//! Read-only inspection for checkers and reports.
+
+use leyden_buffer::Region;
+use leyden_buffer::zoned::PoolKind;
+use leyden_ftl::zoned::ZoneId;
+
+use super::ZnsSsd;
+use crate::{Payload, ZoneDescriptor, ZoneShape};
+
+/// How full the pools of the buffer are, in mapping units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolFill {
+    /// In the protected pool.
+    pub protected: u32,
+    /// In the other one.
+    pub plain: u32,
+}
+
+impl<P: Payload> ZnsSsd<P> {
+    /// True if every write that was acknowledged survives a power cut, flushed or not.
+    pub fn keeps_acknowledged(&self) -> bool {
+        self.namespace().region() == Region::Full
+    }
+
+    /// What protects the buffer.
+    pub const fn region(&self) -> Region {
+        self.namespace().region()
+    }
+
+    /// The sizes of zones, and their limits.
+    pub const fn zone_shape(&self) -> &ZoneShape {
+        self.namespace().ftl.shape()
+    }
+
+    /// A zone as a report describes it.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn zone(&self, zone: ZoneId) -> ZoneDescriptor {
+        self.namespace().descriptor(zone)
+    }
+
+    /// Zones that are open, and zones that are active, open ones among them.
+    pub const fn zone_resources(&self) -> (u32, u32) {
+        let zones = self.namespace().ftl.zones();
+        (zones.open(), zones.active())
+    }
+
+    /// How full the buffer is.
+    pub fn pool_fill(&self) -> PoolFill {
+        let used = |kind| self.namespace().buffer.pool(kind).used();
+        PoolFill { protected: used(PoolKind::Protected), plain: used(PoolKind::Plain) }
+    }
+
+    /// The zones that the controller has changed since the last call: the Changed Zone List (log page BFh).
+    pub fn take_changed_zones(&mut self) -> Vec<ZoneId> {
+        self.namespace_mut().ftl.zones_mut().take_changed()
+    }
+}
+
+impl<P: Payload> ZnsSsd<P> {
+    /// Lets `zone` fail, as if no block were left for it: it is read-only, or offline if it is empty.
+    pub fn fail_zone(&mut self, zone: ZoneId) {
+        self.namespace_mut().ftl.run_out(zone);
+    }
+}

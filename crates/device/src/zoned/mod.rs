@@ -1,0 +1,319 @@
+//! The zoned namespace: zones that are written from their beginning to their end, and reset.
+//!
+//! **What lives here**: what commands mean to a zoned drive ([`commands`], [`manage`]), how data gets from
+//! the buffer to the zones' blocks ([`turns`]), who waits for what ([`waits`]), and what a power cut must
+//! save ([`dump`]). **What doesn't**: the state machine, zones and blocks ([`leyden_ftl::zoned`]), and what
+//! is buffered ([`leyden_buffer::zoned`]).
+//!
+//! Of a write the write pointer moves when it arrives, and its data enters the buffer when there is room:
+//! in the order of arrival within its zone and within its pool.
+//!
+//! **Invariants**: a write is acknowledged when all of it is in the buffer; what is protected of a zone is
+//! kept with everything below it.
+
+mod build;
+mod commands;
+mod dump;
+mod inspect;
+mod manage;
+mod provision;
+mod stats;
+mod turns;
+mod waits;
+mod writes;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use leyden_buffer::Region;
+use leyden_buffer::zoned::{BelowProtected, PoolKind, ZoneBuffer};
+use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZoneState, ZonedFtl};
+use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
+use leyden_power::Program;
+use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
+
+pub use inspect::PoolFill;
+pub use provision::{ZonedProvision, provision_of_zones};
+pub use stats::ZonedStats;
+
+use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
+use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
+use crate::lba::SECTOR_BYTES;
+use crate::{Action, Lba, Payload, Status};
+use dump::Item;
+use turns::Turns;
+use waits::Waits;
+
+/// A zoned SSD.
+///
+/// ```
+/// use leyden_device::{BlockDevice, Command, Config, Lba, Stamp, Status, ZnsSsd};
+///
+/// let mut config = Config::default();
+/// config.zoned = Some(Default::default());
+/// let mut ssd = ZnsSsd::<Stamp>::new(&config, 1).unwrap();
+/// ssd.submit(ssd.now(), Command::zone_append(Lba(0), 8, 7));
+/// let mut done = Vec::new();
+/// while let Some(time) = ssd.next_event() {
+///     ssd.advance(time, &mut done);
+/// }
+/// assert_eq!((done[0].status, done[0].appended()), (Status::Success, Some(Lba(0))));
+/// ```
+pub type ZnsSsd<P> = Controller<P, Zoned<P>>;
+
+/// What commands mean to a zoned drive.
+#[derive(Clone, Debug)]
+pub struct Zoned<P: Payload> {
+    ftl: ZonedFtl<P>,
+    buffer: ZoneBuffer<P>,
+    region: Region,
+    below_protected: BelowProtected,
+    turns: Turns,
+    /// Writes that wait for room in each pool, first come, first served.
+    waiting: [VecDeque<RequestId>; 2],
+    waits: Waits,
+    /// Zones that may hold data that nothing protects.
+    plain: BTreeSet<ZoneId>,
+    /// Nothing may be written any more.
+    is_halted: bool,
+    /// What the dump under way does not reach.
+    lost: Vec<Lpn>,
+    counters: ZonedStats,
+}
+
+impl<P: Payload> Zoned<P> {
+    #[inline]
+    fn unit_sectors(&self) -> u64 {
+        u64::from(self.ftl.geometry().unit_bytes()) / SECTOR_BYTES
+    }
+
+    /// The zone of a unit of the namespace, and which unit of the zone it is.
+    #[inline]
+    const fn zone_of(&self, unit: u32) -> (ZoneId, u32) {
+        let size = self.ftl.shape().size;
+        (ZoneId(unit / size), unit % size)
+    }
+
+    /// A page of a zone is on flash, or its program has failed.
+    fn page_ended(&mut self, now: Time, ended: PageEnded, desk: &mut Desk<P>) {
+        let zone = ended.zone;
+        if self.buffer.ended(zone.0, ended.first, ended.failed) {
+            self.settled(now, zone, desk);
+            for kind in PoolKind::ALL {
+                self.take_in_waiting(now, kind, desk);
+            }
+        }
+        self.offer(now, zone);
+    }
+
+    /// More of `zone` is on flash.
+    fn settled(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+        let settled = self.buffer.settled(zone.0);
+        for id in self.waits.settled(zone, settled) {
+            self.wait_over(now, id, desk);
+        }
+        if self.ftl.zones().get(zone).state == ZoneState::Full && settled == self.buffer.end(zone.0)
+        {
+            self.ftl.close_body(zone);
+        }
+    }
+
+    /// One of the zones that a FLUSH or a write with FUA waits for has got so far.
+    fn wait_over(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let request = desk.request_mut(id);
+        request.pending -= 1;
+        if request.pending == 0 {
+            self.end(now, id, Status::Success, desk);
+        }
+    }
+
+    /// `zone` gets no block any more. Whoever waits for it hears so.
+    fn run_out(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+        // What its Zone Random Write Area holds stays in the buffer, and is dumped from there.
+        let units = self.buffer.window(zone.0).last().map_or(0, |(offset, _)| offset + 1);
+        if self.ftl.zones().get(zone).has_zrwa {
+            self.commit(now, zone, units);
+            self.buffer.close_window(zone.0);
+        }
+        self.ftl.run_out(zone);
+        for id in self.waits.settled(zone, u32::MAX) {
+            self.waits.forget(id);
+            self.end(now, id, Status::WriteFault, desk);
+        }
+        self.end_waiting_of(now, zone, Status::WriteFault, desk);
+    }
+
+    /// Ends the writes to `zone` that wait for room.
+    fn end_waiting_of(&mut self, now: Time, zone: ZoneId, status: Status, desk: &mut Desk<P>) {
+        for kind in PoolKind::ALL {
+            let queue = std::mem::take(&mut self.waiting[kind.index()]);
+            let (ended, kept): (VecDeque<_>, VecDeque<_>) =
+                queue.into_iter().partition(|&id| self.zone_of(desk.units(id).first().0).0 == zone);
+            self.waiting[kind.index()] = kept;
+            for id in ended {
+                self.end(now, id, status, desk);
+            }
+        }
+    }
+
+    /// If nothing is in progress but commands still wait, the flash has no room for them.
+    fn give_up_if_stuck(&mut self, now: Time, desk: &mut Desk<P>) {
+        let is_waited_for = !self.waits.is_empty() || self.waiting.iter().any(|it| !it.is_empty());
+        if !is_waited_for || !self.ftl.medium().is_idle() {
+            return;
+        }
+        self.pump_all(now);
+        if !self.ftl.medium().is_idle() {
+            return;
+        }
+        for zone in self.turns.without_block() {
+            self.run_out(now, zone, desk);
+        }
+        for kind in PoolKind::ALL {
+            while let Some(&id) = self.waiting[kind.index()].front() {
+                let zone = self.zone_of(desk.units(id).first().0).0;
+                self.run_out(now, zone, desk);
+            }
+        }
+    }
+}
+
+/// A flash read for a command has ended; with the last of them its data goes out.
+fn host_read_ended<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
+    let request = desk.request_mut(id);
+    request.pending -= 1;
+    if request.pending == 0 {
+        desk.deliver(now, id);
+    }
+}
+
+impl<P: Payload> Namespace<P> for Zoned<P> {
+    type Item = Item<P>;
+
+    #[inline]
+    fn geometry(&self) -> &Geometry {
+        self.ftl.geometry()
+    }
+
+    #[inline]
+    fn mapping_units(&self) -> u32 {
+        self.ftl.shape().zones * self.ftl.shape().size
+    }
+
+    #[inline]
+    fn expect(&self, _: &Action<P>) {}
+
+    #[inline]
+    fn expect_reads(&self, _: impl Iterator<Item = Lba>) {}
+
+    #[inline]
+    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        self.execute(now, id, desk);
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        self.ftl.medium().next_event()
+    }
+
+    #[inline]
+    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
+        let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
+        desk.note_outcome(&outcome);
+        match ended {
+            Ended::HostRead(tag) => host_read_ended(now, RequestId(tag), desk),
+            Ended::Page(page) => self.page_ended(now, page, desk),
+            Ended::Erase => self.place_waiting(now),
+            Ended::Stale => {}
+        }
+        self.pump(now, outcome.die);
+        true
+    }
+
+    #[inline]
+    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>) {
+        self.give_up_if_stuck(now, desk);
+    }
+
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.ftl.medium().is_idle()
+    }
+
+    fn set_untimed(&mut self, untimed: bool) {
+        self.ftl.medium_mut().set_untimed(untimed);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.ftl.memory_bytes() + self.buffer.memory_bytes()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.buffer.check()?;
+        self.ftl.check(|zone| self.buffer.settled(zone.0))
+    }
+
+    fn on_the_way(&self) -> Vec<Interrupted> {
+        self.ftl.medium().on_the_way()
+    }
+
+    fn dump_blocks(&self, die: DieId) -> u32 {
+        self.ftl.dump_blocks(die)
+    }
+
+    fn to_dump(&self, supply: &PowerSupply, _: &dyn Fn(&Interrupted) -> bool) -> ToDump<Item<P>> {
+        self.pages_to_dump(supply)
+    }
+
+    fn add_loss(&self, item: &Item<P>, loss: &mut CutLoss) {
+        item.add_loss(self.ftl.geometry().unit_bytes(), loss);
+    }
+
+    fn dump(
+        &mut self,
+        supply: &PowerSupply,
+        _: &[(Interrupted, bool)],
+        items: &[Item<P>],
+        programs: &[Program],
+    ) {
+        self.write_dump(supply, items, programs);
+    }
+
+    fn note_lost(&mut self, item: &Item<P>, loss: &mut PowerLoss) {
+        self.note_item_lost(item, loss);
+    }
+
+    fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
+        self.ftl.lose_power(now, interrupted);
+        self.buffer.clear();
+        self.turns = self.turns.cleared();
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+        self.waits = Waits::new(self.ftl.shape().zones);
+        self.plain.clear();
+        self.lost.clear();
+        self.is_halted = false;
+    }
+
+    fn recover(&mut self) -> Recovery {
+        self.recover_from_flash()
+    }
+
+    fn erase_old_dumps(&mut self) {
+        self.ftl.erase_old_dumps();
+    }
+
+    fn start(&mut self, now: Time) {
+        if !is_planted(Canary::DumpGivenUpEarly) {
+            self.ftl.finish_recovery();
+        }
+        for zone in (0..self.ftl.shape().zones).map(ZoneId) {
+            self.offer(now, zone);
+        }
+        self.pump_all(now);
+    }
+
+    fn halt(&mut self) {
+        self.is_halted = true;
+        self.turns.halt();
+    }
+}

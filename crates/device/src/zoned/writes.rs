@@ -1,0 +1,313 @@
+//! Writes and appends: checks, the write pointer, and the way into the buffer.
+
+use leyden_buffer::Region;
+use leyden_buffer::zoned::{BelowProtected, PoolKind};
+use leyden_ftl::zoned::{ZoneAction, ZoneId};
+use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
+
+use super::Zoned;
+use super::commands::status_of;
+use crate::controller::{Desk, RequestId};
+use crate::units::Units;
+use crate::{Action, Lba, Output, Payload, Status};
+
+/// The next unit of a write that waits for a Zone Random Write Area: it enters as a whole.
+const IN_ZRWA: u32 = u32::MAX;
+
+/// What a write asks for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    plp: bool,
+    is_append: bool,
+}
+
+impl<P: Payload> Zoned<P> {
+    /// A write or an append has arrived. All checks precede any change: state, write pointer, boundary,
+    /// resources (ZNS 1.1 leaves the order open where several apply; this is QEMU's).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        desk: &mut Desk<P>,
+    ) -> Result<(), Status> {
+        let units = desk.units(id);
+        let (zone, offset) = self.zone_of(units.first().0);
+        let asked = match desk.request(id).action {
+            Action::Write { plp, .. } => Asked { plp, is_append: false },
+            Action::ZoneAppend { plp, .. } => Asked { plp, is_append: true },
+            _ => Asked { plp: false, is_append: false },
+        };
+        if asked.plp && self.region == Region::None {
+            return Err(Status::InvalidField); // nothing is protected that it could ask for
+        }
+        let state = self.ftl.zones().get(zone);
+        let (wp, has_zrwa) = (state.wp, state.has_zrwa);
+        let at = if asked.is_append {
+            self.check_append(zone, offset, units.count())?;
+            wp
+        } else {
+            offset
+        };
+        state.state.after(ZoneAction::Write).map_err(|refusal| status_of(refusal.into()))?;
+        if has_zrwa {
+            self.queue_in_zrwa(now, id, zone, desk);
+            return Ok(());
+        }
+        if at != wp {
+            return Err(Status::ZoneInvalidWrite);
+        }
+        if at + units.count() > self.ftl.shape().capacity {
+            return Err(Status::ZoneBoundary);
+        }
+        let kind = self.pool_of(asked.plp);
+        self.check_order(zone, kind, desk)?;
+        self.ftl.zones_mut().apply(zone, ZoneAction::Write).map_err(status_of)?;
+        self.ftl.zones_mut().advance(zone, wp + units.count());
+        self.counters.units_written += u64::from(units.count());
+        self.counters.appends += u64::from(asked.is_append);
+        let first = u64::from(zone.0 * self.ftl.shape().size + at) * self.unit_sectors();
+        let sectors = u64::from(units.count()) * self.unit_sectors();
+        let request = desk.request_mut(id);
+        request.units = Units::new(first, sectors, self.unit_sectors());
+        request.waiting_since = now;
+        self.waiting[kind.index()].push_back(id);
+        self.take_in_waiting(now, kind, desk);
+        Ok(())
+    }
+
+    fn check_append(&self, zone: ZoneId, offset: u32, units: u32) -> Result<(), Status> {
+        if offset != 0 || units > self.ftl.shape().append_limit {
+            return Err(Status::InvalidField);
+        }
+        if self.ftl.zones().get(zone).has_zrwa {
+            return Err(Status::ZoneInvalidOperation);
+        }
+        Ok(())
+    }
+
+    /// The pool that a write's data goes to.
+    pub(super) const fn pool_of(&self, plp: bool) -> PoolKind {
+        match self.region {
+            Region::Full => PoolKind::Protected,
+            Region::Selective if plp => PoolKind::Protected,
+            Region::None | Region::Selective => PoolKind::Plain,
+        }
+    }
+
+    /// Refuses a protected write above unprotected data, if it is to be refused.
+    fn check_order(&self, zone: ZoneId, kind: PoolKind, desk: &Desk<P>) -> Result<(), Status> {
+        let may = self.below_protected == BelowProtected::Promote
+            || kind == PoolKind::Plain
+            || self.region == Region::Full;
+        let waits = |id: &RequestId| self.zone_of(desk.units(*id).first().0).0 == zone;
+        if may
+            || self.buffer.unprotected(zone.0) == 0
+                && !self.waiting[PoolKind::Plain.index()].iter().any(waits)
+        {
+            return Ok(());
+        }
+        Err(Status::SequenceError)
+    }
+
+    /// Lets writes that wait for `kind` in, as far as there is room.
+    pub(super) fn take_in_waiting(&mut self, now: Time, kind: PoolKind, desk: &mut Desk<P>) {
+        while let Some(&id) = self.waiting[kind.index()].front() {
+            let zone = self.zone_of(desk.units(id).first().0).0;
+            if desk.request(id).next_unit == IN_ZRWA {
+                if !self.ftl.zones().get(zone).has_zrwa {
+                    desk.complete(now, id, Status::ZoneFull); // it is, since this write has come
+                } else if !self.take_in_zrwa(now, id, zone, desk) {
+                    return;
+                }
+                self.waiting[kind.index()].pop_front();
+            } else {
+                if !self.take_in(now, id, kind, desk) {
+                    return;
+                }
+                self.waiting[kind.index()].pop_front();
+                self.admitted(now, id, kind, desk);
+            }
+        }
+    }
+
+    /// Takes units of a write into the buffer until it is full. True if the write is all in.
+    #[inline]
+    fn take_in(&mut self, now: Time, id: RequestId, kind: PoolKind, desk: &mut Desk<P>) -> bool {
+        let units = desk.units(id);
+        let done = desk.request(id).next_unit;
+        let (zone, next) = self.zone_of(units.first().0 + done);
+        if self.buffer.end(zone.0) != next {
+            return false; // an earlier write of the zone waits for the other pool
+        }
+        if kind == PoolKind::Protected && !self.protect_below(now, zone) {
+            return false;
+        }
+        let left = units.count() - done;
+        let count = left.min(self.buffer.pool(kind).room());
+        let request = desk.request_mut(id);
+        for index in done..done + count {
+            let content = match &request.action {
+                Action::Write { data, .. } | Action::ZoneAppend { data, .. } if P::STORED => {
+                    P::written(data, units.part(index))
+                }
+                _ => P::default(),
+            };
+            self.buffer.push(zone.0, kind, content);
+        }
+        request.next_unit += count;
+        if kind == PoolKind::Plain && count > 0 {
+            self.plain.insert(zone);
+        }
+        self.offer(now, zone);
+        count == left
+    }
+
+    /// Protects what is below a protected write; or sees that it gets to flash. True if that is done.
+    fn protect_below(&mut self, now: Time, zone: ZoneId) -> bool {
+        if self.buffer.unprotected(zone.0) == 0 || is_planted(Canary::ZonePromotionForgotten) {
+            return true;
+        }
+        if self.buffer.promote(zone.0) {
+            return true;
+        }
+        self.buffer.force(zone.0, self.buffer.end(zone.0));
+        self.offer(now, zone);
+        false
+    }
+
+    /// All of a write is in the buffer: it is acknowledged, unless it forces unit access.
+    fn admitted(&mut self, now: Time, id: RequestId, kind: PoolKind, desk: &mut Desk<P>) {
+        let request = desk.request(id);
+        self.counters.stalled += now - request.waiting_since;
+        let fua = match request.action {
+            Action::Write { fua, .. }
+            | Action::ZoneAppend { fua, .. }
+            | Action::WriteZeroes { fua, .. } => fua,
+            _ => false,
+        };
+        let units = request.units;
+        let (zone, first) = self.zone_of(units.first().0);
+        let end = first + units.count();
+        if !fua || kind == PoolKind::Protected || is_planted(Canary::FuaEarly) {
+            return self.end(now, id, Status::Success, desk);
+        }
+        if self.buffer.settled(zone.0) >= end {
+            return self.end(now, id, Status::Success, desk);
+        }
+        desk.request_mut(id).pending = 1;
+        self.waits.add(zone, end, id);
+        self.buffer.force(zone.0, end);
+        self.offer(now, zone);
+    }
+
+    /// Ends a command; an append returns where it has written.
+    pub(super) fn end(&self, now: Time, id: RequestId, status: Status, desk: &mut Desk<P>) {
+        let request = desk.request(id);
+        let output = match request.action {
+            Action::ZoneAppend { .. } if status == Status::Success => {
+                Output::Appended(Lba(u64::from(request.units.first().0) * self.unit_sectors()))
+            }
+            _ => Output::None,
+        };
+        desk.complete_with(now, id, status, output);
+    }
+
+    /// A write to a zone with a Zone Random Write Area, behind others to the same zone that wait for what
+    /// they commit to have room.
+    fn queue_in_zrwa(&mut self, now: Time, id: RequestId, zone: ZoneId, desk: &mut Desk<P>) {
+        let kind = PoolKind::Protected;
+        desk.request_mut(id).waiting_since = now;
+        let is_of_zone = |&id: &RequestId| self.zone_of(desk.units(id).first().0).0 == zone;
+        let is_behind = self.waiting[kind.index()].iter().any(is_of_zone);
+        if is_behind || !self.take_in_zrwa(now, id, zone, desk) {
+            desk.request_mut(id).next_unit = IN_ZRWA;
+            self.waiting[kind.index()].push_back(id);
+        }
+    }
+
+    /// A write to a zone with a Zone Random Write Area (TP 4076): anywhere in it, in any order; one that
+    /// ends beyond it commits what makes room for it. True if it has ended, well or not; false if there is
+    /// no room for what it commits.
+    fn take_in_zrwa(&mut self, now: Time, id: RequestId, zone: ZoneId, desk: &mut Desk<P>) -> bool {
+        let units = desk.units(id);
+        let shape = *self.ftl.shape();
+        let at = self.zone_of(units.first().0).1;
+        let (wp, end) = (self.ftl.zones().get(zone).wp, at + units.count());
+        let limit = wp + shape.zrwa_size;
+        if end > shape.capacity {
+            desk.complete(now, id, Status::ZoneBoundary);
+            return true;
+        }
+        if at < wp || end > limit + shape.zrwa_size {
+            desk.complete(now, id, Status::ZoneInvalidWrite);
+            return true;
+        }
+        let beyond = end.saturating_sub(limit);
+        let commit = beyond.next_multiple_of(shape.zrwa_granularity).min(shape.capacity - wp);
+        if commit > self.buffer.pool(PoolKind::Protected).room() {
+            self.empty_protected(now);
+            return false;
+        }
+        if let Err(refused) = self.ftl.zones_mut().apply(zone, ZoneAction::Write) {
+            desk.complete(now, id, status_of(refused));
+            return true;
+        }
+        // What it commits of itself lies in the area as it was.
+        let within = limit.clamp(at, end) - at;
+        self.write_window(id, zone, 0..within, (at, wp), desk);
+        self.commit(now, zone, commit);
+        self.write_window(id, zone, within..units.count(), (at, wp + commit), desk);
+        self.counters.units_written += u64::from(units.count());
+        self.counters.stalled += now - desk.request(id).waiting_since;
+        desk.complete(now, id, Status::Success);
+        true
+    }
+
+    /// Puts a part of a write that begins at unit `at` into the area of a zone, which begins at `wp`.
+    fn write_window(
+        &mut self,
+        id: RequestId,
+        zone: ZoneId,
+        part: std::ops::Range<u32>,
+        (at, wp): (u32, u32),
+        desk: &Desk<P>,
+    ) {
+        let request = desk.request(id);
+        for index in part {
+            let content = match &request.action {
+                Action::Write { data, .. } if P::STORED => {
+                    P::written(data, request.units.part(index))
+                }
+                _ => P::default(),
+            };
+            self.buffer.write_window(zone.0, at + index - wp, content);
+        }
+    }
+
+    /// Writes out everything that is protected: a commit needs room for all that it moves at once.
+    pub(super) fn empty_protected(&mut self, now: Time) {
+        for zone in (0..self.ftl.shape().zones).map(ZoneId) {
+            if self.buffer.force(zone.0, self.buffer.kept(zone.0)) {
+                self.offer(now, zone);
+            }
+        }
+    }
+
+    /// Commits the first `units` units of a zone's area.
+    pub(super) fn commit(&mut self, now: Time, zone: ZoneId, units: u32) {
+        if units == 0 {
+            return;
+        }
+        let wp = self.ftl.zones().get(zone).wp + units;
+        self.buffer.commit_window(zone.0, units);
+        self.ftl.zones_mut().advance(zone, wp);
+        if !self.ftl.zones().get(zone).has_zrwa {
+            self.buffer.close_window(zone.0);
+        }
+        self.offer(now, zone);
+    }
+}

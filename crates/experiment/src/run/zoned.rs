@@ -1,0 +1,269 @@
+//! A run on a zoned drive.
+
+use leyden_buffer::Region;
+use leyden_device::{NoData, SECTOR_BYTES, Stats, ZnsSsd, ZoneState};
+use leyden_sim::{Digest, Span, Time};
+use leyden_workload::zoned::{Host, Lsm, Streams, ZoneLayout};
+
+use super::power::Sampler;
+use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine, wear};
+use crate::driver::{self, Options, Unchecked, Units, Watch};
+use crate::record::{RECORD_VERSION, RunRecord, Store, ZoneMoment, Zones};
+use crate::scenario::{Scenario, WorkloadConfig};
+
+/// The most moments that a record keeps of the zones.
+const MOST_MOMENTS: usize = 256;
+
+type Drive = ZnsSsd<NoData>;
+
+/// Watches a zoned drive: what a power cut would cost, and how full its pools are.
+struct ZonedWatch {
+    sampler: Sampler,
+    start: Time,
+    next: Time,
+    every: Span,
+    moments: Vec<ZoneMoment>,
+}
+
+impl ZonedWatch {
+    fn new(drive: &Drive, scenario: &Scenario, bounds: &Bounds<'_>) -> Self {
+        let sampler = Sampler::new(drive, scenario.seed, bounds.banks);
+        let (start, every) = (drive.now(), Span::from_ms(1));
+        Self { sampler, start, next: start + every, every, moments: Vec::new() }
+    }
+
+    fn take(&mut self, now: Time, drive: &Drive) {
+        let (open, active) = drive.zone_resources();
+        let fill = drive.pool_fill();
+        let unit = u64::from(drive.geometry().unit_bytes());
+        self.moments.push(ZoneMoment {
+            at_s: now.since(self.start).as_secs_f64(),
+            open,
+            active,
+            protected_bytes: u64::from(fill.protected) * unit,
+            plain_bytes: u64::from(fill.plain) * unit,
+        });
+        if self.moments.len() == MOST_MOMENTS {
+            // How long the run will be is not known: every other one stays.
+            let mut number = 0;
+            self.moments.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+        self.next = now + self.every;
+    }
+}
+
+impl Watch<NoData, Drive> for ZonedWatch {
+    fn stats(&self, drive: &Drive) -> Stats {
+        drive.stats()
+    }
+
+    fn next_moment(&self) -> Time {
+        self.next.min(self.sampler.next())
+    }
+
+    fn look(&mut self, now: Time, drive: &Drive) {
+        if now >= self.sampler.next() {
+            self.sampler.look(drive);
+        }
+        if now >= self.next {
+            self.take(now, drive);
+        }
+    }
+}
+
+/// What the host does.
+enum Work {
+    Streams(Streams),
+    Lsm(Box<Lsm>),
+}
+
+impl Work {
+    fn new(
+        config: &WorkloadConfig,
+        layout: ZoneLayout,
+        start: Time,
+        seed: u64,
+    ) -> Result<Self, RunError> {
+        if let Some(lsm) = &config.lsm {
+            lsm.check(&layout).map_err(|error| error.within("workload.lsm"))?;
+            return Ok(Self::Lsm(Box::new(Lsm::new(lsm, layout, start, seed))));
+        }
+        if config.zone_job.is_empty() {
+            let problem = "this drive has zones: add a [[workload.zone_job]], or a [workload.lsm]";
+            return Err(RunError::config("workload", problem));
+        }
+        let mut left = layout.zones;
+        for (number, job) in config.zone_job.iter().enumerate() {
+            let place = format!("workload.zone_job.{number}");
+            job.check(&layout, left).map_err(|error| error.within(&place))?;
+            left -= job.zones;
+        }
+        Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
+    }
+
+    fn host(&mut self) -> &mut dyn Host {
+        match self {
+            Self::Streams(streams) => streams,
+            Self::Lsm(lsm) => lsm.as_mut(),
+        }
+    }
+}
+
+fn layout(drive: &Drive) -> ZoneLayout {
+    let shape = drive.zone_shape();
+    let block = u64::from(drive.geometry().unit_bytes()) / SECTOR_BYTES;
+    ZoneLayout {
+        zones: shape.zones,
+        size: u64::from(shape.size) * block,
+        capacity: u64::from(shape.capacity) * block,
+        block,
+    }
+}
+
+/// Checks that `scenario` can be run.
+pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    let drive = Drive::new(&scenario.device, scenario.seed).map_err(in_device)?;
+    Work::new(&scenario.workload, layout(&drive), drive.now(), scenario.seed)?;
+    let refused = [
+        (
+            !scenario.run.cut.is_empty(),
+            "run.cut",
+            "power cuts of zoned drives are tortured, and not yet listed",
+        ),
+        (!scenario.host.is_bare(), "host", "the page cache and hints are for conventional drives"),
+        (
+            scenario.precondition != crate::scenario::PreconditionConfig::default(),
+            "precondition",
+            "a zoned drive begins empty: let a job write it",
+        ),
+    ];
+    match refused.into_iter().find(|&(is_refused, ..)| is_refused) {
+        Some((_, key, problem)) => Err(RunError::config(key, format!("{problem}; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// Runs `scenario`, whose drive is zoned.
+pub(super) fn run(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+    bounds: &Bounds<'_>,
+) -> Result<Outcome, RunError> {
+    validate(scenario)?;
+    let mut drive = Drive::new(&scenario.device, scenario.seed).map_err(in_device)?;
+    let start = drive.now();
+    let mut work = Work::new(&scenario.workload, layout(&drive), start, scenario.seed)?;
+    let mut watch = ZonedWatch::new(&drive, scenario, bounds);
+    hooks.progress(Phase::Running, 0.0);
+    let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
+    let cancel = hooks.cancel;
+    let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
+    let options = Options {
+        start,
+        ramp: scenario.run.ramp,
+        cancel,
+        limit: bounds.limit,
+        progress: Some(&mut progress),
+        expected_requests: None,
+    };
+    let has_region = scenario.device.buffer.region != Region::None;
+    let measured =
+        driver::run_host(&mut drive, work.host(), has_region, &mut Unchecked, &mut watch, options)?;
+    let (wall_s, cpu_s) = (running.seconds(), working.seconds());
+    drive.check();
+
+    let mut record = RunRecord {
+        record_version: RECORD_VERSION,
+        leyden_version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        config: serde_json::to_value(scenario).unwrap_or_default(),
+        ..RunRecord::default()
+    };
+    let geometry = *drive.geometry();
+    let units = Units {
+        page_bytes: u64::from(geometry.page_bytes()),
+        unit_bytes: u64::from(geometry.unit_bytes()),
+        block_units: u64::from(geometry.units_per_block()),
+        is_cached: false,
+    };
+    record.wear = wear(drive.wear());
+    measured.fill(&units, &mut record);
+    let mut digest = Digest::default();
+    digest.add(measured.digest.value()).add(drive.digest().value());
+    record.sim.digest = digest.to_string();
+    record.sim.checked = true;
+    record.sim.bytes_per_mapping_unit =
+        drive.memory_bytes() as f64 / f64::from(drive.mapping_units().max(1));
+    let ios = measured.completions() as f64;
+    let operations = super::flash_operations(&record) as f64;
+    (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
+    (record.sim.host_ios_per_s, record.sim.flash_ops_per_s) = (ios / wall_s, operations / wall_s);
+    record.sim.host_ios_per_cpu_s = ios / cpu_s;
+    record.sim.flash_ops_per_cpu_s = operations / cpu_s;
+    record.sim.peak_rss_mib = machine::peak_rss_mib();
+    if let (Some(config), Some(supply)) = (&scenario.device.power, drive.power_supply()) {
+        record.power = Some(watch.sampler.record(&supply, config.bank.part));
+    }
+    record.zones = Some(zones(&drive, &watch, &work, scenario));
+    // Commands of zoned drives are not followed.
+    let (slowest, timeline) = ([None; 3], None);
+    Ok(Outcome { record, interrupted: measured.interrupted, slowest, timeline })
+}
+
+fn zones(drive: &Drive, watch: &ZonedWatch, work: &Work, scenario: &Scenario) -> Zones {
+    let (stats, shape) = (drive.zoned_stats(), drive.zone_shape());
+    let unit = u64::from(drive.geometry().unit_bytes());
+    let all: Vec<_> =
+        (0..shape.zones).map(|zone| drive.zone(leyden_device::ZoneId(zone))).collect();
+    let count = |state: ZoneState| {
+        let zones = all.iter().filter(|zone| zone.state == state).count() as u64;
+        (state.name().to_owned(), zones)
+    };
+    let written = |zone: &leyden_device::ZoneDescriptor| match (zone.state, zone.write_pointer) {
+        (ZoneState::Full, _) => 1_000,
+        (_, Some(wp)) => ((wp.0 - zone.start.0) * 1_000 / zone.capacity) as u32,
+        _ => 0,
+    };
+    let store = match work {
+        Work::Streams(_) => None,
+        Work::Lsm(lsm) => {
+            let figures = lsm.figures(watch.start, drive.now());
+            let elapsed = drive.now().since(watch.start).as_secs_f64();
+            let pair = scenario.workload.lsm.as_ref().map_or(0, |config| config.pair.get());
+            let puts_per_s = if elapsed > 0.0 { figures.puts as f64 / elapsed } else { 0.0 };
+            Some(Store {
+                puts: figures.puts,
+                puts_per_s,
+                mib_per_s: puts_per_s * pair as f64 / 1_048_576.0,
+                flushed: figures.flushed,
+                compacted: figures.compacted,
+                stalled_s: figures.stalled.as_secs_f64(),
+                exposed_bytes_mean: figures.exposed_mean,
+                exposed_bytes_peak: figures.exposed_peak,
+            })
+        }
+    };
+    Zones {
+        zones: u64::from(shape.zones),
+        capacity_bytes: u64::from(shape.capacity) * unit,
+        states: ZoneState::ALL.into_iter().map(count).collect(),
+        written_per_mille: all.iter().map(written).collect(),
+        appends: stats.appends,
+        resets: stats.resets,
+        finishes: stats.finishes,
+        implicit_closes: stats.implicit_closes,
+        protected_peak_bytes: stats.protected_peak.get() * unit,
+        plain_peak_bytes: stats.plain_peak.get() * unit,
+        discarded_protected_bytes: stats.discarded_protected_units * unit,
+        discarded_plain_bytes: stats.discarded_plain_units * unit,
+        promoted_bytes: stats.promoted_units * unit,
+        flushes_past_protected: stats.flushes_past_protected,
+        moments: watch.moments.clone(),
+        store,
+    }
+}

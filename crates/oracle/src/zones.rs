@@ -1,0 +1,518 @@
+//! What a zoned drive has promised to keep: the model of [`crate::Oracle`], for zones.
+//!
+//! A zone's *content* is a prefix: what was written from its beginning on, unit by unit. One change of a zone
+//! that is not a write is under way at a time, and no write with it; writes may be, in order, and appends in
+//! any.
+//!
+//! - Once a write has been acknowledged whose promise is kept at once, the zone is promised up to its end,
+//!   everything below it included; a FLUSH promises each zone up to the end of what was acknowledged when it
+//!   was submitted.
+//! - After a power cut a zone holds a prefix of what was submitted, and no less than what was promised. Above
+//!   it there is nothing. The write pointer stands at its end, where it tells anything.
+//! - A zone whose reset was acknowledged never holds again what it held before. If the power failed before
+//!   the end of a reset or a finish, it may have happened or not.
+//! - What a Zone Random Write Area holds is promised with its acknowledgement. Of a write that the power cut
+//!   off, each unit is there or not.
+//! - What the drive says that it lost may end a zone earlier; if it says that it may have forgotten its zones,
+//!   a zone may hold any prefix that it ever held.
+
+mod seen;
+
+use std::fmt;
+
+pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
+
+/// A write under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Write {
+    stamp: u64,
+    /// `None` of an append, whose place only its end tells.
+    first: Option<u32>,
+    units: u32,
+    at_once: bool,
+}
+
+#[derive(Clone, Default)]
+struct Zone {
+    /// What was submitted, and whose place is known; 0 where an append is under way or failed.
+    units: Vec<u64>,
+    /// The end of what was acknowledged.
+    acknowledged: u32,
+    /// The end of what must be kept.
+    promised: u32,
+    writes: Vec<Write>,
+    changing: Option<ZoneChange>,
+    is_full: bool,
+    /// A Zone Random Write Area: where it begins. `units` holds what is in it, too.
+    area: Option<u32>,
+    /// It has or had one since it was empty.
+    had_area: bool,
+    /// Earlier contents, for drives that may forget their zones.
+    before: Vec<Vec<u64>>,
+    /// What the drive said that it lost: from this unit on.
+    lost_from: Option<u32>,
+    is_uncertain: bool,
+}
+
+impl fmt::Debug for Zone {
+    /// The end of its content and everything else that a message needs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.units.len().saturating_sub(40);
+        f.debug_struct("Zone")
+            .field("length", &self.units.len())
+            .field("last", &&self.units[shown..])
+            .field("acknowledged", &self.acknowledged)
+            .field("promised", &self.promised)
+            .field("writes", &self.writes)
+            .field("changing", &self.changing)
+            .field("is_full", &self.is_full)
+            .field("area", &self.area)
+            .field("lost_from", &self.lost_from)
+            .field("is_uncertain", &self.is_uncertain)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Knows what each zone may be. See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct ZoneOracle {
+    zones: Vec<Zone>,
+    capacity: u32,
+    /// The next stamp.
+    next: u64,
+    /// Units whose loss the drive has named.
+    pub reported: u64,
+}
+
+impl ZoneOracle {
+    /// For a drive with `zones` empty zones of `capacity` units.
+    pub fn new(zones: u32, capacity: u32) -> Self {
+        Self { zones: vec![Zone::default(); zones as usize], capacity, next: 1, reported: 0 }
+    }
+
+    /// A write to unit `first` of `zone` is submitted, or an append if that is `None`. Returns its stamp.
+    /// `at_once` says that its acknowledgement promises it.
+    pub fn write(&mut self, zone: u32, first: Option<u32>, units: u32, at_once: bool) -> u64 {
+        let stamp = self.next;
+        self.next += 1;
+        let zone = &mut self.zones[zone as usize];
+        if let (Some(first), None) = (first, zone.area) {
+            put(&mut zone.units, first, units, stamp);
+        }
+        zone.writes.push(Write { stamp, first, units, at_once });
+        stamp
+    }
+
+    /// The write with `stamp` was refused: nothing of it has happened, nor of the writes to the zone that
+    /// were submitted after it.
+    pub fn refused(&mut self, zone: u32, stamp: u64) {
+        let it = &mut self.zones[zone as usize];
+        let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else { return };
+        // What was submitted after an earlier refusal may lie there by now.
+        if let (Some(first), None) = (it.writes.remove(at).first, it.area)
+            && it.units.get(first as usize) == Some(&stamp)
+        {
+            it.units.truncate(first as usize);
+        }
+    }
+
+    /// The write with `stamp` has failed: it may have happened, in part.
+    pub fn failed(&mut self, zone: u32, stamp: u64) {
+        // A write stays what was submitted; of an append the place will never be known.
+        let it = &mut self.zones[zone as usize];
+        it.writes.retain(|write| write.stamp != stamp || write.first.is_none());
+    }
+
+    /// The write with `stamp` has ended well, at unit `first`.
+    ///
+    /// # Errors
+    /// If something else lies there.
+    pub fn written(&mut self, zone: u32, stamp: u64, first: u32) -> Result<(), Box<ZoneViolation>> {
+        let it = &mut self.zones[zone as usize];
+        let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else {
+            return Ok(());
+        };
+        let write = it.writes.remove(at);
+        let end = first + write.units;
+        let is_taken = |unit: u32| it.units.get(unit as usize).is_some_and(|&other| other != 0);
+        if write.first.is_none() && (first..end).any(is_taken) {
+            let message = format!("#{stamp} was appended at {first}, where something lies: {it:?}");
+            return Err(violation(zone, ZoneProblem::Wrong, message));
+        }
+        if write.first.is_none() || it.area.is_some() {
+            put(&mut it.units, first, write.units, stamp);
+        }
+        it.acknowledged = it.acknowledged.max(end);
+        if write.at_once || it.area.is_some() {
+            it.promised = it.promised.max(end);
+        }
+        it.is_full |= it.area.is_none() && end == self.capacity;
+        Ok(())
+    }
+
+    /// Units of `zone` that were submitted.
+    pub fn submitted(&self, zone: u32) -> u32 {
+        self.zones[zone as usize].units.len() as u32
+    }
+
+    /// Where the Zone Random Write Area of `zone` begins, if it has one.
+    pub fn area(&self, zone: u32) -> Option<u32> {
+        self.zones[zone as usize].area
+    }
+
+    /// A zone's Zone Random Write Area begins at `wp` now: a write or a commit has moved it.
+    pub fn area_moved(&mut self, zone: u32, wp: u32) {
+        let it = &mut self.zones[zone as usize];
+        if it.area.is_some() {
+            it.area = Some(wp);
+            if wp == self.capacity {
+                (it.area, it.is_full) = (None, true);
+                it.units.resize(self.capacity as usize, 0);
+                (it.acknowledged, it.promised) = (self.capacity, self.capacity);
+            }
+        }
+    }
+
+    /// A FLUSH is submitted: what it will promise of each zone.
+    pub fn flush(&self) -> Vec<u32> {
+        self.zones.iter().map(|zone| zone.acknowledged).collect()
+    }
+
+    /// The FLUSH that was to promise this has ended well. Zones that were reset meanwhile are left out.
+    pub fn flushed(&mut self, ends: &[u32], resets: impl Fn(u32) -> bool) {
+        for ((number, zone), &end) in (0..).zip(&mut self.zones).zip(ends) {
+            if !resets(number) {
+                zone.promised = zone.promised.max(end);
+            }
+        }
+    }
+
+    /// A change of `zone` is submitted.
+    pub fn change(&mut self, zone: u32, change: ZoneChange) {
+        self.zones[zone as usize].changing = Some(change);
+    }
+
+    /// The change has ended, well or not.
+    pub fn changed(&mut self, zone: u32, is_done: bool) {
+        let it = &mut self.zones[zone as usize];
+        let Some(change) = it.changing.take().filter(|_| is_done) else { return };
+        match change {
+            ZoneChange::Reset => {
+                let before = std::mem::take(&mut it.units);
+                let mut earlier = std::mem::take(&mut it.before);
+                earlier.push(before);
+                *it = Zone { before: earlier, ..Zone::default() };
+            }
+            ZoneChange::Finish => {
+                if let Some(area) = it.area.take() {
+                    it.units.truncate(area as usize);
+                    (it.acknowledged, it.promised) = (area, it.promised.min(area));
+                }
+                it.is_full = true;
+            }
+            ZoneChange::OpenWithArea => (it.area, it.had_area) = (Some(0), true),
+            ZoneChange::Commit(end) => {
+                if it.units.len() < end as usize {
+                    it.units.resize(end as usize, 0);
+                }
+                it.promised = it.promised.max(end);
+                it.acknowledged = it.acknowledged.max(end);
+                self.area_moved(zone, end);
+            }
+        }
+    }
+
+    /// The drive has said that it lost unit `unit` of `zone`.
+    pub fn note_lost(&mut self, zone: u32, unit: u32) {
+        let it = &mut self.zones[zone as usize];
+        it.lost_from = Some(it.lost_from.map_or(unit, |first| first.min(unit)));
+        self.reported += 1;
+    }
+
+    /// The drive has said that it may have forgotten its zones.
+    pub fn note_uncertain(&mut self) {
+        self.zones.iter_mut().for_each(|zone| zone.is_uncertain = true);
+    }
+
+    /// A read of units of `zone`, from `first` on, while no change of it was under way: every unit that was
+    /// acknowledged is there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn read(&self, zone: u32, first: u32, found: &[u64]) -> Result<(), Box<ZoneViolation>> {
+        let it = &self.zones[zone as usize];
+        for (unit, &stamp) in (first..).zip(found) {
+            let known = it.units.get(unit as usize).copied().unwrap_or(0);
+            let may_be = |write: &Write| {
+                let is_there =
+                    write.first.is_none_or(|first| (first..first + write.units).contains(&unit));
+                write.stamp == stamp && is_there
+            };
+            let is_pending = it.writes.iter().any(may_be);
+            let is_early = unit >= it.acknowledged && stamp == 0;
+            if stamp != known && !is_pending && !is_early {
+                let message = format!("unit {unit} reads as #{stamp}, and it is #{known}: {it:?}");
+                return Err(violation(zone, ZoneProblem::Wrong, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges what is left of `zone` after a power cut, and goes on from there.
+    ///
+    /// # Errors
+    /// If that can't be.
+    pub fn judge(&mut self, zone: u32, seen: ZoneSeen<'_>) -> Result<(), Box<ZoneViolation>> {
+        let it = &self.zones[zone as usize];
+        let offline = seen.stands == ZoneStands::Offline;
+        let was_reset = it.changing == Some(ZoneChange::Reset);
+        let kept = match &it.area {
+            _ if offline => 0,
+            Some(_) => self.judge_area(zone, &seen)?,
+            None => self.judge_prefix(zone, &seen)?,
+        };
+        let message = format!("{kept} units are kept, {seen:?}, of {it:?}");
+        let is_written = matches!(seen.stands, ZoneStands::Empty | ZoneStands::Active);
+        if is_written && it.area.is_none() && seen.write_pointer != Some(kept) {
+            return Err(violation(zone, ZoneProblem::Pointer, message));
+        }
+        let ends = it.is_full || it.changing == Some(ZoneChange::Finish);
+        let last = it
+            .writes
+            .iter()
+            .any(|write| write.first.is_none_or(|first| first + write.units == self.capacity))
+            || kept == self.capacity;
+        let may_be_full = ends || last || it.is_uncertain;
+        let must_be_full = it.is_full && !was_reset && !it.is_uncertain;
+        // An area stays with its zone, unless that was reset or finished, or the zone table was lost.
+        let keeps_area =
+            it.area.is_some() && it.changing.is_none() && seen.stands == ZoneStands::Active;
+        if keeps_area && !seen.has_area && !it.is_uncertain {
+            return Err(violation(zone, ZoneProblem::State, message));
+        }
+        let is_right = match seen.stands {
+            ZoneStands::Full => may_be_full,
+            ZoneStands::Empty => kept == 0 && !must_be_full,
+            ZoneStands::Active => !must_be_full,
+            ZoneStands::ReadOnly | ZoneStands::Offline => true,
+        };
+        if !is_right {
+            return Err(violation(zone, ZoneProblem::State, message));
+        }
+        self.go_on(zone, kept, &seen);
+        Ok(())
+    }
+
+    /// The units that are kept of a zone without an area.
+    fn judge_prefix(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
+        let it = &self.zones[zone as usize];
+        if it.had_area {
+            return self.judge_with_holes(zone, seen);
+        }
+        let kept = seen.content.iter().take_while(|&&stamp| stamp != 0).count();
+        if let Some(above) = seen.content[kept..].iter().find(|&&stamp| stamp != 0) {
+            let message = format!("#{above} lies above its end at {kept}");
+            return Err(violation(zone, ZoneProblem::Above, message));
+        }
+        let was_reset = it.changing == Some(ZoneChange::Reset);
+        let promised = it.lost_from.map_or(it.promised, |lost| it.promised.min(lost));
+        let promised = if was_reset || it.is_uncertain { 0 } else { promised };
+        if (kept as u32) < promised && !(was_reset && kept == 0) {
+            let message = format!("it ends at {kept}, and was promised up to {promised}: {it:?}");
+            return Err(violation(zone, ZoneProblem::Lost, message));
+        }
+        let content = &seen.content[..kept];
+        let is_this = Self::is_prefix(it, content);
+        let is_earlier =
+            it.is_uncertain && it.before.iter().any(|before| before.get(..kept) == Some(content));
+        if !is_this && !is_earlier {
+            let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
+            let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
+            return Err(violation(zone, ZoneProblem::Wrong, message));
+        }
+        Ok(kept as u32)
+    }
+
+    /// The units that are kept of a zone that had an area, in which some were never written: all of it was
+    /// promised, unit by unit.
+    fn judge_with_holes(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
+        let it = &self.zones[zone as usize];
+        let is_empty = seen.content.iter().all(|&stamp| stamp == 0);
+        let was_reset = it.changing == Some(ZoneChange::Reset);
+        if is_empty && was_reset {
+            return Ok(0);
+        }
+        let kept = seen.write_pointer.unwrap_or(it.promised);
+        if it.is_uncertain || it.lost_from.is_some() {
+            return Ok(kept);
+        }
+        for (unit, &stamp) in seen.content.iter().enumerate() {
+            let known = it.units.get(unit).copied().unwrap_or(0);
+            if stamp != known {
+                let message = format!("unit {unit} is #{stamp}, not #{known}: {it:?}");
+                return Err(violation(zone, ZoneProblem::Lost, message));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// True if `content` may be the beginning of `zone`: known units, then appends that were under way, in
+    /// some order.
+    fn is_prefix(zone: &Zone, content: &[u64]) -> bool {
+        let mut left: Vec<Write> =
+            zone.writes.iter().filter(|write| write.first.is_none()).copied().collect();
+        let mut at = 0;
+        while at < content.len() {
+            let stamp = content[at];
+            match zone.units.get(at) {
+                Some(&known) if known == stamp => at += 1,
+                Some(&known) if known != 0 => return false,
+                _ => {
+                    let Some(which) = left.iter().position(|write| write.stamp == stamp) else {
+                        return false;
+                    };
+                    let units = left.swap_remove(which).units as usize;
+                    let run = &content[at..(at + units).min(content.len())];
+                    if run.iter().any(|&other| other != stamp) {
+                        return false;
+                    }
+                    at += run.len();
+                }
+            }
+        }
+        true
+    }
+
+    /// The units below the area of a zone that has one.
+    fn judge_area(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
+        let it = &self.zones[zone as usize];
+        if it.is_uncertain || it.lost_from.is_some() {
+            return Ok(seen.write_pointer.unwrap_or(0));
+        }
+        let was_reset = it.changing == Some(ZoneChange::Reset);
+        let is_empty = seen.content.iter().all(|&stamp| stamp == 0);
+        if was_reset && is_empty {
+            return Ok(0);
+        }
+        let was_finished = it.changing == Some(ZoneChange::Finish);
+        for (unit, &stamp) in (0..).zip(seen.content) {
+            let known = it.units.get(unit as usize).copied().unwrap_or(0);
+            let covers = |write: &Write| {
+                let first = write.first.unwrap_or(0);
+                write.stamp == stamp && (first..first + write.units).contains(&unit)
+            };
+            let is_new = it.writes.iter().any(covers);
+            let is_given_up = was_finished && stamp == 0 && unit >= it.area.unwrap_or(0);
+            if stamp != known && !is_new && !is_given_up {
+                let message = format!("unit {unit} of its area is #{stamp}, not #{known}: {it:?}");
+                return Err(violation(zone, ZoneProblem::Lost, message));
+            }
+        }
+        Ok(seen.write_pointer.unwrap_or(self.capacity))
+    }
+
+    /// What was seen is what there is.
+    fn go_on(&mut self, zone: u32, kept: u32, seen: &ZoneSeen<'_>) {
+        let it = &mut self.zones[zone as usize];
+        let full = seen.stands == ZoneStands::Full;
+        let area = seen.write_pointer.filter(|_| seen.has_area);
+        let mut before = std::mem::take(&mut it.before);
+        if it.is_uncertain || it.units.len() > kept as usize {
+            before.push(std::mem::take(&mut it.units));
+        }
+        let length = if area.is_some() { seen.content.len() } else { kept as usize };
+        let mut units = seen.content[..length.min(seen.content.len())].to_vec();
+        while area.is_some() && units.len() > kept as usize && units.last() == Some(&0) {
+            units.pop();
+        }
+        let end = units.len() as u32;
+        *it = Zone {
+            units,
+            acknowledged: end,
+            promised: end,
+            is_full: full,
+            area,
+            had_area: it.had_area && (kept > 0 || area.is_some() || full),
+            before,
+            ..Zone::default()
+        };
+    }
+}
+
+fn put(units: &mut Vec<u64>, first: u32, count: u32, stamp: u64) {
+    let end = (first + count) as usize;
+    if units.len() < end {
+        units.resize(end, 0);
+    }
+    units[first as usize..end].fill(stamp);
+}
+
+#[expect(clippy::unnecessary_box_returns, reason = "as the errors that it is returned as")]
+fn violation(zone: u32, problem: ZoneProblem, message: String) -> Box<ZoneViolation> {
+    Box::new(ZoneViolation { zone, problem, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(stands: ZoneStands, wp: u32, content: &[u64]) -> ZoneSeen<'_> {
+        ZoneSeen { stands, write_pointer: Some(wp), has_area: false, content }
+    }
+
+    #[test]
+    fn a_promised_prefix_must_be_there() {
+        let mut oracle = ZoneOracle::new(1, 4);
+        let first = oracle.write(0, Some(0), 1, false);
+        let second = oracle.write(0, Some(1), 1, true);
+        oracle.written(0, first, 0).unwrap();
+        oracle.written(0, second, 1).unwrap();
+        let judged = |content: &[u64], wp| {
+            let mut oracle = oracle.clone();
+            oracle.judge(0, seen(ZoneStands::Active, wp, content)).map_err(|it| it.problem)
+        };
+        assert_eq!(judged(&[1, 2, 0, 0], 2), Ok(()));
+        assert_eq!(judged(&[1, 0, 0, 0], 1), Err(ZoneProblem::Lost));
+        assert_eq!(judged(&[1, 2, 0, 0], 3), Err(ZoneProblem::Pointer));
+        assert_eq!(judged(&[2, 1, 0, 0], 2), Err(ZoneProblem::Wrong));
+        assert_eq!(judged(&[1, 2, 0, 9], 2), Err(ZoneProblem::Above));
+        let mut lost = oracle.clone();
+        lost.note_lost(0, 1);
+        assert_eq!(lost.judge(0, seen(ZoneStands::Active, 1, &[1, 0, 0, 0])), Ok(()));
+    }
+
+    #[test]
+    fn what_was_reset_does_not_come_back() {
+        let mut oracle = ZoneOracle::new(1, 4);
+        let first = oracle.write(0, Some(0), 2, true);
+        oracle.written(0, first, 0).unwrap();
+        oracle.change(0, ZoneChange::Reset);
+        // Cut off: it may have happened or not.
+        for content in [[1, 1, 0, 0], [0; 4]] {
+            let (stands, wp) =
+                if content[0] == 0 { (ZoneStands::Empty, 0) } else { (ZoneStands::Active, 2) };
+            assert_eq!(oracle.clone().judge(0, seen(stands, wp, &content)), Ok(()));
+        }
+        oracle.changed(0, true);
+        let old = oracle.clone().judge(0, seen(ZoneStands::Active, 2, &[1, 1, 0, 0]));
+        assert_eq!(old.unwrap_err().problem, ZoneProblem::Wrong);
+        oracle.note_uncertain();
+        assert_eq!(oracle.judge(0, seen(ZoneStands::Active, 2, &[1, 1, 0, 0])), Ok(()));
+    }
+
+    #[test]
+    fn appends_that_were_cut_off_may_lie_in_any_order() {
+        let mut oracle = ZoneOracle::new(1, 6);
+        oracle.write(0, None, 2, false);
+        oracle.write(0, None, 1, false);
+        for content in
+            [[1, 1, 2, 0, 0, 0], [2, 1, 1, 0, 0, 0], [2, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+        {
+            let kept = content.iter().take_while(|&&it| it != 0).count() as u32;
+            let judged = oracle.clone().judge(0, seen(ZoneStands::Active, kept, &content));
+            assert_eq!(judged, Ok(()), "{content:?}");
+        }
+        let twice = oracle.judge(0, seen(ZoneStands::Active, 2, &[2, 2, 0, 0, 0, 0]));
+        assert_eq!(twice.unwrap_err().problem, ZoneProblem::Wrong);
+    }
+}

@@ -1,0 +1,78 @@
+//! What is done to zones, what is seen of them, and what is wrong with that.
+
+use std::fmt;
+
+/// The state of a zone, as far as promises depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneStands {
+    /// Empty.
+    Empty,
+    /// Open or closed.
+    Active,
+    /// Full.
+    Full,
+    /// Read-only.
+    ReadOnly,
+    /// Offline.
+    Offline,
+}
+
+/// What is done to a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneChange {
+    /// Reset.
+    Reset,
+    /// Finish.
+    Finish,
+    /// Open with a Zone Random Write Area.
+    OpenWithArea,
+    /// Commits the area up to, not including, this unit.
+    Commit(u32),
+}
+
+/// What was seen of a zone after a power cut.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneSeen<'a> {
+    /// Its state.
+    pub stands: ZoneStands,
+    /// Its write pointer, in units from its beginning; `None` where it tells nothing.
+    pub write_pointer: Option<u32>,
+    /// It has a Zone Random Write Area.
+    pub has_area: bool,
+    /// What its units hold, all up to its capacity; 0 is zeroes.
+    pub content: &'a [u64],
+}
+
+/// A zone is not what it must be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ZoneViolation {
+    /// Which zone.
+    pub zone: u32,
+    /// What is wrong.
+    pub problem: ZoneProblem,
+    /// The story.
+    pub message: String,
+}
+
+/// What is wrong with a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneProblem {
+    /// It ends before what was promised.
+    Lost,
+    /// It holds what was never written there, or not in this order.
+    Wrong,
+    /// It holds something above its end.
+    Above,
+    /// Its write pointer does not stand at the end of what it holds.
+    Pointer,
+    /// It is in a state that it can't be in.
+    State,
+}
+
+impl fmt::Display for ZoneViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zone {}: {:?}: {}", self.zone, self.problem, self.message)
+    }
+}
+
+impl std::error::Error for ZoneViolation {}

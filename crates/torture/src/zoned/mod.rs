@@ -1,0 +1,16 @@
+//! Torture of zoned drives.
+//!
+//! **What lives here**: drawing a zoned drive and its work from a seed ([`ZonedOptions`]), and running that
+//! against the model of zones ([`run()`]). **What doesn't**: what may be lost ([`leyden_oracle::zones`]).
+//!
+//! The host keeps to what a careful host does: one change of a zone at a time, and none while writes to it are
+//! under way; writes in order, several at once in zones that it knows to be open; appends in any order. It
+//! also sends commands that must be refused.
+
+mod command;
+mod judge;
+mod options;
+mod run;
+
+pub use options::ZonedOptions;
+pub use run::{run, run_twice};

@@ -1,0 +1,519 @@
+//! An LSM key-value store at work: a writer, a thread that flushes memtables, threads that compact, and resets
+//! of zones that hold nothing any more.
+//!
+//! A memtable's way (counted from RocksDB): its log is appended to while it is filled; then the table is
+//! written and synced, its directory is synced, the MANIFEST is written and synced, and the log is deleted.
+
+use std::collections::VecDeque;
+
+use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
+use leyden_sim::{Rng, Span, Time};
+
+use super::fs::{File, FileKind, Fs, Run};
+use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout};
+use crate::{Class, Request};
+
+/// Who asks: the writer, the flusher, the cleaner, then the compactors.
+const WRITER: u32 = 0;
+const FLUSHER: u32 = 1;
+const CLEANER: u32 = 2;
+const FIRST_COMPACTOR: u32 = 3;
+
+/// What the store has counted.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct LsmFigures {
+    /// Pairs that were put.
+    pub puts: u64,
+    /// Memtables that were flushed.
+    pub flushed: u64,
+    /// Tables that were compacted.
+    pub compacted: u64,
+    /// How long the writer waited for memtables and for compaction.
+    pub stalled: Span,
+    /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
+    /// durable: on the average over time.
+    pub exposed_mean: f64,
+    /// The most of them.
+    pub exposed_peak: u64,
+}
+
+/// What a thread does next.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Reads so many sectors of a file, from one on.
+    Read {
+        file: File,
+        at: u64,
+    },
+    /// Writes so many sectors more of its table.
+    Table {
+        left: u64,
+        kind: FileKind,
+    },
+    /// Writes a record of metadata.
+    Meta,
+    Flush,
+    /// The table can be found, and the log is deleted.
+    Installed,
+    /// The table is durable.
+    Synced,
+    /// The compaction has ended: its inputs are deleted.
+    Compacted,
+}
+
+/// A thread that does one thing after another.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    steps: VecDeque<Step>,
+    /// The table that it writes.
+    table: File,
+    /// Of its log, if it flushes a memtable.
+    log: File,
+    is_waiting: bool,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Lsm {
+    config: LsmConfig,
+    rng: Rng,
+    fs: Fs,
+    block: u64,
+    writer: Writer,
+    flusher: Thread,
+    compactors: Vec<Thread>,
+    /// Logs of memtables that wait to be flushed.
+    immutable: VecDeque<File>,
+    /// Tables, the oldest first.
+    tables: VecDeque<File>,
+    /// The file of metadata that is written, and the one before.
+    meta: [File; 2],
+    /// Bytes that wait to be compacted.
+    to_compact: u64,
+    resetting: Option<u32>,
+    figures: LsmFigures,
+    exposure: Exposure,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Writer {
+    log: File,
+    /// Bytes of pairs in the memtable.
+    memtable: u64,
+    /// Until when it is busy with puts.
+    until: Time,
+    /// Sectors of the append under way that are still to be asked for.
+    left: u64,
+    is_waiting: bool,
+    stalled_since: Option<Time>,
+}
+
+/// Bytes over time.
+#[derive(Clone, Debug, Default)]
+struct Exposure {
+    bytes: u64,
+    since: Time,
+    byte_ns: u128,
+    peak: u64,
+}
+
+impl Exposure {
+    fn set(&mut self, now: Time, bytes: u64) {
+        self.byte_ns += u128::from(self.bytes) * u128::from(now.since(self.since).as_ns());
+        (self.bytes, self.since) = (bytes, now);
+        self.peak = self.peak.max(bytes);
+    }
+}
+
+impl Lsm {
+    /// A store on an empty drive, from `start` on.
+    pub fn new(config: &LsmConfig, layout: ZoneLayout, start: Time, seed: u64) -> Self {
+        let mut rng = Rng::new(seed, "lsm");
+        let put = put_time(config, &mut rng);
+        Self {
+            rng,
+            fs: Fs::new(layout),
+            block: layout.block,
+            writer: Writer { until: start + put, ..Writer::default() },
+            flusher: Thread::default(),
+            compactors: vec![Thread::default(); config.compactors as usize],
+            immutable: VecDeque::new(),
+            tables: VecDeque::new(),
+            meta: Default::default(),
+            to_compact: 0,
+            resetting: None,
+            figures: LsmFigures::default(),
+            exposure: Exposure { since: start, ..Exposure::default() },
+            config: config.clone(),
+        }
+    }
+
+    /// What was counted until `now`, from `start` on.
+    pub fn figures(&self, start: Time, now: Time) -> LsmFigures {
+        let mut exposure = self.exposure.clone();
+        exposure.set(now, exposure.bytes);
+        let elapsed = now.since(start).as_ns().max(1);
+        LsmFigures {
+            exposed_mean: exposure.byte_ns as f64 / elapsed as f64,
+            exposed_peak: exposure.peak,
+            ..self.figures
+        }
+    }
+
+    /// Sectors that hold `bytes`, in whole blocks.
+    fn sectors(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(SECTOR_BYTES * self.block) * self.block
+    }
+
+    fn is_done(&self) -> bool {
+        self.figures.puts >= self.config.puts
+    }
+
+    /// What the writer asks for: `Err` says when it goes on by itself, if it does.
+    fn write(&mut self, now: Time) -> Result<Request, Option<Time>> {
+        if self.writer.is_waiting || self.is_done() {
+            return Err(None);
+        }
+        if self.writer.memtable >= self.config.write_buffer.get() && !self.rotate(now) {
+            return Err(None);
+        }
+        if self.writer.left == 0 {
+            if now < self.writer.until {
+                return Err(Some(self.writer.until));
+            }
+            let puts = u64::from(self.config.puts_per_append);
+            self.writer.left = self.sectors(self.config.log_record.get() * puts);
+        }
+        let (left, log) = (self.writer.left, &mut self.writer.log);
+        let Some(run) = self.fs.extend(log, FileKind::Log, left) else { return Err(None) };
+        self.writer.left -= run.sectors;
+        self.writer.is_waiting = true;
+        Ok(request(Op::Write, run, Class::Wal))
+    }
+
+    /// Goes on to another memtable, if there may be one. Otherwise the writer waits.
+    fn rotate(&mut self, now: Time) -> bool {
+        let flushing = usize::from(!self.flusher.steps.is_empty());
+        let is_full = self.immutable.len() + flushing >= self.config.write_buffers as usize - 1;
+        let stop = u64::from(self.config.stop_at) * self.config.write_buffer.get();
+        if is_full || self.to_compact >= stop * u64::from(self.config.compaction_factor) {
+            self.writer.stalled_since.get_or_insert(now);
+            return false;
+        }
+        if let Some(since) = self.writer.stalled_since.take() {
+            self.figures.stalled += now.since(since);
+            self.writer.until = self.writer.until.max(now);
+        }
+        self.writer.memtable = 0;
+        self.immutable.push_back(std::mem::take(&mut self.writer.log));
+        true
+    }
+
+    fn table_sectors(&self) -> u64 {
+        self.sectors(self.config.write_buffer.get())
+    }
+
+    /// Gives the flusher the next memtable.
+    fn begin_flush(&mut self) {
+        if !self.flusher.steps.is_empty() || self.is_done() {
+            return;
+        }
+        let Some(log) = self.immutable.pop_front() else { return };
+        let table = Step::Table { left: self.table_sectors(), kind: FileKind::Fresh };
+        let steps = match self.config.order {
+            SyncOrder::Sound => vec![
+                table,
+                Step::Flush,
+                Step::Synced,
+                Step::Flush, // of the directory
+                Step::Meta,
+                Step::Flush,
+                Step::Installed,
+            ],
+            SyncOrder::Published => {
+                vec![table, Step::Meta, Step::Installed, Step::Flush, Step::Synced]
+            }
+        };
+        self.flusher.steps = steps.into();
+        self.flusher.log = log;
+    }
+
+    /// Gives a compactor something to do.
+    fn begin_compaction(&mut self, at: usize) {
+        let table = self.config.write_buffer.get();
+        if !self.compactors[at].steps.is_empty() || self.to_compact < table || self.is_done() {
+            return;
+        }
+        self.to_compact -= table;
+        let input = self.tables.front().cloned().unwrap_or_default();
+        let steps = [
+            Step::Read { file: input, at: 0 },
+            Step::Table { left: self.table_sectors(), kind: FileKind::Compacted },
+            Step::Flush,
+            Step::Meta,
+            Step::Flush,
+            Step::Compacted,
+        ];
+        self.compactors[at].steps = steps.into();
+    }
+
+    fn thread(&mut self, owner: u32) -> &mut Thread {
+        match owner {
+            FLUSHER => &mut self.flusher,
+            compactor => &mut self.compactors[(compactor - FIRST_COMPACTOR) as usize],
+        }
+    }
+
+    /// What a thread asks for.
+    fn go_on(&mut self, owner: u32, now: Time) -> Option<Request> {
+        if self.thread(owner).is_waiting {
+            return None;
+        }
+        loop {
+            let io = self.sectors(self.config.table_io.get());
+            let step = self.thread(owner).steps.front()?.clone();
+            let asked = match step {
+                Step::Read { file, at } => match file.at(at, io) {
+                    Some(run) => {
+                        let at = at + run.sectors;
+                        self.thread(owner).steps[0] = Step::Read { file, at };
+                        Some(request(Op::Read, run, Class::Data))
+                    }
+                    None => None,
+                },
+                Step::Table { left: 0, .. } => None,
+                Step::Table { left, kind } => {
+                    let mut table = std::mem::take(&mut self.thread(owner).table);
+                    let run = self.fs.extend(&mut table, kind, left.min(io));
+                    self.thread(owner).table = table;
+                    let run = run?; // no zone is free: the cleaner is at work
+                    self.thread(owner).steps[0] = Step::Table { left: left - run.sectors, kind };
+                    Some(request(Op::Write, run, Class::Data))
+                }
+                Step::Meta => {
+                    self.thread(owner).steps.pop_front();
+                    Some(self.write_meta()?)
+                }
+                Step::Flush => {
+                    self.thread(owner).steps.pop_front();
+                    Some(request(Op::Flush, Run { lba: 0, sectors: 0 }, Class::Unknown))
+                }
+                Step::Installed => {
+                    self.installed(now);
+                    None
+                }
+                Step::Synced => {
+                    self.exposure.set(now, 0);
+                    None
+                }
+                Step::Compacted => {
+                    self.compacted(owner);
+                    None
+                }
+            };
+            if asked.is_some() {
+                self.thread(owner).is_waiting = true;
+                return asked;
+            }
+            self.thread(owner).steps.pop_front();
+        }
+    }
+
+    /// A record of a block; files of them change when one has filled a zone.
+    fn write_meta(&mut self) -> Option<Request> {
+        let run = self.fs.extend(&mut self.meta[0], FileKind::Meta, self.block)?;
+        let zone_full = self.meta[0].runs.len() > 1;
+        if zone_full {
+            self.fs.delete(&std::mem::take(&mut self.meta[1]));
+            self.meta.swap(0, 1);
+        }
+        Some(request(Op::Write, run, Class::FsMeta))
+    }
+
+    fn installed(&mut self, now: Time) {
+        self.figures.flushed += 1;
+        let table = std::mem::take(&mut self.flusher.table);
+        if self.config.order == SyncOrder::Published {
+            self.exposure.set(now, self.exposure.bytes + table.sectors() * SECTOR_BYTES);
+        }
+        self.tables.push_back(table);
+        let log = std::mem::take(&mut self.flusher.log);
+        self.fs.delete(&log);
+        if self.config.benchmark == Benchmark::Overwrite {
+            let factor = u64::from(self.config.compaction_factor);
+            self.to_compact += factor * self.config.write_buffer.get();
+        }
+    }
+
+    fn compacted(&mut self, owner: u32) {
+        self.figures.compacted += 1;
+        let table = std::mem::take(&mut self.thread(owner).table);
+        self.tables.push_back(table);
+        if let Some(input) = self.tables.pop_front() {
+            self.fs.delete(&input);
+        }
+        // What was overwritten is gone: the store does not grow beyond its pairs.
+        let store = self.config.puts * self.config.pair.get();
+        let table = self.config.write_buffer.get();
+        if self.tables.len() as u64 * table > store.max(16 * table)
+            && let Some(file) = self.tables.pop_front()
+        {
+            self.fs.delete(&file);
+        }
+    }
+
+    fn clean(&mut self) -> Option<Request> {
+        if self.resetting.is_some() || self.is_done() {
+            return None;
+        }
+        let (zone, lba) = self.fs.take_dead()?;
+        self.resetting = Some(zone);
+        Some(request(Op::Zone(ZoneAction::Reset), Run { lba, sectors: 0 }, Class::Unknown))
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.writer.is_waiting
+            || self.flusher.is_waiting
+            || self.resetting.is_some()
+            || self.compactors.iter().any(|thread| thread.is_waiting)
+    }
+}
+
+/// The time of the puts of an append, from half of what is configured to half as much again.
+fn put_time(config: &LsmConfig, rng: &mut Rng) -> Span {
+    let mean = config.put_time.saturating_mul(config.puts_per_append.into()).as_ns();
+    Span::from_ns(mean / 2 + rng.below(mean + 1))
+}
+
+fn request(op: Op, run: Run, class: Class) -> Request {
+    let (lba, sectors) = (Lba(run.lba), run.sectors as u32);
+    Request { at: Time::ZERO, op, lba, sectors, fua: false, class }
+}
+
+impl Host for Lsm {
+    fn next(&mut self, now: Time) -> Ask {
+        if self.is_done() {
+            return if self.is_waiting() { Ask::Wait } else { Ask::End };
+        }
+        let submit = |request, owner| Ask::Submit { request, owner };
+        if let Some(request) = self.clean() {
+            return submit(request, CLEANER);
+        }
+        self.begin_flush();
+        if let Some(request) = self.go_on(FLUSHER, now) {
+            return submit(request, FLUSHER);
+        }
+        for at in 0..self.compactors.len() {
+            self.begin_compaction(at);
+            let owner = FIRST_COMPACTOR + at as u32;
+            if let Some(request) = self.go_on(owner, now) {
+                return submit(request, owner);
+            }
+        }
+        match self.write(now) {
+            Ok(request) => submit(request, WRITER),
+            Err(Some(at)) => Ask::At(at),
+            Err(None) => Ask::Wait,
+        }
+    }
+
+    fn completed(&mut self, owner: u32, now: Time) {
+        match owner {
+            WRITER => {
+                self.writer.is_waiting = false;
+                if self.writer.left == 0 {
+                    let puts = u64::from(self.config.puts_per_append);
+                    self.figures.puts += puts;
+                    self.writer.memtable += puts * self.config.pair.get();
+                    self.writer.until = now + put_time(&self.config, &mut self.rng);
+                }
+            }
+            CLEANER => {
+                if let Some(zone) = self.resetting.take() {
+                    self.fs.reset(zone);
+                }
+            }
+            owner => self.thread(owner).is_waiting = false,
+        }
+    }
+
+    fn fraction(&self) -> f64 {
+        self.figures.puts as f64 / self.config.puts as f64
+    }
+
+    fn tenants(&self) -> Vec<String> {
+        ["log", "flush", "zones", "compaction"].map(str::to_owned).to_vec()
+    }
+
+    fn tenant(&self, owner: u32) -> u8 {
+        owner.min(FIRST_COMPACTOR) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a store to a drive that does everything at once, and checks that zones are written in order.
+    fn play(config: &LsmConfig) -> (LsmFigures, Vec<(u32, Request)>) {
+        let layout = ZoneLayout { zones: 64, size: 8192, capacity: 8192, block: 8 };
+        config.check(&layout).unwrap();
+        let mut host = Lsm::new(config, layout, Time::ZERO, 1);
+        let mut now = Time::ZERO;
+        let mut wp = vec![0_u64; 64];
+        let mut asked = Vec::new();
+        loop {
+            match host.next(now) {
+                Ask::Submit { request, owner } => {
+                    let zone = (request.lba.0 / layout.size) as usize;
+                    match request.op {
+                        Op::Write => {
+                            assert_eq!(request.lba.0 % layout.size, wp[zone]);
+                            wp[zone] += u64::from(request.sectors);
+                        }
+                        Op::Zone(_) => wp[zone] = 0,
+                        Op::Read => {
+                            let end = request.lba.0 % layout.size + u64::from(request.sectors);
+                            assert!(end <= wp[zone], "reads what was not written");
+                        }
+                        _ => {}
+                    }
+                    asked.push((owner, request));
+                    host.completed(owner, now);
+                }
+                Ask::At(at) => now = at,
+                Ask::End => return (host.figures(Time::ZERO, now), asked),
+                Ask::Wait => panic!("it waits for nothing"),
+            }
+        }
+    }
+
+    fn small(benchmark: Benchmark, order: SyncOrder) -> LsmConfig {
+        let write_buffer = leyden_sim::Bytes::new(1 << 20);
+        LsmConfig { benchmark, order, puts: 40_000, write_buffer, ..LsmConfig::default() }
+    }
+
+    #[test]
+    fn a_memtable_is_flushed_as_rocksdb_does() {
+        let (figures, asked) = play(&small(Benchmark::Fillseq, SyncOrder::Sound));
+        assert_eq!((figures.puts, figures.compacted, figures.exposed_peak), (40_000, 0, 0));
+        assert_eq!(figures.flushed, 34, "36 MB in memtables of 1 MiB; the last is not full");
+        let of_flusher: Vec<Op> = asked
+            .iter()
+            .filter(|(owner, _)| *owner == FLUSHER)
+            .map(|(_, request)| request.op)
+            .take(5)
+            .collect();
+        assert_eq!(of_flusher, [Op::Write, Op::Flush, Op::Flush, Op::Write, Op::Flush]);
+        let logs: u64 = asked.iter().filter(|(owner, _)| *owner == WRITER).count() as u64;
+        assert_eq!(logs, 10_000);
+        assert!(asked.iter().any(|(owner, _)| *owner == CLEANER), "logs are deleted");
+    }
+
+    #[test]
+    fn overwrites_are_compacted_and_the_published_order_exposes_tables() {
+        let (figures, _) = play(&small(Benchmark::Overwrite, SyncOrder::Published));
+        assert!(figures.compacted > 90, "{figures:?}");
+        assert_eq!(figures.exposed_peak, 1 << 20);
+    }
+}

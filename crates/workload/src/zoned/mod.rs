@@ -1,0 +1,78 @@
+//! What hosts ask of zoned drives.
+//!
+//! **What lives here**: streams of writes and appends that reset their zones when they come round
+//! ([`ZoneJobConfig`]), and an LSM key-value store on a small zoned file system ([`LsmConfig`]). **What
+//! doesn't**: time and queues (the driver's); what a drive does with it.
+//!
+//! A host is a state machine: [`Host::next`] says what it asks for next, [`Host::completed`] that something
+//! has ended. Everything random in it comes from a seed.
+//!
+//! **Invariants**: a host writes each zone in order, from its beginning, and resets it only when nothing of it
+//! is under way.
+
+mod fs;
+mod lsm;
+mod lsm_config;
+mod streams;
+mod streams_config;
+
+use leyden_device::Op;
+use leyden_sim::Time;
+
+use crate::{Class, Request};
+
+pub use lsm::{Lsm, LsmFigures};
+pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
+pub use streams::Streams;
+pub use streams_config::{ZoneJobConfig, ZonePattern};
+
+/// The zones of a drive, in sectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZoneLayout {
+    /// Zones.
+    pub zones: u32,
+    /// From the beginning of a zone to the next.
+    pub size: u64,
+    /// What can be written to a zone.
+    pub capacity: u64,
+    /// A logical block.
+    pub block: u64,
+}
+
+/// What a host asks for next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// This, now. `owner` is handed back when it has ended.
+    Submit {
+        /// The request.
+        request: Request,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// Ask again then, or when something has ended.
+    At(Time),
+    /// Ask again when something has ended.
+    Wait,
+    /// Nothing more will come.
+    End,
+}
+
+/// A host of a zoned drive.
+pub trait Host {
+    /// The next request at `now`.
+    fn next(&mut self, now: Time) -> Ask;
+    /// A request of `owner`'s has ended at `now`.
+    fn completed(&mut self, owner: u32, now: Time);
+    /// The share done, 0..=1.
+    fn fraction(&self) -> f64;
+    /// Names of those that are measured apart; empty for none.
+    fn tenants(&self) -> Vec<String>;
+    /// Which of them asks for a request of `owner`'s.
+    fn tenant(&self, owner: u32) -> u8;
+}
+
+/// True if a request's data asks for the PLP flag: logs and what is needed to find files.
+pub const fn is_protected(request: &Request) -> bool {
+    matches!(request.op, Op::Write | Op::ZoneAppend)
+        && matches!(request.class, Class::Wal | Class::Journal | Class::FsMeta)
+}

@@ -92,6 +92,10 @@ impl Mock {
                 Action::WriteZeroes { data, .. } if !is_whole(command, unit) => *held = data,
                 Action::Trim { .. } | Action::WriteZeroes { .. } => *held = 0,
                 Action::Flush | Action::WritePrepare { .. } => {}
+                Action::ZoneAppend { .. }
+                | Action::Zone { .. }
+                | Action::ZoneExtension { .. }
+                | Action::ZoneReport { .. } => panic!("this is no zoned drive"),
             }
         }
         let output = if command.op() == Op::Read { Output::Read(data) } else { Output::None };

@@ -2,6 +2,8 @@
 //!
 //! What a machine lacks (a client, /dev/fuse, loop devices) is left out, and said.
 
+#![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -11,7 +13,7 @@ fn leyden(args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn good(output: Output) -> String {
+fn good(output: &Output) -> String {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{message}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -46,7 +48,7 @@ fn create(folder: &Path, region: &str) -> String {
     ];
     let mut args = vec!["image", "create", &image, "--drive", "devices/hexa"];
     args.extend(sets.iter().flat_map(|set| ["--set", set]));
-    good(leyden(&args));
+    good(&leyden(&args));
     image
 }
 
@@ -112,11 +114,11 @@ impl Drop for Server {
 fn images_are_made_looked_at_and_copied() {
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
-    assert!(good(leyden(&["image", "info", &image])).contains("disk"));
-    assert!(good(leyden(&["image", "check", &image])).contains("closed"));
+    assert!(good(&leyden(&["image", "info", &image])).contains("disk"));
+    assert!(good(&leyden(&["image", "check", &image])).contains("closed"));
     let copy = folder.path().join("copy.leyden").to_str().unwrap().to_owned();
-    good(leyden(&["image", "clone", &image, &copy]));
-    assert!(good(leyden(&["image", "check", &copy, "--json"])).contains("\"damaged_units\": 0"));
+    good(&leyden(&["image", "clone", &image, &copy]));
+    assert!(good(&leyden(&["image", "check", &copy, "--json"])).contains("\"damaged_units\": 0"));
     refused(&["image", "clone", &image, &copy], 3, "exists");
     refused(&["image", "create", &copy], 3, "exists");
     refused(&["image", "check", "/nowhere/disk.leyden"], 3, "/nowhere/disk.leyden");
@@ -132,11 +134,11 @@ fn a_server_takes_cuts_kills_and_the_end() {
     let image = create(folder.path(), "none");
     let server = Server::start(&image, &[]);
     refused(&["serve", &image], 2, "in use");
-    assert!(good(leyden(&["status", &image])).contains("on"));
-    assert!(good(leyden(&["cut", &image])).contains("promised and lost"));
+    assert!(good(&leyden(&["status", &image])).contains("on"));
+    assert!(good(&leyden(&["cut", &image])).contains("promised and lost"));
     refused(&["cut", &image], 2, "off already");
-    assert!(good(leyden(&["restore", &image, "--capacitance-uf", "3000"])).contains("ready in"));
-    assert!(good(leyden(&["status", &image, "--json"])).contains("\"is_on\": true"));
+    assert!(good(&leyden(&["restore", &image, "--capacitance-uf", "3000"])).contains("ready in"));
+    assert!(good(&leyden(&["status", &image, "--json"])).contains("\"is_on\": true"));
     server.terminate();
     let server = Server::start(&image, &["--latency", "off"]);
     assert!(!server.said.iter().any(|line| line.contains("killed")), "{:?}", server.said);
@@ -149,20 +151,20 @@ fn clients_of_nbd_find_a_disk() {
     let image = create(folder.path(), "none");
     let server = Server::start(&image, &["--latency", "off"]);
     if has("nbdinfo") {
-        let info = good(Command::new("nbdinfo").arg(server.uri()).output().unwrap());
+        let info = good(&Command::new("nbdinfo").arg(server.uri()).output().unwrap());
         assert!(info.contains("can_fua: true") && info.contains("base:allocation"), "{info}");
         let map = Command::new("nbdinfo").args(["--map", &server.uri()]).output().unwrap();
-        assert!(good(map).contains("hole,zero"));
+        assert!(good(&map).contains("hole,zero"));
     }
     if has("fio") {
         let uri = format!("--uri={}", server.uri());
         let args = ["--name=verify", "--ioengine=nbd", &uri, "--rw=randwrite", "--bs=4k"];
         let more = ["--iodepth=16", "--size=16m", "--verify=crc32c", "--verify_fatal=1"];
         let fio = Command::new("fio").args(args).args(more).current_dir(folder.path()).output();
-        assert!(good(fio.unwrap()).contains("err= 0"));
+        assert!(good(&fio.unwrap()).contains("err= 0"));
     }
     if has("qemu-io") {
-        let said = good(server.qemu_io(&[
+        let said = good(&server.qemu_io(&[
             "write -P 7 0 64k",
             "write -P 9 1024 512",
             "read -P 7 0 1k",
@@ -175,21 +177,21 @@ fn clients_of_nbd_find_a_disk() {
         ]));
         assert!(!said.contains("verification failed"), "{said}");
         // What was flushed survives a kill; what was not is lost with a volatile cache.
-        good(server.qemu_io(&["write -P 3 1M 64k", "flush"]));
+        good(&server.qemu_io(&["write -P 3 1M 64k", "flush"]));
         server.kill();
         let server = Server::start(&image, &[]);
         assert!(server.said[0].contains("killed"), "{:?}", server.said);
-        let said = good(server.qemu_io(&["read -P 3 1M 64k", "read -P 9 1024 512"]));
+        let said = good(&server.qemu_io(&["read -P 3 1M 64k", "read -P 9 1024 512"]));
         assert!(!said.contains("verification failed"), "{said}");
-        good(leyden(&["cut", &image]));
+        good(&leyden(&["cut", &image]));
         let dead = server.qemu_io(&["read 0 4k"]);
         assert!(
             String::from_utf8_lossy(&dead.stdout).contains("Input/output error")
                 || !dead.status.success()
         );
-        good(leyden(&["restore", &image]));
+        good(&leyden(&["restore", &image]));
         server.terminate();
-        assert!(good(leyden(&["image", "check", &image])).contains("closed"));
+        assert!(good(&leyden(&["image", "check", &image])).contains("closed"));
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::fs::FallocateFlags;
 use crate::owner::{Answer, Ask, Failure, Handle};
 
 /// Nothing about the file ever changes.
-const FOREVER: Duration = Duration::from_secs(3_600);
+const FOREVER: Duration = Duration::from_hours(1);
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
 /// What the file is called.
@@ -32,7 +32,9 @@ const WRITE_MOST: u32 = 1 << 20;
 /// A mounted drive; it is unmounted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Mount {
-    _session: BackgroundSession,
+    /// Held for its drop, which unmounts.
+    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
+    session: BackgroundSession,
 }
 
 impl Mount {
@@ -46,8 +48,8 @@ impl Mount {
             MountOption::NoDev,
             MountOption::NoSuid,
         ];
-        let _session = fuser::spawn_mount(Disk { drive }, folder, &config)?;
-        Ok(Self { _session })
+        let session = fuser::spawn_mount(Disk { drive }, folder, &config)?;
+        Ok(Self { session })
     }
 }
 

@@ -276,7 +276,7 @@ fn a_timeline_shows_the_slowest_command() {
     let longest = record["host"]["write_latency_us"]["max"].as_f64().unwrap();
     assert!((number(slow, "dur") - longest).abs() < 1e-6, "{slow} {longest}");
     // Parts of an operation lie within it; commands and transfers lie beside each other.
-    let mut rows: std::collections::BTreeMap<(u64, u64), Vec<(f64, f64)>> = Default::default();
+    let mut rows = std::collections::BTreeMap::<(u64, u64), Vec<(f64, f64)>>::new();
     for slice in slices.iter().filter(|slice| slice["pid"].as_u64() < Some(3)) {
         let row = (slice["pid"].as_u64().unwrap(), slice["tid"].as_u64().unwrap());
         let from = number(slice, "ts");

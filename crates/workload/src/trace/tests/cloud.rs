@@ -71,17 +71,29 @@ fn what_is_garbled_is_named() {
 
 fn v1(command: u16, bytes: u32, block: u64, time_us: u64) -> Vec<u8> {
     let mut record = Vec::new();
-    [1, bytes, 1].iter().for_each(|word: &u32| record.extend(word.to_le_bytes()));
-    [command, 0x0101].iter().for_each(|half| record.extend(half.to_le_bytes()));
-    [block, time_us].iter().for_each(|long| record.extend(long.to_le_bytes()));
+    for word in [1, bytes, 1] {
+        record.extend(u32::to_le_bytes(word));
+    }
+    for half in [command, 0x0101] {
+        record.extend(half.to_le_bytes());
+    }
+    for long in [block, time_us] {
+        record.extend(long.to_le_bytes());
+    }
     record
 }
 
 fn v2(command: u16, bytes: u32, block: u64, time_us: u64) -> Vec<u8> {
     let mut record = Vec::new();
-    [command, 0x0203].iter().for_each(|half| record.extend(half.to_le_bytes()));
-    [1, bytes, 1].iter().for_each(|word: &u32| record.extend(word.to_le_bytes()));
-    [block, time_us, 7].iter().for_each(|long| record.extend(long.to_le_bytes()));
+    for half in [command, 0x0203] {
+        record.extend(half.to_le_bytes());
+    }
+    for word in [1, bytes, 1] {
+        record.extend(u32::to_le_bytes(word));
+    }
+    for long in [block, time_us, 7] {
+        record.extend(long.to_le_bytes());
+    }
     record
 }
 

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Show what a drive does around its slowest command, as a timeline for Perfetto
     ///
     /// The run is made twice: to find the command, and to follow host, channels and dies around it.
-    /// Open the file at https://ui.perfetto.dev, or with another viewer of Chrome's trace events.
+    /// Open the file at ui.perfetto.dev, or with another viewer of Chrome's trace events.
     #[command(after_long_help = answers::TIMELINE_EXAMPLES)]
     Timeline(TimelineArgs),
     /// Say how much capacitance a drive and its workload need, and what is lost with less

@@ -49,7 +49,7 @@ pub(crate) struct CreateArgs {
     /// The image, which must not exist
     #[arg(value_name = "IMAGE")]
     pub(crate) file: PathBuf,
-    /// The drive: a scenario file, or the name of a bundled one, of which the table [device] is taken
+    /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken
     #[arg(long, value_name = "SCENARIO", default_value = "devices/tlc-datacenter")]
     pub(crate) drive: String,
     /// Override a key of the configuration; may be repeated

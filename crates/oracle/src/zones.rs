@@ -323,8 +323,12 @@ impl ZoneOracle {
         }
         let content = &seen.content[..kept];
         let is_this = Self::is_prefix(it, content);
-        let is_earlier =
-            it.is_uncertain && it.before.iter().any(|before| before.get(..kept) == Some(content));
+        // Of what an earlier cut had given up, some may never have had a place that anybody was told.
+        let begins = |earlier: &Vec<u64>| {
+            let known = earlier.len().min(kept);
+            earlier[..known] == content[..known]
+        };
+        let is_earlier = it.is_uncertain && (begins(&it.units) || it.before.iter().any(begins));
         if !is_this && !is_earlier {
             let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
             let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
@@ -342,13 +346,18 @@ impl ZoneOracle {
         if is_empty && was_reset {
             return Ok(0);
         }
-        let kept = seen.write_pointer.unwrap_or(it.promised);
         if it.is_uncertain || it.lost_from.is_some() {
-            return Ok(kept);
+            return Ok(seen.end());
+        }
+        let kept = seen.write_pointer.unwrap_or(it.promised);
+        if kept < it.promised && !was_reset {
+            let message = format!("it ends at {kept}: {it:?}");
+            return Err(violation(zone, ZoneProblem::Lost, message));
         }
         for (unit, &stamp) in seen.content.iter().enumerate() {
             let known = it.units.get(unit).copied().unwrap_or(0);
-            if stamp != known {
+            let is_above = unit >= kept as usize;
+            if stamp != known && !(is_above && stamp == 0) {
                 let message = format!("unit {unit} is #{stamp}, not #{known}: {it:?}");
                 return Err(violation(zone, ZoneProblem::Lost, message));
             }
@@ -387,7 +396,7 @@ impl ZoneOracle {
     fn judge_area(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
         let it = &self.zones[zone as usize];
         if it.is_uncertain || it.lost_from.is_some() {
-            return Ok(seen.write_pointer.unwrap_or(0));
+            return Ok(seen.end());
         }
         let was_reset = it.changing == Some(ZoneChange::Reset);
         let is_empty = seen.content.iter().all(|&stamp| stamp == 0);

@@ -100,7 +100,8 @@ impl<P: Payload> Zoned<P> {
             return None;
         }
         let mut die = self.ftl.next_die(zone);
-        if die.is_none() && self.buffer.next_page(zone.0).is_some() {
+        // It gets its place when it has a page, though that may never be programmed: a dump in place needs it.
+        if die.is_none() {
             let units = self.ftl.shape().capacity - self.buffer.started(zone.0);
             // What has failed is programmed again, however little is left.
             if self.ftl.allocate(zone, units.max(1)) {

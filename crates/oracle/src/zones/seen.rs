@@ -76,3 +76,11 @@ impl fmt::Display for ZoneViolation {
 }
 
 impl std::error::Error for ZoneViolation {}
+
+impl ZoneSeen<'_> {
+    /// Where it ends: at its write pointer, or, where that tells nothing, above the last unit that holds anything.
+    pub(super) fn end(&self) -> u32 {
+        let written = self.content.iter().rposition(|&stamp| stamp != 0);
+        self.write_pointer.unwrap_or(written.map_or(0, |last| last as u32 + 1))
+    }
+}

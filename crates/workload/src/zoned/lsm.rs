@@ -90,6 +90,8 @@ pub struct Lsm {
     meta: [File; 2],
     /// Bytes that wait to be compacted.
     to_compact: u64,
+    /// How often the writer has gone on to another memtable.
+    rotations: u64,
     resetting: Option<u32>,
     figures: LsmFigures,
     exposure: Exposure,
@@ -141,6 +143,7 @@ impl Lsm {
             tables: VecDeque::new(),
             meta: Default::default(),
             to_compact: 0,
+            rotations: 0,
             resetting: None,
             figures: LsmFigures::default(),
             exposure: Exposure { since: start, ..Exposure::default() },
@@ -205,6 +208,7 @@ impl Lsm {
             self.writer.until = self.writer.until.max(now);
         }
         self.writer.memtable = 0;
+        self.rotations += 1;
         self.immutable.push_back(std::mem::take(&mut self.writer.log));
         true
     }
@@ -371,6 +375,34 @@ impl Lsm {
         Some(request(Op::Zone(ZoneAction::Reset), Run { lba, sectors: 0 }, Class::Unknown))
     }
 
+    /// Memtables taken over, flushed and compacted so far.
+    const fn ended(&self) -> u64 {
+        self.figures.flushed + self.figures.compacted + self.rotations
+    }
+
+    fn ask(&mut self, now: Time) -> Ask {
+        let submit = |request, owner| Ask::Submit { request, owner };
+        if let Some(request) = self.clean() {
+            return submit(request, CLEANER);
+        }
+        self.begin_flush();
+        if let Some(request) = self.go_on(FLUSHER, now) {
+            return submit(request, FLUSHER);
+        }
+        for at in 0..self.compactors.len() {
+            self.begin_compaction(at);
+            let owner = FIRST_COMPACTOR + at as u32;
+            if let Some(request) = self.go_on(owner, now) {
+                return submit(request, owner);
+            }
+        }
+        match self.write(now) {
+            Ok(request) => submit(request, WRITER),
+            Err(Some(at)) => Ask::At(at),
+            Err(None) => Ask::Wait,
+        }
+    }
+
     fn is_waiting(&self) -> bool {
         self.writer.is_waiting
             || self.flusher.is_waiting
@@ -395,25 +427,13 @@ impl Host for Lsm {
         if self.is_done() {
             return if self.is_waiting() { Ask::Wait } else { Ask::End };
         }
-        let submit = |request, owner| Ask::Submit { request, owner };
-        if let Some(request) = self.clean() {
-            return submit(request, CLEANER);
-        }
-        self.begin_flush();
-        if let Some(request) = self.go_on(FLUSHER, now) {
-            return submit(request, FLUSHER);
-        }
-        for at in 0..self.compactors.len() {
-            self.begin_compaction(at);
-            let owner = FIRST_COMPACTOR + at as u32;
-            if let Some(request) = self.go_on(owner, now) {
-                return submit(request, owner);
+        // What ends without a request may let another thread go on.
+        loop {
+            let before = self.ended();
+            match self.ask(now) {
+                Ask::Wait if self.ended() > before => {}
+                ask => return ask,
             }
-        }
-        match self.write(now) {
-            Ok(request) => submit(request, WRITER),
-            Err(Some(at)) => Ask::At(at),
-            Err(None) => Ask::Wait,
         }
     }
 

@@ -8,6 +8,7 @@ use leyden_device::{
     provision_of,
 };
 use leyden_ftl::map::ProtectionConfig;
+use leyden_nand::{FaultTarget, Occasion};
 use leyden_power::DumpConfig;
 use leyden_sim::{Bytes, Energy, Ratio, Rng, Span, Time};
 
@@ -257,4 +258,54 @@ fn commands_to_a_drive_without_power_end_with_an_error() {
     assert_eq!(statuses, [Status::NotReady, Status::Success]);
     assert_eq!(done[1].data().unwrap(), &[Stamp(7)]);
     assert!(done[0].time < done[1].time && ssd.is_idle());
+}
+
+/// The power returns before the dump has ended, fails again, and returns once more.
+#[test]
+fn a_dump_takes_its_time_whatever_the_power_does_meanwhile() {
+    let config = config("full", "balanced", Region::Full);
+    let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+    for unit in 0..8 {
+        submit(&mut ssd, Op::Write, unit, unit + 1);
+    }
+    finish(&mut ssd);
+    let at = ssd.now();
+    let loss = ssd.cut_power(at);
+    let end = at + loss.cost.time;
+    assert!(loss.cost.pages > 0 && loss.cost.time > Span::from_us(700), "{loss:?}");
+    let half = Span::from_ns(loss.cost.time.as_ns() / 2);
+    let recovery = ssd.restore_power(at + half);
+    assert_eq!(recovery.dump, end.since(at + half));
+    assert_eq!(recovery.ready_at, end + recovery.scan.max(recovery.charge));
+    let again = ssd.cut_power(at + half + Span::from_ns(1));
+    assert!(again.during_recovery && again.lost.is_empty(), "{again:?}");
+    let recovery = ssd.restore_power(at + half + Span::from_ns(2));
+    assert_eq!(recovery.ready_at, end + recovery.scan.max(recovery.charge));
+    ssd.advance(recovery.ready_at, &mut Vec::new());
+    assert!((0..8).all(|unit| read(&mut ssd, unit) == unit + 1));
+    // Later, there is nothing left to wait for.
+    let at = ssd.now();
+    let loss = ssd.cut_power(at);
+    let recovery = ssd.restore_power(at + loss.cost.time);
+    assert_eq!(recovery.dump, Span::ZERO);
+}
+
+/// What the configuration names to fail does, once, and what was to be programmed is not lost.
+#[test]
+fn an_operation_that_is_named_to_fail_does() {
+    let mut config = config("full", "balanced", Region::None);
+    let occasion = |what, nth| Occasion { what, nth };
+    config.nand.faults.occasions =
+        vec![occasion(FaultTarget::Data, 3), occasion(FaultTarget::Data, 5)];
+    let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+    for unit in 0..40 {
+        submit(&mut ssd, Op::Write, unit, unit + 1);
+    }
+    submit(&mut ssd, Op::Flush, 0, 0);
+    assert!(finish(&mut ssd).iter().all(|done| done.status == Status::Success));
+    assert_eq!(ssd.stats().ftl.program_failures, 2);
+    assert!((0..40).all(|unit| read(&mut ssd, unit) == unit + 1));
+    config.nand.faults.occasions = vec![occasion(FaultTarget::Erase, 0)];
+    let error = Ssd::<Stamp>::new(&config, 1).unwrap_err();
+    assert_eq!(error.key, "nand.faults.occasions");
 }

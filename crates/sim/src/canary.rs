@@ -107,8 +107,6 @@ pub enum Canary {
     UnitsSwapped,
     /// Zeroes in a part of a unit are acknowledged, and not written.
     PartialZeroesKept,
-    /// A FUA write ends when its failed program is left to a newer version.
-    FuaLeftBehind,
     /// The last, partly filled page of a FUA write is never programmed.
     FuaPageWaits,
     /// The count of versions begins at 1 again after a scan.
@@ -215,7 +213,6 @@ impl Canary {
         Self::MergedWithFlash,
         Self::UnitsSwapped,
         Self::PartialZeroesKept,
-        Self::FuaLeftBehind,
         Self::FuaPageWaits,
         Self::VersionNotRestored,
         Self::ScanDropsHalf,

@@ -109,8 +109,6 @@ points! {
     FaultReadOnly,
     /// fault: a command ended with a write fault
     FaultWrite,
-    /// fault: no die had room left, though none had lost a block
-    FaultJam,
     /// fault: a page cache could not write a unit out
     FaultCache,
     /// fault: a FLUSH failed

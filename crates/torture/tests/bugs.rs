@@ -5,17 +5,37 @@ mod mock;
 
 use std::sync::atomic::AtomicBool;
 
+use leyden_device::{NoData, Ssd};
 use leyden_torture::campaign::{Campaign, Summary};
-use leyden_torture::{Kind, Options, Outcome, SeedFile, run_on, run_through, shrink};
+use leyden_torture::{
+    Coverage, Failure, Grain, Kind, Options, Outcome, SeedFile, Tally, run_on, run_through, shrink,
+};
 use mock::{Bug, Mock};
 
+/// The options of `seed`, for a drive that knows units only.
+fn drawn(seed: u64) -> Options {
+    Options { grain: Grain::Unit, ..Options::draw(seed) }
+}
+
+/// The outcome of a drive that there cannot be, as shrinking may ask for.
+fn refused(options: &Options) -> Option<Outcome> {
+    let error = Ssd::<NoData>::new(&options.device, 0).err()?;
+    let failure = Failure { kind: Kind::Refused, cuts: 0, message: error.to_string() };
+    Some(Outcome {
+        tally: Tally::default(),
+        coverage: Coverage::default(),
+        digest: 0,
+        failure: Some(failure),
+    })
+}
+
 fn run(options: &Options, bug: Bug) -> Outcome {
-    run_on(options, Mock::new(options, bug))
+    refused(options).unwrap_or_else(|| run_on(options, Mock::new(options, bug)))
 }
 
 /// The first seed that finds `bug`.
 fn found(bug: Bug) -> (u64, Outcome) {
-    let outcomes = (0..100).map(|seed| (seed, run(&Options::draw(seed), bug)));
+    let outcomes = (0..100).map(|seed| (seed, run(&drawn(seed), bug)));
     outcomes.into_iter().find(|(_, outcome)| outcome.failure.is_some()).expect("100 are enough")
 }
 
@@ -23,7 +43,7 @@ fn found(bug: Bug) -> (u64, Outcome) {
 fn a_drive_that_is_right_passes() {
     let mut cuts = 0;
     for seed in 0..100 {
-        let options = Options::draw(seed);
+        let options = drawn(seed);
         let outcome = run(&options, Bug::None);
         assert_eq!(outcome.failure, None, "seed {seed}");
         assert_eq!(run(&options, Bug::None), outcome);
@@ -34,7 +54,7 @@ fn a_drive_that_is_right_passes() {
 
 /// Through a page cache and a way for hints, which every fourth seed has.
 fn through_a_cache(bug: Bug, seeds: u64) -> impl Iterator<Item = (u64, Outcome)> {
-    let options = (0..seeds).map(Options::draw);
+    let options = (0..seeds).map(drawn);
     let is_cached =
         |options: &Options| options.host.as_ref().is_some_and(|host| host.page_cache.is_some());
     let run =
@@ -47,7 +67,7 @@ fn a_cache_on_a_drive_that_is_right_passes_and_loses_what_it_may() {
     let (mut seeds, mut dirty, mut unwritten) = (0, 0, 0);
     for (seed, outcome) in through_a_cache(Bug::None, 200) {
         assert_eq!(outcome.failure, None, "seed {seed}");
-        let options = Options::draw(seed);
+        let options = drawn(seed);
         assert_eq!(run_through(&options, Mock::new(&options, Bug::None)), outcome);
         seeds += 1;
         dirty += outcome.tally.cached_losses;
@@ -70,8 +90,11 @@ fn a_cache_hides_no_bug_below_it() {
 fn a_host_that_is_not_needed_for_a_failure_is_left_out() {
     let cached = through_a_cache(Bug::ForgetsFlush, 200);
     let (seed, _) = cached.into_iter().find(|(_, outcome)| outcome.failure.is_some()).unwrap();
-    let attempt = |options: &Options| run_through(options, Mock::new(options, Bug::ForgetsFlush));
-    let shrunk = shrink(&Options::draw(seed), 3_000, attempt).unwrap();
+    let attempt = |options: &Options| {
+        let run = || run_through(options, Mock::new(options, Bug::ForgetsFlush));
+        refused(options).unwrap_or_else(run)
+    };
+    let shrunk = shrink(&drawn(seed), 3_000, attempt).unwrap();
     assert!(shrunk.options.host.is_none(), "{:#?}", shrunk.options.host);
 }
 
@@ -82,18 +105,17 @@ fn planted_bugs_are_found_and_made_small() {
         (Bug::ForgetsFua, Kind::Lost, 3),
         (Bug::SkipsDump(20), Kind::Lost, 60),
         (Bug::RecoversOnce, Kind::Lost, 4),
-        (Bug::ForgetsTrims, Kind::Lost, 6),
+        (Bug::ForgetsTrims, Kind::Reappeared, 6),
         (Bug::Panics(30), Kind::Panicked, 60),
     ];
     for (bug, kind, most_commands) in bugs {
         let (seed, outcome) = found(bug);
         assert_eq!(outcome.failure.unwrap().kind, kind, "{bug:?}");
-        let options = Options::draw(seed);
+        let options = drawn(seed);
         let shrunk = shrink(&options, 3_000, |options| run(options, bug)).unwrap();
         assert_eq!(shrunk.failure.kind, kind);
         let left = |options: &Options| -> u32 {
-            let skipped = |skip: &[(u32, u32)]| skip.iter().map(|(a, b)| b - a + 1).sum::<u32>();
-            options.rounds.iter().map(|round| round.commands - skipped(&round.skip)).sum()
+            options.rounds.iter().map(leyden_torture::Round::kept).sum()
         };
         assert!(left(&shrunk.options) <= most_commands, "{bug:?}: {:#?}", shrunk.options);
         assert!(shrunk.options.rounds.len() <= 3, "{bug:?}: {:#?}", shrunk.options.rounds);
@@ -114,7 +136,7 @@ fn campaign(threads: usize, seeds: u64, state: Option<&std::path::Path>) -> Summ
         state: state.map(std::path::Path::to_owned),
         guided: false,
     };
-    let work = |seed| run(&Options::draw(seed), Bug::SkipsDump(20));
+    let work = |seed| run(&drawn(seed), Bug::SkipsDump(20));
     campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ()).unwrap()
 }
 
@@ -141,7 +163,7 @@ fn foreign_and_damaged_files_are_refused() {
     let attempt = || {
         let campaign =
             Campaign { start: 0, seeds: 1, threads: 1, state: Some(path.clone()), guided: false };
-        let work = |seed| run(&Options::draw(seed), Bug::None);
+        let work = |seed| run(&drawn(seed), Bug::None);
         campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
     };
     attempt().unwrap();
@@ -158,7 +180,7 @@ fn foreign_and_damaged_files_are_refused() {
     refused(&good.replace("\"leyden_torture_campaign\": 2", "\"leyden_torture_campaign\": 9"), "9");
     refused(&good.replace("\"program\": \"", "\"program\": \"x"), "its version is x");
 
-    let options = Options::draw(3);
+    let options = drawn(3);
     let good = SeedFile::new(options.clone(), None).to_json();
     let read = |text: &str| {
         std::fs::write(&path, text).unwrap();
@@ -178,7 +200,7 @@ fn foreign_and_damaged_files_are_refused() {
 
 #[test]
 fn runs_that_differ_are_told_apart() {
-    let options = Options::draw(1);
+    let options = drawn(1);
     let (one, other) =
         (Mock::new(&options, Bug::Unrepeatable), Mock::new(&options, Bug::Unrepeatable));
     assert_ne!(run_on(&options, one).digest, run_on(&options, other).digest);

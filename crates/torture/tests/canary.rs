@@ -59,7 +59,6 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::MergedWithFlash, 1_000),
     (Canary::UnitsSwapped, 1_000),
     (Canary::PartialZeroesKept, 1_000),
-    (Canary::FuaLeftBehind, 1_000),
     (Canary::FuaPageWaits, 1_000),
     (Canary::VersionNotRestored, 1_000),
     (Canary::ScanDropsHalf, 1_000),

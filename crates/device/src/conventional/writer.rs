@@ -320,10 +320,6 @@ impl<P: Payload> Writer<P> {
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
                 for request in moved {
-                    if is_planted(Canary::FuaLeftBehind) {
-                        settled(request);
-                        continue;
-                    }
                     if self.buffer.is_started(newer) {
                         self.waiters.push((newer, request));
                     } else {

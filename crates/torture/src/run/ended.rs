@@ -101,7 +101,6 @@ where
         let is_jammed =
             self.tally.cuts > 0 && jammed.into_iter().filter(|&is| is).count() >= enough;
         self.tally.faults_of_jams += u64::from(is_jammed);
-        self.hits.hit_if(is_jammed, Point::FaultJam);
         is_jammed
     }
 

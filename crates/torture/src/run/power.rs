@@ -4,7 +4,7 @@ use leyden_device::{BlockDevice, PowerLoss, Recovery, Ssd, Units};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::recovery::StepName;
 use leyden_host::Powered;
-use leyden_nand::{Interrupted, Kind as Flash, Lpn, PageKind, Ppa, Ppn};
+use leyden_nand::{FaultTarget, Interrupted, Kind as Flash, Lpn, PageKind, Ppa, Ppn};
 use leyden_oracle::Op;
 use leyden_sim::{Span, Time};
 
@@ -326,7 +326,14 @@ where
         let stats = ssd.stats();
         let endurance = self.options.device.nand.endurance_cycles;
         let is_worn = endurance > 0 && ssd.medium().bad_blocks() > 0;
+        let occasions = &self.options.device.nand.faults.occasions;
+        let has_come = |what| {
+            let is_to_come = |it| ssd.medium().occasions_to_come().any(|other| other == it);
+            occasions.iter().any(|it| it.what == what && !is_to_come(it))
+        };
         let found = [
+            (has_come(FaultTarget::Mapping), Point::FaultMapping),
+            (has_come(FaultTarget::Journal), Point::FaultJournal),
             (stats.ftl.gc.copied_units > 0, Point::WorkCollection),
             (stats.map.writebacks > 0, Point::WorkWriteback),
             (stats.map.copies > 0, Point::WorkMapCopies),

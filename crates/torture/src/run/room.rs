@@ -54,7 +54,9 @@ pub(super) fn jammed_dies<P: Witness>(ssd: &Ssd<P>) -> Vec<bool> {
         let open = |stream| {
             let of_stream = |block: &BlockId| {
                 let used_for = medium.used_for(*block);
-                !is_full(*block) && used_for.is_some_and(|used_for| used_for.stream == stream)
+                medium.health(*block) == Health::Good
+                    && !is_full(*block)
+                    && used_for.is_some_and(|used_for| used_for.stream == stream)
             };
             let open = blocks_of(ssd, die).filter(is_data).filter(of_stream);
             let left = |block| geometry.pages_per_block() - medium.written_pages(block);

@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use leyden_buffer::Region;
 use leyden_device::{
-    Action, BlockDevice, Command, CommandId, Completion, Op, Output, PowerLoss, Recovery, Stamp,
-    Status,
+    Action, BlockDevice, Command, CommandId, Completion, NoData, Op, Output, PowerLoss, Recovery,
+    SECTOR_BYTES, Ssd, Stamp, Status,
 };
 use leyden_host::{Cut, Powered};
 use leyden_sim::{Span, Time};
 use leyden_torture::{Inspected, Options};
-
-const UNIT_SECTORS: u64 = 8;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +40,7 @@ pub(crate) struct Mock {
     now: Time,
     ready: Time,
     units: u32,
+    unit_sectors: u64,
     buffer: BTreeMap<u32, u64>,
     flash: Vec<u64>,
     /// What the last dump replaced.
@@ -52,13 +51,14 @@ pub(crate) struct Mock {
 
 impl Mock {
     pub(crate) fn new(options: &Options, bug: Bug) -> Self {
-        let units = (options.device.ftl.capacity.unwrap().get() / 4096) as u32;
+        let units = Ssd::<NoData>::new(&options.device, 0).unwrap().mapping_units();
         Self {
             bug,
             is_protected: options.device.buffer.region == Region::Full,
             now: Time::ZERO,
             ready: Time::ZERO,
             units,
+            unit_sectors: options.device.ftl.mapping_unit.get() / SECTOR_BYTES,
             buffer: BTreeMap::new(),
             flash: vec![0; units as usize],
             undo: None,
@@ -74,12 +74,13 @@ impl Mock {
     }
 
     fn execute(&mut self, command: &Command<Stamp>) -> Output<Stamp> {
+        let unit_sectors = self.unit_sectors;
         let (lba, sectors) = command.extent().unwrap_or_default();
         let (first, last) = (lba.0, lba.0 + u64::from(sectors));
-        let units = (first / UNIT_SECTORS) as u32..last.div_ceil(UNIT_SECTORS) as u32;
+        let units = (first / unit_sectors) as u32..last.div_ceil(unit_sectors) as u32;
         let is_whole = |unit: u32| {
-            let from = u64::from(unit) * UNIT_SECTORS;
-            first <= from && from + UNIT_SECTORS <= last
+            let from = u64::from(unit) * unit_sectors;
+            first <= from && from + unit_sectors <= last
         };
         let get = |unit: u32| self.buffer.get(&unit).copied();
         match command.op() {
@@ -156,7 +157,7 @@ impl BlockDevice<Stamp> for Mock {
     }
 
     fn capacity_sectors(&self) -> u64 {
-        u64::from(self.units) * UNIT_SECTORS
+        u64::from(self.units) * self.unit_sectors
     }
 }
 

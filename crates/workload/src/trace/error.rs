@@ -159,9 +159,7 @@ impl ErrorKind {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
             Self::Empty { skipped: 0 } => "Check that the capture saw any I/O",
-            Self::Empty { .. } => {
-                "Check the device that was asked for, and of a blktrace the action"
-            }
+            Self::Empty { .. } => "Check the action (Q, D or C) and the device that were asked for",
             Self::UnknownFormat => {
                 "Name the format; ours, as text, begins with the line \
                  `time_us,op,lba,len,flags,class`"

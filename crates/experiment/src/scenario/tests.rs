@@ -86,8 +86,8 @@ fn policies_are_named_exactly() {
 fn wrong_units_and_values_name_key_place_and_remedy() {
     let message = refused("[device.nand]\nread = 60", &[]);
     says(&message, &["`device.nand.read` is the number `60`", "a.toml:2:8", "like \"60 us\""]);
-    let message = refused("[device.nand]\nread = \"60 usec\"", &[]);
-    says(&message, &["unknown unit `usec`", "a.toml:2:8", "expected one of ns, us, ms"]);
+    let message = refused("[device.nand]\nread = \"60 jiffies\"", &[]);
+    says(&message, &["unknown unit `jiffies`", "a.toml:2:8", "expected one of ns, us, ms"]);
     let message = refused("[device.nand]\nchannels = -1", &[]);
     says(
         &message,
@@ -109,9 +109,10 @@ fn wrong_units_and_values_name_key_place_and_remedy() {
 fn impossible_drives_are_placed_too() {
     let message = refused("[device.nand]\npage_size = \"5000 B\"", &[]);
     says(&message, &["`device.nand.page_size`: 5 kB is not a power of two", "a.toml:2:13"]);
-    // Said nowhere: no place, but how to say it.
+    // Said nowhere: the key that was said, and does not fit it, is the one to blame.
     let message = refused("[device.ftl]\nmapping_unit = \"3 KiB\"", &[]);
-    says(&message, &["`device.nand.page_size`: a page of 8 KiB", "--set"]);
+    let blame = "help: change `device.ftl.mapping_unit`";
+    says(&message, &["`device.nand.page_size`: a page of 8 KiB", "a.toml:2:16", blame]);
 }
 
 #[test]
@@ -130,8 +131,8 @@ fn overrides_are_toml_or_bare_texts_and_keep_their_place() {
     assert_eq!(scenario.device.nand.read, Span::from_us(45));
     assert_eq!(scenario.device.ftl.over_provisioning.as_ppm(), 280_000);
     assert_eq!(scenario.device.ftl.placement.name(), "dac");
-    let message = refused("", &["device.nand.read=60 usec"]);
-    says(&message, &["--> --set:1:18", "1 | device.nand.read=60 usec", "help: expected one of"]);
+    let message = refused("", &["device.nand.read=60 jiffies"]);
+    says(&message, &["--> --set:1:18", "1 | device.nand.read=60 jiffies", "help: expected one of"]);
     let message = refused("", &["device.nand.raed=60 us"]);
     says(&message, &["--> --set:1:1", "the nearest key is `read`"]);
 }

@@ -478,3 +478,46 @@ impl Drive {
         Ok(self.file.sync()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leyden_sim::{Bytes, Ratio};
+
+    fn drive(folder: &tempfile::TempDir) -> Drive {
+        let mut device = leyden_device::Config::default();
+        (device.nand.channels, device.nand.dies_per_channel) = (1, 2);
+        (device.nand.blocks_per_plane, device.nand.pages_per_block) = (64, 16);
+        device.ftl.over_provisioning = Ratio::from_percent(60);
+        device.buffer.size = Bytes::new(128 << 10);
+        device.power = Some(leyden_power::Config::default());
+        let (name, made_by) = ("test".to_owned(), "test".to_owned());
+        let config = ImageConfig { name, seed: 1, device, made_by };
+        Drive::create(&folder.path().join("disk.leyden"), config).unwrap()
+    }
+
+    #[test]
+    fn bytes_of_commands_under_way_are_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut drive = drive(&folder);
+        drive.write(drive.now(), 0, Lba(0), &[1; 4_096], false).unwrap();
+        // It has not come as far as the buffer yet.
+        assert!(drive.ssd.contents().all(|places| *places == Places::default()));
+        assert!(drive.content.used_by(&drive.ssd).contains(0));
+    }
+
+    #[test]
+    fn slots_are_used_again_only_behind_the_clock() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut drive = drive(&folder);
+        let begin = Clock::read(&drive.file).unwrap().time;
+        let mut written = 0;
+        // Nobody is told of any end: the clock is written for the sake of slots alone.
+        while Clock::read(&drive.file).unwrap().time == begin {
+            let now = Time::from_ns(written * 1_000_000);
+            drive.write(now, 0, Lba(written % 100 * 8), &[1; 4_096], false).unwrap();
+            written += 1;
+            assert!(written < 20_000, "{} slots were handed out", drive.content.slots_in_use());
+        }
+    }
+}

@@ -380,3 +380,22 @@ fn failure_of(error: &ImageError) -> Failure {
         _ => Failure::Image,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_a_drive_that_is_gone_is_told() {
+        let (inbox, drive) = std::sync::mpsc::channel();
+        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096 };
+        let (to, answers) = std::sync::mpsc::channel();
+        let ask =
+            |to: Sender<Answer>| handle.ask(Ask::Flush, move |answer| to.send(answer).unwrap());
+        ask(to.clone());
+        drop(drive); // with a command that it never took
+        ask(to);
+        let all: Vec<_> = answers.iter().collect();
+        assert_eq!(all, vec![Answer::Failed(Failure::Gone); 2]);
+    }
+}

@@ -146,9 +146,7 @@ impl<P: Payload> Action<P> {
             | Self::ZoneReport { .. } => None,
         }
     }
-}
 
-impl<P: Payload> Action<P> {
     /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {

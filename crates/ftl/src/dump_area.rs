@@ -183,9 +183,9 @@ impl DumpArea {
         self.dies.iter().flat_map(|die| die.written.iter().chain(&die.to_erase).copied())
     }
 
-    /// Blocks whose dump is not needed any more, on the die with the most.
-    pub fn old_blocks(&self) -> usize {
-        self.dies.iter().map(|die| die.to_erase.len()).max().unwrap_or(0)
+    /// Blocks of `die` whose dump is not needed any more.
+    pub fn old_blocks(&self, die: DieId) -> usize {
+        self.dies[die.index()].to_erase.len()
     }
 
     /// Erases the blocks of dumps that are not needed any more, while the drive recovers: a cut just

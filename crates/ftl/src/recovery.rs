@@ -32,7 +32,8 @@ pub enum StepName {
     PutBack,
     /// Find the first page of each open block that is not written.
     OpenBlocks,
-    /// Erase the blocks of dumps before the last one, so that there is room for the next.
+    /// Erase the blocks of dumps before the last one, so that there is room for the next; and, where blocks that
+    /// were kept back for it have gone bad, blocks in which nothing is valid.
     EraseOldDumps,
 }
 

@@ -57,6 +57,8 @@ pub enum Canary {
     CacheFailureKept,
     /// A newer version that takes over for a failed program does not inherit what a FLUSH waits for.
     HeirWithoutEpoch,
+    /// A FUA write ends when its failed program is left to a newer version, which nobody writes out for it.
+    FuaLeftToNewer,
     /// An overwrite of data that waits for its page is acknowledged, and the old data is written.
     CoalescedKeepsOld,
     /// A trim of data whose program is under way does not keep it from being mapped.
@@ -129,6 +131,8 @@ pub enum Canary {
     ErasedWhileValid,
     /// The root of a dump does not keep the count of versions.
     RootForgetsVersion,
+    /// Copies that a cut has broken off stay, and waste what was left of the block that they went to.
+    CopiesStay,
     /// A block whose erase was broken off is used without being erased again.
     HalfErasedUsed,
     /// A program in flight at a cut is taken to end without its transfer.
@@ -188,6 +192,7 @@ impl Canary {
         Self::CacheTrimIgnored,
         Self::CacheFailureKept,
         Self::HeirWithoutEpoch,
+        Self::FuaLeftToNewer,
         Self::CoalescedKeepsOld,
         Self::TrimmedInFlightMapped,
         Self::FlushEndsAnEpochEarly,
@@ -224,6 +229,7 @@ impl Canary {
         Self::GateOpen,
         Self::ErasedWhileValid,
         Self::RootForgetsVersion,
+        Self::CopiesStay,
         Self::HalfErasedUsed,
         Self::TransferNotHeld,
     ];

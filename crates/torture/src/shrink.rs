@@ -203,8 +203,8 @@ fn sooner(round: &mut Round) {
         Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => {
             *span = Span::from_ns(span.as_ns() / 2);
         }
-        Cut::AtEvent { events, .. } => *events /= 2,
-        Cut::AtTablePage { pages } => *pages = (*pages / 2).max(1),
+        Cut::AtEvent { events, .. } | Cut::AfterFailure { events } => *events /= 2,
+        Cut::AtTablePage { pages } | Cut::AtCopy { pages } => *pages = (*pages / 2).max(1),
         Cut::Never => {}
     }
 }

@@ -40,8 +40,6 @@ tally! {
     cut_off,
     /// Commands that ended with a write fault.
     write_faults,
-    /// Those of them that did so because no die had room left, though none had lost a block.
-    faults_of_jams,
     /// Cuts of drives that could only be read, because blocks had gone bad.
     read_only_cuts,
     /// Units whose promised content the drive said that it lost, as it must.

@@ -3,6 +3,7 @@
 
 mod mock;
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use leyden_device::{NoData, Ssd};
@@ -154,6 +155,40 @@ fn a_campaign_finds_the_same_however_it_is_run() {
         assert_eq!(other.failed, whole.failed);
         assert_eq!(other.tally, whole.tally);
     }
+}
+
+#[test]
+fn seeds_beyond_the_last_one_are_refused_at_once() {
+    let attempt = |start, seeds| {
+        let campaign = Campaign { start, seeds, threads: 1, state: None, guided: false };
+        let work = |seed| run(&drawn(seed), Bug::None);
+        campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
+    };
+    let message = attempt(u64::MAX, 1).unwrap_err().to_string();
+    assert!(message.starts_with("there are no 1 seeds from 18446744073709551615 on"), "{message}");
+    assert!(attempt(7, u64::MAX).is_err());
+    assert_eq!(attempt(u64::MAX - 2, 2).unwrap().seeds, 2);
+}
+
+#[test]
+fn two_campaigns_do_not_share_a_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.json");
+    let of =
+        |seeds| Campaign { start: 0, seeds, threads: 1, state: Some(path.clone()), guided: false };
+    let second = Mutex::new(None);
+    let none = |_: u64| -> Outcome { unreachable!("the state is not its own") };
+    let work = |seed| {
+        let attempt = of(1).run_with(&none, &AtomicBool::new(false), &mut |_| ());
+        *second.lock().unwrap() = attempt.err();
+        run(&drawn(seed), Bug::None)
+    };
+    of(1).run_with(&work, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let refusal = second.into_inner().unwrap().expect("the second is refused").to_string();
+    assert!(refusal.contains("is in use by another campaign"), "{refusal}");
+    of(2)
+        .run_with(&|seed| run(&drawn(seed), Bug::None), &AtomicBool::new(false), &mut |_| ())
+        .unwrap();
 }
 
 #[test]

@@ -283,7 +283,6 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.row(["commands", &count(tally.commands)]);
     table.row(["  in flight at cuts", &count(tally.cut_off)]);
     table.row(["  ended with a write fault", &count(tally.write_faults)]);
-    table.row(["    for want of room, no block being bad", &count(tally.faults_of_jams)]);
     table.head(["units, on drives with too little energy", ""]);
     table.row(["reported as lost", &count(tally.reported_losses)]);
     table.row(["reported as scanned for", &count(tally.uncertain_units)]);

@@ -60,7 +60,7 @@ impl Parts {
     }
 
     fn blank_medium<P: Payload>(&self, config: &Config, seed: u64) -> Medium<P> {
-        let keeps = PowerSupply::durability(self.power.as_ref()).keeps(&config.ftl);
+        let keeps = PowerSupply::durability(self.power.as_ref()).keeps();
         Medium::new(&config.nand, self.geometry, seed, keeps)
     }
 

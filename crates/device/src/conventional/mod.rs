@@ -193,6 +193,7 @@ impl<P: Payload> Conventional<P> {
             self.ftl.set_desperate(true);
             self.writer.pump_all(now, &mut self.ftl);
             self.ftl.set_desperate(false);
+            self.writer.pump_woken(now, &mut self.ftl); // what makes room may wait for the table
         }
         if !self.ftl.is_idle() {
             return;

@@ -320,7 +320,9 @@ impl<P: Payload> Writer<P> {
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
                 for request in moved {
-                    if self.buffer.is_started(newer) {
+                    if is_planted(Canary::FuaLeftToNewer) {
+                        settled(request);
+                    } else if self.buffer.is_started(newer) {
                         self.waiters.push((newer, request));
                     } else {
                         self.wait_for(ftl, newer, request);

@@ -1,7 +1,8 @@
 //! What a power cut finds, what a dump must save of it, and the beginning and end of the way back.
 
-use leyden_nand::{Content, DieId, Interrupted, Kind, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Interrupted, Kind, Ppn};
 
+use super::data::BlockState;
 use super::ftl::Ftl;
 use super::programs::ProgramCause;
 use super::recover::Recovery;
@@ -152,13 +153,39 @@ impl<C: Content> Ftl<C> {
     }
 
     /// Erases the blocks of dumps before the last one, which nobody needs any more: a cut just after
-    /// the recovery needs the room.
+    /// the recovery needs the room. A die that has lost blocks, and has no room for a dump all the same, also
+    /// erases blocks in which nothing is valid.
     pub fn erase_old_dumps(&mut self) {
         let mut old = Vec::new();
         self.dumps.erase_old(|block| old.push(block));
         for block in old {
-            let failed = self.medium.erase_now(block);
-            self.erase_ended(block, failed);
+            self.erase_now(block);
         }
+        for die in (0..self.geometry().dies()).map(DieId) {
+            while self.dump_blocks(die) < self.durability.blocks_per_dump() {
+                let garbage = self.garbage_blocks(die).next();
+                let Some(block) = garbage else { break };
+                self.data.give_up(block);
+                self.collector.forget_emptied(die, block);
+                self.erase_now(block);
+            }
+        }
+    }
+
+    fn erase_now(&mut self, block: BlockId) {
+        let failed = self.medium.erase_now(block);
+        self.erase_ended(block, failed);
+    }
+
+    /// The blocks for data of `die` that are written, and hold nothing valid. No program is under way.
+    pub(super) fn garbage_blocks(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
+        let geometry = self.geometry();
+        let of_die = (0..geometry.blocks()).map(BlockId);
+        of_die.filter(move |&block| {
+            let state = self.blocks().state(block);
+            geometry.die_of(block) == die
+                && matches!(state, BlockState::Open | BlockState::Closed | BlockState::Collected)
+                && self.data.valid_in_block(block) == 0
+        })
     }
 }

@@ -2,27 +2,28 @@
 
 use leyden_nand::Keeps;
 
-use crate::Config;
-use crate::map::ProtectionConfig;
-
 /// What an FTL must be ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Durability {
     /// The power may be cut: the medium holds what recovery reads.
     pub power_cuts: bool,
-    /// A dump may not reach the whole mapping table: out-of-band areas hold versions.
+    /// A dump may not reach the whole mapping table.
     pub may_lose_map: bool,
-    /// Blocks of each die to keep back for dumps.
+    /// Blocks of each die to keep back for dumps: twice what one may need.
     pub dump_blocks_per_die: u32,
 }
 
 impl Durability {
-    /// What the medium of a drive with `config` keeps for that.
-    pub const fn keeps(self, config: &Config) -> Keeps {
-        let finds_by_scan = matches!(config.map.protection, ProtectionConfig::None(_));
-        Keeps {
-            meta: self.power_cuts,
-            versions: self.power_cuts && (self.may_lose_map || finds_by_scan),
-        }
+    /// Blocks of each die that one dump may need.
+    pub const fn blocks_per_dump(self) -> u32 {
+        self.dump_blocks_per_die / 2
+    }
+
+    /// What the medium of a page-mapped drive keeps for that.
+    ///
+    /// Out-of-band areas hold versions on every drive whose power may be cut: a scan goes by them, and a
+    /// collection that a cut has broken off.
+    pub const fn keeps(self) -> Keeps {
+        Keeps { meta: self.power_cuts, versions: self.power_cuts }
     }
 }

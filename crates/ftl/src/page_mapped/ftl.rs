@@ -109,7 +109,7 @@ impl<C: Content> Ftl<C> {
         seed: u64,
         durability: Durability,
     ) -> Result<Self, ConfigError> {
-        let medium = Medium::new(nand, geometry, seed, durability.keeps(config));
+        let medium = Medium::new(nand, geometry, seed, durability.keeps());
         Self::on_medium(config, nand.endurance_cycles, medium, durability)
     }
 
@@ -312,12 +312,13 @@ impl<C: Content> Ftl<C> {
     }
 
     /// True if the host may have the next page of `stream` on `die`: it must leave what the current
-    /// collection needs, or else the last free block for the next one.
+    /// collection needs, or else the last free block for the next one. If the power may fail, it also waits
+    /// while a collection has the last free block, which must hold copies only: they can be undone.
     #[inline]
     pub fn may_program(&self, die: DieId, stream: StreamId) -> bool {
         let free = self.blocks().free(die);
         let open = self.blocks().open_pages(&self.medium, die, stream);
-        if open == 0 && free < 2 {
+        if open == 0 && free < 2 || free == 0 && self.blocks().keeps_for_dumps() {
             return false;
         }
         match self.collector.needs(die, &self.data, self.geometry()) {

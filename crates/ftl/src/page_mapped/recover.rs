@@ -1,6 +1,6 @@
 //! The way back from a power cut: an FTL that has just been made on its medium finds its table.
 
-use leyden_nand::{BlockId, Content, Lpn, PageKind, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Lpn, PageKind, Ppa, Ppn};
 use leyden_sim::canary::{Canary, is_planted};
 
 use super::data::BlockState;
@@ -66,9 +66,16 @@ impl<C: Content> Recovery<'_, C> {
         Recovered { steps, units, scanned_map_pages: lost.len() as u32 }
     }
 
-    /// What it takes to erase the blocks of older dumps.
+    /// What it takes to erase the blocks of older dumps, and what else a die erases to have room for the next.
     fn erase_old_step(&self) -> Option<Step> {
-        let blocks = self.ftl.dumps.old_blocks() as u64;
+        let blocks = |die| {
+            let old = self.ftl.dumps.old_blocks(die) as u32;
+            let needed = self.ftl.durability.blocks_per_dump();
+            let missing = needed.saturating_sub(self.ftl.dump_blocks(die) + old);
+            let garbage = if missing == 0 { 0 } else { self.ftl.garbage_blocks(die).count() };
+            u64::from(old + missing.min(garbage as u32))
+        };
+        let blocks = (0..self.ftl.geometry().dies()).map(DieId).map(blocks).max().unwrap_or(0);
         let time = self.ftl.medium.erase_time().saturating_mul(blocks);
         (blocks > 0).then_some(Step { name: StepName::EraseOldDumps, pages: 0, time })
     }
@@ -294,7 +301,7 @@ impl<C: Content> Recovery<'_, C> {
         let dies = u64::from(self.ftl.geometry().dies());
         let mut reads = Reads::none(&self.ftl.medium);
         for die in 0..dies {
-            reads.add(leyden_nand::DieId(die as u32), (pages + dies - 1 - die) / dies);
+            reads.add(DieId(die as u32), (pages + dies - 1 - die) / dies);
         }
         reads.step(StepName::PutBack, &self.ftl.medium, per_page)
     }

@@ -129,7 +129,8 @@ impl<C: Content> ZonedFtl<C> {
         if !units.is_empty() {
             steps.push(self.put_back_step(units.len()));
         }
-        let old = self.dumps.old_blocks() as u64;
+        let dies = (0..self.medium.geometry().dies()).map(DieId);
+        let old = dies.map(|die| self.dumps.old_blocks(die)).max().unwrap_or(0) as u64;
         if old > 0 {
             let time = self.medium.erase_time().saturating_mul(old);
             steps.push(Step { name: StepName::EraseOldDumps, pages: 0, time });

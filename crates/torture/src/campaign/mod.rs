@@ -90,7 +90,6 @@ impl Campaign {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
-        self.check_range()?;
         if !self.guided {
             return self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress);
         }
@@ -134,6 +133,7 @@ impl Campaign {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
+        self.check_range()?;
         let _lock = self.state.as_deref().map(Lock::take).transpose()?;
         let mut state = match &self.state {
             Some(path) => State::load(path, self.start, self.guided)?,

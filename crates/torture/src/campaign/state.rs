@@ -74,7 +74,7 @@ pub enum StateError {
     /// There are not so many seeds.
     #[error(
         "there are no {seeds} seeds from {start} on: the last one is {}\n  help: start earlier, or ask for fewer",
-        u64::MAX
+        u64::MAX - 1
     )]
     Range {
         /// The first seed.

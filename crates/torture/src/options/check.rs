@@ -100,10 +100,17 @@ impl Round {
         }
         let after = match self.cut {
             Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => span,
-            Cut::AtEvent { .. } | Cut::AtTablePage { .. } | Cut::Never => Span::ZERO,
+            Cut::AtEvent { .. }
+            | Cut::AtTablePage { .. }
+            | Cut::AtCopy { .. }
+            | Cut::AfterFailure { .. }
+            | Cut::Never => Span::ZERO,
         };
         if let Some(span) = [self.off, after].into_iter().find(|&span| span > LONGEST) {
             return Err(format!("round {number} waits {span}, and {LONGEST} is the most"));
+        }
+        if self.off == Span::ZERO && self.cut != Cut::Never {
+            return Err(format!("the power is never off in round {number}, and 1 ns is the least"));
         }
         if let Some(share) = self.again.iter().find(|&&share| share > Ratio::ONE) {
             return Err(format!("round {number} cuts at {share} of a recovery"));
@@ -150,6 +157,8 @@ mod tests {
         assert_eq!(message, "round 0 leaves out commands 5 to 2");
         let message = refused(|options| options.rounds[0].off = Span::from_ms(1 << 40));
         assert!(message.starts_with("round 0 waits "), "{message}");
+        let message = refused(|options| options.rounds[0].off = Span::ZERO);
+        assert_eq!(message, "the power is never off in round 0, and 1 ns is the least");
         let message = refused(|options| options.rounds[0].again = vec![Ratio::from_percent(200)]);
         assert_eq!(message, "round 0 cuts at 200 % of a recovery");
     }

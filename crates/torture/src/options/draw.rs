@@ -12,7 +12,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 5;
+pub(crate) const DRAW_VERSION: u32 = 6;
 
 impl Options {
     /// The options of `seed`.
@@ -29,8 +29,9 @@ impl Options {
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
         let mut work = draw_work(&mut rng(seed, "work"));
         let fails_often = device.nand.faults.program_failures >= Ratio::from_percent(1);
-        if fails_often && rng(seed, "hot failures").below(2) == 0 {
-            make_hot(&mut work);
+        let is_hot = fails_often && rng(seed, "hot failures").below(2) == 0;
+        if is_hot {
+            make_hot(&mut work, &mut rng(seed, "hot work"));
         }
         let has_occasions = !device.nand.faults.occasions.is_empty();
         let mut rounds = draw_rounds(&mut rng(seed, "rounds"));
@@ -39,6 +40,13 @@ impl Options {
             for round in &mut rounds {
                 round.reload = false;
             }
+        }
+        if is_hot {
+            cut_after_failures(&mut rounds, &mut rng(seed, "cuts after failures"));
+        }
+        let mut collections = rng(seed, "cuts amid collections");
+        if collections.below(8) == 0 {
+            cut_amid_collections(&mut rounds, &mut collections);
         }
         let grain = if rng(seed, "grain").below(8) == 0 { Grain::Sector } else { Grain::Unit };
         Self { seed, grain, device, host, work, rounds }
@@ -105,13 +113,41 @@ fn draw_work(rng: &mut Rng) -> Work {
     }
 }
 
-/// Versions of the same few units follow each other and FLUSH comes between them: when a program fails, a newer
-/// version is there, and somebody waits.
-fn make_hot(work: &mut Work) {
-    work.mix.flushes = work.mix.flushes.max(100);
+/// Versions of the same few units follow each other: when a program fails, a newer version is there, and somebody
+/// waits, with FLUSH or with FUA.
+fn make_hot(work: &mut Work, rng: &mut Rng) {
+    if coin(rng) {
+        (work.fua, work.mix.flushes) = (Ratio::from_percent(5 + rng.below(30)), 0);
+    } else {
+        work.mix.flushes = work.mix.flushes.max(100);
+    }
+    (work.trace, work.tenants) = (false, 1);
     (work.hot, work.hot_part) = (Ratio::from_percent(80), Ratio::from_ppm(10_000));
     work.queue_depth = work.queue_depth.max(8);
     work.largest_units = work.largest_units.min(2);
+}
+
+/// Cuts follow the failure of a program: what it held waits for another page then, or has been left to a newer
+/// version. The work before is short, for failures use blocks up, and all is read after it.
+fn cut_after_failures(rounds: &mut [Round], rng: &mut Rng) {
+    for round in rounds {
+        let (events, most_commands) = (spread(rng, 32) as u32 - 1, spread(rng, 32) as u32);
+        if rng.below(8) > 0 {
+            round.cut = Cut::AfterFailure { events };
+            round.commands = round.commands.min(most_commands);
+            (round.verify, round.early) = (Verify::All, false);
+        }
+    }
+}
+
+/// Most cuts fall amid a collection: each wastes a page of the block that data is moved to.
+fn cut_amid_collections(rounds: &mut [Round], rng: &mut Rng) {
+    for round in rounds {
+        let pages = spread(rng, 16) as u32;
+        if rng.below(4) > 0 {
+            round.cut = Cut::AtCopy { pages };
+        }
+    }
 }
 
 fn draw_rounds(rng: &mut Rng) -> Vec<Round> {

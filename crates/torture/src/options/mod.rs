@@ -149,6 +149,16 @@ pub enum Cut {
         /// How many; 1 is the first.
         pages: u32,
     },
+    /// When so many pages of a collection's copies have begun to be programmed; commands go on.
+    AtCopy {
+        /// How many; 1 is the first.
+        pages: u32,
+    },
+    /// When so many more things have happened after the next program that fails, if one does; commands go on.
+    AfterFailure {
+        /// How many.
+        events: u32,
+    },
     /// So long after a FLUSH submitted then has completed; commands go on.
     AfterFlush(Span),
     /// So long after the last command has completed.

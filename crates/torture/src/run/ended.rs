@@ -7,7 +7,7 @@ use leyden_device::{Completion, Op, Status};
 use leyden_host::Powered;
 use leyden_oracle::{Ended, Id, Request};
 
-use super::room::{jammed_dies, lacks_blocks};
+use super::room::{lacks_blocks, lacks_dump_room};
 use super::runner::Runner;
 use super::{Inspected, Trouble};
 use crate::Kind;
@@ -91,17 +91,7 @@ where
     /// True if the drive has a reason to fail writes that can be seen on its flash.
     fn may_fault(&mut self) -> bool {
         let Some(ssd) = self.ssd() else { return true };
-        if lacks_blocks(self.options, ssd) {
-            return true;
-        }
-        // A cache hears of a fault later than the drive has found room again.
-        let is_cached = self.options.host.as_ref().is_some_and(|host| host.page_cache.is_some());
-        let jammed = jammed_dies(ssd);
-        let enough = if is_cached { 1 } else { jammed.len() };
-        let is_jammed =
-            self.tally.cuts > 0 && jammed.into_iter().filter(|&is| is).count() >= enough;
-        self.tally.faults_of_jams += u64::from(is_jammed);
-        is_jammed
+        lacks_blocks(self.options, ssd) || ssd.is_read_only() && lacks_dump_room(ssd)
     }
 
     /// `sectors` and the rest of the units that they lie in.

@@ -1,13 +1,14 @@
 //! Runs: commands, power cuts, recoveries, and every answer checked.
 //!
 //! **What lives here**: a run from its options ([`run()`]), what drives it ([`runner`]), its power cuts
-//! ([`power`]), what commands may end with ([`ended`]). **What doesn't**: the promises ([`leyden_oracle`]) and
+//! ([`moment`], [`power`]), what commands may end with ([`ended`]). **What doesn't**: the promises ([`leyden_oracle`]) and
 //! what physics allows to be lost ([`crate::physics`]).
 //!
 //! **Invariants**: the drive is believed in nothing. A loss must be one that the energy did not reach for, a
 //! fault must have a cause on the flash or in the host, and what a lost unit reads as must be what flash held.
 
 pub(crate) mod ended;
+mod moment;
 pub(crate) mod power;
 mod room;
 pub(crate) mod runner;

@@ -1,6 +1,6 @@
 //! What drives a run: the source of a phase's commands, and the condition that ends it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd};
 use leyden_host::Powered;
@@ -15,14 +15,12 @@ use crate::options::{mixed, rng};
 use crate::physics::Physics;
 use crate::story::Story;
 use crate::witness::{Grain, Witness};
-use crate::{Cut, Failure, Kind, Options, Round, Tally, Verify};
+use crate::{Failure, Kind, Options, Round, Tally, Verify};
 
 /// A drive that is ready, and at which so much happens without a command's end, is stuck.
 const MOST_EVENTS: u64 = 200_000;
 /// A drive that has no room left has little more to show.
 const MOST_FAULTS: u64 = 200;
-/// The most commands with which a round goes on while it waits for its cut.
-const MOST_EXTRA: u64 = 2_000;
 
 /// A run under way.
 #[derive(Clone, Debug)]
@@ -279,59 +277,8 @@ where
         Ok(())
     }
 
-    /// The round's commands; yields the moment of the cut.
-    pub(crate) fn work(&mut self, round: &Round) -> Result<Option<Time>, Trouble> {
-        let commands = self.commands.clone();
-        let number = round.number;
-        let left_out = |n: u32| round.skip.iter().any(|&(first, last)| (first..=last).contains(&n));
-        let kept = (0..round.commands).filter(|&n| !left_out(n));
-        self.play(kept.map(|n| commands.command(number, u64::from(n))))?;
-        let rest = (u64::from(round.commands)..).map(|n| commands.command(number, n));
-        let mut rest = rest.take(MOST_EXTRA as usize);
-        match round.cut {
-            Cut::Never => return Ok(None),
-            Cut::After(span) => {
-                let at = self.drive.now() + span;
-                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
-                self.advance(at)?;
-            }
-            Cut::AtEvent { events, before } => {
-                let mut left = events;
-                self.go_on(&mut rest, |_, _| {
-                    left = left.saturating_sub(1);
-                    left == 0
-                })?;
-                match self.drive.next_event() {
-                    Some(at) if before => return Ok(Some(at)),
-                    Some(at) => self.advance(at)?,
-                    None => {}
-                }
-            }
-            Cut::AtTablePage { pages } => {
-                let mut begun = BTreeSet::new();
-                self.go_on(&mut rest, |runner, _| {
-                    begun.extend(runner.table_programs());
-                    begun.len() >= pages as usize
-                })?;
-            }
-            Cut::AfterFlush(span) => {
-                let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
-                self.host.awaited = Some(self.submit(flush));
-                self.go_on(&mut rest, |runner, _| runner.host.awaited.is_none())?;
-                let at = self.drive.now() + span;
-                self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;
-                self.advance(at)?;
-            }
-            Cut::Idle(span) => {
-                self.drain()?;
-                self.advance(self.drive.now() + span)?;
-            }
-        }
-        Ok(Some(self.drive.now()))
-    }
-
     /// Submits all of `requests`, as many at once as the queue depth allows.
-    fn play(&mut self, requests: impl Iterator<Item = Request>) -> Result<(), Trouble> {
+    pub(super) fn play(&mut self, requests: impl Iterator<Item = Request>) -> Result<(), Trouble> {
         for request in requests {
             while self.host.in_flight >= self.options.work.queue_depth {
                 self.step()?;
@@ -341,29 +288,8 @@ where
         Ok(())
     }
 
-    /// Goes on with `requests`, if there are, until `ends` says so; it is asked before each step and
-    /// told when the next event is.
-    fn go_on(
-        &mut self,
-        requests: &mut dyn Iterator<Item = Request>,
-        mut ends: impl FnMut(&Self, Option<Time>) -> bool,
-    ) -> Result<(), Trouble> {
-        loop {
-            while self.host.in_flight < self.options.work.queue_depth
-                && let Some(request) = requests.next()
-            {
-                self.submit(request);
-            }
-            let next = self.drive.next_event();
-            if ends(self, next) || next.is_none() {
-                return Ok(());
-            }
-            self.step_in_time()?;
-        }
-    }
-
     /// Lets everything under way end.
-    fn drain(&mut self) -> Result<(), Trouble> {
+    pub(super) fn drain(&mut self) -> Result<(), Trouble> {
         while self.host.in_flight > 0 {
             self.step()?;
         }

@@ -1,13 +1,25 @@
 //! The last resort of a die that has neither a free block nor a victim whose copies it has room for.
 //!
-//! Power cuts amid collections bring small dies to this: each wastes pages of the block that data is moved to.
-//! So do failing blocks. Asked for only when nothing goes on in the whole drive and commands wait for room: else
-//! they would end with a fault though there is garbage.
+//! Power cuts amid collections bring dies to this: each wastes a page of the block that data is moved to, until
+//! what is left of the victim does not fit into what is left of that block. So do failing blocks. Asked for only
+//! when nothing goes on in the whole drive and commands wait for room: else they would end with a fault though
+//! there is garbage.
+//!
+//! **Invariant**: a drive whose blocks are good never fails a command for want of room. A collection opens the
+//! last free block of its die for copies only ([`Ftl::may_program`]), and the die has a free block again as soon
+//! as one is erased; so while it has none, everything in that block still lies where it was copied from. Its
+//! copies are undone, it is erased, and the die has a free block as it had before the collection.
+//!
+//! [`Ftl::may_program`]: crate::page_mapped::Ftl::may_program
 
-use leyden_nand::{BlockId, Content, DieId};
+use std::collections::BTreeMap;
+
+use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 
 use super::{Around, Collector};
+use crate::page_mapped::data::BlockState;
 use crate::place::StreamId;
 
 impl Collector {
@@ -32,6 +44,9 @@ impl Collector {
         if self.dies[die.index()].victim.is_some() {
             return false;
         }
+        if around.data.blocks().free(die) == 0 && self.take_back(now, die, around) {
+            return self.erase_emptied(now, die, around);
+        }
         let Some((block, dest)) = Self::rescued_block(die, around) else { return false };
         if around.data.blocks().is_open(block) {
             around.data.blocks_mut().give_up_open(block);
@@ -43,6 +58,30 @@ impl Collector {
         let collection = &mut self.dies[die.index()];
         (collection.victim, collection.warmed, collection.dest) = (Some((block, 0)), 0, dest);
         self.read_next(now, die, around) || self.erase_emptied(now, die, around)
+    }
+
+    /// Undoes the copies in a block of `die` that holds nothing but copies which can be undone; it is to be erased
+    /// then. False if there is none.
+    fn take_back<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
+        if !around.medium.has_versions() || is_planted(Canary::CopiesStay) {
+            return false;
+        }
+        let origins = origins(die, around);
+        let of_block = |block: BlockId| Some((block, copies_in(block, &origins, around)?));
+        let written = |open: &BlockId| around.medium.written_pages(*open) > 0;
+        let open = around.data.blocks().open_blocks(die).filter(written);
+        let found = open.chain(closed_blocks(die, around)).find_map(of_block);
+        let Some((block, copies)) = found else { return false };
+        for (lpn, copy, origin) in copies {
+            if !around.table.may_take_back() {
+                return false;
+            }
+            around.data.take_back(now, around.medium.geometry(), lpn, copy, origin);
+            around.table.note_copy(lpn, origin, block, around.data);
+        }
+        around.data.give_up(block);
+        self.dies[die.index()].emptied.push(block);
+        true
     }
 
     /// The block with the least to move, and the stream whose open block has room for that.
@@ -81,4 +120,38 @@ impl Collector {
                 || !(is_open && stream == of_block) && geometry.pages_for(valid) <= open_pages
         })
     }
+}
+
+fn closed_blocks<C: Content>(die: DieId, around: &Around<'_, C>) -> impl Iterator<Item = BlockId> {
+    let geometry = around.medium.geometry();
+    let of_die = (0..geometry.blocks()).map(BlockId).filter(move |&id| geometry.die_of(id) == die);
+    of_die.filter(|&id| around.data.blocks().state(id) == BlockState::Closed)
+}
+
+/// What the closed blocks of `die` hold that is not valid, by owner and version.
+fn origins<C: Content>(die: DieId, around: &Around<'_, C>) -> BTreeMap<(Lpn, u64), Ppa> {
+    let (medium, geometry) = (&around.medium, around.medium.geometry());
+    let units = closed_blocks(die, around).flat_map(|id| {
+        let first = geometry.first_unit_of_block(id).0;
+        (first..first + geometry.units_per_block()).map(Ppa)
+    });
+    let unwanted = units.filter(|&unit| !around.data.is_valid(unit));
+    unwanted.filter_map(|unit| Some(((medium.lpn(unit)?, medium.version(unit)), unit))).collect()
+}
+
+/// The valid units of `block`, each with what it is a copy of; `None` if one of them is no copy.
+fn copies_in<C: Content>(
+    block: BlockId,
+    origins: &BTreeMap<(Lpn, u64), Ppa>,
+    around: &Around<'_, C>,
+) -> Option<Vec<(Lpn, Ppa, Ppa)>> {
+    let (medium, geometry) = (&around.medium, around.medium.geometry());
+    let valid =
+        around.data.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block());
+    let undone = valid.map(|copy| {
+        let lpn = medium.lpn(copy)?;
+        let origin = *origins.get(&(lpn, medium.version(copy)))?;
+        Some((lpn, copy, origin))
+    });
+    undone.collect()
 }

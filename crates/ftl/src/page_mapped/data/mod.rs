@@ -192,6 +192,27 @@ impl Data {
         emptier
     }
 
+    /// Undoes a copy of `lpn` that lies in `copy`: what it was copied from still lies in `origin`, in a closed
+    /// block.
+    pub(crate) fn take_back(
+        &mut self,
+        now: Time,
+        geometry: &Geometry,
+        lpn: Lpn,
+        copy: Ppa,
+        origin: Ppa,
+    ) {
+        self.map.set(lpn, origin);
+        self.invalidate(now, geometry, copy);
+        self.validity.set(origin);
+        let block = geometry.block_of(origin);
+        let valid = self.index.remove(block).expect("a closed block is in the index");
+        self.index.insert(block, valid + 1, self.zombies.in_block(block), now);
+        if self.zombies.are_kept() {
+            self.move_zombie(lpn, geometry.block_of(copy), block);
+        }
+    }
+
     /// Points the map to where `lpn` lies now; hands back the block where the last version does.
     #[inline]
     fn point_to(
@@ -251,6 +272,15 @@ impl Data {
             self.blocks.set_valid(block, valid);
         }
         self.blocks.collect(block);
+    }
+
+    /// `block`, in which nothing is valid and no program is under way, is to be erased.
+    pub(crate) fn give_up(&mut self, block: BlockId) {
+        match self.blocks.state(block) {
+            BlockState::Closed => self.collect(block),
+            BlockState::Open => self.blocks.give_up_open(block),
+            state => assert_eq!(state, BlockState::Collected, "{block:?}"),
+        }
     }
 
     /// Points the map of a planted bug to where `lpn` was.

@@ -211,6 +211,13 @@ impl TableWriter {
         }
     }
 
+    /// True if a copy may be undone: if not, what its entry changes has no room at present.
+    pub(super) fn may_take_back(&self) -> bool {
+        !self.store.follows_changes()
+            || self.moves.are_kept()
+            || self.gate.is_empty() && self.store.has_room(1)
+    }
+
     /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.
     pub(super) fn note_trim(&mut self, page: MapPage, next_version: u64) {
         if self.store.trims_only() {

@@ -274,7 +274,8 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
 
     #[inline]
     fn is_idle(&self) -> bool {
-        self.ftl.is_idle()
+        // Programs may wait for ever for a mapping page that no good block is left for.
+        self.ftl.is_idle() && self.ftl.waiting_at_gate() == 0
     }
 
     fn set_untimed(&mut self, untimed: bool) {

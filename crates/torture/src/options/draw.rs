@@ -29,7 +29,7 @@ impl Options {
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
         let mut work = draw_work(&mut rng(seed, "work"));
         let fails_often = device.nand.faults.program_failures >= Ratio::from_percent(1);
-        let is_hot = fails_often && rng(seed, "hot failures").below(2) == 0;
+        let is_hot = fails_often && rng(seed, "hot failures").below(4) > 0;
         if is_hot {
             make_hot(&mut work, &mut rng(seed, "hot work"));
         }

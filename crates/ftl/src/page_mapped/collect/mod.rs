@@ -264,11 +264,6 @@ impl Collector {
         (valid, collection.staged.iter().map(|units| units.len() as u32).sum())
     }
 
-    /// A block that has been emptied is erased by somebody else.
-    pub(in crate::page_mapped) fn forget_emptied(&mut self, die: DieId, block: BlockId) {
-        self.dies[die.index()].emptied.retain(|&emptied| emptied != block);
-    }
-
     /// Erases a block that has been emptied, or retires it if it is failing.
     #[inline]
     fn erase_emptied<C: Content>(

@@ -30,6 +30,11 @@ impl Collector {
         self.stuck_dies = 0;
     }
 
+    /// A block that has been emptied is erased by somebody else.
+    pub(in crate::page_mapped) fn forget_emptied(&mut self, die: DieId, block: BlockId) {
+        self.dies[die.index()].emptied.retain(|&emptied| emptied != block);
+    }
+
     /// Begins whatever makes room on `die`: pads what waits for a full page; or empties a block, open or full,
     /// into the open block of any stream. True if an operation started.
     pub(super) fn rescue<C: Content>(

@@ -1,5 +1,6 @@
 //! The bytes of an image: a slot for each mapping unit that a write touches, and what lies in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use leyden_device::{Lba, SECTOR_BYTES, Ssd};
@@ -8,6 +9,20 @@ use leyden_sim::BitSet;
 use crate::file::ImageFile;
 use crate::slots::Slots;
 use crate::{ImageError, Places};
+
+/// The units that a write touches. What the write leaves out of its first and last one is zeroes, and never
+/// read.
+pub(crate) fn whole_units(lba: Lba, data: &[u8], unit_bytes: u32) -> Cow<'_, [u8]> {
+    let unit_bytes = unit_bytes as usize;
+    let head = (lba.0 * SECTOR_BYTES) as usize % unit_bytes;
+    let length = (head + data.len()).next_multiple_of(unit_bytes);
+    if data.len() == length {
+        return Cow::Borrowed(data);
+    }
+    let mut whole = vec![0; length];
+    whole[head..head + data.len()].copy_from_slice(data);
+    Cow::Owned(whole)
+}
 
 /// The bytes of an image, and which of them are in use.
 #[derive(Debug)]
@@ -81,17 +96,8 @@ impl Content {
         data: &[u8],
     ) -> Result<Vec<(u32, u32)>, ImageError> {
         let unit_bytes = self.unit_bytes as usize;
-        let head = (lba.0 * SECTOR_BYTES) as usize % unit_bytes;
-        let count = (head + data.len()).div_ceil(unit_bytes);
-        // Whole units: what a write leaves out of its first and last one is zeroes, and never read.
-        let mut whole = Vec::new();
-        let bytes = if data.len() == count * unit_bytes {
-            data
-        } else {
-            whole.resize(count * unit_bytes, 0);
-            whole[head..head + data.len()].copy_from_slice(data);
-            &whole
-        };
+        let bytes = whole_units(lba, data, self.unit_bytes);
+        let count = bytes.len() / unit_bytes;
         let mut slots = Vec::with_capacity(count);
         for unit in bytes.chunks_exact(unit_bytes) {
             let checksum = crc32fast::hash(unit);

@@ -1,6 +1,8 @@
 //! The drive on top of an image.
 
 mod check;
+mod raw;
+mod record;
 mod replay;
 
 pub use check::Checked;
@@ -17,6 +19,8 @@ use crate::content::Content;
 use crate::file::ImageFile;
 use crate::layout::{Clock, ImageConfig, Regions, Root, write_head};
 use crate::log::{Event, Log};
+use crate::powered::Powered;
+use crate::recording::Recorder;
 use crate::{ImageError, Places};
 
 /// Bytes of log from which on a checkpoint is worth its time.
@@ -75,33 +79,15 @@ pub struct DriveInfo {
 pub struct Drive {
     file: ImageFile,
     regions: Regions,
-    config: ImageConfig,
-    /// Another capacitance than the configuration's, since the power returned.
-    bank: Option<Capacitance>,
-    ssd: Ssd<Places>,
+    powered: Powered,
     content: Content,
     log: Log,
     root: Root,
-    /// The power is off.
-    is_off: bool,
+    recorder: Option<Recorder>,
     /// Commands that have ended, and of which nobody has been told.
     ended: Vec<Done>,
     /// Kept to save an allocation.
     completions: Vec<Completion<Places>>,
-}
-
-/// The drive's configuration, with another bank if one is named.
-fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::Config {
-    let mut device = config.device.clone();
-    if let Some(power) = &mut device.power {
-        // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
-        // without a whole dump, from the first page on.
-        power.allow_underprovisioned = true;
-        if bank.is_some() {
-            (power.bank.capacitance, power.bank.parts) = (bank, None);
-        }
-    }
-    device
 }
 
 impl Drive {
@@ -115,11 +101,9 @@ impl Drive {
                            --set device.power.dump=in_place";
             return Err(ConfigError::new("power", problem).into());
         }
-        // As its maker describes it, and so with the bank that it asks for.
-        Ssd::<Places>::blank_medium(&config.device, config.seed)?;
-        let ssd = Ssd::<Places>::new(&device_of(&config, None), config.seed)?;
+        let powered = Powered::new(config)?;
         let file = ImageFile::create(path)?;
-        let made = Self::fill(file, config, ssd);
+        let made = Self::fill(file, powered);
         if made.is_err() {
             // It was not there before.
             let _ = std::fs::remove_file(path);
@@ -127,10 +111,11 @@ impl Drive {
         made
     }
 
-    fn fill(file: ImageFile, config: ImageConfig, ssd: Ssd<Places>) -> Result<Self, ImageError> {
+    fn fill(file: ImageFile, powered: Powered) -> Result<Self, ImageError> {
+        let ssd = powered.ssd();
         let units = u64::from(ssd.geometry().units());
         let regions = Regions::new(units);
-        write_head(&file, &config, units)?;
+        write_head(&file, powered.config(), units)?;
         let root = Root {
             generation: 0,
             checkpoint_bytes: 0,
@@ -140,34 +125,34 @@ impl Drive {
         };
         let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), Vec::new());
         let log = Log::empty(regions, 0);
-        let mut drive = Self::with(file, regions, config, (ssd, content, None), log, root);
+        let mut drive = Self::with(file, regions, powered, content, log, root);
         drive.checkpoint(true)?;
         Ok(drive)
     }
 
     /// What the drive is.
     pub const fn config(&self) -> &ImageConfig {
-        &self.config
+        self.powered.config()
     }
     /// The device: for its counters.
     pub const fn device(&self) -> &Ssd<Places> {
-        &self.ssd
+        self.powered.ssd()
     }
     /// The drive's time.
     pub const fn now(&self) -> Time {
-        self.ssd.now()
+        self.device().now()
     }
     /// Sectors that can be addressed.
     pub fn capacity_sectors(&self) -> u64 {
-        self.ssd.capacity_sectors()
+        self.device().capacity_sectors()
     }
     /// Bytes of a mapping unit.
     pub fn unit_bytes(&self) -> u32 {
-        self.ssd.geometry().unit_bytes()
+        self.device().geometry().unit_bytes()
     }
     /// True if the power is off.
     pub const fn is_off(&self) -> bool {
-        self.is_off
+        self.powered.is_off()
     }
     /// Where the image is.
     pub fn path(&self) -> &Path {
@@ -179,16 +164,16 @@ impl Drive {
     /// # Errors
     /// If the file cannot be asked.
     pub fn info(&self) -> Result<DriveInfo, ImageError> {
-        let unit_bytes = self.ssd.geometry().unit_bytes();
+        let unit_bytes = self.device().geometry().unit_bytes();
         Ok(DriveInfo {
             capacity_sectors: self.capacity_sectors(),
             unit_bytes,
-            flash_bytes: self.ssd.geometry().flash_bytes(),
+            flash_bytes: self.device().geometry().flash_bytes(),
             allocated_bytes: self.file.allocated_bytes()?,
             content_bytes: u64::from(self.content.slots_in_use()) * u64::from(unit_bytes),
             log_bytes: self.log.len(),
             time_ns: self.now().as_ns(),
-            cuts: self.ssd.cuts(),
+            cuts: self.device().cuts(),
         })
     }
 
@@ -205,7 +190,7 @@ impl Drive {
         let mut at = lba.0;
         while at < end && at - lba.0 < EXTENT_UNITS_MOST * unit_sectors {
             let next = ((at / unit_sectors + 1) * unit_sectors).min(end);
-            let is_hole = self.ssd.newest(Lba(at)) == Places::default();
+            let is_hole = self.device().newest(Lba(at)) == Places::default();
             let count = (next - at) as u32;
             match runs.last_mut() {
                 Some((length, hole)) if *hole == is_hole => *length += count,
@@ -218,7 +203,7 @@ impl Drive {
 
     /// When the drive next does something by itself.
     pub fn next_event(&self) -> Option<Time> {
-        if self.ended.is_empty() { self.ssd.next_event() } else { Some(self.now()) }
+        if self.ended.is_empty() { self.device().next_event() } else { Some(self.now()) }
     }
 
     /// Asks for a read, at `now`.
@@ -226,7 +211,7 @@ impl Drive {
     /// # Errors
     /// If the image cannot be written; the command is not heard of then. The same for all commands.
     pub fn read(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Read(lba, sectors), Command::read(lba, sectors))
+        self.submit(now, tag, Event::Read(lba, sectors), &[], Command::read(lba, sectors))
     }
 
     /// Asks for a flush.
@@ -234,7 +219,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn flush(&mut self, now: Time, tag: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Flush, Command::flush())
+        self.submit(now, tag, Event::Flush, &[], Command::flush())
     }
 
     /// Asks for a trim.
@@ -242,7 +227,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn trim(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Trim(lba, sectors), Command::trim(lba, sectors))
+        self.submit(now, tag, Event::Trim(lba, sectors), &[], Command::trim(lba, sectors))
     }
 
     /// Asks for zeroes.
@@ -258,7 +243,7 @@ impl Drive {
         fua: bool,
     ) -> Result<(), ImageError> {
         let command = Command::write_zeroes(lba, sectors, Arc::default()).fua(fua);
-        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), command)
+        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), &[], command)
     }
 
     /// Asks for a write of `data`, which is a whole number of sectors.
@@ -286,13 +271,13 @@ impl Drive {
         let slots = self.content.store(&self.file, lba, data)?;
         let places = self.content.places(lba, sectors, &slots);
         let event = Event::Write { lba, sectors, fua, slots };
-        self.submit(now, tag, event, Command::write(lba, sectors, places).fua(fua))
+        self.submit(now, tag, event, data, Command::write(lba, sectors, places).fua(fua))
     }
 
     /// Sees to it that `count` slots can be handed out.
     fn make_room(&mut self, count: u32) -> Result<(), ImageError> {
         if self.content.is_short_of(count) {
-            self.content.keep_used_by(&self.ssd, count);
+            self.content.keep_used_by(self.powered.ssd(), count);
             // What is free now may have been in use when the clock was last written.
             self.write_clock()?;
         }
@@ -302,7 +287,7 @@ impl Drive {
     /// False if a command ends at once: there is no power, or its range is not the drive's.
     fn is_heard(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> bool {
         let end = lba.0.checked_add(u64::from(sectors));
-        let status = if self.is_off {
+        let status = if self.is_off() {
             Status::NotReady
         } else if sectors == 0 {
             Status::InvalidField
@@ -320,13 +305,23 @@ impl Drive {
         now: Time,
         tag: u32,
         event: Event,
+        data: &[u8],
         command: Command<Places>,
     ) -> Result<(), ImageError> {
         let (lba, sectors) = command.extent().unwrap_or((Lba(0), 1));
         if self.is_heard(now, tag, lba, sectors) {
             self.catch_up(now)?;
-            self.log.append(&self.file, self.now(), event)?;
-            self.ssd.submit(self.now(), command.tag(tag));
+            self.happens(self.now(), event, data)?;
+            self.powered.submit(self.now(), command.tag(tag));
+        }
+        Ok(())
+    }
+
+    /// Writes down what happens to the device, which does not know of it yet. `data` are a write's bytes.
+    fn happens(&mut self, time: Time, event: Event, data: &[u8]) -> Result<(), ImageError> {
+        let entry = self.log.append(&self.file, time, event)?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(time, &entry.event, data);
         }
         Ok(())
     }
@@ -334,7 +329,7 @@ impl Drive {
     /// The device does everything up to `now`: what it is asked comes behind that.
     fn catch_up(&mut self, now: Time) -> Result<(), ImageError> {
         let mut completions = std::mem::take(&mut self.completions);
-        self.ssd.advance(now.max(self.now()), &mut completions);
+        self.powered.advance(now, &mut completions);
         for completion in completions.drain(..) {
             // The bytes too: the drive may have no use for them any more.
             self.ended.push(self.done(completion)?);
@@ -375,7 +370,7 @@ impl Drive {
             generation: self.root.generation,
             time: self.now(),
             next_sequence: self.log.next_sequence(),
-            digest: self.ssd.digest().value(),
+            digest: self.device().digest().value(),
         };
         clock.write(&self.file)
     }
@@ -389,9 +384,8 @@ impl Drive {
     /// If the power is off.
     pub fn cut(&mut self, now: Time) -> Result<PowerLoss, ImageError> {
         self.catch_up(now)?;
-        self.log.append(&self.file, self.now(), Event::Cut)?;
-        let loss = self.ssd.cut_power(self.now());
-        self.is_off = true;
+        self.happens(self.now(), Event::Cut, &[])?;
+        let loss = self.powered.cut(self.now());
         self.write_clock()?;
         Ok(loss)
     }
@@ -408,28 +402,13 @@ impl Drive {
         now: Time,
         bank: Option<Capacitance>,
     ) -> Result<Recovery, ImageError> {
-        assert!(self.is_off, "the power is on");
-        if bank.is_some() {
-            // Whether such a drive can be is known before anything is changed.
-            Ssd::<Places>::blank_medium(&device_of(&self.config, bank), self.config.seed)?;
-        }
+        assert!(self.is_off(), "the power is on");
+        self.powered.check_bank(bank)?; // before anything is changed
         let now = now.max(self.now());
-        self.log.append(&self.file, now, Event::Restore(bank))?;
-        let recovery = self.power_on(now, bank)?;
+        self.happens(now, Event::Restore(bank), &[])?;
+        let recovery = self.powered.restore(now, bank)?;
         self.write_clock()?;
         Ok(recovery)
-    }
-
-    fn power_on(&mut self, now: Time, bank: Option<Capacitance>) -> Result<Recovery, ImageError> {
-        if bank.is_some() {
-            let device = device_of(&self.config, bank);
-            self.bank = bank;
-            let empty = Ssd::<Places>::new(&device, self.config.seed)?;
-            let medium = std::mem::replace(&mut self.ssd, empty).into_medium();
-            self.ssd = Ssd::on_medium(&device, medium)?;
-        }
-        self.is_off = false;
-        Ok(self.ssd.restore_power(now))
     }
 
     /// True if a checkpoint is worth its time when the drive is idle; `urgent`, if commands should wait for
@@ -440,7 +419,7 @@ impl Drive {
 
     /// True if the drive is at rest: a checkpoint can be taken.
     pub fn is_idle(&self) -> bool {
-        self.ssd.is_idle() && self.ended.is_empty()
+        self.device().is_idle() && self.ended.is_empty()
     }
 
     /// Saves the drive at rest, and begins the log anew.
@@ -451,7 +430,7 @@ impl Drive {
     /// # Panics
     /// If the drive is not idle.
     pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
-        self.content.keep_used_by(&self.ssd, 0);
+        self.content.keep_used_by(self.powered.ssd(), 0);
         let mut root = Root {
             generation: self.root.generation + 1,
             checkpoint_bytes: 0,
@@ -472,10 +451,11 @@ impl Drive {
     /// # Errors
     /// If the image cannot be written.
     pub fn close(mut self) -> Result<(), ImageError> {
-        if !self.is_off {
+        if !self.is_off() {
             self.checkpoint(true)?;
         }
-        Ok(self.file.sync()?)
+        self.file.sync()?;
+        self.end_recording()
     }
 }
 
@@ -502,8 +482,8 @@ mod tests {
         let mut drive = drive(&folder);
         drive.write(drive.now(), 0, Lba(0), &[1; 4_096], false).unwrap();
         // It has not come as far as the buffer yet.
-        assert!(drive.ssd.contents().all(|places| *places == Places::default()));
-        assert!(drive.content.used_by(&drive.ssd).contains(0));
+        assert!(drive.device().contents().all(|places| *places == Places::default()));
+        assert!(drive.content.used_by(drive.device()).contains(0));
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod file;
 mod layout;
 mod log;
 mod places;
+mod powered;
+pub mod recording;
 mod slots;
 
 pub use drive::{Checked, Done, Drive, DriveInfo, Opened};

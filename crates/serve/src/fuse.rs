@@ -23,8 +23,11 @@ use crate::owner::{Answer, Ask, Failure, Handle};
 const FOREVER: Duration = Duration::from_hours(1);
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
-/// What the file is called.
+const MARKS: INodeNo = INodeNo(3);
+/// What the drive is called.
 const NAME: &str = "disk";
+/// If it is recorded: what is written here is noted among its commands.
+const MARKS_NAME: &str = "marks";
 /// Requests that the kernel has under way at once, and the largest of them.
 const REQUESTS_MOST: u16 = 128;
 const WRITE_MOST: u32 = 1 << 20;
@@ -61,7 +64,7 @@ struct Disk {
 impl Disk {
     fn attributes(&self, node: INodeNo) -> FileAttr {
         let is_root = node == ROOT;
-        let sectors = if is_root { 0 } else { self.drive.capacity_sectors() };
+        let sectors = if node == DISK { self.drive.capacity_sectors() } else { 0 };
         FileAttr {
             ino: node,
             size: sectors * SECTOR_BYTES,
@@ -122,15 +125,42 @@ impl Filesystem for Disk {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if parent == ROOT && name == NAME {
-            reply.entry(&FOREVER, &self.attributes(DISK), Generation(0));
-        } else {
-            reply.error(Errno::ENOENT);
-        }
+        let node = match name.to_str() {
+            Some(NAME) if parent == ROOT => DISK,
+            Some(MARKS_NAME) if parent == ROOT && self.drive.is_recorded() => MARKS,
+            _ => return reply.error(Errno::ENOENT),
+        };
+        reply.entry(&FOREVER, &self.attributes(node), Generation(0));
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         reply.attr(&FOREVER, &self.attributes(node));
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        size: Option<u64>,
+        _: Option<fuser::TimeOrNow>,
+        _: Option<fuser::TimeOrNow>,
+        _: Option<std::time::SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<std::time::SystemTime>,
+        _: Option<std::time::SystemTime>,
+        _: Option<std::time::SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        // `echo note >marks` cuts the file to nothing first. Nothing else can be changed.
+        if node == MARKS || size.is_none() {
+            reply.attr(&FOREVER, &self.attributes(node));
+        } else {
+            reply.error(Errno::EPERM);
+        }
     }
 
     fn readdir(
@@ -145,8 +175,10 @@ impl Filesystem for Disk {
             (ROOT, FileType::Directory, "."),
             (ROOT, FileType::Directory, ".."),
             (DISK, FileType::RegularFile, NAME),
+            (MARKS, FileType::RegularFile, MARKS_NAME),
         ];
-        for (at, (node, kind, name)) in (1..).zip(all).skip(offset as usize) {
+        let count = if self.drive.is_recorded() { 4 } else { 3 };
+        for (at, (node, kind, name)) in (1..).zip(all).take(count).skip(offset as usize) {
             if reply.add(node, at, kind, name) {
                 break;
             }
@@ -162,7 +194,7 @@ impl Filesystem for Disk {
     fn read(
         &self,
         _: &Request,
-        _: INodeNo,
+        node: INodeNo,
         _: FileHandle,
         offset: u64,
         size: u32,
@@ -170,6 +202,9 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if node != DISK {
+            return reply.data(&[]);
+        }
         let left = (self.drive.capacity_sectors() * SECTOR_BYTES).saturating_sub(offset);
         match self.sectors(offset, u64::from(size).min(left)) {
             Ok((_, 0)) => reply.data(&[]),
@@ -187,7 +222,7 @@ impl Filesystem for Disk {
     fn write(
         &self,
         _: &Request,
-        _: INodeNo,
+        node: INodeNo,
         _: FileHandle,
         offset: u64,
         data: &[u8],
@@ -197,6 +232,9 @@ impl Filesystem for Disk {
         reply: ReplyWrite,
     ) {
         let length = data.len() as u32;
+        if node == MARKS {
+            return self.drive.ask(Ask::Mark(data.to_vec()), move |_| reply.written(length));
+        }
         match self.sectors(offset, data.len() as u64) {
             Ok((_, 0)) => reply.written(0),
             Ok((lba, _)) => {

@@ -25,6 +25,8 @@ pub enum Ask {
     WriteZeroes(Lba, u32, bool),
     /// Which of so many sectors are holes?
     Extents(Lba, u32),
+    /// The host's own note, for the recording.
+    Mark(Vec<u8>),
 }
 
 /// Why a command failed.
@@ -86,6 +88,7 @@ pub struct Handle {
     inbox: Sender<Message>,
     capacity_sectors: u64,
     unit_bytes: u32,
+    is_recorded: bool,
 }
 
 impl Handle {
@@ -112,6 +115,11 @@ impl Handle {
     pub const fn unit_bytes(&self) -> u32 {
         self.unit_bytes
     }
+
+    /// True if what the drive is asked is recorded: notes of the host are, too.
+    pub const fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
 }
 
 /// Closer than this, an event is waited for awake: sleeping takes longer than it says.
@@ -129,6 +137,8 @@ pub(crate) struct Owner {
     free_tags: Vec<u32>,
     pending: usize,
     served: Served,
+    /// Flushes are answered and not done: a drive that lies.
+    lies: bool,
     stop: Option<Sender<switch::Answer>>,
     /// Kept to save an allocation.
     done: Vec<Done>,
@@ -139,12 +149,13 @@ pub(crate) type Ended = Result<(), ImageError>;
 
 impl Owner {
     /// A drive's owner, and the way to it.
-    pub(crate) fn new(drive: Drive, pace: Pace) -> (Self, Handle) {
+    pub(crate) fn new(drive: Drive, pace: Pace, lies: bool) -> (Self, Handle) {
         let (to, inbox) = std::sync::mpsc::channel();
         let handle = Handle {
             inbox: to,
             capacity_sectors: drive.capacity_sectors(),
             unit_bytes: drive.unit_bytes(),
+            is_recorded: drive.is_recorded(),
         };
         let owner = Self {
             clock: Clock::new(pace, drive.now()),
@@ -154,6 +165,7 @@ impl Owner {
             free_tags: Vec::new(),
             pending: 0,
             served: Served::default(),
+            lies,
             stop: None,
             done: Vec::new(),
         };
@@ -219,6 +231,7 @@ impl Owner {
 
     /// The drive has had nothing to do for a while: a long log is made short.
     fn look_after(&mut self) -> Result<(), ImageError> {
+        self.drive.settle_recording();
         if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
             self.drive.checkpoint(false)?;
         }
@@ -231,7 +244,16 @@ impl Owner {
                 if self.drive.wants_checkpoint(true) {
                     self.quiesce()?;
                 }
-                self.submit(&ask, reply);
+                match ask {
+                    Ask::Extents(lba, sectors) => reply.send(self.extents(lba, sectors)),
+                    Ask::Mark(text) => {
+                        self.go_on()?; // behind all that the host has been told of
+                        self.drive.mark(&text);
+                        reply.send(Answer::Done);
+                    }
+                    Ask::Flush if self.lies => reply.send(Answer::Done),
+                    ask => self.submit(&ask, reply),
+                }
                 Ok(())
             }
             Message::Control(ask, to) => self.control(ask, to),
@@ -251,26 +273,29 @@ impl Owner {
         if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
     }
 
-    fn submit(&mut self, ask: &Ask, reply: Reply) {
-        if let Ask::Extents(lba, sectors) = *ask {
-            let end = lba.0.checked_add(u64::from(sectors));
-            let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
-            return reply.send(match (self.drive.is_off(), is_in) {
-                (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
-                (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
-                _ => Answer::Extents(self.drive.extents(lba, sectors)),
-            });
+    fn extents(&self, lba: Lba, sectors: u32) -> Answer {
+        let end = lba.0.checked_add(u64::from(sectors));
+        let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
+        match (self.drive.is_off(), is_in) {
+            (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
+            (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
+            _ => Answer::Extents(self.drive.extents(lba, sectors)),
         }
+    }
+
+    fn submit(&mut self, ask: &Ask, reply: Reply) {
         let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
         let now = self.clock.now(self.drive.now());
         let drive = &mut self.drive;
         let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
-            Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua),
+            Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua && !self.lies),
             Ask::Flush => drive.flush(now, tag),
             Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
-            Ask::WriteZeroes(lba, sectors, fua) => drive.write_zeroes(now, tag, lba, sectors, fua),
-            Ask::Extents(..) => unreachable!("answered above"),
+            Ask::WriteZeroes(lba, sectors, fua) => {
+                drive.write_zeroes(now, tag, lba, sectors, fua && !self.lies)
+            }
+            Ask::Extents(..) | Ask::Mark(_) => unreachable!("answered without the device"),
         };
         if self.waiting.len() as u32 == tag {
             self.waiting.push(None);
@@ -388,7 +413,8 @@ mod tests {
     #[test]
     fn who_asks_a_drive_that_is_gone_is_told() {
         let (inbox, drive) = std::sync::mpsc::channel();
-        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096 };
+        let handle =
+            Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096, is_recorded: false };
         let (to, answers) = std::sync::mpsc::channel();
         let ask =
             |to: Sender<Answer>| handle.ask(Ask::Flush, move |answer| to.send(answer).unwrap());

@@ -31,6 +31,9 @@ pub struct ServerOptions {
     pub nbd: Vec<Listen>,
     /// The folder in which it is a file, `disk`, for loop devices.
     pub fuse: Option<PathBuf>,
+    /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
+    /// whether a test of what is written on it would notice.
+    pub lies: bool,
 }
 
 /// Why a drive could not be served.
@@ -75,7 +78,7 @@ impl Server {
         let (control, socket) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
         let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
         let name = drive.config().name.clone();
-        let (owner, handle) = Owner::new(drive, options.pace);
+        let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
         let (mut nbd, mut doors) = (Vec::new(), Vec::new());
         for (listener, address) in fronts {

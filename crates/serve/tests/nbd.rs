@@ -35,7 +35,7 @@ impl Served {
     }
 
     fn start(&mut self, drive: Drive, pace: Pace) {
-        let options = ServerOptions { pace, nbd: vec![Listen::Unix(self.socket())], fuse: None };
+        let options = ServerOptions { pace, nbd: vec![Listen::Unix(self.socket())], fuse: None, lies: false };
         self.server = Some(Server::start(drive, &options).unwrap());
     }
 

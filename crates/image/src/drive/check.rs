@@ -46,11 +46,11 @@ impl Drive {
         let regions = Regions::new(units);
         let (root, clock) = (Root::read(&file)?, Clock::read(&file)?);
         let known = if clock.generation == root.generation { clock.next_sequence } else { 0 };
-        let (ssd, content, bank) = load(&file, regions, &config, &root)?;
+        let (powered, content) = load(&file, regions, config, &root)?;
         let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
-        let drive = Self::with(file, regions, config, (ssd, content, bank), log, root);
+        let drive = Self::with(file, regions, powered, content, log, root);
         let mut checksums: BTreeMap<u32, u32> = BTreeMap::new();
-        let used = drive.content.used_by(&drive.ssd);
+        let used = drive.content.used_by(drive.device());
         let mut next = used.next(0);
         while let Some(slot) = next {
             checksums.insert(slot, drive.content.checksums()[slot as usize]);
@@ -63,9 +63,9 @@ impl Drive {
         }
         let damaged_units = drive.count_damaged(&checksums)?;
         Ok(Checked {
-            name: drive.config.name.clone(),
-            made_by: drive.config.made_by.clone(),
-            capacity_sectors: drive.ssd.capacity_sectors(),
+            name: drive.config().name.clone(),
+            made_by: drive.config().made_by.clone(),
+            capacity_sectors: drive.device().capacity_sectors(),
             is_closed: root.is_closed && entries.is_empty(),
             checkpoints: root.generation,
             log_entries: entries.len() as u64,

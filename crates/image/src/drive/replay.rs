@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use leyden_device::{BlockDevice, Command, Ssd};
+use leyden_device::Command;
 use leyden_sim::{Capacitance, Time};
 
-use super::{Content, Drive, ImageFile, Log, Opened, Regions, Root, device_of};
+use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root};
 use crate::layout::{Clock, Fields, read_head, seal, unseal};
 use crate::log::{Entry, Event};
-use crate::{ImageConfig, ImageError, Places};
+use crate::{ImageConfig, ImageError};
 
 /// What a checkpoint has before the drive: the bank (u64, 0 if it is the configuration's) and the number
 /// of slots (u32); then the slots' checksums, and the checksum of it all.
@@ -31,34 +31,32 @@ impl Drive {
         }
         // It was killed between the two, and has done nothing since, if the clock is the older one.
         let clock = Some(clock).filter(|clock| clock.generation == root.generation);
-        let (ssd, content, bank) = load(&file, regions, &config, &root)?;
-        if u64::from(ssd.geometry().units()) != units {
+        let (powered, content) = load(&file, regions, config, &root)?;
+        if u64::from(powered.ssd().geometry().units()) != units {
             return Err(ImageError::Damaged("its head names a drive of another size".to_owned()));
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
         let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
-        let mut drive = Self::with(file, regions, config, (ssd, content, bank), log, root);
-        drive.content.keep_used_by(&drive.ssd, 0);
+        let mut drive = Self::with(file, regions, powered, content, log, root);
+        drive.content.keep_used_by(drive.powered.ssd(), 0);
         drive.come_back(clock, &entries)
     }
 
     pub(super) fn with(
         file: ImageFile,
         regions: Regions,
-        config: ImageConfig,
-        (ssd, content, bank): (Ssd<Places>, Content, Option<Capacitance>),
+        powered: Powered,
+        content: Content,
         log: Log,
         root: Root,
     ) -> Self {
         Self {
-            is_off: false,
             ended: Vec::new(),
             completions: Vec::new(),
+            recorder: None,
             file,
             regions,
-            config,
-            bank,
-            ssd,
+            powered,
             content,
             log,
             root,
@@ -81,14 +79,14 @@ impl Drive {
         }
         if let Some(clock) = clock {
             self.drop_completions(clock.time);
-            if self.ssd.digest().value() != clock.digest {
-                return Err(ImageError::Diverged(self.config.made_by));
+            if self.device().digest().value() != clock.digest {
+                return Err(ImageError::Diverged(self.config().made_by.clone()));
             }
         }
         for entry in rest {
             self.repeat(entry)?;
         }
-        if self.is_off {
+        if self.is_off() {
             return Ok((self, Opened { cut: None, replayed }));
         }
         let now = self.now();
@@ -102,18 +100,18 @@ impl Drive {
             return Err(ImageError::Damaged("the times of its log go back".to_owned()));
         }
         self.drop_completions(entry.time);
-        let diverged = || ImageError::Diverged(self.config.made_by.clone());
+        let made_by = self.config().made_by.clone();
+        let diverged = || ImageError::Diverged(made_by.clone());
         let command = match &entry.event {
-            Event::Cut | Event::Restore(_) if self.is_off == (entry.event == Event::Cut) => {
+            Event::Cut | Event::Restore(_) if self.is_off() == (entry.event == Event::Cut) => {
                 return Err(diverged());
             }
             Event::Cut => {
-                self.ssd.cut_power(entry.time);
-                self.is_off = true;
+                self.powered.cut(entry.time);
                 return Ok(());
             }
             Event::Restore(bank) => {
-                self.power_on(entry.time, *bank)?;
+                self.powered.restore(entry.time, *bank)?;
                 return Ok(());
             }
             Event::Read(lba, sectors) => Command::read(*lba, *sectors),
@@ -129,7 +127,7 @@ impl Drive {
                     return Err(ImageError::Damaged(what.to_owned()));
                 }
                 if self.content.is_short_of(count) {
-                    self.content.keep_used_by(&self.ssd, count);
+                    self.content.keep_used_by(self.powered.ssd(), count);
                 }
                 if !self.content.take_again(slots) {
                     return Err(diverged());
@@ -138,13 +136,13 @@ impl Drive {
                 Command::write(*lba, *sectors, places).fua(*fua)
             }
         };
-        self.ssd.submit(entry.time, command);
+        self.powered.submit(entry.time, command);
         Ok(())
     }
 
     /// Lets the device come to `time`; who was told of what has ended has been told.
     fn drop_completions(&mut self, time: Time) {
-        self.ssd.advance(time.max(self.now()), &mut self.completions);
+        self.powered.advance(time, &mut self.completions);
         self.completions.clear();
     }
 
@@ -152,7 +150,7 @@ impl Drive {
     pub(super) fn write_checkpoint(&self, root: &Root) -> Result<u64, ImageError> {
         let checksums = self.content.checksums();
         let mut prefix = Vec::with_capacity(PREFIX_BYTES + checksums.len() * 4);
-        prefix.extend(self.bank.map_or(0, Capacitance::as_nf).to_le_bytes());
+        prefix.extend(self.powered.bank().map_or(0, Capacitance::as_nf).to_le_bytes());
         prefix.extend((checksums.len() as u32).to_le_bytes());
         prefix.extend(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()));
         seal(&mut prefix);
@@ -160,7 +158,7 @@ impl Drive {
         self.file.punch(begin, most)?;
         let mut region = Region { file: &self.file, begin, at: 0, end: most };
         region.write_all(&prefix)?;
-        self.ssd.save(&mut region)?;
+        self.device().save(&mut region)?;
         Ok(region.at)
     }
 }
@@ -169,9 +167,9 @@ impl Drive {
 pub(super) fn load(
     file: &ImageFile,
     regions: Regions,
-    config: &ImageConfig,
+    config: ImageConfig,
     root: &Root,
-) -> Result<(Ssd<Places>, Content, Option<Capacitance>), ImageError> {
+) -> Result<(Powered, Content), ImageError> {
     let damaged = || ImageError::Damaged("its checkpoint cannot be read".to_owned());
     let (begin, most) = regions.checkpoint(root.area());
     if root.checkpoint_bytes > most {
@@ -191,9 +189,9 @@ pub(super) fn load(
     let body = unseal(&prefix).ok_or_else(damaged)?;
     let checksums = body[PREFIX_BYTES..].chunks_exact(4).map(|bytes| Fields(bytes).u32()).collect();
     let bank = (bank > 0).then(|| Capacitance::from_nf(bank));
-    let ssd = Ssd::<Places>::load(&device_of(config, bank), config.seed, &mut region)?;
-    let content = Content::new(regions.content(), ssd.geometry().unit_bytes(), checksums);
-    Ok((ssd, content, bank))
+    let powered = Powered::load(config, bank, &mut region)?;
+    let unit_bytes = powered.ssd().geometry().unit_bytes();
+    Ok((powered, Content::new(regions.content(), unit_bytes, checksums)))
 }
 
 /// A region of the image as a stream.

@@ -102,6 +102,12 @@ pub(crate) enum Command {
     /// Serve the drive in an image to other programs, in real time
     #[command(after_long_help = served::SERVE_EXAMPLES)]
     Serve(served::ServeArgs),
+    /// Mount the file system on the drive in an image, until Ctrl-C
+    #[command(after_long_help = served::MOUNT_EXAMPLES)]
+    Mount(served::MountArgs),
+    /// Look at what a served drive was asked, and run it again
+    #[command(subcommand)]
+    Recording(served::RecordingCommand),
     /// Cut the power of a drive that is being served
     Cut(served::ImageArgs),
     /// Turn its power on again

@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         Command::Schema { of } => commands::lists::schema(of),
         Command::Image(command) => commands::image::main(&command),
         Command::Serve(args) => commands::serve::main(&args, &cancel),
+        Command::Mount(args) => commands::mount::main(&args, &cancel),
+        Command::Recording(command) => commands::recording::main(&command),
         Command::Cut(args) => commands::serve::cut(&args),
         Command::Restore(args) => commands::serve::restore(&args),
         Command::Status(args) => commands::serve::status(&args),

@@ -90,3 +90,46 @@ fn snapshots() {
     fuzz(&seeds, 1_000, |data| leyden_device::fuzz::snapshot(data, false));
     fuzz(&seeds, 3_000, |data| leyden_device::fuzz::snapshot(data, true));
 }
+
+#[test]
+fn clients_of_nbd() {
+    fuzz(&[leyden_serve::fuzz::nbd_seed()], 20_000, leyden_serve::fuzz::nbd_client);
+}
+
+#[test]
+fn recordings() {
+    fuzz(&[leyden_image::fuzz::recording_seed()], 500, leyden_image::fuzz::recording);
+}
+
+#[test]
+fn logs_of_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.leyden");
+    // Time, kind, FUA, sectors, LBA: a write, a flush, a trim, a cut and the power's return.
+    let entry = |ns: u64, kind: u8, sectors: u32, lba: u64| {
+        let mut entry = ns.to_le_bytes().to_vec();
+        entry.extend([kind, 0]);
+        entry.extend(sectors.to_le_bytes());
+        entry.extend(lba.to_le_bytes());
+        entry.resize(64, 0);
+        entry
+    };
+    let seed = [(1, 1, 8, 0), (2, 3, 0, 0), (3, 4, 8, 8), (4, 6, 0, 0), (5, 7, 0, 0)];
+    let seed = seed.iter().flat_map(|&(ns, kind, sectors, lba)| entry(ns, kind, sectors, lba));
+    let mut rng = Rng::new(1, "logs of images");
+    let seed: Vec<u8> = seed.collect();
+    for _ in 0..150 {
+        let mut mutant = seed.clone();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut rng, &mut mutant, &seed, &TOKENS);
+        }
+        let _ = leyden_image::fuzz::log(&path, &mutant);
+    }
+}
+
+#[test]
+fn questions_to_a_server() {
+    let seeds =
+        [br#"{"ask":"status"}"#.to_vec(), br#"{"ask":"restore","capacitance_nf":5}"#.to_vec()];
+    fuzz(&seeds, 5_000, leyden_serve::fuzz::control_line);
+}

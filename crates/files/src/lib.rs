@@ -86,6 +86,14 @@ impl NewFile {
         }
     }
 
+    /// The file, for writers that need more than a stream: holes, say. Not yet under its name.
+    pub fn as_file(&self) -> &File {
+        match &self.to {
+            Target::Temporary { file, .. } => file.as_file(),
+            Target::Stream { file, .. } => file,
+        }
+    }
+
     /// Writes `head` over the first bytes. The end of the file is where it was. A stream keeps the bytes
     /// that it was sent.
     pub fn rewrite_head(&mut self, head: &[u8]) -> io::Result<()> {

@@ -1,7 +1,6 @@
 //! The drive on top of an image.
 
 mod check;
-mod raw;
 mod record;
 mod replay;
 
@@ -199,6 +198,26 @@ impl Drive {
             at = next;
         }
         runs
+    }
+
+    /// What a read of these sectors would return if it took no time; `None` if some of their bytes are damaged.
+    ///
+    /// # Errors
+    /// If the image cannot be read.
+    ///
+    /// # Panics
+    /// If they are not all the drive's.
+    pub fn peek(&self, lba: Lba, sectors: u32) -> Result<Option<Vec<u8>>, ImageError> {
+        let unit_sectors = u64::from(self.unit_bytes()) / SECTOR_BYTES;
+        let mut places = Vec::with_capacity(sectors as usize);
+        let (mut unit, mut of) = (u64::MAX, Places::default());
+        for at in lba.0..lba.0 + u64::from(sectors) {
+            if at / unit_sectors != unit {
+                (unit, of) = (at / unit_sectors, self.device().newest(Lba(at)));
+            }
+            places.push(of.get((at % unit_sectors) as usize));
+        }
+        self.content.read(&self.file, &places)
     }
 
     /// When the drive next does something by itself.
@@ -420,6 +439,18 @@ impl Drive {
     /// True if the drive is at rest: a checkpoint can be taken.
     pub fn is_idle(&self) -> bool {
         self.device().is_idle() && self.ended.is_empty()
+    }
+
+    /// Lets the drive do all that it has to do, in no time of the caller's. What ends is not told of.
+    ///
+    /// # Errors
+    /// If the image cannot be written.
+    pub fn rest(&mut self) -> Result<(), ImageError> {
+        while !self.is_idle() && !self.is_off() {
+            let Some(next) = self.next_event() else { break };
+            self.advance(next, &mut Vec::new())?;
+        }
+        Ok(())
     }
 
     /// Saves the drive at rest, and begins the log anew.

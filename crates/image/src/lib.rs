@@ -22,10 +22,12 @@ mod content;
 mod drive;
 mod error;
 mod file;
+pub mod fuzz;
 mod layout;
 mod log;
 mod places;
 mod powered;
+pub mod raw;
 pub mod recording;
 mod slots;
 

@@ -109,11 +109,15 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let mut drive = drive(folder.path());
         let mut now = drive.now();
-        before.iter().for_each(|one| act(&mut drive, &mut now, one));
+        for one in &before {
+            act(&mut drive, &mut now, one);
+        }
         settle(&mut drive);
         let path = folder.path().join("work.leyrec");
         drive.record(&path).unwrap();
-        during.iter().for_each(|one| act(&mut drive, &mut now, one));
+        for one in &during {
+            act(&mut drive, &mut now, one);
+        }
         settle(&mut drive);
         let held = all_of(&mut drive);
         let digest = drive.device().digest();
@@ -217,7 +221,9 @@ fn clones_are_cut_at_any_moment() {
         let mut cut = replay.clone();
         assert!(cut.cut().lost.is_empty());
         cut.restore(cut.now(), None).unwrap();
-        for unit in flushed.iter().filter(|time| time.as_ns() <= at).enumerate().map(|(unit, _)| unit) {
+        for unit in
+            flushed.iter().filter(|time| time.as_ns() <= at).enumerate().map(|(unit, _)| unit)
+        {
             assert_eq!(cut.read_unit(unit as u64).unwrap()[0], unit as u8 + 1, "at {at} ns");
         }
     }

@@ -49,6 +49,17 @@ impl Clock {
         }
     }
 
+    /// By how much of the wall's time it is later than the drive's `time`; nothing, untimed.
+    pub(crate) fn late(&self, time: Time, reached: Time) -> Duration {
+        match self.pace {
+            Pace::Untimed => Duration::ZERO,
+            Pace::Times(pace) => {
+                let ns = self.now(reached).since(time).as_ns() as f64 / pace;
+                Duration::from_nanos(ns as u64)
+            }
+        }
+    }
+
     pub(crate) const fn is_untimed(&self) -> bool {
         matches!(self.pace, Pace::Untimed)
     }

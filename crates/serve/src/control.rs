@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::listen::Stream;
+use crate::listen::Socket;
 use crate::owner::Handle;
 use crate::switch::{Answer, Ask};
 
@@ -36,7 +36,7 @@ pub fn ask(image: &Path, ask: &Ask) -> io::Result<Answer> {
 }
 
 /// Answers one client until it goes.
-pub(crate) fn serve(stream: Stream, drive: &Handle) -> io::Result<()> {
+pub(crate) fn serve(stream: Socket, drive: &Handle) -> io::Result<()> {
     let mut out = stream.try_clone()?;
     let mut lines = BufReader::new(stream);
     loop {

@@ -43,6 +43,7 @@ pub(crate) struct Mount {
 impl Mount {
     /// Mounts the drive at `folder`.
     pub(crate) fn new(folder: &Path, drive: Handle) -> io::Result<Self> {
+        unmount_dead(folder)?;
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("leyden".to_owned()),
@@ -54,6 +55,15 @@ impl Mount {
         let session = fuser::spawn_mount(Disk { drive }, folder, &config)?;
         Ok(Self { session })
     }
+}
+
+/// A server that was killed leaves its mount behind, which nobody answers for: it is taken away.
+fn unmount_dead(folder: &Path) -> io::Result<()> {
+    let is_dead = |error: io::Error| error.kind() == io::ErrorKind::NotConnected;
+    if folder.metadata().err().is_some_and(is_dead) {
+        std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(folder).status()?;
+    }
+    Ok(())
 }
 
 /// The file system.

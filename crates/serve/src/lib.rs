@@ -1,8 +1,9 @@
 //! A drive in real time, for clients of all kinds.
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
-//! ([`nbd`]), FUSE ([`fuse`]) and the control socket ([`control`]), where the switch is ([`switch`]). **What doesn't**: wire formats (`leyden-wire`), the
-//! drive and its file (`leyden-image`).
+//! ([`nbd`]), FUSE ([`fuse`]) and the control socket ([`control`]), where the switch is
+//! ([`switch`]); TLS for NBD ([`tls`]). **What doesn't**: wire formats (`leyden-wire`), the drive and its file
+//! (`leyden-image`).
 //!
 //! **Invariants**
 //! - One thread has the drive. Everyone else sends it messages and is answered, each command once.
@@ -13,11 +14,14 @@
 mod clock;
 pub mod control;
 mod fuse;
+pub mod fuzz;
 mod listen;
 pub mod nbd;
 mod owner;
 mod server;
+mod stream;
 mod switch;
+mod tls;
 mod window;
 
 pub use clock::Pace;
@@ -27,3 +31,4 @@ pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{
     Answer as ControlAnswer, Ask as ControlAsk, CutReport, RestoreReport, StatusReport,
 };
+pub use tls::{Tls, TlsError, TlsFiles};

@@ -77,13 +77,13 @@ impl Listener {
         }
     }
 
-    pub(crate) fn accept(&self) -> io::Result<Stream> {
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
         match self {
-            Self::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
+            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0)),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
         }
     }
@@ -110,12 +110,12 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-impl Stream {
+impl Socket {
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Unix(stream) => Ok(Self::Unix(stream.try_clone()?)),
@@ -140,7 +140,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for Socket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(bytes),
@@ -149,7 +149,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.write(bytes),

@@ -13,8 +13,10 @@ use leyden_wire::nbd::{
 };
 use thiserror::Error;
 
-use crate::listen::Stream;
+use crate::listen::Socket;
 use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::stream::Stream;
+use crate::tls::Tls;
 use crate::window::Window;
 
 /// The most that a request may carry.
@@ -38,6 +40,9 @@ pub enum ConnectionError {
     /// It asks for an export that is not there, where the protocol knows no other answer.
     #[error("the client asks for export {0:?}, which is not there")]
     NoExport(String),
+    /// It wants to go on without TLS.
+    #[error("the client does not ask for TLS")]
+    NoTls,
 }
 
 /// What was agreed on.
@@ -48,9 +53,15 @@ struct Agreed {
 }
 
 /// Serves one client until it goes. The export is called `name`; the empty name is it, too.
-pub(crate) fn serve(mut stream: Stream, name: &str, drive: &Handle) -> Result<(), ConnectionError> {
+pub(crate) fn serve(
+    socket: Socket,
+    name: &str,
+    drive: &Handle,
+    tls: Option<&Tls>,
+) -> Result<(), ConnectionError> {
+    let mut stream = Stream::Open(socket);
     stream.set_read_timeout(Some(NEGOTIATION))?;
-    let Some(agreed) = negotiate(&mut stream, name, drive)? else { return Ok(()) };
+    let Some(agreed) = negotiate(&mut stream, name, drive, tls)? else { return Ok(()) };
     stream.set_read_timeout(None)?;
     let (to, replies) = std::sync::mpsc::channel();
     let window = Arc::new(Window::default());
@@ -66,11 +77,26 @@ pub(crate) fn serve(mut stream: Stream, name: &str, drive: &Handle) -> Result<()
     })
 }
 
+/// What follows an option.
+enum Next<'a> {
+    /// These replies, and another option.
+    Replies(Vec<OptionReply<'a>>),
+    /// These replies, and requests.
+    Go(Vec<OptionReply<'a>>),
+    /// The export as older clients ask for it, and requests.
+    Export,
+    /// Encryption.
+    Tls(&'a Tls),
+    /// The client goes.
+    Leave,
+}
+
 /// Settles the options. `None` if the client goes.
 fn negotiate(
     stream: &mut Stream,
     name: &str,
     drive: &Handle,
+    tls: Option<&Tls>,
 ) -> Result<Option<Agreed>, ConnectionError> {
     stream.write_all(&Greeting.encode())?;
     let mut flags = [0; 4];
@@ -83,58 +109,100 @@ fn negotiate(
         let header = OptionHeader::parse(&header)?;
         let mut data = vec![0; header.length as usize];
         stream.read_exact(&mut data)?;
-        let info = ExportInfo {
-            bytes: drive.capacity_sectors() * SECTOR_BYTES,
-            minimum_block_bytes: SECTOR_BYTES as u32,
-            preferred_block_bytes: drive.unit_bytes(),
-            maximum_block_bytes: REQUEST_MOST,
-            structured: agreed.structured,
+        let option = ClientOption::parse(header.option, &data);
+        let info = info_of(drive, agreed.structured);
+        let next = match tls.filter(|_| !stream.is_encrypted()) {
+            Some(tls) => before_tls(&option, tls)?,
+            None => settle(option, name, info, &mut agreed)?,
         };
-        let is_here = |export: &str| export.is_empty() || export == name;
-        let mut goes_on = false;
-        let replies = match ClientOption::parse(header.option, &data) {
-            ClientOption::ExportName(export) if !is_here(&export) => {
-                return Err(ConnectionError::NoExport(export));
+        let mut send = |replies: Vec<OptionReply<'_>>| {
+            let bytes: Vec<u8> =
+                replies.iter().flat_map(|reply| reply.encode(header.option)).collect();
+            stream.write_all(&bytes)
+        };
+        match next {
+            Next::Replies(replies) => send(replies)?,
+            Next::Go(replies) => {
+                send(replies)?;
+                return Ok(Some(agreed));
             }
-            ClientOption::ExportName(_) => {
+            Next::Export => {
                 stream.write_all(&info.encode_export(flags))?;
                 return Ok(Some(agreed));
             }
-            ClientOption::Abort => {
+            Next::Tls(tls) => {
+                send(vec![OptionReply::Ack])?;
+                stream.encrypt(tls)?;
+            }
+            Next::Leave => {
                 // The client may be gone before it hears this.
-                let _ = stream.write_all(&OptionReply::Ack.encode(header.option));
+                let _ = send(vec![OptionReply::Ack]);
                 return Ok(None);
             }
-            ClientOption::List => vec![OptionReply::Server(name), OptionReply::Ack],
-            ClientOption::Info { export, .. } | ClientOption::MetaContext { export, .. }
-                if !is_here(&export) =>
-            {
-                vec![OptionReply::UnknownExport]
-            }
-            ClientOption::Info { go, .. } => {
-                goes_on = go;
-                vec![OptionReply::Export(info), OptionReply::BlockSize(info), OptionReply::Ack]
-            }
-            ClientOption::StructuredReply => {
-                agreed.structured = true;
-                vec![OptionReply::Ack]
-            }
-            ClientOption::MetaContext { .. } if !agreed.structured => vec![OptionReply::Invalid],
-            ClientOption::MetaContext { contexts, set, .. } => {
-                let has = contexts.contains(&Context::Allocation);
-                agreed.allocation = if set { has } else { agreed.allocation };
-                let context = OptionReply::MetaContext(Context::Allocation, ALLOCATION);
-                has.then_some(context).into_iter().chain([OptionReply::Ack]).collect()
-            }
-            ClientOption::StartTls | ClientOption::Unknown => vec![OptionReply::Unsupported],
-            ClientOption::Invalid => vec![OptionReply::Invalid],
-        };
-        let bytes: Vec<u8> = replies.iter().flat_map(|reply| reply.encode(header.option)).collect();
-        stream.write_all(&bytes)?;
-        if goes_on {
-            return Ok(Some(agreed));
         }
     }
+}
+
+fn info_of(drive: &Handle, structured: bool) -> ExportInfo {
+    ExportInfo {
+        bytes: drive.capacity_sectors() * SECTOR_BYTES,
+        minimum_block_bytes: SECTOR_BYTES as u32,
+        preferred_block_bytes: drive.unit_bytes(),
+        maximum_block_bytes: REQUEST_MOST,
+        structured,
+    }
+}
+
+/// In the open, where TLS must be used: nothing but TLS.
+fn before_tls<'a>(option: &ClientOption, tls: &'a Tls) -> Result<Next<'a>, ConnectionError> {
+    Ok(match option {
+        ClientOption::StartTls => Next::Tls(tls),
+        ClientOption::Abort => Next::Leave,
+        ClientOption::ExportName(_) => return Err(ConnectionError::NoTls),
+        _ => Next::Replies(vec![OptionReply::TlsRequired]),
+    })
+}
+
+/// What follows an option where nothing more has to be settled first.
+fn settle<'a>(
+    option: ClientOption,
+    name: &'a str,
+    info: ExportInfo,
+    agreed: &mut Agreed,
+) -> Result<Next<'a>, ConnectionError> {
+    let is_here = |export: &str| export.is_empty() || export == name;
+    let replies = match option {
+        ClientOption::ExportName(export) if !is_here(&export) => {
+            return Err(ConnectionError::NoExport(export));
+        }
+        ClientOption::ExportName(_) => return Ok(Next::Export),
+        ClientOption::Abort => return Ok(Next::Leave),
+        ClientOption::List => vec![OptionReply::Server(name), OptionReply::Ack],
+        ClientOption::Info { export, .. } | ClientOption::MetaContext { export, .. }
+            if !is_here(&export) =>
+        {
+            vec![OptionReply::UnknownExport]
+        }
+        ClientOption::Info { go, .. } => {
+            let all =
+                vec![OptionReply::Export(info), OptionReply::BlockSize(info), OptionReply::Ack];
+            return Ok(if go { Next::Go(all) } else { Next::Replies(all) });
+        }
+        ClientOption::StructuredReply => {
+            agreed.structured = true;
+            vec![OptionReply::Ack]
+        }
+        ClientOption::MetaContext { .. } if !agreed.structured => vec![OptionReply::Invalid],
+        ClientOption::MetaContext { contexts, set, .. } => {
+            let has = contexts.contains(&Context::Allocation);
+            agreed.allocation = if set { has } else { agreed.allocation };
+            let context = OptionReply::MetaContext(Context::Allocation, ALLOCATION);
+            has.then_some(context).into_iter().chain([OptionReply::Ack]).collect()
+        }
+        ClientOption::StartTls | ClientOption::Unknown => vec![OptionReply::Unsupported],
+        ClientOption::Invalid => vec![OptionReply::Invalid],
+    };
+    Ok(Next::Replies(replies))
 }
 
 /// A reply on its way: its head and its data, and what it gives back to the window.

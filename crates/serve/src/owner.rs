@@ -6,6 +6,7 @@ use std::time::Duration;
 use leyden_device::{Lba, SECTOR_BYTES, Status};
 use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::Capacitance;
+use tracing::{debug, error, info};
 
 use crate::clock::{Clock, Pace};
 use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
@@ -234,6 +235,7 @@ impl Owner {
         self.drive.settle_recording();
         if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
             self.drive.checkpoint(false)?;
+            debug!("checkpoint");
         }
         Ok(())
     }
@@ -303,6 +305,7 @@ impl Owner {
         if let Err(error) = asked {
             self.free_tags.push(tag);
             self.served.failed += 1;
+            error!(%error, "the image cannot be written");
             return reply.send(Answer::Failed(failure_of(&error)));
         }
         *match ask {
@@ -321,6 +324,7 @@ impl Owner {
         };
         self.free_tags.push(done.tag);
         self.pending -= 1;
+        self.served.answered(self.clock.late(done.time, self.drive.now()));
         reply.send(match done.status {
             Status::Success if done.data.is_empty() => Answer::Done,
             Status::Success => Answer::Data(done.data),
@@ -364,14 +368,26 @@ impl Owner {
         }
         self.pending = 0;
         let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
-        Ok(switch::Answer::Cut(CutReport::new(&loss, interrupted, unit_sectors)))
+        let report = CutReport::new(&loss, interrupted, unit_sectors);
+        info!(
+            time_ns = report.time_ns,
+            interrupted_commands = interrupted,
+            dumped_bytes = report.dumped_bytes,
+            lost_ranges = report.lost.len(),
+            "power cut"
+        );
+        Ok(switch::Answer::Cut(report))
     }
 
     fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<switch::Answer, ImageError> {
         let bank = capacitance_nf.map(Capacitance::from_nf);
         let now = self.clock.now(self.drive.now());
         match self.drive.restore(now, bank) {
-            Ok(recovery) => Ok(switch::Answer::Restored(RestoreReport::new(&recovery, now))),
+            Ok(recovery) => {
+                let report = RestoreReport::new(&recovery, now);
+                info!(ready_in_ns = report.ready_in_ns, "power returned");
+                Ok(switch::Answer::Restored(report))
+            }
             Err(ImageError::Config(error)) => {
                 Ok(switch::Answer::Refused { why: error.to_string() })
             }
@@ -385,10 +401,7 @@ impl Owner {
 
     /// Lets the drive come to rest, however long that would take it, and closes the image.
     fn close(mut self) -> Ended {
-        while !self.drive.is_off() && !self.drive.is_idle() {
-            let Some(next) = self.drive.next_event() else { break };
-            self.drive.advance(next, &mut self.done)?;
-        }
+        self.drive.rest()?;
         self.drive.close()?;
         if let Some(to) = self.stop {
             let _ = to.send(switch::Answer::Stopped);
@@ -413,8 +426,7 @@ mod tests {
     #[test]
     fn who_asks_a_drive_that_is_gone_is_told() {
         let (inbox, drive) = std::sync::mpsc::channel();
-        let handle =
-            Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096, is_recorded: false };
+        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096, is_recorded: false };
         let (to, answers) = std::sync::mpsc::channel();
         let ask =
             |to: Sender<Answer>| handle.ask(Ask::Flush, move |answer| to.send(answer).unwrap());

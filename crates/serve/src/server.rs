@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use leyden_image::{Drive, ImageError};
 use thiserror::Error;
+use tracing::{info, warn};
 
 use crate::clock::Pace;
 use crate::control;
 use crate::fuse::Mount;
-use crate::listen::{Listen, Listener, Stream};
+use crate::listen::{Listen, Listener, Socket};
 use crate::nbd;
 use crate::owner::{Ended, Handle, Owner};
+use crate::tls::Tls;
 
 /// The most clients at once.
 const CLIENTS_MOST: usize = 256;
@@ -29,6 +31,8 @@ pub struct ServerOptions {
     pub pace: Pace,
     /// Where NBD clients find it.
     pub nbd: Vec<Listen>,
+    /// NBD clients must use TLS, then.
+    pub tls: Option<Tls>,
     /// The folder in which it is a file, `disk`, for loop devices.
     pub fuse: Option<PathBuf>,
     /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
@@ -83,8 +87,14 @@ impl Server {
         let (mut nbd, mut doors) = (Vec::new(), Vec::new());
         for (listener, address) in fronts {
             nbd.push(address);
-            let (handle, name) = (handle.clone(), name.clone());
-            let serve = move |stream| drop(nbd::serve(stream, &name, &handle));
+            let (handle, name, tls) = (handle.clone(), name.clone(), options.tls.clone());
+            let serve = move |stream| {
+                info!("NBD client");
+                match nbd::serve(stream, &name, &handle, tls.as_ref()) {
+                    Ok(()) => info!("NBD client has gone"),
+                    Err(error) => warn!(%error, "NBD client sent away"),
+                }
+            };
             let closing = Arc::clone(&closing);
             doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
         }
@@ -149,7 +159,7 @@ fn thread<T: Send + 'static>(
 fn accept(
     listener: &Listener,
     closing: &AtomicBool,
-    serve: impl Fn(Stream) + Clone + Send + 'static,
+    serve: impl Fn(Socket) + Clone + Send + 'static,
 ) {
     let clients = Arc::new(AtomicUsize::new(0));
     loop {

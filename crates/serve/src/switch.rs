@@ -1,18 +1,41 @@
 //! The switch: what can be asked of a drive from beside, and what is answered.
 
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
 use leyden_device::{PowerLoss, Recovery};
 use leyden_image::{Drive, ImageError};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
-/// Commands served, by kind.
-#[derive(Clone, Copy, Debug, Default)]
+/// Commands served, by kind, and how much later than the drive they were answered.
+#[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) flushes: u64,
     pub(crate) trims: u64,
     pub(crate) failed: u64,
+    /// Nanoseconds.
+    pub(crate) late: Histogram<u32>,
+}
+
+/// Later than this counts as this.
+const LATE_MOST_NS: u64 = 10_000_000_000;
+
+impl Default for Served {
+    fn default() -> Self {
+        let late = Histogram::new_with_max(LATE_MOST_NS, 3);
+        let late = late.expect("a largest value above one, and up to five digits");
+        Self { reads: 0, writes: 0, flushes: 0, trims: 0, failed: 0, late }
+    }
+}
+
+impl Served {
+    /// A command was answered so much later than the drive had ended it.
+    pub(crate) fn answered(&mut self, late: Duration) {
+        self.late.saturating_record(late.as_nanos() as u64);
+    }
 }
 
 /// A question.
@@ -186,6 +209,13 @@ pub struct StatusReport {
     pub trims: u64,
     /// Commands that failed.
     pub failed: u64,
+    /// By how much later than the drive's own time half of the commands were answered, in nanoseconds; 0 with
+    /// `--latency off`.
+    #[serde(default)]
+    pub late_p50_ns: u64,
+    /// The same of 99 in 100.
+    #[serde(default)]
+    pub late_p99_ns: u64,
     /// Units that were programmed for each unit that the host has written, since the drive was opened.
     pub waf: f64,
 }
@@ -210,6 +240,8 @@ impl StatusReport {
             flushes: served.flushes,
             trims: served.trims,
             failed: served.failed,
+            late_p50_ns: served.late.value_at_quantile(0.5),
+            late_p99_ns: served.late.value_at_quantile(0.99),
             waf,
         })
     }

@@ -35,7 +35,13 @@ impl Served {
     }
 
     fn start(&mut self, drive: Drive, pace: Pace) {
-        let options = ServerOptions { pace, nbd: vec![Listen::Unix(self.socket())], fuse: None, lies: false };
+        let options = ServerOptions {
+            pace,
+            nbd: vec![Listen::Unix(self.socket())],
+            fuse: None,
+            tls: None,
+            lies: false,
+        };
         self.server = Some(Server::start(drive, &options).unwrap());
     }
 

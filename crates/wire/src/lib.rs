@@ -6,4 +6,5 @@
 //! **Invariants**: whatever the bytes are, a parser returns a value or an error, and allocates no more
 //! than it was given.
 
+pub mod fuzz;
 pub mod nbd;

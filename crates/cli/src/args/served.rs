@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use leyden_experiment::Set;
-use leyden_serve::{Listen, Pace};
+use leyden_serve::{Listen, Pace, TlsFiles};
+use leyden_sim::Span;
 
 use super::parse_set;
 
@@ -41,6 +42,128 @@ pub(crate) enum ImageCommand {
         #[arg(value_name = "COPY")]
         to: PathBuf,
     },
+    /// Write all that a drive holds to a raw disk image, as its host would read it
+    Export {
+        /// The image
+        #[arg(value_name = "IMAGE")]
+        from: PathBuf,
+        /// The raw image, which must not exist
+        #[arg(value_name = "RAW")]
+        to: PathBuf,
+    },
+    /// Make an image with a drive that holds what a raw disk image does
+    Import {
+        /// The raw image
+        #[arg(value_name = "RAW")]
+        from: PathBuf,
+        #[command(flatten)]
+        create: CreateArgs,
+    },
+}
+
+/// `leyden recording`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecordingCommand {
+    /// Say what a recording holds
+    Info(RecordingArgs),
+    /// Run a recording again, and see that the drive does the same, to the bit
+    Replay {
+        #[command(flatten)]
+        recording: RecordingArgs,
+        /// Cut the power at this time after the recording began, and say what is lost
+        #[arg(long, value_name = "TIME")]
+        cut: Option<Span>,
+        /// With so much capacitance, in microfarads; only with --cut
+        #[arg(long, value_name = "UF", requires = "cut",
+              value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+        capacitance_uf: Option<u64>,
+        /// Write what the drive holds in the end to a raw disk image, which must not exist
+        #[arg(long, value_name = "RAW")]
+        raw: Option<PathBuf>,
+    },
+}
+
+/// A recording, and how to tell of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordingArgs {
+    /// The recording
+    #[arg(value_name = "RECORDING")]
+    pub(crate) file: PathBuf,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) const MOUNT_EXAMPLES: &str = "\
+Examples:
+  leyden image create disk.leyden
+  leyden mount disk.leyden /mnt/disk --fs ext4
+  leyden mount disk.leyden /mnt/disk --latency off
+
+A drive that holds nothing is formatted first. Ctrl-C or SIGTERM unmounts it and closes the image. While it is
+mounted, `leyden status`, `leyden cut` and `leyden restore` work as with `leyden serve`; after a cut the file
+system must be mounted anew. It takes root, FUSE and loop devices.";
+
+/// `leyden mount`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MountArgs {
+    /// The image
+    #[arg(value_name = "IMAGE")]
+    pub(crate) file: PathBuf,
+    /// The folder to mount it on
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// What to format a drive with that holds nothing: mkfs.FS must be installed
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    pub(crate) fs: String,
+    /// More options for mount -o
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) options: Option<String>,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    /// Record what the drive is asked, with its bytes, in this file, which must not exist
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// How fast a drive's time goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PaceArgs {
+    /// "on": commands take the time that the flash takes; "off": they end as soon as they can
+    #[arg(long, value_name = "WHICH", default_value = "on", value_parser = ["on", "off"])]
+    latency: String,
+    /// Let the drive's time go so many times as fast as the wall's
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
+    speed: f64,
+}
+
+impl PaceArgs {
+    pub(crate) fn pace(&self) -> Pace {
+        if self.latency == "off" { Pace::Untimed } else { Pace::Times(self.speed) }
+    }
+}
+
+/// What servers log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArgs {
+    /// How to log what happens, on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(crate) log: LogFormat,
+    /// The least important things to log
+    #[arg(long, value_name = "LEVEL", default_value = "info",
+          value_parser = ["error", "warn", "info", "debug"])]
+    pub(crate) log_level: String,
+}
+
+/// Lines of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Nothing
+    Off,
+    /// Text
+    Text,
+    /// JSON objects
+    Json,
 }
 
 /// `leyden image create`.
@@ -84,23 +207,43 @@ pub(crate) struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Listen>,
+    /// NBD clients must use TLS: the server's certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Clients must show a certificate of one of these authorities
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_clients: Option<PathBuf>,
     /// Mount the drive in this folder, as one file, disk, for loop devices
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
-    /// "on": commands take the time that the flash takes; "off": they end as soon as they can
-    #[arg(long, value_name = "WHICH", default_value = "on", value_parser = ["on", "off"])]
-    pub(crate) latency: String,
-    /// Let the drive's time go so many times as fast as the wall's
-    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
-    pub(crate) speed: f64,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
     /// Leave the power off if the last server was killed, until `leyden restore`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "record")]
     pub(crate) stay_off: bool,
+    /// Record what the drive is asked, with its bytes, in this file, which must not exist
+    ///
+    /// `leyden recording replay` runs it again. Lines that are written to the file `marks` beside the disk
+    /// (--fuse) are recorded in order with the commands.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer flushes without doing them, and leave out force unit access: a drive that lies
+    ///
+    /// For tests of tests: one that notices no difference does not look at what a power cut takes.
+    #[arg(long)]
+    pub(crate) lie: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 impl ServeArgs {
-    pub(crate) fn pace(&self) -> Pace {
-        if self.latency == "off" { Pace::Untimed } else { Pace::Times(self.speed) }
+    /// What TLS is to be made with.
+    pub(crate) fn tls(&self) -> Option<TlsFiles> {
+        let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        Some(TlsFiles { certificate, key, clients: self.tls_clients.clone() })
     }
 }
 

@@ -1,11 +1,13 @@
 //! `leyden image`: drives in files.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use leyden_device::BlockDevice;
+use anyhow::Context;
 use leyden_experiment::Loaded;
-use leyden_image::{Checked, Drive, ImageConfig, ImageError};
+use leyden_files::NewFile;
+use leyden_image::{Checked, Drive, ImageConfig, ImageError, raw};
 
 use super::{overrides, print_json};
 use crate::args::served::{CreateArgs, ImageArgs, ImageCommand};
@@ -21,10 +23,70 @@ pub(crate) fn main(command: &ImageCommand) -> Result<(), Failure> {
         ImageCommand::Clone { from, to } => {
             Drive::copy(from, to).map_err(|error| failure(from, Some(to), error))
         }
+        ImageCommand::Export { from, to } => export(from, to),
+        ImageCommand::Import { from, create } => import(from, create),
     }
 }
 
 fn create(args: &CreateArgs) -> Result<(), Failure> {
+    let drive = made(args)?;
+    let capacity = drive.capacity_sectors() * leyden_device::SECTOR_BYTES;
+    drive.close().map_err(|error| failure(&args.file, None, error))?;
+    writeln!(anstream::stdout(), "{}: {}", args.file.display(), bytes(capacity))?;
+    Ok(())
+}
+
+fn export(from: &Path, to: &Path) -> Result<(), Failure> {
+    let raw = NewFile::create_new(to).map_err(Failure::io)?;
+    let (mut drive, opened) = Drive::open(from).map_err(|error| failure(from, None, error))?;
+    if opened.cut.is_some() {
+        super::warn("the last server was killed: what is exported is what that power cut has left");
+    }
+    let exported = (|| {
+        if drive.is_off() {
+            drive.restore(drive.now(), None)?;
+        }
+        raw::export(&drive, raw.as_file())
+    })();
+    let written = exported.map_err(|error| failure(from, Some(to), error))?;
+    drive.rest().map_err(|error| failure(from, None, error))?;
+    drive.close().map_err(|error| failure(from, None, error))?;
+    raw.commit().map_err(Failure::io)?;
+    writeln!(anstream::stdout(), "{}: {} of data", to.display(), bytes(written))?;
+    Ok(())
+}
+
+fn import(from: &Path, args: &CreateArgs) -> Result<(), Failure> {
+    let open = || {
+        let raw = File::open(from)?;
+        let length = raw.metadata()?.len();
+        Ok::<_, std::io::Error>((raw, length))
+    };
+    let (raw, length) =
+        open().with_context(|| from.display().to_string()).map_err(Failure::usage)?;
+    let mut drive = made(args)?;
+    let capacity = drive.capacity_sectors() * leyden_device::SECTOR_BYTES;
+    let imported = if length > capacity {
+        let (length, capacity) = (bytes(length), bytes(capacity));
+        let what = format!("{} has {length}, the drive {capacity}", from.display());
+        let help = "name a larger drive, or --set device.nand.blocks_per_plane=N";
+        Err(Failure::usage(anyhow::anyhow!("{what}\n  help: {help}")))
+    } else {
+        let told = |error| failure(&args.file, None, error);
+        raw::import(&mut drive, &raw).and_then(|_| drive.rest()).map_err(told)
+    };
+    if imported.is_err() {
+        let _ = std::fs::remove_file(&args.file); // it was not there before
+        return imported;
+    }
+    drive.close().map_err(|error| failure(&args.file, None, error))?;
+    let (length, capacity) = (bytes(length), bytes(capacity));
+    writeln!(anstream::stdout(), "{}: {length} on a drive of {capacity}", args.file.display())?;
+    Ok(())
+}
+
+/// A new image.
+fn made(args: &CreateArgs) -> Result<Drive, Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     if Loaded::new(&args.drive, &sets)?.scenario.device.power.is_none() {
         // What a drive in an image does when the power goes has to be known: the defaults then.
@@ -38,17 +100,13 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
         device: loaded.scenario.device.clone(),
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let drive = Drive::create(&args.file, config).map_err(|error| match error {
+    Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
             let within = error.within("device");
             Failure::usage(loaded.complaint(&within.key, &within.problem))
         }
         other => failure(&args.file, None, other),
-    })?;
-    let capacity = drive.device().capacity_sectors() * leyden_device::SECTOR_BYTES;
-    drive.close().map_err(|error| failure(&args.file, None, error))?;
-    writeln!(anstream::stdout(), "{}: {}", args.file.display(), bytes(capacity))?;
-    Ok(())
+    })
 }
 
 fn info(args: &ImageArgs) -> Result<(), Failure> {

@@ -8,11 +8,12 @@ use std::time::Duration;
 use leyden_image::Drive;
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport,
+    ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport, Tls,
 };
 
 use super::image::failure;
 use super::{Cancel, print_json};
+use super::{log, service};
 use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -22,39 +23,66 @@ use leyden_report::format::{bytes, count, energy, number, seconds};
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let (mut drive, opened) =
-        Drive::open(&args.file).map_err(|error| failure(&args.file, None, error))?;
-    let mut out = anstream::stderr().lock();
-    if let Some(loss) = &opened.cut {
-        let unit_sectors = u64::from(drive.unit_bytes()) / leyden_device::SECTOR_BYTES;
-        writeln!(out, "The last server was killed: that was a power cut.")?;
-        cut_table(&CutReport::new(loss, 0, unit_sectors)).write(&mut out)?;
+    log::start(&args.log);
+    let tls = args.tls().as_ref().map(Tls::new).transpose().map_err(Failure::usage)?;
+    let mut drive = open(&args.file, args.stay_off)?;
+    if let Some(path) = &args.record {
+        record(&mut drive, path)?;
     }
-    if drive.is_off() && !args.stay_off {
-        let now = drive.now();
-        let recovery =
-            drive.restore(now, None).map_err(|error| failure(&args.file, None, error))?;
-        restore_table(&RestoreReport::new(&recovery, now)).write(&mut out)?;
-    }
-    let options =
-        ServerOptions { pace: args.pace(), nbd: args.nbd.clone(), fuse: args.fuse.clone() };
+    let options = ServerOptions {
+        pace: args.pace.pace(),
+        nbd: args.nbd.clone(),
+        tls,
+        fuse: args.fuse.clone(),
+        lies: args.lie,
+    };
     let server = Server::start(drive, &options).map_err(Failure::io)?;
+    let mut out = anstream::stderr().lock();
     for listen in server.nbd() {
         writeln!(out, "NBD at {listen}")?;
     }
     if let Some(folder) = &args.fuse {
         writeln!(out, "FUSE at {}", folder.join("disk").display())?;
     }
+    if args.lie {
+        writeln!(out, "this drive lies: flushes are answered and not done")?;
+    }
     writeln!(out, "control at {}", socket_of(&args.file).display())?;
     drop(out);
+    service::notify("READY=1");
     while !server.has_ended() {
         if cancel.load(Ordering::Relaxed) {
+            service::notify("STOPPING=1");
             server.handle().control(ControlAsk::Stop);
             break;
         }
         std::thread::sleep(LOOK);
     }
     server.join().map_err(|error| failure(&args.file, None, error))
+}
+
+/// Opens the drive in `image`, with its power on unless it is to `stay_off`. If its last process was killed,
+/// what that has cost is told.
+pub(super) fn open(image: &Path, stay_off: bool) -> Result<Drive, Failure> {
+    let named = |error| failure(image, None, error);
+    let (mut drive, opened) = Drive::open(image).map_err(named)?;
+    let mut out = anstream::stderr().lock();
+    if let Some(loss) = &opened.cut {
+        let unit_sectors = u64::from(drive.unit_bytes()) / leyden_device::SECTOR_BYTES;
+        writeln!(out, "The last server was killed: that was a power cut.")?;
+        cut_table(&CutReport::new(loss, 0, unit_sectors)).write(&mut out)?;
+    }
+    if drive.is_off() && !stay_off {
+        let now = drive.now();
+        let recovery = drive.restore(now, None).map_err(named)?;
+        restore_table(&RestoreReport::new(&recovery, now)).write(&mut out)?;
+    }
+    Ok(drive)
+}
+
+/// Records what `drive` is asked from now on.
+pub(super) fn record(drive: &mut Drive, path: &Path) -> Result<(), Failure> {
+    drive.rest().and_then(|()| drive.record(path)).map_err(|error| failure(path, None, error))
 }
 
 pub(crate) fn cut(args: &ImageArgs) -> Result<(), Failure> {
@@ -111,7 +139,7 @@ fn unexpected(answer: &ControlAnswer) -> Failure {
     Failure::failed(anyhow::anyhow!("the server answers something else: {answer:?}"))
 }
 
-fn cut_table(report: &CutReport) -> Table {
+pub(super) fn cut_table(report: &CutReport) -> Table {
     let mut table = Table::default();
     table.row(["power", "off"]);
     table.row(["commands under way", &count(report.interrupted_commands)]);
@@ -137,7 +165,7 @@ fn cut_table(report: &CutReport) -> Table {
 /// Lost ranges that a table names.
 const RANGES_SHOWN: usize = 8;
 
-fn restore_table(report: &RestoreReport) -> Table {
+pub(super) fn restore_table(report: &RestoreReport) -> Table {
     let mut table = Table::default();
     table.row(["power", "on"]);
     table.row(["ready in", &format!("{} ms", ms(report.ready_in_ns))]);
@@ -166,6 +194,9 @@ fn status_table(report: &StatusReport) -> Table {
     for (name, number) in served {
         table.row([name, &count(number)]);
     }
+    let us = |ns: u64| format!("{} us", number(ns as f64 / 1e3));
+    let late = format!("half by {}, 99 % by {}", us(report.late_p50_ns), us(report.late_p99_ns));
+    table.row(["answered later", &late]);
     table.row(["WAF", &number(report.waf)]);
     table
 }

@@ -68,6 +68,11 @@ impl Drive {
         }
     }
 
+    /// For fuzzing: where the log lies, and the sequence of its next entry.
+    pub(crate) const fn log_begin(&self) -> (u64, u64) {
+        (self.regions.log(), self.log.next_sequence())
+    }
+
     pub(super) fn end_recording(mut self) -> Result<(), ImageError> {
         let (now, digest) = (self.now(), self.device().digest().value());
         let Some(recorder) = self.recorder.take() else { return Ok(()) };

@@ -17,10 +17,6 @@ pub const FORMAT_VERSION: u32 = 1;
 const MAGIC: &[u8; 8] = b"LEYDREC\0";
 /// Magic, version, checksum.
 pub(super) const HEAD_BYTES: usize = 16;
-/// Lengths and checksum before a frame.
-pub(super) const FRAME_HEAD_BYTES: usize = 12;
-/// A frame unpacks to no more than this.
-pub(super) const FRAME_MOST: usize = 8 << 20;
 /// A mark is no longer than this.
 pub const MARK_MOST: usize = 64 << 10;
 
@@ -182,7 +178,8 @@ impl Step {
     }
 
     fn decode(kind: u8, bytes: &mut &[u8], unit_bytes: u32) -> Option<Self> {
-        let range = |bytes: &mut &[u8]| Some((Lba(number::<8>(bytes)?), number::<4>(bytes)? as u32));
+        let range =
+            |bytes: &mut &[u8]| Some((Lba(number::<8>(bytes)?), number::<4>(bytes)? as u32));
         Some(match kind {
             10 => {
                 let (lba, sectors) = range(bytes)?;
@@ -194,7 +191,12 @@ impl Step {
                 let (contents, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
                 *bytes = rest;
                 let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
-                Self::Write(lba, sectors, kind == 12, contents.chunks_exact(4).map(number).collect())
+                Self::Write(
+                    lba,
+                    sectors,
+                    kind == 12,
+                    contents.chunks_exact(4).map(number).collect(),
+                )
             }
             13 => Self::Flush,
             14 => {
@@ -242,11 +244,13 @@ mod tests {
         let lba = || any::<u64>().prop_map(|lba| Lba(lba >> 1));
         prop_oneof![
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Step::Read(lba, sectors)),
-            (lba(), 0_u32..200, any::<bool>(), any::<u32>()).prop_map(|(lba, sectors, fua, first)| {
-                let count = units_of(lba, sectors, 4_096) as u32;
-                let contents = (0..count).map(|at| first.wrapping_add(at)).collect();
-                Step::Write(lba, sectors, fua, contents)
-            }),
+            (lba(), 0_u32..200, any::<bool>(), any::<u32>()).prop_map(
+                |(lba, sectors, fua, first)| {
+                    let count = units_of(lba, sectors, 4_096) as u32;
+                    let contents = (0..count).map(|at| first.wrapping_add(at)).collect();
+                    Step::Write(lba, sectors, fua, contents)
+                }
+            ),
             Just(Step::Flush),
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Step::Trim(lba, sectors)),
             (lba(), any::<u32>(), any::<bool>())
@@ -268,7 +272,9 @@ mod tests {
                 all.into_iter().map(|(ns, step)| Record::Step(Time::from_ns(ns), step)).collect();
             records.extend([Record::Content(content), Record::BaseUnit(1, 2), Record::End]);
             let mut bytes = Vec::new();
-            records.iter().for_each(|record| record.encode(&mut bytes));
+            for record in &records {
+                record.encode(&mut bytes);
+            }
             let mut rest = &bytes[..];
             for record in records {
                 prop_assert_eq!(Record::decode(&mut rest, 4_096), Some(record));

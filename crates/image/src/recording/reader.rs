@@ -1,36 +1,17 @@
 //! What reads a recording.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use leyden_sim::Time;
-use thiserror::Error;
 
-use super::format::{
-    FORMAT_VERSION, FRAME_HEAD_BYTES, FRAME_MOST, HEAD_BYTES, Head, Record, Step, version_of,
-};
-use crate::ImageError;
+use super::error::{RecordingError, damaged};
+use super::format::{FORMAT_VERSION, HEAD_BYTES, Head, Record, Step, version_of};
+use super::frames::{fill, next_frame};
 
 /// Later than any drive's clock: what is beyond is damage, and not added to.
 const TIME_MOST: Time = Time::from_ns(1 << 62);
-
-/// Why a recording cannot be used.
-#[derive(Debug, Error)]
-pub enum RecordingError {
-    /// Reading failed.
-    #[error("cannot read the recording")]
-    Io(#[from] io::Error),
-    /// It is no recording, or one of another version.
-    #[error("not a recording for this Leyden: {0}")]
-    Foreign(String),
-    /// A part of it is not as it was written.
-    #[error("the recording is damaged: {0}")]
-    Damaged(String),
-    /// Its drive cannot be made.
-    #[error("the recorded drive cannot be brought back")]
-    Drive(#[from] ImageError),
-}
 
 /// What a drive was asked, in memory.
 #[derive(Debug)]
@@ -72,7 +53,8 @@ impl Recording {
             None => return Err(foreign("it does not begin as a recording does")),
             Some(FORMAT_VERSION) => {}
             Some(version) => {
-                let what = format!("it has format version {version}, this Leyden reads {FORMAT_VERSION}");
+                let what =
+                    format!("it has format version {version}, this Leyden reads {FORMAT_VERSION}");
                 return Err(foreign(&what));
             }
         }
@@ -80,7 +62,8 @@ impl Recording {
         while let Some(frame) = next_frame(from)? {
             let mut records = &frame[..];
             while !records.is_empty() {
-                let unit_bytes = building.as_ref().map_or(4_096, |some| some.recording.head.unit_bytes);
+                let unit_bytes =
+                    building.as_ref().map_or(4_096, |some| some.recording.head.unit_bytes);
                 let record = Record::decode(&mut records, unit_bytes)
                     .ok_or_else(|| damaged("a record of it cannot be read"))?;
                 match &mut building {
@@ -214,47 +197,4 @@ impl Building {
         }
         Ok(self.recording)
     }
-}
-
-fn damaged(what: &str) -> RecordingError {
-    RecordingError::Damaged(what.to_owned())
-}
-
-/// The next frame, unpacked; `None` at the end, or where the file breaks off within a frame.
-fn next_frame(from: &mut impl Read) -> Result<Option<Vec<u8>>, RecordingError> {
-    let mut head = [0; FRAME_HEAD_BYTES];
-    if fill(from, &mut head)? < FRAME_HEAD_BYTES {
-        return Ok(None);
-    }
-    let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
-    let (length, checksum, unpacked) = (number(0) as usize, number(4), number(8) as usize);
-    if length > FRAME_MOST || unpacked > FRAME_MOST {
-        return Err(damaged("a frame of it is too long"));
-    }
-    let mut packed = vec![0; length];
-    if fill(from, &mut packed)? < length {
-        return Ok(None);
-    }
-    if crc32fast::hash(&packed) != checksum {
-        return Err(damaged("the checksum of a frame does not match"));
-    }
-    let frame = zstd::bulk::decompress(&packed, unpacked)
-        .ok()
-        .filter(|frame| frame.len() == unpacked)
-        .ok_or_else(|| damaged("a frame of it cannot be unpacked"))?;
-    Ok(Some(frame))
-}
-
-/// Reads as much as there is, and says how much that was.
-fn fill(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match from.read(&mut bytes[done..]) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }

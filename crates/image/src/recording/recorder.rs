@@ -8,7 +8,8 @@ use std::path::Path;
 use leyden_sim::Time;
 use sha2::{Digest as _, Sha256};
 
-use super::format::{FRAME_MOST, Head, MARK_MOST, Record, Step, head};
+use super::format::{Head, MARK_MOST, Record, Step, head};
+use super::frames::{FRAME_MOST, pack};
 use crate::content::whole_units;
 use crate::log::Event;
 
@@ -16,8 +17,6 @@ use crate::log::Event;
 const FRAME_BYTES: usize = 256 << 10;
 /// Pieces of the drive's state.
 const PIECE_BYTES: usize = 128 << 10;
-/// The fastest that still finds what occurs twice.
-const LEVEL: i32 = 1;
 
 /// A recording that is being written.
 #[derive(Debug)]
@@ -104,14 +103,7 @@ impl Recorder {
 
     fn write_frame(&mut self) {
         let frame = std::mem::take(&mut self.frame);
-        let written = zstd::bulk::compress(&frame, LEVEL).and_then(|packed| {
-            let mut out = Vec::with_capacity(packed.len() + super::format::FRAME_HEAD_BYTES);
-            out.extend((packed.len() as u32).to_le_bytes());
-            out.extend(crc32fast::hash(&packed).to_le_bytes());
-            out.extend((frame.len() as u32).to_le_bytes());
-            out.extend(packed);
-            self.file.write_all(&out)
-        });
+        let written = pack(&frame).and_then(|packed| self.file.write_all(&packed));
         self.frame = frame;
         self.frame.clear();
         self.failed = self.failed.take().or(written.err());

@@ -6,8 +6,9 @@ use leyden_device::{Command, Completion, Lba, PowerLoss, Recovery, SECTOR_BYTES,
 use leyden_sim::{Capacitance, Time};
 use thiserror::Error;
 
+use super::error::RecordingError;
 use super::format::Step;
-use super::reader::{Recording, RecordingError};
+use super::reader::Recording;
 use crate::powered::Powered;
 use crate::{ImageError, Places};
 
@@ -66,8 +67,18 @@ impl<'a> Replay<'a> {
     /// # Errors
     /// If the recorded state cannot be read.
     pub fn new(recording: &'a Recording) -> Result<Self, RecordingError> {
+        Self::with_bank(recording, recording.head().capacitance_nf.map(Capacitance::from_nf))
+    }
+
+    /// The same drive with another bank of capacitors: what would it have lost with that one?
+    ///
+    /// # Errors
+    /// As [`Replay::new`], and if there can be no drive with this bank.
+    pub fn with_bank(
+        recording: &'a Recording,
+        bank: Option<Capacitance>,
+    ) -> Result<Self, RecordingError> {
         let head = recording.head();
-        let bank = head.capacitance_nf.map(Capacitance::from_nf);
         let powered = Powered::load(head.config.clone(), bank, &mut &recording.base[..])?;
         if powered.ssd().geometry().unit_bytes() != head.unit_bytes {
             let what = "its drive has mapping units of another size";
@@ -215,7 +226,8 @@ impl<'a> Replay<'a> {
                 place => {
                     let (from, sector) = ((place - 1) / unit_sectors, (place - 1) % unit_sectors);
                     let unit = self.recording.bytes_of(u32::try_from(from).ok()?)?;
-                    bytes.extend(&unit[(sector * SECTOR_BYTES) as usize..][..SECTOR_BYTES as usize]);
+                    bytes
+                        .extend(&unit[(sector * SECTOR_BYTES) as usize..][..SECTOR_BYTES as usize]);
                 }
             }
         }

@@ -220,6 +220,8 @@ pub enum OptionReply<'a> {
     Invalid,
     /// `NBD_REP_ERR_UNKNOWN`: there is no such export.
     UnknownExport,
+    /// `NBD_REP_ERR_TLS_REQD`: not before `NBD_OPT_STARTTLS`.
+    TlsRequired,
 }
 
 impl OptionReply<'_> {
@@ -252,6 +254,7 @@ impl OptionReply<'_> {
                 4
             }
             Self::Unsupported => 1 << 31 | 1,
+            Self::TlsRequired => 1 << 31 | 5,
             Self::Invalid => 1 << 31 | 3,
             Self::UnknownExport => 1 << 31 | 6,
         };

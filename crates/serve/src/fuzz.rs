@@ -1,0 +1,13 @@
+//! What fuzz targets and the short fuzz test call: whatever comes in over a socket.
+
+pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};
+
+use crate::switch::Ask;
+
+/// Any bytes as a question on the control socket.
+///
+/// # Errors
+/// If they are none.
+pub fn control_line(line: &[u8]) -> Result<(), serde_json::Error> {
+    serde_json::from_slice::<Ask>(line).map(drop)
+}

@@ -131,8 +131,6 @@ pub enum Canary {
     ErasedWhileValid,
     /// The root of a dump does not keep the count of versions.
     RootForgetsVersion,
-    /// Copies that a cut has broken off stay, and waste what was left of the block that they went to.
-    CopiesStay,
     /// A block whose erase was broken off is used without being erased again.
     HalfErasedUsed,
     /// A program in flight at a cut is taken to end without its transfer.
@@ -229,7 +227,6 @@ impl Canary {
         Self::GateOpen,
         Self::ErasedWhileValid,
         Self::RootForgetsVersion,
-        Self::CopiesStay,
         Self::HalfErasedUsed,
         Self::TransferNotHeld,
     ];

@@ -71,7 +71,6 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::GateOpen, 1_000),
     (Canary::ErasedWhileValid, 1_000),
     (Canary::RootForgetsVersion, 1_000),
-    (Canary::CopiesStay, 1_000),
     (Canary::HalfErasedUsed, 1_000),
     (Canary::TransferNotHeld, 1_000),
 ];

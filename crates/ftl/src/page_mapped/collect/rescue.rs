@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::{Around, Collector};
 use crate::page_mapped::data::BlockState;
@@ -68,7 +67,7 @@ impl Collector {
     /// Undoes the copies in a block of `die` that holds nothing but copies which can be undone; it is to be erased
     /// then. False if there is none.
     fn take_back<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
-        if !around.medium.has_versions() || is_planted(Canary::CopiesStay) {
+        if !around.medium.has_versions() {
             return false;
         }
         let origins = origins(die, around);

@@ -14,7 +14,9 @@
 //! - What a Zone Random Write Area holds is promised with its acknowledgement. Of a write that the power cut
 //!   off, each unit is there or not.
 //! - What the drive says that it lost may end a zone earlier; if it says that it may have forgotten its zones,
-//!   a zone may hold any prefix that it ever held.
+//!   a zone may hold any prefix of what was ever submitted to it between two resets or power cuts. Appends that a
+//!   power cut had cut off are among that, in any order: nobody was told where they lie, and a scan of flash finds
+//!   them as it finds everything else that the lost zone table had given up.
 
 mod seen;
 
@@ -30,6 +32,14 @@ struct Write {
     first: Option<u32>,
     units: u32,
     at_once: bool,
+}
+
+/// What had been submitted to a zone when it was reset, or when the power failed.
+#[derive(Clone, Default)]
+struct Earlier {
+    units: Vec<u64>,
+    /// Appends that were under way.
+    appends: Vec<Write>,
 }
 
 #[derive(Clone, Default)]
@@ -48,10 +58,30 @@ struct Zone {
     /// It has or had one since it was empty.
     had_area: bool,
     /// Earlier contents, for drives that may forget their zones.
-    before: Vec<Vec<u64>>,
+    before: Vec<Earlier>,
     /// What the drive said that it lost: from this unit on.
     lost_from: Option<u32>,
     is_uncertain: bool,
+}
+
+impl Write {
+    const fn is_append(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+impl Zone {
+    /// Appends under way.
+    fn appends(&self) -> Vec<Write> {
+        self.writes.iter().filter(|write| write.is_append()).copied().collect()
+    }
+
+    /// Earlier contents, with what it is now as the last of them.
+    fn with_what_was(&mut self) -> Vec<Earlier> {
+        let mut before = std::mem::take(&mut self.before);
+        before.push(Earlier { appends: self.appends(), units: std::mem::take(&mut self.units) });
+        before
+    }
 }
 
 impl fmt::Debug for Zone {
@@ -82,12 +112,22 @@ pub struct ZoneOracle {
     next: u64,
     /// Units whose loss the drive has named.
     pub reported: u64,
+    /// Earlier contents are kept.
+    has_history: bool,
 }
 
 impl ZoneOracle {
     /// For a drive with `zones` empty zones of `capacity` units.
     pub fn new(zones: u32, capacity: u32) -> Self {
-        Self { zones: vec![Zone::default(); zones as usize], capacity, next: 1, reported: 0 }
+        let zones = vec![Zone::default(); zones as usize];
+        Self { zones, capacity, next: 1, reported: 0, has_history: true }
+    }
+
+    /// The same, of a drive that never says that it may have forgotten its zones: what they held before is not
+    /// kept.
+    #[must_use]
+    pub fn without_history(self) -> Self {
+        Self { has_history: false, ..self }
     }
 
     /// A write to unit `first` of `zone` is submitted, or an append if that is `None`. Returns its stamp.
@@ -198,10 +238,8 @@ impl ZoneOracle {
         let Some(change) = it.changing.take().filter(|_| is_done) else { return };
         match change {
             ZoneChange::Reset => {
-                let before = std::mem::take(&mut it.units);
-                let mut earlier = std::mem::take(&mut it.before);
-                earlier.push(before);
-                *it = Zone { before: earlier, ..Zone::default() };
+                let before = if self.has_history { it.with_what_was() } else { Vec::new() };
+                *it = Zone { before, ..Zone::default() };
             }
             ZoneChange::Finish => {
                 if let Some(area) = it.area.take() {
@@ -322,13 +360,9 @@ impl ZoneOracle {
             return Err(violation(zone, ZoneProblem::Lost, message));
         }
         let content = &seen.content[..kept];
-        let is_this = Self::is_prefix(it, content);
-        // Of what an earlier cut had given up, some may never have had a place that anybody was told.
-        let begins = |earlier: &Vec<u64>| {
-            let known = earlier.len().min(kept);
-            earlier[..known] == content[..known]
-        };
-        let is_earlier = it.is_uncertain && (begins(&it.units) || it.before.iter().any(begins));
+        let is_this = is_prefix(&it.units, &it.appends(), content);
+        let begins = |earlier: &Earlier| is_prefix(&earlier.units, &earlier.appends, content);
+        let is_earlier = it.is_uncertain && it.before.iter().any(begins);
         if !is_this && !is_earlier {
             let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
             let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
@@ -365,33 +399,6 @@ impl ZoneOracle {
         Ok(kept)
     }
 
-    /// True if `content` may be the beginning of `zone`: known units, then appends that were under way, in
-    /// some order.
-    fn is_prefix(zone: &Zone, content: &[u64]) -> bool {
-        let mut left: Vec<Write> =
-            zone.writes.iter().filter(|write| write.first.is_none()).copied().collect();
-        let mut at = 0;
-        while at < content.len() {
-            let stamp = content[at];
-            match zone.units.get(at) {
-                Some(&known) if known == stamp => at += 1,
-                Some(&known) if known != 0 => return false,
-                _ => {
-                    let Some(which) = left.iter().position(|write| write.stamp == stamp) else {
-                        return false;
-                    };
-                    let units = left.swap_remove(which).units as usize;
-                    let run = &content[at..(at + units).min(content.len())];
-                    if run.iter().any(|&other| other != stamp) {
-                        return false;
-                    }
-                    at += run.len();
-                }
-            }
-        }
-        true
-    }
-
     /// The units below the area of a zone that has one.
     fn judge_area(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
         let it = &self.zones[zone as usize];
@@ -425,10 +432,12 @@ impl ZoneOracle {
         let it = &mut self.zones[zone as usize];
         let full = seen.stands == ZoneStands::Full;
         let area = seen.write_pointer.filter(|_| seen.has_area);
-        let mut before = std::mem::take(&mut it.before);
-        if it.is_uncertain || it.units.len() > kept as usize {
-            before.push(std::mem::take(&mut it.units));
-        }
+        let gives_up = it.units.len() > kept as usize || it.writes.iter().any(Write::is_append);
+        let before = if self.has_history && (it.is_uncertain || gives_up) {
+            it.with_what_was()
+        } else {
+            std::mem::take(&mut it.before)
+        };
         let length = if area.is_some() { seen.content.len() } else { kept as usize };
         let mut units = seen.content[..length.min(seen.content.len())].to_vec();
         while area.is_some() && units.len() > kept as usize && units.last() == Some(&0) {
@@ -446,6 +455,32 @@ impl ZoneOracle {
             ..Zone::default()
         };
     }
+}
+
+/// True if `content` may be the beginning of a zone: known units, then appends that were under way, in some
+/// order.
+fn is_prefix(units: &[u64], appends: &[Write], content: &[u64]) -> bool {
+    let mut left = appends.to_vec();
+    let mut at = 0;
+    while at < content.len() {
+        let stamp = content[at];
+        match units.get(at) {
+            Some(&known) if known == stamp => at += 1,
+            Some(&known) if known != 0 => return false,
+            _ => {
+                let Some(which) = left.iter().position(|write| write.stamp == stamp) else {
+                    return false;
+                };
+                let units = left.swap_remove(which).units as usize;
+                let run = &content[at..(at + units).min(content.len())];
+                if run.iter().any(|&other| other != stamp) {
+                    return false;
+                }
+                at += run.len();
+            }
+        }
+    }
+    true
 }
 
 fn put(units: &mut Vec<u64>, first: u32, count: u32, stamp: u64) {
@@ -507,6 +542,32 @@ mod tests {
         assert_eq!(old.unwrap_err().problem, ZoneProblem::Wrong);
         oracle.note_uncertain();
         assert_eq!(oracle.judge(0, seen(ZoneStands::Active, 2, &[1, 1, 0, 0])), Ok(()));
+    }
+
+    /// After a cut that had given up appends under way, another loses the zone table.
+    #[test]
+    fn a_drive_that_forgot_its_zones_finds_what_was_submitted_and_nothing_else() {
+        let mut oracle = ZoneOracle::new(1, 6);
+        let first = oracle.write(0, Some(0), 1, true);
+        oracle.written(0, first, 0).unwrap();
+        oracle.write(0, None, 2, false);
+        oracle.write(0, None, 1, false);
+        oracle.judge(0, seen(ZoneStands::Active, 1, &[1, 0, 0, 0, 0, 0])).unwrap();
+        oracle.note_uncertain();
+        let judged = |content: &[u64]| {
+            let kept = content.iter().take_while(|&&it| it != 0).count() as u32;
+            oracle
+                .clone()
+                .judge(0, seen(ZoneStands::Active, kept, content))
+                .map_err(|it| it.problem)
+        };
+        for right in [[1, 3, 2, 2, 0, 0], [1, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]] {
+            assert_eq!(judged(&right), Ok(()), "{right:?}");
+        }
+        // Never submitted; twice; in another order than the one known unit.
+        for wrong in [[1, 9, 0, 0, 0, 0], [1, 3, 3, 0, 0, 0], [2, 2, 1, 0, 0, 0]] {
+            assert_eq!(judged(&wrong), Err(ZoneProblem::Wrong), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use leyden_device::{Lba, Op};
+use leyden_device::{Lba, Op, ZoneAction};
 use leyden_sim::Time;
 use leyden_workload::trace::{
     Compression, Format, OpenOptions, Reader, WriteOptions, Writer, fuzz,
@@ -11,7 +11,19 @@ use leyden_workload::trace::{
 use leyden_workload::{Class, Request};
 use proptest::prelude::*;
 
-const OPS: [Op; 6] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes, Op::WritePrepare];
+const OPS: [Op; 11] = [
+    Op::Read,
+    Op::Write,
+    Op::Flush,
+    Op::Trim,
+    Op::WriteZeroes,
+    Op::WritePrepare,
+    Op::ZoneAppend,
+    Op::Zone(ZoneAction::Reset),
+    Op::Zone(ZoneAction::Finish),
+    Op::Zone(ZoneAction::Open),
+    Op::Zone(ZoneAction::Close),
+];
 const CLASSES: [Class; 5] =
     [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 
@@ -22,11 +34,12 @@ fn request() -> impl Strategy<Value = Request> {
     let rest = (0..OPS.len(), any::<bool>(), 0..5usize);
     (gap_ns, lba, sectors, rest).prop_map(|(gap_ns, lba, sectors, (op, fua, class))| {
         let flush = OPS[op] == Op::Flush;
+        let is_empty = flush || matches!(OPS[op], Op::Zone(_));
         Request {
             at: Time::from_ns(gap_ns),
             op: OPS[op],
             lba: Lba(if flush { 0 } else { lba }),
-            sectors: if flush { 0 } else { sectors },
+            sectors: if is_empty { 0 } else { sectors },
             fua: fua && !flush && OPS[op] != Op::WritePrepare,
             class: CLASSES[class],
         }

@@ -32,7 +32,7 @@ pub struct ReadCounts {
     pub skipped_actions: u64,
     /// Commands passed through to the device (SCSI or NVMe passthrough), which are no block I/O.
     pub skipped_passthrough: u64,
-    /// Zone commands.
+    /// Zone commands other than append, reset, finish, open and close of one zone.
     pub skipped_zone_ops: u64,
     /// Reads, writes and discards of zero bytes.
     pub skipped_zero_length: u64,
@@ -226,7 +226,9 @@ impl Context {
             request.sectors = 0;
             request.fua = false;
         } else {
-            if request.sectors == 0 {
+            if matches!(request.op, Op::Zone(_)) {
+                request.sectors = 0; // it names a zone, and moves no data
+            } else if request.sectors == 0 {
                 self.counts.skipped_zero_length += 1;
                 return Ok(());
             }

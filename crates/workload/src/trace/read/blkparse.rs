@@ -176,7 +176,8 @@ impl Event {
                 context.counts.skipped_no_type += 1;
                 return Ok(());
             }
-            Kind::Zone => {
+            Kind::Zone(op) => op,
+            Kind::OtherZone => {
                 context.counts.skipped_zone_ops += 1;
                 return Ok(());
             }

@@ -7,6 +7,7 @@
 //! **Invariants**: as for blkparse's text, and the magic number is checked on every record, so that
 //! a lost byte is noticed at the next one.
 
+use leyden_device::{Op, ZoneAction};
 use leyden_sim::Time;
 
 use crate::Request;
@@ -36,6 +37,11 @@ mod category {
     pub(super) const FUA: u64 = 1 << (SHIFT + 15);
     /// Version 2 only: zone append, reset, reset all, finish, open, close are bits 16 to 21.
     pub(super) const ZONE: u64 = 0x3f << (SHIFT + 16);
+    pub(super) const ZONE_APPEND: u64 = 1 << (SHIFT + 16);
+    pub(super) const ZONE_RESET: u64 = 1 << (SHIFT + 17);
+    pub(super) const ZONE_FINISH: u64 = 1 << (SHIFT + 19);
+    pub(super) const ZONE_OPEN: u64 = 1 << (SHIFT + 20);
+    pub(super) const ZONE_CLOSE: u64 = 1 << (SHIFT + 21);
     /// Version 2 only.
     pub(super) const WRITE_ZEROES: u64 = 1 << (SHIFT + 22);
 }
@@ -170,7 +176,7 @@ fn rwbs(event: &Record) -> Rwbs {
     let kind = if has(category::DISCARD) {
         Kind::Trim
     } else if has(category::ZONE) {
-        Kind::Zone
+        zone_kind(event.action & category::ZONE)
     } else if has(category::WRITE_ZEROES) {
         Kind::WriteZeroes
     } else if has(category::WRITE) {
@@ -181,6 +187,19 @@ fn rwbs(event: &Record) -> Rwbs {
         Kind::None
     };
     Rwbs { kind, preflush: has(category::FLUSH), fua: has(category::FUA), unknown: false }
+}
+
+/// What is done to a zone; resets of all of them name none.
+fn zone_kind(bits: u64) -> Kind {
+    let op = match bits {
+        category::ZONE_APPEND => Op::ZoneAppend,
+        category::ZONE_RESET => Op::Zone(ZoneAction::Reset),
+        category::ZONE_FINISH => Op::Zone(ZoneAction::Finish),
+        category::ZONE_OPEN => Op::Zone(ZoneAction::Open),
+        category::ZONE_CLOSE => Op::Zone(ZoneAction::Close),
+        _ => return Kind::OtherZone,
+    };
+    Kind::Zone(op)
 }
 
 fn v1(record: &[u8]) -> (Record, usize) {

@@ -6,7 +6,7 @@
 //! **Invariants**: nothing of a block is handed out before its checksum was found right; a file
 //! that doesn't end with its end block, and there, is an error.
 
-use leyden_device::{Lba, Op};
+use leyden_device::{Lba, Op, ZoneAction};
 use leyden_sim::Time;
 
 use crate::{Class, Request};
@@ -15,6 +15,7 @@ use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
 use super::BinaryParser;
+use super::rwbs::ZONE_OPS;
 
 /// First bytes: not text, and spoilt by anything that "mends" line ends, as PNG's.
 pub(crate) const MAGIC: &[u8; 8] = b"\x89LTR\r\n\x1a\n";
@@ -34,8 +35,19 @@ pub(crate) const TAG_SAME_SECTORS: u8 = 1 << 7;
 /// In a tag: where the class begins.
 pub(crate) const TAG_CLASS_SHIFT: u32 = 4;
 
-pub(crate) const OPS: [Op; 6] =
-    [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes, Op::WritePrepare];
+/// By tag. The last stands for all zone management: which it is follows as a byte, its place in
+/// [`ZONE_OPS`](super::rwbs::ZONE_OPS).
+pub(crate) const OPS: [Op; 8] = [
+    Op::Read,
+    Op::Write,
+    Op::Flush,
+    Op::Trim,
+    Op::WriteZeroes,
+    Op::WritePrepare,
+    Op::ZoneAppend,
+    MANAGEMENT,
+];
+pub(crate) const MANAGEMENT: Op = Op::Zone(ZoneAction::Reset);
 pub(crate) const CLASSES: [Class; 5] =
     [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
 
@@ -191,16 +203,23 @@ fn decode(
         };
         if op != Op::Flush {
             let lba = end.wrapping_add_signed(unzigzag(varint(&mut bytes)?));
-            if tag & TAG_SAME_SECTORS == 0 {
-                sectors = u32::try_from(varint(&mut bytes)?).map_err(|_| DAMAGED)?;
+            if op == MANAGEMENT {
+                let (&which, rest) = bytes.split_first().ok_or(DAMAGED)?;
+                bytes = rest;
+                request.op = ZONE_OPS.get(usize::from(which)).ok_or(DAMAGED)?.1;
+                end = lba;
+            } else {
+                if tag & TAG_SAME_SECTORS == 0 {
+                    sectors = u32::try_from(varint(&mut bytes)?).map_err(|_| DAMAGED)?;
+                }
+                if sectors == 0 {
+                    return Err(DAMAGED);
+                }
+                end = lba.checked_add(u64::from(sectors)).ok_or(DAMAGED)?;
+                request.sectors = sectors;
             }
-            if sectors == 0 {
-                return Err(DAMAGED);
-            }
-            end = lba.checked_add(u64::from(sectors)).ok_or(DAMAGED)?;
             *end_sector = end.max(*end_sector);
             request.lba = Lba(lba);
-            request.sectors = sectors;
         }
         context.emit(out, 0, request)?;
     }

@@ -16,7 +16,7 @@ use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::num::{US_DIGITS, decimal, decimal_ns, split};
 use super::LineParser;
-use super::rwbs::{Kind, Rwbs};
+use super::rwbs::{Kind, Rwbs, named_zone_op};
 
 const WANT: &str = "time_us,op,lba,len[,flags[,class|,is_journal]]";
 
@@ -76,6 +76,10 @@ impl LineParser for Csv {
         if op == Op::Flush && sectors > 0 {
             return Err(ErrorKind::Field { column: "len", want: "0, as a flush covers nothing" });
         }
+        if matches!(op, Op::Zone(_)) && sectors > 0 {
+            let want = "0, as zone management names a zone by its first sector";
+            return Err(ErrorKind::Field { column: "len", want });
+        }
         let request = Request {
             at: Time::from_ns(ns),
             op,
@@ -100,9 +104,10 @@ fn op_of(op: &[u8]) -> Result<Op, ErrorKind> {
         b"D" => Op::Trim,
         b"Z" => Op::WriteZeroes,
         b"H" => Op::WritePrepare,
-        _ => {
-            return Err(ErrorKind::Field { column: "op", want: "one of R, W, F, D, Z, H" });
-        }
+        name => named_zone_op(name).ok_or(ErrorKind::Field {
+            column: "op",
+            want: "one of R, W, F, D, Z, H, ZA, ZR, ZF, ZO, ZC",
+        })?,
     })
 }
 
@@ -148,13 +153,9 @@ fn with_flags(
         Op::Read => rwbs.kind == Kind::Read,
         Op::Write => rwbs.kind == Kind::Write,
         Op::Trim => rwbs.kind == Kind::Trim,
+        Op::ZoneAppend | Op::Zone(_) => rwbs.kind == Kind::Zone(request.op),
         // A flush is an empty write to some layers; writing zeroes had no letters for long.
-        Op::Flush
-        | Op::WriteZeroes
-        | Op::WritePrepare
-        | Op::ZoneAppend
-        | Op::Zone(_)
-        | Op::ZoneReport => true,
+        Op::Flush | Op::WriteZeroes | Op::WritePrepare | Op::ZoneReport => true,
     };
     if !agree {
         return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });

@@ -7,6 +7,8 @@
 //! **Invariants**: letters the kernel may add later are read past and reported, anything else that
 //! isn't a capital letter is an error.
 
+use leyden_device::{Op, ZoneAction};
+
 use super::super::error::ErrorKind;
 
 /// The operation's letter(s).
@@ -17,8 +19,10 @@ pub(crate) enum Kind {
     WriteZeroes,
     Trim,
     Flush,
-    /// Zone append and zone management.
-    Zone,
+    /// `ZA`, `ZR`, `ZF`, `ZO`, `ZC`: zone append, reset, finish, open, close (Linux 6.19).
+    Zone(Op),
+    /// `ZRA`, reset of all zones; and a bare `Z`, as older kernels print.
+    OtherZone,
     /// `N`: none of the above.
     None,
 }
@@ -30,6 +34,32 @@ pub(crate) struct Rwbs {
     pub(crate) preflush: bool,
     pub(crate) fua: bool,
     pub(crate) unknown: bool,
+}
+
+/// Zone operations that traces carry, and the letters behind their `Z`.
+pub(crate) const ZONE_OPS: [(u8, Op); 5] = [
+    (b'A', Op::ZoneAppend),
+    (b'R', Op::Zone(ZoneAction::Reset)),
+    (b'F', Op::Zone(ZoneAction::Finish)),
+    (b'O', Op::Zone(ZoneAction::Open)),
+    (b'C', Op::Zone(ZoneAction::Close)),
+];
+
+fn zone_op(letter: u8) -> Option<Op> {
+    ZONE_OPS.into_iter().find(|&(known, _)| known == letter).map(|(_, op)| op)
+}
+
+/// The letter behind the `Z` of a zone operation; `None` of one that traces do not carry.
+pub(crate) fn zone_letter(op: Op) -> Option<u8> {
+    ZONE_OPS.into_iter().find(|&(_, known)| known == op).map(|(letter, _)| letter)
+}
+
+/// Parses what follows the `Z` of our text's column `op`.
+pub(crate) fn named_zone_op(name: &[u8]) -> Option<Op> {
+    match name {
+        [b'Z', letter] => zone_op(*letter),
+        _ => None,
+    }
 }
 
 impl Rwbs {
@@ -46,7 +76,12 @@ impl Rwbs {
             [b'D', rest @ ..] => (Kind::Trim, rest),
             [b'F', rest @ ..] => (Kind::Flush, rest),
             [b'N', rest @ ..] => (Kind::None, rest),
-            [b'Z', ..] => (Kind::Zone, &[][..]),
+            [b'Z', b'R', b'A', rest @ ..] => (Kind::OtherZone, rest),
+            [b'Z', letter, rest @ ..] => match zone_op(*letter) {
+                Some(op) => (Kind::Zone(op), rest),
+                None => (Kind::OtherZone, &[][..]),
+            },
+            [b'Z'] => (Kind::OtherZone, &[][..]),
             [] if preflush => (Kind::Flush, &[][..]),
             _ => {
                 return Err(ErrorKind::Field {
@@ -93,7 +128,9 @@ mod tests {
         assert_eq!(parse("DS"), (Kind::Trim, false, false, false));
         assert_eq!(parse("DE"), (Kind::Trim, false, false, false));
         assert_eq!(parse("WZS"), (Kind::WriteZeroes, false, false, false));
-        assert_eq!(parse("ZRA"), (Kind::Zone, false, false, false));
+        assert_eq!(parse("ZRA"), (Kind::OtherZone, false, false, false));
+        assert_eq!(parse("ZAFS"), (Kind::Zone(Op::ZoneAppend), false, true, false));
+        assert_eq!(parse("ZR"), (Kind::Zone(Op::Zone(ZoneAction::Reset)), false, false, false));
         assert_eq!(parse("WSQ"), (Kind::Write, false, false, true));
         for garbled in ["", "w", "W-", "7", "W1"] {
             assert!(Rwbs::parse(garbled.as_bytes()).is_err(), "{garbled}");

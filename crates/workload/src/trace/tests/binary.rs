@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::trace::{Compression, WriteOptions, Writer};
+use leyden_device::ZoneAction;
 
 /// `BLK_TC_*` bits as they stand in an action.
 const WRITE: u64 = 1 << 17;
@@ -83,7 +84,17 @@ fn blktrace_records_of_both_versions_are_read() {
         [(7_000, 0, 512, ISSUE | WRITE_ZEROES, &b""[..]), (7_000, 0, 0, ISSUE | ZONE_RESET, b"")];
     let bytes: Vec<u8> = extra.into_iter().flat_map(v2).collect();
     let (requests, counts) = read(&bytes, &OpenOptions::default()).unwrap();
-    assert_eq!(requests, [request(0, Op::WriteZeroes, 0, 1)]);
+    let reset = request(0, Op::Zone(ZoneAction::Reset), 0, 0);
+    assert_eq!(requests, [request(0, Op::WriteZeroes, 0, 1), reset]);
+    assert_eq!(counts.skipped_zone_ops, 0);
+    // An append, and a reset of all zones, which is none of one.
+    let of_zones = [
+        (7_000, 64, 512, ISSUE | ZONE_RESET >> 1, &b""[..]),
+        (7_000, 0, 0, ISSUE | ZONE_RESET << 1, b""),
+    ];
+    let bytes: Vec<u8> = of_zones.into_iter().flat_map(v2).collect();
+    let (requests, counts) = read(&bytes, &OpenOptions::default()).unwrap();
+    assert_eq!(requests, [request(0, Op::ZoneAppend, 64, 1)]);
     assert_eq!(counts.skipped_zone_ops, 1);
 }
 

@@ -10,9 +10,10 @@ use leyden_sim::Time;
 use crate::Request;
 
 use super::super::read::compact::{
-    BLOCK_HEADER_BYTES, BLOCK_RECORDS, CLASSES, HEADER_BYTES, MAGIC, OPS, TAG_CLASS_SHIFT, TAG_FUA,
-    TAG_SAME_SECTORS, UNKNOWN, VERSION,
+    BLOCK_HEADER_BYTES, BLOCK_RECORDS, CLASSES, HEADER_BYTES, MAGIC, MANAGEMENT, OPS,
+    TAG_CLASS_SHIFT, TAG_FUA, TAG_SAME_SECTORS, UNKNOWN, VERSION,
 };
+use super::super::read::rwbs::ZONE_OPS;
 use super::{Carries, Encode};
 
 /// Writes the compact format, version 1. All numbers are little-endian.
@@ -47,15 +48,16 @@ use super::{Carries, Encode};
 ///
 /// | tag bits | what |
 /// |---|---|
-/// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 hint (write prepare) |
+/// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 hint (write prepare), 6 zone append, 7 zone management |
 /// | 3 | forced unit access |
 /// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata |
-/// | 7 | as many sectors as the request before in this block (flushes don't count) |
+/// | 7 | as many sectors as the request before in this block (flushes and zone management don't count) |
 ///
 /// 1. time since the request before (since the block's time for the first), ns;
 /// 2. unless it is a flush: first sector minus the end of the request before (0 at the block's
 ///    start), zigzag-coded (0, -1, 1, -2 are 0, 1, 2, 3), so that 0 is a sequential request;
-/// 3. unless it is a flush or tag bit 7 is set: sectors.
+/// 3. of zone management: a byte, 1 reset, 2 finish, 3 open, 4 close;
+///    else, unless it is a flush or tag bit 7 is set: sectors.
 #[derive(Default)]
 pub(crate) struct Compact {
     block: Vec<u8>,
@@ -115,8 +117,10 @@ impl Encode for Compact {
             (self.block_time, self.last) = (request.at, request.at);
         }
         let flush = request.op == Op::Flush;
-        let same = !flush && request.sectors == self.sectors;
-        let op = OPS.iter().position(|&op| op == request.op).unwrap_or(0);
+        let is_management = matches!(request.op, Op::Zone(_));
+        let same = !flush && !is_management && request.sectors == self.sectors;
+        let op = if is_management { MANAGEMENT } else { request.op };
+        let op = OPS.iter().position(|&known| known == op).unwrap_or(0);
         let class = CLASSES.iter().position(|&class| class == request.class);
         let mut tag = op as u8 | (class.unwrap_or(0) as u8) << TAG_CLASS_SHIFT;
         if request.fua && !flush && request.op != Op::WritePrepare {
@@ -131,10 +135,15 @@ impl Encode for Compact {
         if !flush {
             let step = request.lba.0.wrapping_sub(self.end) as i64;
             push_varint(&mut self.block, zigzag(step));
-            if !same {
-                push_varint(&mut self.block, u64::from(request.sectors));
+            if is_management {
+                let which = ZONE_OPS.iter().position(|&(_, op)| op == request.op);
+                self.block.push(which.unwrap_or(0) as u8);
+            } else {
+                if !same {
+                    push_varint(&mut self.block, u64::from(request.sectors));
+                }
+                self.sectors = request.sectors;
             }
-            self.sectors = request.sectors;
             self.end = request.lba.0 + u64::from(request.sectors);
             self.end_sector = self.end_sector.max(self.end);
         }

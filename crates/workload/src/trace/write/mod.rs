@@ -23,6 +23,7 @@ use crate::Request;
 use super::context::END_SECTOR;
 use super::error::{ErrorKind, TraceError};
 use super::read::Format;
+use super::read::rwbs::zone_letter;
 use sink::Sink;
 
 /// Bytes that are encoded before they are handed to the sink.
@@ -161,6 +162,8 @@ pub(crate) struct Carries {
     pub(crate) hints: bool,
     pub(crate) fua: bool,
     pub(crate) classes: bool,
+    /// Zone Append, and reset, finish, open and close of a zone.
+    pub(crate) zones: bool,
     pub(crate) resolution_ns: u64,
 }
 
@@ -173,6 +176,7 @@ impl Carries {
         hints: false,
         fua: false,
         classes: false,
+        zones: false,
         resolution_ns: 1,
     };
     /// Everything.
@@ -183,6 +187,7 @@ impl Carries {
         hints: true,
         fua: true,
         classes: true,
+        zones: true,
         resolution_ns: 1,
     };
 
@@ -194,7 +199,10 @@ impl Carries {
             Op::Trim => (!self.trims).then_some(&mut lost.trims),
             Op::WriteZeroes => (!self.write_zeroes).then_some(&mut lost.write_zeroes),
             Op::WritePrepare => (!self.hints).then_some(&mut lost.hints),
-            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => Some(&mut lost.zone_operations),
+            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
+                let is_carried = self.zones && zone_letter(request.op).is_some();
+                (!is_carried).then_some(&mut lost.zone_operations)
+            }
         };
         if let Some(count) = whole {
             *count += 1;

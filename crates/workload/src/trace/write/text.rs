@@ -10,6 +10,7 @@ use leyden_device::{Op, SECTOR_BYTES};
 use crate::{Class, Request};
 
 use super::super::num::{S_DIGITS, US_DIGITS, push_decimal, push_decimal_ns};
+use super::super::read::rwbs::zone_letter;
 use super::super::read::{fio, systor};
 use super::{Carries, Encode};
 
@@ -47,17 +48,24 @@ impl Encode for Csv {
         } else {
             push_decimal_ns(out, ns, US_DIGITS);
         }
-        let (op, letters): (_, &[u8]) = match request.op {
-            Op::Read => (b'R', b"R"),
-            Op::Write => (b'W', b"W"),
-            Op::Flush => (b'F', b"FF"),
-            Op::Trim => (b'D', b"D"),
-            Op::WriteZeroes => (b'Z', b"WZ"),
-            Op::WritePrepare => (b'H', b"-"),
-            // What is done to zones isn't carried, and doesn't come here.
-            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => return,
+        let of_zone;
+        let (op, letters): (&[u8], &[u8]) = match request.op {
+            Op::Read => (b"R", b"R"),
+            Op::Write => (b"W", b"W"),
+            Op::Flush => (b"F", b"FF"),
+            Op::Trim => (b"D", b"D"),
+            Op::WriteZeroes => (b"Z", b"WZ"),
+            Op::WritePrepare => (b"H", b"-"),
+            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
+                // What isn't carried doesn't come here.
+                let Some(letter) = zone_letter(request.op) else { return };
+                of_zone = [b'Z', letter];
+                (&of_zone, &of_zone)
+            }
         };
-        out.extend_from_slice(&[b',', op, b',']);
+        out.push(b',');
+        out.extend_from_slice(op);
+        out.push(b',');
         match request.op {
             Op::Flush => push_numbers(out, b',', &[0, 0]),
             _ => push_numbers(out, b',', &[request.lba.0, u64::from(request.sectors)]),

@@ -6,8 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leyden_experiment::claims::quote;
-use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone, run_twice};
+use leyden_torture::campaign::{
+    Campaign, Failed, StateError, Summary, run_alone, run_twice, run_zoned_alone,
+};
 use leyden_torture::exhaustive::{self, Exhausted, exhaust};
+use leyden_torture::zoned::{self, ZonedOptions, ZonedSeedFile};
 use leyden_torture::{Kind, Options, SeedFile, shrink};
 
 use leyden_report::format::{count, rate};
@@ -36,10 +39,15 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     }
     let (summary, origin) = match (&args.replay, args.seed) {
         (Some(path), _) => {
-            let options = SeedFile::read(path).map_err(Failure::usage)?.options;
-            let summary = run_alone(&options);
-            refuse_unbuildable(path, &summary)?;
-            (summary, Origin::File(path, Box::new(options)))
+            if let Some(file) = ZonedSeedFile::read(path).map_err(Failure::usage)? {
+                let summary = run_zoned_alone(&file.options);
+                (summary, Origin::ZonedFile(path, Box::new(file.options)))
+            } else {
+                let options = SeedFile::read(path).map_err(Failure::usage)?.options;
+                let summary = run_alone(&options);
+                refuse_unbuildable(path, &summary)?;
+                (summary, Origin::File(path, Box::new(options)))
+            }
         }
         (None, Some(start)) if args.zoned => {
             let alone = Campaign { start, seeds: 1, threads: 1, state: None, guided: false };
@@ -75,7 +83,10 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             // The one that fails soonest has the least to be left out.
             let shortest = summary.failed.iter().min_by_key(|failed| failed.failure.cuts);
             let seed = shortest.unwrap_or(first).seed;
-            Some(make_small(&origin.options(seed), path, cancel)?)
+            Some(match origin.zoned_options(seed) {
+                Some(options) => make_zoned_small(&options, path, cancel)?,
+                None => make_small(&origin.options(seed), path, cancel)?,
+            })
         }
         None => None,
     };
@@ -89,17 +100,27 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
 enum Origin<'a> {
     Seed,
     Campaign(Campaign),
-    /// A seed of `--zoned`, which is not made small.
+    /// A seed of `--zoned`.
     Zoned,
     File(&'a Path, Box<Options>),
+    ZonedFile(&'a Path, Box<ZonedOptions>),
 }
 
 impl Origin<'_> {
     fn options(&self, seed: u64) -> Options {
         match self {
-            Self::Seed | Self::Zoned => Options::draw(seed),
+            Self::Seed | Self::Zoned | Self::ZonedFile(..) => Options::draw(seed),
             Self::Campaign(campaign) => campaign.options(seed),
             Self::File(_, options) => options.as_ref().clone(),
+        }
+    }
+
+    /// The same, if the drive is zoned.
+    fn zoned_options(&self, seed: u64) -> Option<ZonedOptions> {
+        match self {
+            Self::Zoned => Some(ZonedOptions::draw(seed)),
+            Self::ZonedFile(_, options) => Some(options.as_ref().clone()),
+            Self::Seed | Self::Campaign(_) | Self::File(..) => None,
         }
     }
 
@@ -111,7 +132,7 @@ impl Origin<'_> {
             }
             Self::Seed | Self::Campaign(_) => format!("leyden torture --seed {seed}"),
             Self::Zoned => format!("leyden torture --zoned --seed {seed}"),
-            Self::File(path, _) => {
+            Self::File(path, _) | Self::ZonedFile(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
         }
@@ -322,6 +343,38 @@ fn make_small(options: &Options, path: &Path, cancel: &Cancel) -> Result<String,
         "made small in {} runs: {commands} commands in {rounds} rounds; replay that with `leyden \
          torture --replay {}`",
         count(u64::from(small.attempts)),
+        quote(&path.to_string_lossy()),
+    ))
+}
+
+/// The same for a zoned drive.
+fn make_zoned_small(
+    options: &ZonedOptions,
+    path: &Path,
+    cancel: &Cancel,
+) -> Result<String, Failure> {
+    let bar = Progress::new("torture");
+    let mut attempts = 0_u32;
+    let small = zoned::shrink(options, MOST_ATTEMPTS, |options| {
+        attempts += 1;
+        bar.note(format!("smaller, attempt {attempts}"));
+        let mut outcome = zoned::run_twice(options);
+        if cancel.load(Ordering::Relaxed) && attempts > 1 {
+            outcome.failure = None; // nothing more is made smaller
+        }
+        outcome
+    });
+    drop(bar);
+    let Some((options, failure, attempts)) = small else {
+        return Ok("it did not fail again, and was not made small".to_owned());
+    };
+    let (commands, cuts) = (options.commands, options.cuts);
+    let file = ZonedSeedFile::new(options, Some(failure));
+    atomic::write(path, file.to_json().as_bytes())?;
+    Ok(format!(
+        "made small in {} runs: up to {commands} commands before each of {cuts} cuts; replay that with `leyden \
+         torture --replay {}`",
+        count(u64::from(attempts)),
         quote(&path.to_string_lossy()),
     ))
 }

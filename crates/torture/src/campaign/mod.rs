@@ -214,10 +214,19 @@ pub fn run_twice(options: &Options) -> Outcome {
 
 /// Runs `options` twice, and sums up as a campaign of that one run would.
 pub fn run_alone(options: &Options) -> Summary {
+    sum_up_one(options.seed, || run_twice(options))
+}
+
+/// The same with a zoned drive.
+pub fn run_zoned_alone(options: &zoned::ZonedOptions) -> Summary {
+    sum_up_one(options.seed, || zoned::run_twice(options))
+}
+
+fn sum_up_one(seed: u64, run: impl FnOnce() -> Outcome) -> Summary {
     let mut clock = Clock::start();
-    let outcome = run_twice(options);
-    let mut state = State::new(options.seed, false);
-    state.add(options.seed, outcome);
+    let outcome = run();
+    let mut state = State::new(seed, false);
+    state.add(seed, outcome);
     state.add_time(clock.lap());
     state.summary()
 }

@@ -11,6 +11,8 @@ mod command;
 mod judge;
 mod options;
 mod run;
+mod shrink;
 
 pub use options::ZonedOptions;
 pub use run::{run, run_twice};
+pub use shrink::{ShrunkZoned, ZonedSeedFile, shrink};

@@ -53,8 +53,8 @@ fn groups(runs: &[Run], wanted: fn(&Metric) -> bool) -> Vec<Group> {
 }
 
 /// Groups that a record may say nothing of.
-const OPTIONAL: [&str; 5] =
-    ["Read latency", "Write latency", "Flush latency", "Power loss", "Recovery"];
+const OPTIONAL: [&str; 6] =
+    ["Read latency", "Write latency", "Flush latency", "Key-value store", "Power loss", "Recovery"];
 
 fn told(metric: &Metric, runs: &[Run]) -> bool {
     runs.iter().any(|run| metric.of(run.record).is_some())

@@ -40,6 +40,6 @@ pub use page::{render, render_to};
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
 pub use reproduction::{
-    Finished, FinishedDatabase, FinishedZombie, Reproduction, render_reproduction,
+    Finished, FinishedDatabase, FinishedStore, FinishedZombie, Reproduction, render_reproduction,
 };
 pub use timeline::{TIMELINE_HEAD, timeline_json};

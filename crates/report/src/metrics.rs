@@ -2,7 +2,7 @@
 //! The table of `leyden compare`, a report's tables and its plots over a parameter are made from this list.
 
 use crate::format;
-use leyden_experiment::{Latency, Power, Recovery, RunRecord};
+use leyden_experiment::{Latency, Power, Recovery, RunRecord, Store};
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,10 @@ fn power(r: &RunRecord, pick: fn(&Power) -> f64) -> Option<f64> {
     r.power.as_ref().map(pick)
 }
 
+fn store(r: &RunRecord, pick: fn(&Store) -> f64) -> Option<f64> {
+    r.zones.as_ref().and_then(|zones| zones.store.as_ref()).map(pick)
+}
+
 fn recovery(r: &RunRecord, pick: fn(&Recovery) -> f64) -> Option<f64> {
     r.recovery.as_ref().map(pick)
 }
@@ -212,6 +216,14 @@ static GROUPS: &[MetricGroup] = &[
         metric("Dropped unwritten", Neutral, bytes, |r| Some(r.buffer.discarded_bytes as f64)),
         metric("Units overwritten in place", Neutral, count, |r| Some(r.buffer.coalesced_writes as f64)),
         metric("Units read from it", Neutral, count, |r| Some(r.buffer.read_hits as f64)),
+    ]),
+    group("Key-value store", &[
+        key(metric("Pairs put per second", Higher, format::number, |r| store(r, |s| s.puts_per_s))),
+        key(metric("Put", Higher, format::mib_per_s, |r| store(r, |s| s.mib_per_s))),
+        metric("Tables compacted", Neutral, count, |r| store(r, |s| s.compacted as f64)),
+        metric("Writer stopped", Neutral, format::seconds, |r| store(r, |s| s.stalled_s)),
+        metric("Writer slowed down", Neutral, format::seconds, |r| store(r, |s| s.delayed_s)),
+        metric("Exposed by its order of syncs, mean", Lower, bytes, |r| store(r, |s| s.exposed_bytes_mean.round())),
     ]),
     group("Power loss", &[
         key(metric("Energy of a dump at the peak", Lower, format::energy, |r| power(r, |p| p.energy_mj.max))),

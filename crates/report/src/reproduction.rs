@@ -1,12 +1,13 @@
 //! The page of `leyden reproduce`: claims beside what was measured, and the papers' figures.
 
-use crate::figures::{Section, protection, zombie};
+use crate::figures::{Section, protection, selective, zombie};
 use crate::{ReportError, format, page};
 use leyden_experiment::claims::{ClaimResult, Value, Verdict, WorkloadRow};
 use minijinja::Environment;
 use serde::Serialize;
 
 pub use protection::Finished;
+pub use selective::Finished as FinishedStore;
 pub use zombie::{Finished as FinishedZombie, FinishedDatabase};
 
 const TEMPLATE: &str = "claims.html";
@@ -32,6 +33,8 @@ pub struct Reproduction<'a> {
     pub zombies: &'a [FinishedZombie<'a>],
     /// Its databases'.
     pub databases: &'a [FinishedDatabase<'a>],
+    /// Selective-PLP's runs that are finished; no figures if empty.
+    pub stores: &'a [FinishedStore<'a>],
 }
 
 #[derive(Serialize)]
@@ -69,6 +72,7 @@ struct Row<'a> {
 /// [`ReportError::Template`] is a bug in here.
 pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError> {
     let mut sections = protection::sections(of.cells, of.workloads);
+    sections.extend(selective::sections(of.stores));
     sections.extend(zombie::sections(of.zombies, of.databases));
     let data = page::data(&[], &sections)?;
     let page = Page {

@@ -328,6 +328,7 @@ fn reproduction(matrix: &[(Cell, RunRecord)], nasty: &str) -> String {
         workloads: &workloads,
         zombies: &[],
         databases: &[],
+        stores: &[],
     })
     .unwrap()
 }

@@ -247,6 +247,11 @@ fn page(
         .filter(|_| figures.zombies)
         .filter_map(|cell| Some((cell, results.get(&cell.spec()).ok()?)))
         .collect();
+    let stores: Vec<_> = selective::cells()
+        .into_iter()
+        .filter(|_| figures.stores)
+        .filter_map(|cell| Some((cell, results.get(&cell.spec(scale)).ok()?)))
+        .collect();
     let workloads = if figures.protection {
         claims::workload_rows(results, scale).map_err(Failure::failed)?
     } else {
@@ -273,6 +278,7 @@ fn page(
         workloads: &workloads,
         zombies: &zombies,
         databases: &databases,
+        stores: &stores,
     })
     .map_err(Failure::failed)
 }

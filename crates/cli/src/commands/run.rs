@@ -173,7 +173,8 @@ fn zones(record: &RunRecord, table: &mut Table) {
     if store.compacted > 0 {
         table.row(["tables compacted", &count(store.compacted)]);
     }
-    table.row(["writer stalled", &seconds(store.stalled_s)]);
+    table.row(["writer stopped", &seconds(store.stalled_s)]);
+    table.row(["writer slowed down", &seconds(store.delayed_s)]);
     if store.exposed_bytes_peak > 0 {
         table.row(["tables exposed, peak", &bytes(store.exposed_bytes_peak)]);
     }

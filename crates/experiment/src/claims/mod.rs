@@ -136,7 +136,9 @@ pub fn judge(claims: &[Claim], results: &Results, scale: Scale) -> ClaimResults 
                     note.push_str(" (quick: a smaller drive and fewer requests)");
                 }
                 let mut result = ClaimResult::judged(claim, value, note);
-                let reason = hexa::reason(&claim.id).or_else(|| zombie::reason(&claim.id));
+                let reason = hexa::reason(&claim.id)
+                    .or_else(|| zombie::reason(&claim.id))
+                    .or_else(|| selective::reason(&claim.id));
                 if let (Verdict::Differs, Some(reason)) = (result.verdict, reason) {
                     result.note = format!("{reason}. {}", result.note);
                 }

@@ -5,7 +5,7 @@
 //! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
 //! figure per run with common axes.
 //!
-//! The figures of `leyden reproduce` are in [`protection`] and [`zombie`].
+//! The figures of `leyden reproduce` are in [`protection`], [`selective`] and [`zombie`].
 
 mod busy;
 mod causes;
@@ -13,6 +13,7 @@ mod over_time;
 mod percentiles;
 mod power;
 pub(crate) mod protection;
+pub(crate) mod selective;
 mod spec;
 mod sweep;
 mod tenants;

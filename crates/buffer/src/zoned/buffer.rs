@@ -301,13 +301,19 @@ impl<C: Content> ZoneBuffer<C> {
     /// The newest version of `unit` of `zone`, if it is buffered; `wp` is the zone's write pointer.
     #[inline]
     pub fn read(&mut self, zone: u32, unit: u32, wp: u32) -> Option<C> {
-        let queue = &mut self.zones[zone as usize];
+        let content = self.peek(zone, unit, wp)?;
+        self.zones[zone as usize].is_referenced |= unit < wp;
+        Some(content)
+    }
+
+    /// The same, for whoever only looks.
+    #[inline]
+    pub fn peek(&self, zone: u32, unit: u32, wp: u32) -> Option<C> {
+        let queue = &self.zones[zone as usize];
         if unit >= wp {
             return queue.window.get((unit - wp) as usize)?.clone();
         }
-        let content = queue.units.get(unit.checked_sub(queue.base)? as usize)?.clone();
-        queue.is_referenced = true;
-        Some(content)
+        queue.units.get(unit.checked_sub(queue.base)? as usize).cloned()
     }
 
     /// What is buffered of `zone` and kept over a power cut: from which unit on, and the units.

@@ -19,6 +19,8 @@ pub struct ZonePoolConfig {
     pub drain_to: Ratio,
     /// What a protected write does above unprotected data of its zone that flash does not hold.
     pub below_protected: BelowProtected,
+    /// What becomes of writes that arrive while a FLUSH writes out their pool.
+    pub during_flush: DuringFlush,
 }
 
 impl Default for ZonePoolConfig {
@@ -27,8 +29,21 @@ impl Default for ZonePoolConfig {
             schedule: ZoneScheduleConfig::default(),
             drain_to: Ratio::ZERO,
             below_protected: BelowProtected::default(),
+            during_flush: DuringFlush::default(),
         }
     }
+}
+
+/// What becomes of a write that arrives while a FLUSH writes out its pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DuringFlush {
+    /// It enters the buffer if there is room.
+    #[default]
+    Admit,
+    /// It waits until the FLUSH has ended (Selective-PLP, section 4.3: new requests are suspended until then, to
+    /// keep writes in order). A FLUSH does not write out the protected pool, and suspends nothing there.
+    Suspend,
 }
 
 /// What a protected write does above unprotected data of its zone: it is worth nothing without that.

@@ -23,5 +23,5 @@ pub mod schedule;
 mod tests;
 
 pub use buffer::{NextPage, ZoneBuffer, ZoneBufferStats};
-pub use config::{BelowProtected, ZonePoolConfig, ZonePoolSizes};
+pub use config::{BelowProtected, DuringFlush, ZonePoolConfig, ZonePoolSizes};
 pub use pool::{Pool, PoolKind};

@@ -72,6 +72,8 @@ impl Parts {
             buffer,
             region: config.buffer.region,
             below_protected: config.buffer.zones.below_protected,
+            during_flush: config.buffer.zones.during_flush,
+            flushes: 0,
             turns,
             waiting: [VecDeque::new(), VecDeque::new()],
             waits: Waits::new(self.zones.zones),

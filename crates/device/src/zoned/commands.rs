@@ -162,6 +162,7 @@ impl<P: Payload> Zoned<P> {
         if zones.is_empty() {
             return desk.complete(now, id, Status::Success);
         }
+        self.flushes += 1;
         for zone in zones {
             let end = self.buffer.end(zone.0);
             self.waits.add(zone, end, id);

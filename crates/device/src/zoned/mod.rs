@@ -25,7 +25,7 @@ mod writes;
 use std::collections::{BTreeSet, VecDeque};
 
 use leyden_buffer::Region;
-use leyden_buffer::zoned::{BelowProtected, PoolKind, ZoneBuffer};
+use leyden_buffer::zoned::{BelowProtected, DuringFlush, PoolKind, ZoneBuffer};
 use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZoneState, ZonedFtl};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
@@ -39,7 +39,7 @@ pub use stats::ZonedStats;
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
 use crate::lba::SECTOR_BYTES;
-use crate::{Action, Lba, Payload, Status};
+use crate::{Action, Lba, Op, Payload, Status};
 use dump::Item;
 use turns::Turns;
 use waits::Waits;
@@ -68,6 +68,9 @@ pub struct Zoned<P: Payload> {
     buffer: ZoneBuffer<P>,
     region: Region,
     below_protected: BelowProtected,
+    during_flush: DuringFlush,
+    /// FLUSH commands that wait for something.
+    flushes: u32,
     turns: Turns,
     /// Writes that wait for room in each pool, first come, first served.
     waiting: [VecDeque<RequestId>; 2],
@@ -92,6 +95,14 @@ impl<P: Payload> Zoned<P> {
     const fn zone_of(&self, unit: u32) -> (ZoneId, u32) {
         let size = self.ftl.shape().size;
         (ZoneId(unit / size), unit % size)
+    }
+
+    /// What unit `unit` of `zone` holds.
+    fn content(&self, zone: ZoneId, unit: u32) -> P {
+        if unit < self.buffer.settled(zone.0) {
+            return self.ftl.medium().content(self.ftl.lies(zone, unit));
+        }
+        self.buffer.peek(zone.0, unit, self.ftl.zones().get(zone).wp).unwrap_or_default()
     }
 
     /// A page of a zone is on flash, or its program has failed.
@@ -123,6 +134,7 @@ impl<P: Payload> Zoned<P> {
         let request = desk.request_mut(id);
         request.pending -= 1;
         if request.pending == 0 {
+            self.flushes -= u32::from(request.op() == Op::Flush);
             self.end(now, id, Status::Success, desk);
         }
     }
@@ -138,6 +150,7 @@ impl<P: Payload> Zoned<P> {
         self.ftl.run_out(zone);
         for id in self.waits.settled(zone, u32::MAX) {
             self.waits.forget(id);
+            self.flushes -= u32::from(desk.request(id).op() == Op::Flush);
             self.end(now, id, Status::WriteFault, desk);
         }
         self.end_waiting_of(now, zone, Status::WriteFault, desk);
@@ -168,6 +181,13 @@ impl<P: Payload> Zoned<P> {
         }
         for zone in self.turns.without_block() {
             self.run_out(now, zone, desk);
+        }
+        // Those may have waited for a FLUSH that has ended with that, and not for flash.
+        for kind in PoolKind::ALL {
+            self.take_in_waiting(now, kind, desk);
+        }
+        if !self.ftl.medium().is_idle() {
+            return;
         }
         for kind in PoolKind::ALL {
             while let Some(&id) = self.waiting[kind.index()].front() {
@@ -290,6 +310,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.waits = Waits::new(self.ftl.shape().zones);
         self.plain.clear();
+        self.flushes = 0;
         self.lost.clear();
         self.is_halted = false;
     }

@@ -139,25 +139,35 @@ impl<P: Payload> Zoned<P> {
         }
     }
 
-    /// Gives `die` something to do, if it accepts it and there is something.
+    /// Gives `die` something to do, if it accepts it and there is something; and then the dies that the zones
+    /// which had their turn go on to, of which nothing else may ever wake an idle one.
     #[inline]
-    pub(super) fn pump(&mut self, now: Time, die: DieId) {
+    pub(super) fn pump(&mut self, now: Time, mut die: DieId) {
+        while let Some(next) = self.pump_one(now, die).filter(|&next| next != die) {
+            die = next;
+        }
+    }
+
+    /// Returns the die that the zone goes on to which had its turn.
+    #[inline]
+    fn pump_one(&mut self, now: Time, die: DieId) -> Option<DieId> {
         if self.turns.is_halted || !self.ftl.medium().accepts(die) {
-            return;
+            return None;
         }
         if self.ftl.erase_step(now, die, true) {
-            return;
+            return None;
         }
         let Some(zone) = self.chosen(die) else {
             self.ftl.erase_step(now, die, false);
-            return;
+            return None;
         };
         let page = self.buffer.next_page(zone.0).expect("a zone was chosen for its page");
         self.ftl.program(now, zone, page.first, self.buffer.units_of(zone.0, page));
         self.buffer.start(zone.0, page);
-        self.list(zone);
+        let next = self.list(zone);
         let draining = PoolKind::ALL.map(|kind| self.buffer.pool(kind).is_draining());
         self.turns.was_draining = draining;
+        next
     }
 
     /// The zone that goes next on `die`, if any has a page for it.

@@ -1,7 +1,7 @@
 //! Writes and appends: checks, the write pointer, and the way into the buffer.
 
 use leyden_buffer::Region;
-use leyden_buffer::zoned::{BelowProtected, PoolKind};
+use leyden_buffer::zoned::{BelowProtected, DuringFlush, PoolKind};
 use leyden_ftl::zoned::{ZoneAction, ZoneId};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
@@ -115,6 +115,9 @@ impl<P: Payload> Zoned<P> {
 
     /// Lets writes that wait for `kind` in, as far as there is room.
     pub(super) fn take_in_waiting(&mut self, now: Time, kind: PoolKind, desk: &mut Desk<P>) {
+        if self.is_suspended(kind) {
+            return;
+        }
         while let Some(&id) = self.waiting[kind.index()].front() {
             let zone = self.zone_of(desk.units(id).first().0).0;
             if desk.request(id).next_unit == IN_ZRWA {
@@ -132,6 +135,12 @@ impl<P: Payload> Zoned<P> {
                 self.admitted(now, id, kind, desk);
             }
         }
+    }
+
+    /// Writes to `kind` wait for a FLUSH to end.
+    #[inline]
+    fn is_suspended(&self, kind: PoolKind) -> bool {
+        kind == PoolKind::Plain && self.flushes > 0 && self.during_flush == DuringFlush::Suspend
     }
 
     /// Takes units of a write into the buffer until it is full. True if the write is all in.

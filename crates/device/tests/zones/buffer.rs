@@ -1,6 +1,6 @@
 //! Two pools, flushes that skip one of them, and what a reset saves.
 
-use leyden_buffer::zoned::BelowProtected;
+use leyden_buffer::zoned::{BelowProtected, DuringFlush};
 use leyden_device::{BlockDevice, Command, Status, ZoneAction};
 
 use super::{BLOCK, Drive, selective};
@@ -110,4 +110,51 @@ fn writes_wait_for_room() {
     drive.ssd.check();
     assert_eq!([0, 1, 2].map(|zone| drive.wp(zone)), [Some(30); 3]);
     assert_eq!(drive.read(1, 28, 2).len() as u32 * BLOCK, 16);
+}
+
+/// When a write of each pool ends that comes just after a FLUSH has begun to write out a page, and the FLUSH
+/// itself.
+fn ends_after_flush(during_flush: DuringFlush) -> [leyden_sim::Time; 3] {
+    let mut config = selective();
+    config.buffer.zones.during_flush = during_flush;
+    let mut drive = Drive::new(&config);
+    drive.write(0, 2);
+    let plain = drive.write_at(1, 0, 1);
+    let protected = drive.write_at(2, 0, 1).plp(true);
+    let now = drive.ssd.now();
+    let ids = [Command::flush(), plain, protected].map(|command| drive.ssd.submit(now, command));
+    let mut done = Vec::new();
+    while let Some(time) = drive.ssd.next_event() {
+        drive.ssd.advance(time, &mut done);
+    }
+    drive.ssd.check();
+    ids.map(|id| done.iter().find(|end| end.id == id).unwrap().time)
+}
+
+#[test]
+fn a_flush_suspends_writes_of_its_pool_if_it_is_to() {
+    let [flush, plain, protected] = ends_after_flush(DuringFlush::Admit);
+    assert!(plain < flush && protected < flush);
+    let [flush, plain, protected] = ends_after_flush(DuringFlush::Suspend);
+    assert!(plain >= flush && protected < flush, "{plain:?} {protected:?} {flush:?}");
+}
+
+/// How long a FLUSH of 16 pages takes whose zone lies on so many dies.
+fn flush_time(dies: u32) -> leyden_sim::Span {
+    let mut config = selective();
+    config.zoned.as_mut().unwrap().dies_per_zone = dies;
+    config.nand.blocks_per_plane = 48;
+    let mut drive = Drive::new(&config);
+    drive.write(0, 16);
+    drive.write(0, 16);
+    let before = drive.ssd.now();
+    drive.run(Command::flush());
+    drive.ssd.now().since(before)
+}
+
+#[test]
+fn the_dies_of_a_zone_work_side_by_side() {
+    let [one, two, four] = [1, 2, 4].map(|dies| flush_time(dies).as_ns());
+    // Two dies hang on each channel, and a program takes much longer than its transfer.
+    assert!(two * 10 < one * 6 && four * 10 < two * 7, "{one} {two} {four}");
 }

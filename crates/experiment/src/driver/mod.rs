@@ -30,6 +30,7 @@ mod tenants;
 mod traffic;
 mod verify;
 mod watch;
+mod zone_promises;
 mod zones;
 
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
 pub use promises::Promises;
 pub use verify::{Verifier, Violation};
 pub use watch::{Outage, Watch};
+pub use zone_promises::{ZonePromise, ZonePromises};
 
 /// Why a workload did not run to its end.
 #[derive(Debug, ThisError)]
@@ -93,6 +95,9 @@ pub enum DriveError {
     /// A read, or a look after a power cut, returned what it must not.
     #[error(transparent)]
     Promise(#[from] Box<leyden_oracle::Violation>),
+    /// A zone is not what it must be.
+    #[error(transparent)]
+    Zone(Box<leyden_oracle::zones::ZoneViolation>),
     /// The device owes completions and has no event to come: a bug of the device.
     #[error("the device is stuck at {} ns with {in_flight} commands outstanding", now.as_ns())]
     Stuck {

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES};
+use leyden_device::{
+    BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES, ZoneDescriptor,
+};
 use leyden_sim::Time;
 use leyden_workload::{Class, Request};
 
@@ -50,6 +52,11 @@ pub(super) trait Source {
     fn tenant(&self, owner: u32, request: &Request) -> u8;
     /// A request of `owner`'s completed at `now`.
     fn completed(&mut self, owner: u32, now: Time);
+    /// The power has returned, and these are the device's zones, if it has any. Told after the end of everything
+    /// that was cut off.
+    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
+        let _ = zones;
+    }
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
     /// True if the data of `request` asks for the PLP flag.
@@ -239,6 +246,7 @@ where
             }
             self.source.completed(slot.owner, self.now);
         }
+        self.source.recovered(&outage.zones);
         let stats = self.watch.stats(self.device);
         while self.now >= self.measure.next_boundary() && self.now < Time::MAX {
             let begins = self.measure.boundary(self.measure.next_boundary(), &stats);

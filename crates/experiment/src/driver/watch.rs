@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leyden_device::{Payload, Stats};
+use leyden_device::{Payload, Stats, ZoneDescriptor};
 use leyden_sim::Time;
 use leyden_workload::Request;
 
@@ -78,4 +78,6 @@ pub struct Outage<P: Payload> {
     pub uncertain: Vec<Range<u32>>,
     /// What a read of the whole device would return now.
     pub left: P::ReadData,
+    /// The zones of a zoned device.
+    pub zones: Vec<ZoneDescriptor>,
 }

@@ -1,5 +1,6 @@
 //! A host of a zoned drive as a source of requests.
 
+use leyden_device::ZoneDescriptor;
 use leyden_sim::Time;
 use leyden_workload::Request;
 use leyden_workload::zoned::{Ask, Host, is_protected};
@@ -39,6 +40,10 @@ impl Source for Zones<'_> {
 
     fn completed(&mut self, owner: u32, now: Time) {
         self.host.completed(owner, now);
+    }
+
+    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
+        self.host.recovered(zones);
     }
 
     fn fraction(&self, _: Time) -> f64 {

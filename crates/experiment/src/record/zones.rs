@@ -71,6 +71,9 @@ pub struct Store {
     pub compacted: u64,
     /// Seconds that the writer waited for memtables or for compaction.
     pub stalled_s: f64,
+    /// Seconds that it was slowed down because tables waited to be compacted.
+    #[serde(default)]
+    pub delayed_s: f64,
     /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
     /// durable: what a power cut could take from the store for good. On the average over time.
     pub exposed_bytes_mean: f64,

@@ -281,7 +281,7 @@ where
         let mut content = content(stack.capacity_sectors(), promise);
         hooks.progress(Phase::Running, 0.0);
         let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
-        let outages = Outages::new(stack.drive(), &scenario.run.cut, sampler);
+        let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
         let follower = bounds.window.map(|window| Follower::new(stack.now(), window));
         let mut watcher = Watcher::new(&stack, outages, follower);
         let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
@@ -311,7 +311,8 @@ where
         record.sim.flash_ops_per_cpu_s = operations / cpu_s;
         let timeline = watcher.follower.take().map(Follower::finish);
         if let Some(config) = &scenario.device.power {
-            watcher.outages.finish(&mut stack, measured.end, config.bank.part, &mut record);
+            let part = config.bank.part;
+            watcher.outages.finish(&mut stack, Ssd::stats, measured.end, part, &mut record);
         }
         record.sim.peak_rss_mib = machine::peak_rss_mib();
         let slow = |slow: Slow| SlowCommand {

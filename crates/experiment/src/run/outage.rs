@@ -1,6 +1,6 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
-use leyden_device::{Payload, PowerLoss, Recovery, Ssd};
+use leyden_device::{Controller, Namespace, Payload, PowerLoss, Recovery, Stats, ZoneDescriptor};
 use leyden_ftl::recovery::Step;
 use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
@@ -44,8 +44,9 @@ impl Made {
 }
 
 impl<'a> Outages<'a> {
-    pub(super) fn new<P: Payload>(ssd: &Ssd<P>, cuts: &'a [CutConfig], sampler: Sampler) -> Self {
-        Self { sampler, cuts, start: ssd.now(), made: Vec::new() }
+    /// For a run that begins at `start`.
+    pub(super) fn new(start: Time, cuts: &'a [CutConfig], sampler: Sampler) -> Self {
+        Self { sampler, cuts, start, made: Vec::new() }
     }
 
     /// Cuts the power `now` for as long as `off`, with so many commands outstanding.
@@ -70,7 +71,7 @@ impl<'a> Outages<'a> {
     }
 
     /// The sampler looks.
-    pub(super) fn look<P: Payload>(&mut self, ssd: &Ssd<P>) {
+    pub(super) fn look<P: Payload, N: Namespace<P>>(&mut self, ssd: &Controller<P, N>) {
         self.sampler.look(ssd);
     }
 
@@ -79,21 +80,24 @@ impl<'a> Outages<'a> {
         self.cuts.get(self.made.len()).map_or(Time::MAX, |cut| self.start + cut.at)
     }
 
-    /// Makes it, with so many commands outstanding.
-    pub(super) fn cut<P: Payload>(
+    /// Makes it, with so many commands outstanding. `left` says what the drive holds then, and its zones.
+    pub(super) fn cut<P: Payload, S: Powered<P>>(
         &mut self,
         now: Time,
-        stack: &mut impl Powered<P, Drive = Ssd<P>>,
+        stack: &mut S,
         outstanding: u64,
+        left: impl FnOnce(&S::Drive) -> (P::ReadData, Vec<ZoneDescriptor>),
     ) -> Outage<P> {
         let off = self.cuts[self.made.len()].off;
         let made = self.make(now, off, stack, outstanding);
+        let (left, zones) = left(stack.drive());
         Outage {
             at: now,
             back_at: made.back_at,
             lost: made.cut.lost_units(),
             uncertain: made.cut.uncertain_units(),
-            left: stack.drive().whole(),
+            left,
+            zones,
         }
     }
 
@@ -122,17 +126,19 @@ impl<'a> Outages<'a> {
     }
 
     /// The run has ended at `end`. Cuts the power if no cuts are listed, and waits until the drive is
-    /// ready. Fills `power` and `recovery` of `record`, and what the flash did for a cut here.
-    pub(super) fn finish<P: Payload>(
+    /// ready. Fills `power` and `recovery` of `record`, and what the flash did for a cut here, which is in the
+    /// drive's `stats`.
+    pub(super) fn finish<P: Payload, N: Namespace<P>>(
         mut self,
-        stack: &mut impl Powered<P, Drive = Ssd<P>>,
+        stack: &mut impl Powered<P, Drive = Controller<P, N>>,
+        stats: fn(&Controller<P, N>) -> Stats,
         end: Time,
         part: Part,
         record: &mut RunRecord,
     ) {
         let is_checked = record.sim.checked;
         let Some(supply) = stack.drive().power_supply() else { return };
-        let before = stack.drive().stats();
+        let before = stats(stack.drive());
         if self.cuts.is_empty() {
             self.make(end.max(stack.drive().now()), Span::ZERO, stack, 0);
         }
@@ -144,7 +150,7 @@ impl<'a> Outages<'a> {
         }
         let ssd = stack.drive();
         if self.cuts.is_empty() {
-            let grown = ssd.stats().since(&before).ftl;
+            let grown = stats(ssd).since(&before).ftl;
             record.flash.programs.dump += grown.programs.dump;
             record.flash.reads.recovery += grown.reads.recovery;
         }

@@ -210,7 +210,7 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
     }
 
     fn cut(&mut self, now: Time, stack: &mut S, outstanding: u64) -> Outage<P> {
-        self.outages.cut(now, stack, outstanding)
+        self.outages.cut(now, stack, outstanding, |drive| (drive.whole(), Vec::new()))
     }
 
     fn take_unwritten(&mut self, stack: &mut S) -> Vec<u32> {

@@ -2,7 +2,7 @@
 
 use leyden_buffer::Region;
 use leyden_buffer::zoned::schedule::ZoneScheduleConfig;
-use leyden_buffer::zoned::{BelowProtected, ZonePoolConfig};
+use leyden_buffer::zoned::{BelowProtected, DuringFlush, ZonePoolConfig};
 use leyden_device::{Config, provision_of_zones};
 use leyden_ftl::zoned::place::PlaceConfig;
 use leyden_ftl::zoned::{Config as Zones, ZrwaConfig};
@@ -10,13 +10,16 @@ use leyden_power::DumpConfig;
 
 use leyden_sim::{Bytes, Capacitance, PolicyInfo, Ratio, Rng};
 
+use serde::{Deserialize, Serialize};
+
 use crate::options::rng;
 
 /// Draws until a drive can be built: some combinations are refused, as they must be.
 const MOST_DRAWS: u64 = 200;
 
 /// A zoned drive, its work, and its power cuts.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ZonedOptions {
     /// Where it was drawn from.
     pub seed: u64,
@@ -57,7 +60,11 @@ impl ZonedOptions {
     fn draw_once(seed: u64, attempt: u64) -> Self {
         let mut rng = rng(seed.wrapping_add(attempt << 40), "zoned");
         let rng = &mut rng;
-        let device = device(rng);
+        let mut device = device(rng);
+        // From a stream of its own: what seeds draw otherwise stays.
+        if coin(&mut crate::options::rng(seed, "zoned flushes")) {
+            device.buffer.zones.during_flush = DuringFlush::Suspend;
+        }
         Self {
             seed,
             zones: 2 + rng.below(8) as u32,
@@ -139,6 +146,7 @@ fn device(rng: &mut Rng) -> Config {
         drain_to: Ratio::from_percent(rng.below(100)),
         below_protected: [BelowProtected::Promote, BelowProtected::Promote, BelowProtected::Refuse]
             [rng.below(3) as usize],
+        ..ZonePoolConfig::default()
     };
     let mut power = leyden_power::Config {
         dump: drawn(rng, DumpConfig::POLICIES, DumpConfig::by_name),

@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
-use leyden_sim::{Rng, Span, Time};
+use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction, ZoneDescriptor};
+use leyden_sim::{Span, Time};
 
 use super::fs::{File, FileKind, Fs, Run};
+use super::pace::Pace;
 use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout};
 use crate::{Class, Request};
 
@@ -30,6 +31,8 @@ pub struct LsmFigures {
     pub compacted: u64,
     /// How long the writer waited for memtables and for compaction.
     pub stalled: Span,
+    /// How long it was slowed down because tables waited to be compacted.
+    pub delayed: Span,
     /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
     /// durable: on the average over time.
     pub exposed_mean: f64,
@@ -76,10 +79,10 @@ struct Thread {
 #[derive(Clone, Debug)]
 pub struct Lsm {
     config: LsmConfig,
-    rng: Rng,
     fs: Fs,
     block: u64,
     writer: Writer,
+    pace: Pace,
     flusher: Thread,
     compactors: Vec<Thread>,
     /// Logs of memtables that wait to be flushed.
@@ -130,13 +133,12 @@ impl Exposure {
 impl Lsm {
     /// A store on an empty drive, from `start` on.
     pub fn new(config: &LsmConfig, layout: ZoneLayout, start: Time, seed: u64) -> Self {
-        let mut rng = Rng::new(seed, "lsm");
-        let put = put_time(config, &mut rng);
+        let mut pace = Pace::new(config, seed);
         Self {
-            rng,
             fs: Fs::new(layout),
             block: layout.block,
-            writer: Writer { until: start + put, ..Writer::default() },
+            writer: Writer { until: start + pace.puts(), ..Writer::default() },
+            pace,
             flusher: Thread::default(),
             compactors: vec![Thread::default(); config.compactors as usize],
             immutable: VecDeque::new(),
@@ -159,6 +161,7 @@ impl Lsm {
         LsmFigures {
             exposed_mean: exposure.byte_ns as f64 / elapsed as f64,
             exposed_peak: exposure.peak,
+            delayed: self.pace.delayed(),
             ..self.figures
         }
     }
@@ -198,8 +201,7 @@ impl Lsm {
     fn rotate(&mut self, now: Time) -> bool {
         let flushing = usize::from(!self.flusher.steps.is_empty());
         let is_full = self.immutable.len() + flushing >= self.config.write_buffers as usize - 1;
-        let stop = u64::from(self.config.stop_at) * self.config.write_buffer.get();
-        if is_full || self.to_compact >= stop * u64::from(self.config.compaction_factor) {
+        if is_full || self.waiting_tables() >= u64::from(self.config.stop_at) {
             self.writer.stalled_since.get_or_insert(now);
             return false;
         }
@@ -211,6 +213,13 @@ impl Lsm {
         self.rotations += 1;
         self.immutable.push_back(std::mem::take(&mut self.writer.log));
         true
+    }
+
+    /// Memtables' worth of tables that wait to be compacted.
+    fn waiting_tables(&self) -> u64 {
+        let table =
+            self.config.write_buffer.get() * u64::from(self.config.compaction_factor.max(1));
+        self.to_compact / table
     }
 
     fn table_sectors(&self) -> u64 {
@@ -347,10 +356,12 @@ impl Lsm {
             let factor = u64::from(self.config.compaction_factor);
             self.to_compact += factor * self.config.write_buffer.get();
         }
+        self.pace.set(self.waiting_tables(), self.to_compact);
     }
 
     fn compacted(&mut self, owner: u32) {
         self.figures.compacted += 1;
+        self.pace.set(self.waiting_tables(), self.to_compact);
         let table = std::mem::take(&mut self.thread(owner).table);
         self.tables.push_back(table);
         if let Some(input) = self.tables.pop_front() {
@@ -411,12 +422,6 @@ impl Lsm {
     }
 }
 
-/// The time of the puts of an append, from half of what is configured to half as much again.
-fn put_time(config: &LsmConfig, rng: &mut Rng) -> Span {
-    let mean = config.put_time.saturating_mul(config.puts_per_append.into()).as_ns();
-    Span::from_ns(mean / 2 + rng.below(mean + 1))
-}
-
 fn request(op: Op, run: Run, class: Class) -> Request {
     let (lba, sectors) = (Lba(run.lba), run.sectors as u32);
     Request { at: Time::ZERO, op, lba, sectors, fua: false, class }
@@ -445,7 +450,7 @@ impl Host for Lsm {
                     let puts = u64::from(self.config.puts_per_append);
                     self.figures.puts += puts;
                     self.writer.memtable += puts * self.config.pair.get();
-                    self.writer.until = now + put_time(&self.config, &mut self.rng);
+                    self.writer.until = now + self.pace.puts();
                 }
             }
             CLEANER => {
@@ -455,6 +460,11 @@ impl Host for Lsm {
             }
             owner => self.thread(owner).is_waiting = false,
         }
+    }
+
+    /// Its files are not rebuilt: runs of stores list no power cuts.
+    fn recovered(&mut self, _: &[ZoneDescriptor]) {
+        unreachable!("a store's power is not cut");
     }
 
     fn fraction(&self) -> f64 {

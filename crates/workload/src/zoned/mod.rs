@@ -13,10 +13,11 @@
 mod fs;
 mod lsm;
 mod lsm_config;
+mod pace;
 mod streams;
 mod streams_config;
 
-use leyden_device::Op;
+use leyden_device::{Op, ZoneDescriptor};
 use leyden_sim::Time;
 
 use crate::{Class, Request};
@@ -63,6 +64,8 @@ pub trait Host {
     fn next(&mut self, now: Time) -> Ask;
     /// A request of `owner`'s has ended at `now`.
     fn completed(&mut self, owner: u32, now: Time);
+    /// The power failed and is back: nothing is under way any more, and the drive's zones are these.
+    fn recovered(&mut self, zones: &[ZoneDescriptor]);
     /// The share done, 0..=1.
     fn fraction(&self) -> f64;
     /// Names of those that are measured apart; empty for none.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
+use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction, ZoneDescriptor, ZoneState};
 use leyden_sim::Time;
 
 use super::{Ask, Host, ZoneJobConfig, ZoneLayout, ZonePattern};
@@ -20,6 +20,7 @@ enum Phase {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
+    Reset,
     Flush,
     Finish,
     NextZone,
@@ -103,6 +104,7 @@ impl Streams {
             }
             stream.phase = Phase::Writing;
             match after {
+                After::Reset => {}
                 After::Flush => return Some(request(Op::Flush, 0, 0)),
                 After::Finish => {
                     stream.phase = Phase::Draining(After::NextZone);
@@ -120,8 +122,8 @@ impl Streams {
             }
         }
         if stream.phase == Phase::Resetting {
-            // What comes behind it in its queue is done after it.
-            stream.phase = Phase::Writing;
+            // NVMe puts commands in no order: writes wait until it has ended.
+            stream.phase = Phase::Draining(After::Reset);
             return Some(request(Op::Zone(ZoneAction::Reset), start, 0));
         }
         let is_due = job.config.flush_every > 0 && stream.since_flush >= job.config.flush_every;
@@ -177,6 +179,22 @@ impl Host for Streams {
         self.all[owner as usize].in_flight -= 1;
         self.in_flight -= 1;
         self.wake(owner);
+    }
+
+    /// Each stream goes on where its zone ends now; what was cut off is not asked for again.
+    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
+        for number in 0..self.all.len() as u32 {
+            let stream = &mut self.all[number as usize];
+            let zone = &zones[stream.zone as usize];
+            if stream.phase != Phase::Resetting {
+                let is_over = !zone.state.is_active() && zone.state != ZoneState::Empty;
+                stream.phase =
+                    if is_over { Phase::Draining(After::NextZone) } else { Phase::Writing };
+            }
+            stream.written = zone.write_pointer.map_or(0, |wp| wp.0 - zone.start.0);
+            stream.since_flush = 0;
+            self.wake(number);
+        }
     }
 
     fn fraction(&self) -> f64 {

@@ -50,7 +50,14 @@ impl Watch<NoData, Mock> for Cuts {
         assert_eq!(now, self.next_cut(), "neither early nor late");
         self.outstanding.push(outstanding);
         mock.cut();
-        Outage { at: now, back_at: now + OFF, lost: Vec::new(), uncertain: Vec::new(), left: () }
+        Outage {
+            at: now,
+            back_at: now + OFF,
+            lost: Vec::new(),
+            uncertain: Vec::new(),
+            left: (),
+            zones: Vec::new(),
+        }
     }
 }
 
@@ -149,6 +156,7 @@ fn after_a_cut(promise: Promise, lost: &[u32], left: [u64; 4]) -> Result<Option<
         lost: lost.to_vec(),
         uncertain: Vec::new(),
         left: left.map(Stamp).to_vec(),
+        zones: Vec::new(),
     })
 }
 

@@ -142,11 +142,12 @@ fn a_flush_suspends_writes_of_its_pool_if_it_is_to() {
 /// How long a FLUSH of 16 pages takes whose zone lies on so many dies.
 fn flush_time(dies: u32) -> leyden_sim::Span {
     let mut config = selective();
-    config.zoned.as_mut().unwrap().dies_per_zone = dies;
-    config.nand.blocks_per_plane = 48;
+    let zoned = config.zoned.as_mut().unwrap();
+    (zoned.dies_per_zone, zoned.zone_capacity) = (dies, None);
     let mut drive = Drive::new(&config);
-    drive.write(0, 16);
-    drive.write(0, 16);
+    for _ in 0..4 {
+        drive.write(0, 8);
+    }
     let before = drive.ssd.now();
     drive.run(Command::flush());
     drive.ssd.now().since(before)

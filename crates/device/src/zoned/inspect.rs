@@ -5,7 +5,6 @@ use leyden_buffer::zoned::PoolKind;
 use leyden_ftl::zoned::ZoneId;
 
 use super::ZnsSsd;
-use crate::units::Units;
 use crate::{Payload, ZoneDescriptor, ZoneShape};
 
 /// How full the pools of the buffer are, in mapping units.
@@ -44,23 +43,6 @@ impl<P: Payload> ZnsSsd<P> {
     /// Every zone, in their order, as a report describes it.
     pub fn all_zones(&self) -> Vec<ZoneDescriptor> {
         (0..self.zone_shape().zones).map(|zone| self.zone(ZoneId(zone))).collect()
-    }
-
-    /// What a read of the whole namespace would return if it took no time, zone after zone, what can't be
-    /// written included. Costs a pass over the units, unless there is no content.
-    pub fn whole(&self) -> P::ReadData {
-        let mut data = P::ReadData::default();
-        if !P::STORED {
-            return data;
-        }
-        let (namespace, shape) = (self.namespace(), self.zone_shape());
-        let unit_sectors = namespace.unit_sectors();
-        for unit in 0..shape.zones * shape.size {
-            let (zone, of_zone) = namespace.zone_of(unit);
-            let units = Units::new(u64::from(unit) * unit_sectors, unit_sectors, unit_sectors);
-            P::gather(&mut data, units.part(0), &namespace.content(zone, of_zone));
-        }
-        data
     }
 
     /// Zones that are open, and zones that are active, open ones among them.

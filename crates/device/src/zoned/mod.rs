@@ -97,14 +97,6 @@ impl<P: Payload> Zoned<P> {
         (ZoneId(unit / size), unit % size)
     }
 
-    /// What unit `unit` of `zone` holds.
-    fn content(&self, zone: ZoneId, unit: u32) -> P {
-        if unit < self.buffer.settled(zone.0) {
-            return self.ftl.medium().content(self.ftl.lies(zone, unit));
-        }
-        self.buffer.peek(zone.0, unit, self.ftl.zones().get(zone).wp).unwrap_or_default()
-    }
-
     /// A page of a zone is on flash, or its program has failed.
     fn page_ended(&mut self, now: Time, ended: PageEnded, desk: &mut Desk<P>) {
         let zone = ended.zone;

@@ -4,6 +4,7 @@ mod buffer;
 mod cells;
 mod commands;
 mod cuts;
+mod refused;
 mod resources;
 mod zrwa;
 

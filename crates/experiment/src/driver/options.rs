@@ -56,8 +56,6 @@ pub struct Replay {
     pub beyond_end: BeyondEnd,
     /// Replay the trace so many times, each after the other's last arrival; at least 1.
     pub loops: u32,
-    /// Logs and metadata carry the PLP flag.
-    pub protects: bool,
 }
 
 /// When a trace's requests are submitted. A flush is submitted like any other request: as on a
@@ -82,7 +80,7 @@ impl Pace {
 
 impl Default for Replay {
     fn default() -> Self {
-        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1, protects: false }
+        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1 }
     }
 }
 

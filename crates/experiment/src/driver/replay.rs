@@ -6,7 +6,6 @@ use std::error::Error;
 
 use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
-use leyden_workload::zoned::is_protected;
 use leyden_workload::{Class, Request};
 
 use super::pump::{Next, Source};
@@ -19,7 +18,6 @@ pub(super) struct Trace<I, F> {
     loops_left: u32,
     beyond_end: BeyondEnd,
     capacity_sectors: u64,
-    protects: bool,
     /// Added to the timestamps of this loop.
     shift: Span,
     /// The latest arrival so far.
@@ -39,7 +37,6 @@ impl<I, F> Trace<I, F> {
             loops_left: replay.loops,
             beyond_end: replay.beyond_end,
             capacity_sectors,
-            protects: replay.protects,
             shift: Span::ZERO,
             latest: Time::ZERO,
             number: 0,
@@ -230,11 +227,6 @@ where
         self.room += 1;
     }
 
-    #[inline]
-    fn asks_for_protection(&self, request: &Request) -> bool {
-        self.trace.protects && is_protected(request)
-    }
-
     fn fraction(&self, _: Time) -> f64 {
         self.trace.fraction(self.expected)
     }
@@ -350,11 +342,6 @@ where
     #[inline]
     fn completed(&mut self, _: u32, _: Time) {
         self.room += 1;
-    }
-
-    #[inline]
-    fn asks_for_protection(&self, request: &Request) -> bool {
-        self.trace.protects && is_protected(request)
     }
 
     fn fraction(&self, _: Time) -> f64 {

@@ -9,8 +9,7 @@ use super::outage::Outages;
 use super::power::Sampler;
 use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine, wear};
 use crate::driver::{
-    self, Content, Measured, Options, Outage, Replay, Unchecked, Units, Watch, ZonePromise,
-    ZonePromises,
+    self, Content, Measured, Options, Unchecked, Units, Watch, ZonePromise, ZonePromises,
 };
 use crate::record::{RECORD_VERSION, RunRecord, Store, ZoneMoment, Zones};
 use crate::scenario::{Scenario, WorkloadConfig};
@@ -18,7 +17,7 @@ use crate::scenario::{Scenario, WorkloadConfig};
 /// The most moments that a record keeps of the zones.
 const MOST_MOMENTS: usize = 256;
 
-/// Watches a zoned drive: what a power cut would cost, and how full its pools are. Makes the cuts that are listed.
+/// Watches a zoned drive: what a power cut would cost, and how full its pools are. It makes the cut that ends the run.
 struct ZonedWatch<'a> {
     outages: Outages<'a>,
     start: Time,
@@ -76,25 +75,10 @@ impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
             self.take(now, drive);
         }
     }
-
-    fn next_cut(&self) -> Time {
-        self.outages.next_cut()
-    }
-
-    fn cut(&mut self, now: Time, drive: &mut ZnsSsd<P>, outstanding: u64) -> Outage<P> {
-        let left = |drive: &ZnsSsd<P>| (drive.whole(), drive.all_zones());
-        self.outages.cut(now, drive, outstanding, left)
-    }
-
-    fn found_lost(&mut self, units: u64) {
-        self.outages.found_lost(units);
-    }
 }
 
 /// What the host does.
 enum Work {
-    /// What a trace says.
-    Trace,
     Streams(Streams),
     Lsm(Box<Lsm>),
 }
@@ -110,12 +94,8 @@ impl Work {
             lsm.check(&layout).map_err(|error| error.within("workload.lsm"))?;
             return Ok(Self::Lsm(Box::new(Lsm::new(lsm, layout, start, seed))));
         }
-        if config.trace.is_some() {
-            return Ok(Self::Trace);
-        }
         if config.zone_job.is_empty() {
-            let problem = "this drive has zones: add a [[workload.zone_job]], a [workload.lsm], or a \
-                           [workload.trace] that writes zones";
+            let problem = "this drive has zones: add a [[workload.zone_job]], or a [workload.lsm]";
             return Err(RunError::config("workload", problem));
         }
         let mut left = layout.zones;
@@ -127,12 +107,10 @@ impl Work {
         Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
     }
 
-    /// The host, if it is not a trace.
-    fn host(&mut self) -> Option<&mut dyn Host> {
+    fn host(&mut self) -> &mut dyn Host {
         match self {
-            Self::Trace => None,
-            Self::Streams(streams) => Some(streams),
-            Self::Lsm(lsm) => Some(lsm.as_mut()),
+            Self::Streams(streams) => streams,
+            Self::Lsm(lsm) => lsm.as_mut(),
         }
     }
 }
@@ -154,10 +132,9 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
     Work::new(&scenario.workload, layout(&drive), drive.now(), scenario.seed)?;
     let refused = [
         (
-            !scenario.run.cut.is_empty() && scenario.workload.zone_job.is_empty(),
+            !scenario.run.cut.is_empty(),
             "run.cut",
-            "a store does not recover its files after a power cut, and a trace does not know where zones end \
-             then: take [[workload.zone_job]]",
+            "power cuts of zoned drives are tortured, and not yet listed",
         ),
         (!scenario.host.is_bare(), "host", "the page cache and hints are for conventional drives"),
         (
@@ -179,8 +156,7 @@ pub(super) fn run(
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     validate(scenario)?;
-    // A trace may do at once what a careful host does not, of which the model of zones knows nothing.
-    if scenario.run.stamps && scenario.workload.trace.is_none() {
+    if scenario.run.stamps {
         let device = &scenario.device;
         let promise = ZonePromise {
             keeps_all: device.buffer.region == Region::Full,
@@ -219,24 +195,13 @@ fn run_with<P: Payload, C: Content<P>>(
     };
     let has_region = scenario.device.buffer.region != Region::None;
     let watched = &mut watch;
-    let measured = match (work.host(), &scenario.workload.trace) {
-        (None, Some(trace)) => {
-            let replay = Replay { protects: has_region, ..trace.replay() };
-            driver::replay(&mut drive, || trace.open(), &replay, &mut content, watched, options)?
-        }
-        (Some(host), _) => {
-            driver::run_host(&mut drive, host, has_region, &mut content, watched, options)?
-        }
-        (None, None) => return Err(RunError::config("workload", "there is nothing to do")),
-    };
+    let host = work.host();
+    let measured = driver::run_host(&mut drive, host, has_region, &mut content, watched, options)?;
     let (wall_s, cpu_s) = (running.seconds(), working.seconds());
     drive.check();
 
     let mut record = describe(scenario, &drive, &measured);
     record.sim.checked = true;
-    if !measured.interrupted && bounds.limit.is_none() {
-        record.warnings.extend(watch.outages.not_made(measured.end));
-    }
     let ios = measured.completions() as f64;
     let operations = super::flash_operations(&record) as f64;
     (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
@@ -300,7 +265,7 @@ fn zones<P: Payload>(
         _ => 0,
     };
     let store = match work {
-        Work::Trace | Work::Streams(_) => None,
+        Work::Streams(_) => None,
         Work::Lsm(lsm) => {
             let figures = lsm.figures(watch.start, drive.now());
             let elapsed = drive.now().since(watch.start).as_secs_f64();

@@ -13,7 +13,6 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "power-cuts.toml",
     "power-loss.toml",
     "tpcc.toml",
-    "zone-cuts.toml",
     "bench/random-read-1tib.toml",
     "bench/random-read.toml",
     "bench/random-write-1tib.toml",

@@ -318,7 +318,7 @@ impl TraceConfig {
                 Pace::Timestamps { speed: table.speed, max_outstanding: MAX_OUTSTANDING }
             }
         };
-        Replay { pace, beyond_end: table.beyond_end, loops: table.loops, protects: false }
+        Replay { pace, beyond_end: table.beyond_end, loops: table.loops }
     }
 
     /// Whether it is replayed as fast as the drive lets it.

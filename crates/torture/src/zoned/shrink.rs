@@ -200,10 +200,8 @@ mod tests {
             assert_eq!(ZonedSeedFile::read(&path).unwrap(), Some(file));
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        for (from, to) in [("_zoned\": 1", "_zoned\": 9"), ("\"zones\": ", "\"zones\": 9")] {
-            std::fs::write(&path, text.replace(from, to)).unwrap();
-            assert!(ZonedSeedFile::read(&path).is_err(), "{from}");
-        }
+        std::fs::write(&path, text.replace("_zoned\": 1", "_zoned\": 9")).unwrap();
+        assert!(matches!(ZonedSeedFile::read(&path), Err(SeedFileError::Version { found: 9, .. })));
         std::fs::write(&path, "{\"leyden_torture\": 1}").unwrap();
         assert_eq!(ZonedSeedFile::read(&path).unwrap(), None);
     }

@@ -124,7 +124,7 @@ proptest! {
             prop_assert_eq!(written.requests, expected.len() as u64);
             let lost = written.lost;
             prop_assert_eq!(
-                lost.flushes + lost.trims + lost.write_zeroes + lost.hints,
+                lost.flushes + lost.trims + lost.write_zeroes + lost.hints + lost.zone_operations,
                 (requests.len() - expected.len()) as u64
             );
             prop_assert_eq!(lost.is_nothing(), matches!(format, Format::Csv | Format::Compact)

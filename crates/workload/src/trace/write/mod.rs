@@ -287,7 +287,7 @@ impl Writer {
         if request.op == Op::Flush {
             return Ok(());
         }
-        if request.sectors == 0 {
+        if request.sectors == 0 && !matches!(request.op, Op::Zone(_)) {
             return Err(ErrorKind::ZeroLength);
         }
         match request.lba.0.checked_add(u64::from(request.sectors)) {

@@ -26,7 +26,9 @@ fn what_contradicts_itself_is_refused_with_its_key() {
             (zoned(c).zone_capacity, zoned(c).zone_size) = (None, Bytes::new(SIZE * 4096 + 4096));
         }),
         ("zoned.zone_size", |c| zoned(c).zone_size = Bytes::new(16 * 4096)),
-        ("zoned.zone_size", |c| c.nand.blocks_per_plane = 2),
+        ("zoned.zone_size", |c| {
+            (zoned(c).zone_capacity, zoned(c).zone_size) = (None, Bytes::new(1 << 40));
+        }),
         ("zoned.dies_per_zone", |c| zoned(c).dies_per_zone = 0),
         ("zoned.dies_per_zone", |c| zoned(c).dies_per_zone = 5),
         ("zoned.max_open", |c| zoned(c).max_open = 6),

@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(rows(0, 0)[0], ["64.00", "64.00", "256.0", "256.0"]);
         assert_eq!(rows(0, 1).len(), 4);
         assert_eq!(rows(0, 2)[4], ["128.0", "640.0"]);
-        assert_eq!(rows(0, 3)[3][1..], ["2.560", "0.2560"]);
+        assert_eq!(rows(0, 3)[3][1..], ["0.256", "2.560"]);
         assert_eq!(rows(1, 0).len(), CHANGES.len());
         assert_eq!(rows(1, 0)[0][4..6], ["4.000", "1.000"]);
         assert_eq!((rows(1, 1).len(), rows(1, 1)[3][0].as_str()), (6, "published"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES, Status};
 use leyden_image::{Done, Drive, ImageError};
-use leyden_sim::Capacitance;
+use leyden_sim::{Capacitance, Time};
 use tracing::{debug, error, info};
 
 use crate::clock::{Clock, Pace};
@@ -196,14 +196,22 @@ impl Owner {
         }
     }
 
+    /// Lets the drive come to `now`, and answers those whose commands have ended.
+    fn advance(&mut self, now: Time) -> Result<(), ImageError> {
+        let mut ended = std::mem::take(&mut self.done);
+        self.drive.advance(now, &mut ended)?;
+        for done in ended.drain(..) {
+            self.answer(done);
+        }
+        self.done = ended;
+        Ok(())
+    }
+
     /// Lets the drive come to now, and answers those whose commands have ended.
     fn go_on(&mut self) -> Result<(), ImageError> {
         let mut now = self.clock.now(self.drive.now());
         loop {
-            self.drive.advance(now, &mut self.done)?;
-            for done in std::mem::take(&mut self.done) {
-                self.answer(done);
-            }
+            self.advance(now)?;
             if !self.clock.is_untimed() || self.pending == 0 {
                 return Ok(());
             }
@@ -267,10 +275,7 @@ impl Owner {
         while !self.drive.is_idle() && !self.drive.is_off() {
             let Some(next) = self.drive.next_event() else { return Ok(()) };
             std::thread::sleep(self.clock.until(next, self.drive.now()));
-            self.drive.advance(next, &mut self.done)?;
-            for done in std::mem::take(&mut self.done) {
-                self.answer(done);
-            }
+            self.advance(next)?;
         }
         if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
     }

@@ -256,43 +256,6 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str) {
     }
 }
 
-/// The timeline of the slowest write: as long as the record says it took, in rows that do not overlap.
-#[test]
-fn a_timeline_shows_the_slowest_command() {
-    let folder = folder();
-    let path = folder.path();
-    let args = ["timeline", "tiny.toml", "--of", "write", "--output", "slow.json"];
-    ends_with(&run(path, &args), 0);
-    ends_with(&run(path, &args), 0);
-    let text = fs::read_to_string(path.join("slow.json")).unwrap();
-    assert!(text.starts_with(leyden_report::TIMELINE_HEAD));
-    let timeline: Value = serde_json::from_str(&text).unwrap();
-    let record = json(path, &["run", "tiny.toml", "--json"]);
-    assert_eq!(timeline["otherData"]["digest"], record["sim"]["digest"]);
-    let events = timeline["traceEvents"].as_array().unwrap();
-    let number = |event: &Value, key: &str| event[key].as_f64().unwrap_or(f64::NAN);
-    let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
-    let slow = slices.iter().find(|it| it["pid"] == 1 && it["tid"] == 0).unwrap();
-    let longest = record["host"]["write_latency_us"]["max"].as_f64().unwrap();
-    assert!((number(slow, "dur") - longest).abs() < 1e-6, "{slow} {longest}");
-    // Parts of an operation lie within it; commands and transfers lie beside each other.
-    let mut rows = std::collections::BTreeMap::<(u64, u64), Vec<(f64, f64)>>::new();
-    for slice in slices.iter().filter(|slice| slice["pid"].as_u64() < Some(3)) {
-        let row = (slice["pid"].as_u64().unwrap(), slice["tid"].as_u64().unwrap());
-        let from = number(slice, "ts");
-        rows.entry(row).or_default().push((from, from + number(slice, "dur")));
-    }
-    assert!(rows.keys().any(|row| row.0 == 2), "something was transferred");
-    for (row, mut spans) in rows {
-        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for pair in spans.windows(2) {
-            assert!(pair[0].1 <= pair[1].0 + 1e-6, "{row:?}: {pair:?}");
-        }
-    }
-    ends_with(&run(path, &["timeline", "tiny.toml", "--of", "flush", "--output", "f.json"]), 2);
-    ends_with(&run(path, &["timeline", "tiny.toml", "--output", "tiny.toml"]), 2);
-}
-
 #[test]
 fn a_drives_life_follows_from_its_cycles() {
     let folder = folder();

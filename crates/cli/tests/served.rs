@@ -121,7 +121,13 @@ fn images_are_made_looked_at_and_copied() {
     assert!(good(&leyden(&["image", "check", &copy, "--json"])).contains("\"damaged_units\": 0"));
     refused(&["image", "clone", &image, &copy], 3, "exists");
     refused(&["image", "create", &copy], 3, "exists");
-    refused(&["image", "check", "/nowhere/disk.leyden"], 3, "/nowhere/disk.leyden");
+    for command in [&["image", "info"][..], &["image", "check"], &["serve"], &["cut"], &["status"]]
+    {
+        let args = [command, &["/nowhere/disk.leyden"]].concat();
+        refused(&args, 2, "there is no image /nowhere/disk.leyden");
+        refused(&args, 2, "leyden image create /nowhere/disk.leyden");
+    }
+    refused(&["image", "create", "/nowhere/disk.leyden"], 3, "could not be made");
     refused(&["image", "info", env!("CARGO_MANIFEST_DIR")], 3, "image");
     refused(&["cut", &image], 2, "nobody serves");
     refused(&["serve", &image, "--nbd", "nowhere"], 2, "unix:PATH");

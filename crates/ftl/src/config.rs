@@ -64,11 +64,30 @@ pub struct GcConfig {
     /// both, a die collects on demand: when a write finds no page but in the last free block, which
     /// is what a collection moves its victim's data to.
     pub hard_free_blocks: u32,
+    /// How a die with `hard_free_blocks` free blocks shares its time between its collection and the
+    /// host's writes. With fewer, collecting always goes first.
+    pub pace: Pace,
+}
+
+/// How a die that is short of blocks shares its time between its collection and the host's writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// It collects, and writes for the host once it has an erased block again.
+    #[default]
+    AtOnce,
+    /// The victim is emptied as fast as the open block fills: when that is full, the victim is erased.
+    Even,
 }
 
 impl Default for GcConfig {
     fn default() -> Self {
-        Self { victim: VictimConfig::default(), soft_free_blocks: 2, hard_free_blocks: 1 }
+        Self {
+            victim: VictimConfig::default(),
+            soft_free_blocks: 2,
+            hard_free_blocks: 1,
+            pace: Pace::default(),
+        }
     }
 }
 
@@ -98,6 +117,11 @@ impl MapConfig {
         self.journal_shape(geometry, pages).map_or(0, |shape| shape.blocks_per_die(geometry))
     }
 
+    /// Blocks of each die that are kept back for a table of `pages` mapping pages and its journal.
+    pub fn kept_blocks_per_die(&self, geometry: &Geometry, pages: u32) -> u32 {
+        self.blocks_per_die(geometry, pages) + self.journal_blocks_per_die(geometry, pages)
+    }
+
     fn journal_shape(&self, geometry: &Geometry, pages: u32) -> Option<JournalShape> {
         match &self.protection {
             ProtectionConfig::Journal(journal) => Some(journal.shape(geometry, pages)),
@@ -107,7 +131,7 @@ impl MapConfig {
 
     fn blocks_for_units(&self, geometry: &Geometry, units: u64) -> u32 {
         let pages = units.div_ceil(u64::from(self.entries_per_page(geometry))) as u32;
-        self.blocks_per_die(geometry, pages) + self.journal_blocks_per_die(geometry, pages)
+        self.kept_blocks_per_die(geometry, pages)
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {

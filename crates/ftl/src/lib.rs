@@ -18,4 +18,4 @@ pub mod place;
 pub mod recovery;
 pub mod zoned;
 
-pub use config::{Config, GcConfig, MapConfig};
+pub use config::{Config, GcConfig, MapConfig, Pace};

@@ -1,5 +1,8 @@
 //! A part of a run in the format of Chrome's trace events, which Perfetto opens (ui.perfetto.dev): the
 //! "Trace Event Format" document, JSON object format. Times there are microseconds with a fraction.
+//!
+//! What the format calls processes and threads are groups of rows and rows. A thread's number is its own over all
+//! processes: Perfetto takes two of one number for one row, and drops what overlaps there.
 
 use leyden_experiment::{ActivityKind, FollowedCommand, FollowedOperation, RunRecord, Timeline};
 use leyden_experiment::{CommandOp, Span};
@@ -13,15 +16,15 @@ const HOST: u32 = 1;
 const CHANNELS: u32 = 2;
 const DIES: u32 = 3;
 const LEVELS: u32 = 4;
+/// More than a group has rows.
+const ROWS: u32 = 10_000;
 
 /// The timeline as JSON, one event a line.
 pub fn timeline_json(record: &RunRecord, timeline: &Timeline) -> String {
-    let mut events = vec![
-        group(HOST, "Host commands"),
-        group(CHANNELS, "Channels"),
-        group(DIES, "Dies"),
-        group(LEVELS, "Drive"),
-    ];
+    let groups =
+        [(HOST, "Host commands"), (CHANNELS, "Channels"), (DIES, "Dies"), (LEVELS, "Drive")];
+    let mut events: Vec<Value> =
+        groups.into_iter().flat_map(|(process, name)| group(process, name)).collect();
     events.extend(host(timeline));
     events.extend(flash(&timeline.operations));
     events.extend(levels(timeline));
@@ -30,7 +33,7 @@ pub fn timeline_json(record: &RunRecord, timeline: &Timeline) -> String {
         "reproduce": record.reproduce, "version": record.leyden_version,
     });
     if let Some(slow) = timeline.slow {
-        other["slow_command_us"] = json!(us(slow.completed) - us(slow.arrived));
+        other["slow_command_us"] = json!(between_us(slow.arrived, slow.completed));
     }
     let other = other.to_string();
     let lines: Vec<String> = events.iter().map(Value::to_string).collect();
@@ -46,25 +49,37 @@ fn us(span: Span) -> f64 {
     span.as_ns() as f64 / 1e3
 }
 
-fn group(process: u32, name: &str) -> Value {
-    json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+/// The length of a slice: exact to the nanosecond, which a difference of microseconds is not.
+fn between_us(from: Span, until: Span) -> f64 {
+    (until.as_ns() - from.as_ns()) as f64 / 1e3
 }
 
-fn row(process: u32, thread: u32, name: &str) -> Value {
-    json!({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}})
+/// A group of rows; groups stand in the order of their numbers.
+fn group(process: u32, name: &str) -> [Value; 2] {
+    [
+        json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}),
+        json!({
+            "ph": "M", "name": "process_sort_index", "pid": process, "args": {"sort_index": process},
+        }),
+    ]
+}
+
+fn row(process: u32, row: u32, name: &str) -> Value {
+    json!({
+        "ph": "M", "name": "thread_name", "pid": process, "tid": thread(process, row),
+        "args": {"name": name},
+    })
+}
+
+fn thread(process: u32, row: u32) -> u32 {
+    process * ROWS + row
 }
 
 /// A slice of a row.
-fn slice(
-    process: u32,
-    thread: u32,
-    name: &str,
-    (from, until): (Span, Span),
-    args: &Value,
-) -> Value {
+fn slice(process: u32, row: u32, name: &str, (from, until): (Span, Span), args: &Value) -> Value {
     json!({
-        "ph": "X", "name": name, "pid": process, "tid": thread, "ts": us(from),
-        "dur": us(until) - us(from), "args": args,
+        "ph": "X", "name": name, "pid": process, "tid": thread(process, row), "ts": us(from),
+        "dur": between_us(from, until), "args": args,
     })
 }
 
@@ -84,7 +99,7 @@ fn host(timeline: &Timeline) -> Vec<Value> {
     let slow = commands.iter().position(|command| is_slow(command));
     events.extend(slow.map(|_| row(HOST, 0, "the slow command")));
     for (index, command) in commands.into_iter().enumerate() {
-        let thread = if Some(index) == slow {
+        let place = if Some(index) == slow {
             0
         } else {
             let free = rows.iter().skip(1).position(|free| *free <= command.arrived);
@@ -109,9 +124,9 @@ fn host(timeline: &Timeline) -> Vec<Value> {
         };
         let args = json!({
             "lba": command.lba, "sectors": command.sectors,
-            "waited in the host, us": us(command.submitted) - us(command.arrived),
+            "waited in the host, us": between_us(command.arrived, command.submitted),
         });
-        events.push(slice(HOST, thread, op, (command.arrived, end(command)), &args));
+        events.push(slice(HOST, place, op, (command.arrived, end(command)), &args));
     }
     events
 }

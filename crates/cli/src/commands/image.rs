@@ -1,7 +1,7 @@
 //! `leyden image`: drives in files.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -105,6 +105,10 @@ fn made(args: &CreateArgs) -> Result<Drive, Failure> {
             let within = error.within("device");
             Failure::usage(loaded.complaint(&within.key, &within.problem))
         }
+        ImageError::Io(error) => {
+            let what = format!("{} could not be made", args.file.display());
+            Failure::io(anyhow::Error::from(error).context(what))
+        }
         other => failure(&args.file, None, other),
     })
 }
@@ -154,8 +158,21 @@ fn show(checked: &Checked) -> Table {
     table
 }
 
+/// There is no such image.
+pub(super) fn missing(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::usage(anyhow::anyhow!(
+        "there is no image {path}\n  help: `leyden image create {path}` makes one, with an empty drive"
+    ))
+}
+
 /// What went wrong with an image, or with its copy.
 pub(super) fn failure(path: &Path, copy: Option<&Path>, error: ImageError) -> Failure {
+    if matches!(&error, ImageError::Io(error) if error.kind() == io::ErrorKind::NotFound)
+        && !path.exists()
+    {
+        return missing(path);
+    }
     let name = match copy {
         Some(copy) => format!("{}, copied to {}", path.display(), copy.display()),
         None => path.display().to_string(),

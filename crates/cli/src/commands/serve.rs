@@ -11,7 +11,7 @@ use leyden_serve::{
     ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport, Tls,
 };
 
-use super::image::failure;
+use super::image::{failure, missing};
 use super::{Cancel, print_json};
 use super::{log, service};
 use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
@@ -121,11 +121,15 @@ fn tell<T: serde::Serialize>(
 }
 
 fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
+    if !image.exists() {
+        return Err(missing(image));
+    }
     let answer = control::ask(image, ask).map_err(|error| {
+        let socket = socket_of(image);
         let what = format!(
-            "nobody serves {} (no answer at {}); leyden serve does",
-            image.display(),
-            socket_of(image).display()
+            "nobody serves {image}\n  no answer at {}\n  help: `leyden serve {image}` does, until it is ended",
+            socket.display(),
+            image = image.display(),
         );
         Failure::usage(anyhow::Error::from(error).context(what))
     })?;

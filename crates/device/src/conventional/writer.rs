@@ -184,12 +184,12 @@ impl<P: Payload> Writer<P> {
                 self.buffer.note_map_page(page.0, dirty);
             }
         }
-        let urgent = ftl.gc_is_urgent(die);
+        let gc_first = ftl.gc_goes_first(die);
         // Programs that have ended, and so room in the buffer, may wait for a mapping page.
         let started = ftl.map_step(now, die)
-            || (urgent && ftl.gc_step(now, die) == GcStep::Started)
+            || (gc_first && ftl.gc_step(now, die) == GcStep::Started)
             || (self.wants_writing() && self.write_page(now, ftl, die))
-            || (!urgent && ftl.gc_step(now, die) == GcStep::Started);
+            || (!gc_first && ftl.gc_step(now, die) == GcStep::Started);
         if started {
             self.idle.remove(die);
             self.starved.remove(die);

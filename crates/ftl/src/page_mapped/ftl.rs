@@ -354,10 +354,11 @@ impl<C: Content> Ftl<C> {
         self.medium.program(now, page, count, used_for, tag);
     }
 
-    /// True if `die` is so short of free blocks that collecting goes before the host's writes.
+    /// True if the next operation of `die` is its collection's rather than a write of the host's: it is short
+    /// of free blocks.
     #[inline]
-    pub fn gc_is_urgent(&self, die: DieId) -> bool {
-        self.collector.is_urgent(die, &self.data, &self.medium)
+    pub fn gc_goes_first(&self, die: DieId) -> bool {
+        self.collector.goes_first(die, &self.data, &self.medium)
     }
 
     /// Nothing goes on in the drive, and the host waits for room: collections make some whatever it costs, until

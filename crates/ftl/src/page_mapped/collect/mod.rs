@@ -13,7 +13,6 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::GcConfig;
 use crate::gc::Chooser;
 use crate::page_mapped::WARM_UNITS;
 use crate::page_mapped::data::{BlockState, Data};
@@ -21,6 +20,7 @@ use crate::page_mapped::programs::{NO_VERSION, ProgramCause, Programs};
 use crate::page_mapped::stats::FtlStats;
 use crate::page_mapped::table::TableWriter;
 use crate::place::StreamId;
+use crate::{GcConfig, Pace};
 
 /// What a step of garbage collection did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,6 +78,7 @@ pub(in crate::page_mapped) struct Collector {
     policy: Chooser,
     soft_free_blocks: u32,
     hard_free_blocks: u32,
+    pace: Pace,
     dies: Vec<Collection>,
     /// Dies whose collection is stuck.
     stuck_dies: u32,
@@ -118,6 +119,7 @@ impl Collector {
             policy,
             soft_free_blocks: config.soft_free_blocks,
             hard_free_blocks: config.hard_free_blocks,
+            pace: config.pace,
             dies,
             stuck_dies: 0,
             is_desperate: false,
@@ -144,6 +146,31 @@ impl Collector {
     ) -> bool {
         data.blocks().free(die) <= self.hard_free_blocks
             || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
+    }
+
+    /// True if the next operation of `die` is its collection's rather than a write of the host's.
+    #[inline]
+    pub(in crate::page_mapped) fn goes_first<C: Content>(
+        &self,
+        die: DieId,
+        data: &Data,
+        medium: &Medium<C>,
+    ) -> bool {
+        self.is_urgent(die, data, medium)
+            && (self.pace == Pace::AtOnce || self.lags(die, data, medium))
+    }
+
+    /// True if less of `die`'s victim has been read than of the open block has been written.
+    ///
+    /// Every block that is opened takes one that is erased. So a die whose victim is emptied while a block
+    /// fills has as many free blocks after both as before. Of several open blocks the fullest counts: it is
+    /// the next to take a free one.
+    #[inline]
+    fn lags<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
+        let read = self.dies[die.index()].victim.map_or(0, |(_, next)| next);
+        let blocks = data.blocks();
+        let open = blocks.open(die).map(|block| medium.written_pages(block));
+        blocks.free(die) < self.hard_free_blocks || open.max().is_some_and(|written| read < written)
     }
 
     /// True if a collection should begin on `die`.

@@ -334,10 +334,15 @@ impl Blocks {
 
     /// The open blocks of `die` that no program is under way in.
     pub(crate) fn open_blocks(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
+        self.open(die).filter(|block| self.blocks[block.index()].pending == 0)
+    }
+
+    /// The blocks of `die` that are being filled.
+    #[inline]
+    pub(crate) fn open(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
         let of_die =
             die.index() * usize::from(self.streams)..(die.index() + 1) * usize::from(self.streams);
-        let open = self.open[of_die].iter().flatten().copied();
-        open.filter(|block| self.blocks[block.index()].pending == 0)
+        self.open[of_die].iter().flatten().copied()
     }
 
     /// True if `block` is being filled.

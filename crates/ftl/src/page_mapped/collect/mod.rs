@@ -5,6 +5,7 @@
 //! one operation, so that the host's operations go between them. Units that do not fill a page wait
 //! for the next victim's; their block waits with them, so nothing is lost if the power fails.
 
+mod pace;
 mod rescue;
 mod victim;
 
@@ -146,31 +147,6 @@ impl Collector {
     ) -> bool {
         data.blocks().free(die) <= self.hard_free_blocks
             || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
-    }
-
-    /// True if the next operation of `die` is its collection's rather than a write of the host's.
-    #[inline]
-    pub(in crate::page_mapped) fn goes_first<C: Content>(
-        &self,
-        die: DieId,
-        data: &Data,
-        medium: &Medium<C>,
-    ) -> bool {
-        self.is_urgent(die, data, medium)
-            && (self.pace == Pace::AtOnce || self.lags(die, data, medium))
-    }
-
-    /// True if less of `die`'s victim has been read than of the open block has been written.
-    ///
-    /// Every block that is opened takes one that is erased. So a die whose victim is emptied while a block
-    /// fills has as many free blocks after both as before. Of several open blocks the fullest counts: it is
-    /// the next to take a free one.
-    #[inline]
-    fn lags<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
-        let read = self.dies[die.index()].victim.map_or(0, |(_, next)| next);
-        let blocks = data.blocks();
-        let open = blocks.open(die).map(|block| medium.written_pages(block));
-        blocks.free(die) < self.hard_free_blocks || open.max().is_some_and(|written| read < written)
     }
 
     /// True if a collection should begin on `die`.

@@ -137,18 +137,6 @@ impl Collector {
         self.policy.asks_for_lead()
     }
 
-    /// True if `die` is so short of free blocks that collecting goes before the host's writes.
-    #[inline]
-    pub(in crate::page_mapped) fn is_urgent<C: Content>(
-        &self,
-        die: DieId,
-        data: &Data,
-        medium: &Medium<C>,
-    ) -> bool {
-        data.blocks().free(die) <= self.hard_free_blocks
-            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
-    }
-
     /// True if a collection should begin on `die`.
     #[inline]
     fn is_due<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {

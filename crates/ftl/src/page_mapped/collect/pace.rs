@@ -7,6 +7,18 @@ use crate::Pace;
 use crate::page_mapped::data::Data;
 
 impl Collector {
+    /// True if `die` is so short of free blocks that collecting goes before the host's writes.
+    #[inline]
+    pub(in crate::page_mapped) fn is_urgent<C: Content>(
+        &self,
+        die: DieId,
+        data: &Data,
+        medium: &Medium<C>,
+    ) -> bool {
+        data.blocks().free(die) <= self.hard_free_blocks
+            || self.hard_free_blocks == 0 && is_out_of_pages(die, data, medium)
+    }
+
     /// True if the next operation of `die` is its collection's rather than a write of the host's.
     #[inline]
     pub(in crate::page_mapped) fn goes_first<C: Content>(

@@ -2,7 +2,7 @@
 
 use leyden_nand::{Content, DieId, Medium};
 
-use super::Collector;
+use super::{Collector, is_out_of_pages};
 use crate::Pace;
 use crate::page_mapped::data::Data;
 

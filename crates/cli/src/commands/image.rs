@@ -60,7 +60,7 @@ fn import(from: &Path, args: &CreateArgs) -> Result<(), Failure> {
     let open = || {
         let raw = File::open(from)?;
         let length = raw.metadata()?.len();
-        Ok::<_, std::io::Error>((raw, length))
+        Ok::<_, io::Error>((raw, length))
     };
     let (raw, length) =
         open().with_context(|| from.display().to_string()).map_err(Failure::usage)?;

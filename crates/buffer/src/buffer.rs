@@ -177,6 +177,12 @@ impl<C: Content> WriteBuffer<C> {
         self.state.barrier.is_overdue()
     }
 
+    /// Brings near what a read or write of `lpn` will ask.
+    #[inline]
+    pub fn expect(&self, lpn: Lpn) {
+        self.state.index.expect(lpn);
+    }
+
     /// The newest version of `lpn`, if it is buffered.
     #[inline]
     pub fn read(&self, lpn: Lpn) -> Option<C> {
@@ -307,14 +313,15 @@ impl<C: Content> WriteBuffer<C> {
         true
     }
 
-    /// The program of a staged slot starts.
+    /// The program of a staged slot starts: yields its logical page and its data.
     #[inline]
-    pub fn start(&mut self, id: SlotId) {
+    pub fn start(&mut self, id: SlotId) -> (Lpn, C) {
         let slot = &mut self.state.slots[id.index()];
         debug_assert_eq!(slot.state, State::Staged, "{id:?}");
         slot.state = State::InFlight;
         self.state.dirty -= 1;
         self.state.barrier.start(slot.epoch);
+        (slot.lpn, slot.content.clone())
     }
 
     /// True if the program of `slot` is under way.

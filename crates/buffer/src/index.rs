@@ -21,6 +21,11 @@ impl SlotIndex {
         self.0.get(lpn.0).map(SlotId)
     }
 
+    #[inline]
+    pub(crate) fn expect(&self, lpn: Lpn) {
+        self.0.expect(lpn.0);
+    }
+
     /// The place of `lpn`, to look at it and then to change it.
     #[inline]
     pub(crate) fn entry(&mut self, lpn: Lpn) -> SlotEntry<'_> {

@@ -1,24 +1,43 @@
 //! How fast the bare drive is: 4 KiB uniform random writes at queue depth 32, then reads,
 //! per second of processor time.
+//!
+//!     speed [OVER_PROVISIONING_PERCENT] [PASSES]
+//!
+//! `PASSES` is how often the drive is written before it is measured. `bench/limits/compare` runs this beside
+//! the same model in bare C.
 #![expect(clippy::print_stdout, reason = "an example reports on standard output")]
 
+use std::collections::VecDeque;
+
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Op, Ssd};
-use leyden_sim::{Counted, Ratio, Rng};
+use leyden_sim::{Counted, Ratio, Rng, Time};
+
+/// How many commands are known before they are submitted, as a driver's are.
+const AHEAD: usize = 16;
 
 fn run(ssd: &mut Ssd<NoData>, op: Op, count: u64, depth: u64, rng: &mut Rng) {
     let units = u64::from(ssd.mapping_units());
-    let mut next = || Command::new(op, Lba(rng.below(units) * 8), 8, ());
+    let mut draw = || Lba(rng.below(units) * 8);
+    let mut upcoming: VecDeque<Lba> = (0..AHEAD).map(|_| draw()).collect();
+    let mut submit = |ssd: &mut Ssd<NoData>, now| {
+        let (lba, later) = (upcoming.pop_front().expect("there are always some"), draw());
+        upcoming.push_back(later);
+        if op == Op::Read {
+            ssd.expect(std::iter::once(later));
+        }
+        ssd.submit(now, Command::new(op, lba, 8, ()));
+    };
     let mut done = Vec::new();
     for _ in 0..depth {
-        ssd.submit(ssd.now(), next());
+        submit(ssd, ssd.now());
     }
     let mut left = count - depth;
-    while let Some(time) = ssd.next_event() {
-        ssd.advance(time, &mut done);
+    while ssd.next_event().is_some() {
+        ssd.advance_until_completion(ssd.now(), Time::MAX, &mut done);
         for completion in done.drain(..) {
             if left > 0 {
                 left -= 1;
-                ssd.submit(completion.time, next());
+                submit(ssd, completion.time);
             }
         }
     }

@@ -58,16 +58,17 @@ impl Units {
     /// No units.
     pub const NONE: Self = Self { first: Lpn(0), count: 0, head: 0, tail: 0, unit_sectors: 1 };
 
-    /// What `sectors` sectors from `lba` on touch, which end before 2^64, in units of `unit_sectors`.
+    /// What `sectors` sectors from `lba` on touch, which end before 2^63, in units of `unit_sectors`, a power of two.
     #[inline]
     pub fn new(lba: u64, sectors: u64, unit_sectors: u64) -> Self {
-        let end = lba + sectors;
-        let (first, last) = (lba / unit_sectors, end.div_ceil(unit_sectors));
+        debug_assert!(unit_sectors.is_power_of_two(), "units of {unit_sectors} sectors");
+        let (end, shift) = (lba + sectors, unit_sectors.trailing_zeros());
+        let (first, last) = (lba >> shift, (end + unit_sectors - 1) >> shift);
         Self {
             first: Lpn(first as u32),
             count: (last - first) as u32,
-            head: (lba - first * unit_sectors) as u32,
-            tail: (last * unit_sectors - end) as u32,
+            head: (lba - (first << shift)) as u32,
+            tail: ((last << shift) - end) as u32,
             unit_sectors: unit_sectors as u32,
         }
     }

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((begin, on_die), (Time::ZERO, Time::ZERO + transfer));
         let mut ended = None;
         while ended.is_none() {
-            ended = flash.next_outcome(flash.next_event().unwrap());
+            ended = flash.next_outcome(flash.next_time());
         }
         assert_eq!(ended.unwrap().time, end);
         assert!(end > on_die + Span::ZERO);

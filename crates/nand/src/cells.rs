@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use leyden_sim::prefetch;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,12 @@ impl<C: Content> Cells<C> {
     #[inline]
     pub(crate) fn lpn(&self, unit: Ppa) -> Option<Lpn> {
         self.owners[unit.index()].checked_sub(1).map(Lpn)
+    }
+
+    /// Brings the owner of `unit` near.
+    #[inline]
+    pub(crate) fn expect_lpn(&self, unit: Ppa) {
+        prefetch(&self.owners, unit.index());
     }
 
     pub(crate) fn has_versions(&self) -> bool {

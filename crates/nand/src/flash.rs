@@ -112,35 +112,39 @@ impl Flash {
                 die.ticket += 1;
                 die.stage = Stage::Idle;
             }
-            die.host_reads.push_back(operation);
+            if die.stage != Stage::Idle || !die.host_reads.is_empty() {
+                die.host_reads.push_back(operation);
+                if die.stage == Stage::Idle {
+                    self.timeline.start_next(now, die_id, die);
+                }
+                return;
+            }
         } else {
             assert!(die.accepts(), "{die_id:?} accepts no more");
-            die.accepted = Some(operation);
+            if die.stage != Stage::Idle {
+                die.accepted = Some(operation);
+                return;
+            }
         }
-        if die.stage == Stage::Idle {
-            self.timeline.start_next(now, die_id, die);
-        }
+        self.timeline.start(now, die_id, die, operation);
     }
 
-    /// When something next happens.
+    /// When something next happens; [`Time::MAX`] if nothing will, or only at the end of time.
     #[inline]
-    pub fn next_event(&self) -> Option<Time> {
-        match self.outcomes.front() {
-            Some(outcome) => Some(outcome.time),
-            None => self.timeline.next_time(),
+    pub fn next_time(&self) -> Time {
+        if self.untimed {
+            return self.outcomes.front().map_or(Time::MAX, |outcome| outcome.time);
         }
+        self.timeline.next_time()
     }
 
     /// The next operation to end at or before `now`. Its die is free again when this returns.
     #[inline]
     pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
+        if self.untimed {
+            return self.next_untimed();
+        }
         loop {
-            if let Some(outcome) = self.outcomes.pop_front() {
-                if self.untimed && !matches!(outcome.operation.kind, Kind::HostRead(_)) {
-                    self.dies[outcome.die.index()].accepted = None;
-                }
-                return Some(outcome);
-            }
             match self.timeline.pop_until(now)? {
                 (time, Wake::Die(die)) => {
                     if let Some(operation) =
@@ -154,6 +158,15 @@ impl Flash {
                 }
             }
         }
+    }
+
+    /// The next of those that ended when they were submitted.
+    fn next_untimed(&mut self) -> Option<Outcome> {
+        let outcome = self.outcomes.pop_front()?;
+        if !matches!(outcome.operation.kind, Kind::HostRead(_)) {
+            self.dies[outcome.die.index()].accepted = None;
+        }
+        Some(outcome)
     }
 
     /// What is on its way at `now`: at most one operation in progress and one more for each die, host

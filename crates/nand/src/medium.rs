@@ -132,10 +132,10 @@ impl<C: Content> Medium<C> {
     pub fn is_idle(&self) -> bool {
         self.flash.is_idle()
     }
-    /// When something next happens.
+    /// See [`Flash::next_time`].
     #[inline]
-    pub fn next_event(&self) -> Option<Time> {
-        self.flash.next_event()
+    pub fn next_time(&self) -> Time {
+        self.flash.next_time()
     }
     /// True if `die` would accept an operation other than a host read.
     #[inline]
@@ -169,6 +169,11 @@ impl<C: Content> Medium<C> {
     #[inline]
     pub fn lpn(&self, unit: Ppa) -> Option<Lpn> {
         self.cells.lpn(unit)
+    }
+    /// Brings near whose data the unit holds, and units after it.
+    #[inline]
+    pub fn expect_lpn(&self, unit: Ppa) {
+        self.cells.expect_lpn(unit);
     }
     /// The version of the unit's data; 0 if versions are not kept.
     #[inline]

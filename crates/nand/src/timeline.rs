@@ -61,8 +61,8 @@ impl Timeline {
     }
 
     #[inline]
-    pub(crate) fn next_time(&self) -> Option<Time> {
-        self.events.next_time()
+    pub(crate) const fn next_time(&self) -> Time {
+        self.events.next_time_or_max()
     }
 
     /// What comes next, if it comes at or before `now`.
@@ -113,6 +113,12 @@ impl Timeline {
             die.stage = Stage::Idle;
             return;
         };
+        self.start(now, id, die, operation);
+    }
+
+    /// `die`, which is idle and has nothing else to do first, begins `operation`.
+    #[inline]
+    pub(crate) fn start(&mut self, now: Time, id: DieId, die: &mut Die, operation: Operation) {
         die.current = Some(operation);
         die.began = now;
         match operation.kind {

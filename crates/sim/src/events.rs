@@ -10,8 +10,8 @@ use crate::Time;
 ///
 /// Most events lie one of a few fixed spans ahead of the clock (a read, a program, a transfer), and
 /// events of one span are scheduled in the order in which they happen. So there are a few *lanes*,
-/// queues in ascending order: an event goes to the end of the lane that its scheduler names, or of
-/// the first one that ends before it, and to a heap if there is none. The next event is the first of
+/// queues in ascending order: an event goes to the end, or near it, of the lane that its scheduler names,
+/// or of the first one where it may, and to a heap if there is none. The next event is the first of
 /// one of the lanes or of the heap.
 ///
 /// Sequences have 64 bits, so a queue that serves a million events a second for years does not run out.
@@ -29,8 +29,6 @@ use crate::Time;
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     lanes: [Lane<E>; LANES],
-    /// The last time that went into each lane.
-    tails: [u64; LANES],
     /// What fits no lane.
     heap: BinaryHeap<Reverse<Heaped<E>>>,
     /// The least key of each lane, then of the heap; [`NONE`] if empty.
@@ -46,6 +44,8 @@ type Key = u128;
 
 /// One for each span that events of the flash lie ahead, and some to spare.
 const LANES: usize = 6;
+/// How many events of a lane may have to make way for a new one.
+const NEAR: usize = 8;
 /// No key: no sequence gets that far.
 const NONE: Key = Key::MAX;
 
@@ -60,14 +60,30 @@ struct Lane<E> {
 }
 
 impl<E: Copy> Lane<E> {
+    /// Adds an event at the end, or a few places before it. False if there is no room, or if its place is
+    /// farther away.
     #[inline]
-    fn push(&mut self, key: Key, event: E) {
+    fn push(&mut self, key: Key, event: E) -> bool {
         if self.len() == self.ring.len() {
-            self.grow((key, event));
+            return false;
         }
         let mask = self.ring.len() - 1;
-        self.ring[self.end & mask] = (key, event);
+        let mut at = self.end;
+        while at != self.first && self.ring[at.wrapping_sub(1) & mask].0 > key {
+            at = at.wrapping_sub(1);
+            if self.end.wrapping_sub(at) > NEAR {
+                return false;
+            }
+        }
+        let mut hole = self.end;
+        while hole != at {
+            let before = hole.wrapping_sub(1);
+            self.ring[hole & mask] = self.ring[before & mask];
+            hole = before;
+        }
+        self.ring[at & mask] = (key, event);
         self.end = self.end.wrapping_add(1);
+        true
     }
 
     /// Takes the first event, which there is, and says which key is the first then.
@@ -84,10 +100,13 @@ impl<E: Copy> Lane<E> {
         self.end.wrapping_sub(self.first)
     }
 
-    /// Makes room; `filler` is put where nothing is yet.
+    /// Makes room, if there is none; `filler` is put where nothing is yet.
     #[cold]
-    fn grow(&mut self, filler: (Key, E)) {
+    fn make_room(&mut self, filler: (Key, E)) {
         let size = self.ring.len();
+        if self.len() < size {
+            return;
+        }
         self.ring.rotate_left(if size == 0 { 0 } else { self.first & (size - 1) });
         (self.first, self.end) = (0, size);
         self.ring.resize((size * 2).max(16), filler);
@@ -119,7 +138,6 @@ impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self {
             lanes: std::array::from_fn(|_| Lane { ring: Vec::new(), first: 0, end: 0 }),
-            tails: [0; LANES],
             heap: BinaryHeap::new(),
             heads: [NONE; LANES + 1],
             first: NONE,
@@ -143,35 +161,53 @@ impl<E: Copy> EventQueue<E> {
     /// the few there are ([`EventQueue::LANES`]); only the simulator's speed depends on it.
     #[inline]
     pub fn schedule_in(&mut self, lane: usize, time: Time, event: E) {
-        let time = time.as_ns();
-        let key = Key::from(time) << 64 | Key::from(self.sequence);
-        self.sequence += 1;
+        let key = Key::from(time.as_ns()) << 64 | Key::from(self.sequence);
         // At equal times the later sequence is the larger key.
-        let lane = if self.tails[lane] <= time { lane } else { self.lane_for(time) };
-        if lane < LANES {
-            self.tails[lane] = time;
-            if self.heads[lane] == NONE {
-                self.heads[lane] = key;
-            }
-            self.lanes[lane].push(key, event);
+        self.sequence += 1;
+        if self.lanes[lane].push(key, event) {
+            self.note(lane, key);
         } else {
-            self.heads[LANES] = self.heads[LANES].min(key);
-            self.heap.push(Reverse(Heaped(key, event)));
-        }
-        if key < self.first {
-            (self.first, self.first_lane) = (key, lane);
+            self.schedule_elsewhere(lane, key, event);
         }
     }
 
-    /// The first lane that ends before `time`, or else the heap.
-    fn lane_for(&self, time: u64) -> usize {
-        self.tails.iter().position(|&tail| tail <= time).unwrap_or(LANES)
+    /// Adds an event that `lane`, where it should go, has no place for: there, if room is all it takes, or to
+    /// the first lane that has one, or else to the heap.
+    #[cold]
+    #[inline(never)]
+    fn schedule_elsewhere(&mut self, lane: usize, key: Key, event: E) {
+        for lane in std::iter::once(lane).chain(0..LANES) {
+            self.lanes[lane].make_room((key, event));
+            if self.lanes[lane].push(key, event) {
+                return self.note(lane, key);
+            }
+        }
+        self.heap.push(Reverse(Heaped(key, event)));
+        self.note(LANES, key);
+    }
+
+    /// An event with `key` was added to a lane, or to the heap.
+    #[inline]
+    fn note(&mut self, lane: usize, key: Key) {
+        if key < self.heads[lane] {
+            self.heads[lane] = key;
+            if key < self.first {
+                (self.first, self.first_lane) = (key, lane);
+            }
+        }
     }
 
     /// When the next event happens.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
         (!self.is_empty()).then(|| time_of(self.first))
+    }
+
+    /// The same, or [`Time::MAX`] if nothing is pending: cheaper to ask, where events at the end of time do
+    /// not matter.
+    #[inline]
+    pub const fn next_time_or_max(&self) -> Time {
+        time_of(self.first) // also of `NONE`
     }
 
     /// Takes the next event.
@@ -207,7 +243,8 @@ impl<E: Copy> EventQueue<E> {
     fn find_first(&self) -> usize {
         // In pairs, so that the comparisons need not wait for each other.
         let less = |a: usize, b: usize| if self.heads[b] < self.heads[a] { b } else { a };
-        less(less(less(0, 1), less(2, 3)), less(less(4, 5), LANES))
+        let lane = less(less(less(0, 1), less(2, 3)), less(4, 5));
+        if self.heap.is_empty() { lane } else { less(lane, LANES) }
     }
 
     /// How many events are pending.

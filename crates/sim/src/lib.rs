@@ -31,6 +31,8 @@ pub use divisor::Divisor;
 pub use events::EventQueue;
 pub use links::{Links, List};
 pub use policy::PolicyInfo;
+/// Brings an element of an array near, without waiting for it: only the simulator's speed depends on it.
+pub use prefetch_index::prefetch_index as prefetch;
 pub use rng::Rng;
 pub use slot_index::{SlotEntry, SlotIndex};
 pub use time::{Span, Time};

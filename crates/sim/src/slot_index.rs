@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::prefetch;
+
 /// An empty place. The key alone tells.
 const EMPTY: (u32, u32) = (u32::MAX, u32::MAX);
 
@@ -28,6 +30,12 @@ impl SlotIndex {
     pub fn new(slots: u32) -> Self {
         let places = (slots as usize * 2).next_power_of_two().max(4);
         Self { places: vec![EMPTY; places], shift: 32 - places.trailing_zeros() }
+    }
+
+    /// Brings near what will be asked of `key`.
+    #[inline]
+    pub fn expect(&self, key: u32) {
+        prefetch(&self.places, self.home(key));
     }
 
     /// The slot of `key`.

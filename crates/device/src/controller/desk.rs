@@ -195,10 +195,15 @@ impl<P: Payload> Desk<P> {
         self.done.extend(self.refused.drain(..));
     }
 
-    /// When a command next arrives or is delivered.
+    /// When a command next arrives or is delivered; [`Time::MAX`] if none will, or only at the end of time.
     #[inline]
-    pub(super) fn next_event(&self) -> Option<Time> {
-        self.frontend.next_event()
+    pub(super) fn next_time(&self) -> Time {
+        self.frontend.next_time()
+    }
+
+    /// True if a command is to arrive or to be delivered.
+    pub(super) fn has_passages(&self) -> bool {
+        self.frontend.has_passages()
     }
 
     /// The next command to arrive or be delivered at `now`.

@@ -20,6 +20,43 @@ pub(super) enum Passage {
     Delivered(RequestId),
 }
 
+/// The commands in a stage, in the order in which they leave it.
+#[derive(Clone, Debug)]
+struct Stage {
+    commands: VecDeque<(Time, RequestId)>,
+    /// When the first of them leaves; [`Time::MAX`] if there is none.
+    next: Time,
+}
+
+impl Stage {
+    const fn new() -> Self {
+        Self { commands: VecDeque::new(), next: Time::MAX }
+    }
+
+    #[inline]
+    fn push(&mut self, leaves_at: Time, request: RequestId) {
+        if self.commands.is_empty() {
+            self.next = leaves_at;
+        }
+        self.commands.push_back((leaves_at, request));
+    }
+
+    /// The first command, if it leaves at or before `now`.
+    #[inline]
+    fn pop(&mut self, now: Time) -> Option<RequestId> {
+        if self.next > now {
+            return None;
+        }
+        let (_, request) = self.commands.pop_front()?;
+        self.next = self.commands.front().map_or(Time::MAX, |&(time, _)| time);
+        Some(request)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Frontend {
     command: Span,
@@ -32,9 +69,11 @@ pub(super) struct Frontend {
     controller_free: Time,
     link_in_free: Time,
     link_out_free: Time,
-    without_data: VecDeque<(Time, RequestId)>,
-    with_data: VecDeque<(Time, RequestId)>,
-    outgoing: VecDeque<(Time, RequestId)>,
+    without_data: Stage,
+    with_data: Stage,
+    outgoing: Stage,
+    /// When the next command leaves one of these stages; [`Time::MAX`] if none will.
+    next: Time,
     /// The length of the transfer computed last: most are alike.
     last_transfer: (u64, Span),
 }
@@ -50,9 +89,10 @@ impl Frontend {
             controller_free: Time::ZERO,
             link_in_free: Time::ZERO,
             link_out_free: Time::ZERO,
-            without_data: VecDeque::new(),
-            with_data: VecDeque::new(),
-            outgoing: VecDeque::new(),
+            without_data: Stage::new(),
+            with_data: Stage::new(),
+            outgoing: Stage::new(),
+            next: Time::MAX,
             last_transfer: (0, Span::ZERO),
         }
     }
@@ -82,7 +122,8 @@ impl Frontend {
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, request: RequestId, bytes: u64) {
         self.link_out_free = now.max(self.link_out_free) + self.transfer(bytes);
-        self.outgoing.push_back((self.link_out_free, request));
+        self.outgoing.push(self.link_out_free, request);
+        self.next = self.next.min(self.link_out_free);
     }
 
     /// Forgets every command: the power is gone.
@@ -91,6 +132,7 @@ impl Frontend {
         for queue in [&mut self.without_data, &mut self.with_data, &mut self.outgoing] {
             queue.clear();
         }
+        self.next = Time::MAX;
         self.outside.clear();
         let free = Time::ZERO;
         (self.controller_free, self.link_in_free, self.link_out_free) = (free, free, free);
@@ -101,30 +143,33 @@ impl Frontend {
         self.controller_free = ready;
     }
 
-    /// When a command next arrives or is delivered.
+    /// When a command next arrives or is delivered; [`Time::MAX`] if none will, or only at the end of time.
     #[inline]
-    pub(super) fn next_event(&self) -> Option<Time> {
-        [&self.without_data, &self.with_data, &self.outgoing]
-            .into_iter()
-            .filter_map(|queue| queue.front().map(|&(time, _)| time))
-            .min()
+    pub(super) fn next_time(&self) -> Time {
+        self.next
+    }
+
+    /// True if a command is to arrive or to be delivered.
+    pub(super) fn has_passages(&self) -> bool {
+        let stages = [&self.without_data, &self.with_data, &self.outgoing];
+        stages.iter().any(|stage| !stage.commands.is_empty())
     }
 
     /// The next command to arrive or be delivered at `now`. At the same instant deliveries go
     /// first, then commands without data.
     #[inline]
     pub(super) fn next_passage(&mut self, now: Time) -> Option<Passage> {
-        let due =
-            |queue: &VecDeque<(Time, RequestId)>| queue.front().is_some_and(|&(t, _)| t <= now);
-        if due(&self.outgoing) {
-            self.outgoing.pop_front().map(|(_, request)| Passage::Delivered(request))
-        } else if due(&self.without_data) {
-            self.without_data.pop_front().map(|(_, request)| Passage::Arrived(request))
-        } else if due(&self.with_data) {
-            self.with_data.pop_front().map(|(_, request)| Passage::Arrived(request))
-        } else {
-            None
+        if self.next > now {
+            return None;
         }
+        let passage = if let Some(request) = self.outgoing.pop(now) {
+            Some(Passage::Delivered(request))
+        } else {
+            let arrived = self.without_data.pop(now).or_else(|| self.with_data.pop(now));
+            arrived.map(Passage::Arrived)
+        };
+        self.next = self.without_data.next.min(self.with_data.next).min(self.outgoing.next);
+        passage
     }
 
     /// True if no command is anywhere between host and controller.
@@ -136,11 +181,13 @@ impl Frontend {
     fn enter(&mut self, now: Time, request: RequestId, bytes: u64) {
         self.controller_free = now.max(self.controller_free) + self.command;
         if bytes == 0 {
-            self.without_data.push_back((self.controller_free, request));
+            self.without_data.push(self.controller_free, request);
+            self.next = self.next.min(self.controller_free);
         } else {
             let begin = self.controller_free.max(self.link_in_free);
             self.link_in_free = begin + self.transfer(bytes);
-            self.with_data.push_back((self.link_in_free, request));
+            self.with_data.push(self.link_in_free, request);
+            self.next = self.next.min(self.link_in_free);
         }
     }
 

@@ -134,6 +134,72 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         }
     }
 
+    /// When something next happens; [`Time::MAX`] if nothing will, or only at the end of time.
+    #[inline]
+    fn next_time(&self) -> Time {
+        if !matches!(self.power_state, PowerState::On)
+            && let Some(time) = self.next_without_power()
+        {
+            return time;
+        }
+        self.desk.next_time().min(self.namespace.next_time())
+    }
+
+    /// True if something is still to happen, be it at the end of time.
+    #[cold]
+    fn has_pending(&self) -> bool {
+        !matches!(self.power_state, PowerState::On) && self.next_without_power().is_some()
+            || self.desk.has_passages()
+            || !self.namespace.is_idle()
+    }
+
+    /// Lets everything happen until commands have ended, or up to and including `limit`; returns the time
+    /// reached. What is overdue at `now` happens then, all of it.
+    fn run(&mut self, mut now: Time, limit: Time, until_completion: bool) -> Time {
+        let mut has_happened = false;
+        loop {
+            let next = self.next_time();
+            if next > now {
+                if until_completion && has_happened && !self.desk.done.is_empty() {
+                    self.now = now;
+                    return now;
+                }
+                if next > limit {
+                    break;
+                }
+            }
+            if next == Time::MAX && !self.has_pending() {
+                break;
+            }
+            now = now.max(next);
+            has_happened = true;
+            self.at(next);
+        }
+        if has_happened {
+            self.now = now;
+        }
+        limit
+    }
+
+    /// What happens at the instant `time`: the flash goes first, then what passes the front end.
+    #[inline]
+    fn at(&mut self, time: Time) {
+        self.now = time;
+        if !matches!(self.power_state, PowerState::On) && self.advance_without_power(time) {
+            return;
+        }
+        while self.namespace.next_time() <= time && self.namespace.next_ended(time, &mut self.desk)
+        {
+        }
+        while let Some(passage) = self.desk.next_passage(time) {
+            match passage {
+                Passage::Arrived(id) => self.namespace.arrive(time, id, &mut self.desk),
+                Passage::Delivered(id) => self.desk.complete(time, id, Status::Success),
+            }
+        }
+        self.namespace.instant_ended(time, &mut self.desk);
+    }
+
     #[inline]
     fn unit_sectors(&self) -> u64 {
         u64::from(self.geometry().unit_bytes()) / SECTOR_BYTES
@@ -175,42 +241,31 @@ impl<P: Payload, N: Namespace<P>> BlockDevice<P> for Controller<P, N> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        if self.power_state != PowerState::On {
-            // What was refused has ended already.
-            let refused = self.desk.has_refused().then_some(self.now);
-            match self.power_state {
-                PowerState::Recovering(ready_at) => return refused.or(Some(ready_at)),
-                _ if refused.is_some() => return refused,
-                _ => {}
-            }
-        }
-        match (self.desk.next_event(), self.namespace.next_event()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let next = self.next_time();
+        (next != Time::MAX || self.has_pending()).then_some(next)
     }
 
-    /// At the same instant the flash goes first, then what passes the front end.
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         assert!(now >= self.now, "time ran backwards");
         // Commands end into the caller's list.
         std::mem::swap(&mut self.desk.done, completions);
-        while let Some(time) = self.next_event().filter(|&time| time <= now) {
-            self.now = time;
-            if self.power_state != PowerState::On && self.advance_without_power(time) {
-                continue;
-            }
-            while self.namespace.next_ended(time, &mut self.desk) {}
-            while let Some(passage) = self.desk.next_passage(time) {
-                match passage {
-                    Passage::Arrived(id) => self.namespace.arrive(time, id, &mut self.desk),
-                    Passage::Delivered(id) => self.desk.complete(time, id, Status::Success),
-                }
-            }
-            self.namespace.instant_ended(time, &mut self.desk);
-        }
+        self.run(now, now, false);
         self.now = now;
         std::mem::swap(&mut self.desk.done, completions);
+    }
+
+    /// Without leaving for every instant in between.
+    fn advance_until_completion(
+        &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        assert!(now >= self.now, "time ran backwards");
+        std::mem::swap(&mut self.desk.done, completions);
+        let reached = self.run(now, limit, true);
+        std::mem::swap(&mut self.desk.done, completions);
+        reached
     }
 
     #[inline]

@@ -44,8 +44,8 @@ pub trait Namespace<P: Payload> {
     fn expect_reads(&self, reads: impl Iterator<Item = Lba>);
     /// A command, with its data if it is a write, is in the controller.
     fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>);
-    /// When the flash next does something.
-    fn next_event(&self) -> Option<Time>;
+    /// When the flash next does something; [`Time::MAX`] if it will not, or only at the end of time.
+    fn next_time(&self) -> Time;
     /// Handles the next flash operation to end at or before `now`. False if there is none.
     fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool;
     /// Nothing more happens at `now`: commands that can never end, end with a fault.

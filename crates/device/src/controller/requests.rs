@@ -57,7 +57,13 @@ impl<P: Payload> Requests<P> {
     #[inline]
     pub(super) fn insert(&mut self, request: Request<P>) -> RequestId {
         let id = if let Some(id) = self.free.pop() {
-            self.places[id.0 as usize] = request;
+            // Field by field: as a whole it would be built elsewhere, and moved.
+            let place = &mut self.places[id.0 as usize];
+            place.action = request.action;
+            (place.id, place.tag, place.submitted) = (request.id, request.tag, request.submitted);
+            (place.units, place.read) = (request.units, request.read);
+            (place.pending, place.next_unit) = (request.pending, request.next_unit);
+            place.waiting_since = request.waiting_since;
             id
         } else {
             self.places.push(request);
@@ -89,7 +95,11 @@ impl<P: Payload> Requests<P> {
     /// The command has ended. What it carried is let go of.
     #[inline]
     pub(super) fn remove(&mut self, id: RequestId) {
-        self.get_mut(id).action = Action::Flush;
+        let action = &mut self.get_mut(id).action;
+        let has_data = std::mem::needs_drop::<P::WriteData>();
+        if has_data || !matches!(action, Action::Read { .. } | Action::Write { .. }) {
+            *action = Action::Flush;
+        }
         self.mark(id, false);
         self.free.push(id);
     }

@@ -36,6 +36,10 @@ impl DieSet {
         self.count -= u32::from(self.dies.remove(die.0));
     }
 
+    #[inline]
+    pub(super) fn contains(&self, die: DieId) -> bool {
+        self.dies.contains(die.0)
+    }
     /// The first die of the set at or after `from`, without wrapping around.
     #[inline]
     pub(super) fn next(&self, from: u32) -> Option<DieId> {

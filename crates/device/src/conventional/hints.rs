@@ -102,7 +102,7 @@ impl<P: Payload> Conventional<P> {
     #[inline]
     pub(super) fn expect_hint(&self, hint: Hint) {
         if self.contains(hint) {
-            self.ftl.map().warm(self.units_named(hint));
+            self.units_named(hint).for_each(|lpn| self.ftl.map().expect(lpn));
         }
     }
 

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_buffer::{BufferState, FlushTicket, Region, SlotId, WriteBuffer};
 use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
-use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
+use leyden_nand::{DieId, Geometry, Interrupted, Lpn, Outcome};
 use leyden_power::Program;
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
@@ -83,6 +83,8 @@ pub struct Conventional<P: Payload> {
 /// What has changed, for those that may wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Changed {
+    /// Nothing but that a die is free again.
+    Nothing,
     /// Something that only a FLUSH may wait for.
     Little,
     /// Data was settled: there may be room in the buffer, and garbage on the dies.
@@ -121,7 +123,9 @@ impl<P: Payload> Conventional<P> {
             self.writer.pump_starved(now, &mut self.ftl);
         }
         if let Some(die) = die {
-            self.writer.pump(now, &mut self.ftl, die);
+            if changed != Changed::Nothing || !self.writer.has_nothing_for(&self.ftl, die) {
+                self.writer.pump(now, &mut self.ftl, die);
+            }
             if !self.trims.is_empty() {
                 self.continue_trims(now, desk);
             }
@@ -131,6 +135,34 @@ impl<P: Payload> Conventional<P> {
             self.give_up_if_stuck(now, desk); // amid a command, that one is not stuck
         }
         self.writer.pump_idle(now, &mut self.ftl);
+    }
+
+    /// Handles the next program that passes the gate of the mapping table, if one does.
+    #[cold]
+    fn next_through_gate(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
+        let passed = self.ftl.next_through_gate(now);
+        passed.is_some_and(|(outcome, ended)| {
+            self.ended(now, outcome, ended, desk);
+            true
+        })
+    }
+
+    /// An operation has ended.
+    #[inline(always)]
+    fn ended(&mut self, now: Time, outcome: Outcome, ended: Ended, desk: &mut Desk<P>) {
+        desk.note_outcome(&outcome);
+        let changed = match ended {
+            Ended::HostRead(tag) => {
+                self.host_read_ended(now, RequestId(tag), desk);
+                Changed::Nothing
+            }
+            Ended::UserProgram { page, tag, failed } => {
+                self.program_ended(now, (page, tag, failed), desk);
+                Changed::Settled
+            }
+            Ended::Internal => Changed::Little,
+        };
+        self.after(now, changed, Some(outcome.die), desk);
     }
 
     /// A page of the host's data was programmed, or not: what became of its units, and who waited for them.
@@ -224,6 +256,9 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
 
     #[inline]
     fn expect(&self, action: &Action<P>) {
+        if let Some((lba, _)) = action.extent() {
+            self.writer.buffer.expect(Lpn((lba.0 >> self.unit_sectors().trailing_zeros()) as u32));
+        }
         if let Action::Write { hint: Some(hint), .. } | Action::Read { hint: Some(hint), .. } =
             action
         {
@@ -235,35 +270,28 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     fn expect_reads(&self, reads: impl Iterator<Item = Lba>) {
         let (unit_sectors, units) = (self.unit_sectors(), u64::from(self.ftl.map().len()));
         let units = reads.map(|lba| lba.0 / unit_sectors).filter(|&unit| unit < units);
-        self.ftl.map().warm(units.map(|unit| Lpn(unit as u32)));
+        units.for_each(|unit| self.ftl.map().expect(Lpn(unit as u32)));
     }
 
-    #[inline]
+    // Not inlined, as `next_ended`: whoever calls both in a loop would keep all they touch at hand.
+    #[inline(never)]
     fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         self.execute(now, id, desk);
     }
 
     #[inline]
-    fn next_event(&self) -> Option<Time> {
-        self.ftl.next_event()
+    fn next_time(&self) -> Time {
+        self.ftl.next_time()
     }
 
-    #[inline]
+    #[inline(never)]
     fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
-        let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
-        desk.note_outcome(&outcome);
-        let changed = match ended {
-            Ended::HostRead(tag) => {
-                self.host_read_ended(now, RequestId(tag), desk);
-                Changed::Little
-            }
-            Ended::UserProgram { page, tag, failed } => {
-                self.program_ended(now, (page, tag, failed), desk);
-                Changed::Settled
-            }
-            Ended::Internal => Changed::Little,
-        };
-        self.after(now, changed, Some(outcome.die), desk);
+        if self.ftl.has_gate_to_look_at() && self.next_through_gate(now, desk) {
+            return true;
+        }
+        let Some(outcome) = self.ftl.next_outcome(now) else { return false };
+        let ended = self.ftl.ended(outcome);
+        self.ended(now, outcome, ended, desk);
         true
     }
 
@@ -369,7 +397,7 @@ fn settled_one<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "P: Payload")]
 pub(crate) struct ConventionalState<'a, P: Payload> {
-    staged: Vec<Vec<SlotId>>,
+    staged: Vec<VecDeque<SlotId>>,
     cursor: u32,
     buffer: BufferState<P>,
     ftl: FtlState<'a, P>,

@@ -4,8 +4,10 @@
 //! of blocks, else writing the host's data, else collecting in the background. Dies with nothing to
 //! do at all wait in a set until there is.
 
+use std::collections::VecDeque;
+
 use leyden_buffer::{Failed, SlotId, WriteBuffer, Written};
-use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit, WARM_UNITS};
+use leyden_ftl::page_mapped::{Ftl, GcStep, UNITS_AHEAD, UserUnit};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
@@ -19,7 +21,7 @@ use crate::controller::RequestId;
 pub(super) struct Writer<P: Payload> {
     pub(super) buffer: WriteBuffer<P>,
     /// Slots taken from the buffer, waiting for the rest of their page, by stream.
-    staged: Vec<Vec<SlotId>>,
+    staged: Vec<VecDeque<SlotId>>,
     /// Who waits for which slot to be on flash (writes with FUA).
     waiters: Vec<(SlotId, RequestId)>,
     /// How many of them wait for a slot whose program has not started.
@@ -34,8 +36,6 @@ pub(super) struct Writer<P: Payload> {
     units_per_page: usize,
     /// The units of the page being handed over; kept to save an allocation.
     page: Vec<UserUnit<P>>,
-    /// Slots just taken from the schedule; kept to save an allocation.
-    drawn: Vec<SlotId>,
     /// Nothing may be written any more.
     halted: bool,
 }
@@ -45,7 +45,7 @@ impl<P: Payload> Writer<P> {
         let dies = ftl.geometry().dies();
         Self {
             buffer,
-            staged: vec![Vec::new(); usize::from(streams)],
+            staged: vec![VecDeque::new(); usize::from(streams)],
             waiters: Vec::new(),
             urgent: 0,
             idle: DieSet::full(dies),
@@ -54,7 +54,6 @@ impl<P: Payload> Writer<P> {
             dies,
             units_per_page: ftl.geometry().units_per_page() as usize,
             page: Vec::new(),
-            drawn: Vec::new(),
             halted: false,
         }
     }
@@ -78,12 +77,12 @@ impl<P: Payload> Writer<P> {
     }
 
     /// What a snapshot keeps of the writer besides the buffer.
-    pub(super) fn staged(&self) -> (&[Vec<SlotId>], u32) {
+    pub(super) fn staged(&self) -> (&[VecDeque<SlotId>], u32) {
         (&self.staged, self.cursor)
     }
 
     /// Continues from a snapshot. False if it is not one of this writer.
-    pub(super) fn restore(&mut self, staged: Vec<Vec<SlotId>>, cursor: u32) -> bool {
+    pub(super) fn restore(&mut self, staged: Vec<VecDeque<SlotId>>, cursor: u32) -> bool {
         let fits = staged.len() == self.staged.len() && cursor < self.dies;
         if fits {
             (self.staged, self.cursor) = (staged, cursor);
@@ -173,6 +172,16 @@ impl<P: Payload> Writer<P> {
         });
     }
 
+    /// True if it is certain that `die`, which has just read for the host, has nothing to do: it had nothing
+    /// when it last asked, and nothing has changed since.
+    #[inline]
+    pub(super) fn has_nothing_for(&self, ftl: &Ftl<P>, die: DieId) -> bool {
+        self.idle.contains(die)
+            && !self.starved.contains(die)
+            && !self.wants_writing()
+            && !ftl.store().has_changes()
+    }
+
     /// Gives `die` something to do, if it accepts it and there is something. True if it started.
     #[inline]
     pub(super) fn pump(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
@@ -210,9 +219,12 @@ impl<P: Payload> Writer<P> {
         };
         let count = self.staged[stream.index()].len().min(self.units_per_page);
         self.page.clear();
-        for slot in self.staged[stream.index()].drain(..count) {
-            self.buffer.start(slot);
-            let (lpn, content) = (self.buffer.lpn(slot), self.buffer.content(slot));
+        let staged = &mut self.staged[stream.index()];
+        while self.page.len() < count
+            && let Some(slot) = staged.pop_front()
+        {
+            let (lpn, content) = self.buffer.start(slot);
+            ftl.expect_commit(lpn);
             self.page.push(UserUnit { lpn, content, source: slot.0 });
             if !self.waiters.is_empty() {
                 self.urgent -= count_waiting(&self.waiters, slot);
@@ -258,26 +270,28 @@ impl<P: Payload> Writer<P> {
 
     /// Stages what the schedule yields next. False if it has nothing.
     ///
-    /// With one stream, some pages at once, so that their map entries are brought near together.
+    /// With one stream, some pages at once, so that their map entries are near when their programs start.
     /// With several, unit by unit: which stream's page is full next must depend on the data alone,
     /// or else a period in the draws meets the round of the dies, and one die gets all the cold data.
     #[inline]
     fn draw(&mut self, ftl: &Ftl<P>) -> bool {
-        self.drawn.clear();
         let single = self.staged.len() == 1;
-        let count = if single { self.units_per_page.max(WARM_UNITS as usize) } else { 1 };
-        self.drawn.extend(std::iter::from_fn(|| self.buffer.take_next()).take(count));
-        ftl.warm(self.drawn.iter().map(|&slot| self.buffer.lpn(slot)));
-        for i in 0..self.drawn.len() {
-            self.stage(ftl, self.drawn[i]);
+        let count = if single { self.units_per_page.max(UNITS_AHEAD as usize) } else { 1 };
+        for drawn in 0..count {
+            let Some(slot) = self.buffer.take_next() else {
+                return drawn > 0;
+            };
+            let lpn = self.buffer.lpn(slot);
+            ftl.map().expect(lpn);
+            self.staged[ftl.stream_for(lpn).index()].push_back(slot);
         }
-        !self.drawn.is_empty()
+        true
     }
 
     #[inline]
     fn stage(&mut self, ftl: &Ftl<P>, slot: SlotId) {
         let stream = ftl.stream_for(self.buffer.lpn(slot));
-        self.staged[stream.index()].push(slot);
+        self.staged[stream.index()].push_back(slot);
     }
 
     /// The program of a page of user data has ended: its units are mapped, or tried again. Calls

@@ -224,8 +224,8 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     }
 
     #[inline]
-    fn next_event(&self) -> Option<Time> {
-        self.ftl.medium().next_event()
+    fn next_time(&self) -> Time {
+        self.ftl.medium().next_time()
     }
 
     #[inline]

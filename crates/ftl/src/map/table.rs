@@ -1,14 +1,11 @@
 //! The mapping table: where each logical page lies on flash.
 
 use leyden_nand::{Lpn, Ppa};
-use leyden_sim::Divisor;
+use leyden_sim::{Divisor, prefetch};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a mapping entry (design, section 4).
 pub const ENTRY_BYTES: u32 = 4;
-
-/// How many entries are brought near at once: more would not stay near anyway.
-const WARM_BATCH: usize = 32;
 
 /// A mapping (translation) page: as many consecutive entries as fit in a flash page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -53,27 +50,13 @@ impl MapTable {
         self.entries[lpn.index()].checked_sub(1).map(Ppa)
     }
 
-    /// Brings the entries of `lpns` near, for a [`MapTable::set`] of each soon. Yields where those lie
-    /// that are mapped, and how many they are.
+    /// Brings the entry of `lpn` near, which will be asked for or set soon.
     ///
     /// The table is the largest array that is accessed at random: waiting for it would be most of
-    /// what a simulated write costs. The reads of one call do not depend on each other, so the
-    /// processor waits for all of them at once.
+    /// what a simulated write costs.
     #[inline]
-    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) -> ([Ppa; WARM_BATCH], usize) {
-        // Gathered first: the shorter the loop, the more of its reads are under way at once.
-        let (mut batch, mut count) = ([Ppa(0); WARM_BATCH], 0);
-        for lpn in lpns.take(WARM_BATCH) {
-            batch[count] = Ppa(lpn.0);
-            count += 1;
-        }
-        let mut mapped = 0;
-        for at in 0..count {
-            let entry = self.entries[batch[at].index()];
-            batch[mapped] = Ppa(entry.wrapping_sub(1));
-            mapped += usize::from(entry != 0);
-        }
-        (batch, std::hint::black_box(mapped))
+    pub fn expect(&self, lpn: Lpn) {
+        prefetch(&self.entries, lpn.index());
     }
 
     /// Points `lpn` to `ppa`, and returns where it lay before.

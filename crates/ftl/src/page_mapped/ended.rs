@@ -1,6 +1,6 @@
 //! Operations that have ended: what changes in which room, in one order.
 
-use leyden_nand::{BlockId, Content, Kind, Operation, Outcome, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Kind, Operation, Outcome, Ppa, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
@@ -28,57 +28,77 @@ pub enum Ended {
 }
 
 impl<C: Content> Ftl<C> {
-    /// The next operation to end at or before `now`, with what the caller must know of it.
+    /// The next operation to end at or before `now`, with what the caller must know of it: after
+    /// [`Ftl::next_through_gate`], [`Ftl::next_outcome`] and what has [`Ftl::ended`] with that.
     #[inline]
     pub fn next_ended(&mut self, now: Time) -> Option<(Outcome, Ended)> {
-        if self.table.next_event().is_some()
+        if self.has_gate_to_look_at()
             && let Some(ended) = self.next_through_gate(now)
         {
             return Some(ended);
         }
-        let outcome = self.medium.next_outcome(now)?;
+        let outcome = self.next_outcome(now)?;
+        Some((outcome, self.ended(outcome)))
+    }
+
+    /// The next operation to end at or before `now`, once none has [passed the gate](Ftl::next_through_gate).
+    #[inline]
+    pub fn next_outcome(&mut self, now: Time) -> Option<Outcome> {
+        self.medium.next_outcome(now)
+    }
+
+    /// What the caller must know of an operation that has ended.
+    #[inline]
+    pub fn ended(&mut self, outcome: Outcome) -> Ended {
         self.collector.unstick(outcome.die);
         let Operation { kind, tag, .. } = outcome.operation;
-        let ended = match kind {
+        match kind {
             Kind::HostRead(_) => Ended::HostRead(tag),
             Kind::Read(page) => {
                 self.stats.reads.gc_user += 1;
                 self.collector.stage_copies(page, outcome.die, &mut self.data, &self.medium);
                 Ended::Internal
             }
-            Kind::Program(page) => self.program_ended(&outcome, page, tag),
+            Kind::Program(page) => self.program_ended(outcome, page, tag),
             Kind::Erase(block) => {
                 self.erase_ended(block, outcome.failed);
                 Ended::Internal
             }
-        };
-        Some((outcome, ended))
+        }
     }
 
-    fn next_through_gate(&mut self, now: Time) -> Option<(Outcome, Ended)> {
+    /// True if programs wait at the gate, and may pass now.
+    #[inline]
+    pub fn has_gate_to_look_at(&self) -> bool {
+        self.table.next_event().is_some()
+    }
+
+    /// The next program to pass the gate, with what the caller must know of it.
+    pub fn next_through_gate(&mut self, now: Time) -> Option<(Outcome, Ended)> {
         let outcome =
             self.table.next_through_gate(now, &self.programs, &self.medium, &self.data)?;
         let Operation { kind: Kind::Program(page), tag, .. } = outcome.operation else {
             unreachable!("only programs wait at the gate")
         };
         self.collector.unstick(outcome.die);
-        Some((outcome, self.data_program_ended(&outcome, page, tag)))
+        Some((outcome, self.data_program_ended(outcome, page, tag)))
     }
 
     #[inline]
-    fn program_ended(&mut self, outcome: &Outcome, page: Ppn, tag: u32) -> Ended {
+    fn program_ended(&mut self, outcome: Outcome, page: Ppn, tag: u32) -> Ended {
         let cause = self.programs.cause(tag);
         self.count_program(cause, outcome.failed);
         match cause {
             ProgramCause::Map | ProgramCause::GcMap => {
-                let waited = self.table.page_ended(outcome, page, &mut self.programs, &self.medium);
+                let waited =
+                    self.table.page_ended(&outcome, page, &mut self.programs, &self.medium);
                 for die in waited {
                     self.collector.unstick(die);
                 }
                 Ended::Internal
             }
             ProgramCause::Journal => {
-                self.table.journal_ended(outcome, page, &mut self.programs);
+                self.table.journal_ended(&outcome, page, &mut self.programs);
                 Ended::Internal
             }
             ProgramCause::User | ProgramCause::Gc => {
@@ -109,32 +129,39 @@ impl<C: Content> Ftl<C> {
 
     /// A program of data has ended, and may change the map.
     #[inline]
-    fn data_program_ended(&mut self, outcome: &Outcome, page: Ppn, tag: u32) -> Ended {
-        let failed = outcome.failed;
+    fn data_program_ended(&mut self, outcome: Outcome, page: Ppn, tag: u32) -> Ended {
+        let Outcome { time, die, failed, .. } = outcome;
         if self.programs.cause(tag) == ProgramCause::User {
             return Ended::UserProgram { page, tag, failed };
         }
-        self.end_copies(outcome, page, tag);
+        if failed {
+            self.copies_failed(die, page, tag);
+        } else {
+            self.commit_copies(time, page, tag);
+        }
+        self.end_program(time, page, tag);
         Ended::Internal
+    }
+
+    /// The program of a page of copies has failed: its units are copied again.
+    #[cold]
+    fn copies_failed(&mut self, die: DieId, page: Ppn, tag: u32) {
+        let stream = self.blocks().stream(self.geometry().block_of_page(page));
+        for &from in self.programs.sources(tag) {
+            self.collector.stage_again(die, stream, Ppa(from));
+        }
     }
 
     /// A page of copies has been programmed: what is still valid has moved.
     #[inline]
-    fn end_copies(&mut self, outcome: &Outcome, page: Ppn, tag: u32) {
-        let now = outcome.time;
-        for unit in 0..self.geometry().units_per_page() {
-            let Some(from) = self.programs.source(tag, unit).map(Ppa) else {
-                continue;
-            };
-            if outcome.failed {
-                let stream = self.blocks().stream(self.geometry().block_of_page(page));
-                self.collector.stage_again(outcome.die, stream, from);
-            } else if self.data.is_valid(from) {
+    fn commit_copies(&mut self, now: Time, page: Ppn, tag: u32) {
+        for unit in 0..self.programs.units(tag) {
+            let from = Ppa(self.programs.sources(tag)[unit as usize]);
+            if self.data.is_valid(from) {
                 // Not overwritten meanwhile: the map still points to where it came from.
                 self.commit_copy(now, page, unit, from);
             }
         }
-        self.end_program(now, page, tag);
     }
 
     #[inline]

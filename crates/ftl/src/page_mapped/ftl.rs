@@ -264,23 +264,20 @@ impl<C: Content> Ftl<C> {
     pub fn is_idle(&self) -> bool {
         self.medium.is_idle() && self.table.next_event().is_none()
     }
-    /// When something next happens.
+    /// When something next happens; [`Time::MAX`] if nothing will, or only at the end of time.
     #[inline]
-    pub fn next_event(&self) -> Option<Time> {
-        match (self.medium.next_event(), self.table.next_event()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    pub fn next_time(&self) -> Time {
+        self.medium.next_time().min(self.table.next_event().unwrap_or(Time::MAX))
     }
     /// True if `die` would take a program, or a step of garbage collection.
     #[inline]
     pub fn accepts(&self, die: DieId) -> bool {
         self.medium.accepts(die)
     }
-    /// Brings near what a commit of each of `lpns` soon will touch.
+    /// Brings near what a commit of `lpn` will touch, whose map entry is near already.
     #[inline]
-    pub fn warm(&self, lpns: impl Iterator<Item = Lpn>) {
-        self.data.warm(self.geometry(), lpns);
+    pub fn expect_commit(&self, lpn: Lpn) {
+        self.data.expect_commit(self.geometry(), lpn);
     }
     /// The data of a unit.
     #[inline]

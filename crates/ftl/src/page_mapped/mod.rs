@@ -41,9 +41,9 @@ pub use violation::Violation;
 
 use leyden_nand::Geometry;
 
-/// How many map entries are brought near at once ([`crate::map::MapTable::warm`]): enough for their
-/// cache misses to overlap, few enough for the entries of all dies to stay in a near cache.
-pub const WARM_UNITS: u32 = 16;
+/// How far ahead map entries are brought near ([`crate::map::MapTable::expect`]), in units: few enough for
+/// the entries of all dies to stay in a near cache.
+pub const UNITS_AHEAD: u32 = 16;
 
 /// The blocks that a die keeps back for its share of `pages` mapping pages: a quarter more than they
 /// fill, one to move pages to, one more in case a power cut leaves that in tatters, and one to fill

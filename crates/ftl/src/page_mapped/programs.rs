@@ -88,6 +88,12 @@ impl Programs {
             .then(|| self.sources[tag as usize * self.units_per_page + unit as usize])
     }
 
+    /// Where its units come from, but for padding.
+    #[inline]
+    pub(super) fn sources(&self, tag: u32) -> &[u32] {
+        &self.sources[tag as usize * self.units_per_page..][..self.units(tag) as usize]
+    }
+
     /// How many units of the page are not padding.
     #[inline]
     pub(super) fn units(&self, tag: u32) -> u32 {

@@ -63,6 +63,17 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.power_state == PowerState::On
     }
 
+    /// When something next happens that only a drive without power, or one that recovers, knows of.
+    #[cold]
+    pub(in crate::controller) fn next_without_power(&self) -> Option<Time> {
+        // What was refused has ended already.
+        let refused = self.desk.has_refused().then_some(self.now);
+        match self.power_state {
+            PowerState::Recovering(ready_at) => refused.or(Some(ready_at)),
+            _ => refused,
+        }
+    }
+
     /// What happens at `time` on a drive that has no power, or recovers. True if that was all.
     #[cold]
     pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {

@@ -15,7 +15,7 @@ use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::gc::Chooser;
-use crate::page_mapped::WARM_UNITS;
+use crate::page_mapped::UNITS_AHEAD;
 use crate::page_mapped::data::{BlockState, Data};
 use crate::page_mapped::programs::{NO_VERSION, ProgramCause, Programs};
 use crate::page_mapped::stats::FtlStats;
@@ -427,11 +427,16 @@ impl Collector {
             return;
         }
         let geometry = around.medium.geometry();
-        let end = (index + geometry.pages_for(WARM_UNITS)).min(geometry.pages_per_block());
+        let end = (index + geometry.pages_for(UNITS_AHEAD)).min(geometry.pages_per_block());
         collection.warmed = end;
         let first = geometry.first_unit(geometry.page(victim, index));
-        let ahead = around.data.valid_in(first, (end - index) * geometry.units_per_page());
-        around.data.map().warm(ahead.filter_map(|unit| around.medium.lpn(unit)));
+        let count = (end - index) * geometry.units_per_page();
+        around.medium.expect_lpn(Ppa(first.0 + count));
+        around.data.each_valid_in(first, count, |unit| {
+            if let Some(lpn) = around.medium.lpn(unit) {
+                around.data.map().expect(lpn);
+            }
+        });
     }
 
     /// A page of the victim has been read: its valid units are to be programmed.

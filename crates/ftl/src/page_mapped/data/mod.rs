@@ -100,12 +100,7 @@ impl Data {
     pub(crate) fn is_valid(&self, unit: Ppa) -> bool {
         self.validity.get(unit)
     }
-    /// The valid units among the `count` ones from `first` on.
-    #[inline]
-    pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
-        self.validity.valid_in(first, count)
-    }
-    /// Calls `each` with the same.
+    /// Calls `each` with the valid units among the `count` ones from `first` on.
     #[inline]
     pub(crate) fn each_valid_in(&self, first: Ppa, count: u32, each: impl FnMut(Ppa)) {
         self.validity.each_in(first, count, each);
@@ -142,17 +137,14 @@ impl Data {
         self.streams.for_host(old)
     }
 
-    /// Brings near what a [`Data::commit`] of each of `lpns` soon will touch: the map entries
-    /// ([`MapTable::warm`]), and then what is kept of the units that those point to, and of their blocks.
+    /// Brings near what a [`Data::commit`] of `lpn` will touch besides its map entry, which is near already
+    /// ([`MapTable::expect`]): what is kept of the unit where it lies now, and of its block.
     #[inline]
-    pub(crate) fn warm(&self, geometry: &Geometry, lpns: impl Iterator<Item = Lpn>) {
-        // In two rounds: the reads of one do not wait for each other.
-        let (old, count) = self.map.warm(lpns);
-        let touched = old[..count].iter().map(|&unit| {
-            let valid = self.index.valid(geometry.block_of(unit)).unwrap_or(0);
-            valid + u32::from(self.is_valid(unit))
-        });
-        std::hint::black_box(touched.fold(0, u32::wrapping_add));
+    pub(crate) fn expect_commit(&self, geometry: &Geometry, lpn: Lpn) {
+        if let Some(old) = self.map.get(lpn) {
+            self.validity.expect(old);
+            self.index.expect(geometry.block_of(old));
+        }
     }
 
     /// Makes `unit`, whose program of the host's data has ended, the current version of `lpn`. Returns the

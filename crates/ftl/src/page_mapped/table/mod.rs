@@ -141,7 +141,7 @@ impl TableWriter {
     #[inline]
     pub(super) fn pass_gate<C: Content>(
         &mut self,
-        outcome: &Outcome,
+        outcome: Outcome,
         programs: &Programs,
         medium: &Medium<C>,
         data: &Data,
@@ -152,7 +152,7 @@ impl TableWriter {
 
     fn pass_closed_gate<C: Content>(
         &mut self,
-        outcome: &Outcome,
+        outcome: Outcome,
         programs: &Programs,
         medium: &Medium<C>,
         data: &Data,
@@ -161,11 +161,11 @@ impl TableWriter {
         if self.moves.are_kept() && is_copy {
             return true; // copies make no page dirty
         }
-        let need = self.gate.new_dirty_pages(outcome, &self.store, programs, medium, data);
+        let need = self.gate.new_dirty_pages(&outcome, &self.store, programs, medium, data);
         if self.gate.is_empty() && self.store.has_room(need) {
             return true;
         }
-        self.gate.wait(*outcome, need, is_copy);
+        self.gate.wait(outcome, need, is_copy);
         self.make_room(self.gate.need());
         false
     }

@@ -100,7 +100,12 @@ impl Data {
     pub(crate) fn is_valid(&self, unit: Ppa) -> bool {
         self.validity.get(unit)
     }
-    /// Calls `each` with the valid units among the `count` ones from `first` on.
+    /// The valid units among the `count` ones from `first` on.
+    #[inline]
+    pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
+        self.validity.valid_in(first, count)
+    }
+    /// Calls `each` with the same.
     #[inline]
     pub(crate) fn each_valid_in(&self, first: Ppa, count: u32, each: impl FnMut(Ppa)) {
         self.validity.each_in(first, count, each);

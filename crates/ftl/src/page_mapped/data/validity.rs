@@ -67,6 +67,19 @@ impl Validity {
         }
     }
 
+    /// The valid units among the `count` ones from `first` on.
+    #[inline]
+    pub(crate) fn valid_in(&self, first: Ppa, count: u32) -> impl Iterator<Item = Ppa> + '_ {
+        self.words_in(first, count).flat_map(|(first, word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(Ppa(first.0 + bit))
+            })
+        })
+    }
+
     /// How many of the `count` units from `first` on are valid.
     #[inline]
     pub(crate) fn count_in(&self, first: Ppa, count: u32) -> u32 {
@@ -116,7 +129,8 @@ mod tests {
             prop_assert_eq!(validity.first_in(first, Ppa(first.0 + count)), twin.first().copied());
             let mut each = Vec::new();
             validity.each_in(first, count, |unit| each.push(unit));
-            prop_assert_eq!(each, twin);
+            prop_assert_eq!(&each, &twin);
+            prop_assert_eq!(validity.valid_in(first, count).collect::<Vec<_>>(), twin);
         }
     }
 }

@@ -391,7 +391,8 @@ impl Collector {
     /// Reads the victim's next page that holds valid units. If there is none, the victim has been
     /// emptied.
     fn read_next<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
-        let Some((victim, from)) = self.dies[die.index()].victim else {
+        let collection = &mut self.dies[die.index()];
+        let Some((victim, from)) = collection.victim else {
             return false;
         };
         let geometry = around.medium.geometry();
@@ -402,12 +403,11 @@ impl Collector {
             let units = geometry.units_per_page();
             let valid = around.data.count_valid_in(geometry.first_unit(page), units);
             let index = from + (page.0 - next.0);
-            self.warm_ahead(die, victim, index, around);
-            self.dies[die.index()].victim = Some((victim, index + 1));
+            Self::expect_ahead(collection, victim, index, around);
+            collection.victim = Some((victim, index + 1));
             around.medium.read(now, page, valid, false, 0);
             return true;
         }
-        let collection = &mut self.dies[die.index()];
         collection.victim = None;
         collection.emptied.push(victim);
         false
@@ -415,27 +415,23 @@ impl Collector {
 
     /// Brings the map entries near that the copies from page `index` of `victim` on will change.
     #[inline]
-    fn warm_ahead<C: Content>(
-        &mut self,
-        die: DieId,
+    fn expect_ahead<C: Content>(
+        collection: &mut Collection,
         victim: BlockId,
         index: u32,
         around: &Around<'_, C>,
     ) {
-        let collection = &mut self.dies[die.index()];
         if index < collection.warmed {
             return;
         }
         let geometry = around.medium.geometry();
-        let end = (index + geometry.pages_for(UNITS_AHEAD)).min(geometry.pages_per_block());
-        collection.warmed = end;
+        collection.warmed =
+            (index + geometry.pages_for(UNITS_AHEAD)).min(geometry.pages_per_block());
         let first = geometry.first_unit(geometry.page(victim, index));
-        let count = (end - index) * geometry.units_per_page();
+        let count = (collection.warmed - index) * geometry.units_per_page();
         around.medium.expect_lpn(Ppa(first.0 + count));
         around.data.each_valid_in(first, count, |unit| {
-            if let Some(lpn) = around.medium.lpn(unit) {
-                around.data.map().expect(lpn);
-            }
+            around.medium.lpn(unit).into_iter().for_each(|lpn| around.data.map().expect(lpn));
         });
     }
 

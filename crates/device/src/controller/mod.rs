@@ -150,7 +150,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     fn has_pending(&self) -> bool {
         !matches!(self.power_state, PowerState::On) && self.next_without_power().is_some()
             || self.desk.has_passages()
-            || !self.namespace.is_idle()
+            || self.namespace.has_events()
     }
 
     /// Lets everything happen until commands have ended, or up to and including `limit`; returns the time

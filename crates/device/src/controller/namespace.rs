@@ -50,7 +50,10 @@ pub trait Namespace<P: Payload> {
     fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool;
     /// Nothing more happens at `now`: commands that can never end, end with a fault.
     fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>);
-    /// True if no flash operation is in progress.
+    /// True if something is going to happen by itself, be it at the end of time. A drive may wait for ever for
+    /// what does not happen: then nothing is, and it is not idle.
+    fn has_events(&self) -> bool;
+    /// True if no flash operation is in progress, and nothing waits for one.
     fn is_idle(&self) -> bool;
     /// Lets flash operations take no time.
     fn set_untimed(&mut self, untimed: bool);

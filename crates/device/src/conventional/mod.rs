@@ -300,6 +300,10 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         self.give_up_if_stuck(now, desk);
     }
 
+    fn has_events(&self) -> bool {
+        !self.ftl.is_idle()
+    }
+
     #[inline]
     fn is_idle(&self) -> bool {
         // Programs may wait for ever for a mapping page that no good block is left for.

@@ -247,6 +247,10 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         self.give_up_if_stuck(now, desk);
     }
 
+    fn has_events(&self) -> bool {
+        !self.ftl.medium().is_idle()
+    }
+
     #[inline]
     fn is_idle(&self) -> bool {
         self.ftl.medium().is_idle()

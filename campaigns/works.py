@@ -23,7 +23,7 @@ class Files:
 
     def __init__(self, mount, folder, rng):
         self.mount, self.rng = mount, rng
-        self.kept, self.stopped = {}, False
+        self.kept, self.next, self.stopped = {}, 0, False
 
     def prepare(self):
         pass
@@ -35,7 +35,9 @@ class Files:
         self.stopped = False
         try:
             while not self.stopped:
-                self.write(len(self.kept))
+                # A number is never used again: what was written and not heard of may be there, too.
+                self.next += 1
+                self.write(self.next)
                 begun.set()
         except OSError:
             pass  # the power is gone
@@ -59,7 +61,6 @@ class Files:
         finally:
             os.close(folder)
         self.kept[number % 200] = (number, len(text))
-        self.kept_count = number + 1
         noise = os.path.join(self.mount, f"noise{number % 7}")
         with open(noise, "wb") as out:
             out.write(os.urandom(50_000))

@@ -36,7 +36,7 @@ pub(crate) const TAG_SAME_SECTORS: u8 = 1 << 7;
 pub(crate) const TAG_CLASS_SHIFT: u32 = 4;
 
 /// By tag. The last stands for all zone management: which it is follows as a byte, its place in
-/// [`ZONE_OPS`](super::rwbs::ZONE_OPS).
+/// [`ZONE_OPS`].
 pub(crate) const OPS: [Op; 8] = [
     Op::Read,
     Op::Write,

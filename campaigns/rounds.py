@@ -16,6 +16,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -75,6 +76,8 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the drive")
     parser.add_argument("--folder", help="where the image is made; a temporary folder if not given")
     args = parser.parse_args()
+    # So that nothing stays mounted on this way out, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work_class = works.WORKS[args.work]
     work_class.need()
     rng = random.Random(args.seed)

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use leyden_device::{BlockDevice, Payload, PowerLoss, Recovery, Ssd, ZnsSsd};
+use leyden_device::{BlockDevice, Controller, Namespace, Payload, PowerLoss, Recovery};
 use leyden_sim::{Digest, Time};
 
 use crate::{HintChannel, HintChannelStats, PageCache, PageCacheStats};
@@ -92,47 +92,8 @@ pub trait Powered<P: Payload>: BlockDevice<P> {
     fn fingerprint(&self) -> u64;
 }
 
-impl<P: Payload> Powered<P> for Ssd<P> {
-    type Drive = Self;
-
-    fn drive(&self) -> &Self {
-        self
-    }
-
-    fn drive_mut(&mut self) -> &mut Self {
-        self
-    }
-
-    fn now(&self) -> Time {
-        Self::now(self)
-    }
-
-    fn mapping_units(&self) -> u32 {
-        Self::mapping_units(self)
-    }
-
-    fn keeps_acknowledged(&self) -> bool {
-        Self::keeps_acknowledged(self)
-    }
-
-    fn cut_power(&mut self, now: Time) -> Cut {
-        Cut { drive: Self::cut_power(self, now), ..Cut::default() }
-    }
-
-    fn restore_power(&mut self, now: Time) -> Recovery {
-        Self::restore_power(self, now)
-    }
-
-    fn check(&self) {
-        Self::check(self);
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.digest().value()
-    }
-}
-
-impl<P: Payload> Powered<P> for ZnsSsd<P> {
+/// A drive of any kind.
+impl<P: Payload, N: Namespace<P>> Powered<P> for Controller<P, N> {
     type Drive = Self;
 
     fn drive(&self) -> &Self {

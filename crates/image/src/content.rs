@@ -10,6 +10,12 @@ use crate::file::ImageFile;
 use crate::slots::Slots;
 use crate::{ImageError, Places};
 
+/// How many mapping units `sectors` sectors from `lba` on touch, wherever that may be.
+pub(crate) fn units_of(lba: Lba, sectors: u32, unit_bytes: u32) -> u64 {
+    let unit_sectors = u64::from(unit_bytes) / SECTOR_BYTES;
+    (lba.0 % unit_sectors + u64::from(sectors)).div_ceil(unit_sectors)
+}
+
 /// The units that a write touches. What the write leaves out of its first and last one is zeroes, and never
 /// read.
 pub(crate) fn whole_units(lba: Lba, data: &[u8], unit_bytes: u32) -> Cow<'_, [u8]> {
@@ -43,8 +49,7 @@ impl Content {
 
     /// How many slots a write takes.
     pub(crate) fn slots_of(&self, lba: Lba, sectors: u32) -> u32 {
-        let unit_sectors = u64::from(self.unit_bytes) / SECTOR_BYTES;
-        (lba.0 % unit_sectors + u64::from(sectors)).div_ceil(unit_sectors) as u32
+        units_of(lba, sectors, self.unit_bytes) as u32
     }
 
     /// True if there are fewer than `count` slots to hand out: it must be found out which are in use.

@@ -10,6 +10,7 @@ mod namespace;
 pub(crate) mod power;
 mod requests;
 
+use leyden_buffer::Region;
 use leyden_nand::Geometry;
 use leyden_sim::{Digest, Time};
 
@@ -92,6 +93,14 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// The flash's shape.
     pub fn geometry(&self) -> &Geometry {
         self.namespace.geometry()
+    }
+    /// What protects the buffer.
+    pub fn region(&self) -> Region {
+        self.namespace.region()
+    }
+    /// True if every write that was acknowledged survives a power cut, flushed or not.
+    pub fn keeps_acknowledged(&self) -> bool {
+        self.region() == Region::Full
     }
     /// Mapping units that can be addressed.
     pub fn mapping_units(&self) -> u32 {

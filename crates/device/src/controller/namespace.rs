@@ -1,5 +1,6 @@
 //! What a controller asks of a namespace: what commands mean, and what must survive a power cut.
 
+use leyden_buffer::Region;
 use leyden_nand::{DieId, Geometry, Interrupted};
 use leyden_power::Program;
 use leyden_sim::Time;
@@ -35,6 +36,8 @@ pub trait Namespace<P: Payload> {
 
     /// The flash's shape.
     fn geometry(&self) -> &Geometry;
+    /// What protects the buffer.
+    fn region(&self) -> Region;
     /// Mapping units that can be addressed.
     fn mapping_units(&self) -> u32;
 

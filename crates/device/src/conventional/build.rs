@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{Region, WriteBuffer};
 use leyden_ftl::page_mapped::Ftl;
-use leyden_nand::{DieId, Geometry, Medium};
+use leyden_nand::{Geometry, Medium};
 use leyden_sim::ConfigError;
 
 use super::dump::demand;
@@ -133,20 +133,6 @@ impl<P: Payload> Ssd<P> {
     /// If the power is on.
     pub fn into_medium(self) -> Medium<P> {
         self.into_namespace().ftl.into_medium()
-    }
-
-    /// Too many blocks are bad from the factory if a die has fewer than it is to keep back for dumps.
-    fn check_dump_room(&self) -> Result<(), ConfigError> {
-        let Some(supply) = self.power() else { return Ok(()) };
-        let (ftl, kept) = (&self.namespace().ftl, 2 * supply.blocks_per_dump());
-        let mut dies = (0..ftl.geometry().dies()).map(DieId);
-        let Some(die) = dies.find(|&die| ftl.dump_blocks(die) < kept) else { return Ok(()) };
-        let problem = format!(
-            "of the blocks of die {}, {} are good, and {kept} are kept back for dumps",
-            die.0,
-            ftl.dump_blocks(die),
-        );
-        Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
     }
 
     /// Erases of every block; `None` for bad ones.

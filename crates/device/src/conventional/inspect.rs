@@ -1,6 +1,5 @@
 //! Read-only inspection for checkers.
 
-use leyden_buffer::Region;
 use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
 use super::commands::newest;
@@ -75,14 +74,6 @@ impl<P: Payload> Ssd<P> {
     /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.
     pub fn dump_blocks_needed(&self) -> u32 {
         self.power().map_or(0, PowerSupply::blocks_per_dump)
-    }
-
-    /// True if every write that was acknowledged survives a power cut, flushed or not.
-    pub const fn keeps_acknowledged(&self) -> bool {
-        match self.namespace().region {
-            Region::Full => true,
-            Region::None | Region::Selective => false,
-        }
     }
 
     /// Free blocks of each die that data may have.

@@ -249,6 +249,10 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         self.ftl.geometry()
     }
 
+    fn region(&self) -> Region {
+        self.region
+    }
+
     #[inline]
     fn mapping_units(&self) -> u32 {
         self.ftl.map().len()

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use leyden_buffer::Region;
 use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
 use leyden_nand::{Geometry, Medium};
@@ -158,29 +157,8 @@ impl<P: Payload> ZnsSsd<P> {
         self.into_namespace().ftl.into_medium()
     }
 
-    fn check_dump_room(&self) -> Result<(), ConfigError> {
-        let Some(supply) = self.power() else { return Ok(()) };
-        let kept = 2 * supply.blocks_per_dump();
-        let ftl = &self.namespace().ftl;
-        let mut dies = (0..self.geometry().dies()).map(leyden_nand::DieId);
-        let Some(die) = dies.find(|&die| ftl.dump_blocks(die) < kept) else { return Ok(()) };
-        let problem = format!(
-            "of the blocks of die {}, {} are good, and {kept} are kept back for dumps",
-            die.0,
-            ftl.dump_blocks(die),
-        );
-        Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
-    }
-
     /// Erases of every block; `None` for bad ones.
     pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
         self.namespace().ftl.wear()
-    }
-}
-
-impl<P: Payload> Zoned<P> {
-    /// What protects the buffer.
-    pub const fn region(&self) -> Region {
-        self.region
     }
 }

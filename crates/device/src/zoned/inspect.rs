@@ -1,6 +1,5 @@
 //! Read-only inspection for checkers and reports.
 
-use leyden_buffer::Region;
 use leyden_buffer::zoned::PoolKind;
 use leyden_ftl::zoned::ZoneId;
 
@@ -17,16 +16,6 @@ pub struct PoolFill {
 }
 
 impl<P: Payload> ZnsSsd<P> {
-    /// True if every write that was acknowledged survives a power cut, flushed or not.
-    pub fn keeps_acknowledged(&self) -> bool {
-        self.namespace().region() == Region::Full
-    }
-
-    /// What protects the buffer.
-    pub const fn region(&self) -> Region {
-        self.namespace().region()
-    }
-
     /// The sizes of zones, and their limits.
     pub const fn zone_shape(&self) -> &ZoneShape {
         self.namespace().ftl.shape()

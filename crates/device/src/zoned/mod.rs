@@ -207,6 +207,10 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         self.ftl.geometry()
     }
 
+    fn region(&self) -> Region {
+        self.region
+    }
+
     #[inline]
     fn mapping_units(&self) -> u32 {
         self.ftl.shape().zones * self.ftl.shape().size

@@ -4,11 +4,12 @@
 //! they unpack to (all u32), and a Zstandard frame. Unpacked, it is a row of records, each a kind (u8) and
 //! its fields. All numbers are little-endian.
 
-use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_device::Lba;
 use leyden_sim::{Capacitance, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::ImageConfig;
+use crate::content::units_of;
 use crate::layout::{seal, unseal};
 
 /// Bumped with every change of the format.
@@ -85,12 +86,6 @@ pub(super) fn head() -> Vec<u8> {
 pub(super) fn version_of(head: &[u8; HEAD_BYTES]) -> Option<u32> {
     let version = unseal(head)?.strip_prefix(MAGIC)?;
     Some(u32::from_le_bytes(version.try_into().ok()?))
-}
-
-/// How many mapping units `sectors` from `lba` on touch.
-pub(super) fn units_of(lba: Lba, sectors: u32, unit_bytes: u32) -> u64 {
-    let unit_sectors = u64::from(unit_bytes) / SECTOR_BYTES;
-    (lba.0 % unit_sectors + u64::from(sectors)).div_ceil(unit_sectors)
 }
 
 impl Record {

@@ -3,7 +3,7 @@
 use leyden_nand::{DieId, Interrupted, Kind};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Bytes, Energy, Span, Time};
+use leyden_sim::{Bytes, ConfigError, Energy, Span, Time};
 
 use super::outcome::{CutCost, CutLoss};
 use super::state::PowerState;
@@ -33,6 +33,22 @@ impl<I> Plan<I> {
 }
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
+    /// Too many blocks are bad from the factory if a die has fewer than it is to keep back for dumps.
+    pub(crate) fn check_dump_room(&self) -> Result<(), ConfigError> {
+        let Some(supply) = &self.power else { return Ok(()) };
+        let kept = 2 * supply.blocks_per_dump();
+        let mut dies = (0..self.geometry().dies()).map(DieId);
+        let Some(die) = dies.find(|&die| self.namespace.dump_blocks(die) < kept) else {
+            return Ok(());
+        };
+        let problem = format!(
+            "of the blocks of die {}, {} are good, and {kept} are kept back for dumps",
+            die.0,
+            self.namespace.dump_blocks(die),
+        );
+        Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
+    }
+
     /// What a cut at this moment would cost, if the energy reached. Changes nothing.
     ///
     /// `None` for a drive without `[device.power]`, or one that has no power or recovers.

@@ -10,45 +10,72 @@ use crate::witness::Witness;
 /// True if so many blocks have gone bad that what the good ones have room for is less than what the host may
 /// address. Of a drive whose blocks are all good this is never true.
 pub(super) fn lacks_blocks<P: Witness>(options: &Options, ssd: &Ssd<P>) -> bool {
-    let (medium, geometry) = (ssd.medium(), ssd.geometry());
+    let geometry = ssd.geometry();
     let config = &options.device.ftl;
     let map_pages = ssd.mapping_units().div_ceil(config.map.entries_per_page(geometry));
     let for_map = match &config.map.protection {
         ProtectionConfig::Full(_) => 0,
         _ => config.map.blocks_per_die(geometry, map_pages),
     };
-    let kept = for_map
-        + config.map.journal_blocks_per_die(geometry, map_pages)
-        + 2 * ssd.dump_blocks_needed();
+    let for_dumps = 2 * ssd.dump_blocks_needed();
+    let kept = for_map + config.map.journal_blocks_per_die(geometry, map_pages) + for_dumps;
     let reserved = config.gc.hard_free_blocks.max(1) + u32::from(config.streams().count()) + kept;
     // A closed block with less than a page of garbage is not worth collecting.
     let least_valid = u64::from(geometry.units_per_block() + 1 - geometry.units_per_page());
     let valid = valid_units(ssd);
     let mut room = 0;
     for die in (0..geometry.dies()).map(DieId) {
-        let of_die: Vec<BlockId> = blocks_of(ssd, die).collect();
-        let is_good = |block: &BlockId| medium.health(*block) == Health::Good;
-        let good = of_die.iter().copied().filter(is_good).count() as u32;
-        let has_lost = good < geometry.blocks_per_die();
-        if has_lost && good <= reserved {
+        let census = Census::of(ssd, die);
+        let has_lost = census.good < geometry.blocks_per_die();
+        if has_lost && census.good <= reserved {
             return true; // what the table or a dump needs may be on this die alone
         }
-        let has_use = |kind: fn(PageKind) -> bool| {
-            let used = of_die.iter().filter(|block| is_good(block));
-            used.filter(|block| medium.used_for(**block).is_some_and(|it| kind(it.kind))).count()
-        };
-        let (data, other) =
-            (has_use(|kind| kind == PageKind::Data), has_use(|kind| kind != PageKind::Data));
-        let free = (good as usize - data - other) as u32;
-        let is_free_for_data = free > kept.saturating_sub(other as u32);
+        if has_lost && for_map > 0 && census.free() <= for_dumps && !census.has_page_for_map {
+            return true; // its free blocks are a dump's, and its part of the table can't be written
+        }
+        let is_free_for_data = census.free() > kept.saturating_sub(census.other);
         room += if has_lost && !is_free_for_data {
             // The block that failed was the one that copies go to: the die keeps what it holds, and no more.
-            of_die.iter().map(|block| u64::from(valid[block.index()])).sum()
+            blocks_of(ssd, die).map(|block| u64::from(valid[block.index()])).sum()
         } else {
-            u64::from(good.saturating_sub(reserved)) * least_valid
+            u64::from(census.good.saturating_sub(reserved)) * least_valid
         };
     }
     room <= u64::from(ssd.mapping_units())
+}
+
+/// The good blocks of a die, by what their flash holds.
+#[derive(Default)]
+struct Census {
+    good: u32,
+    data: u32,
+    other: u32,
+    has_page_for_map: bool,
+}
+
+impl Census {
+    fn of<P: Witness>(ssd: &Ssd<P>, die: DieId) -> Self {
+        let medium = ssd.medium();
+        let is_good = |block: &BlockId| medium.health(*block) == Health::Good;
+        let mut census = Self::default();
+        for block in blocks_of(ssd, die).filter(is_good) {
+            census.good += 1;
+            match medium.used_for(block).map(|it| it.kind) {
+                None => {}
+                Some(PageKind::Data) => census.data += 1,
+                Some(kind) => {
+                    census.other += 1;
+                    let has_page = medium.next_page(block).is_some();
+                    census.has_page_for_map |= kind == PageKind::Mapping && has_page;
+                }
+            }
+        }
+        census
+    }
+
+    const fn free(&self) -> u32 {
+        self.good - self.data - self.other
+    }
 }
 
 /// True if some die has lost blocks, and of the good ones fewer hold nothing than a dump may need. A drive does

@@ -41,6 +41,9 @@ struct Collection {
     warmed: u32,
     /// Where its data goes.
     dest: StreamId,
+    /// All of it goes there, zombies too: no further block is opened.
+    #[serde(skip)]
+    is_rescue: bool,
     /// Units read and not yet programmed, by stream.
     staged: Vec<Vec<Ppa>>,
     /// Blocks all of whose pages have been looked at, to be erased when nothing in them is valid.
@@ -51,6 +54,12 @@ struct Collection {
 }
 
 impl Collection {
+    /// Begins to empty `victim` into `dest`.
+    fn begin(&mut self, victim: BlockId, dest: StreamId, is_rescue: bool) {
+        (self.victim, self.warmed) = (Some((victim, 0)), 0);
+        (self.dest, self.is_rescue) = (dest, is_rescue);
+    }
+
     /// True if nothing is under way: no victim, no copies waiting.
     #[inline]
     fn is_idle(&self) -> bool {
@@ -108,6 +117,7 @@ impl Collector {
             victim: None,
             warmed: 0,
             dest: StreamId(0),
+            is_rescue: false,
             staged: vec![Vec::new(); usize::from(streams)],
             emptied: Vec::new(),
             is_stuck: false,
@@ -445,7 +455,8 @@ impl Collector {
         medium: &Medium<C>,
     ) {
         let first = medium.geometry().first_unit(page);
-        let zombie = data.streams().zombie();
+        let is_rescue = self.dies[die.index()].is_rescue;
+        let zombie = data.streams().zombie().filter(|_| !is_rescue);
         if let Some(stream) = zombie.filter(|_| data.zombies().are_kept()) {
             self.stage_apart(first, die, stream, data, medium);
             return;

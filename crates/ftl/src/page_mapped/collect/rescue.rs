@@ -59,8 +59,7 @@ impl Collector {
         }
         around.stats.gc.collections += 1;
         around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(block));
-        let collection = &mut self.dies[die.index()];
-        (collection.victim, collection.warmed, collection.dest) = (Some((block, 0)), 0, dest);
+        self.dies[die.index()].begin(block, dest, true);
         self.read_next(now, die, around) || self.erase_emptied(now, die, around)
     }
 

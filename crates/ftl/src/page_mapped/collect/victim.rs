@@ -28,7 +28,7 @@ impl Collector {
         around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(victim));
         let dest = around.data.streams().for_gc(around.data.blocks().stream(victim));
         let collection = &mut self.dies[die.index()];
-        (collection.victim, collection.warmed, collection.dest) = (Some((victim, 0)), 0, dest);
+        collection.begin(victim, dest, false);
         true
     }
 

@@ -104,6 +104,8 @@ struct Pool {
     free: VecDeque<BlockId>,
     /// Free blocks that are kept back.
     kept: KeptBlocks,
+    /// Blocks in use beyond those kept back for it: data gets the next ones that are given up.
+    borrowed: KeptBlocks,
     /// Free blocks that data may have: the others.
     for_data: u32,
     /// Blocks that wait to be emptied and retired.
@@ -111,6 +113,22 @@ struct Pool {
 }
 
 impl Pool {
+    /// A block is used for `state` that data could have had, or one of those kept back.
+    fn note_use(&mut self, state: BlockState) {
+        let Some(kept) = self.kept.of(state) else { return };
+        let was_kept = *kept > 0;
+        *kept -= u32::from(was_kept);
+        *self.borrowed.of(state).expect("it has kept blocks") += u32::from(!was_kept);
+    }
+
+    /// A block that was used for `state` is given up: it, or another one, is kept back again.
+    fn note_given_up(&mut self, state: BlockState) {
+        let Some(borrowed) = self.borrowed.of(state) else { return };
+        let was_borrowed = *borrowed > 0;
+        *borrowed -= u32::from(was_borrowed);
+        *self.kept.of(state).expect("it has borrowed blocks") += u32::from(!was_borrowed);
+    }
+
     fn count(&mut self) {
         self.for_data = (self.free.len() as u32).saturating_sub(self.kept.total());
     }
@@ -136,7 +154,8 @@ impl Blocks {
     /// open goes on where its last page ends.
     pub(crate) fn new<C: Content>(medium: &Medium<C>, streams: u8, kept: KeptBlocks) -> Self {
         let geometry = medium.geometry();
-        let pool = Pool { free: VecDeque::new(), kept, for_data: 0, failing: Vec::new() };
+        let (free, failing) = (VecDeque::new(), Vec::new());
+        let pool = Pool { free, kept, borrowed: KeptBlocks::default(), for_data: 0, failing };
         let mut blocks = Self {
             blocks: Vec::with_capacity(geometry.blocks() as usize),
             blocks_per_die: Divisor::new(geometry.blocks_per_die()),
@@ -171,11 +190,7 @@ impl Blocks {
                 }
             }
             BlockState::Failing => pool.failing.push(id),
-            _ => {
-                if let Some(kept) = pool.kept.of(state) {
-                    *kept = kept.saturating_sub(1);
-                }
-            }
+            _ => pool.note_use(state),
         }
     }
 
@@ -228,8 +243,18 @@ impl Blocks {
         if *kept == 0 || pool.free.len() <= spare {
             return None; // blocks have gone bad, and a dump needs what is left more
         }
-        *kept -= 1;
+        self.take_free(die, state)
+    }
+
+    /// Takes a block that data could have for a use whose kept blocks are all taken; `None` if there is none.
+    pub(crate) fn borrow_from_data(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
+        if self.pools[die.index()].for_data == 0 { None } else { self.take_free(die, state) }
+    }
+
+    fn take_free(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
+        let pool = &mut self.pools[die.index()];
         let block = pool.free.pop_front()?;
+        pool.note_use(state);
         pool.count();
         self.blocks[block.index()].state = state;
         Some(block)
@@ -360,8 +385,8 @@ impl Blocks {
 
     /// Returns an erased block to its pool.
     pub(crate) fn erased(&mut self, block: BlockId) {
-        let die = self.die_of(block);
-        self.keep_again(die, self.state(block));
+        let (die, state) = (self.die_of(block), self.state(block));
+        self.pools[die.index()].note_given_up(state);
         let erased = &mut self.blocks[block.index()];
         let may_be = erased.state == BlockState::Collected || erased.state.is_kept();
         assert!(may_be && erased.valid == 0, "erased {block:?}, which is {:?}", erased.state);
@@ -373,8 +398,8 @@ impl Blocks {
 
     /// Never uses `block` again, which is free or holds nothing valid. The medium is told by the caller.
     pub(crate) fn retire(&mut self, block: BlockId) {
-        let die = self.die_of(block);
-        self.keep_again(die, self.state(block));
+        let (die, state) = (self.die_of(block), self.state(block));
+        self.pools[die.index()].note_given_up(state);
         let retired = &mut self.blocks[block.index()];
         assert_eq!(retired.valid, 0, "retired {block:?} with valid data");
         let was_free = std::mem::replace(&mut retired.state, BlockState::Bad) == BlockState::Free;
@@ -383,13 +408,6 @@ impl Blocks {
             pool.free.retain(|&id| id != block);
         }
         pool.count();
-    }
-
-    /// A block that was kept back is used no more: it, or another one, is kept back again.
-    fn keep_again(&mut self, die: DieId, state: BlockState) {
-        if let Some(kept) = self.pools[die.index()].kept.of(state) {
-            *kept += 1;
-        }
     }
 
     /// A unit of `block` has become valid.

@@ -174,7 +174,11 @@ impl MapBlocks {
             state.full.push(open);
             state.open = None;
         }
-        let block = blocks.take_kept(die, BlockState::Map)?;
+        let block = blocks.take_kept(die, BlockState::Map).or_else(|| {
+            // Failed programs have used up the die's blocks, and what these hold must move before they retire.
+            let is_failing = state.victims.iter().any(|&(_, failed)| failed);
+            is_failing.then(|| blocks.borrow_from_data(die, BlockState::Map)).flatten()
+        })?;
         state.open = Some(block);
         if state.victims.is_empty() {
             self.choose_victim(die, store, medium, blocks);

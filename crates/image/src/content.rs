@@ -47,6 +47,14 @@ impl Content {
         Self { slots: Slots::new(unit_sectors, checksums), base, unit_bytes }
     }
 
+    pub(crate) const fn slots(&self) -> &Slots {
+        &self.slots
+    }
+    /// Takes up what [`Content::slots`] was.
+    pub(crate) fn set_slots(&mut self, slots: Slots) {
+        self.slots = slots;
+    }
+
     /// How many slots a write takes.
     pub(crate) fn slots_of(&self, lba: Lba, sectors: u32) -> u32 {
         units_of(lba, sectors, self.unit_bytes) as u32
@@ -87,27 +95,23 @@ impl Content {
         self.slots.checksums()
     }
 
-    /// Hands out slots, as [`Content::store`] has. False if they are not the same ones.
-    pub(crate) fn take_again(&mut self, slots: &[(u32, u32)]) -> bool {
+    /// Hands out the slots that [`Content::store`] has named. False if others are next.
+    pub(crate) fn take(&mut self, slots: &[(u32, u32)]) -> bool {
         slots.iter().all(|&(slot, checksum)| self.slots.take(checksum) == slot)
     }
 
     /// Puts the bytes of a write where nothing else lies. Returns the slot of each unit that it touches,
-    /// and the checksum of what is there.
+    /// which is to be handed out next, and the checksum of what is there.
     pub(crate) fn store(
-        &mut self,
+        &self,
         file: &ImageFile,
         lba: Lba,
         data: &[u8],
     ) -> Result<Vec<(u32, u32)>, ImageError> {
         let unit_bytes = self.unit_bytes as usize;
         let bytes = whole_units(lba, data, self.unit_bytes);
-        let count = bytes.len() / unit_bytes;
-        let mut slots = Vec::with_capacity(count);
-        for unit in bytes.chunks_exact(unit_bytes) {
-            let checksum = crc32fast::hash(unit);
-            slots.push((self.slots.take(checksum), checksum));
-        }
+        let checksums = bytes.chunks_exact(unit_bytes).map(crc32fast::hash);
+        let slots: Vec<_> = self.slots.next_ones().zip(checksums).collect();
         // Neighbours at once.
         let mut first = 0;
         while first < slots.len() {

@@ -230,7 +230,7 @@ impl Drive {
     /// # Errors
     /// If the image cannot be written; the command is not heard of then. The same for all commands.
     pub fn read(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Read(lba, sectors), &[], Command::read(lba, sectors))
+        self.submit(now, tag, Event::Read(lba, sectors), Command::read(lba, sectors))
     }
 
     /// Asks for a flush.
@@ -238,7 +238,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn flush(&mut self, now: Time, tag: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Flush, &[], Command::flush())
+        self.submit(now, tag, Event::Flush, Command::flush())
     }
 
     /// Asks for a trim.
@@ -246,7 +246,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn trim(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Trim(lba, sectors), &[], Command::trim(lba, sectors))
+        self.submit(now, tag, Event::Trim(lba, sectors), Command::trim(lba, sectors))
     }
 
     /// Asks for zeroes.
@@ -262,7 +262,7 @@ impl Drive {
         fua: bool,
     ) -> Result<(), ImageError> {
         let command = Command::write_zeroes(lba, sectors, Arc::default()).fua(fua);
-        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), &[], command)
+        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), command)
     }
 
     /// Asks for a write of `data`, which is a whole number of sectors.
@@ -286,11 +286,16 @@ impl Drive {
             return Ok(());
         }
         self.catch_up(now)?;
-        self.make_room(self.content.slots_of(lba, sectors))?;
+        let units = self.content.slots_of(lba, sectors);
+        self.make_room(units)?;
+        self.log.prepare(&self.file, units as usize)?;
         let slots = self.content.store(&self.file, lba, data)?;
+        // Nothing can fail from here on: a log that is run again takes the same slots.
+        assert!(self.content.take(&slots), "slots that were handed out meanwhile");
         let places = self.content.places(lba, sectors, &slots);
-        let event = Event::Write { lba, sectors, fua, slots };
-        self.submit(now, tag, event, data, Command::write(lba, sectors, places).fua(fua))
+        self.happens(self.now(), Event::Write { lba, sectors, fua, slots }, data);
+        self.powered.submit(self.now(), Command::write(lba, sectors, places).fua(fua).tag(tag));
+        Ok(())
     }
 
     /// Sees to it that `count` slots can be handed out.
@@ -324,25 +329,25 @@ impl Drive {
         now: Time,
         tag: u32,
         event: Event,
-        data: &[u8],
         command: Command<Places>,
     ) -> Result<(), ImageError> {
         let (lba, sectors) = command.extent().unwrap_or((Lba(0), 1));
         if self.is_heard(now, tag, lba, sectors) {
             self.catch_up(now)?;
-            self.happens(self.now(), event, data)?;
+            self.log.prepare(&self.file, 0)?;
+            self.happens(self.now(), event, &[]);
             self.powered.submit(self.now(), command.tag(tag));
         }
         Ok(())
     }
 
-    /// Writes down what happens to the device, which does not know of it yet. `data` are a write's bytes.
-    fn happens(&mut self, time: Time, event: Event, data: &[u8]) -> Result<(), ImageError> {
-        let entry = self.log.append(&self.file, time, event)?;
+    /// Notes what happens to the device, which does not know of it yet; room for it has been prepared. `data` are
+    /// a write's bytes.
+    fn happens(&mut self, time: Time, event: Event, data: &[u8]) {
+        self.log.append(time, &event);
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(time, &entry.event, data);
+            recorder.event(time, &event, data);
         }
-        Ok(())
     }
 
     /// The device does everything up to `now`: what it is asked comes behind that.
@@ -371,6 +376,20 @@ impl Drive {
         Ok(())
     }
 
+    /// Lets the drive come to the end of `count` commands, in no time of the caller's, or of all that it can end.
+    /// [`Drive::advance`] tells of them.
+    ///
+    /// # Errors
+    /// As [`Drive::advance`].
+    pub fn finish(&mut self, count: usize) -> Result<(), ImageError> {
+        while self.ended.len() < count
+            && let Some(next) = self.device().next_event()
+        {
+            self.catch_up(next)?;
+        }
+        Ok(())
+    }
+
     fn done(&self, completion: Completion<Places>) -> Result<Done, ImageError> {
         let Completion { tag, mut status, time, output, .. } = completion;
         let data = match output {
@@ -384,7 +403,9 @@ impl Drive {
         Ok(Done { tag, status, time, data })
     }
 
-    fn write_clock(&self) -> Result<(), ImageError> {
+    /// Writes how far the drive has come, behind the log of what it was asked until then.
+    fn write_clock(&mut self) -> Result<(), ImageError> {
+        self.log.settle(&self.file)?;
         let clock = Clock {
             generation: self.root.generation,
             time: self.now(),
@@ -403,7 +424,8 @@ impl Drive {
     /// If the power is off.
     pub fn cut(&mut self, now: Time) -> Result<PowerLoss, ImageError> {
         self.catch_up(now)?;
-        self.happens(self.now(), Event::Cut, &[])?;
+        self.log.prepare(&self.file, 0)?;
+        self.happens(self.now(), Event::Cut, &[]);
         let loss = self.powered.cut(self.now());
         self.write_clock()?;
         Ok(loss)
@@ -424,7 +446,8 @@ impl Drive {
         assert!(self.is_off(), "the power is on");
         self.powered.check_bank(bank)?; // before anything is changed
         let now = now.max(self.now());
-        self.happens(now, Event::Restore(bank), &[])?;
+        self.log.prepare(&self.file, 0)?;
+        self.happens(now, Event::Restore(bank), &[]);
         let recovery = self.powered.restore(now, bank)?;
         self.write_clock()?;
         Ok(recovery)
@@ -461,20 +484,32 @@ impl Drive {
     /// # Panics
     /// If the drive is not idle.
     pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
+        let slots = self.content.slots().clone();
         self.content.keep_used_by(self.powered.ssd(), 0);
-        let mut root = Root {
+        let root = Root {
             generation: self.root.generation + 1,
             checkpoint_bytes: 0,
             first_sequence: self.log.next_sequence(),
             time: self.now(),
             is_closed,
         };
-        root.checkpoint_bytes = self.write_checkpoint(&root)?;
-        root.write(&self.file)?;
-        self.root = root;
+        match self.write_root(root) {
+            Ok(root) => self.root = root,
+            Err(error) => {
+                // The old log goes on, and hands out the slots that it would have without this.
+                self.content.set_slots(slots);
+                return Err(error);
+            }
+        }
         self.write_clock()?;
         self.log.restart(&self.file)?;
         self.content.punch_dead(&self.file)
+    }
+
+    fn write_root(&self, mut root: Root) -> Result<Root, ImageError> {
+        root.checkpoint_bytes = self.write_checkpoint(&root)?;
+        root.write(&self.file)?;
+        Ok(root)
     }
 
     /// Closes the image: opening it again is no power cut. The drive must be idle, or without power.

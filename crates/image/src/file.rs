@@ -61,6 +61,14 @@ impl ImageFile {
         Ok(())
     }
 
+    /// Takes room for a range from the file system. Where it can't say beforehand, writing tells.
+    pub(crate) fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, at, length) {
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
     /// Gives the room of a range back to the file system; it reads as zeroes from now on.
     pub(crate) fn punch(&self, at: u64, length: u64) -> io::Result<()> {
         if length == 0 {

@@ -1,14 +1,16 @@
 //! The log: what the drive was asked since its last checkpoint, and when.
 //!
-//! An entry is written before the device is given what it says. The last one may be cut short by a kill:
-//! then nobody was told of it, and it is left out. Everything else that does not fit is damage.
+//! Entries are gathered and written together, before the clock: nobody hears of what the log does not know.
+//! Their room is taken from the file system one by one before, so that a full one refuses the command that it has
+//! no room for, and no other. The last entry may be cut short by a kill: then nobody was told of it, and it is left
+//! out. Everything else that does not fit is damage.
 
 use leyden_device::Lba;
 use leyden_sim::{Capacitance, Time};
 
 use crate::ImageError;
 use crate::file::ImageFile;
-use crate::layout::{Fields, LOG_BYTES, Regions, seal, unseal};
+use crate::layout::{Fields, LOG_BYTES, Regions, unseal};
 
 /// What happened to a drive from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,9 +57,13 @@ const SLOT_BYTES: usize = 8;
 /// No entry is longer: a write of 64 MiB in units of 512 bytes.
 const ENTRY_MOST: u64 = 1 << 20;
 
-impl Entry {
-    fn encode(&self) -> Vec<u8> {
-        let (kind, fua, sectors, lba, slots) = match &self.event {
+/// Room for so much is taken from the file system at once.
+const ROOM_BYTES: u64 = 1 << 20;
+
+impl Event {
+    /// Adds the entry of this event to `log`.
+    fn encode(&self, sequence: u64, time: Time, log: &mut Vec<u8>) {
+        let (kind, fua, sectors, lba, slots) = match self {
             Event::Read(lba, sectors) => (1, false, *sectors, lba.0, &[][..]),
             Event::Write { lba, sectors, fua, slots } => (2, *fua, *sectors, lba.0, &slots[..]),
             Event::Flush => (3, false, 0, 0, &[][..]),
@@ -68,22 +74,28 @@ impl Entry {
                 (7, bank.is_some(), 0, bank.map_or(0, Capacitance::as_nf), &[][..])
             }
         };
-        let length = HEADER_BYTES + slots.len() * SLOT_BYTES + 4;
-        let mut entry = Vec::with_capacity(length);
-        entry.extend((length as u32).to_le_bytes());
-        entry.extend(self.sequence.to_le_bytes());
-        entry.extend(self.time.as_ns().to_le_bytes());
-        entry.extend([kind, u8::from(fua)]);
-        entry.extend(sectors.to_le_bytes());
-        entry.extend(lba.to_le_bytes());
+        let begin = log.len();
+        log.extend((entry_bytes(slots.len()) as u32).to_le_bytes());
+        log.extend(sequence.to_le_bytes());
+        log.extend(time.as_ns().to_le_bytes());
+        log.extend([kind, u8::from(fua)]);
+        log.extend(sectors.to_le_bytes());
+        log.extend(lba.to_le_bytes());
         for (slot, crc) in slots {
-            entry.extend(slot.to_le_bytes());
-            entry.extend(crc.to_le_bytes());
+            log.extend(slot.to_le_bytes());
+            log.extend(crc.to_le_bytes());
         }
-        seal(&mut entry);
-        entry
+        let crc = crc32fast::hash(&log[begin..]);
+        log.extend(crc.to_le_bytes());
     }
+}
 
+/// Bytes of an entry with so many slots.
+const fn entry_bytes(slots: usize) -> usize {
+    HEADER_BYTES + slots * SLOT_BYTES + 4
+}
+
+impl Entry {
     /// The entry that begins `bytes`, and its length; `None` if none does.
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
@@ -117,13 +129,18 @@ pub(crate) struct Log {
     begin: u64,
     /// Where the next entry goes, counted from `begin`.
     end: u64,
+    /// Up to here the file system has given room.
+    room: u64,
     next_sequence: u64,
+    /// The last entries, which are not in the file yet.
+    gathered: Vec<u8>,
 }
 
 impl Log {
     /// An empty log that goes on with `next_sequence`.
     pub(crate) const fn empty(regions: Regions, next_sequence: u64) -> Self {
-        Self { begin: regions.log(), end: 0, next_sequence }
+        let gathered = Vec::new();
+        Self { begin: regions.log(), end: 0, room: 0, next_sequence, gathered }
     }
 
     /// Bytes of entries.
@@ -135,22 +152,39 @@ impl Log {
         self.next_sequence
     }
 
-    /// Writes an entry.
-    pub(crate) fn append(
-        &mut self,
-        file: &ImageFile,
-        time: Time,
-        event: Event,
-    ) -> Result<Entry, ImageError> {
-        let entry = Entry { sequence: self.next_sequence, time, event };
-        let bytes = entry.encode();
-        if self.end + bytes.len() as u64 + ENTRY_MOST > LOG_BYTES {
+    /// Sees to it that an entry with so many slots has room.
+    pub(crate) fn prepare(&mut self, file: &ImageFile, slots: usize) -> Result<(), ImageError> {
+        let end = self.end + entry_bytes(slots) as u64;
+        if end + ENTRY_MOST > LOG_BYTES {
             return Err(std::io::Error::other("the log of the image is full").into());
         }
-        file.write(&bytes, self.begin + self.end)?;
-        self.end += bytes.len() as u64;
+        // A write leaves room for commands that take none but in the log: they go on when the file system is full.
+        let wanted = if slots > 0 { end + ROOM_BYTES } else { end };
+        if wanted > self.room {
+            let more = (wanted - self.room).next_multiple_of(ROOM_BYTES);
+            file.allocate(self.begin + self.room, more)?;
+            self.room += more;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry, whose room has been [prepared](Log::prepare).
+    pub(crate) fn append(&mut self, time: Time, event: &Event) {
+        let before = self.gathered.len();
+        event.encode(self.next_sequence, time, &mut self.gathered);
+        self.end += (self.gathered.len() - before) as u64;
         self.next_sequence += 1;
-        Ok(entry)
+        assert!(self.end <= self.room, "an entry whose room was not prepared");
+    }
+
+    /// Writes what was added.
+    pub(crate) fn settle(&mut self, file: &ImageFile) -> Result<(), ImageError> {
+        if !self.gathered.is_empty() {
+            let at = self.end - self.gathered.len() as u64;
+            file.write(&self.gathered, self.begin + at)?;
+            self.gathered.clear();
+        }
+        Ok(())
     }
 
     /// The entries behind the checkpoint, up to the last one that is whole. `known` is how far the log
@@ -181,11 +215,14 @@ impl Log {
         Ok((log, entries))
     }
 
-    /// Begins anew after a checkpoint: the old entries are given back.
+    /// Begins anew after a checkpoint: the room of the old entries is given back.
     pub(crate) fn restart(&mut self, file: &ImageFile) -> Result<(), ImageError> {
-        // All of it: what a new, shorter log leaves of an old one must not be taken for its own.
-        file.punch(self.begin, self.end + ENTRY_MOST)?;
-        self.end = 0;
+        // What the new log begins with is kept, lest somebody else takes it. Entries that are left there end the log:
+        // their sequences are not the ones that follow.
+        let kept = self.room.min(2 * ROOM_BYTES);
+        file.punch(self.begin + kept, self.room.max(self.end + ENTRY_MOST) - kept)?;
+        (self.end, self.room) = (0, kept);
+        self.gathered.clear();
         Ok(())
     }
 }
@@ -237,11 +274,17 @@ mod tests {
         ]
     }
 
+    fn bytes_of(entry: &Entry) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        entry.event.encode(entry.sequence, entry.time, &mut bytes);
+        bytes
+    }
+
     proptest! {
         #[test]
         fn an_entry_reads_back(sequence: u64, ns: u64, event in events()) {
             let entry = Entry { sequence, time: Time::from_ns(ns), event };
-            let bytes = entry.encode();
+            let bytes = bytes_of(&entry);
             prop_assert_eq!(Entry::decode(&bytes), Some((entry, bytes.len() as u64)));
             for end in 0..bytes.len() {
                 prop_assert_eq!(Entry::decode(&bytes[..end]), None);
@@ -256,7 +299,7 @@ mod tests {
         #[test]
         fn a_changed_byte_is_found(event in events(), at: prop::sample::Index, change in 1_u8..) {
             let entry = Entry { sequence: 1, time: Time::ZERO, event };
-            let mut bytes = entry.encode();
+            let mut bytes = bytes_of(&entry);
             let at = at.index(bytes.len());
             bytes[at] ^= change;
             prop_assert_eq!(Entry::decode(&bytes), None);

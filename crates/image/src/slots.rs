@@ -48,6 +48,11 @@ impl Slots {
         }
     }
 
+    /// The slots that will be handed out next, in order.
+    pub(crate) fn next_ones(&self) -> impl Iterator<Item = u32> + '_ {
+        self.free.iter().rev().copied().chain(self.next..)
+    }
+
     /// Hands out a slot for bytes of this checksum.
     pub(crate) fn take(&mut self, checksum: u32) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {

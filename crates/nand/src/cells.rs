@@ -61,9 +61,9 @@ impl<C: Content> Cells<C> {
         self.versions.get(unit.index()).copied().unwrap_or(0)
     }
 
-    /// What all units hold, those that cannot be read any more included.
-    pub(crate) fn contents(&self) -> impl Iterator<Item = &C> {
-        self.content.iter()
+    /// What `count` units from `first` on hold, those that cannot be read any more included.
+    pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
+        self.content[first.index()..first.index() + count as usize].iter()
     }
 
     #[inline]

@@ -189,9 +189,14 @@ impl<C: Content> Medium<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.cells.content(unit)
     }
-    /// What all units hold, whether or not it can be read.
+    /// What the units of all pages hold that were programmed since their block's erase, whether or not it can be
+    /// read. Costs a pass over these.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
-        self.cells.contents()
+        let units_per_page = self.geometry.units_per_page();
+        (0..self.geometry.blocks()).map(BlockId).flat_map(move |block| {
+            let written = self.written_pages(block) * units_per_page;
+            self.cells.contents(self.geometry.first_unit_of_block(block), written)
+        })
     }
     /// What `page` holds of the drive's own, if it can be read.
     pub fn meta_page(&self, page: Ppn) -> Option<&MetaPage> {

@@ -1,6 +1,6 @@
 //! The NBD front end: for each client a thread that reads and one that writes.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use leyden_wire::nbd::{
 use thiserror::Error;
 
 use crate::listen::Socket;
-use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::owner::{Answer, Ask, Batch, Failure, Handle};
 use crate::stream::Stream;
 use crate::tls::Tls;
 use crate::window::Window;
@@ -23,7 +23,7 @@ use crate::window::Window;
 const REQUEST_MOST: u32 = 32 << 20;
 /// A client that has not chosen an export by then is sent away.
 const NEGOTIATION: Duration = Duration::from_secs(30);
-/// Bytes of small replies that go out together.
+/// Bytes of small requests that come in together, and of small replies that go out.
 const GATHERED: usize = 256 << 10;
 /// The number of the only context.
 const ALLOCATION: u32 = 1;
@@ -68,11 +68,13 @@ pub(crate) fn serve(
     let writer = (stream.try_clone()?, Arc::clone(&window));
     std::thread::scope(|scope| {
         scope.spawn(move || write(writer.0, &replies, &writer.1));
-        let mut session = Session { stream, drive, agreed, to, window };
+        let stream = BufReader::with_capacity(GATHERED, stream);
+        let mut session = Session { stream, drive, agreed, to, window, batch: Batch::default() };
         let read = session.read();
         // What is under way is answered before the connection ends.
+        session.drive.ask_all(&mut session.batch);
         session.window.drain();
-        session.stream.close();
+        session.stream.get_ref().close();
         read
     })
 }
@@ -214,11 +216,13 @@ struct Outgoing {
 
 /// A client that has chosen its export.
 struct Session<'a> {
-    stream: Stream,
+    stream: BufReader<Stream>,
     drive: &'a Handle,
     agreed: Agreed,
     to: Sender<Outgoing>,
     window: Arc<Window>,
+    /// Requests that have come in together, and that the drive has not heard of yet.
+    batch: Batch,
 }
 
 impl Session<'_> {
@@ -226,6 +230,7 @@ impl Session<'_> {
     fn read(&mut self) -> Result<(), ConnectionError> {
         loop {
             let mut request = [0; REQUEST_BYTES];
+            self.expect(REQUEST_BYTES);
             match self.stream.read_exact(&mut request) {
                 // It has gone without a word.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -241,26 +246,43 @@ impl Session<'_> {
                     // What follows could only be thrown away.
                     return Err(NbdError::TooLong(request.length).into());
                 }
-                data.resize(request.length as usize, 0);
-                self.stream.read_exact(&mut data)?;
+                data = self.read_data(request.length as usize)?;
             }
             self.ask(request, data);
         }
     }
 
-    fn ask(&self, request: Request, data: Vec<u8>) {
+    fn read_data(&mut self, length: usize) -> Result<Vec<u8>, ConnectionError> {
+        self.expect(length);
+        let mut data = Vec::with_capacity(length);
+        (&mut self.stream).take(length as u64).read_to_end(&mut data)?;
+        if data.len() < length {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(data)
+    }
+
+    /// So many bytes are read next. If the client may have to be waited for, the drive hears of all requests
+    /// before that.
+    fn expect(&mut self, bytes: usize) {
+        if self.stream.buffer().len() < bytes {
+            self.drive.ask_all(&mut self.batch);
+        }
+    }
+
+    fn ask(&mut self, request: Request, data: Vec<u8>) {
         let bytes = match request.kind {
             RequestKind::Read if request.length <= REQUEST_MOST => request.length as usize,
             _ => data.len(),
         };
-        self.window.enter(bytes);
+        self.window.enter(bytes, || self.drive.ask_all(&mut self.batch));
         let (to, structured) = (self.to.clone(), self.agreed.structured);
         let reply = move |result: Result<Answer, Errno>| {
             let (head, data) = encode(&request, result, structured);
             let _ = to.send(Outgoing { head, data, bytes }); // the client may be gone
         };
         match self.check(&request, data) {
-            Ok(Some(ask)) => self.drive.ask(ask, move |answer| reply(errno_of(answer))),
+            Ok(Some(ask)) => self.batch.push(ask, move |answer| reply(errno_of(answer))),
             Ok(None) => reply(Ok(Answer::Done)),
             Err(error) => reply(Err(error)),
         }

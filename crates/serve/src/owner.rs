@@ -6,7 +6,7 @@ use std::time::Duration;
 use leyden_device::{Lba, SECTOR_BYTES, Status};
 use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::{Capacitance, Time};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::clock::{Clock, Pace};
 use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
@@ -78,8 +78,19 @@ impl Drop for Reply {
     }
 }
 
+/// What a client asks of the drive at once.
+#[derive(Default)]
+pub(crate) struct Batch(Vec<(Ask, Reply)>);
+
+impl Batch {
+    pub(crate) fn push(&mut self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        self.0.push((ask, Reply(Some(Box::new(reply)))));
+    }
+}
+
 pub(crate) enum Message {
-    Command(Ask, Reply),
+    /// In the order in which the client asked.
+    Commands(Vec<(Ask, Reply)>),
     Control(switch::Ask, Sender<switch::Answer>),
 }
 
@@ -96,8 +107,17 @@ impl Handle {
     /// Asks the drive; `reply` is called once with the answer, as a rule by the drive's thread, and must
     /// not wait for anything.
     pub fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
-        // If nobody takes it, it is dropped, and so answered.
-        let _ = self.inbox.send(Message::Command(ask, Reply(Some(Box::new(reply)))));
+        let mut batch = Batch::default();
+        batch.push(ask, reply);
+        self.ask_all(&mut batch);
+    }
+
+    /// Asks for all of `batch`, as [`Handle::ask`] for one, and empties it.
+    pub(crate) fn ask_all(&self, batch: &mut Batch) {
+        if !batch.0.is_empty() {
+            // What nobody takes is dropped, and so answered.
+            let _ = self.inbox.send(Message::Commands(std::mem::take(&mut batch.0)));
+        }
     }
 
     /// Asks the server, and waits for the answer; `None` if the drive is gone.
@@ -209,15 +229,10 @@ impl Owner {
 
     /// Lets the drive come to now, and answers those whose commands have ended.
     fn go_on(&mut self) -> Result<(), ImageError> {
-        let mut now = self.clock.now(self.drive.now());
-        loop {
-            self.advance(now)?;
-            if !self.clock.is_untimed() || self.pending == 0 {
-                return Ok(());
-            }
-            let Some(next) = self.drive.next_event() else { return Ok(()) };
-            now = next;
+        if self.clock.is_untimed() {
+            self.drive.finish(self.pending)?;
         }
+        self.advance(self.clock.now(self.drive.now()))
     }
 
     /// Waits until there is something to do.
@@ -242,32 +257,47 @@ impl Owner {
     fn look_after(&mut self) -> Result<(), ImageError> {
         self.drive.settle_recording();
         if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
-            self.drive.checkpoint(false)?;
-            debug!("checkpoint");
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the log short. If the file system is full it stays as it is: commands go on while they find room.
+    fn checkpoint(&mut self) -> Result<(), ImageError> {
+        match self.drive.checkpoint(false) {
+            Err(error) if failure_of(&error) == Failure::NoSpace => warn!(%error, "no checkpoint"),
+            made => {
+                made?;
+                debug!("checkpoint");
+            }
         }
         Ok(())
     }
 
     fn handle(&mut self, message: Message) -> Result<(), ImageError> {
         match message {
-            Message::Command(ask, reply) => {
-                if self.drive.wants_checkpoint(true) {
-                    self.quiesce()?;
-                }
-                match ask {
-                    Ask::Extents(lba, sectors) => reply.send(self.extents(lba, sectors)),
-                    Ask::Mark(text) => {
-                        self.go_on()?; // behind all that the host has been told of
-                        self.drive.mark(&text);
-                        reply.send(Answer::Done);
-                    }
-                    Ask::Flush if self.lies => reply.send(Answer::Done),
-                    ask => self.submit(&ask, reply),
-                }
-                Ok(())
+            Message::Commands(batch) => {
+                batch.into_iter().try_for_each(|(ask, reply)| self.command(ask, reply))
             }
             Message::Control(ask, to) => self.control(ask, to),
         }
+    }
+
+    fn command(&mut self, ask: Ask, reply: Reply) -> Result<(), ImageError> {
+        if self.drive.wants_checkpoint(true) {
+            self.quiesce()?;
+        }
+        match ask {
+            Ask::Extents(lba, sectors) => reply.send(self.extents(lba, sectors)),
+            Ask::Mark(text) => {
+                self.go_on()?; // behind all that the host has been told of
+                self.drive.mark(&text);
+                reply.send(Answer::Done);
+            }
+            Ask::Flush if self.lies => reply.send(Answer::Done),
+            ask => self.submit(&ask, reply),
+        }
+        Ok(())
     }
 
     /// Lets all that is under way end, and makes the log short.
@@ -277,7 +307,7 @@ impl Owner {
             std::thread::sleep(self.clock.until(next, self.drive.now()));
             self.advance(next)?;
         }
-        if self.drive.is_off() { Ok(()) } else { self.drive.checkpoint(false) }
+        if self.drive.is_off() { Ok(()) } else { self.checkpoint() }
     }
 
     fn extents(&self, lba: Lba, sectors: u32) -> Answer {

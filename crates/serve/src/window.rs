@@ -15,13 +15,17 @@ const COMMANDS_MOST: usize = 1_024;
 const BYTES_MOST: usize = 64 << 20;
 
 impl Window {
-    /// Waits until a command with so many bytes fits.
-    pub(crate) fn enter(&self, bytes: usize) {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until a command with so many bytes fits; `before` it waits, it does something else.
+    pub(crate) fn enter(&self, bytes: usize, before: impl FnOnce()) {
         let is_full =
             |taken: &mut (usize, usize)| taken.0 >= COMMANDS_MOST || taken.1 + bytes > BYTES_MOST;
-        let mut taken =
-            self.changed.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_full(&mut taken) {
+            drop(taken);
+            before();
+            taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            taken = self.changed.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        }
         taken.0 += 1;
         taken.1 += bytes;
     }

@@ -107,8 +107,8 @@ impl<P: Payload> Ssd<P> {
         newest(self.namespace().buffer(), self.namespace().ftl(), Lpn(unit as u32))
     }
 
-    /// The content of everything that holds content, in a fixed order: units of the medium and slots of
-    /// the buffer, also those that nothing points to any more. What lies elsewhere
+    /// The content of everything that holds content, in a fixed order: units of the medium that were written since
+    /// their block's erase, and slots of the buffer, also those that nothing points to any more. What lies elsewhere
     /// ([`crate::Controller::in_flight`] apart) is of no use to the drive.
     pub fn contents(&self) -> impl Iterator<Item = &P> {
         self.namespace().ftl().contents().chain(self.namespace().buffer().contents())

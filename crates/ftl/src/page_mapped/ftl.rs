@@ -284,7 +284,7 @@ impl<C: Content> Ftl<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.medium.content(unit)
     }
-    /// The data of all units of the medium, whether or not it can be read.
+    /// The data of all units of the medium that were written since their block's erase, whether or not it can be read.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
         self.medium.contents()
     }

@@ -129,7 +129,7 @@ impl Drive {
                 if self.content.is_short_of(count) {
                     self.content.keep_used_by(self.powered.ssd(), count);
                 }
-                if !self.content.take_again(slots) {
+                if !self.content.take(slots) {
                     return Err(diverged());
                 }
                 let places = self.content.places(*lba, *sectors, slots);

@@ -476,42 +476,6 @@ impl Drive {
         Ok(())
     }
 
-    /// Saves the drive at rest, and begins the log anew.
-    ///
-    /// # Errors
-    /// If the image cannot be written; it is as it was then.
-    ///
-    /// # Panics
-    /// If the drive is not idle.
-    pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
-        let slots = self.content.slots().clone();
-        self.content.keep_used_by(self.powered.ssd(), 0);
-        let root = Root {
-            generation: self.root.generation + 1,
-            checkpoint_bytes: 0,
-            first_sequence: self.log.next_sequence(),
-            time: self.now(),
-            is_closed,
-        };
-        match self.write_root(root) {
-            Ok(root) => self.root = root,
-            Err(error) => {
-                // The old log goes on, and hands out the slots that it would have without this.
-                self.content.set_slots(slots);
-                return Err(error);
-            }
-        }
-        self.write_clock()?;
-        self.log.restart(&self.file)?;
-        self.content.punch_dead(&self.file)
-    }
-
-    fn write_root(&self, mut root: Root) -> Result<Root, ImageError> {
-        root.checkpoint_bytes = self.write_checkpoint(&root)?;
-        root.write(&self.file)?;
-        Ok(root)
-    }
-
     /// Closes the image: opening it again is no power cut. The drive must be idle, or without power.
     ///
     /// # Errors

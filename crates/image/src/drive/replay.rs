@@ -1,4 +1,4 @@
-//! Opening an image: the checkpoint, and what was asked since.
+//! Checkpoints, and opening an image: the last one, and what was asked since.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -146,8 +146,44 @@ impl Drive {
         self.completions.clear();
     }
 
+    /// Saves the drive at rest, and begins the log anew.
+    ///
+    /// # Errors
+    /// If the image cannot be written; it is as it was then.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
+        let slots = self.content.slots().clone();
+        self.content.keep_used_by(self.powered.ssd(), 0);
+        let root = Root {
+            generation: self.root.generation + 1,
+            checkpoint_bytes: 0,
+            first_sequence: self.log.next_sequence(),
+            time: self.now(),
+            is_closed,
+        };
+        match self.write_root(root) {
+            Ok(root) => self.root = root,
+            Err(error) => {
+                // The old log goes on, and hands out the slots that it would have without this.
+                self.content.set_slots(slots);
+                return Err(error);
+            }
+        }
+        self.write_clock()?;
+        self.log.restart(&self.file)?;
+        self.content.punch_dead(&self.file)
+    }
+
+    fn write_root(&self, mut root: Root) -> Result<Root, ImageError> {
+        root.checkpoint_bytes = self.write_checkpoint(&root)?;
+        root.write(&self.file)?;
+        Ok(root)
+    }
+
     /// Writes the checkpoint that `root` will name. Returns its length.
-    pub(super) fn write_checkpoint(&self, root: &Root) -> Result<u64, ImageError> {
+    fn write_checkpoint(&self, root: &Root) -> Result<u64, ImageError> {
         let checksums = self.content.checksums();
         let mut prefix = Vec::with_capacity(PREFIX_BYTES + checksums.len() * 4);
         prefix.extend(self.powered.bank().map_or(0, Capacitance::as_nf).to_le_bytes());

@@ -41,9 +41,8 @@ struct Collection {
     warmed: u32,
     /// Where its data goes.
     dest: StreamId,
-    /// All of it goes there, zombies too: no further block is opened.
     #[serde(skip)]
-    is_rescue: bool,
+    is_rescue: bool, // all of it goes there, zombies too: no further block is opened
     /// Units read and not yet programmed, by stream.
     staged: Vec<Vec<Ppa>>,
     /// Blocks all of whose pages have been looked at, to be erased when nothing in them is valid.
@@ -56,8 +55,8 @@ struct Collection {
 impl Collection {
     /// Begins to empty `victim` into `dest`.
     fn begin(&mut self, victim: BlockId, dest: StreamId, is_rescue: bool) {
-        (self.victim, self.warmed) = (Some((victim, 0)), 0);
-        (self.dest, self.is_rescue) = (dest, is_rescue);
+        (self.victim, self.warmed, self.dest) = (Some((victim, 0)), 0, dest);
+        self.is_rescue = is_rescue;
     }
 
     /// True if nothing is under way: no victim, no copies waiting.
@@ -455,9 +454,8 @@ impl Collector {
         medium: &Medium<C>,
     ) {
         let first = medium.geometry().first_unit(page);
-        let is_rescue = self.dies[die.index()].is_rescue;
-        let zombie = data.streams().zombie().filter(|_| !is_rescue);
-        if let Some(stream) = zombie.filter(|_| data.zombies().are_kept()) {
+        let is_apart = data.zombies().are_kept() && !self.dies[die.index()].is_rescue;
+        if let Some(stream) = data.streams().zombie().filter(|_| is_apart) {
             self.stage_apart(first, die, stream, data, medium);
             return;
         }

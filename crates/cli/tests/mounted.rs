@@ -128,7 +128,7 @@ fn the_service_manager_hears_of_the_beginning_and_the_end() {
     let image = create(folder.path());
     let manager = folder.path().join("manager");
     let heard = UnixDatagram::bind(&manager).unwrap();
-    heard.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    heard.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let hear = || {
         let mut text = [0; 64];
         let length = heard.recv(&mut text).expect("the service manager hears nothing");

@@ -230,7 +230,7 @@ impl Drive {
     /// # Errors
     /// If the image cannot be written; the command is not heard of then. The same for all commands.
     pub fn read(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Read(lba, sectors), Command::read(lba, sectors))
+        self.submit(now, tag, &Event::Read(lba, sectors), Command::read(lba, sectors))
     }
 
     /// Asks for a flush.
@@ -238,7 +238,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn flush(&mut self, now: Time, tag: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Flush, Command::flush())
+        self.submit(now, tag, &Event::Flush, Command::flush())
     }
 
     /// Asks for a trim.
@@ -246,7 +246,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::read`].
     pub fn trim(&mut self, now: Time, tag: u32, lba: Lba, sectors: u32) -> Result<(), ImageError> {
-        self.submit(now, tag, Event::Trim(lba, sectors), Command::trim(lba, sectors))
+        self.submit(now, tag, &Event::Trim(lba, sectors), Command::trim(lba, sectors))
     }
 
     /// Asks for zeroes.
@@ -262,7 +262,7 @@ impl Drive {
         fua: bool,
     ) -> Result<(), ImageError> {
         let command = Command::write_zeroes(lba, sectors, Arc::default()).fua(fua);
-        self.submit(now, tag, Event::WriteZeroes(lba, sectors, fua), command)
+        self.submit(now, tag, &Event::WriteZeroes(lba, sectors, fua), command)
     }
 
     /// Asks for a write of `data`, which is a whole number of sectors.
@@ -293,7 +293,7 @@ impl Drive {
         // Nothing can fail from here on: a log that is run again takes the same slots.
         assert!(self.content.take(&slots), "slots that were handed out meanwhile");
         let places = self.content.places(lba, sectors, &slots);
-        self.happens(self.now(), Event::Write { lba, sectors, fua, slots }, data);
+        self.happens(self.now(), &Event::Write { lba, sectors, fua, slots }, data);
         self.powered.submit(self.now(), Command::write(lba, sectors, places).fua(fua).tag(tag));
         Ok(())
     }
@@ -328,7 +328,7 @@ impl Drive {
         &mut self,
         now: Time,
         tag: u32,
-        event: Event,
+        event: &Event,
         command: Command<Places>,
     ) -> Result<(), ImageError> {
         let (lba, sectors) = command.extent().unwrap_or((Lba(0), 1));
@@ -343,10 +343,10 @@ impl Drive {
 
     /// Notes what happens to the device, which does not know of it yet; room for it has been prepared. `data` are
     /// a write's bytes.
-    fn happens(&mut self, time: Time, event: Event, data: &[u8]) {
-        self.log.append(time, &event);
+    fn happens(&mut self, time: Time, event: &Event, data: &[u8]) {
+        self.log.append(time, event);
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(time, &event, data);
+            recorder.event(time, event, data);
         }
     }
 
@@ -425,7 +425,7 @@ impl Drive {
     pub fn cut(&mut self, now: Time) -> Result<PowerLoss, ImageError> {
         self.catch_up(now)?;
         self.log.prepare(&self.file, 0)?;
-        self.happens(self.now(), Event::Cut, &[]);
+        self.happens(self.now(), &Event::Cut, &[]);
         let loss = self.powered.cut(self.now());
         self.write_clock()?;
         Ok(loss)
@@ -447,7 +447,7 @@ impl Drive {
         self.powered.check_bank(bank)?; // before anything is changed
         let now = now.max(self.now());
         self.log.prepare(&self.file, 0)?;
-        self.happens(now, Event::Restore(bank), &[]);
+        self.happens(now, &Event::Restore(bank), &[]);
         let recovery = self.powered.restore(now, bank)?;
         self.write_clock()?;
         Ok(recovery)

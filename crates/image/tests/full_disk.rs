@@ -3,6 +3,13 @@
 //!
 //! The test runs itself again in a mount namespace of its own, with a small tmpfs.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a child is told where to work, and tells what it has found; what a machine lacks is said"
+)]
+
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;

@@ -88,6 +88,7 @@
     hits: (v) => three(v * 100) + " %",
     seconds: (v) => three(v) + " s",
     blocks: (v) => four(v) + (v === 1 ? " block" : " blocks"),
+    zones: (v) => four(v) + (v === 1 ? " zone" : " zones"),
     commands: four,
     bytes: (v) => v >= 2 ** 30 ? four(v / 2 ** 30) + " GiB" : v >= 2 ** 20 ? four(v / 2 ** 20) + " MiB" : four(v / 1024) + " KiB",
     energy: (v) => four(v) + " mJ",

@@ -164,11 +164,23 @@ fn zones(record: &RunRecord, table: &mut Table) {
     if zones.promoted_bytes > 0 {
         table.row(["protected with what lies above it", &bytes(zones.promoted_bytes)]);
     }
+    let waits = &zones.flush_waits;
+    if waits.flushes > 0 {
+        let mean = |sum: u64| sum as f64 / waits.flushes as f64;
+        table.row(["flushes that waited", &count(waits.flushes)]);
+        table.row(["  for data, mean", &bytes(mean(waits.bytes) as u64)]);
+        table.row(["  for data, most", &bytes(waits.bytes_peak)]);
+        table.row(["  for zones, mean", &number(mean(waits.zones))]);
+    }
+    if record.flash.padded_units > 0 {
+        table.row(["units of padding", &count(record.flash.padded_units)]);
+    }
     let Some(store) = &zones.store else { return };
     table.head(["store", ""]);
     table.row(["pairs put", &count(store.puts)]);
     table.row(["  a second", &number(store.puts_per_s)]);
     table.row(["  MiB a second", &number(store.mib_per_s)]);
+    table.row(["log appends, 99 %", &latency(store.log_append_p99_us)]);
     table.row(["memtables flushed", &count(store.flushed)]);
     if store.compacted > 0 {
         table.row(["tables compacted", &count(store.compacted)]);
@@ -177,6 +189,12 @@ fn zones(record: &RunRecord, table: &mut Table) {
     table.row(["writer slowed down", &seconds(store.delayed_s)]);
     if store.exposed_bytes_peak > 0 {
         table.row(["tables exposed, peak", &bytes(store.exposed_bytes_peak)]);
+    }
+    if store.lost_puts > 0 {
+        table.row(["pairs that power cuts took", &count(store.lost_puts)]);
+    }
+    if store.lost_table_bytes > 0 {
+        table.row(["lost of tables, without a log", &bytes(store.lost_table_bytes)]);
     }
 }
 

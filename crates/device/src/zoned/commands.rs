@@ -1,5 +1,7 @@
 //! What each command does, from its arrival in the controller.
 
+use std::collections::BTreeSet;
+
 use leyden_buffer::Region;
 use leyden_buffer::zoned::PoolKind;
 use leyden_ftl::zoned::{Refusal, Refused, ZoneId, ZoneState};
@@ -122,14 +124,34 @@ impl<P: Payload> Zoned<P> {
     /// What a unit holds, and the flash page that it must be read from, if any.
     #[inline]
     pub(super) fn newest(&mut self, zone: ZoneId, unit: u32) -> (P, Option<Ppn>) {
-        if unit < self.buffer.settled(zone.0) {
-            let place = self.ftl.lies(zone, unit);
-            let medium = self.ftl.medium();
-            return (medium.content(place), Some(medium.geometry().page_of(place)));
+        if let Some((content, page)) = self.on_flash(zone, unit) {
+            return (content, Some(page));
         }
         let content = self.buffer.read(zone.0, unit, self.ftl.zones().get(zone).wp);
         self.counters.read_hits += u64::from(content.is_some());
         (content.unwrap_or_default(), None)
+    }
+
+    /// What flash holds of a unit, and the page that it lies in; `None` if the unit is not below what is settled.
+    #[inline]
+    fn on_flash(&self, zone: ZoneId, unit: u32) -> Option<(P, Ppn)> {
+        if unit >= self.buffer.settled(zone.0) {
+            return None;
+        }
+        let place = self.ftl.lies(zone, unit);
+        let medium = self.ftl.medium();
+        Some((medium.content(place), medium.geometry().page_of(place)))
+    }
+
+    /// What a read of a unit would return if it took no time and left no trace.
+    pub(super) fn peek(&self, zone: ZoneId, unit: u32) -> P {
+        match self.on_flash(zone, unit) {
+            Some((content, _)) => content,
+            None => {
+                let wp = self.ftl.zones().get(zone).wp;
+                self.buffer.peek(zone.0, unit, wp).unwrap_or_default()
+            }
+        }
     }
 
     /// Deallocation is advice, and a zone is deallocated by a reset: nothing changes.
@@ -143,6 +165,20 @@ impl<P: Payload> Zoned<P> {
         desk.complete(now, id, status);
     }
 
+    /// Counts what a FLUSH waits for in `zones`, and what it does not.
+    fn count_flush(&mut self, zones: &BTreeSet<ZoneId>) {
+        if self.region != Region::None {
+            let passed = self.buffer.pool(PoolKind::Protected).used();
+            self.counters.flushes_past_protected += u64::from(passed > 0);
+            self.counters.flush_passed_units += u64::from(passed);
+        }
+        let units: u32 = zones.iter().map(|zone| self.buffer.unprotected(zone.0)).sum();
+        self.counters.flushes_waited += u64::from(units > 0);
+        self.counters.flush_waited_units += u64::from(units);
+        self.counters.flush_waited_zones += zones.len() as u64;
+        self.counters.flush_waited_peak.raise_to(units);
+    }
+
     /// Waits until everything unprotected that was acknowledged is on flash.
     fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let mut zones = std::mem::take(&mut self.plain);
@@ -154,10 +190,7 @@ impl<P: Payload> Zoned<P> {
         if is_planted(Canary::ZoneFlushForgetsInFlight) {
             zones.retain(|zone| self.buffer.force(zone.0, u32::MAX));
         }
-        if self.region != Region::None {
-            self.counters.flushes_past_protected +=
-                u64::from(self.buffer.pool(PoolKind::Protected).used() > 0);
-        }
+        self.count_flush(&zones);
         desk.request_mut(id).pending = zones.len() as u32;
         if zones.is_empty() {
             return desk.complete(now, id, Status::Success);

@@ -1,9 +1,10 @@
 //! Read-only inspection for checkers and reports.
 
 use leyden_buffer::zoned::PoolKind;
-use leyden_ftl::zoned::ZoneId;
+use leyden_ftl::zoned::{ZoneId, ZoneState};
 
 use super::ZnsSsd;
+use crate::units::Units;
 use crate::{Payload, ZoneDescriptor, ZoneShape};
 
 /// How full the pools of the buffer are, in mapping units.
@@ -40,10 +41,36 @@ impl<P: Payload> ZnsSsd<P> {
         (zones.open(), zones.active())
     }
 
+    /// How many zones are in each state, in the order of [`ZoneState::ALL`].
+    pub fn zones_in_state(&self) -> [u32; ZoneState::ALL.len()] {
+        let mut counts = [0; ZoneState::ALL.len()];
+        for (_, zone) in self.namespace().ftl.zones().all() {
+            counts[zone.state as usize] += 1;
+        }
+        counts
+    }
+
     /// How full the buffer is.
     pub fn pool_fill(&self) -> PoolFill {
         let used = |kind| self.namespace().buffer.pool(kind).used();
         PoolFill { protected: used(PoolKind::Protected), plain: used(PoolKind::Plain) }
+    }
+
+    /// What a read of every zone would return if it took no time: the buffer's content, and flash's for the rest.
+    /// Costs a pass over the units, unless there is no content.
+    pub fn whole(&self) -> P::ReadData {
+        let mut data = P::ReadData::default();
+        if !P::STORED {
+            return data;
+        }
+        let namespace = self.namespace();
+        let sectors = u64::from(self.mapping_units()) * namespace.unit_sectors();
+        let units = Units::new(0, sectors, namespace.unit_sectors());
+        for index in 0..units.count() {
+            let (zone, unit) = namespace.zone_of(index);
+            P::gather(&mut data, units.part(index), &namespace.peek(zone, unit));
+        }
+        data
     }
 
     /// The zones that the controller has changed since the last call: the Changed Zone List (log page BFh).

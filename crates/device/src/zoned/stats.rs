@@ -27,6 +27,16 @@ counters! {
         pub stalled: Span,
         /// Flushes that left protected data in the buffer.
         pub flushes_past_protected: u64,
+        /// Flushes that had to wait for something.
+        pub flushes_waited: u64,
+        /// Units that they waited for, each of which had to get to flash.
+        pub flush_waited_units: u64,
+        /// Zones in which those lay, summed over flushes.
+        pub flush_waited_zones: u64,
+        /// The most units that one of them waited for.
+        pub flush_waited_peak: Level,
+        /// Protected units that were in the buffer when a flush came, and that it did not wait for.
+        pub flush_passed_units: u64,
         /// Units that a reset has taken out of the protected pool before they were programmed.
         pub discarded_protected_units: u64,
         /// Out of the unprotected pool.

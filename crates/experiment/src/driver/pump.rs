@@ -52,10 +52,14 @@ pub(super) trait Source {
     fn tenant(&self, owner: u32, request: &Request) -> u8;
     /// A request of `owner`'s completed at `now`.
     fn completed(&mut self, owner: u32, now: Time);
-    /// The power has returned, and these are the device's zones, if it has any. Told after the end of everything
-    /// that was cut off.
-    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
-        let _ = zones;
+    /// The power failed before a request of `owner`'s had ended, and is back `now`.
+    fn cut_off(&mut self, owner: u32, now: Time) {
+        self.completed(owner, now);
+    }
+    /// The power is back `now`, and these are the device's zones, if it has any. Told after everything that was cut
+    /// off.
+    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+        let _ = (now, zones);
     }
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
@@ -244,9 +248,9 @@ where
             if self.is_followed {
                 self.watch.gone(outage.at, index);
             }
-            self.source.completed(slot.owner, self.now);
+            self.source.cut_off(slot.owner, self.now);
         }
-        self.source.recovered(&outage.zones);
+        self.source.recovered(self.now, &outage.zones);
         let stats = self.watch.stats(self.device);
         while self.now >= self.measure.next_boundary() && self.now < Time::MAX {
             let begins = self.measure.boundary(self.measure.next_boundary(), &stats);

@@ -42,8 +42,12 @@ impl Source for Zones<'_> {
         self.host.completed(owner, now);
     }
 
-    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
-        self.host.recovered(zones);
+    fn cut_off(&mut self, owner: u32, now: Time) {
+        self.host.cut_off(owner, now);
+    }
+
+    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+        self.host.recovered(now, zones);
     }
 
     fn fraction(&self, _: Time) -> f64 {

@@ -7,7 +7,7 @@ mod host;
 mod power;
 mod zones;
 
-pub use leyden_device::{Programs, Reads};
+pub use leyden_device::{Programs, Reads, ZoneState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub use host::{Cache, Hints, Tenant};
 pub use power::{
     Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
 };
-pub use zones::{Store, ZoneMoment, Zones};
+pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
 /// can be added without.

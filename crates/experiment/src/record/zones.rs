@@ -12,6 +12,9 @@ pub struct Zones {
     pub capacity_bytes: u64,
     /// Zones in each state at the end.
     pub states: Vec<(String, u64)>,
+    /// The state of each zone at the end: the field `ZS` of its descriptor (NVMe ZNS 1.1, figure 37).
+    #[serde(default)]
+    pub state_codes: Vec<u8>,
     /// Of each zone at the end, the share that is written, in per mille; 1000 for a full one.
     pub written_per_mille: Vec<u32>,
     /// Zone Appends.
@@ -34,11 +37,30 @@ pub struct Zones {
     pub promoted_bytes: u64,
     /// Flushes that left protected data in the buffer.
     pub flushes_past_protected: u64,
+    /// What flushes waited for.
+    #[serde(default)]
+    pub flush_waits: FlushWaits,
     /// What the drive looked like at moments of the run.
     pub moments: Vec<ZoneMoment>,
     /// The key-value store, if the workload is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
+}
+
+/// What flushes waited for: unprotected data that was buffered when they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlushWaits {
+    /// Flushes that had to wait.
+    pub flushes: u64,
+    /// Bytes that had to get to flash first, in all of them.
+    pub bytes: u64,
+    /// The most that one of them waited for.
+    pub bytes_peak: u64,
+    /// Zones in which those bytes lay, summed over flushes.
+    pub zones: u64,
+    /// Protected bytes that were buffered when flushes came, those that did not wait included, and that no flush
+    /// waited for.
+    pub passed_bytes: u64,
 }
 
 /// A zoned drive at a moment.
@@ -50,6 +72,12 @@ pub struct ZoneMoment {
     pub open: u32,
     /// Active zones, open ones among them.
     pub active: u32,
+    /// Full zones.
+    #[serde(default)]
+    pub full: u32,
+    /// Zones that faults have made read-only or offline.
+    #[serde(default)]
+    pub failed: u32,
     /// Bytes in the protected pool.
     pub protected_bytes: u64,
     /// Bytes in the unprotected pool.
@@ -74,9 +102,18 @@ pub struct Store {
     /// Seconds that it was slowed down because tables waited to be compacted.
     #[serde(default)]
     pub delayed_s: f64,
+    /// The 99th percentile of log appends, in microseconds.
+    #[serde(default)]
+    pub log_append_p99_us: f64,
     /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
     /// durable: what a power cut could take from the store for good. On the average over time.
     pub exposed_bytes_mean: f64,
     /// The most of them.
     pub exposed_bytes_peak: u64,
+    /// Pairs of acknowledged puts that power cuts took from the log before they were in a table.
+    #[serde(default)]
+    pub lost_puts: u64,
+    /// Bytes that power cuts took from tables whose logs were deleted: the store is damaged by that.
+    #[serde(default)]
+    pub lost_table_bytes: u64,
 }

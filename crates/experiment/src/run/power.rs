@@ -212,6 +212,6 @@ pub(super) fn milliseconds(span: Span) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-pub(super) fn millijoules(energy: Energy) -> f64 {
+pub(crate) fn millijoules(energy: Energy) -> f64 {
     energy.as_joules_f64() * 1e3
 }

@@ -3,21 +3,22 @@
 use leyden_buffer::Region;
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Stamp, Stats, ZnsSsd, ZoneState};
 use leyden_sim::{Digest, Span, Time};
-use leyden_workload::zoned::{Host, Lsm, Streams, ZoneLayout};
+use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout};
 
 use super::outage::Outages;
 use super::power::Sampler;
 use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine, wear};
 use crate::driver::{
-    self, Content, Measured, Options, Unchecked, Units, Watch, ZonePromise, ZonePromises,
+    self, Content, Measured, Options, Outage, Unchecked, Units, Watch, ZonePromise, ZonePromises,
 };
-use crate::record::{RECORD_VERSION, RunRecord, Store, ZoneMoment, Zones};
+use crate::record::{FlushWaits, RECORD_VERSION, RunRecord, Store, Tenant, ZoneMoment, Zones};
 use crate::scenario::{Scenario, WorkloadConfig};
 
 /// The most moments that a record keeps of the zones.
 const MOST_MOMENTS: usize = 256;
 
-/// Watches a zoned drive: what a power cut would cost, and how full its pools are. It makes the cut that ends the run.
+/// Watches a zoned drive: what a power cut would cost, and how full its pools are. It makes the cuts that are
+/// listed, or the one that ends the run.
 struct ZonedWatch<'a> {
     outages: Outages<'a>,
     start: Time,
@@ -35,13 +36,19 @@ impl<'a> ZonedWatch<'a> {
     }
 
     fn take<P: Payload>(&mut self, now: Time, drive: &ZnsSsd<P>) {
-        let (open, active) = drive.zone_resources();
+        let states = drive.zones_in_state();
+        let count = |is: fn(ZoneState) -> bool| {
+            let zones = ZoneState::ALL.into_iter().zip(states);
+            zones.filter(|&(state, _)| is(state)).map(|(_, count)| count).sum()
+        };
         let fill = drive.pool_fill();
         let unit = u64::from(drive.geometry().unit_bytes());
         self.moments.push(ZoneMoment {
             at_s: now.since(self.start).as_secs_f64(),
-            open,
-            active,
+            open: count(ZoneState::is_open),
+            active: count(ZoneState::is_active),
+            full: count(|state| state == ZoneState::Full),
+            failed: count(|state| matches!(state, ZoneState::ReadOnly | ZoneState::Offline)),
             protected_bytes: u64::from(fill.protected) * unit,
             plain_bytes: u64::from(fill.plain) * unit,
         });
@@ -74,6 +81,19 @@ impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
         if now >= self.next {
             self.take(now, drive);
         }
+    }
+
+    fn next_cut(&self) -> Time {
+        self.outages.next_cut()
+    }
+
+    fn cut(&mut self, now: Time, drive: &mut ZnsSsd<P>, outstanding: u64) -> Outage<P> {
+        let left = |drive: &ZnsSsd<P>| (drive.whole(), drive.all_zones());
+        self.outages.cut(now, drive, outstanding, left)
+    }
+
+    fn found_lost(&mut self, units: u64) {
+        self.outages.found_lost(units);
     }
 }
 
@@ -131,11 +151,6 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
     let drive = ZnsSsd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     Work::new(&scenario.workload, layout(&drive), drive.now(), scenario.seed)?;
     let refused = [
-        (
-            !scenario.run.cut.is_empty(),
-            "run.cut",
-            "power cuts of zoned drives are tortured, and not yet listed",
-        ),
         (!scenario.host.is_bare(), "host", "the page cache and hints are for conventional drives"),
         (
             scenario.precondition != crate::scenario::PreconditionConfig::default(),
@@ -170,7 +185,7 @@ pub(super) fn run(
 }
 
 /// Runs it with drives that store `P`, and with the check of it that `content` makes for its zones.
-fn run_with<P: Payload, C: Content<P>>(
+pub(super) fn run_with<P: Payload, C: Content<P>>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
     bounds: &Bounds<'_>,
@@ -208,7 +223,10 @@ fn run_with<P: Payload, C: Content<P>>(
     (record.sim.host_ios_per_s, record.sim.flash_ops_per_s) = (ios / wall_s, operations / wall_s);
     record.sim.host_ios_per_cpu_s = ios / cpu_s;
     record.sim.flash_ops_per_cpu_s = operations / cpu_s;
-    record.zones = Some(zones(&drive, &watch, &work, scenario));
+    if !measured.interrupted && bounds.limit.is_none() {
+        record.warnings.extend(watch.outages.not_made(measured.end));
+    }
+    record.zones = Some(zones(&drive, &watch, &work, (scenario, &record.host.tenants)));
     if let Some(config) = &scenario.device.power {
         let (part, outages) = (config.bank.part, watch.outages);
         outages.finish(&mut drive, ZnsSsd::stats, measured.end, part, &mut record);
@@ -250,7 +268,7 @@ fn zones<P: Payload>(
     drive: &ZnsSsd<P>,
     watch: &ZonedWatch<'_>,
     work: &Work,
-    scenario: &Scenario,
+    (scenario, tenants): (&Scenario, &[Tenant]),
 ) -> Zones {
     let (stats, shape) = (drive.zoned_stats(), drive.zone_shape());
     let unit = u64::from(drive.geometry().unit_bytes());
@@ -270,6 +288,7 @@ fn zones<P: Payload>(
             let figures = lsm.figures(watch.start, drive.now());
             let elapsed = drive.now().since(watch.start).as_secs_f64();
             let pair = scenario.workload.lsm.as_ref().map_or(0, |config| config.pair.get());
+            let log = tenants.iter().find(|tenant| tenant.name == LOG);
             let puts_per_s = if elapsed > 0.0 { figures.puts as f64 / elapsed } else { 0.0 };
             Some(Store {
                 puts: figures.puts,
@@ -279,8 +298,11 @@ fn zones<P: Payload>(
                 compacted: figures.compacted,
                 stalled_s: figures.stalled.as_secs_f64(),
                 delayed_s: figures.delayed.as_secs_f64(),
+                log_append_p99_us: log.map_or(0.0, |log| log.write_latency_us.p99),
                 exposed_bytes_mean: figures.exposed_mean,
                 exposed_bytes_peak: figures.exposed_peak,
+                lost_puts: figures.lost_puts,
+                lost_table_bytes: figures.lost_table_bytes,
             })
         }
     };
@@ -288,6 +310,7 @@ fn zones<P: Payload>(
         zones: u64::from(shape.zones),
         capacity_bytes: u64::from(shape.capacity) * unit,
         states: ZoneState::ALL.into_iter().map(count).collect(),
+        state_codes: all.iter().map(|zone| zone.state.code()).collect(),
         written_per_mille: all.iter().map(written).collect(),
         appends: stats.appends,
         resets: stats.resets,
@@ -299,6 +322,13 @@ fn zones<P: Payload>(
         discarded_plain_bytes: stats.discarded_plain_units * unit,
         promoted_bytes: stats.promoted_units * unit,
         flushes_past_protected: stats.flushes_past_protected,
+        flush_waits: FlushWaits {
+            flushes: stats.flushes_waited,
+            bytes: stats.flush_waited_units * unit,
+            bytes_peak: stats.flush_waited_peak.get() * unit,
+            zones: stats.flush_waited_zones,
+            passed_bytes: stats.flush_passed_units * unit,
+        },
         moments: watch.moments.clone(),
         store,
     }

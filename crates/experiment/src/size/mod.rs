@@ -8,6 +8,7 @@
 //! dumps and mapping pages keep back is added to the flash, so that speeds can be compared.
 
 mod variants;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +23,7 @@ use crate::run::{Bounds, Watch, each, in_device, needs_bytes, power, run_within}
 use crate::scenario::Scenario;
 use crate::{Hooks, Outcome, Plan, RunError};
 use variants::{Variant, variants};
+pub use zones::{SizedRegion, ZoneSizing, ZonesFor};
 
 /// Banks that hold so much of the worst case are asked what they lose, in percent.
 const LESS: [u64; 5] = [100, 75, 50, 25, 10];
@@ -159,6 +161,20 @@ pub fn size(
         sizing.variants.push(sized);
     }
     Ok((sizing, false))
+}
+
+/// Sizes the capacitors of `scenario`'s zoned drive. True if it was cancelled: then speeds are missing.
+///
+/// Without a table `[device.power]`, its defaults are taken.
+///
+/// # Errors
+/// If the scenario can't be run.
+pub fn size_zones(
+    scenario: &Scenario,
+    commands: u64,
+    watched: &Watched<'_>,
+) -> Result<(ZoneSizing, bool), RunError> {
+    zones::size(scenario, commands, watched)
 }
 
 /// What became of a run.

@@ -19,6 +19,7 @@ mod sweep;
 mod tenants;
 mod wear;
 pub(crate) mod zombie;
+mod zones;
 
 use crate::run::Run;
 use crate::table::Table;
@@ -72,6 +73,8 @@ pub(crate) struct Figure {
     pub bars: Vec<Bar>,
     /// Busy times by channel and die.
     pub heat: Option<busy::Heat>,
+    /// A map of zones.
+    pub zones: Option<zones::ZoneMap>,
     /// Whether a chart is drawn here.
     pub has_chart: bool,
     /// The same as text.
@@ -191,6 +194,10 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     let sweep = sweep::figures(records);
     if !sweep.is_empty() {
         sections.insert(0, Section::new("sweep", "Over the parameter", sweep));
+    }
+    let zones = zones::figures(runs);
+    if !zones.is_empty() {
+        sections.push(Section::new("zones", "Zones", zones));
     }
     let power = power::figures(runs);
     if !power.is_empty() {

@@ -311,7 +311,7 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Latency => format::latency(value),
         Unit::Percent | Unit::Hits => format::percent(value),
         Unit::Factor => format::factor(value),
-        Unit::Blocks => format::count(value),
+        Unit::Blocks | Unit::Zones => format::count(value),
         Unit::Seconds => format::seconds(value),
         Unit::Commands => format::number(value),
         Unit::Bytes => format::bytes(value.round()),

@@ -36,6 +36,8 @@ pub(crate) enum Unit {
     PagesPerS,
     /// A number of blocks.
     Blocks,
+    /// A number of zones.
+    Zones,
     /// A share of mapping updates.
     Hits,
     /// Seconds.
@@ -58,6 +60,7 @@ impl Unit {
             Self::Factor => "bytes programmed / bytes written",
             Self::PagesPerS => "pages per second",
             Self::Blocks => "blocks",
+            Self::Zones => "zones",
             Self::Hits => "updates of dirty mapping pages (%)",
             Self::Seconds => "seconds",
             Self::Commands => "commands outstanding",

@@ -1,9 +1,11 @@
 //! A small zoned file system, as ZenFS is one: files in zones, zones by what they hold and how long.
 //!
 //! **Invariants**: a zone holds files of one kind; it is reset when all of them are gone and nothing is being
-//! written to it.
+//! written to it. After a power cut, files end where the drive's write pointers let them.
 
 use std::collections::VecDeque;
+
+use leyden_device::{ZoneDescriptor, ZoneState};
 
 use super::ZoneLayout;
 
@@ -52,13 +54,23 @@ impl File {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Zone {
     /// Sectors handed out.
     written: u64,
     /// Of those, in files that are there.
     live: u64,
     is_active: bool,
+    /// The drive takes writes to it.
+    is_writable: bool,
+    /// Nothing can be done with it any more.
+    is_failed: bool,
+}
+
+impl Zone {
+    /// A zone that holds nothing.
+    const EMPTY: Self =
+        Self { written: 0, live: 0, is_active: false, is_writable: true, is_failed: false };
 }
 
 /// The zones of a drive.
@@ -71,16 +83,19 @@ pub(super) struct Fs {
     active: [Option<u32>; KINDS],
     /// Zones of which nothing is needed, to be reset.
     dead: VecDeque<u32>,
+    /// Zones that nothing more will be written to, and that the drive holds active.
+    unfinished: VecDeque<u32>,
 }
 
 impl Fs {
     pub(super) fn new(layout: ZoneLayout) -> Self {
         Self {
             layout,
-            zones: vec![Zone::default(); layout.zones as usize],
+            zones: vec![Zone::EMPTY; layout.zones as usize],
             free: (0..layout.zones).collect(),
             active: [None; KINDS],
             dead: VecDeque::new(),
+            unfinished: VecDeque::new(),
         }
     }
 
@@ -133,9 +148,73 @@ impl Fs {
         Some((id, u64::from(id) * self.layout.size))
     }
 
+    /// The first sector of a zone to finish.
+    pub(super) fn take_unfinished(&mut self) -> Option<u64> {
+        Some(u64::from(self.unfinished.pop_front()?) * self.layout.size)
+    }
+
+    /// The power failed, and zones end where `zones` says: what was handed out above is gone. What lies in zones
+    /// that have failed counts as gone, too. Files are to be [cut back](Fs::cut_back), and zones [counted
+    /// again](Fs::recount).
+    pub(super) fn power_failed(&mut self, zones: &[ZoneDescriptor]) {
+        for (zone, found) in self.zones.iter_mut().zip(zones) {
+            zone.written = match (found.state, found.write_pointer) {
+                (ZoneState::Full, _) => zone.written,
+                (_, wp) => wp.map_or(0, |wp| wp.0 - found.start.0),
+            };
+            zone.is_writable = found.state == ZoneState::Empty || found.state.is_active();
+            zone.is_failed = matches!(found.state, ZoneState::ReadOnly | ZoneState::Offline);
+        }
+    }
+
+    /// Ends `file` where its zones end.
+    pub(super) fn cut_back(&self, file: &mut File) {
+        let kept = |run: &Run| {
+            let (id, at) = (run.lba / self.layout.size, run.lba % self.layout.size);
+            run.sectors.min(self.zones[id as usize].written.saturating_sub(at))
+        };
+        let Some(at) = file.runs.iter().position(|run| kept(run) < run.sectors) else { return };
+        file.runs[at].sectors = kept(&file.runs[at]);
+        let is_empty = file.runs[at].sectors == 0;
+        file.runs.truncate(if is_empty { at } else { at + 1 });
+    }
+
+    /// Finds out which zones are free, in use and dead, when there are `files` and no others.
+    pub(super) fn recount<'f>(&mut self, files: impl Iterator<Item = &'f File>) {
+        self.zones.iter_mut().for_each(|zone| zone.live = 0);
+        for run in files.flat_map(|file| &file.runs) {
+            self.zones[(run.lba / self.layout.size) as usize].live += run.sectors;
+        }
+        for active in &mut self.active {
+            let is_written = |&id: &u32| {
+                let zone = &self.zones[id as usize];
+                zone.is_writable && zone.written < self.layout.capacity
+            };
+            if let Some(id) = active.filter(|id| !is_written(id)) {
+                self.zones[id as usize].is_active = false;
+                *active = None;
+            }
+        }
+        let was_free = std::mem::take(&mut self.free);
+        self.dead.clear();
+        self.unfinished.clear();
+        let others = (0..self.zones.len() as u32).filter(|id| !was_free.contains(id));
+        for id in was_free.iter().copied().chain(others) {
+            let zone = &self.zones[id as usize];
+            match zone {
+                Zone { is_active: true, .. } | Zone { is_failed: true, .. } => {}
+                Zone { live: 0, written: 0, is_writable: true, .. } => self.free.push_back(id),
+                Zone { live: 0, .. } => self.dead.push_back(id),
+                // It was filled, and its last write was cut off.
+                Zone { is_writable: true, .. } => self.unfinished.push_back(id),
+                _ => {}
+            }
+        }
+    }
+
     /// A zone was reset.
     pub(super) fn reset(&mut self, id: u32) {
-        self.zones[id as usize] = Zone::default();
+        self.zones[id as usize] = Zone::EMPTY;
         self.free.push_back(id);
     }
 }

@@ -20,6 +20,9 @@ const FLUSHER: u32 = 1;
 const CLEANER: u32 = 2;
 const FIRST_COMPACTOR: u32 = 3;
 
+/// The tenant that writes the logs.
+pub const LOG: &str = "log";
+
 /// What the store has counted.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LsmFigures {
@@ -38,6 +41,18 @@ pub struct LsmFigures {
     pub exposed_mean: f64,
     /// The most of them.
     pub exposed_peak: u64,
+    /// Pairs of acknowledged puts that power cuts took from the log before they were in a table.
+    pub lost_puts: u64,
+    /// Bytes that power cuts took from tables whose logs were deleted.
+    pub lost_table_bytes: u64,
+}
+
+/// The log of a memtable.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    file: File,
+    /// Pairs whose puts were acknowledged.
+    puts: u64,
 }
 
 /// What a thread does next.
@@ -70,9 +85,16 @@ struct Thread {
     steps: VecDeque<Step>,
     /// The table that it writes.
     table: File,
-    /// Of its log, if it flushes a memtable.
-    log: File,
+    /// The memtable's log, if it flushes one.
+    log: Log,
     is_waiting: bool,
+}
+
+/// What the cleaner does to a zone.
+#[derive(Clone, Copy, Debug)]
+enum Cleaning {
+    Reset(u32),
+    Finish,
 }
 
 /// See the module's documentation.
@@ -86,7 +108,7 @@ pub struct Lsm {
     flusher: Thread,
     compactors: Vec<Thread>,
     /// Logs of memtables that wait to be flushed.
-    immutable: VecDeque<File>,
+    immutable: VecDeque<Log>,
     /// Tables, the oldest first.
     tables: VecDeque<File>,
     /// The file of metadata that is written, and the one before.
@@ -95,16 +117,14 @@ pub struct Lsm {
     to_compact: u64,
     /// How often the writer has gone on to another memtable.
     rotations: u64,
-    resetting: Option<u32>,
+    cleaning: Option<Cleaning>,
     figures: LsmFigures,
     exposure: Exposure,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Writer {
-    log: File,
-    /// Bytes of pairs in the memtable.
-    memtable: u64,
+    log: Log,
     /// Until when it is busy with puts.
     until: Time,
     /// Sectors of the append under way that are still to be asked for.
@@ -146,7 +166,7 @@ impl Lsm {
             meta: Default::default(),
             to_compact: 0,
             rotations: 0,
-            resetting: None,
+            cleaning: None,
             figures: LsmFigures::default(),
             exposure: Exposure { since: start, ..Exposure::default() },
             config: config.clone(),
@@ -180,17 +200,17 @@ impl Lsm {
         if self.writer.is_waiting || self.is_done() {
             return Err(None);
         }
-        if self.writer.memtable >= self.config.write_buffer.get() && !self.rotate(now) {
+        let memtable = self.writer.log.puts * self.config.pair.get();
+        if memtable >= self.config.write_buffer.get() && !self.rotate(now) {
             return Err(None);
         }
         if self.writer.left == 0 {
             if now < self.writer.until {
                 return Err(Some(self.writer.until));
             }
-            let puts = u64::from(self.config.puts_per_append);
-            self.writer.left = self.sectors(self.config.log_record.get() * puts);
+            self.writer.left = self.append_sectors();
         }
-        let (left, log) = (self.writer.left, &mut self.writer.log);
+        let (left, log) = (self.writer.left, &mut self.writer.log.file);
         let Some(run) = self.fs.extend(log, FileKind::Log, left) else { return Err(None) };
         self.writer.left -= run.sectors;
         self.writer.is_waiting = true;
@@ -209,7 +229,6 @@ impl Lsm {
             self.figures.stalled += now.since(since);
             self.writer.until = self.writer.until.max(now);
         }
-        self.writer.memtable = 0;
         self.rotations += 1;
         self.immutable.push_back(std::mem::take(&mut self.writer.log));
         true
@@ -220,6 +239,11 @@ impl Lsm {
         let table =
             self.config.write_buffer.get() * u64::from(self.config.compaction_factor.max(1));
         self.to_compact / table
+    }
+
+    /// What the puts of an append take of the log.
+    fn append_sectors(&self) -> u64 {
+        self.sectors(self.config.log_record.get() * u64::from(self.config.puts_per_append))
     }
 
     fn table_sectors(&self) -> u64 {
@@ -351,7 +375,7 @@ impl Lsm {
         }
         self.tables.push_back(table);
         let log = std::mem::take(&mut self.flusher.log);
-        self.fs.delete(&log);
+        self.fs.delete(&log.file);
         if self.config.benchmark == Benchmark::Overwrite {
             let factor = u64::from(self.config.compaction_factor);
             self.to_compact += factor * self.config.write_buffer.get();
@@ -377,13 +401,36 @@ impl Lsm {
         }
     }
 
+    /// Takes all logs, the oldest first.
+    fn logs(&mut self) -> impl Iterator<Item = Log> + use<> {
+        let oldest = std::mem::take(&mut self.flusher.log);
+        let newest = std::mem::take(&mut self.writer.log);
+        let between = std::mem::take(&mut self.immutable);
+        [oldest].into_iter().chain(between).chain([newest])
+    }
+
+    /// Finds what is left of `log` after a power cut.
+    fn replay(&mut self, log: &mut Log) {
+        self.fs.cut_back(&mut log.file);
+        let appends = log.file.sectors() / self.append_sectors();
+        let kept = log.puts.min(appends * u64::from(self.config.puts_per_append));
+        self.figures.lost_puts += log.puts - kept;
+        log.puts = kept;
+    }
+
     fn clean(&mut self) -> Option<Request> {
-        if self.resetting.is_some() || self.is_done() {
+        if self.cleaning.is_some() || self.is_done() {
             return None;
         }
-        let (zone, lba) = self.fs.take_dead()?;
-        self.resetting = Some(zone);
-        Some(request(Op::Zone(ZoneAction::Reset), Run { lba, sectors: 0 }, Class::Unknown))
+        let (cleaning, action, lba) = match self.fs.take_unfinished() {
+            Some(lba) => (Cleaning::Finish, ZoneAction::Finish, lba),
+            None => {
+                let (zone, lba) = self.fs.take_dead()?;
+                (Cleaning::Reset(zone), ZoneAction::Reset, lba)
+            }
+        };
+        self.cleaning = Some(cleaning);
+        Some(request(Op::Zone(action), Run { lba, sectors: 0 }, Class::Unknown))
     }
 
     /// Memtables taken over, flushed and compacted so far.
@@ -417,7 +464,7 @@ impl Lsm {
     fn is_waiting(&self) -> bool {
         self.writer.is_waiting
             || self.flusher.is_waiting
-            || self.resetting.is_some()
+            || self.cleaning.is_some()
             || self.compactors.iter().any(|thread| thread.is_waiting)
     }
 }
@@ -449,12 +496,12 @@ impl Host for Lsm {
                 if self.writer.left == 0 {
                     let puts = u64::from(self.config.puts_per_append);
                     self.figures.puts += puts;
-                    self.writer.memtable += puts * self.config.pair.get();
+                    self.writer.log.puts += puts;
                     self.writer.until = now + self.pace.puts();
                 }
             }
             CLEANER => {
-                if let Some(zone) = self.resetting.take() {
+                if let Some(Cleaning::Reset(zone)) = self.cleaning.take() {
                     self.fs.reset(zone);
                 }
             }
@@ -462,9 +509,42 @@ impl Host for Lsm {
         }
     }
 
-    /// Its files are not rebuilt: runs of stores list no power cuts.
-    fn recovered(&mut self, _: &[ZoneDescriptor]) {
-        unreachable!("a store's power is not cut");
+    fn cut_off(&mut self, owner: u32, _: Time) {
+        match owner {
+            // Its puts were not acknowledged.
+            WRITER => (self.writer.is_waiting, self.writer.left) = (false, 0),
+            CLEANER => self.cleaning = None,
+            owner => self.thread(owner).is_waiting = false,
+        }
+    }
+
+    /// The store is opened again, as RocksDB does it: what is left of its logs is replayed, and flushed as tables;
+    /// tables that were being written are given up.
+    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+        self.fs.power_failed(zones);
+        let mut logs: Vec<Log> = self.logs().filter(|log| log.puts > 0).collect();
+        for log in &mut logs {
+            self.replay(log);
+        }
+        self.immutable = logs.into();
+        self.flusher = Thread::default();
+        for compactor in &mut self.compactors {
+            if !compactor.steps.is_empty() {
+                *compactor = Thread::default();
+                self.to_compact += self.config.write_buffer.get();
+            }
+        }
+        for table in &mut self.tables {
+            let before = table.sectors();
+            self.fs.cut_back(table);
+            self.figures.lost_table_bytes += (before - table.sectors()) * SECTOR_BYTES;
+        }
+        self.meta.iter_mut().for_each(|file| self.fs.cut_back(file));
+        let logs = self.immutable.iter().map(|log| &log.file);
+        self.fs.recount(logs.chain(&self.tables).chain(&self.meta));
+        self.writer.stalled_since = None;
+        self.exposure.set(now, 0);
+        self.pace.set(self.waiting_tables(), self.to_compact);
     }
 
     fn fraction(&self) -> f64 {
@@ -472,7 +552,7 @@ impl Host for Lsm {
     }
 
     fn tenants(&self) -> Vec<String> {
-        ["log", "flush", "zones", "compaction"].map(str::to_owned).to_vec()
+        [LOG, "flush", "zones", "compaction"].map(str::to_owned).to_vec()
     }
 
     fn tenant(&self, owner: u32) -> u8 {

@@ -22,7 +22,7 @@ use leyden_sim::Time;
 
 use crate::{Class, Request};
 
-pub use lsm::{Lsm, LsmFigures};
+pub use lsm::{LOG, Lsm, LsmFigures};
 pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
 pub use streams::Streams;
 pub use streams_config::{ZoneJobConfig, ZonePattern};
@@ -64,8 +64,13 @@ pub trait Host {
     fn next(&mut self, now: Time) -> Ask;
     /// A request of `owner`'s has ended at `now`.
     fn completed(&mut self, owner: u32, now: Time);
-    /// The power failed and is back: nothing is under way any more, and the drive's zones are these.
-    fn recovered(&mut self, zones: &[ZoneDescriptor]);
+    /// The power failed before a request of `owner`'s had ended. It may have happened or not, in part. The power is
+    /// back `now`.
+    fn cut_off(&mut self, owner: u32, now: Time) {
+        self.completed(owner, now);
+    }
+    /// The power failed and is back `now`: nothing is under way any more, and the drive's zones are these.
+    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]);
     /// The share done, 0..=1.
     fn fraction(&self) -> f64;
     /// Names of those that are measured apart; empty for none.

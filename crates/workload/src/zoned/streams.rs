@@ -16,6 +16,8 @@ enum Phase {
     Writing,
     /// Waits for what is under way, to go on with the phase after.
     Draining(After),
+    /// Zones have failed, and none is left for it.
+    Over,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +37,8 @@ struct Stream {
     in_flight: u32,
     since_flush: u32,
     phase: Phase,
+    /// A power cut has shown that its zone can't be written any more.
+    is_failed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +77,9 @@ impl Streams {
                 let zone = free.pop_front().map_or(0, |(zone, _)| zone);
                 let phase = Phase::Writing;
                 let (written, in_flight, since_flush) = (0, 0, 0);
-                streams.push(Stream { job: number, zone, written, in_flight, since_flush, phase });
+                let (job, is_failed) = (number, false);
+                let stream = Stream { job, zone, written, in_flight, since_flush, phase, is_failed };
+                streams.push(stream);
             }
             jobs.push(Job { config: config.clone(), free, left: config.requests });
         }
@@ -111,8 +117,14 @@ impl Streams {
                     return Some(request(Op::Zone(ZoneAction::Finish), start, 0));
                 }
                 After::NextZone => {
-                    job.free.push_back((stream.zone, true));
-                    let (zone, is_written) = job.free.pop_front()?;
+                    if !stream.is_failed {
+                        job.free.push_back((stream.zone, true));
+                    }
+                    stream.is_failed = false;
+                    let Some((zone, is_written)) = job.free.pop_front() else {
+                        stream.phase = Phase::Over;
+                        return None;
+                    };
                     (stream.zone, stream.written) = (zone, 0);
                     if is_written {
                         stream.phase = Phase::Resetting;
@@ -132,7 +144,7 @@ impl Streams {
             stream.phase = Phase::Draining(After::Flush);
             return self.ask(number);
         }
-        if job.left == 0 || stream.in_flight >= job.config.queue_depth {
+        if stream.phase == Phase::Over || job.left == 0 || stream.in_flight >= job.config.queue_depth {
             return None;
         }
         let sectors = job.config.block_size.get() / SECTOR_BYTES;
@@ -171,8 +183,8 @@ impl Host for Streams {
                 return Ask::Submit { request, owner: number };
             }
         }
-        let is_over = self.in_flight == 0 && self.jobs.iter().all(|job| job.left == 0);
-        if is_over { Ask::End } else { Ask::Wait }
+        // Nobody has anything to ask for, and nothing will end that could change that.
+        if self.in_flight == 0 { Ask::End } else { Ask::Wait }
     }
 
     fn completed(&mut self, owner: u32, _: Time) {
@@ -182,10 +194,13 @@ impl Host for Streams {
     }
 
     /// Each stream goes on where its zone ends now; what was cut off is not asked for again.
-    fn recovered(&mut self, zones: &[ZoneDescriptor]) {
+    fn recovered(&mut self, _: Time, zones: &[ZoneDescriptor]) {
         for number in 0..self.all.len() as u32 {
             let stream = &mut self.all[number as usize];
             let zone = &zones[stream.zone as usize];
+            if stream.phase == Phase::Over {
+                continue;
+            }
             if stream.phase != Phase::Resetting {
                 let is_over = !zone.state.is_active() && zone.state != ZoneState::Empty;
                 stream.phase =
@@ -193,6 +208,7 @@ impl Host for Streams {
             }
             stream.written = zone.write_pointer.map_or(0, |wp| wp.0 - zone.start.0);
             stream.since_flush = 0;
+            stream.is_failed = matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline);
             self.wake(number);
         }
     }

@@ -1,6 +1,7 @@
 //! Runs on zoned drives, verified.
 
 use super::*;
+use crate::driver::{ZonePromise, ZonePromises};
 
 /// A drive of 24 zones; one job appends and flushes, another writes what is to be protected.
 const ZONED: &str = "
@@ -39,12 +40,102 @@ fn verifying_a_zoned_run_changes_nothing_of_what_happens() {
     assert!(verified.recovery.is_some());
 }
 
-#[test]
-fn listed_cuts_are_refused() {
-    let cuts = "
+/// Cuts of the run above, one of them right after another.
+const CUTS: &str = "
     [[run.cut]]
     at = \"20 ms\"
-    ";
-    let error = run(&loaded(&format!("{ZONED}{cuts}"), &[]), &mut Hooks::default()).unwrap_err();
-    assert!(error.to_string().starts_with("`run.cut`"), "{error}");
+    off = \"1 ms\"
+
+    [[run.cut]]
+    at = \"22 ms\"
+    off = \"20 ms\"
+
+    [[run.cut]]
+    at = \"70 ms\"
+
+    [[run.cut]]
+    at = \"100 s\"
+";
+
+#[test]
+fn listed_cuts_are_made_and_held_against_what_was_promised() {
+    for (region, size, dump) in [
+        ("selective", "256 KiB", "balanced"),
+        ("selective", "256 KiB", "in_place"),
+        ("full", "0 B", "balanced_slc"),
+        ("none", "0 B", "balanced"),
+    ] {
+        let sets = [
+            format!("device.buffer.region={region}"),
+            format!("device.buffer.protected_size={size}"),
+            format!("device.power.dump={dump}"),
+            format!("workload.zone_job.1.plp={}", region != "none"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let scenario = loaded(&format!("{ZONED}{CUTS}"), &sets);
+        let cut = record(&scenario);
+        let power = cut.power.clone().unwrap();
+        assert_eq!((power.cuts, power.made.len(), power.lost_promised_writes), (3, 3, 0));
+        assert!(power.commands_cut_off > 0, "{region}");
+        assert_eq!(power.made.iter().any(|cut| cut.promised_bytes > 0), region != "none");
+        assert_eq!(cut.host.errors, 0, "streams go on where their zones end");
+        assert_eq!(cut.warnings.len(), 1, "{:?}", cut.warnings);
+        assert!(cut.warnings[0].contains("run.cut.3"), "{:?}", cut.warnings);
+        assert_eq!(record(&scenario).sim.digest, cut.sim.digest);
+    }
+}
+
+/// The same drive without a protected region, held to what one with it promises: the run must fail.
+#[test]
+fn a_drive_that_breaks_its_promise_fails_the_run() {
+    let sets = ["device.buffer.region=none", "device.buffer.protected_size=0 B"];
+    let scenario = loaded(&format!("{ZONED}{CUTS}"), &[&sets[..], &["workload.zone_job.1.plp=false"]].concat());
+    let held_to = |keeps_all| {
+        let promise = ZonePromise { keeps_all, keeps_flagged: false, may_forget: false };
+        let content = |layout| ZonePromises::new(layout, promise);
+        let bounds = Bounds::default();
+        zoned::run_with::<Stamp, _>(&scenario, &mut Hooks::default(), &bounds, content)
+    };
+    assert!(held_to(false).is_ok());
+    let error = held_to(true).unwrap_err();
+    assert!(matches!(error, RunError::Drive(DriveError::Zone(_))), "{error}");
+}
+
+/// A store whose power is cut four times.
+const STORE: &str = "
+    device.nand = { channels = 4, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 64 }
+    device.zoned = { zone_size = \"1 MiB\", dies_per_zone = 1 }
+    device.buffer = { region = \"selective\", size = \"4 MiB\", protected_size = \"1 MiB\" }
+    device.power.dump = \"balanced\"
+
+    [workload.lsm]
+    puts = 60_000
+    write_buffer = \"1 MiB\"
+    table_io = \"256 KiB\"
+
+    [[run.cut]]
+    at = \"200 ms\"
+    [[run.cut]]
+    at = \"500 ms\"
+    [[run.cut]]
+    at = \"805 ms\"
+    [[run.cut]]
+    at = \"1110 ms\"
+";
+
+#[test]
+fn a_store_loses_what_its_drive_does_not_protect() {
+    let store = |sets: &[&str]| {
+        let record = record(&loaded(STORE, sets));
+        assert_eq!((record.host.errors, record.power.unwrap().made.len()), (0, 4), "{sets:?}");
+        record.zones.unwrap().store.unwrap()
+    };
+    let none = ["device.buffer.region=none", "device.buffer.protected_size=0 B"];
+    let published = "workload.lsm.order=published";
+    let selective = store(&[]);
+    assert_eq!((selective.puts, selective.lost_puts, selective.lost_table_bytes), (60_000, 0, 0));
+    let unprotected = store(&none);
+    assert!(unprotected.lost_puts > 0, "its log was in the buffer");
+    assert_eq!(unprotected.lost_table_bytes, 0, "tables are flushed before their logs are deleted");
+    assert!(store(&[published]).lost_table_bytes > 0, "they are not");
 }

@@ -1,9 +1,11 @@
 //! `leyden size`: how much capacitance, and what is lost with less.
 
+mod zones;
+
 use std::io::Write;
 
 use leyden_experiment::Bank;
-use leyden_experiment::size::{Shown, SizedDrive, Sizing, Watched, size};
+use leyden_experiment::size::{Shown, SizedDrive, Sizing, Watched, size, size_zones};
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 
@@ -22,6 +24,18 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
         bar.fraction(fraction);
     };
     let watched = Watched { jobs: threads(args.jobs), cancel, progress: &progress };
+    if loaded.scenario.device.zoned.is_some() {
+        let sized = size_zones(&loaded.scenario, args.commands, &watched);
+        drop(bar);
+        let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
+        if cancelled {
+            return Err(Failure::interrupted("not every drive had been run"));
+        }
+        return match args.json {
+            true => print_json(&sizing),
+            false => Ok(zones::show(&sizing, &mut anstream::stdout().lock())?),
+        };
+    }
     let sized = size(&loaded.scenario, args.commands, &watched);
     drop(bar);
     let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;

@@ -77,6 +77,18 @@ pub enum Action<P: Payload> {
         /// The PLP flag, as for a write.
         plp: bool,
     },
+    /// Copy with source ranges of format 0 (Simple Copy): what they hold, one after the other, is written from
+    /// `lba` on. Zoned drives alone know it.
+    Copy {
+        /// Where it is written.
+        lba: Lba,
+        /// At least one, and at most [`MOST_COPY_RANGES`].
+        ranges: Box<[CopyRange]>,
+        /// Force unit access, as for a write.
+        fua: bool,
+        /// The PLP flag, as for a write.
+        plp: bool,
+    },
     /// Zone Management Send.
     Zone {
         /// What to do. [`ZoneAction::SetExtension`] is a command of its own here.
@@ -111,6 +123,18 @@ pub enum Action<P: Payload> {
 /// The most ranges of a dataset management command (NVM Command Set 1.0, 3.2.3).
 pub const MOST_RANGES: usize = 256;
 
+/// The most source ranges of a copy (the field MSRC + 1 of Identify Namespace; as many as it can tell).
+pub const MOST_COPY_RANGES: usize = 256;
+
+/// A source range of a copy (NVM Command Set 1.0, 3.2.2, descriptor format 0).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyRange {
+    /// Where it begins.
+    pub lba: Lba,
+    /// How many sectors it covers.
+    pub sectors: u32,
+}
+
 impl<P: Payload> Action<P> {
     /// What it is.
     #[inline]
@@ -123,6 +147,7 @@ impl<P: Payload> Action<P> {
             Self::WriteZeroes { .. } => Op::WriteZeroes,
             Self::WritePrepare { .. } => Op::WritePrepare,
             Self::ZoneAppend { .. } => Op::ZoneAppend,
+            Self::Copy { .. } => Op::Copy,
             Self::Zone { action, .. } => Op::Zone(*action),
             Self::ZoneExtension { .. } => Op::Zone(ZoneAction::SetExtension),
             Self::ZoneReport { .. } => Op::ZoneReport,
@@ -130,9 +155,12 @@ impl<P: Payload> Action<P> {
     }
 
     /// The range of sectors that it reads or changes, where it begins and how long it is; `None` if it
-    /// has none. Of an append that is the beginning of its zone.
+    /// has none. Of an append that is the beginning of its zone; of a copy, what it writes.
     #[inline]
     pub const fn extent(&self) -> Option<(Lba, u32)> {
+        if let Self::Copy { lba, ranges, .. } = self {
+            return Some((*lba, sectors_of(ranges)));
+        }
         match *self {
             Self::Read { lba, sectors, .. }
             | Self::Write { lba, sectors, .. }
@@ -141,6 +169,7 @@ impl<P: Payload> Action<P> {
             | Self::ZoneAppend { lba, sectors, .. } => Some((lba, sectors)),
             Self::Flush
             | Self::WritePrepare { .. }
+            | Self::Copy { .. }
             | Self::Zone { .. }
             | Self::ZoneExtension { .. }
             | Self::ZoneReport { .. } => None,
@@ -157,6 +186,16 @@ impl<P: Payload> Action<P> {
             _ => None,
         }
     }
+}
+
+/// Sectors of all of `ranges`; more than can be counted are more than any drive takes.
+const fn sectors_of(ranges: &[CopyRange]) -> u32 {
+    let (mut sum, mut at) = (0_u32, 0);
+    while at < ranges.len() {
+        sum = sum.saturating_add(ranges[at].sectors);
+        at += 1;
+    }
+    sum
 }
 
 /// One command. See [`Action`] for what its constructors make.
@@ -225,6 +264,12 @@ impl<P: Payload> Command<P> {
         Action::ZoneAppend { lba, sectors, data, fua: false, plp: false }.into()
     }
 
+    /// A copy to `lba`.
+    pub fn copy(lba: Lba, ranges: impl IntoIterator<Item = CopyRange>) -> Self {
+        let ranges = ranges.into_iter().collect();
+        Action::Copy { lba, ranges, fua: false, plp: false }.into()
+    }
+
     /// Does `action` to the zone that begins at `lba`.
     #[inline]
     pub fn zone(action: ZoneAction, lba: Lba) -> Self {
@@ -254,6 +299,8 @@ impl<P: Payload> Command<P> {
             Op::WriteZeroes => Self::write_zeroes(lba, sectors, data),
             Op::WritePrepare => Self::write_prepare(Hint::covering(lba, sectors)),
             Op::ZoneAppend => Self::zone_append(lba, sectors, data),
+            // Of what lies there already: the least that makes one.
+            Op::Copy => Self::copy(lba, [CopyRange { lba, sectors }]),
             Op::Zone(ZoneAction::SetExtension) => {
                 Action::ZoneExtension { lba, data: Box::default() }.into()
             }
@@ -275,6 +322,7 @@ impl<P: Payload> Command<P> {
     pub fn fua(mut self, on: bool) -> Self {
         if let Action::Write { fua, .. }
         | Action::WriteZeroes { fua, .. }
+        | Action::Copy { fua, .. }
         | Action::ZoneAppend { fua, .. } = &mut self.action
         {
             *fua = on;
@@ -286,7 +334,10 @@ impl<P: Payload> Command<P> {
     #[inline]
     #[must_use]
     pub fn plp(mut self, on: bool) -> Self {
-        if let Action::Write { plp, .. } | Action::ZoneAppend { plp, .. } = &mut self.action {
+        if let Action::Write { plp, .. }
+        | Action::ZoneAppend { plp, .. }
+        | Action::Copy { plp, .. } = &mut self.action
+        {
             *plp = on;
         }
         self
@@ -357,6 +408,7 @@ impl<P: Payload> Command<P> {
             Action::Write { fua: true, .. }
                 | Action::WriteZeroes { fua: true, .. }
                 | Action::ZoneAppend { fua: true, .. }
+                | Action::Copy { fua: true, .. }
         )
     }
 }

@@ -28,7 +28,10 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{Action, BlockDevice, Command, CommandId, Completion, MOST_RANGES, Output};
+pub use command::{
+    Action, BlockDevice, Command, CommandId, Completion, CopyRange, MOST_COPY_RANGES, MOST_RANGES,
+    Output,
+};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};

@@ -20,6 +20,8 @@ pub enum Op {
     WritePrepare,
     /// [`crate::Action::ZoneAppend`] (7Dh).
     ZoneAppend,
+    /// [`crate::Action::Copy`] (19h).
+    Copy,
     /// [`crate::Action::Zone`], and [`crate::Action::ZoneExtension`] (79h).
     Zone(ZoneAction),
     /// [`crate::Action::ZoneReport`] (7Ah).
@@ -39,6 +41,7 @@ impl Op {
             Self::WritePrepare => 5,
             Self::ZoneAppend => 6,
             Self::ZoneReport => 7,
+            Self::Copy => 16,
             Self::Zone(action) => 8 + action as u64,
         }
     }

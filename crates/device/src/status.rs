@@ -19,6 +19,8 @@ pub enum Status {
     /// 0h / 82h, namespace not ready: the drive has no power. With "do not retry" clear, since the same
     /// command may succeed later.
     NotReady,
+    /// 1h / 83h, command size limit exceeded: a copy of more ranges, or of more data, than the drive takes.
+    SizeLimit,
     /// 1h / B6h, invalid zone operation request: a Zone Random Write Area where there can be none, or an
     /// append to a zone that has one.
     ZoneInvalidOperation,
@@ -57,6 +59,7 @@ impl Status {
             Self::SequenceError => 0x00c,
             Self::LbaOutOfRange => 0x080,
             Self::NotReady => 0x082,
+            Self::SizeLimit => 0x183,
             Self::ZoneInvalidOperation => 0x1b6,
             Self::ZrwaUnavailable => 0x1b7,
             Self::ZoneBoundary => 0x1b8,

@@ -95,6 +95,7 @@ impl Mock {
                 Action::ZoneAppend { .. }
                 | Action::Zone { .. }
                 | Action::ZoneExtension { .. }
+                | Action::Copy { .. }
                 | Action::ZoneReport { .. } => panic!("this is no zoned drive"),
             }
         }

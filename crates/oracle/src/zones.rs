@@ -28,6 +28,8 @@ pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Write {
     stamp: u64,
+    /// What its first unit holds then: the stamp, but of a copy.
+    head: u64,
     /// `None` of an append, whose place only its end tells.
     first: Option<u32>,
     units: u32,
@@ -139,8 +141,29 @@ impl ZoneOracle {
         if let (Some(first), None) = (first, zone.area) {
             put(&mut zone.units, first, units, stamp);
         }
-        zone.writes.push(Write { stamp, first, units, at_once });
+        zone.writes.push(Write { stamp, head: stamp, first, units, at_once });
         stamp
+    }
+
+    /// A copy of `content` to unit `first` of `zone`, which has no area, is submitted. Returns what names it.
+    pub fn copy(&mut self, zone: u32, first: u32, content: &[u64], at_once: bool) -> u64 {
+        let stamp = self.next;
+        self.next += 1;
+        let zone = &mut self.zones[zone as usize];
+        let units = content.len() as u32;
+        put(&mut zone.units, first, units, 0);
+        zone.units[first as usize..][..content.len()].copy_from_slice(content);
+        zone.writes.push(Write { stamp, head: content[0], first: Some(first), units, at_once });
+        stamp
+    }
+
+    /// What units of `zone` hold, from the first on, as far as it was acknowledged and written.
+    pub fn content(&self, zone: u32, first: u32, units: u32) -> &[u64] {
+        let it = &self.zones[zone as usize];
+        let end = it.acknowledged.min(first.saturating_add(units)).min(it.units.len() as u32);
+        let known = it.units.get(first as usize..end as usize).unwrap_or_default();
+        let written = known.iter().take_while(|&&stamp| stamp != 0).count();
+        &known[..written]
     }
 
     /// The write with `stamp` was refused: nothing of it has happened, nor of the writes to the zone that
@@ -149,8 +172,9 @@ impl ZoneOracle {
         let it = &mut self.zones[zone as usize];
         let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else { return };
         // What was submitted after an earlier refusal may lie there by now.
-        if let (Some(first), None) = (it.writes.remove(at).first, it.area)
-            && it.units.get(first as usize) == Some(&stamp)
+        let Write { first, head, .. } = it.writes.remove(at);
+        if let (Some(first), None) = (first, it.area)
+            && it.units.get(first as usize) == Some(&head)
         {
             it.units.truncate(first as usize);
         }
@@ -542,6 +566,34 @@ mod tests {
         assert_eq!(old.unwrap_err().problem, ZoneProblem::Wrong);
         oracle.note_uncertain();
         assert_eq!(oracle.judge(0, seen(ZoneStands::Active, 2, &[1, 1, 0, 0])), Ok(()));
+    }
+
+    #[test]
+    fn a_copy_holds_what_its_sources_hold() {
+        let mut oracle = ZoneOracle::new(2, 4);
+        for units in [1, 2] {
+            let first = oracle.submitted(0);
+            let stamp = oracle.write(0, Some(first), units, true);
+            oracle.written(0, stamp, first).unwrap();
+        }
+        assert_eq!(oracle.content(0, 0, 9), [1, 2, 2]);
+        assert_eq!(oracle.content(0, 2, 1), [2]);
+        assert_eq!((oracle.content(0, 3, 1), oracle.content(1, 0, 4)), (&[][..], &[][..]));
+        let content = oracle.content(0, 0, 2).to_vec();
+        let refused = oracle.copy(1, 0, &content, false);
+        oracle.refused(1, refused);
+        assert_eq!(oracle.submitted(1), 0);
+        let copy = oracle.copy(1, 0, &content, true);
+        let judged = |oracle: &ZoneOracle, content: &[u64], wp| {
+            let mut oracle = oracle.clone();
+            oracle.judge(1, seen(ZoneStands::Active, wp, content)).map_err(|it| it.problem)
+        };
+        assert_eq!(judged(&oracle, &[1, 0, 0, 0], 1), Ok(()), "it was cut off");
+        assert_eq!(judged(&oracle, &[3, 0, 0, 0], 1), Err(ZoneProblem::Wrong), "not its number");
+        oracle.written(1, copy, 0).unwrap();
+        assert_eq!(judged(&oracle, &[1, 2, 0, 0], 2), Ok(()));
+        assert_eq!(judged(&oracle, &[2, 2, 0, 0], 2), Err(ZoneProblem::Wrong));
+        assert_eq!(judged(&oracle, &[1, 0, 0, 0], 1), Err(ZoneProblem::Lost));
     }
 
     /// After a cut that had given up appends under way, another loses the zone table.

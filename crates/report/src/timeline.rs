@@ -119,6 +119,7 @@ fn host(timeline: &Timeline) -> Vec<Value> {
             CommandOp::WriteZeroes => "write zeroes",
             CommandOp::WritePrepare => "hint",
             CommandOp::ZoneAppend => "zone append",
+            CommandOp::Copy => "copy",
             CommandOp::Zone(_) => "zone management",
             CommandOp::ZoneReport => "zone report",
         };

@@ -161,6 +161,12 @@ pub enum Canary {
     ZoneImplicitCloseUncounted,
     /// Finish gives up what is buffered of the zone.
     ZoneFinishDropsTail,
+    /// A copy reads from one logical block further on.
+    CopyNextDoor,
+    /// A copy's flag is forgotten: its data is not protected.
+    CopyUnprotected,
+    /// A copy with FUA ends when it is in the buffer.
+    CopyFuaEarly,
 }
 
 impl Canary {
@@ -246,6 +252,9 @@ impl Canary {
         Self::ZrwaNotDumped,
         Self::ZoneImplicitCloseUncounted,
         Self::ZoneFinishDropsTail,
+        Self::CopyNextDoor,
+        Self::CopyUnprotected,
+        Self::CopyFuaEarly,
     ];
 }
 

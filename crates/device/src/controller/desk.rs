@@ -21,6 +21,9 @@ use crate::{
 /// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
 const RANGE_BYTES: u64 = 16;
 
+/// Bytes of a source range of a copy (NVM Command Set 1.0, 3.2.2, descriptor format 0).
+const COPY_RANGE_BYTES: u64 = 32;
+
 /// Commands on their way in and out.
 #[derive(Clone, Debug)]
 pub struct Desk<P: Payload> {
@@ -150,6 +153,7 @@ impl<P: Payload> Desk<P> {
             }
             Action::ZoneExtension { data, .. } => data.len() as u64,
             Action::WritePrepare { ranges } => bytes_of(ranges),
+            Action::Copy { ranges, .. } => ranges.len() as u64 * COPY_RANGE_BYTES,
             _ => 0,
         };
         let request = self.requests.insert(Request {

@@ -62,6 +62,7 @@ impl<P: Payload> Conventional<P> {
             }
             Action::WritePrepare { .. } => self.write_prepare(now, id, desk),
             Action::ZoneAppend { .. }
+            | Action::Copy { .. }
             | Action::Zone { .. }
             | Action::ZoneExtension { .. }
             | Action::ZoneReport { .. } => desk.complete(now, id, Status::InvalidOpcode),

@@ -1,6 +1,6 @@
 //! How a zoned drive is put together.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
@@ -76,6 +76,7 @@ impl Parts {
             turns,
             waiting: [VecDeque::new(), VecDeque::new()],
             waits: Waits::new(self.zones.zones),
+            copies: BTreeMap::new(),
             plain: BTreeSet::new(),
             is_halted: false,
             lost: Vec::new(),

@@ -12,7 +12,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use super::Zoned;
 use crate::controller::{Desk, RequestId};
 use crate::units::Units;
-use crate::{Lba, Op, Payload, Status};
+use crate::{Action, CopyRange, Lba, MOST_COPY_RANGES, Op, Payload, Status};
 
 /// The status of a command that the zones refuse.
 pub(super) const fn status_of(refused: Refused) -> Status {
@@ -47,6 +47,7 @@ impl<P: Payload> Zoned<P> {
         }
         match op {
             Op::Read => self.read(now, id, desk),
+            Op::Copy => self.copy(now, id, desk),
             Op::Write | Op::WriteZeroes | Op::ZoneAppend => {
                 if let Err(status) = self.write(now, id, desk) {
                     desk.complete(now, id, status);
@@ -81,25 +82,47 @@ impl<P: Payload> Zoned<P> {
     /// Reads what is written: from the buffer, or from flash; everything else reads as zeroes.
     fn read(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let units = desk.units(id);
+        if let Err(status) = self.may_read(units) {
+            return desk.complete(now, id, status);
+        }
+        let request = desk.request_mut(id);
+        let mut index = 0;
+        request.pending = self.fetch(now, id, units, |content| {
+            if P::STORED {
+                P::gather(&mut request.read, units.part(index), &content);
+            }
+            index += 1;
+        });
+        if request.pending == 0 {
+            desk.deliver(now, id);
+        }
+    }
+
+    /// Whether `units` can be read.
+    fn may_read(&self, units: Units) -> Result<(), Status> {
         let first = units.first().0;
         let (from, _) = self.zone_of(first);
         let (to, _) = self.zone_of(first + units.count() - 1);
         if from != to && !self.ftl.shape().reads_across {
-            return desk.complete(now, id, Status::ZoneBoundary);
+            return Err(Status::ZoneBoundary);
         }
         let mut zones = (from.0..=to.0).map(ZoneId);
         if zones.any(|zone| self.ftl.zones().get(zone).state == ZoneState::Offline) {
-            return desk.complete(now, id, Status::ZoneOffline);
+            return Err(Status::ZoneOffline);
         }
+        Ok(())
+    }
+
+    /// Hands what `units` hold to `take`, and starts the flash reads that bring it. Returns how many.
+    fn fetch(&mut self, now: Time, id: RequestId, units: Units, mut take: impl FnMut(P)) -> u32 {
+        let first = units.first().0;
         let mut pending = 0;
         // A run of units in the same flash page is one flash read.
         let mut run: Option<(Ppn, u32)> = None;
         for index in 0..units.count() {
             let (zone, unit) = self.zone_of(first + index);
             let (content, page) = self.newest(zone, unit);
-            if P::STORED {
-                P::gather(&mut desk.request_mut(id).read, units.part(index), &content);
-            }
+            take(content);
             run = match (run, page) {
                 (Some((current, count)), Some(page)) if current == page => Some((page, count + 1)),
                 (previous, page) => {
@@ -115,9 +138,65 @@ impl<P: Payload> Zoned<P> {
         if let Some((page, count)) = run {
             self.ftl.read(now, page, count, id.0);
         }
+        pending
+    }
+
+    /// A flash read for a command has ended. With the last of them what a read has read goes out, and what a copy
+    /// has read is written.
+    pub(super) fn host_read_ended(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let request = desk.request_mut(id);
+        request.pending -= 1;
+        if request.pending > 0 {
+            return;
+        }
+        if request.op() == Op::Copy {
+            self.copied(now, id, desk);
+        } else {
+            desk.deliver(now, id);
+        }
+    }
+
+    /// Reads what is to be copied, all of it as it is now.
+    fn copy(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let Action::Copy { ranges, .. } = &desk.request(id).action else { return };
+        let sources = match self.may_copy(ranges, desk.units(id)) {
+            Ok(sources) => sources,
+            Err(status) => return desk.complete(now, id, status),
+        };
+        let mut content = Vec::new();
+        let mut pending = 0;
+        for units in sources {
+            pending += self.fetch(now, id, units, |unit| content.push(unit));
+        }
+        self.copies.insert(id.0, content);
         desk.request_mut(id).pending = pending;
         if pending == 0 {
-            desk.deliver(now, id);
+            self.copied(now, id, desk);
+        }
+    }
+
+    /// The units of a copy's sources, all of which can be read.
+    fn may_copy(&self, ranges: &[CopyRange], to: Units) -> Result<Vec<Units>, Status> {
+        if ranges.len() > MOST_COPY_RANGES || to.count() > self.ftl.shape().copy_limit {
+            return Err(Status::SizeLimit);
+        }
+        let source = |range: &CopyRange| {
+            let skipped = u64::from(is_planted(Canary::CopyNextDoor)) * self.unit_sectors();
+            let units = self.units(Lba(range.lba.0.saturating_add(skipped)), range.sectors)?;
+            self.may_read(units).map(|()| units)
+        };
+        ranges.iter().map(source).collect()
+    }
+
+    /// What is to be copied has been read: from here on the copy is a write.
+    fn copied(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+        let written = match self.is_halted {
+            true => Err(Status::WriteFault),
+            false => self.write(now, id, desk),
+        };
+        if let Err(status) = written {
+            self.copies.remove(&id.0);
+            desk.complete(now, id, status);
         }
     }
 

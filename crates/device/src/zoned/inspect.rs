@@ -35,6 +35,12 @@ impl<P: Payload> ZnsSsd<P> {
         (0..self.zone_shape().zones).map(|zone| self.zone(ZoneId(zone))).collect()
     }
 
+    /// Sectors of `zone`, from its beginning, that flash or the buffer holds. After a power cut a full zone may hold
+    /// less than it has room for: what was not flushed of it.
+    pub fn held_sectors(&self, zone: ZoneId) -> u64 {
+        u64::from(self.namespace().buffer.end(zone.0)) * self.namespace().unit_sectors()
+    }
+
     /// Zones that are open, and zones that are active, open ones among them.
     pub const fn zone_resources(&self) -> (u32, u32) {
         let zones = self.namespace().ftl.zones();

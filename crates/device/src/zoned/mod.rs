@@ -22,7 +22,7 @@ mod turns;
 mod waits;
 mod writes;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use leyden_buffer::Region;
 use leyden_buffer::zoned::{BelowProtected, DuringFlush, PoolKind, ZoneBuffer};
@@ -75,6 +75,8 @@ pub struct Zoned<P: Payload> {
     /// Writes that wait for room in each pool, first come, first served.
     waiting: [VecDeque<RequestId>; 2],
     waits: Waits,
+    /// What copies have read, by the command, until it is in the buffer.
+    copies: BTreeMap<u32, Vec<P>>,
     /// Zones that may hold data that nothing protects.
     plain: BTreeSet<ZoneId>,
     /// Nothing may be written any more.
@@ -156,6 +158,7 @@ impl<P: Payload> Zoned<P> {
                 queue.into_iter().partition(|&id| self.zone_of(desk.units(id).first().0).0 == zone);
             self.waiting[kind.index()] = kept;
             for id in ended {
+                self.copies.remove(&id.0);
                 self.end(now, id, status, desk);
             }
         }
@@ -187,15 +190,6 @@ impl<P: Payload> Zoned<P> {
                 self.run_out(now, zone, desk);
             }
         }
-    }
-}
-
-/// A flash read for a command has ended; with the last of them its data goes out.
-fn host_read_ended<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
-    let request = desk.request_mut(id);
-    request.pending -= 1;
-    if request.pending == 0 {
-        desk.deliver(now, id);
     }
 }
 
@@ -237,7 +231,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
         desk.note_outcome(&outcome);
         match ended {
-            Ended::HostRead(tag) => host_read_ended(now, RequestId(tag), desk),
+            Ended::HostRead(tag) => self.host_read_ended(now, RequestId(tag), desk),
             Ended::Page(page) => self.page_ended(now, page, desk),
             Ended::Erase => self.place_waiting(now),
             Ended::Stale => {}
@@ -309,6 +303,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         self.turns = self.turns.cleared();
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.waits = Waits::new(self.ftl.shape().zones);
+        self.copies.clear();
         self.plain.clear();
         self.flushes = 0;
         self.lost.clear();

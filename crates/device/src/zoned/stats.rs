@@ -15,6 +15,8 @@ counters! {
         pub units_written: u64,
         /// Zone Appends.
         pub appends: u64,
+        /// Units that copies have written.
+        pub copied_units: u64,
         /// Zones reset.
         pub resets: u64,
         /// Zones finished before they were full.

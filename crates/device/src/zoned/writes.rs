@@ -10,7 +10,7 @@ use super::Zoned;
 use super::commands::status_of;
 use crate::controller::{Desk, RequestId};
 use crate::units::Units;
-use crate::{Action, Lba, Output, Payload, Status};
+use crate::{Action, Lba, Op, Output, Payload, Status};
 
 /// The next unit of a write that waits for a Zone Random Write Area: it enters as a whole.
 const IN_ZRWA: u32 = u32::MAX;
@@ -39,6 +39,9 @@ impl<P: Payload> Zoned<P> {
         let asked = match desk.request(id).action {
             Action::Write { plp, .. } => Asked { plp, is_append: false },
             Action::ZoneAppend { plp, .. } => Asked { plp, is_append: true },
+            Action::Copy { plp, .. } => {
+                Asked { plp: plp && !is_planted(Canary::CopyUnprotected), is_append: false }
+            }
             _ => Asked { plp: false, is_append: false },
         };
         if asked.plp && self.region == Region::None {
@@ -54,6 +57,10 @@ impl<P: Payload> Zoned<P> {
         };
         state.state.after(ZoneAction::Write).map_err(|refusal| status_of(refusal.into()))?;
         if has_zrwa {
+            if desk.request(id).op() == Op::Copy {
+                // TP 4076 does not say what a copy into an area is.
+                return Err(Status::ZoneInvalidOperation);
+            }
             self.queue_in_zrwa(now, id, zone, desk);
             return Ok(());
         }
@@ -67,7 +74,10 @@ impl<P: Payload> Zoned<P> {
         self.check_order(zone, kind, desk)?;
         self.ftl.zones_mut().apply(zone, ZoneAction::Write).map_err(status_of)?;
         self.ftl.zones_mut().advance(zone, wp + units.count());
-        self.counters.units_written += u64::from(units.count());
+        match desk.request(id).op() {
+            Op::Copy => self.counters.copied_units += u64::from(units.count()),
+            _ => self.counters.units_written += u64::from(units.count()),
+        }
         self.counters.appends += u64::from(asked.is_append);
         let first = u64::from(zone.0 * self.ftl.shape().size + at) * self.unit_sectors();
         let sectors = u64::from(units.count()) * self.unit_sectors();
@@ -163,6 +173,7 @@ impl<P: Payload> Zoned<P> {
                 Action::Write { data, .. } | Action::ZoneAppend { data, .. } if P::STORED => {
                     P::written(data, units.part(index))
                 }
+                Action::Copy { .. } => self.copies[&id.0][index as usize].clone(),
                 _ => P::default(),
             };
             self.buffer.push(zone.0, kind, content);
@@ -190,12 +201,14 @@ impl<P: Payload> Zoned<P> {
 
     /// All of a write is in the buffer: it is acknowledged, unless it forces unit access.
     fn admitted(&mut self, now: Time, id: RequestId, kind: PoolKind, desk: &mut Desk<P>) {
+        self.copies.remove(&id.0);
         let request = desk.request(id);
         self.counters.stalled += now - request.waiting_since;
         let fua = match request.action {
             Action::Write { fua, .. }
             | Action::ZoneAppend { fua, .. }
             | Action::WriteZeroes { fua, .. } => fua,
+            Action::Copy { fua, .. } => fua && !is_planted(Canary::CopyFuaEarly),
             _ => false,
         };
         let units = request.units;

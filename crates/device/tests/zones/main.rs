@@ -3,6 +3,7 @@
 mod buffer;
 mod cells;
 mod commands;
+mod copies;
 mod cuts;
 mod refused;
 mod resources;

@@ -19,7 +19,7 @@ fn zrwa(config: &mut Config) -> &mut leyden_ftl::zoned::ZrwaConfig {
 #[test]
 fn what_contradicts_itself_is_refused_with_its_key() {
     assert!(provision_of_zones(&selective()).is_ok());
-    let wrong: [Wrong; 22] = [
+    let wrong: [Wrong; 23] = [
         ("zoned.zone_capacity", |c| zoned(c).zone_capacity = Some(Bytes::new(33 * 4096))),
         ("zoned.zone_capacity", |c| zoned(c).zone_capacity = Some(Bytes::new(0))),
         ("zoned.zone_size", |c| {
@@ -35,6 +35,7 @@ fn what_contradicts_itself_is_refused_with_its_key() {
         ("zoned.max_open", |c| zoned(c).max_open = 0),
         ("zoned.max_active", |c| zoned(c).max_active = 10_000),
         ("zoned.append_limit", |c| zoned(c).append_limit = Bytes::new(100)),
+        ("zoned.copy_limit", |c| zoned(c).copy_limit = Bytes::new(2 << 30)),
         ("zoned.spare", |c| zoned(c).spare = Ratio::from_percent(95)),
         ("zoned.descriptor_extension", |c| zoned(c).descriptor_extension = Bytes::new(65)),
         ("zoned.zrwa.granularity", |c| zrwa(c).granularity = Bytes::new(1000)),

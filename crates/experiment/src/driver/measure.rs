@@ -199,7 +199,12 @@ impl Measure {
             Op::Read => 0,
             Op::Write | Op::ZoneAppend => 1,
             Op::Flush => 2,
-            Op::Trim | Op::WriteZeroes | Op::WritePrepare | Op::Zone(_) | Op::ZoneReport => return,
+            Op::Trim
+            | Op::WriteZeroes
+            | Op::WritePrepare
+            | Op::Copy
+            | Op::Zone(_)
+            | Op::ZoneReport => return,
         };
         self.slowest[kind] = Some(Slow { arrived: sample.arrived, completed: sample.time });
     }

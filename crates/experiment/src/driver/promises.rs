@@ -60,7 +60,7 @@ fn promised_op(request: &Request) -> Option<leyden_oracle::Op> {
         Op::Flush => leyden_oracle::Op::Flush,
         Op::Trim => leyden_oracle::Op::Trim,
         Op::WriteZeroes => leyden_oracle::Op::WriteZeroes,
-        Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => return None,
+        Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => return None,
     };
     (request.sectors > 0 || request.op == Op::Flush).then_some(op)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{
-    BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES, ZoneDescriptor,
-};
+use leyden_device::{BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
+use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
 
 use super::measure::{Measure, Measured};
@@ -58,7 +57,7 @@ pub(super) trait Source {
     }
     /// The power is back `now`, and these are the device's zones, if it has any. Told after everything that was cut
     /// off.
-    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+    fn recovered(&mut self, now: Time, zones: &[ZoneLeft]) {
         let _ = (now, zones);
     }
     /// The share done, 0..=1, as far as it is known.

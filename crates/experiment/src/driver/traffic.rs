@@ -127,7 +127,7 @@ impl Traffic {
             }
             Op::Flush => &mut self.flushes,
             Op::Trim | Op::WriteZeroes => &mut self.trims,
-            Op::WritePrepare | Op::Zone(_) | Op::ZoneReport => return u64::MAX,
+            Op::WritePrepare | Op::Copy | Op::Zone(_) | Op::ZoneReport => return u64::MAX,
         };
         let longest_ns = kind.max_ns;
         kind.record(latency_ns);

@@ -144,7 +144,12 @@ impl Verifier {
         let end = first.saturating_add(u64::from(request.sectors));
         let limit = self.settled.len() as u64;
         match request.op {
-            Op::Flush | Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => 0..0,
+            Op::Flush
+            | Op::WritePrepare
+            | Op::ZoneAppend
+            | Op::Copy
+            | Op::Zone(_)
+            | Op::ZoneReport => 0..0,
             Op::Trim | Op::WriteZeroes => first.div_ceil(size)..(end / size).min(limit),
             Op::Read | Op::Write => first / size..end.div_ceil(size).min(limit),
         }
@@ -304,9 +309,12 @@ impl Content<Stamp> for Verifier {
             Op::Read => self.submit_read(slot, units),
             Op::Write => self.submit_change(units, true),
             Op::Trim | Op::WriteZeroes => self.submit_change(units, false),
-            Op::Flush | Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
-                Pending::Nothing
-            }
+            Op::Flush
+            | Op::WritePrepare
+            | Op::ZoneAppend
+            | Op::Copy
+            | Op::Zone(_)
+            | Op::ZoneReport => Pending::Nothing,
         };
         stamp
     }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use leyden_device::{Payload, Stats, ZoneDescriptor};
+use leyden_device::{Payload, Stats};
 use leyden_sim::Time;
 use leyden_workload::Request;
+use leyden_workload::zoned::ZoneLeft;
 
 /// Reads a device's counters, may look at it at moments of its own, and may cut its power. Nothing it does
 /// changes what happens, but for the cuts. A function that returns the counters is one that has no such
@@ -79,5 +80,5 @@ pub struct Outage<P: Payload> {
     /// What a read of the whole device would return now.
     pub left: P::ReadData,
     /// The zones of a zoned device.
-    pub zones: Vec<ZoneDescriptor>,
+    pub zones: Vec<ZoneLeft>,
 }

@@ -99,6 +99,7 @@ impl ZonePromises {
         let size = (self.layout.size / self.layout.block) as usize;
         let capacity = (self.layout.capacity / self.layout.block) as usize;
         for ((number, zone), left) in (0..).zip(&outage.zones).zip(content.chunks(size)) {
+            let zone = &zone.descriptor;
             let is_offline = zone.state == ZoneState::Offline;
             let nothing = vec![0; capacity];
             let seen = ZoneSeen {
@@ -211,6 +212,7 @@ mod tests {
     use super::*;
     use leyden_device::{CommandId, Lba};
     use leyden_workload::Class;
+    use leyden_workload::zoned::ZoneLeft;
 
     const LAYOUT: ZoneLayout = ZoneLayout { zones: 2, size: 64, capacity: 32, block: 8 };
 
@@ -252,7 +254,9 @@ mod tests {
             lost: Vec::new(),
             uncertain: Vec::new(),
             left: units,
-            zones: vec![zone(ZoneState::Empty, 0, 0), second],
+            zones: [zone(ZoneState::Empty, 0, 0), second]
+                .map(|descriptor| ZoneLeft { descriptor, held: 0 })
+                .into(),
         })
     }
 

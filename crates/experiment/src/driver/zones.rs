@@ -1,9 +1,8 @@
 //! A host of a zoned drive as a source of requests.
 
-use leyden_device::ZoneDescriptor;
 use leyden_sim::Time;
 use leyden_workload::Request;
-use leyden_workload::zoned::{Ask, Host, is_protected};
+use leyden_workload::zoned::{Ask, Host, ZoneLeft, is_protected};
 
 use super::DriveError;
 use super::pump::{Next, Source};
@@ -46,7 +45,7 @@ impl Source for Zones<'_> {
         self.host.cut_off(owner, now);
     }
 
-    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+    fn recovered(&mut self, now: Time, zones: &[ZoneLeft]) {
         self.host.recovered(now, zones);
     }
 

@@ -1,10 +1,11 @@
 //! Power cuts that a run makes: those that it lists, or the one that ends it.
 
-use leyden_device::{Controller, Namespace, Payload, PowerLoss, Recovery, Stats, ZoneDescriptor};
+use leyden_device::{Controller, Namespace, Payload, PowerLoss, Recovery, Stats};
 use leyden_ftl::recovery::Step;
 use leyden_host::{Cut, Powered};
 use leyden_power::{Part, Supply};
 use leyden_sim::{Counted, Span, Time};
+use leyden_workload::zoned::ZoneLeft;
 
 use super::power::{Sampler, millijoules, milliseconds};
 use crate::driver::Outage;
@@ -86,7 +87,7 @@ impl<'a> Outages<'a> {
         now: Time,
         stack: &mut S,
         outstanding: u64,
-        left: impl FnOnce(&S::Drive) -> (P::ReadData, Vec<ZoneDescriptor>),
+        left: impl FnOnce(&S::Drive) -> (P::ReadData, Vec<ZoneLeft>),
     ) -> Outage<P> {
         let off = self.cuts[self.made.len()].off;
         let made = self.make(now, off, stack, outstanding);

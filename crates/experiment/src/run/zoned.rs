@@ -1,9 +1,9 @@
 //! A run on a zoned drive.
 
 use leyden_buffer::Region;
-use leyden_device::{NoData, Payload, SECTOR_BYTES, Stamp, Stats, ZnsSsd, ZoneState};
+use leyden_device::{NoData, Payload, SECTOR_BYTES, Stamp, Stats, ZnsSsd, ZoneId, ZoneState};
 use leyden_sim::{Digest, Span, Time};
-use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout};
+use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout, ZoneLeft};
 
 use super::outage::Outages;
 use super::power::Sampler;
@@ -88,13 +88,21 @@ impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
     }
 
     fn cut(&mut self, now: Time, drive: &mut ZnsSsd<P>, outstanding: u64) -> Outage<P> {
-        let left = |drive: &ZnsSsd<P>| (drive.whole(), drive.all_zones());
+        let left = |drive: &ZnsSsd<P>| (drive.whole(), zones_left(drive));
         self.outages.cut(now, drive, outstanding, left)
     }
 
     fn found_lost(&mut self, units: u64) {
         self.outages.found_lost(units);
     }
+}
+
+/// The zones, as a host finds them after a power cut.
+fn zones_left<P: Payload>(drive: &ZnsSsd<P>) -> Vec<ZoneLeft> {
+    let zones = (0..).map(ZoneId).zip(drive.all_zones());
+    zones
+        .map(|(zone, descriptor)| ZoneLeft { descriptor, held: drive.held_sectors(zone) })
+        .collect()
 }
 
 /// What the host does.

@@ -116,8 +116,10 @@ fn drives(own: &Config) -> Vec<(Config, bool)> {
     parts.iter_mut().for_each(|part| *part -= *part % unit);
     parts.sort_unstable();
     parts.dedup();
-    let mut drives: Vec<(Config, bool)> =
-        parts.into_iter().map(|bytes| (with_protected(own, bytes), bytes == protected(own))).collect();
+    let mut drives: Vec<(Config, bool)> = parts
+        .into_iter()
+        .map(|bytes| (with_protected(own, bytes), bytes == protected(own)))
+        .collect();
     let dump = own.power.as_ref().map_or("", |power| power.dump.name());
     for info in DumpConfig::POLICIES.iter().filter(|info| info.name != dump) {
         let mut device = own.clone();

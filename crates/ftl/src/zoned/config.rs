@@ -27,6 +27,8 @@ pub struct Config {
     pub max_active: u32,
     /// The most data of a Zone Append (ZASL).
     pub append_limit: Bytes,
+    /// The most data of a Copy (MCL), which the drive holds beside its buffer until that has room.
+    pub copy_limit: Bytes,
     /// Share of the blocks that zones do not get, to replace bad ones.
     pub spare: Ratio,
     /// Zone Random Write Areas (TP 4076); none without this table.
@@ -68,6 +70,7 @@ impl Default for Config {
             max_open: 0,
             max_active: 0,
             append_limit: Bytes::new(1 << 20),
+            copy_limit: Bytes::new(1 << 20),
             spare: Ratio::from_percent(2),
             zrwa: None,
             descriptor_extension: Bytes::new(0),
@@ -93,6 +96,8 @@ pub struct ZoneShape {
     pub max_active: u32,
     /// The most of an append.
     pub append_limit: u32,
+    /// The most of a copy.
+    pub copy_limit: u32,
     /// Of a Zone Random Write Area: its size and granularity; 0 if there are none.
     pub zrwa_size: u32,
     /// See `zrwa_size`.
@@ -150,15 +155,14 @@ impl Config {
                 format!("{} is not a multiple of 64 B up to 16320 B", self.descriptor_extension);
             return Err(ConfigError::new("descriptor_extension", problem));
         }
-        let append = self.append_limit.get();
-        if append < unit || append > 1 << 30 {
-            let problem = format!(
-                "{} is not between a logical block ({}) and 1 GiB",
-                self.append_limit,
-                Bytes::new(unit)
-            );
-            return Err(ConfigError::new("append_limit", problem));
-        }
+        let most = |key: &str, size: Bytes| {
+            if size.get() < unit || size.get() > 1 << 30 {
+                let block = Bytes::new(unit);
+                let problem = format!("{size} is not between a logical block ({block}) and 1 GiB");
+                return Err(ConfigError::new(key, problem));
+            }
+            Ok((size.get() / unit) as u32)
+        };
         let limit = |most: u32| if most == 0 { zones } else { most.min(zones) };
         let units = |bytes: u64| (bytes / unit) as u32;
         Ok(ZoneShape {
@@ -168,7 +172,8 @@ impl Config {
             dies_per_zone: self.dies_per_zone,
             max_open: limit(self.max_open),
             max_active: limit(self.max_active),
-            append_limit: units(append),
+            append_limit: most("append_limit", self.append_limit)?,
+            copy_limit: most("copy_limit", self.copy_limit)?,
             zrwa_size,
             zrwa_granularity,
             zrwa_count,

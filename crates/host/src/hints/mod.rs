@@ -190,6 +190,7 @@ impl<D> HintChannel<D> {
             | Op::Flush
             | Op::WritePrepare
             | Op::ZoneAppend
+            | Op::Copy
             | Op::Zone(_)
             | Op::ZoneReport => return,
         };

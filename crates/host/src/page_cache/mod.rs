@@ -341,7 +341,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         match command.op() {
             Op::Flush => self.flush(request),
             // It is made for conventional drives; one says so to commands for zones.
-            Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
+            Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
                 let tag = self.commands.insert(Below::Pass(request));
                 self.requests.get_mut(request).stage = Stage::Below;
                 self.device.submit(now, command.tag(tag));

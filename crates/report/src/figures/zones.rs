@@ -215,16 +215,17 @@ fn waits(mut figure: Figure, zones: &Zones) -> Figure {
     let mean = |sum: u64| sum as f64 / waits.flushes as f64;
     let mut table = Table::new(["Flushes that waited", &format::count(waits.flushes as f64)]);
     let mut row = |label: &str, value: String| table.rows.push(vec![label.to_owned(), value]);
-    row("Unprotected data that had to get to flash, mean", format::bytes(mean(waits.bytes).round()));
+    row(
+        "Unprotected data that had to get to flash, mean",
+        format::bytes(mean(waits.bytes).round()),
+    );
     row("Most", format::bytes(waits.bytes_peak as f64));
     row("Zones that it lay in, mean", format::number(mean(waits.zones)));
-    row(
-        "Protected data left in the buffer, mean",
-        format::bytes(mean(waits.passed_bytes).round()),
-    );
+    row("Protected data left in the buffer, mean", format::bytes(mean(waits.passed_bytes).round()));
     figure.size = Size::Wide;
     figure.table = Some(table);
-    figure.note("A flush waits for the unprotected data of its moment, and leaves what is protected.")
+    figure
+        .note("A flush waits for the unprotected data of its moment, and leaves what is protected.")
 }
 
 #[cfg(test)]
@@ -238,7 +239,13 @@ mod tests {
             capacity_bytes: 1 << 20,
             state_codes: states.iter().map(|state| state.code()).collect(),
             written_per_mille: states.iter().map(|state| *state as u32 * 100).collect(),
-            moments: vec![ZoneMoment { at_s: 0.5, open: 1, active: 3, full: 2, ..Default::default() }],
+            moments: vec![ZoneMoment {
+                at_s: 0.5,
+                open: 1,
+                active: 3,
+                full: 2,
+                ..Default::default()
+            }],
             flush_waits: FlushWaits { flushes: 2, bytes: 8192, zones: 3, ..Default::default() },
             ..Zones::default()
         };

@@ -1,6 +1,6 @@
 //! What the host of a zoned drive does next.
 
-use leyden_device::{Command, Lba, SECTOR_BYTES, Stamp, ZoneAction};
+use leyden_device::{Command, CopyRange, Lba, SECTOR_BYTES, Stamp, ZoneAction};
 use leyden_oracle::zones::{ZoneChange, ZoneOracle};
 use leyden_sim::{Ratio, Rng};
 
@@ -18,6 +18,12 @@ pub(super) enum Pending {
     Append {
         zone: u32,
         stamp: u64,
+    },
+    Copy {
+        from: u32,
+        zone: u32,
+        stamp: u64,
+        first: u32,
     },
     Change {
         zone: u32,
@@ -64,6 +70,8 @@ impl Slot {
 pub(super) struct Host<'a> {
     pub(super) options: &'a ZonedOptions,
     pub(super) rng: Rng,
+    /// Copies come from a stream of their own: what seeds draw otherwise stays.
+    pub(super) copies: Rng,
     pub(super) slots: Vec<Slot>,
     /// Units from a zone to the next, and of what can be written of it.
     pub(super) size: u32,
@@ -91,6 +99,11 @@ impl Host<'_> {
 
     /// The next command; `None` if it would be one that a careful host does not send now.
     pub(super) fn next(&mut self, oracle: &mut ZoneOracle) -> Option<(Command<Stamp>, Pending)> {
+        if self.copies.chance(self.options.copies)
+            && let Some(copy) = self.copy(oracle)
+        {
+            return Some(copy);
+        }
         let zone = self.rng.below(u64::from(self.options.zones)) as u32;
         let what = self.rng.below(100);
         if what < 4 {
@@ -151,6 +164,48 @@ impl Host<'_> {
         self.slots[zone as usize].appends += 1;
         let command = Command::zone_append(self.lba(zone, 0), self.sectors(units), stamp);
         Some((command.plp(plp).fua(fua), Pending::Append { zone, stamp }))
+    }
+
+    /// A copy of some ranges of a zone to the end of another, or of the same. Nothing else is under way in either.
+    fn copy(&mut self, oracle: &mut ZoneOracle) -> Option<(Command<Stamp>, Pending)> {
+        let zones = u64::from(self.options.zones);
+        let rng = &mut self.copies;
+        let (from, zone) = (rng.below(zones) as u32, rng.below(zones) as u32);
+        let (source, to) = (self.slots[from as usize], self.slots[zone as usize]);
+        let first = oracle.submitted(zone);
+        if !source.is_quiet() || !to.is_quiet() || to.is_dead || to.is_full {
+            return None;
+        }
+        if oracle.area(from).is_some() || oracle.area(zone).is_some() || first >= self.capacity {
+            return None;
+        }
+        let mut content = Vec::new();
+        let mut ranges = Vec::new();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(u64::from(self.capacity)) as u32;
+            let most = (self.capacity - first - content.len() as u32).min(self.options.largest);
+            let found = oracle.content(from, at, 1 + rng.below(u64::from(most.max(1))) as u32);
+            let found = &found[..found.len().min(most as usize)];
+            if !found.is_empty() {
+                ranges.push((at, found.len() as u32));
+                content.extend_from_slice(found);
+            }
+        }
+        let plp = self.has_region && rng.chance(self.options.plp);
+        let fua = rng.chance(self.options.fua);
+        let range =
+            |(at, units)| CopyRange { lba: self.lba(from, at), sectors: self.sectors(units) };
+        let ranges: Vec<CopyRange> = ranges.into_iter().map(range).collect();
+        if ranges.is_empty() {
+            return None;
+        }
+        let stamp = oracle.copy(zone, first, &content, plp || fua || self.keeps_all);
+        let command = Command::copy(self.lba(zone, first), ranges).plp(plp).fua(fua);
+        self.slots[from as usize].is_busy = true;
+        let to = &mut self.slots[zone as usize];
+        to.is_busy = true;
+        to.writes += 1;
+        Some((command, Pending::Copy { from, zone, stamp, first }))
     }
 
     /// A write in the zone's area, one at a time.

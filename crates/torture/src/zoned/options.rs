@@ -41,6 +41,9 @@ pub struct ZonedOptions {
     pub fua: Ratio,
     /// Share of recoveries that are cut short.
     pub again: Ratio,
+    /// How often the host copies, if it can, before anything else that it does.
+    #[serde(default)]
+    pub copies: Ratio,
 }
 
 impl ZonedOptions {
@@ -75,6 +78,7 @@ impl ZonedOptions {
             plp: Ratio::from_percent(rng.below(70)),
             fua: Ratio::from_percent(rng.below(20)),
             again: Ratio::from_percent(rng.below(40)),
+            copies: Ratio::from_percent(crate::options::rng(seed, "zoned host").below(20)),
             device,
         }
     }

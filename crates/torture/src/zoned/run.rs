@@ -83,6 +83,7 @@ impl<'a> Runner<'a> {
         let host = Host {
             options,
             rng: rng(options.seed, "zoned commands"),
+            copies: rng(options.seed, "zoned copies"),
             slots: vec![Slot::default(); options.zones as usize],
             size: shape.size,
             capacity: shape.capacity,
@@ -231,6 +232,13 @@ impl<'a> Runner<'a> {
             Pending::Write { zone, stamp, first, units } => {
                 self.host.slots[zone as usize].writes -= 1;
                 self.write_ended(end, (zone, stamp), first, units)?;
+            }
+            Pending::Copy { from, zone, stamp, first } => {
+                self.host.slots[from as usize].is_busy = false;
+                let to = &mut self.host.slots[zone as usize];
+                to.is_busy = false;
+                to.writes -= 1;
+                self.write_ended(end, (zone, stamp), first, 0)?;
             }
             Pending::Append { zone, stamp } => {
                 self.host.slots[zone as usize].appends -= 1;

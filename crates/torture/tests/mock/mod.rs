@@ -88,7 +88,7 @@ impl Mock {
                 let read = |unit: u32| Stamp(get(unit).unwrap_or(self.flash[unit as usize]));
                 return Output::Read(units.map(read).collect());
             }
-            Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {}
+            Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {}
             Op::Flush if self.is_protected || self.bug == Bug::ForgetsFlush => {}
             Op::Flush => self.evict_all(),
             Op::Write | Op::Trim | Op::WriteZeroes => {

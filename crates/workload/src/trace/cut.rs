@@ -55,6 +55,7 @@ impl<I> CutIter<I> {
             | Op::Trim
             | Op::WriteZeroes
             | Op::WritePrepare
+            | Op::Copy
             | Op::Zone(_)
             | Op::ZoneReport => 0,
         };

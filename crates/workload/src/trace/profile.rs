@@ -208,7 +208,12 @@ impl Profiler {
                 self.profile.write_zeroes += 1;
                 self.profile.bytes_zeroed += bytes;
             }
-            Op::Flush | Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {}
+            Op::Flush
+            | Op::WritePrepare
+            | Op::ZoneAppend
+            | Op::Copy
+            | Op::Zone(_)
+            | Op::ZoneReport => {}
         }
         if matches!(request.op, Op::Read | Op::Write) {
             self.aligned += u64::from(begin % UNIT_SECTORS == 0 && end % UNIT_SECTORS == 0);

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{ZoneDescriptor, ZoneState};
+use leyden_device::ZoneState;
 
-use super::ZoneLayout;
+use super::{ZoneLayout, ZoneLeft};
 
 /// What a file is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -156,14 +156,12 @@ impl Fs {
     /// The power failed, and zones end where `zones` says: what was handed out above is gone. What lies in zones
     /// that have failed counts as gone, too. Files are to be [cut back](Fs::cut_back), and zones [counted
     /// again](Fs::recount).
-    pub(super) fn power_failed(&mut self, zones: &[ZoneDescriptor]) {
+    pub(super) fn power_failed(&mut self, zones: &[ZoneLeft]) {
         for (zone, found) in self.zones.iter_mut().zip(zones) {
-            zone.written = match (found.state, found.write_pointer) {
-                (ZoneState::Full, _) => zone.written,
-                (_, wp) => wp.map_or(0, |wp| wp.0 - found.start.0),
-            };
-            zone.is_writable = found.state == ZoneState::Empty || found.state.is_active();
-            zone.is_failed = matches!(found.state, ZoneState::ReadOnly | ZoneState::Offline);
+            let state = found.descriptor.state;
+            zone.is_writable = state == ZoneState::Empty || state.is_active();
+            zone.is_failed = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
+            zone.written = if zone.is_failed { 0 } else { found.held };
         }
     }
 

@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction, ZoneDescriptor};
+use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
 use leyden_sim::{Span, Time};
 
 use super::fs::{File, FileKind, Fs, Run};
 use super::pace::Pace;
-use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout};
+use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout, ZoneLeft};
 use crate::{Class, Request};
 
 /// Who asks: the writer, the flusher, the cleaner, then the compactors.
@@ -520,7 +520,7 @@ impl Host for Lsm {
 
     /// The store is opened again, as RocksDB does it: what is left of its logs is replayed, and flushed as tables;
     /// tables that were being written are given up.
-    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]) {
+    fn recovered(&mut self, now: Time, zones: &[ZoneLeft]) {
         self.fs.power_failed(zones);
         let mut logs: Vec<Log> = self.logs().filter(|log| log.puts > 0).collect();
         for log in &mut logs {

@@ -58,6 +58,16 @@ pub enum Ask {
     End,
 }
 
+/// A zone after a power cut.
+#[derive(Clone, Debug)]
+pub struct ZoneLeft {
+    /// As a report describes it.
+    pub descriptor: ZoneDescriptor,
+    /// Sectors from its beginning that hold what was written to them. That is where a write pointer stands; of a
+    /// full zone a host finds it out by reading.
+    pub held: u64,
+}
+
 /// A host of a zoned drive.
 pub trait Host {
     /// The next request at `now`.
@@ -70,7 +80,7 @@ pub trait Host {
         self.completed(owner, now);
     }
     /// The power failed and is back `now`: nothing is under way any more, and the drive's zones are these.
-    fn recovered(&mut self, now: Time, zones: &[ZoneDescriptor]);
+    fn recovered(&mut self, now: Time, zones: &[ZoneLeft]);
     /// The share done, 0..=1.
     fn fraction(&self) -> f64;
     /// Names of those that are measured apart; empty for none.

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction, ZoneDescriptor, ZoneState};
+use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction, ZoneState};
 use leyden_sim::Time;
 
-use super::{Ask, Host, ZoneJobConfig, ZoneLayout, ZonePattern};
+use super::{Ask, Host, ZoneJobConfig, ZoneLayout, ZoneLeft, ZonePattern};
 use crate::{Class, Request};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,7 +78,8 @@ impl Streams {
                 let phase = Phase::Writing;
                 let (written, in_flight, since_flush) = (0, 0, 0);
                 let (job, is_failed) = (number, false);
-                let stream = Stream { job, zone, written, in_flight, since_flush, phase, is_failed };
+                let stream =
+                    Stream { job, zone, written, in_flight, since_flush, phase, is_failed };
                 streams.push(stream);
             }
             jobs.push(Job { config: config.clone(), free, left: config.requests });
@@ -144,7 +145,10 @@ impl Streams {
             stream.phase = Phase::Draining(After::Flush);
             return self.ask(number);
         }
-        if stream.phase == Phase::Over || job.left == 0 || stream.in_flight >= job.config.queue_depth {
+        if stream.phase == Phase::Over
+            || job.left == 0
+            || stream.in_flight >= job.config.queue_depth
+        {
             return None;
         }
         let sectors = job.config.block_size.get() / SECTOR_BYTES;
@@ -194,10 +198,10 @@ impl Host for Streams {
     }
 
     /// Each stream goes on where its zone ends now; what was cut off is not asked for again.
-    fn recovered(&mut self, _: Time, zones: &[ZoneDescriptor]) {
+    fn recovered(&mut self, _: Time, zones: &[ZoneLeft]) {
         for number in 0..self.all.len() as u32 {
             let stream = &mut self.all[number as usize];
-            let zone = &zones[stream.zone as usize];
+            let zone = &zones[stream.zone as usize].descriptor;
             if stream.phase == Phase::Over {
                 continue;
             }

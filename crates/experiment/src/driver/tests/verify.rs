@@ -70,7 +70,9 @@ fn touched(request: &Request) -> Vec<u64> {
     let covers = |unit: u64| first <= unit * UNIT_SECTORS && (unit + 1) * UNIT_SECTORS <= end;
     let overlaps = |unit: u64| first < (unit + 1) * UNIT_SECTORS && unit * UNIT_SECTORS < end;
     match request.op {
-        Op::Flush | Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => Vec::new(),
+        Op::Flush | Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
+            Vec::new()
+        }
         Op::Trim | Op::WriteZeroes => (0..UNITS).filter(|unit| covers(*unit)).collect(),
         Op::Read | Op::Write => (0..UNITS).filter(|unit| overlaps(*unit)).collect(),
     }

@@ -89,7 +89,10 @@ fn listed_cuts_are_made_and_held_against_what_was_promised() {
 #[test]
 fn a_drive_that_breaks_its_promise_fails_the_run() {
     let sets = ["device.buffer.region=none", "device.buffer.protected_size=0 B"];
-    let scenario = loaded(&format!("{ZONED}{CUTS}"), &[&sets[..], &["workload.zone_job.1.plp=false"]].concat());
+    let scenario = loaded(
+        &format!("{ZONED}{CUTS}"),
+        &[&sets[..], &["workload.zone_job.1.plp=false"]].concat(),
+    );
     let held_to = |keeps_all| {
         let promise = ZonePromise { keeps_all, keeps_flagged: false, may_forget: false };
         let content = |layout| ZonePromises::new(layout, promise);
@@ -112,6 +115,7 @@ const STORE: &str = "
     puts = 60_000
     write_buffer = \"1 MiB\"
     table_io = \"256 KiB\"
+    put_time = \"40 us\"
 
     [[run.cut]]
     at = \"200 ms\"

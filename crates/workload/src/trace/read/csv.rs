@@ -155,7 +155,7 @@ fn with_flags(
         Op::Trim => rwbs.kind == Kind::Trim,
         Op::ZoneAppend | Op::Zone(_) => rwbs.kind == Kind::Zone(request.op),
         // A flush is an empty write to some layers; writing zeroes had no letters for long.
-        Op::Flush | Op::WriteZeroes | Op::WritePrepare | Op::ZoneReport => true,
+        Op::Flush | Op::WriteZeroes | Op::WritePrepare | Op::Copy | Op::ZoneReport => true,
     };
     if !agree {
         return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });

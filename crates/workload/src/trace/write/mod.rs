@@ -199,7 +199,7 @@ impl Carries {
             Op::Trim => (!self.trims).then_some(&mut lost.trims),
             Op::WriteZeroes => (!self.write_zeroes).then_some(&mut lost.write_zeroes),
             Op::WritePrepare => (!self.hints).then_some(&mut lost.hints),
-            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
+            Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
                 let is_carried = self.zones && zone_letter(request.op).is_some();
                 (!is_carried).then_some(&mut lost.zone_operations)
             }

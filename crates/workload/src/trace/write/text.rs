@@ -56,7 +56,7 @@ impl Encode for Csv {
             Op::Trim => (b"D", b"D"),
             Op::WriteZeroes => (b"Z", b"WZ"),
             Op::WritePrepare => (b"H", b"-"),
-            Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {
+            Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
                 // What isn't carried doesn't come here.
                 let Some(letter) = zone_letter(request.op) else { return };
                 of_zone = [b'Z', letter];
@@ -141,7 +141,7 @@ impl Encode for Fio {
             // Writing zeroes isn't carried, and doesn't come here.
             Op::Write | Op::WriteZeroes => self.action(b"write", &range, out),
             // Neither are hints, nor what is done to zones.
-            Op::WritePrepare | Op::ZoneAppend | Op::Zone(_) | Op::ZoneReport => {}
+            Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {}
         }
     }
 

@@ -44,7 +44,7 @@ fn ranges_are_written_one_after_the_other() {
 /// Sources on flash take their time, and the copy keeps what they held when it came.
 #[test]
 fn a_copy_waits_for_its_sources_and_holds_what_they_held() {
-    let mut drive = Drive::new(&config());
+    let mut drive = Drive::new(&selective());
     drive.write(0, 16);
     drive.run(Command::flush());
     drive.settle();

@@ -101,3 +101,71 @@ fn a_bank_that_is_too_small_is_refused_or_shown() {
         sizing.with_less.iter().any(|less| (less.energy_mj - sizing.bank.energy_mj).abs() < 1e-9)
     );
 }
+
+/// A zoned drive with pages of two units, and a job on it.
+fn zoned(sets: &[&str]) -> Result<ZoneSizing, RunError> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zoned.toml");
+    let text = "
+        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16, page_size = \"8 KiB\" }
+        device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2, max_open = 4, max_active = 8 }
+        device.buffer = { region = \"selective\", size = \"1 MiB\", protected_size = \"256 KiB\" }
+        device.power.dump = \"balanced\"
+        [[workload.zone_job]]
+        plp = true
+        requests = 100000
+    ";
+    std::fs::write(&file, text).unwrap();
+    let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
+    let scenario = Loaded::new(file.to_str().unwrap(), &sets).unwrap().scenario;
+    let cancel = AtomicBool::new(false);
+    let watched = Watched { jobs: 1, cancel: &cancel, progress: &|_, _| {} };
+    let (sizing, cancelled) = size_zones(&scenario, 5_000, &watched)?;
+    assert!(!cancelled);
+    Ok(sizing)
+}
+
+#[test]
+fn a_zoned_drive_is_sized_region_by_region() {
+    let sizing = zoned(&[]).unwrap();
+    let own: Vec<_> = sizing.regions.iter().filter(|region| region.own).collect();
+    assert_eq!(own.len(), 1);
+    assert_eq!((own[0].protected_bytes, own[0].dump.as_str()), (256 << 10, "balanced"));
+    let worst = own[0].worst.unwrap();
+    assert!((worst.energy_mj - sizing.bank.energy_mj).abs() < sizing.bank.energy_mj);
+    let balanced = || sizing.regions.iter().filter(|region| region.dump == "balanced");
+    // Without protection the flag is refused; all others run, and more of a region costs more.
+    assert_eq!(balanced().next().unwrap().protected_bytes, 0);
+    let prices: Vec<f64> = balanced().filter_map(|it| Some(it.worst?.energy_mj)).collect();
+    assert!(prices.len() >= 4 && prices.is_sorted(), "{prices:?}");
+    assert!(balanced().skip(1).all(|it| it.problem.is_some() || it.iops > Some(0.0)));
+    let slc = sizing.regions.iter().find(|region| region.dump == "balanced_slc").unwrap();
+    assert_eq!(slc.protected_bytes, 256 << 10);
+    assert!(
+        (slc.worst.unwrap().energy_mj - worst.energy_mj).abs() > 0.01,
+        "another dump, another price"
+    );
+}
+
+#[test]
+fn less_capacitance_does_for_fewer_zones() {
+    let sizing = zoned(&[]).unwrap();
+    let whole = sizing.with_less[0];
+    assert_eq!((whole.protected_bytes, whole.open_zones), (256 << 10, 8), "as many as it has");
+    assert!(sizing.with_less.is_sorted_by(|a, b| {
+        a.protected_bytes >= b.protected_bytes
+            && a.open_zones >= b.open_zones
+            && a.active_zones >= b.active_zones
+            && a.areas >= b.areas
+    }));
+    let half = sizing.with_less[2];
+    assert!((3..=4).contains(&half.open_zones), "{half:?}");
+    // A region of n units holds a page less a unit of each zone, and a page.
+    assert_eq!(half.active_zones, (half.protected_bytes / 4096).saturating_sub(2));
+}
+
+#[test]
+fn a_zoned_drive_that_is_impossible_is_refused_by_its_key() {
+    let error = zoned(&["device.zoned.max_open=9"]).unwrap_err();
+    assert!(error.to_string().starts_with("`device.zoned.max_open`"), "{error}");
+}

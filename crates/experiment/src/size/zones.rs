@@ -63,9 +63,12 @@ pub struct ZonesFor {
     pub energy_mj: f64,
     /// The most bytes that it protects at worst.
     pub protected_bytes: u64,
+    /// Zones that may be open, if each is to have as much of the region as each of the scenario's own has when as
+    /// many are active as may be.
+    pub open_zones: u64,
     /// The most zones that may be active at once with a region of that size: each gathers up to a page in it.
     pub active_zones: u64,
-    /// The most Zone Random Write Areas of the scenario's size that such a region holds.
+    /// The most Zone Random Write Areas that such a region holds, of the scenario's size, or of the default one.
     pub areas: u64,
 }
 
@@ -190,6 +193,9 @@ fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
     let all: Vec<u64> = (0..).map(|power| 1 << power).take_while(|&it| it < units).collect();
     let found = all.into_iter().chain([units]).rfind(|&units| fits(units * unit));
     let protected = found.map_or(0, |low| most(low, units, |units| fits(units * unit)));
+    // What each of the scenario's zones has of its region.
+    let own_zones = provision_of_zones(own).map_or(1, |it| u64::from(it.zones.max_active));
+    let share = self::protected(own) / own_zones.max(1);
     let zones = |count: u64| {
         let mut device = with_protected(own, protected * unit);
         if let Some(zoned) = &mut device.zoned {
@@ -199,9 +205,8 @@ fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
     };
     let areas = |count: u64| {
         let mut device = with_protected(own, protected * unit);
-        match device.zoned.as_mut().and_then(|zoned| zoned.zrwa.as_mut()) {
-            Some(zrwa) => zrwa.count = count as u32,
-            None => return false,
+        if let Some(zoned) = &mut device.zoned {
+            zoned.zrwa.get_or_insert_default().count = count as u32;
         }
         protected > 0 && provision_of_zones(&device).is_ok()
     };
@@ -209,6 +214,7 @@ fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
         share: percent as f64 / 100.0,
         energy_mj: power::millijoules(energy),
         protected_bytes: protected * unit,
+        open_zones: (protected * unit).checked_div(share).unwrap_or(0),
         active_zones: if zones(1) { most(1, 1 << 20, zones) } else { 0 },
         areas: if areas(1) { most(1, 1 << 20, areas) } else { 0 },
     }

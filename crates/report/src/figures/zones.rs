@@ -262,9 +262,9 @@ mod tests {
         let colours = [empty, open, open, closed, full, failed, failed];
         let shares = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
         assert_eq!(cells, colours.into_iter().zip(shares).collect::<Vec<_>>());
-        assert_eq!(map.cells[1].title, "zone 1: implicitly open, 10 % written");
+        assert_eq!(map.cells[1].title, "zone 1: implicitly open, 10.0 % written");
         let rows = |at: usize| figures[at].table.as_ref().unwrap().rows.clone();
-        assert_eq!(rows(1)[1], ["Closed", "2.00", "2.00"], "active zones that are not open");
+        assert_eq!(rows(1)[1], ["Closed", "2.000", "2.000"], "active zones that are not open");
         assert!(figures[2].nothing.is_some(), "nothing was buffered");
         assert_eq!(rows(3)[0][1], "4 KiB");
     }

@@ -23,14 +23,21 @@ pub(super) fn show(sizing: &ZoneSizing, out: &mut dyn Write) -> std::io::Result<
     table.write(out)?;
     writeln!(out)?;
     let mut table = Table::default();
-    let head =
-        ["bank, of the worst case", "mJ", "protects", "zones active at once", "random write areas"];
+    let head = [
+        "bank, of the worst case",
+        "mJ",
+        "protects",
+        "zones open",
+        "at most",
+        "random write areas",
+    ];
     table.head(head);
     for less in &sizing.with_less {
         table.row([
             percent(less.share),
             number(less.energy_mj),
             bytes(less.protected_bytes),
+            count(less.open_zones),
             count(less.active_zones),
             count(less.areas),
         ]);
@@ -39,9 +46,9 @@ pub(super) fn show(sizing: &ZoneSizing, out: &mut dyn Write) -> std::io::Result<
     writeln!(out)?;
     writeln!(
         out,
-        "*: the scenario's own. Speeds: runs of {} commands. Zones active at once, of as many as there are: each\n\
-         gathers up to a page in the protected region. Random write areas: of the scenario's size, beside what its\n\
-         active zones gather.",
+        "*: the scenario's own. Speeds: runs of {} commands. Zones open: with as much of the protected region each\n\
+         as the scenario's have. At most: with no more than a page each. Random write areas: beside what the\n\
+         scenario's active zones gather.",
         count(sizing.commands),
     )
 }

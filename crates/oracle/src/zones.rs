@@ -42,6 +42,20 @@ struct Earlier {
     units: Vec<u64>,
     /// Appends that were under way.
     appends: Vec<Write>,
+    /// It had a Zone Random Write Area: of what was committed some may never have been written.
+    had_area: bool,
+}
+
+impl Earlier {
+    /// True if `content` may be a beginning of it, up to unit `end`.
+    fn begins(&self, content: &[u64], end: u32) -> bool {
+        let (kept, above) = content.split_at(end as usize);
+        if self.had_area {
+            self.units.starts_with(kept) && above.iter().all(|&stamp| stamp == 0)
+        } else {
+            is_prefix(&self.units, &self.appends, kept)
+        }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -81,7 +95,8 @@ impl Zone {
     /// Earlier contents, with what it is now as the last of them.
     fn with_what_was(&mut self) -> Vec<Earlier> {
         let mut before = std::mem::take(&mut self.before);
-        before.push(Earlier { appends: self.appends(), units: std::mem::take(&mut self.units) });
+        let (appends, had_area) = (self.appends(), self.had_area);
+        before.push(Earlier { appends, units: std::mem::take(&mut self.units), had_area });
         before
     }
 }
@@ -101,6 +116,8 @@ impl fmt::Debug for Zone {
             .field("area", &self.area)
             .field("lost_from", &self.lost_from)
             .field("is_uncertain", &self.is_uncertain)
+            .field("had_area", &self.had_area)
+            .field("before", &self.before.iter().map(|it| &it.units).collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -371,9 +388,15 @@ impl ZoneOracle {
         if it.had_area {
             return self.judge_with_holes(zone, seen);
         }
+        // What it held when it had an area may come back with its holes, if the drive forgot its zones.
+        let end = seen.end();
+        let with_holes = |earlier: &&Earlier| earlier.had_area && earlier.begins(seen.content, end);
+        if it.is_uncertain && it.before.iter().any(|earlier| with_holes(&earlier)) {
+            return Ok(end);
+        }
         let kept = seen.content.iter().take_while(|&&stamp| stamp != 0).count();
         if let Some(above) = seen.content[kept..].iter().find(|&&stamp| stamp != 0) {
-            let message = format!("#{above} lies above its end at {kept}");
+            let message = format!("#{above} lies above its end at {kept}, {seen:?}, of {it:?}");
             return Err(violation(zone, ZoneProblem::Above, message));
         }
         let was_reset = it.changing == Some(ZoneChange::Reset);
@@ -385,7 +408,7 @@ impl ZoneOracle {
         }
         let content = &seen.content[..kept];
         let is_this = is_prefix(&it.units, &it.appends(), content);
-        let begins = |earlier: &Earlier| is_prefix(&earlier.units, &earlier.appends, content);
+        let begins = |earlier: &Earlier| earlier.begins(seen.content, kept as u32);
         let is_earlier = it.is_uncertain && it.before.iter().any(begins);
         if !is_this && !is_earlier {
             let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
@@ -468,13 +491,14 @@ impl ZoneOracle {
             units.pop();
         }
         let end = units.len() as u32;
+        let had_area = it.had_area || units[..end.min(kept) as usize].contains(&0);
         *it = Zone {
             units,
             acknowledged: end,
             promised: end,
             is_full: full,
             area,
-            had_area: it.had_area && (kept > 0 || area.is_some() || full),
+            had_area: had_area && (kept > 0 || area.is_some() || full),
             before,
             ..Zone::default()
         };
@@ -594,6 +618,35 @@ mod tests {
         assert_eq!(judged(&oracle, &[1, 2, 0, 0], 2), Ok(()));
         assert_eq!(judged(&oracle, &[2, 2, 0, 0], 2), Err(ZoneProblem::Wrong));
         assert_eq!(judged(&oracle, &[1, 0, 0, 0], 1), Err(ZoneProblem::Lost));
+    }
+
+    /// Seeds 3323 and 5369 of zoned drives: what a zone with an area held, before it was reset, had holes.
+    #[test]
+    fn a_drive_that_forgot_its_zones_finds_what_an_area_had_committed() {
+        let mut oracle = ZoneOracle::new(1, 6);
+        oracle.change(0, ZoneChange::OpenWithArea);
+        oracle.changed(0, true);
+        let first = oracle.write(0, Some(1), 2, true);
+        oracle.written(0, first, 1).unwrap();
+        oracle.change(0, ZoneChange::Commit(4));
+        oracle.changed(0, true);
+        oracle.change(0, ZoneChange::Reset);
+        oracle.changed(0, true);
+        let judged = |oracle: &ZoneOracle, content: &[u64], wp| {
+            let mut oracle = oracle.clone();
+            oracle.judge(0, seen(ZoneStands::Active, wp, content)).map_err(|it| it.problem)
+        };
+        let old = [0, 1, 1, 0, 0, 0];
+        assert_eq!(judged(&oracle, &old, 4), Err(ZoneProblem::Above), "it has forgotten nothing");
+        oracle.note_uncertain();
+        assert_eq!(judged(&oracle, &old, 4), Ok(()));
+        assert_eq!(judged(&oracle, &[0, 1, 0, 0, 0, 0], 2), Ok(()), "a prefix of it");
+        assert_eq!(judged(&oracle, &[0, 1, 1, 0, 0, 0], 2), Err(ZoneProblem::Above));
+        assert_eq!(judged(&oracle, &[0, 2, 1, 0, 0, 0], 3), Err(ZoneProblem::Above));
+        // From there on that is what the zone holds.
+        oracle.judge(0, seen(ZoneStands::Active, 4, &old)).unwrap();
+        assert_eq!(judged(&oracle, &old, 4), Ok(()));
+        assert_eq!(judged(&oracle, &[0, 0, 1, 0, 0, 0], 4), Err(ZoneProblem::Lost));
     }
 
     /// After a cut that had given up appends under way, another loses the zone table.

@@ -30,6 +30,7 @@ mod tenants;
 mod traffic;
 mod verify;
 mod watch;
+mod zone_order;
 mod zone_promises;
 mod zones;
 
@@ -48,7 +49,7 @@ use thiserror::Error as ThisError;
 pub use content::{Content, Unchecked};
 pub use fill::Units;
 pub use measure::{Measured, Slow};
-pub use options::{BeyondEnd, Options, Pace, Ramp, Replay};
+pub use options::{BeyondEnd, OnZones, Options, Pace, Ramp, Replay};
 pub use promises::Promises;
 pub use verify::{Verifier, Violation};
 pub use watch::{Outage, Watch};
@@ -172,11 +173,33 @@ where
     match replay.pace {
         Pace::QueueDepth(queue_depth) => {
             let source = replay::ByDepth::new(trace, queue_depth, expected);
-            pump::Pump::new(device, content, source, watch, options).run()
+            run_trace(device, source, replay.zones, content, watch, options)
         }
         Pace::Timestamps { speed, max_outstanding } => {
             let source =
                 replay::ByTime::new(trace, speed, max_outstanding, options.start, expected);
+            run_trace(device, source, replay.zones, content, watch, options)
+        }
+    }
+}
+
+fn run_trace<P, D, C>(
+    device: &mut D,
+    source: impl pump::Source,
+    zones: Option<OnZones>,
+    content: &mut C,
+    watch: &mut dyn Watch<P, D>,
+    options: Options<'_>,
+) -> Result<Measured, DriveError>
+where
+    P: Payload,
+    D: BlockDevice<P>,
+    C: Content<P>,
+{
+    match zones {
+        None => pump::Pump::new(device, content, source, watch, options).run(),
+        Some(zones) => {
+            let source = zone_order::ZoneOrder::new(source, zones);
             pump::Pump::new(device, content, source, watch, options).run()
         }
     }

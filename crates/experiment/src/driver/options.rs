@@ -56,6 +56,17 @@ pub struct Replay {
     pub beyond_end: BeyondEnd,
     /// Replay the trace so many times, each after the other's last arrival; at least 1.
     pub loops: u32,
+    /// The drive's zones, if it has any.
+    pub zones: Option<OnZones>,
+}
+
+/// What replaying on a zoned drive needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnZones {
+    /// From a zone to the next.
+    pub zone_sectors: u64,
+    /// Logs and metadata carry the PLP flag.
+    pub has_region: bool,
 }
 
 /// When a trace's requests are submitted. A flush is submitted like any other request: as on a
@@ -80,7 +91,7 @@ impl Pace {
 
 impl Default for Replay {
     fn default() -> Self {
-        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1 }
+        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1, zones: None }
     }
 }
 

@@ -7,12 +7,13 @@ use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout, ZoneLeft};
 
 use super::outage::Outages;
 use super::power::Sampler;
-use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine, wear};
+use super::{Bounds, Hooks, Outcome, Phase, RunError, facts, in_device, machine, wear};
 use crate::driver::{
-    self, Content, Measured, Options, Outage, Unchecked, Units, Watch, ZonePromise, ZonePromises,
+    self, Content, DriveError, Measured, OnZones, Options, Outage, Replay, Unchecked, Units, Watch,
+    ZonePromise, ZonePromises,
 };
 use crate::record::{FlushWaits, RECORD_VERSION, RunRecord, Store, Tenant, ZoneMoment, Zones};
-use crate::scenario::{Scenario, WorkloadConfig};
+use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 
 /// The most moments that a record keeps of the zones.
 const MOST_MOMENTS: usize = 256;
@@ -106,14 +107,15 @@ fn zones_left<P: Payload>(drive: &ZnsSsd<P>) -> Vec<ZoneLeft> {
 }
 
 /// What the host does.
-enum Work {
+enum Work<'s> {
     Streams(Streams),
     Lsm(Box<Lsm>),
+    Trace(&'s TraceConfig),
 }
 
-impl Work {
+impl<'s> Work<'s> {
     fn new(
-        config: &WorkloadConfig,
+        config: &'s WorkloadConfig,
         layout: ZoneLayout,
         start: Time,
         seed: u64,
@@ -122,8 +124,12 @@ impl Work {
             lsm.check(&layout).map_err(|error| error.within("workload.lsm"))?;
             return Ok(Self::Lsm(Box::new(Lsm::new(lsm, layout, start, seed))));
         }
+        if let Some(trace) = &config.trace {
+            return Ok(Self::Trace(trace));
+        }
         if config.zone_job.is_empty() {
-            let problem = "this drive has zones: add a [[workload.zone_job]], or a [workload.lsm]";
+            let problem = "this drive has zones: add a [[workload.zone_job]], a [workload.lsm], or a \
+                           [workload.trace] of a zoned drive";
             return Err(RunError::config("workload", problem));
         }
         let mut left = layout.zones;
@@ -135,11 +141,26 @@ impl Work {
         Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
     }
 
-    fn host(&mut self) -> &mut dyn Host {
-        match self {
+    /// Does it on `drive`. With `has_region`, logs and metadata carry the PLP flag.
+    fn run<P: Payload, C: Content<P>>(
+        &mut self,
+        drive: &mut ZnsSsd<P>,
+        has_region: bool,
+        content: &mut C,
+        watch: &mut ZonedWatch<'_>,
+        options: Options<'_>,
+    ) -> Result<Measured, DriveError> {
+        let host: &mut dyn Host = match self {
             Self::Streams(streams) => streams,
             Self::Lsm(lsm) => lsm.as_mut(),
-        }
+            Self::Trace(trace) => {
+                let zone_sectors = layout(drive).size;
+                let zones = Some(OnZones { zone_sectors, has_region });
+                let replay = Replay { zones, ..trace.replay() };
+                return driver::replay(drive, || trace.open(), &replay, content, watch, options);
+            }
+        };
+        driver::run_host(drive, host, has_region, content, watch, options)
     }
 }
 
@@ -179,7 +200,8 @@ pub(super) fn run(
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     validate(scenario)?;
-    if scenario.run.stamps {
+    // What a trace's host knew is not in it: it may do to a zone what no careful host does.
+    if scenario.run.stamps && scenario.workload.trace.is_none() {
         let device = &scenario.device;
         let promise = ZonePromise {
             keeps_all: device.buffer.region == Region::Full,
@@ -217,14 +239,15 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
         expected_requests: None,
     };
     let has_region = scenario.device.buffer.region != Region::None;
-    let watched = &mut watch;
-    let host = work.host();
-    let measured = driver::run_host(&mut drive, host, has_region, &mut content, watched, options)?;
+    let measured = work.run(&mut drive, has_region, &mut content, &mut watch, options)?;
     let (wall_s, cpu_s) = (running.seconds(), working.seconds());
     drive.check();
 
     let mut record = describe(scenario, &drive, &measured);
     record.sim.checked = true;
+    record.inputs = facts::inputs(&scenario.workload);
+    record.warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
+    record.warnings.extend(refused_of_trace(scenario, &record));
     let ios = measured.completions() as f64;
     let operations = super::flash_operations(&record) as f64;
     (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
@@ -243,6 +266,18 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
     // Commands of zoned drives are not followed.
     let (slowest, timeline) = ([None; 3], None);
     Ok(Outcome { record, interrupted: measured.interrupted, slowest, timeline })
+}
+
+/// What to say if the drive did not do what a trace asked for.
+fn refused_of_trace(scenario: &Scenario, record: &RunRecord) -> Option<String> {
+    let refused = record.host.errors;
+    let zone_size = scenario.device.zoned.as_ref()?.zone_size;
+    (scenario.workload.trace.is_some() && refused > 0).then(|| {
+        format!(
+            "{refused} commands of the trace were refused: give device.zoned.zone_size (now {zone_size}) and \
+             zone_capacity what the traced drive had, and a trace that begins with empty zones"
+        )
+    })
 }
 
 /// Everything of the record but the machine's part, the zones and the power.
@@ -275,7 +310,7 @@ fn describe<P: Payload>(scenario: &Scenario, drive: &ZnsSsd<P>, measured: &Measu
 fn zones<P: Payload>(
     drive: &ZnsSsd<P>,
     watch: &ZonedWatch<'_>,
-    work: &Work,
+    work: &Work<'_>,
     (scenario, tenants): (&Scenario, &[Tenant]),
 ) -> Zones {
     let (stats, shape) = (drive.zoned_stats(), drive.zone_shape());
@@ -291,7 +326,7 @@ fn zones<P: Payload>(
         _ => 0,
     };
     let store = match work {
-        Work::Streams(_) => None,
+        Work::Streams(_) | Work::Trace(_) => None,
         Work::Lsm(lsm) => {
             let figures = lsm.figures(watch.start, drive.now());
             let elapsed = drive.now().since(watch.start).as_secs_f64();

@@ -238,6 +238,10 @@ impl WorkloadConfig {
             let problem = "there are both jobs and a trace: keep one kind";
             return Err(ConfigError::new("workload.trace", problem));
         }
+        if self.trace.is_some() && !(self.zone_job.is_empty() && self.lsm.is_none()) {
+            let problem = "there are jobs for zones, or a store, too: keep one kind";
+            return Err(ConfigError::new("workload.trace", problem));
+        }
         if self.lsm.is_some() && !(self.zone_job.is_empty() && self.job.is_empty()) {
             let problem = "there are jobs, too: keep one kind";
             return Err(ConfigError::new("workload.lsm", problem));
@@ -318,7 +322,7 @@ impl TraceConfig {
                 Pace::Timestamps { speed: table.speed, max_outstanding: MAX_OUTSTANDING }
             }
         };
-        Replay { pace, beyond_end: table.beyond_end, loops: table.loops }
+        Replay { pace, beyond_end: table.beyond_end, loops: table.loops, zones: None }
     }
 
     /// Whether it is replayed as fast as the drive lets it.

@@ -36,6 +36,8 @@ struct Stream {
     written: u64,
     in_flight: u32,
     since_flush: u32,
+    /// Writes asked for so far.
+    writes: u64,
     phase: Phase,
     /// A power cut has shown that its zone can't be written any more.
     is_failed: bool,
@@ -75,12 +77,16 @@ impl Streams {
             let mut free: VecDeque<_> = zones.map(|zone| (zone, false)).collect();
             for _ in 0..config.streams {
                 let zone = free.pop_front().map_or(0, |(zone, _)| zone);
-                let phase = Phase::Writing;
-                let (written, in_flight, since_flush) = (0, 0, 0);
-                let (job, is_failed) = (number, false);
-                let stream =
-                    Stream { job, zone, written, in_flight, since_flush, phase, is_failed };
-                streams.push(stream);
+                streams.push(Stream {
+                    job: number,
+                    zone,
+                    written: 0,
+                    in_flight: 0,
+                    since_flush: 0,
+                    writes: 0,
+                    phase: Phase::Writing,
+                    is_failed: false,
+                });
             }
             jobs.push(Job { config: config.clone(), free, left: config.requests });
         }
@@ -96,7 +102,9 @@ impl Streams {
         let stream = &mut self.all[number as usize];
         let job = &mut self.jobs[stream.job as usize];
         let start = u64::from(stream.zone) * layout.size;
-        let class = if job.config.plp { Class::Wal } else { Class::Data };
+        let every = job.config.plp_every;
+        let is_flagged = job.config.plp || every > 0 && stream.writes.is_multiple_of(every.into());
+        let class = if is_flagged { Class::Wal } else { Class::Data };
         let request = |op, lba: u64, sectors: u64| Request {
             at: Time::ZERO,
             op,
@@ -160,6 +168,7 @@ impl Streams {
         };
         stream.written += sectors;
         stream.since_flush += 1;
+        stream.writes += 1;
         job.left -= 1;
         if stream.written >= layout.capacity {
             stream.phase = Phase::Draining(After::NextZone);
@@ -292,6 +301,7 @@ mod tests {
             pattern: ZonePattern::Append,
             finish_at: Ratio::from_percent(50),
             flush_every: 0,
+            plp_every: 4,
             ..job.clone()
         };
         job.check(&layout, 6).unwrap();
@@ -299,6 +309,13 @@ mod tests {
         let asked = play(&[job, appends], layout);
         let count = |op| asked.iter().filter(|request| request.op == op).count();
         assert_eq!((count(Op::Write), count(Op::ZoneAppend)), (60, 60));
+        let flagged = |op| {
+            let is = |request: &&Request| request.op == op && request.class == Class::Wal;
+            asked.iter().filter(is).count()
+        };
+        // About 30 writes of each of two streams, one in four.
+        assert_eq!(flagged(Op::Write), 0);
+        assert!((15..=16).contains(&flagged(Op::ZoneAppend)));
         assert!(count(Op::Flush) >= 10);
         assert!(count(Op::Zone(ZoneAction::Reset)) > 10);
         assert!(count(Op::Zone(ZoneAction::Finish)) > 10);

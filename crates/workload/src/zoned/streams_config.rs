@@ -26,6 +26,8 @@ pub struct ZoneJobConfig {
     pub queue_depth: u32,
     /// Writes ask for protection (the PLP flag).
     pub plp: bool,
+    /// Besides, one write of a stream in so many asks for it, the first of them; 0 for none.
+    pub plp_every: u32,
     /// A FLUSH after so many writes of a stream; 0 for none.
     pub flush_every: u32,
     /// Zones are finished when this share of them is written.
@@ -55,6 +57,7 @@ impl Default for ZoneJobConfig {
             block_size: Bytes::new(64 << 10),
             queue_depth: 1,
             plp: false,
+            plp_every: 0,
             flush_every: 0,
             finish_at: Ratio::ONE,
             requests: 100_000,

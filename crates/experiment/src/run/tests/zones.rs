@@ -143,3 +143,45 @@ fn a_store_loses_what_its_drive_does_not_protect() {
     assert_eq!(unprotected.lost_table_bytes, 0, "tables are flushed before their logs are deleted");
     assert!(store(&[published]).lost_table_bytes > 0, "they are not");
 }
+
+/// Replays `trace` (lines of our text) on a drive with zones of 512 KiB.
+fn replayed(trace: &str, sets: &[&str]) -> RunRecord {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zones.csv");
+    std::fs::write(&path, format!("time_us,op,lba,len,flags,class\n{trace}")).unwrap();
+    let path = format!("workload.trace.path={}", path.display());
+    let text = "
+        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16 }
+        device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2 }
+        device.buffer = { region = \"selective\", size = \"1 MiB\", protected_size = \"256 KiB\" }
+        device.power.dump = \"balanced\"
+    ";
+    record(&loaded(text, &[&[path.as_str()], sets].concat()))
+}
+
+/// All of it within a microsecond: a drive that did not wait would mix up resets and writes.
+#[test]
+fn a_trace_of_a_zoned_drive_is_replayed_in_the_order_of_its_zones() {
+    let mut trace = String::new();
+    for round in 0..20 {
+        let reset = if round > 0 { "0,ZR,0,0,-,-\n0,ZR,1024,0,-,-\n" } else { "" };
+        trace.push_str(reset);
+        for at in (0..1024).step_by(128) {
+            trace.push_str(&format!("0,W,{at},128,W,wal\n0,ZA,1024,64,-,data\n"));
+        }
+        trace.push_str("0,F,0,0,FF,-\n0,ZF,1024,0,-,-\n0,R,0,256,-,data\n");
+    }
+    let closed = ["workload.trace.mode=closed", "workload.trace.queue_depth=16"];
+    for sets in [&[][..], &closed] {
+        let record = replayed(&trace, sets);
+        assert_eq!((record.host.errors, record.host.writes), (0, 20 * 16), "{:?}", record.warnings);
+        assert_eq!(record.inputs.len(), 1);
+        let zones = record.zones.unwrap();
+        assert_eq!((zones.resets, zones.finishes, zones.appends), (38, 20, 160));
+        assert!(zones.protected_peak_bytes > 0, "the log is protected");
+    }
+    // Another zone size than that of the traced drive.
+    let record = replayed(&trace, &["device.zoned.zone_size=1 MiB"]);
+    assert!(record.host.errors > 0);
+    assert!(record.warnings.iter().any(|it| it.contains("zone_size")), "{:?}", record.warnings);
+}

@@ -42,6 +42,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hexa/tpcc.toml",
     "selective-plp/fillseq.toml",
     "selective-plp/overwrite.toml",
+    "selective-plp/power-cuts.toml",
     "zombie/figure2.toml",
     "zombie/micro-16bank.toml",
     "zombie/micro.toml",

@@ -1,9 +1,9 @@
-//! What a host can ask of a drive, and what it hears back.
+//! What a host can ask of a drive.
 
 use leyden_ftl::zoned::ZoneAction;
 use leyden_sim::Time;
 
-use crate::{Hint, Lba, Op, Payload, Status, ZoneFilter, ZoneReport};
+use crate::{CommandId, Completion, Hint, Lba, Op, Payload, ZoneFilter};
 
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
@@ -411,70 +411,6 @@ impl<P: Payload> Command<P> {
                 | Action::Copy { fua: true, .. }
         )
     }
-}
-
-/// The device's name for a command, unique over its life.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CommandId(pub u64);
-
-/// The end of a command.
-#[derive(Clone, Debug)]
-pub struct Completion<P: Payload> {
-    /// Which command.
-    pub id: CommandId,
-    /// What it was.
-    pub op: Op,
-    /// The driver's own note from the command.
-    pub tag: u32,
-    /// When it was submitted.
-    pub submitted: Time,
-    /// When it ended.
-    pub time: Time,
-    /// How it ended.
-    pub status: Status,
-    /// What it returns.
-    pub output: Output<P>,
-}
-
-impl<P: Payload> Completion<P> {
-    /// What was read; `None` if it was no read, or has failed.
-    #[inline]
-    pub const fn data(&self) -> Option<&P::ReadData> {
-        match &self.output {
-            Output::Read(data) => Some(data),
-            Output::None | Output::Appended(_) | Output::Zones(_) => None,
-        }
-    }
-
-    /// Where an append has written; `None` if it was none, or has failed.
-    #[inline]
-    pub const fn appended(&self) -> Option<Lba> {
-        match self.output {
-            Output::Appended(lba) => Some(lba),
-            _ => None,
-        }
-    }
-
-    /// The zones of a report; `None` if it was none, or has failed.
-    pub fn zones(&self) -> Option<&ZoneReport> {
-        match &self.output {
-            Output::Zones(report) => Some(report),
-            _ => None,
-        }
-    }
-}
-
-/// What a command returns besides its status.
-#[derive(Clone, Debug)]
-pub enum Output<P: Payload> {
-    /// Nothing: it has failed, or there is nothing to return.
-    None,
-    /// What was read.
-    Read(P::ReadData),
-    /// Where an append has written (ALBA).
-    Appended(Lba),
-    /// Zones.
-    Zones(Box<ZoneReport>),
 }
 
 /// What every layer that a host can drive offers: the drive itself, and the host layers on top of

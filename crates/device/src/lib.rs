@@ -12,6 +12,7 @@
 
 mod activity;
 mod command;
+mod completion;
 mod config;
 mod controller;
 mod conventional;
@@ -28,10 +29,8 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{
-    Action, BlockDevice, Command, CommandId, Completion, CopyRange, MOST_COPY_RANGES, MOST_RANGES,
-    Output,
-};
+pub use command::{Action, BlockDevice, Command, CopyRange, MOST_COPY_RANGES, MOST_RANGES};
+pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
 pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};

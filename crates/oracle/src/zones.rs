@@ -18,45 +18,13 @@
 //!   power cut had cut off are among that, in any order: nobody was told where they lie, and a scan of flash finds
 //!   them as it finds everything else that the lost zone table had given up.
 
+mod held;
 mod seen;
 
 use std::fmt;
 
+use held::{Earlier, Write, is_prefix};
 pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
-
-/// A write under way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Write {
-    stamp: u64,
-    /// What its first unit holds then: the stamp, but of a copy.
-    head: u64,
-    /// `None` of an append, whose place only its end tells.
-    first: Option<u32>,
-    units: u32,
-    at_once: bool,
-}
-
-/// What had been submitted to a zone when it was reset, or when the power failed.
-#[derive(Clone, Default)]
-struct Earlier {
-    units: Vec<u64>,
-    /// Appends that were under way.
-    appends: Vec<Write>,
-    /// It had a Zone Random Write Area: of what was committed some may never have been written.
-    had_area: bool,
-}
-
-impl Earlier {
-    /// True if `content` may be a beginning of it, up to unit `end`.
-    fn begins(&self, content: &[u64], end: u32) -> bool {
-        let (kept, above) = content.split_at(end as usize);
-        if self.had_area {
-            self.units.starts_with(kept) && above.iter().all(|&stamp| stamp == 0)
-        } else {
-            is_prefix(&self.units, &self.appends, kept)
-        }
-    }
-}
 
 #[derive(Clone, Default)]
 struct Zone {
@@ -78,12 +46,6 @@ struct Zone {
     /// What the drive said that it lost: from this unit on.
     lost_from: Option<u32>,
     is_uncertain: bool,
-}
-
-impl Write {
-    const fn is_append(&self) -> bool {
-        self.first.is_none()
-    }
 }
 
 impl Zone {
@@ -503,32 +465,6 @@ impl ZoneOracle {
             ..Zone::default()
         };
     }
-}
-
-/// True if `content` may be the beginning of a zone: known units, then appends that were under way, in some
-/// order.
-fn is_prefix(units: &[u64], appends: &[Write], content: &[u64]) -> bool {
-    let mut left = appends.to_vec();
-    let mut at = 0;
-    while at < content.len() {
-        let stamp = content[at];
-        match units.get(at) {
-            Some(&known) if known == stamp => at += 1,
-            Some(&known) if known != 0 => return false,
-            _ => {
-                let Some(which) = left.iter().position(|write| write.stamp == stamp) else {
-                    return false;
-                };
-                let units = left.swap_remove(which).units as usize;
-                let run = &content[at..(at + units).min(content.len())];
-                if run.iter().any(|&other| other != stamp) {
-                    return false;
-                }
-                at += run.len();
-            }
-        }
-    }
-    true
 }
 
 fn put(units: &mut Vec<u64>, first: u32, count: u32, stamp: u64) {

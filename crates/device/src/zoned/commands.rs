@@ -190,10 +190,8 @@ impl<P: Payload> Zoned<P> {
 
     /// What is to be copied has been read: from here on the copy is a write.
     fn copied(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let written = match self.is_halted {
-            true => Err(Status::WriteFault),
-            false => self.write(now, id, desk),
-        };
+        let written =
+            if self.is_halted { Err(Status::WriteFault) } else { self.write(now, id, desk) };
         if let Err(status) = written {
             self.copies.remove(&id.0);
             desk.complete(now, id, status);
@@ -224,13 +222,11 @@ impl<P: Payload> Zoned<P> {
 
     /// What a read of a unit would return if it took no time and left no trace.
     pub(super) fn peek(&self, zone: ZoneId, unit: u32) -> P {
-        match self.on_flash(zone, unit) {
-            Some((content, _)) => content,
-            None => {
-                let wp = self.ftl.zones().get(zone).wp;
-                self.buffer.peek(zone.0, unit, wp).unwrap_or_default()
-            }
+        if let Some((content, _)) = self.on_flash(zone, unit) {
+            return content;
         }
+        let wp = self.ftl.zones().get(zone).wp;
+        self.buffer.peek(zone.0, unit, wp).unwrap_or_default()
     }
 
     /// Deallocation is advice, and a zone is deallocated by a reset: nothing changes.

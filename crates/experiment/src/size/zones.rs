@@ -116,7 +116,9 @@ fn drives(own: &Config) -> Vec<(Config, bool)> {
     let unit = own.ftl.mapping_unit.get();
     let mut parts: Vec<u64> = [0, 1, 2, 4, 8].map(|of_8| own.buffer.size.get() / 8 * of_8).into();
     parts.push(protected(own));
-    parts.iter_mut().for_each(|part| *part -= *part % unit);
+    for part in &mut parts {
+        *part -= *part % unit;
+    }
     parts.sort_unstable();
     parts.dedup();
     let mut drives: Vec<(Config, bool)> = parts
@@ -190,7 +192,8 @@ fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
     };
     // The least that a region may be is refused as too small, not as too costly: search above it.
     let units = own.buffer.size.get() / unit;
-    let all: Vec<u64> = (0..).map(|power| 1 << power).take_while(|&it| it < units).collect();
+    let all: Vec<u64> =
+        (0..u64::BITS).map(|power| 1 << power).take_while(|&it| it < units).collect();
     let found = all.into_iter().chain([units]).rfind(|&units| fits(units * unit));
     let protected = found.map_or(0, |low| most(low, units, |units| fits(units * unit)));
     // What each of the scenario's zones has of its region.

@@ -125,12 +125,11 @@ fn map(mut figure: Figure, zones: &Zones) -> Figure {
 fn cell(first: usize, states: &[ZoneState], written: &[u32]) -> Cell {
     let share = written.iter().map(|&it| f64::from(it)).sum::<f64>() / written.len() as f64 / 1e3;
     let shown = states.iter().map(|&state| look(state)).max().unwrap_or(0);
-    let title = match states {
-        [state] => format!("zone {first}: {}, {} written", state.name(), format::percent(share)),
-        _ => {
-            let last = first + states.len() - 1;
-            format!("zones {first} to {last}: {} written", format::percent(share))
-        }
+    let title = if let [state] = states {
+        format!("zone {first}: {}, {} written", state.name(), format::percent(share))
+    } else {
+        let last = first + states.len() - 1;
+        format!("zones {first} to {last}: {} written", format::percent(share))
     };
     Cell { title, colour: LOOKS[shown].colour, share: rounded(share) }
 }

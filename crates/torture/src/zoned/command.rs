@@ -181,7 +181,7 @@ impl Host<'_> {
         }
         let mut content = Vec::new();
         let mut ranges = Vec::new();
-        for _ in 0..1 + rng.below(3) {
+        for _ in 0..=rng.below(3) {
             let at = rng.below(u64::from(self.capacity)) as u32;
             let most = (self.capacity - first - content.len() as u32).min(self.options.largest);
             let found = oracle.content(from, at, 1 + rng.below(u64::from(most.max(1))) as u32);

@@ -7,9 +7,11 @@
 use std::collections::VecDeque;
 
 use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
-use leyden_sim::{Span, Time};
+use leyden_sim::Time;
 
 use super::fs::{File, FileKind, Fs, Run};
+use super::lsm_figures::{Exposure, LsmFigures};
+use super::lsm_threads::{Log, Step, Thread};
 use super::pace::Pace;
 use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout, ZoneLeft};
 use crate::{Class, Request};
@@ -22,73 +24,6 @@ const FIRST_COMPACTOR: u32 = 3;
 
 /// The tenant that writes the logs.
 pub const LOG: &str = "log";
-
-/// What the store has counted.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct LsmFigures {
-    /// Pairs that were put.
-    pub puts: u64,
-    /// Memtables that were flushed.
-    pub flushed: u64,
-    /// Tables that were compacted.
-    pub compacted: u64,
-    /// How long the writer waited for memtables and for compaction.
-    pub stalled: Span,
-    /// How long it was slowed down because tables waited to be compacted.
-    pub delayed: Span,
-    /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
-    /// durable: on the average over time.
-    pub exposed_mean: f64,
-    /// The most of them.
-    pub exposed_peak: u64,
-    /// Pairs of acknowledged puts that power cuts took from the log before they were in a table.
-    pub lost_puts: u64,
-    /// Bytes that power cuts took from tables whose logs were deleted.
-    pub lost_table_bytes: u64,
-}
-
-/// The log of a memtable.
-#[derive(Clone, Debug, Default)]
-struct Log {
-    file: File,
-    /// Pairs whose puts were acknowledged.
-    puts: u64,
-}
-
-/// What a thread does next.
-#[derive(Clone, Debug)]
-enum Step {
-    /// Reads so many sectors of a file, from one on.
-    Read {
-        file: File,
-        at: u64,
-    },
-    /// Writes so many sectors more of its table.
-    Table {
-        left: u64,
-        kind: FileKind,
-    },
-    /// Writes a record of metadata.
-    Meta,
-    Flush,
-    /// The table can be found, and the log is deleted.
-    Installed,
-    /// The table is durable.
-    Synced,
-    /// The compaction has ended: its inputs are deleted.
-    Compacted,
-}
-
-/// A thread that does one thing after another.
-#[derive(Clone, Debug, Default)]
-struct Thread {
-    steps: VecDeque<Step>,
-    /// The table that it writes.
-    table: File,
-    /// The memtable's log, if it flushes one.
-    log: Log,
-    is_waiting: bool,
-}
 
 /// What the cleaner does to a zone.
 #[derive(Clone, Copy, Debug)]
@@ -131,23 +66,6 @@ struct Writer {
     left: u64,
     is_waiting: bool,
     stalled_since: Option<Time>,
-}
-
-/// Bytes over time.
-#[derive(Clone, Debug, Default)]
-struct Exposure {
-    bytes: u64,
-    since: Time,
-    byte_ns: u128,
-    peak: u64,
-}
-
-impl Exposure {
-    fn set(&mut self, now: Time, bytes: u64) {
-        self.byte_ns += u128::from(self.bytes) * u128::from(now.since(self.since).as_ns());
-        (self.bytes, self.since) = (bytes, now);
-        self.peak = self.peak.max(bytes);
-    }
 }
 
 impl Lsm {
@@ -422,12 +340,11 @@ impl Lsm {
         if self.cleaning.is_some() || self.is_done() {
             return None;
         }
-        let (cleaning, action, lba) = match self.fs.take_unfinished() {
-            Some(lba) => (Cleaning::Finish, ZoneAction::Finish, lba),
-            None => {
-                let (zone, lba) = self.fs.take_dead()?;
-                (Cleaning::Reset(zone), ZoneAction::Reset, lba)
-            }
+        let (cleaning, action, lba) = if let Some(lba) = self.fs.take_unfinished() {
+            (Cleaning::Finish, ZoneAction::Finish, lba)
+        } else {
+            let (zone, lba) = self.fs.take_dead()?;
+            (Cleaning::Reset(zone), ZoneAction::Reset, lba)
         };
         self.cleaning = Some(cleaning);
         Some(request(Op::Zone(action), Run { lba, sectors: 0 }, Class::Unknown))

@@ -13,6 +13,8 @@
 mod fs;
 mod lsm;
 mod lsm_config;
+mod lsm_figures;
+mod lsm_threads;
 mod pace;
 mod streams;
 mod streams_config;
@@ -22,8 +24,9 @@ use leyden_sim::Time;
 
 use crate::{Class, Request};
 
-pub use lsm::{LOG, Lsm, LsmFigures};
+pub use lsm::{LOG, Lsm};
 pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
+pub use lsm_figures::LsmFigures;
 pub use streams::Streams;
 pub use streams_config::{ZoneJobConfig, ZonePattern};
 

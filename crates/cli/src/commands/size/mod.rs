@@ -31,10 +31,10 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
         if cancelled {
             return Err(Failure::interrupted("not every drive had been run"));
         }
-        return match args.json {
-            true => print_json(&sizing),
-            false => Ok(zones::show(&sizing, &mut anstream::stdout().lock())?),
-        };
+        if args.json {
+            return print_json(&sizing);
+        }
+        return Ok(zones::show(&sizing, &mut anstream::stdout().lock())?);
     }
     let sized = size(&loaded.scenario, args.commands, &watched);
     drop(bar);

@@ -162,15 +162,14 @@ fn replayed(trace: &str, sets: &[&str]) -> RunRecord {
 /// All of it within a microsecond: a drive that did not wait would mix up resets and writes.
 #[test]
 fn a_trace_of_a_zoned_drive_is_replayed_in_the_order_of_its_zones() {
-    let mut trace = String::new();
-    for round in 0..20 {
-        let reset = if round > 0 { "0,ZR,0,0,-,-\n0,ZR,1024,0,-,-\n" } else { "" };
-        trace.push_str(reset);
-        for at in (0..1024).step_by(128) {
-            trace.push_str(&format!("0,W,{at},128,W,wal\n0,ZA,1024,64,-,data\n"));
-        }
-        trace.push_str("0,F,0,0,FF,-\n0,ZF,1024,0,-,-\n0,R,0,256,-,data\n");
-    }
+    let round = |number: u32| {
+        let reset = if number > 0 { "0,ZR,0,0,-,-\n0,ZR,1024,0,-,-\n" } else { "" };
+        let writes = (0..1024).step_by(128);
+        let writes: Vec<String> =
+            writes.map(|at| format!("0,W,{at},128,W,wal\n0,ZA,1024,64,-,data\n")).collect();
+        format!("{reset}{}0,F,0,0,FF,-\n0,ZF,1024,0,-,-\n0,R,0,256,-,data\n", writes.concat())
+    };
+    let trace: String = (0..20).map(round).collect::<Vec<_>>().concat();
     let closed = ["workload.trace.mode=closed", "workload.trace.queue_depth=16"];
     for sets in [&[][..], &closed] {
         let record = replayed(&trace, sets);

@@ -276,7 +276,7 @@ fn the_key_that_is_to_blame_is_named_with_its_line() {
     let folder = folder();
     let path = folder.path();
     for (set, blamed) in [
-        ("device.ftl.mapping_unit=6 KiB", "`device.ftl.mapping_unit` does not fit"),
+        ("device.ftl.mapping_unit=6 KiB", "`device.ftl.mapping_unit`: 6 KiB is not a power of two"),
         ("device.nand.blocks_per_plane=1", "device.nand.blocks_per_plane"),
     ] {
         let output = run(path, &["run", "tiny.toml", "--set", set]);
@@ -284,6 +284,10 @@ fn the_key_that_is_to_blame_is_named_with_its_line() {
         let said = stderr(&output);
         assert!(said.contains(blamed) && said.contains("--set:1:"), "{said}");
     }
+    // One that is possible neither with a key nor without it blames none that has nothing to do with it.
+    let output = run(path, &["run", "tiny.toml", "--set", "host.page_cache.dirty_ratio=20 %"]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).starts_with("error: `host.page_cache.size`: "), "{}", stderr(&output));
     fs::write(path.join("only.toml"), "extends = \"devices/hexaa\"\n").unwrap();
     let output = run(path, &["run", "only.toml"]);
     ends_with(&output, 2);
@@ -318,4 +322,73 @@ fn devices_of_one_trace_are_chosen_stacked_or_overlaid() {
     ends_with(&with("workload.trace.overlay=true"), 0);
     let info = run(path, &["trace", "info", "scenarios/traces/tpcc.csv.zst"]);
     ends_with(&info, 0);
+}
+
+/// What was typed wrongly is named as it was typed, and what to do fits what went wrong.
+#[test]
+fn messages_name_what_to_mend() {
+    let folder = folder();
+    let path = folder.path();
+    let files = [
+        ("fine.csv", "time_us,op,lba,len\n0,W,0,8\n"),
+        ("digits.csv", "time_us,op,lba,len\n0.12345,W,0,8\n"),
+        ("empty.csv", "time_us,op,lba,len\n0,W,0,0\n"),
+        ("hosts.csv", "0,web,0,Write,0,4096,1\n10,usr,1,Write,0,4096,1\n"),
+        ("idle.toml", "extends = \"devices/hexa\"\n"),
+        ("lost.toml", "extends = \"tiny.toml\"\n[workload]\ntrace = \"no.csv\"\n"),
+    ];
+    for (name, text) in files {
+        fs::write(path.join(name), text).unwrap();
+    }
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["trace", "info", "digits.csv"], 2, "at most three decimals"),
+        (&["trace", "info", "empty.csv"], 2, "check the column of lengths"),
+        (
+            &["trace", "info", "hosts.csv", "--device", "web,7"],
+            2,
+            "devices that are in it: `usr,1`, `web,0`\n",
+        ),
+        (
+            &["trace", "convert", "fine.csv", "/no/such/x.csv"],
+            3,
+            "No such file or directory (os error 2)\n",
+        ),
+        (&["run", "lost.toml"], 2, "lost.toml:3:"),
+        (
+            &["compare", "tiny.toml", "--vary", "device.ftl.gc.victim=gredy,fifo"],
+            2,
+            "--> --vary:1:22",
+        ),
+        (&["compare", "tiny.toml", "--vary", "seed=1,1"], 2, "there twice"),
+        (
+            &["run", "tiny.toml", "--set", "device.ftl.placement={policy='dac',regions=99}"],
+            2,
+            "99 is not in 2..=8",
+        ),
+        (
+            &["run", "tiny.toml", "--set", "workload.job.7.queue_depth=8"],
+            2,
+            "help: there is one, `workload.job.0`",
+        ),
+        (&["run", "tiny.toml", "--set", "workload.job.0.read_share=70"], 2, "0.7 is 70 %"),
+        (&["run", "tiny.toml", "--set", "device.ftl.capacity=0 B"], 2, "less than a mapping unit"),
+        (&["run", "idle.toml"], 2, " --> idle.toml\n"),
+        (&["run", "tiny.toml", "--set", "device.ftl.over_provisioning=28"], 2, "write \"28 %\""),
+        (
+            &["run", "tiny.toml", "--set", "device.buffer.size=8.2 GiB"],
+            2,
+            "is not a whole number of B",
+        ),
+    ];
+    for (args, code, part) in cases {
+        let output = run(path, args);
+        ends_with(&output, *code);
+        let said = stderr(&output);
+        assert!(said.contains(part) && !said.contains(".leyden-"), "{args:?}: {said}");
+    }
+    // Units as tables, reports and data sheets write them.
+    let units = ["device.nand.program=700 µs", "device.nand.read=60 usec", "device.buffer.size=1M"];
+    let units = units.iter().chain(&["device.nand.channel_rate=800 MT/s"]);
+    let sets: Vec<&str> = units.flat_map(|unit| ["--set", unit]).collect();
+    ends_with(&run(path, &[&["check", "tiny.toml"], &sets[..]].concat()), 0);
 }

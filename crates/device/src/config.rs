@@ -1,5 +1,6 @@
 //! The drive's configuration: the layers' own, and the front end.
 
+use leyden_nand::Geometry;
 use leyden_sim::{BytesPerSec, ConfigError, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,17 @@ pub struct Config {
     /// What happens when the power goes. Without this table the power is never cut, and nothing is
     /// kept back for a dump.
     pub power: Option<leyden_power::Config>,
+}
+
+impl Config {
+    /// The flash's shape, with what it is counted in.
+    ///
+    /// # Errors
+    /// If a value of the flash is impossible, or one of the FTL's that other layers are built on.
+    pub fn geometry(&self) -> Result<Geometry, ConfigError> {
+        self.ftl.check_basis().map_err(|error| error.within("ftl"))?;
+        self.nand.geometry(self.ftl.mapping_unit).map_err(|error| error.within("nand"))
+    }
 }
 
 /// The host interface.

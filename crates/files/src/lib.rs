@@ -170,7 +170,12 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     builder.prefix(".leyden-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
-    builder.tempfile_in(folder)
+    builder.tempfile_in(folder).map_err(|error| {
+        // The name that was tried is nobody's business: what could not be made is named by who asked for it.
+        let text = error.to_string();
+        let plain = text.split(" at path ").next().unwrap_or_default().to_owned();
+        io::Error::new(error.kind(), plain)
+    })
 }
 
 /// Makes the names in `folder` durable. Not every user can open a folder, and not every file system can

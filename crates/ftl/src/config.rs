@@ -182,6 +182,14 @@ impl Config {
             ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
         };
         let most = self.most_logical_units(geometry, dump_blocks);
+        if units == 0 && most > 0 {
+            let problem = format!(
+                "this leaves the host less than a mapping unit ({}); at most {} can be addressed",
+                self.mapping_unit,
+                Bytes::new(most * unit)
+            );
+            return Err(ConfigError::new(key, problem));
+        }
         if units == 0 || units > most {
             let problem = format!(
                 "{} for the host, of {} of flash, is not possible: garbage collection needs \
@@ -201,23 +209,25 @@ impl Config {
         Ok(units as u32)
     }
 
-    /// Checks the mapping unit, which the geometry counts in.
-    pub fn check_unit(&self) -> Result<(), ConfigError> {
+    /// Checks what other layers are built on: the mapping unit, which the geometry counts in, and the streams,
+    /// for each of which the buffer has room.
+    pub fn check_basis(&self) -> Result<(), ConfigError> {
         let unit = self.mapping_unit.get();
         if !unit.is_power_of_two() || !(512..=1 << 20).contains(&unit) {
             let problem = format!("{} is not a power of two in 512 B..=1 MiB", self.mapping_unit);
             return Err(ConfigError::new("mapping_unit", problem));
+        }
+        let streams = self.placement.streams();
+        if !(1..=8).contains(&streams) {
+            let problem = format!("{streams} is not in 2..=8");
+            return Err(ConfigError::new("placement.regions", problem));
         }
         Ok(())
     }
 
     fn check_policies(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         let error = |key: &str, problem: String| Err(ConfigError::new(key, problem));
-        self.check_unit()?;
-        let streams = self.placement.streams();
-        if !(1..=8).contains(&streams) {
-            return error("placement.regions", format!("{streams} is not in 2..=8"));
-        }
+        self.check_basis()?;
         self.map.check(geometry)?;
         let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
         if hard >= geometry.blocks_per_die() {

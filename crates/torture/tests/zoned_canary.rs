@@ -1,5 +1,5 @@
 //! Each bug that is planted in zoned drives is found within a stated number of seeds.
-//! `cargo test -p leyden-torture --features canary --test zoned_canary`
+//! `cargo test --workspace --features leyden-torture/canary --test zoned_canary`
 #![cfg(feature = "canary")]
 
 use leyden_sim::canary::{Canary, plant};

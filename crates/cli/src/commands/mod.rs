@@ -106,7 +106,12 @@ fn overrides(set: &[Set], seed: Option<u64>) -> Result<Vec<Set>, Failure> {
 }
 
 fn parsed(set: &str) -> Result<Set, Failure> {
-    set.parse().map_err(|problem: Box<_>| Failure::usage(LoadError::from(problem)))
+    parsed_of("--set", set)
+}
+
+/// The same, given with another option than `--set`.
+fn parsed_of(option: &str, set: &str) -> Result<Set, Failure> {
+    Set::of_option(option, set).map_err(|problem| Failure::usage(LoadError::from(problem)))
 }
 
 /// Loads a scenario, with `--allow-underprovisioned` as one of the overrides if it is given.
@@ -223,19 +228,26 @@ fn verdict(records: &[RunRecord]) -> Result<(), Failure> {
 fn explain(loaded: &Loaded, error: RunError) -> Failure {
     match error {
         RunError::Config { key, problem } => {
-            let same = |error: &RunError| matches!(error, RunError::Config { key: other, .. } if *other == key);
-            let fails = |scenario: &Scenario| validate(scenario).is_err_and(|error| same(&error));
+            // A key is to blame if the scenario is possible without it, not if it is impossible otherwise.
+            let fails = |scenario: &Scenario| validate(scenario).is_err();
             loaded.complaint_of(&key, &problem, &fails).into()
         }
         RunError::Interrupted => Failure::interrupted("there was nothing to keep yet"),
         RunError::Snapshot(..) => Failure::io(error),
         RunError::Precondition(_) => Failure::worn_out(error),
         RunError::Drive(_) if error.is_input() => {
-            if let Some(cause) = cause_in_trace(&error) {
-                return trace::failure(cause);
-            }
             let trace = loaded.scenario.workload.trace.as_ref();
             let path = trace.map_or("the trace", |trace| trace.path());
+            if let Some(cause) = cause_in_trace(&error) {
+                // What a line of a trace says is mended there; which file it is, in the scenario.
+                if cause.is_missing() {
+                    let cause = cause.kind();
+                    let problem =
+                        format!("{path}: {cause}; a path counts from the file it stands in");
+                    return loaded.complaint("workload.trace.path", &problem).into();
+                }
+                return trace::failure(cause);
+            }
             loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
         }
         error @ RunError::Drive(_) => Failure::failed(error),

@@ -17,8 +17,7 @@ use crate::{Config, Payload};
 
 /// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
 pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigError> {
-    let geometry =
-        config.nand.geometry(config.ftl.mapping_unit).map_err(|error| error.within("nand"))?;
+    let geometry = config.geometry()?;
     let slots = config
         .buffer
         .slots(geometry.unit_bytes(), geometry.units_per_page(), config.ftl.streams().of_host())
@@ -52,7 +51,6 @@ impl Parts {
     fn of(config: &Config) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| error.within("frontend"))?;
         check_kind(config)?;
-        config.ftl.check_unit().map_err(|error| error.within("ftl"))?;
         let (geometry, (slots, threshold)) = shape(config)?;
         let demand = demand(config, &geometry, slots)?;
         let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;

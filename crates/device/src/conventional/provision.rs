@@ -17,7 +17,7 @@ pub struct Provision {
     pub mapping_units: u32,
     /// Blocks of each die.
     pub blocks_per_die: u32,
-    /// Of these, kept back for dumps and mapping pages.
+    /// Of these, kept back for dumps, mapping pages and their journal.
     pub kept_blocks_per_die: u32,
 }
 
@@ -37,6 +37,6 @@ pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
         supply: power.as_ref().map(PowerSupply::supply),
         mapping_units,
         blocks_per_die: geometry.blocks_per_die(),
-        kept_blocks_per_die: dump_blocks + config.ftl.map.blocks_per_die(&geometry, map_pages),
+        kept_blocks_per_die: dump_blocks + config.ftl.map.kept_blocks_per_die(&geometry, map_pages),
     })
 }

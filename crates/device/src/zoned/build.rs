@@ -26,13 +26,11 @@ pub(super) struct Parts {
 impl Parts {
     pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| error.within("frontend"))?;
-        config.ftl.check_unit().map_err(|error| error.within("ftl"))?;
         let Some(zoned) = &config.zoned else {
             let problem = "a zoned drive has this table: add it";
             return Err(ConfigError::new("zoned", problem));
         };
-        let geometry =
-            config.nand.geometry(config.ftl.mapping_unit).map_err(|error| error.within("nand"))?;
+        let geometry = config.geometry()?;
         // The root lists as many zones as there are without blocks kept back; there are fewer.
         let most = zoned.shape(&geometry, 0).map_err(|error| error.within("zoned"))?;
         let pools = pools(config, &geometry, &most)?;

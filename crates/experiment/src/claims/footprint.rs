@@ -65,10 +65,7 @@ pub fn workload_rows(results: &Results, scale: Scale) -> Result<Vec<WorkloadRow>
 pub fn workload_facts(scenario: &Scenario) -> Result<WorkloadFacts, RunError> {
     let device = &scenario.device;
     let unit_bytes = device.ftl.mapping_unit.get();
-    let geometry = device
-        .nand
-        .geometry(device.ftl.mapping_unit)
-        .map_err(|error| in_device(error.within("nand")))?;
+    let geometry = device.geometry().map_err(in_device)?;
     let units = u64::from(geometry.units()); // what the host can address is less
     let mut seen = Seen::new(units, unit_bytes / SECTOR_BYTES);
     if let Some(trace) = &scenario.workload.trace {

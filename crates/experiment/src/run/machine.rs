@@ -57,11 +57,7 @@ fn cpu_time() -> Duration {
 
 /// Refuses a drive that cannot fit in memory; without, the system would end the process.
 pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
-    let device = &scenario.device;
-    let geometry = device
-        .nand
-        .geometry(device.ftl.mapping_unit)
-        .map_err(|error| in_device(error.within("nand")))?;
+    let geometry = scenario.device.geometry().map_err(in_device)?;
     let is_modelled = scenario.run.stamps && !scenario.run.cut.is_empty();
     let unit_bytes = if is_modelled { UNIT_BYTES + MODEL_UNIT_BYTES } else { UNIT_BYTES };
     let bytes = u64::from(geometry.units()) * unit_bytes;

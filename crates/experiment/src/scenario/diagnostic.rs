@@ -60,6 +60,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Where it was written, if it was written at all (a default has no place).
     pub place: Option<Place>,
+    /// The file, if what is wrong is what is not written in it.
+    pub file: Option<String>,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -101,11 +103,17 @@ impl Place {
 
 impl Diagnostic {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, help: None }
+        Self { message: message.into(), place: None, file: None, help: None }
     }
 
     pub(super) fn at(mut self, origin: &Origin) -> Self {
         self.place = Some(origin.place());
+        self
+    }
+
+    /// It is about what `file` does not say.
+    pub(super) fn within(mut self, file: &str) -> Self {
+        self.file = Some(file.to_owned());
         self
     }
 
@@ -137,6 +145,9 @@ impl fmt::Display for Diagnostic {
                 "",
                 "^".repeat(place.width.min(quote.chars().count().saturating_sub(before)).max(1)),
             )?;
+        }
+        if let (Some(file), None) = (&self.file, &self.place) {
+            write!(f, "\n --> {file}")?;
         }
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;

@@ -13,7 +13,7 @@ use super::blame::blame;
 use super::diagnostic::{Base, Diagnostic, Origin, Source};
 use super::explain::{explain, nearest, remedied};
 use super::saved::{self, Saved};
-use super::tree::{Entry, Node, Value};
+use super::tree::{Entry, Node, Value, join};
 use super::{Scenario, TraceSource, bundled, de};
 
 /// The largest file that is read as a scenario.
@@ -61,8 +61,18 @@ impl std::str::FromStr for Set {
     type Err = Box<Diagnostic>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::of_option("--set", text)
+    }
+}
+
+impl Set {
+    /// `text` as it was given with `option`, which messages name.
+    ///
+    /// # Errors
+    /// If it is not `key=value`.
+    pub fn of_option(option: &str, text: &str) -> Result<Self, Box<Diagnostic>> {
         let source = Arc::new(Source {
-            name: "--set".into(),
+            name: option.into(),
             text: text.to_owned(),
             base: Base::Disk(PathBuf::new()),
         });
@@ -118,6 +128,8 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// Its name as it was loaded.
     name: String,
+    /// What it was loaded from, as that was named.
+    file: String,
     /// The run that it is of, if it comes from a record or a report.
     saved: Option<Box<Saved>>,
     tree: Node,
@@ -171,6 +183,9 @@ impl Loaded {
 
     fn finish(name: &str, mut tree: Node, sets: &[Set]) -> Result<Self, LoadError> {
         for set in sets {
+            if let Some(diagnostic) = missing_item(&tree, &set.tree, "") {
+                return Err(Box::new(diagnostic).into());
+            }
             tree = tree.overlaid(set.tree.clone());
         }
         let mut scenario: Scenario = de::read(&tree).map_err(|error| {
@@ -181,13 +196,12 @@ impl Loaded {
             let stem = Path::new(name).file_stem().unwrap_or_default();
             scenario.name = stem.to_string_lossy().into_owned();
         }
-        let mut loaded = Self { name: scenario.name.clone(), scenario, saved: None, tree };
+        let (run, file) = (scenario.name.clone(), name.to_owned());
+        let mut loaded = Self { name: run, file, scenario, saved: None, tree };
         loaded.check_units()?;
         loaded.resolve_paths();
         loaded.scenario.check().map_err(|ConfigError { key, problem }| {
-            let fails = |scenario: &Scenario| {
-                scenario.check().is_err_and(|error| error.key == key && error.problem == problem)
-            };
+            let fails = |scenario: &Scenario| scenario.check().is_err();
             LoadError::Invalid(Box::new(loaded.complaint_of(&key, &problem, &fails)))
         })?;
         Ok(loaded)
@@ -227,6 +241,8 @@ impl Loaded {
     /// A problem that a layer found with `key`, placed where that key was written.
     pub fn complaint(&self, key: &str, problem: &str) -> Diagnostic {
         let (node, exact) = self.tree.nearest(key);
+        // A bare text is short for a table.
+        let exact = exact || matches!(node.value, Value::Text(_));
         let (problem, remedy) = remedied(problem);
         let remedy = remedy.map(str::to_owned);
         if exact {
@@ -236,9 +252,8 @@ impl Loaded {
                 None => diagnostic.help(format!("change `{key}`, or override it with --set")),
             };
         }
-        let file = &self.tree.origin.source.name;
-        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, in {file} or with --set"));
-        Diagnostic::new(format!("`{key}`: {problem}")).help(remedy)
+        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, there or with --set"));
+        Diagnostic::new(format!("`{key}`: {problem}")).within(&self.file).help(remedy)
     }
 
     /// Finds the files the scenario names, relative to the file that named them.
@@ -265,6 +280,27 @@ impl Loaded {
             };
         }
     }
+}
+
+/// What is wrong with `over`, laid on `base`, if it numbers an item of a list that is not there.
+fn missing_item(base: &Node, over: &Node, path: &str) -> Option<Diagnostic> {
+    let Value::Table(entries) = &over.value else { return None };
+    entries.iter().find_map(|(key, entry)| {
+        let path_of_item = join(path, key);
+        match (base.child(key), &base.value) {
+            (Some(child), _) => missing_item(child, &entry.node, &path_of_item),
+            (None, Value::Array(items)) if key.parse::<usize>().is_ok() => {
+                let help = match items.len() {
+                    0 => format!("the list is empty: write one, `{path} = [{{ ... }}]`"),
+                    1 => format!("there is one, `{path}.0`"),
+                    many => format!("there are {many}, from `{path}.0` to `{path}.{}`", many - 1),
+                };
+                let problem = format!("`{path_of_item}`: there is no such item");
+                Some(Diagnostic::new(problem).at(&entry.key).help(help))
+            }
+            _ => None,
+        }
+    })
 }
 
 /// Where `path`, written in a text with `base`, is.

@@ -131,9 +131,7 @@ impl Scenario {
     /// Checks what can be checked without building the drive or opening a trace. Keys are whole, and
     /// problems end with their remedy.
     fn check(&self) -> Result<(), ConfigError> {
-        if let Err(error) = self.device.nand.geometry(self.device.ftl.mapping_unit) {
-            return Err(error.within("nand").within("device"));
-        }
+        self.device.geometry().map_err(|error| error.within("device"))?;
         if self.name.contains(char::is_control) {
             let problem = "there is a control character in it; leave it out";
             return Err(ConfigError::new("name", problem));

@@ -110,9 +110,11 @@ fn impossible_drives_are_placed_too() {
     let message = refused("[device.nand]\npage_size = \"5000 B\"", &[]);
     says(&message, &["`device.nand.page_size`: 5 kB is not a power of two", "a.toml:2:13"]);
     // Said nowhere: the key that was said, and does not fit it, is the one to blame.
-    let message = refused("[device.ftl]\nmapping_unit = \"3 KiB\"", &[]);
+    let message = refused("[device.ftl]\nmapping_unit = \"16 KiB\"", &[]);
     let blame = "help: change `device.ftl.mapping_unit`";
     says(&message, &["`device.nand.page_size`: a page of 8 KiB", "a.toml:2:16", blame]);
+    let message = refused("[device.ftl]\nmapping_unit = \"3 KiB\"", &[]);
+    says(&message, &["`device.ftl.mapping_unit`: 3 KiB is not a power of two", "a.toml:2:16"]);
 }
 
 #[test]

@@ -49,6 +49,15 @@ fn cancelled_before_it_begins_it_has_no_variant_that_runs() {
     assert!(cancelled && sizing.variants.iter().all(|variant| variant.measured.is_none()));
 }
 
+/// What dumps, mapping pages and their journal keep back is added to the flash, however little is spare.
+#[test]
+fn every_variant_has_room_for_what_it_keeps_back() {
+    let sets = ["device.ftl.map.entries_per_page=2048", "device.ftl.over_provisioning=12 %"];
+    let sizing = sized(&small(&sets));
+    let impossible = sizing.variants.iter().filter(|variant| variant.problem.is_some());
+    assert_eq!(impossible.collect::<Vec<_>>(), Vec::<&SizedDrive>::new());
+}
+
 #[test]
 fn protecting_less_needs_less_and_recovers_later() {
     let sizing = sized(&small(&[]));

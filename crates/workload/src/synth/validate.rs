@@ -138,7 +138,12 @@ fn check_shares(config: &JobConfig) -> Result<(), ConfigError> {
 
 fn share_at_most_one(key: impl Into<String>, share: Ratio) -> Result<(), ConfigError> {
     if share > Ratio::ONE {
-        return refuse(key, format!("{share} is more than all; use at most 100 %"));
+        return refuse(
+            key,
+            format!(
+                "{share} is more than all; use at most 100 % (a bare number is a fraction: 0.7 is 70 %)"
+            ),
+        );
     }
     Ok(())
 }

@@ -8,7 +8,8 @@
 //!   2^64 bytes.
 //! - Nothing is dropped without being counted.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leyden_device::{Lba, Op};
 use leyden_sim::Time;
@@ -53,6 +54,11 @@ pub struct ReadCounts {
     /// Whether the last line of a text lacks its line feed: the file may have been cut there.
     pub unterminated: bool,
 }
+
+/// What to do about a trace in which nothing is.
+pub(crate) const NO_IO: &str = "Check that the capture saw any I/O";
+/// How many devices are named to who asked for one that is not there.
+const NAMED_DEVICES: usize = 8;
 
 impl ReadCounts {
     /// Everything that was read past.
@@ -151,6 +157,8 @@ pub(crate) struct Context {
     /// The device seen last and where its addresses begin, in sectors (`None`: not asked for).
     last_device: Option<(Vec<u8>, Option<u64>)>,
     stacked: BTreeMap<Vec<u8>, u64>,
+    /// The first of those that were not asked for.
+    others: BTreeSet<String>,
     window: usize,
     /// The latest time seen.
     newest: Time,
@@ -167,11 +175,32 @@ impl Context {
             devices,
             last_device: None,
             stacked: BTreeMap::new(),
+            others: BTreeSet::new(),
             window,
             newest: Time::ZERO,
             floor: Time::ZERO,
             disordered: false,
         }
+    }
+
+    /// What to do about a trace without a request.
+    pub(crate) fn remedy_if_empty(&self) -> Cow<'static, str> {
+        let counts = &self.counts;
+        let text = if counts.skipped() == 0 {
+            NO_IO
+        } else if counts.skipped_devices > 0 {
+            let names: Vec<&str> = self.others.iter().map(String::as_str).collect();
+            let more = if names.len() == NAMED_DEVICES { ", ..." } else { "" };
+            let names = names.join("`, `");
+            return format!("Name one of the devices that are in it: `{names}`{more}").into();
+        } else if counts.skipped_actions > 0 {
+            "Check the action that was asked for: queue (Q), issue (D) or complete (C)"
+        } else if counts.skipped_zero_length == counts.skipped() {
+            "All of them are of zero bytes: check the column of lengths"
+        } else {
+            "None of them reads, writes, trims or flushes: check that this is a trace of requests"
+        };
+        text.into()
     }
 
     /// Where the addresses of the device called `name` begin, in sectors; `None` if its requests
@@ -201,7 +230,13 @@ impl Context {
                     });
                 }
             },
-            Devices::Only(only) => (only == text).then_some(0),
+            Devices::Only(only) if only == text => Some(0),
+            Devices::Only(_) => {
+                if self.others.len() < NAMED_DEVICES {
+                    self.others.insert(text.to_owned());
+                }
+                None
+            }
             Devices::Overlay => Some(0),
             Devices::Stack { stride_sectors } => {
                 let next = (self.stacked.len() as u64).checked_mul(*stride_sectors);

@@ -61,6 +61,8 @@ pub enum ErrorKind {
     Empty {
         /// Records that are not requests to be replayed.
         skipped: u64,
+        /// What to do, which depends on what was skipped.
+        remedy: Cow<'static, str>,
     },
     /// The first bytes are of no format we know.
     #[error("its format can't be told from how it begins")]
@@ -154,16 +156,20 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// True if the file could not be read, whatever stands in it.
+    pub(crate) fn is_of_stream(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::Truncated(_))
+    }
+
     /// What to do about it, if there is something to say.
     pub fn remedy(&self) -> Option<Cow<'static, str>> {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
-            Self::Empty { skipped: 0 } => "Check that the capture saw any I/O",
-            Self::Empty { .. } => "Check the action (Q, D or C) and the device that were asked for",
             Self::UnknownFormat => {
                 "Name the format; ours, as text, begins with the line \
                  `time_us,op,lba,len,flags,class`"
             }
+            Self::Empty { remedy, .. } => return Some(remedy.clone()),
             Self::Unsupported { remedy, .. } => remedy,
             Self::Header { .. } => "Name another format, or add the header",
             Self::Columns { .. } | Self::Field { .. } | Self::LineTooLong { .. } => {
@@ -216,6 +222,11 @@ impl TraceError {
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.details.path);
         self
+    }
+
+    /// True if there is no such file.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Read(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
     /// What is wrong.

@@ -16,6 +16,8 @@ use super::error::ErrorKind;
 
 /// Longest line of text that is taken, in bytes.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 10;
+/// How much of a compressed stream is read on behind an error, to tell whether the stream is to blame.
+const CHECKED_BYTES: u64 = 1 << 30;
 /// Size of the window over the decompressed stream, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -50,6 +52,7 @@ impl<R: Read> Read for Counted<R> {
 /// A window over the decompressed bytes of a file.
 pub(crate) struct Input {
     source: Box<dyn Read + Send>,
+    is_compressed: bool,
     buffer: Box<[u8]>,
     begin: usize,
     end: usize,
@@ -79,6 +82,7 @@ impl Input {
         };
         Ok(Self {
             source,
+            is_compressed: gzip || zstd,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             begin: 0,
             end: 0,
@@ -96,6 +100,22 @@ impl Input {
     /// Offset of the window's first byte in the decompressed stream.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// What is wrong if a parser could not take what it was given, for the reason `kind`: that, or that a
+    /// compressed stream is damaged, which its checksums tell only further on.
+    #[cold]
+    pub(crate) fn cause(&mut self, kind: ErrorKind) -> ErrorKind {
+        let mut left = if self.is_compressed { CHECKED_BYTES } else { 0 };
+        while left > 0 {
+            self.begin = self.end;
+            match self.more() {
+                Ok(true) => left = left.saturating_sub((self.end - self.begin) as u64),
+                Ok(false) => break,
+                Err(damage) => return damage,
+            }
+        }
+        kind
     }
 
     /// Moves the window forward.
@@ -164,6 +184,11 @@ impl Lines {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// See [`Input::cause`].
+    pub(crate) fn cause(&mut self, kind: ErrorKind) -> ErrorKind {
+        self.input.cause(kind)
     }
 
     pub(crate) fn unterminated(&self) -> bool {

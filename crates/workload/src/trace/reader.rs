@@ -172,7 +172,8 @@ impl Reader {
             self.base = self.buffer[..self.ready].first().map(|first| first.at);
             if self.base.is_none() && matches!(self.state, State::Ended(None)) {
                 let skipped = self.context.counts.skipped();
-                let error = TraceError::file(&self.path, ErrorKind::Empty { skipped });
+                let remedy = self.context.remedy_if_empty();
+                let error = TraceError::file(&self.path, ErrorKind::Empty { skipped, remedy });
                 self.state = State::Ended(Some(error));
             }
         }

@@ -11,7 +11,7 @@ use leyden_experiment::{
 use self::table::show;
 use self::vary::varied;
 use super::{
-    Cancel, check_outputs, explain, keep, overrides, parsed, stamp, threads, verdict, warn,
+    Cancel, check_outputs, explain, keep, overrides, parsed_of, stamp, threads, verdict, warn,
 };
 use crate::args::CompareArgs;
 use crate::failure::Failure;
@@ -92,7 +92,7 @@ fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
         for variant in &variants {
             for value in &values {
                 let mut variant = variant.clone();
-                variant.sets.push(parsed(&format!("{key}={value}"))?);
+                variant.sets.push(parsed_of("--vary", &format!("{key}={value}"))?);
                 variant.varied.push(Varied { key: key.to_owned(), value: value.clone() });
                 next.push(variant);
             }

@@ -67,8 +67,9 @@ impl LineParser for Csv {
             return Err(ErrorKind::Columns { got, want: WANT });
         }
         let [time_us, op, lba, len, flags, class] = columns;
-        let ns = decimal_ns(time_us, US_DIGITS)
-            .map_err(|e| e.of("time_us", "microseconds since the start"))?;
+        let ns = decimal_ns(time_us, US_DIGITS).map_err(|e| {
+            e.of("time_us", "microseconds since the start, with at most three decimals")
+        })?;
         let lba = decimal(lba).map_err(|e| e.of("lba", "a number of 512-byte sectors"))?;
         let sectors = decimal(len).map_err(|e| e.of("len", "a number of 512-byte sectors"))?;
         let sectors = u32::try_from(sectors).map_err(|_| ErrorKind::Overflow { column: "len" })?;

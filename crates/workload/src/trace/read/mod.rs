@@ -171,11 +171,10 @@ impl<P: LineParser> Source for Text<P> {
                     }
                     if let Err(kind) = parser.line(line, context, out) {
                         let line = line.to_owned();
-                        return Err(TraceError::new(
-                            kind,
-                            Place::Line(lines.number()),
-                            Some(&line),
-                        ));
+                        let (place, kind) = (Place::Line(lines.number()), lines.cause(kind));
+                        // What a damaged stream came to is not what anybody wrote.
+                        let found = (!kind.is_of_stream()).then_some(&line[..]);
+                        return Err(TraceError::new(kind, place, found));
                     }
                 }
                 Ok(None) => {
@@ -212,8 +211,9 @@ impl<P: BinaryParser> Open for Binary<P> {
 }
 
 impl<P: BinaryParser> Binary<P> {
-    fn error(&self, kind: ErrorKind) -> TraceError {
-        TraceError::new(kind, Place::Byte(self.input.offset()), None)
+    fn error(&mut self, kind: ErrorKind) -> TraceError {
+        let place = Place::Byte(self.input.offset());
+        TraceError::new(self.input.cause(kind), place, None)
     }
 }
 

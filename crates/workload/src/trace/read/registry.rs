@@ -10,6 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::super::context::NO_IO;
 use super::super::error::ErrorKind;
 use super::Format;
 
@@ -77,7 +78,7 @@ impl Format {
         let Some(line) = lines.find(|line| !line.is_empty()) else {
             let is_whole = head.len() < SNIFF_BYTES;
             return Err(if is_whole {
-                ErrorKind::Empty { skipped: 0 }
+                ErrorKind::Empty { skipped: 0, remedy: NO_IO.into() }
             } else {
                 ErrorKind::UnknownFormat
             });

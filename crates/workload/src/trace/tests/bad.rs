@@ -1,5 +1,7 @@
 //! The text formats, as they shouldn't be: each is an error that says where and what.
 
+use std::io::Write as _;
+
 use super::*;
 
 /// The error of reading `text` (as `format`, if given) stands at `place` and says `says`.
@@ -56,6 +58,23 @@ fn our_csv() {
     refused(None, zero, Place::File, "1 records were skipped");
 }
 
+/// A line that cannot be read because a compressed file is damaged is not the line's fault.
+#[test]
+fn damage_to_a_compressed_file_is_told_from_a_bad_line() {
+    let stored = |text: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gzip.write_all(text).unwrap();
+        gzip.finish().unwrap()
+    };
+    let text = [&b"time_us,op,lba,len\n0,W,8,8\n"[..], &b"7,W,8,8\n".repeat(200_000)].concat();
+    let mut file = stored(&text);
+    let at = file.windows(8).position(|piece| piece == b"7,W,8,8\n").unwrap();
+    file[at] = b'!';
+    refused(None, &file, Place::Line(3), "it can't be read: corrupt gzip stream");
+    let bad = String::from_utf8(text).unwrap().replacen("7,", "!,", 1);
+    refused(None, &stored(bad.as_bytes()), Place::Line(3), "isn't microseconds");
+}
+
 #[test]
 fn endless_lines() {
     let mut text = b"time_us,op,lba,len\n1,W,".to_vec();
@@ -85,7 +104,7 @@ fn blkparse() {
         refused(None, format!("{good}{bad}\n").as_bytes(), Place::Line(2), says);
     }
     let other = b"8,0 1 1 0.000000000 700 Q WS 1000 + 16 [db]\n";
-    refused(None, other, Place::File, "Check the action (Q, D or C)");
+    refused(None, other, Place::File, "Check the action that was asked for");
 }
 
 #[test]

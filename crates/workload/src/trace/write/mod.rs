@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::Request;
 
-use super::context::END_SECTOR;
+use super::context::{END_SECTOR, NO_IO};
 use super::error::{ErrorKind, TraceError};
 use super::read::Format;
 use super::read::rwbs::zone_letter;
@@ -304,7 +304,10 @@ impl Writer {
 
     fn complete(&mut self) -> Result<(), TraceError> {
         if self.written.requests == 0 {
-            return Err(TraceError::file(&self.path, ErrorKind::Empty { skipped: 0 }));
+            return Err(TraceError::file(
+                &self.path,
+                ErrorKind::Empty { skipped: 0, remedy: NO_IO.into() },
+            ));
         }
         self.encoder.end(&mut self.buffer);
         self.flush()

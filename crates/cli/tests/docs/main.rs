@@ -1,0 +1,334 @@
+//! Every command that a page prints is run: README, docs/, the scenarios' headers.
+//!
+//! In a short form ([`short`]): the same command on the same drive, with no preconditioning and little work. So a
+//! command that is refused is found, whatever refuses it: a flag, a key, a scenario, a drive that cannot be built.
+//! What a page shows as a command's output is compared in full by
+//!
+//! ```sh
+//! cargo test --release --workspace --test docs -- --ignored                  # says what differs
+//! DOCS=overwrite cargo test --release --workspace --test docs -- --ignored   # and writes it anew
+//! ```
+
+mod pages;
+mod samples;
+mod shell;
+mod short;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use pages::{Step, Typed, files_below, mentions, pages, root, steps};
+use serde_json::Value;
+use shell::Line;
+
+/// A traveller through a page: a folder with what was saved, and a drive that is served.
+struct Reader {
+    folder: tempfile::TempDir,
+    served: Option<Child>,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // What a reader has who comes from elsewhere: a trace of the FIU kind, and a home.
+        let trace = "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,0,8192,4096\n";
+        fs::write(folder.path().join("LUN3.csv.gz"), trace).unwrap();
+        fs::create_dir(folder.path().join("home")).unwrap();
+        Self { folder, served: None }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn leyden(&self, args: &[String]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
+        command.current_dir(self.path()).args(args).stdin(Stdio::null());
+        command.env("HOME", self.path().join("home")).env("XDG_CACHE_HOME", self.path());
+        command
+    }
+
+    fn expand(&self, word: &str) -> String {
+        let home = self.path().join("home");
+        let socket = self.path().join("leyden.sock");
+        let word = word.replace("/tmp/leyden.sock", socket.to_str().unwrap());
+        word.strip_prefix("~/").map_or(word.clone(), |rest| home.join(rest).display().to_string())
+    }
+
+    /// Runs `line`; `None` if it is not for `leyden`, and only looked at.
+    fn run(&mut self, line: &Line) -> Option<Output> {
+        if line.words[0] == "mkdir" {
+            assert_eq!(line.words[1], "-p");
+            fs::create_dir_all(self.expand(&line.words[2])).unwrap();
+            return None;
+        }
+        if line.words[0] != "leyden" {
+            names_what_is_there(&line.words);
+            return None;
+        }
+        let words: Vec<_> = line.words[1..].iter().map(|word| self.expand(word)).collect();
+        match words[0].as_str() {
+            // What takes root or certificates: served.rs and the tests of `serve` have the rest.
+            "mount" => Flags::default().know(&line.words),
+            "serve" if words.iter().any(|word| word.starts_with("--tls")) => {
+                Flags::default().know(&line.words);
+            }
+            "serve" => self.serve(&words),
+            _ => return Some(self.ask(line, &words)),
+        }
+        None
+    }
+
+    fn ask(&mut self, line: &Line, words: &[String]) -> Output {
+        if words[0] == "recording" {
+            self.close(); // what is recorded is looked at once it is whole
+        }
+        let args = short::form(words, &|args| self.leyden(args).output().unwrap());
+        let output = self.leyden(&args).output().unwrap();
+        if let Some(file) = &line.file {
+            let file = self.path().join(self.expand(file));
+            let file = fs::File::create(&file);
+            file.expect("a folder that is there").write_all(&output.stdout).unwrap();
+        }
+        output
+    }
+
+    fn serve(&mut self, args: &[String]) {
+        self.close();
+        let mut args = args.to_vec();
+        // Whether this machine can mount is asked in served.rs.
+        if let Some(fuse) = args.iter().position(|arg| arg == "--fuse") {
+            args.drain(fuse..fuse + 2);
+        }
+        if !args.iter().any(|arg| arg == "--nbd") {
+            args.extend(["--nbd".to_owned(), self.expand("unix:/tmp/leyden.sock")]);
+        }
+        let child = self.leyden(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.served = Some(child.unwrap());
+        let switch = self.switch(); // the last that is opened
+        for _ in 0..1200 {
+            if switch.exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("nothing is served: {args:?}");
+    }
+
+    fn switch(&self) -> PathBuf {
+        self.path().join("disk.leyden.sock")
+    }
+
+    /// Ends the server, if one runs, as Ctrl-C does.
+    fn close(&mut self) {
+        let Some(mut child) = self.served.take() else { return };
+        let term = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(term.unwrap().success());
+        assert!(child.wait().unwrap().success());
+        assert!(!self.switch().exists());
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.served.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// What the commands' helps say, read once each.
+#[derive(Default)]
+struct Flags {
+    helps: BTreeMap<String, String>,
+}
+
+impl Flags {
+    /// Asserts that there is such a command of `leyden`, with these flags.
+    fn know(&mut self, words: &[String]) {
+        // `leyden trace info|convert` names two; `leyden compare ...` leaves the rest out.
+        let help = self.helps.entry(words[1].clone()).or_insert_with(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
+            let output = command.args([&words[1], "--help"]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        });
+        assert!(help.contains("Usage: leyden"), "{words:?}");
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            let flag = flag.split('=').next().unwrap();
+            assert!(help.contains(flag), "{words:?}: there is no {flag}");
+        }
+    }
+}
+
+/// A command that is not `leyden`'s: what it names must be in this repository.
+fn names_what_is_there(words: &[String]) {
+    let named = |flag: &'static str| {
+        let pairs = words.windows(2).filter(move |pair| pair[0] == flag);
+        pairs.map(|pair| pair[1].as_str()).filter(|name| !is_placeholder(name))
+    };
+    if words[0].starts_with("./") || words[0].starts_with("campaigns/") {
+        assert!(root().join(&words[0]).exists(), "{words:?}");
+    }
+    for path in named("--path") {
+        assert!(root().join(path).exists(), "{words:?}: no {path}");
+    }
+    for package in named("-p").chain(named("--package")) {
+        let folder = root().join("crates").join(package.trim_start_matches("leyden-"));
+        assert!(folder.exists(), "{words:?}: no {package}");
+    }
+    let sources = files_below(&root().join("crates"), "rs");
+    for (flag, folder) in [("--test", "tests/"), ("--example", "examples/"), ("--lib", "src/")] {
+        for name in named(flag).map(|name| name.trim_end_matches("::")) {
+            let ends = ["", "/main", "/mod"].map(|end| format!("/{name}{end}.rs"));
+            let is_there = sources.iter().any(|file| {
+                let file = file.to_str().unwrap();
+                file.contains(folder) && ends.iter().any(|end| file.ends_with(end))
+            });
+            assert!(is_there, "{words:?}: no {name} in any crate's {folder}");
+        }
+    }
+}
+
+/// What a reader puts something of their own in place of.
+fn is_placeholder(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// What is wrong with what became of `typed`, if anything is.
+fn complaint(typed: &Typed, line: &Line, output: &Output) -> Option<String> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let refused = typed.output.as_ref().is_some_and(|lines| lines[0].starts_with("error: "));
+    let code = if refused { 2 } else { 0 };
+    if output.status.code() != Some(code) {
+        return Some(format!("{}, not {code}\n{stderr}", output.status));
+    }
+    if let Some(shown) = &typed.output {
+        let labels = refused || samples::labels_are_in(shown, &stdout);
+        let same = !refused || samples::fits(shown, &stderr);
+        if !labels || !same {
+            return Some(format!(
+                "the page shows\n{}\nand it says\n{stdout}{stderr}",
+                shown.join("\n")
+            ));
+        }
+    }
+    if let Some(filter) = &line.filter {
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let found = value.pointer(&filter.replace('.', "/")).is_some_and(|found| !found.is_null());
+        return (!found).then(|| format!("no {filter} in the record"));
+    }
+    None
+}
+
+/// Goes through `pages` one after the other; each command must do what the page says.
+fn read(pages: &[&Path]) -> (usize, Vec<String>) {
+    let mut reader = Reader::new();
+    let (mut count, mut complaints) = (0, Vec::new());
+    // A page may show the file below the command that wants it.
+    let in_order = |page: &&Path| {
+        let mut steps = steps(page);
+        steps.sort_by_key(|step| matches!(step, Step::Type(_)));
+        steps
+    };
+    for step in pages.iter().flat_map(in_order) {
+        let typed = match step {
+            Step::Save(name, content) => {
+                fs::write(reader.path().join(name), content).unwrap();
+                continue;
+            }
+            Step::Type(typed) => typed,
+        };
+        count += 1;
+        let line = shell::parse(&typed.command);
+        let Some(output) = reader.run(&line) else { continue };
+        if let Some(complaint) = complaint(&typed, &line, &output) {
+            complaints.push(format!("{}: {}\n{complaint}", typed.place, typed.command));
+        }
+    }
+    (count, complaints)
+}
+
+/// The pages of `part`, which go through the same folder.
+fn check(belongs: impl Fn(&str) -> bool, at_least: usize) {
+    let all = pages();
+    let part: Vec<_> = all
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|page| belongs(page.strip_prefix(root()).unwrap().to_str().unwrap()))
+        .collect();
+    let (count, complaints) = read(&part);
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+    assert!(count >= at_least, "{count} commands were found: is the reader of pages blind?");
+}
+
+/// Those that build on each other: the tutorial's files and records are used by the answers.
+fn for_newcomers(page: &str) -> bool {
+    ["docs/tutorial.md", "docs/answers.md", "README.md"].contains(&page)
+}
+
+#[test]
+fn commands_for_newcomers_do_what_their_pages_say() {
+    check(for_newcomers, 45);
+}
+
+#[test]
+fn commands_of_other_pages_do_what_they_say() {
+    check(|page| !for_newcomers(page) && !page.starts_with("scenarios/"), 50);
+}
+
+#[test]
+fn commands_in_scenarios_do_what_they_say() {
+    check(|page| page.starts_with("scenarios/"), 25);
+}
+
+#[test]
+fn commands_in_running_text_have_their_flags() {
+    let mut flags = Flags::default();
+    let mut count = 0;
+    for mention in pages().iter().flat_map(|page| mentions(page)) {
+        count += 1;
+        let words = shell::parse(&mention).words;
+        if !words[1].starts_with("--") {
+            flags.know(&words);
+        }
+    }
+    assert!(count > 20, "{count} commands were found");
+}
+
+#[test]
+#[ignore = "takes minutes: what pages show as output, in full"]
+fn shown_outputs_are_current() {
+    let overwrite = std::env::var_os("DOCS").is_some_and(|what| what == "overwrite");
+    let reader = Reader::new();
+    let mut differences = Vec::new();
+    for page in pages().iter().rev() {
+        for step in steps(page) {
+            let typed = match step {
+                Step::Save(name, content) => {
+                    fs::write(reader.path().join(name), content).unwrap();
+                    continue;
+                }
+                Step::Type(typed) => typed,
+            };
+            let Some(shown) = &typed.output else { continue };
+            let words = shell::parse(&typed.command).words;
+            let output = reader.leyden(&words[1..]).output().unwrap();
+            let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+            let said = String::from_utf8(said).unwrap();
+            if samples::fits(shown, &said) {
+                continue;
+            }
+            differences.push(format!("{}: {}\n{said}", typed.place, typed.command));
+            if overwrite {
+                samples::overwrite(page, &typed, &said);
+            }
+        }
+    }
+    assert!(differences.is_empty() || overwrite, "{}", differences.join("\n\n"));
+}

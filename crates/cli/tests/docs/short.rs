@@ -21,9 +21,11 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
                 short.extend(["--commands", FEW].map(str::to_owned));
             }
         }
-        // A small drive: what is written of it is read, copied and exported.
+        // A small drive: all of it is read, exported and imported.
         "image" if short[1] == "create" => {
-            short.extend(["--set", "device.nand.blocks_per_plane=32"].map(str::to_owned));
+            for small in ["channels=2", "dies_per_channel=1", "blocks_per_plane=32"] {
+                short.extend(["--set".to_owned(), format!("device.nand.{small}")]);
+            }
         }
         // Nothing was asked of the drive for so long.
         "recording" => {

@@ -1,9 +1,11 @@
-//! The page in a real browser: wide and narrow, light and dark. Runs where Chromium is, and is passed over
-//! elsewhere. The screenshots stay in cargo's temporary folder of tests, to be looked at.
+//! The page in a real browser: wide and narrow, light and dark. Runs where Chromium is; elsewhere it says on
+//! stderr that it was skipped, or fails if `LEYDEN_BROWSER` is set. The screenshots stay in cargo's temporary
+//! folder of tests, to be looked at.
 
 mod samples;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -86,7 +88,16 @@ fn sweep() -> Vec<RunRecord> {
 
 #[test]
 fn every_chart_is_drawn_wide_narrow_light_and_dark() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = browser() else {
+        assert!(
+            std::env::var_os("LEYDEN_BROWSER").is_none(),
+            "LEYDEN_BROWSER is set, and no browser runs"
+        );
+        // Past the capture of a test's output: who reads the log must see what was not looked at.
+        let said = "SKIPPED every_chart_is_drawn_wide_narrow_light_and_dark: no Chromium here";
+        writeln!(std::io::stderr(), "{said} (apt-get install chromium)").unwrap();
+        return;
+    };
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("browser");
     fs::create_dir_all(&folder).unwrap();
     for (name, records) in [("one", vec![Sample::default().record()]), ("sweep", sweep())] {

@@ -52,16 +52,23 @@ pub struct Place {
     pub width: usize,
 }
 
+/// Where something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Here.
+    Place(Place),
+    /// In this file: something is not written there.
+    File(String),
+}
+
 /// One thing wrong with a scenario. Displays as the message, the place with the line quoted, and
 /// the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What is wrong; names the key where there is one.
     pub message: String,
-    /// Where it was written, if it was written at all (a default has no place).
-    pub place: Option<Place>,
-    /// The file, if what is wrong is what is not written in it.
-    pub file: Option<String>,
+    /// Where it was written.
+    pub at: Option<At>,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -103,17 +110,17 @@ impl Place {
 
 impl Diagnostic {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, file: None, help: None }
+        Self { message: message.into(), at: None, help: None }
     }
 
     pub(super) fn at(mut self, origin: &Origin) -> Self {
-        self.place = Some(origin.place());
+        self.at = Some(At::Place(origin.place()));
         self
     }
 
     /// It is about what `file` does not say.
     pub(super) fn within(mut self, file: &str) -> Self {
-        self.file = Some(file.to_owned());
+        self.at = Some(At::File(file.to_owned()));
         self
     }
 
@@ -126,7 +133,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some(place) = &self.place {
+        if let Some(At::Place(place)) = &self.at {
             let margin = place.line.to_string().len();
             let (quote, before) = place.excerpt();
             // Tabs are quoted as they are, so the caret's margin repeats them.
@@ -146,7 +153,7 @@ impl fmt::Display for Diagnostic {
                 "^".repeat(place.width.min(quote.chars().count().saturating_sub(before)).max(1)),
             )?;
         }
-        if let (Some(file), None) = (&self.file, &self.place) {
+        if let Some(At::File(file)) = &self.at {
             write!(f, "\n --> {file}")?;
         }
         if let Some(help) = &self.help {

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::driver::Ramp;
 
 pub use cut::CutConfig;
-pub use diagnostic::{Diagnostic, Place};
+pub use diagnostic::{At, Diagnostic, Place};
 pub(crate) use explain::nearest;
 pub use host::HostConfig;
 pub use load::{LoadError, Loaded, Set};

@@ -7,6 +7,7 @@
 use super::{COLOURS, Key};
 use crate::format::rounded;
 use crate::run::Run;
+use crate::series::Band;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -204,13 +205,21 @@ fn cuts(runs: &[Run]) -> Vec<f64> {
 /// More runs in a chart than these, and bands would hide lines.
 const MOST_BANDS: usize = 3;
 
+/// Whether bands are drawn behind `lines`.
+fn is_banded(runs: &[Run], lines: &[Line]) -> bool {
+    lines.len() <= MOST_BANDS && lines.iter().any(|line| band(runs, line).is_some())
+}
+
+fn band<'a>(runs: &'a [Run], line: &Line) -> Option<&'a Band> {
+    match line.points {
+        Points::Column { run, column } => runs[run].columns.bands.get(column),
+        Points::Here { .. } => None,
+    }
+}
+
 /// Puts a band behind each line that has one, and a mark over each power cut.
 fn layered(mut spec: Value, runs: &[Run], lines: &[Line]) -> Value {
-    let is_banded = |line: &Line| match line.points {
-        Points::Column { run, column } => runs[run].columns.bands.contains_key(column),
-        Points::Here { .. } => false,
-    };
-    let banded = lines.len() <= MOST_BANDS && lines.iter().any(is_banded);
+    let banded = is_banded(runs, lines);
     let cuts = cuts(runs);
     if !banded && cuts.is_empty() {
         return spec;
@@ -268,7 +277,12 @@ pub(crate) fn lines_over_time(
         Points::Column { run, column } => runs[*run].columns.values.get(column),
         Points::Here { .. } => None,
     });
-    let values: Vec<f64> = values.flatten().flatten().copied().collect();
+    let mut values: Vec<f64> = values.flatten().flatten().copied().collect();
+    // An axis of factors is made for the lines: peaks of either are cut off.
+    if unit != Unit::Factor && is_banded(runs, &lines) {
+        let bands = lines.iter().filter_map(|line| band(runs, line));
+        values.extend(bands.flat_map(|band| band.high.iter().flatten()));
+    }
     let x = x_axis(
         &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
         &json!({"title": "simulated time (s)"}),
@@ -458,6 +472,7 @@ fn is_power_of_ten(value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leyden_experiment::{RunRecord, Series};
 
     #[test]
     fn log_axes_enclose_their_values_in_round_numbers() {
@@ -467,6 +482,29 @@ mod tests {
         let (scale, axis) = log_axis(&[3.0, 4e6]);
         assert_eq!(scale["domain"], json!([2.0, 5e6]));
         assert_eq!(axis["values"].as_array().unwrap().len(), 6);
+    }
+
+    /// Nine tenths of what a point stands for are no outliers: the axis shows them.
+    #[test]
+    fn bands_lie_within_the_axis() {
+        let n = 6000_u32;
+        let series = Series {
+            interval_s: 1.0,
+            time_s: (1..=n).map(f64::from).collect(),
+            read_iops: (0..n).map(|i| f64::from(i % 10 / 9) * 1000.0).collect(),
+            ..Series::default()
+        };
+        let records = [RunRecord { series, ..RunRecord::default() }];
+        let line = Line {
+            label: "reads".into(),
+            colour: 0,
+            thin: false,
+            points: Points::Column { run: 0, column: "read_iops" },
+        };
+        let chart = lines_over_time(&Run::all(&records), vec![line], Unit::Iops, "");
+        let [band, lines] = [0, 1].map(|layer| &chart.spec["layer"][layer]["encoding"]["y"]);
+        assert_eq!(lines["scale"]["domain"], json!([0, 1000.0]));
+        assert_eq!((&band["scale"], &band["field"]), (&lines["scale"], &json!("low")));
     }
 
     #[test]

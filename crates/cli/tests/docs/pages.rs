@@ -48,11 +48,15 @@ pub(crate) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
+pub(crate) fn has_extension(file: &str, extension: &str) -> bool {
+    Path::new(file).extension().is_some_and(|found| found == extension)
+}
+
 /// What `page` asks for.
 pub(crate) fn steps(page: &Path) -> Vec<Step> {
     let text = std::fs::read_to_string(page).unwrap();
     let name = page.strip_prefix(root()).unwrap().display().to_string();
-    if name.ends_with(".toml") { header(&name, &text) } else { markdown(&name, &text) }
+    if has_extension(&name, "toml") { header(&name, &text) } else { markdown(&name, &text) }
 }
 
 /// The comment that a scenario begins with.
@@ -100,7 +104,7 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
         if !typed.is_empty() && matches!(block.language, "" | "sh") {
             steps.extend(typed.into_iter().map(Step::Type));
         } else if let Some(file) = named_file(&before)
-            && (block.language == "toml" || file.ends_with(".csv"))
+            && (block.language == "toml" || has_extension(&file, "csv"))
         {
             steps.push(Step::Save(file, block.lines.join("\n") + "\n"));
         }
@@ -112,7 +116,7 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
 /// The file of one's own that a paragraph names last: no path, and in backticks.
 fn named_file(paragraph: &str) -> Option<String> {
     let named = paragraph.split('`').skip(1).step_by(2).filter(|name| {
-        (name.ends_with(".toml") || name.ends_with(".csv")) && !name.contains(['/', ' '])
+        (has_extension(name, "toml") || has_extension(name, "csv")) && !name.contains(['/', ' '])
     });
     named.last().map(str::to_owned)
 }

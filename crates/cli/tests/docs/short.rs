@@ -2,6 +2,8 @@
 
 use std::process::Output;
 
+use super::pages::has_extension;
+
 /// Commands of a run, of a trace or of a job.
 const FEW: &str = "500";
 
@@ -30,12 +32,12 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
         // Nothing was asked of the drive for so long.
         "recording" => {
             if let Some(cut) = short.iter().position(|word| word == "--cut") {
-                short[cut + 1] = "1 ns".to_owned();
+                "1 ns".clone_into(&mut short[cut + 1]);
             }
         }
         "torture" => {
             if let Some(seeds) = short.iter().position(|word| word == "--seeds") {
-                short[seeds + 1] = "2".to_owned();
+                "2".clone_into(&mut short[seeds + 1]);
             } else if short.iter().any(|word| word == "--exhaustive") {
                 short.extend(["--commands", "1"].map(str::to_owned));
             }
@@ -55,7 +57,7 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
 /// What makes the work of the scenario `file` short. A record or a report is as it is: what it was made by was
 /// short.
 fn shorter_work(file: &str, ask: &dyn Fn(&[String]) -> Output) -> Vec<String> {
-    if file.ends_with(".json") || file.contains(".html") {
+    if has_extension(file, "json") || file.contains(".html") {
         return Vec::new();
     }
     let checked = ask(&["check".to_owned(), file.to_owned()]);

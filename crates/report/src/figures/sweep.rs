@@ -124,6 +124,7 @@ impl Sweep<'_> {
         );
         let mut spec = spec::line_spec(&lines, &x, &spec::y_axis(unit, &ys), "linear", title);
         spec["mark"]["point"] = json!({"filled": true, "size": 36});
+        spec["mark"]["clip"] = json!(false); // the first and the last point lie on the edges
         Chart { across: Across::Parameter, unit, lines, rows: Vec::new(), spec }
     }
 

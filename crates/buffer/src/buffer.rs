@@ -71,7 +71,7 @@ pub enum Failed {
     Again,
     /// It is free; this slot holds a newer version of its page, and will be written.
     LeftTo(SlotId),
-    /// It is free; nobody wants its data any more.
+    /// It is free; its data is obsolete.
     Unwanted,
 }
 

@@ -1,4 +1,4 @@
-//! What a conventional drive is doing at a moment, for whoever looks on. Looking changes nothing.
+//! A read-only view of what a conventional drive is doing.
 
 use leyden_ftl::page_mapped::ProgramCause;
 use leyden_nand::Kind;

@@ -230,7 +230,7 @@ fn a_drive_with_too_few_good_blocks_for_a_dump_is_refused() {
     assert_eq!(error.key, "nand.faults.factory_bad_blocks");
 }
 
-/// A server may be late to hear that the power has gone: its clients' commands end all the same.
+/// A server may learn late that the power is gone: its clients' commands still end.
 #[test]
 fn commands_to_a_drive_without_power_end_with_an_error() {
     let mut ssd = Ssd::<Stamp>::new(&config("full", "balanced", Region::Full), 1).unwrap();
@@ -249,7 +249,7 @@ fn commands_to_a_drive_without_power_end_with_an_error() {
     };
     assert!(done.iter().all(refused));
 
-    // Ends that nobody has fetched yet come before what happens next.
+    // Completions that were not fetched yet come before later events.
     submit(&mut ssd, Op::Write, 3, 9);
     ssd.restore_power(ssd.now() + Span::from_us(1));
     submit(&mut ssd, Op::Read, 3, 0);

@@ -1,4 +1,4 @@
-//! A full buffer and a full flash: who waits for whom.
+//! A full buffer and a full flash: which commands wait for which.
 
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd};
 use leyden_sim::{Bytes, Ratio, Rng};

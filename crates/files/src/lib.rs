@@ -179,7 +179,7 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Makes the names in `folder` durable. Not every user can open a folder, and not every file system can
-/// sync one: then the file is whole all the same, and this is no error.
+/// sync one: the file is then still whole, and this is no error.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     let Ok(folder) = File::open(folder) else { return Ok(()) };
     match folder.sync_all() {

@@ -10,7 +10,7 @@
 //!
 //! **Invariants**
 //! - Nothing that DRAM held survives a cut: what recovers is made from the medium alone.
-//! - Recovery programs nothing, and erases only what nobody needs, so that a cut in the middle of it
+//! - Recovery programs nothing, and erases only obsolete blocks, so that a cut in the middle of it
 //!   changes nothing: it is begun again. The dump is used up only when the drive is ready, and has room
 //!   for another.
 

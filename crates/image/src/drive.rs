@@ -83,7 +83,7 @@ pub struct Drive {
     log: Log,
     root: Root,
     recorder: Option<Recorder>,
-    /// Commands that have ended, and of which nobody has been told.
+    /// Completed commands that have not been reported yet.
     ended: Vec<Done>,
     /// Kept to save an allocation.
     completions: Vec<Completion<Places>>,
@@ -369,7 +369,7 @@ impl Drive {
     pub fn advance(&mut self, now: Time, done: &mut Vec<Done>) -> Result<(), ImageError> {
         self.catch_up(now)?;
         if !self.ended.is_empty() {
-            // Nobody hears of what the image does not know yet.
+            // The image must know of a completion before its client does.
             self.write_clock()?;
             done.append(&mut self.ended);
         }
@@ -522,7 +522,7 @@ mod tests {
         let mut drive = drive(&folder);
         let begin = Clock::read(&drive.file).unwrap().time;
         let mut written = 0;
-        // Nobody is told of any end: the clock is written for the sake of slots alone.
+        // No completion is reported: the clock is written only because slots run out.
         while Clock::read(&drive.file).unwrap().time == begin {
             let now = Time::from_ns(written * 1_000_000);
             drive.write(now, 0, Lba(written % 100 * 8), &[1; 4_096], false).unwrap();

@@ -61,7 +61,7 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Takes room for a range from the file system. Where it can't say beforehand, writing tells.
+    /// Reserves the space of a range. On a file system that cannot, a later write may fail instead.
     pub(crate) fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, at, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
@@ -76,7 +76,7 @@ impl ImageFile {
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, at, length) {
-            // The bytes stay, and nobody will read them: a file system without holes costs room only.
+            // The bytes stay and are never read: without holes the file is only larger.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             other => Ok(other?),
         }

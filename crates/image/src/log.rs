@@ -1,9 +1,9 @@
 //! The log: what the drive was asked since its last checkpoint, and when.
 //!
-//! Entries are gathered and written together, before the clock: nobody hears of what the log does not know.
-//! Their room is taken from the file system one by one before, so that a full one refuses the command that it has
-//! no room for, and no other. The last entry may be cut short by a kill: then nobody was told of it, and it is left
-//! out. Everything else that does not fit is damage.
+//! Entries are batched and written just before the clock, so the log holds every command whose completion was
+//! reported. Space for an entry is reserved when its command is accepted: a full file system refuses that command and
+//! no other. A kill may tear the last entry: its completion was not reported, and it is ignored. Any other malformed
+//! entry is damage.
 
 use leyden_device::Lba;
 use leyden_sim::{Capacitance, Time};
@@ -57,7 +57,7 @@ const SLOT_BYTES: usize = 8;
 /// No entry is longer: a write of 64 MiB in units of 512 bytes.
 const ENTRY_MOST: u64 = 1 << 20;
 
-/// Room for so much is taken from the file system at once.
+/// Space is reserved in pieces of this size.
 const ROOM_BYTES: u64 = 1 << 20;
 
 impl Event {
@@ -129,10 +129,10 @@ pub(crate) struct Log {
     begin: u64,
     /// Where the next entry goes, counted from `begin`.
     end: u64,
-    /// Up to here the file system has given room.
+    /// Space is reserved up to here.
     room: u64,
     next_sequence: u64,
-    /// The last entries, which are not in the file yet.
+    /// Entries that are not in the file yet.
     gathered: Vec<u8>,
 }
 
@@ -152,13 +152,13 @@ impl Log {
         self.next_sequence
     }
 
-    /// Sees to it that an entry with so many slots has room.
+    /// Reserves space for an entry with so many slots.
     pub(crate) fn prepare(&mut self, file: &ImageFile, slots: usize) -> Result<(), ImageError> {
         let end = self.end + entry_bytes(slots) as u64;
         if end + ENTRY_MOST > LOG_BYTES {
             return Err(std::io::Error::other("the log of the image is full").into());
         }
-        // A write leaves room for commands that take none but in the log: they go on when the file system is full.
+        // A write reserves some space beyond its own: on a full file system, reads and flushes can still be logged.
         let wanted = if slots > 0 { end + ROOM_BYTES } else { end };
         if wanted > self.room {
             let more = (wanted - self.room).next_multiple_of(ROOM_BYTES);
@@ -168,7 +168,7 @@ impl Log {
         Ok(())
     }
 
-    /// Adds an entry, whose room has been [prepared](Log::prepare).
+    /// Adds an entry, whose space has been [reserved](Log::prepare).
     pub(crate) fn append(&mut self, time: Time, event: &Event) {
         let before = self.gathered.len();
         event.encode(self.next_sequence, time, &mut self.gathered);
@@ -177,7 +177,7 @@ impl Log {
         assert!(self.end <= self.room, "an entry whose room was not prepared");
     }
 
-    /// Writes what was added.
+    /// Writes the entries added since the last call.
     pub(crate) fn settle(&mut self, file: &ImageFile) -> Result<(), ImageError> {
         if !self.gathered.is_empty() {
             let at = self.end - self.gathered.len() as u64;
@@ -215,10 +215,10 @@ impl Log {
         Ok((log, entries))
     }
 
-    /// Begins anew after a checkpoint: the room of the old entries is given back.
+    /// Starts over after a checkpoint: the space of the old entries is freed.
     pub(crate) fn restart(&mut self, file: &ImageFile) -> Result<(), ImageError> {
-        // What the new log begins with is kept, lest somebody else takes it. Entries that are left there end the log:
-        // their sequences are not the ones that follow.
+        // The new log keeps some space reserved, so that other files cannot take it. Old entries left there end the
+        // log: their sequence numbers do not continue it.
         let kept = self.room.min(2 * ROOM_BYTES);
         file.punch(self.begin + kept, self.room.max(self.end + ENTRY_MOST) - kept)?;
         (self.end, self.room) = (0, kept);

@@ -1,7 +1,7 @@
 //! Which of an image's bytes are in use: a slot for each mapping unit that a write touches.
 //!
-//! Nobody counts who uses a slot. When slots run out, the drive is asked what it still has a use for, and
-//! what it has none for is free. All of it depends on the drive's state alone, so that a log that is run
+//! Slots have no reference counts. When they run out, the drive lists the slots it still uses; all others
+//! are free. All of it depends on the drive's state alone, so that a log that is run
 //! again hands out the same slots.
 
 use leyden_sim::BitSet;

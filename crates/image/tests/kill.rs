@@ -34,7 +34,7 @@ fn sector(lba: u64, number: u64) -> Vec<u8> {
     words.iter().copied().cycle().take(SECTOR).collect()
 }
 
-/// Draws the commands that a process gives the drive: whoever knows the seed knows them all.
+/// Draws the commands of a process: the seed determines them all.
 struct Work {
     rng: Rng,
     sectors: u64,
@@ -341,7 +341,7 @@ fn a_process_is_killed_at_any_instruction() {
                 left = left.saturating_sub(1);
             }
             child.wait().unwrap();
-            // Killed before its first command was logged, it has cut nothing: that one may be lost all the same.
+            // If it was killed before its first command was logged, no power was cut, and that command may still be lost.
             let (mut drive, _) = reopen(&path);
             twin.check(&mut drive, true);
             come_to_rest(&mut drive);

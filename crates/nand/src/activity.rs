@@ -1,4 +1,4 @@
-//! What dies are doing at a moment, for whoever looks on. Looking changes nothing.
+//! A read-only view of what each die is doing.
 
 use leyden_sim::Time;
 

@@ -1,4 +1,4 @@
-//! A channel: one transfer at a time, and who waits for it.
+//! A channel: one transfer at a time, and the dies waiting for it.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ pub(crate) enum Urgency {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
-    /// When the transfer in progress ends. Nobody is woken then unless somebody waits: most
+    /// When the transfer in progress ends. No event is scheduled unless a die waits: most
     /// transfers find the channel free, and cost no event of its own.
     busy_until: Time,
-    /// Somebody waits, and will be woken at `busy_until`.
+    /// A die waits, and will be woken at `busy_until`.
     wake_set: bool,
     /// Dies waiting, by urgency; first come, first served within one. A die that gave up its place
     /// for a host read has a newer ticket than its entry here.
@@ -32,7 +32,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// True if a transfer may begin now: none is in progress, and nobody waits.
+    /// True if a transfer may begin now: none is in progress, and no die waits.
     #[inline]
     pub(crate) fn is_free(&self, now: Time) -> bool {
         now >= self.busy_until && !self.wake_set
@@ -43,7 +43,7 @@ impl Channel {
         self.busy_until
     }
 
-    /// Nothing is transferred any more, and nobody waits: the power is gone.
+    /// Drops all transfers and waiting dies: the power is gone.
     pub(crate) fn reset(&mut self, now: Time) {
         self.busy_until = now;
         self.wake_set = false;
@@ -76,7 +76,7 @@ impl Channel {
         None
     }
 
-    /// After a die was served: yields when to wake the channel again, if somebody waits.
+    /// After a die was served: yields when to wake the channel again, if a die waits.
     pub(crate) fn wake_again(&mut self) -> Option<Time> {
         self.wake_set = self.waiting.iter().any(|queue| !queue.is_empty());
         self.wake_set.then_some(self.busy_until)

@@ -2,7 +2,7 @@
 //!
 //! What a drive knows after a power cut is here and nowhere else. A page is stored when its program
 //! begins and spoiled if the program fails or is torn, so that what is read back is what a real page
-//! would give once nothing is in flight. Nobody reads a page whose program has not ended.
+//! would give once nothing is in flight. A page is not read before its program has ended.
 //!
 //! Beside the pages stands the *system area*, as drives keep one in a few blocks of their own: of each
 //! block what it is used for, how often it was erased, whether it is bad, and which dump was used up

@@ -24,7 +24,7 @@ pub fn socket_of(image: &Path) -> PathBuf {
 /// Asks the server of `image`, and waits for its answer.
 ///
 /// # Errors
-/// If nobody serves it, or the answer makes no sense.
+/// If the image is not served, or the answer is malformed.
 pub fn ask(image: &Path, ask: &Ask) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket_of(image))?;
     let mut line = serde_json::to_vec(ask)?;

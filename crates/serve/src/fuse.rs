@@ -57,7 +57,7 @@ impl Mount {
     }
 }
 
-/// A server that was killed leaves its mount behind, which nobody answers for: it is taken away.
+/// A killed server leaves a dead mount behind: it is unmounted.
 fn unmount_dead(folder: &Path) -> io::Result<()> {
     let is_dead = |error: io::Error| error.kind() == io::ErrorKind::NotConnected;
     if folder.metadata().err().is_some_and(is_dead) {
@@ -259,7 +259,7 @@ impl Filesystem for Disk {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.ok(); // somebody has closed the file: nothing of it is held back here
+        reply.ok(); // a close: nothing is cached here
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {

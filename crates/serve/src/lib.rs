@@ -8,7 +8,7 @@
 //! **Invariants**
 //! - One thread has the drive. Everyone else sends it messages and is answered, each command once.
 //! - What clients have under way is bounded, for each of them, in commands and in bytes. A client that
-//!   does not read its answers stops itself and nobody else.
+//!   does not read its answers stops only itself.
 //! - No error of a client ends anything but that client's connection.
 
 mod clock;

@@ -92,7 +92,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            let _ = std::fs::remove_file(path); // nobody listens there any more
+            let _ = std::fs::remove_file(path); // no server listens there any more
         }
     }
 }

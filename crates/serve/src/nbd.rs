@@ -357,7 +357,7 @@ fn encode(
     }
 }
 
-/// Writes replies until nobody sends any. If the client is gone, they are dropped.
+/// Writes replies until all senders are gone. If the client is gone, they are dropped.
 fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
     let mut out = Vec::new();
     let mut is_gone = false;

@@ -58,8 +58,8 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// Who waits for an answer. Called with it, by the drive's thread; with [`Failure::Gone`], if it is
-/// dropped before: nobody waits for ever.
+/// The callback for an answer, called by the drive's thread. Dropped without one, it is called with
+/// [`Failure::Gone`]: no client waits for ever.
 pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
 
 impl Reply {
@@ -115,7 +115,7 @@ impl Handle {
     /// Asks for all of `batch`, as [`Handle::ask`] for one, and empties it.
     pub(crate) fn ask_all(&self, batch: &mut Batch) {
         if !batch.0.is_empty() {
-            // What nobody takes is dropped, and so answered.
+            // If the drive's thread is gone, the batch is dropped, which answers it.
             let _ = self.inbox.send(Message::Commands(std::mem::take(&mut batch.0)));
         }
     }
@@ -148,12 +148,12 @@ const SPIN: Duration = Duration::from_micros(60);
 /// An idle drive looks after its image so often.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The drive, its clock, and who waits.
+/// The drive, its clock, and the callbacks of commands in flight.
 pub(crate) struct Owner {
     drive: Drive,
     clock: Clock,
     inbox: Receiver<Message>,
-    /// Who waits for the command with this tag.
+    /// By tag: the callback of the command in flight.
     waiting: Vec<Option<Reply>>,
     free_tags: Vec<u32>,
     pending: usize,
@@ -193,7 +193,7 @@ impl Owner {
         (owner, handle)
     }
 
-    /// Serves until it is told to stop, or nobody can ask any more; then closes the image.
+    /// Serves until it is told to stop, or all handles are gone; then closes the image.
     pub(crate) fn run(mut self) -> Ended {
         loop {
             let is_open = self.take_all()?;
@@ -386,7 +386,7 @@ impl Owner {
                 return Ok(());
             }
         };
-        let _ = to.send(answer); // whoever asked may be gone
+        let _ = to.send(answer); // the client may be gone
         Ok(())
     }
 

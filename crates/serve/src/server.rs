@@ -138,7 +138,7 @@ impl Server {
         let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         self.closing.store(true, Ordering::Release);
         for address in self.nbd.iter().chain([&self.control]) {
-            address.knock(); // who waits for a client looks whether to go on
+            address.knock(); // wakes the accepting thread, which then sees the flag
         }
         for door in self.doors {
             let _ = door.join(); // it has nothing to say

@@ -70,7 +70,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for Faulty<P, D> {
         if let Some((lba, sectors)) = command.extent() {
             self.log.push(lba.0..lba.0 + u64::from(sectors));
         }
-        // Nobody above tells commands apart by their numbers.
+        // No layer above tells commands apart by their numbers.
         let (id, time) = (CommandId(u64::MAX), now + TIMEOUT);
         let (op, tag, status) = (command.op(), command.tag, Status::WriteFault);
         let output = Output::None;

@@ -289,7 +289,7 @@ mod tests {
     fn a_stream_leaves_first_but_its_end_waits() {
         // 150 is older than the stream, and leaves before its last four.
         assert_eq!(order(queue([150].into_iter().chain(0..8))), [1, 2, 3, 4, 0, 5, 6, 7, 8]);
-        // The end of the page written anew does not make it less of a stream.
+        // Rewriting the end of the page does not make it less of a stream.
         let mut queue = queue([150, 0, 1, 2, 3, 4, 5, 6, 7, 7]);
         assert_eq!(queue.pop(), Some(SlotId(1)));
         queue.push(SlotId(30), Lpn(40));

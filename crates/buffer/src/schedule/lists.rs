@@ -1,7 +1,7 @@
 //! The waiting slots of each mapping page, in order of arrival.
 //!
 //! **What lives here**: the lists, and what a page costs now. **What doesn't**: an order among pages;
-//! [`super::by_map_page`] and [`super::harvest`] each have their own, and sort a page in anew whenever
+//! [`super::by_map_page`] and [`super::harvest`] each have their own, and re-sort a page whenever
 //! something here says that it has changed.
 
 use leyden_nand::Lpn;

@@ -11,7 +11,7 @@ pub(crate) fn start(args: &LogArgs) {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(false)
-        // Nobody may read them any more: that must not end the server.
+        // The reader may be gone: that must not end the server.
         .log_internal_errors(false);
     match args.log {
         LogFormat::Off => {}

@@ -115,7 +115,7 @@ impl Mounted {
         let folder = folder.to_string_lossy();
         let unmounted = said("umount", &[&folder]);
         if unmounted.is_err() {
-            // Somebody is in there, or the drive is dead: it goes when nobody is any more.
+            // The mount is busy, or the drive is dead: it is detached when its last user is gone.
             said("umount", &["-l", &folder])?;
         }
         unmounted.map(drop)

@@ -113,7 +113,7 @@ impl<P: Payload> Requests<P> {
         self.free.len() == self.places.len()
     }
 
-    /// Nobody may hold on to a command that has ended.
+    /// A command that has ended must not be referenced.
     #[inline]
     fn check(&self, id: RequestId) {
         #[cfg(debug_assertions)]

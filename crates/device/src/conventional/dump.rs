@@ -137,7 +137,7 @@ impl<P: Payload> Conventional<P> {
                 loss.lost_map_pages += 1;
                 loss.uncertain = vec![everything];
             }
-            // Nobody knows then which mapping pages are missing.
+            // The missing mapping pages are then unknown.
             Item::Root => loss.uncertain = vec![everything],
         }
     }

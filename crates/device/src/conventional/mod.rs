@@ -277,7 +277,7 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         units.for_each(|unit| self.ftl.map().expect(Lpn(unit as u32)));
     }
 
-    // Not inlined, as `next_ended`: whoever calls both in a loop would keep all they touch at hand.
+    // Not inlined, as `next_ended`: a loop that inlines both would keep the state of both in registers.
     #[inline(never)]
     fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         self.execute(now, id, desk);

@@ -22,7 +22,7 @@ pub(super) struct Writer<P: Payload> {
     pub(super) buffer: WriteBuffer<P>,
     /// Slots taken from the buffer, waiting for the rest of their page, by stream.
     staged: Vec<VecDeque<SlotId>>,
-    /// Who waits for which slot to be on flash (writes with FUA).
+    /// FUA writes, by the slots they wait for.
     waiters: Vec<(SlotId, RequestId)>,
     /// How many of them wait for a slot whose program has not started.
     urgent: u32,

@@ -24,7 +24,7 @@ pub trait Content<P: Payload> {
     fn cut(&mut self, outage: &Outage<P>) -> Result<Option<u64>, DriveError>;
 }
 
-/// Writes carry the default content; nobody looks.
+/// Writes carry the default content, which is never read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unchecked;
 

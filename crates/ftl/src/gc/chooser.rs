@@ -17,7 +17,7 @@ pub struct Chooser {
 
 impl Chooser {
     /// The policy of `config` in the run with `seed`. Its numbers are a stream of their own: a policy
-    /// that draws none, or more of them, changes nobody else's.
+    /// that draws none, or more of them, changes no other's.
     pub fn new(config: &VictimConfig, seed: u64) -> Self {
         Self { policy: config.policy().into(), rng: Rng::new(seed, "ftl.gc") }
     }

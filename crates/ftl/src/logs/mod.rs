@@ -40,7 +40,7 @@ impl Default for LogConfig {
 /// What of the drive's data is a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logs {
-    /// A bit for each logical unit that was last written as a log. Empty if nobody asks.
+    /// A bit for each logical unit that was last written as a log. Empty if no policy asks.
     marks: BitSet,
     /// `None` if only the host says.
     runs: Option<Followed>,

@@ -366,7 +366,7 @@ impl MapLog {
         numbered.filter(|&(number, _)| number >= root.tail).collect()
     }
 
-    /// After a power cut that has lost part of the log: begins anew at page `head`.
+    /// After a power cut that has lost part of the log: starts over at page `head`.
     pub(crate) fn begin_anew(&mut self, head: u64) {
         self.pages.clear();
         self.next = head * self.per_page();

@@ -42,7 +42,7 @@ enum Mode {
 
 /// The mapping pages of a table: which are dirty, which wait to be written, where they lie.
 ///
-/// "Dirty" means that flash does not hold the newest entries, and nobody is writing them there yet.
+/// "Dirty" means that flash does not hold the newest entries, and no program of them is in flight.
 /// A page handed to a die counts no more; there is at most one on each die.
 #[derive(Clone, Debug)]
 pub struct MapStore {
@@ -58,7 +58,7 @@ pub struct MapStore {
     moving: Vec<bool>,
     /// Where each lies, plus one; 0 if it was never written.
     places: Vec<u32>,
-    /// Pages that have become dirty or clean, for whoever schedules by that.
+    /// Pages that have become dirty or clean, for schedules that follow them.
     changes: Vec<(MapPage, bool)>,
     watched: bool,
     /// A recovery has left more pages dirty than may be, and they are not written back yet.

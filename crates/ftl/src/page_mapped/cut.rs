@@ -152,8 +152,8 @@ impl<C: Content> Ftl<C> {
         self.dumps.use_up(&mut self.medium);
     }
 
-    /// Erases the blocks of dumps before the last one, which nobody needs any more: a cut just after
-    /// the recovery needs the room. A die that has lost blocks, and has no room for a dump all the same, also
+    /// Erases the blocks of dumps before the last one, which are obsolete: a cut just after
+    /// the recovery needs the room. A die that has lost blocks and still has no room for a dump also
     /// erases blocks in which nothing is valid.
     pub fn erase_old_dumps(&mut self) {
         let mut old = Vec::new();

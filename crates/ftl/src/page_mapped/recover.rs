@@ -168,7 +168,7 @@ impl<C: Content> Recovery<'_, C> {
                 let missing = root.map_pages.iter().filter(|page| !is_dumped[page.index()]);
                 (step, missing.copied().collect())
             }
-            // Without its root, nobody knows which pages are missing.
+            // Without its root, the missing pages are unknown.
             _ => (step, all().collect()),
         }
     }
@@ -253,7 +253,7 @@ impl<C: Content> Recovery<'_, C> {
     }
 
     /// Replays the journal from its tail, in order. Of a mapping page, what it knew when it was written
-    /// is left out. If part of the journal is lost, a scan has found every entry, and it begins anew.
+    /// is left out. If part of the journal is lost, a scan has found every entry, and the journal starts over.
     fn replay_journal(&mut self, found: &Found<C>) -> Option<Step> {
         self.ftl.store().log()?;
         let root = found.log_root().filter(|_| self.journal_is_whole(found));

@@ -1,7 +1,7 @@
 //! The state of a drive in use, drawn instead of reached.
 //!
 //! **What lives here**: how such a state is laid down, in all rooms at once. **What doesn't**: how many
-//! units of each block are valid in it. Whoever asks for the state says that ([`DieShare`]), from the theory
+//! units of each block are valid in it. The caller gives these counts ([`DieShare`]), from the theory
 //! of a workload and a victim policy.
 //!
 //! Every logical unit is mapped, each to a place drawn at random, so that neighbours lie in blocks that have

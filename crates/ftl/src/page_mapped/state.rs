@@ -59,7 +59,7 @@ impl<C: Content> Ftl<C> {
 }
 
 /// Everything that outlives an idle moment: borrowed to save it, so that a large drive is not copied
-/// for that, and owned when loaded. Counters start anew.
+/// for that, and owned when loaded. Counters start at zero.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 pub struct FtlState<'a, C: Content> {

@@ -146,7 +146,7 @@ impl Drive {
         self.completions.clear();
     }
 
-    /// Saves the drive at rest, and begins the log anew.
+    /// Saves the drive at rest, and starts a new log.
     ///
     /// # Errors
     /// If the image cannot be written; it is as it was then.

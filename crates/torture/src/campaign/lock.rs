@@ -46,7 +46,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nobody needs it any more; that it stays is no harm.
+        // It is obsolete, and harmless if it stays.
         drop(std::fs::remove_file(&self.path));
     }
 }

@@ -309,7 +309,7 @@ impl Expected {
                 self.lost_map_pages += 1;
                 self.uncertain.push((0, units));
             }
-            // Without it nobody knows which mapping pages are missing.
+            // Without it the missing mapping pages are unknown.
             DumpPageHolds::Root => {
                 self.lost_roots += 1;
                 self.uncertain.push((0, units));

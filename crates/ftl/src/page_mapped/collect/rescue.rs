@@ -1,11 +1,10 @@
-//! The last resort of a die that has neither a free block nor a victim whose copies it has room for.
+//! The last resort of a die that has neither a free block nor a victim whose copies fit.
 //!
-//! Power cuts amid collections bring dies to this: each wastes a page of the block that data is moved to, until
-//! what is left of the victim does not fit into what is left of that block. So do failing blocks. Asked for only
-//! when nothing goes on in the whole drive and commands wait for room: else they would end with a fault though
-//! there is garbage.
+//! Power cuts during collections lead to this: each wastes a page of the destination block, until the rest of the
+//! victim no longer fits. Failing blocks do, too. A rescue runs only when the whole drive is idle and commands wait
+//! for space: without it they would fail although there is garbage.
 //!
-//! **Invariant**: a drive whose blocks are good never fails a command for want of room. A collection opens the
+//! **Invariant**: a drive whose blocks are good never fails a command because it is full. A collection opens the
 //! last free block of its die for copies only ([`Ftl::may_program`]), and the die has a free block again as soon
 //! as one is erased; so while it has none, everything in that block still lies where it was copied from. Its
 //! copies are undone, it is erased, and the die has a free block as it had before the collection.
@@ -29,7 +28,7 @@ impl Collector {
         self.stuck_dies = 0;
     }
 
-    /// A block that has been emptied is erased by somebody else.
+    /// The erase of an emptied block has been taken over by another part.
     pub(in crate::page_mapped) fn forget_emptied(&mut self, die: DieId, block: BlockId) {
         self.dies[die.index()].emptied.retain(|&emptied| emptied != block);
     }

@@ -4,7 +4,7 @@
 //! announced within a time that the drive can learn: the age that hints have when they come true. The
 //! mean is of the last few thousand of them, so that it follows a host that changes.
 //!
-//! Invariant: nothing is kept unless somebody asks, nor before the first hint.
+//! Invariant: nothing is kept unless a policy asks for it, nor before the first hint.
 
 use leyden_nand::Lpn;
 use leyden_sim::{Span, Time};
@@ -19,7 +19,7 @@ const STEP_SHIFT: u32 = 16;
 /// When writes were announced, and how long that was before they came.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Lead {
-    /// For each logical unit, the step in which its write was announced. Empty if nobody asks.
+    /// For each logical unit, the step in which its write was announced. Empty if no policy asks.
     announced: Vec<u32>,
     /// How many announced writes have come, up to [`SAMPLES`].
     samples: u32,

@@ -288,7 +288,7 @@ impl Data {
 
 /// What the host announces, and what comes of it.
 impl Data {
-    /// True if somebody needs to know of writes as they arrive.
+    /// True if writes must be reported as they arrive.
     #[inline]
     pub const fn follows_writes(&self) -> bool {
         self.zombies.are_kept() || self.logs.are_kept()

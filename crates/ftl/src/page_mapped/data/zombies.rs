@@ -60,7 +60,7 @@ impl Zombies {
         self.expected
     }
 
-    /// The same, counted anew.
+    /// The same, recounted.
     pub(crate) fn count_expected(&self) -> u64 {
         self.announced.count()
     }

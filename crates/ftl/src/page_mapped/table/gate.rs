@@ -119,7 +119,7 @@ impl Gate {
     ) -> u32 {
         let Kind::Program(page) = outcome.operation.kind else { return 0 };
         if outcome.failed {
-            return 0; // in its turn all the same: blocks are closed in the order of their programs
+            return 0; // it still waits its turn: blocks are closed in the order of their programs
         }
         let tag = outcome.operation.tag;
         if store.log().is_some() {

@@ -7,7 +7,7 @@
 //!
 //! The journal's blocks are kept back like those of mapping pages, and mapping pages are written back
 //! without changing an entry. So whatever waits for the journal to be shorter, its being shortened waits
-//! for nothing. If a die has no block left all the same, because too many have gone bad at once, the whole
+//! for nothing. If a die still has no block left, because too many have gone bad at once, the whole
 //! journal is made garbage.
 
 use std::collections::VecDeque;

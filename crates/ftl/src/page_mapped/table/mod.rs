@@ -1,4 +1,4 @@
-//! The table room: what of the mapping table goes to flash while the power is on, and who waits for it.
+//! Writes the mapping table to flash while the power is on, and holds back programs until it may change.
 //!
 //! **What lives here**: which mapping pages are dirty and where they lie ([`MapStore`]), the blocks of
 //! mapping pages and of the journal, the [`gate`] that programs wait at, and which blocks copies must not

@@ -100,7 +100,7 @@ impl TableWriter {
         step.medium.program_meta(step.now, place, meta, tag);
     }
 
-    /// What flash will hold of `page`; nothing if nobody will read it.
+    /// The bytes that flash will hold of `page`; none if they are never read.
     pub(super) fn bytes_of<C: Content>(&self, page: MapPage, step: &Step<'_, C>) -> Box<[u8]> {
         if !step.medium.keeps().meta {
             return Box::default();

@@ -262,7 +262,7 @@ impl<C: Content> WriteBuffer<C> {
             .collect()
     }
 
-    /// Drops what is buffered of `lpn`. Returns the slot that this has freed, if any: a program
+    /// Drops the buffered data of `lpn`. Returns the freed slot, if any: a program
     /// under way goes on, in vain.
     pub fn discard(&mut self, lpn: Lpn) -> Option<Discarded> {
         let state = &mut self.state;

@@ -276,7 +276,7 @@ impl<P: Payload> Command<P> {
         Action::Zone { action, lba, all: false, zrwa: false }.into()
     }
 
-    /// Does `action` to every zone in a state that it is meant for.
+    /// Applies `action` to every zone in an eligible state.
     pub fn all_zones(action: ZoneAction) -> Self {
         Action::Zone { action, lba: Lba(0), all: true, zrwa: false }.into()
     }

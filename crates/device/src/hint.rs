@@ -45,7 +45,7 @@ impl Hint {
         }
     }
 
-    /// The hints that name every unit of which `sectors` sectors from `lba` on are part, in order.
+    /// Hints for every unit that `sectors` sectors from `lba` on touch, in order.
     /// What lies beyond 16 TiB can't be named and is left out.
     pub fn covering(lba: Lba, sectors: u32) -> impl Iterator<Item = Self> {
         let end = lba.0.saturating_add(u64::from(sectors)).div_ceil(UNIT_SECTORS).min(1 << 32);

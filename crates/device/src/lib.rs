@@ -8,7 +8,7 @@
 //! **Invariants**
 //! - The device is a state machine: the same commands at the same times yield the same completions.
 //! - Completions come in `(time, sequence)` order; each command ends exactly once.
-//! - At the same instant, what the flash has done comes before what the host asks.
+//! - At the same instant, completions of the flash are handled before new commands.
 
 mod activity;
 mod command;

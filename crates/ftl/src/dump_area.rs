@@ -13,7 +13,7 @@ use leyden_sim::canary::{Canary, is_planted};
 
 use crate::map::{LogRoot, MapPage, Record, SavedPage, decode_records, encode_records};
 
-/// What the rest of a dump holds. It lists the pages of the mapping table that are newer in this dump
+/// The table of contents of a dump. It lists the pages of the mapping table that are newer in this dump
 /// than anywhere else, so that recovery knows what is missing. Of a journal it says which records are
 /// needed, and lists the mapping pages that the records do not tell of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Root {
 /// What a dump holds, as far as it was written, in the order it was.
 #[derive(Clone, Debug)]
 pub struct DumpImage<C> {
-    /// What it says that it holds; `None` if that was not written whole.
+    /// Its table of contents; `None` if it was not written whole.
     pub root: Option<Root>,
     /// The host's data.
     pub units: Vec<(Lpn, C)>,

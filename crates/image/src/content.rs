@@ -65,13 +65,13 @@ impl Content {
         self.slots.is_short_of(count)
     }
 
-    /// What `drive` has no use for is free, and `count` slots can be handed out.
+    /// Frees the slots that `drive` does not use, and allows for `count` more.
     pub(crate) fn keep_used_by(&mut self, drive: &Ssd<Places>, count: u32) {
         let used = self.used_by(drive);
         self.slots.keep(&used, count);
     }
 
-    /// The slots that `drive` has a use for.
+    /// The slots that `drive` uses.
     pub(crate) fn used_by(&self, drive: &Ssd<Places>) -> BitSet {
         let mut used = BitSet::new(self.slots.count());
         let mut note = |place: u64| {

@@ -63,7 +63,7 @@ pub struct DriveInfo {
     pub flash_bytes: u64,
     /// Bytes that the image takes up in its file system.
     pub allocated_bytes: u64,
-    /// Bytes of content that the drive has a use for, or had when it was last asked.
+    /// Bytes of content in use, as of the last time that the drive was asked.
     pub content_bytes: u64,
     /// Bytes of the log since the last checkpoint.
     pub log_bytes: u64,
@@ -177,8 +177,8 @@ impl Drive {
     }
 
     /// Runs of sectors from `lba` on that hold something, or are holes and read as zeroes: how many
-    /// sectors, and whether they are a hole. There may be fewer than `sectors` in all, but some. Of a
-    /// drive without power it is what it held when the power failed that is known.
+    /// sectors, and whether they are a hole. There may be fewer than `sectors` in all, but some. A drive
+    /// without power answers with its state when the power failed.
     ///
     /// # Panics
     /// If they are not all the drive's, or none.
@@ -298,7 +298,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Sees to it that `count` slots can be handed out.
+    /// Makes sure that `count` slots are free.
     fn make_room(&mut self, count: u32) -> Result<(), ImageError> {
         if self.content.is_short_of(count) {
             self.content.keep_used_by(self.powered.ssd(), count);
@@ -341,8 +341,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Notes what happens to the device, which does not know of it yet; room for it has been prepared. `data` are
-    /// a write's bytes.
+    /// Logs an event before the device sees it; its space has been reserved. `data` are a write's bytes.
     fn happens(&mut self, time: Time, event: &Event, data: &[u8]) {
         self.log.append(time, event);
         if let Some(recorder) = &mut self.recorder {
@@ -350,7 +349,7 @@ impl Drive {
         }
     }
 
-    /// The device does everything up to `now`: what it is asked comes behind that.
+    /// Runs the device up to `now`, before the next command is submitted.
     fn catch_up(&mut self, now: Time) -> Result<(), ImageError> {
         let mut completions = std::mem::take(&mut self.completions);
         self.powered.advance(now, &mut completions);
@@ -362,7 +361,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Lets the drive come to `now`. Adds the commands that have ended to `done`: they may be told of.
+    /// Runs the drive up to `now`. Adds completed commands to `done`; clients may now hear of them.
     ///
     /// # Errors
     /// If the image cannot be read or written: the server must not go on with it.
@@ -376,8 +375,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Lets the drive come to the end of `count` commands, in no time of the caller's, or of all that it can end.
-    /// [`Drive::advance`] tells of them.
+    /// Runs the drive until `count` commands have completed, or no more can, without waiting for wall time.
+    /// [`Drive::advance`] then reports them.
     ///
     /// # Errors
     /// As [`Drive::advance`].
@@ -403,7 +402,7 @@ impl Drive {
         Ok(Done { tag, status, time, data })
     }
 
-    /// Writes how far the drive has come, behind the log of what it was asked until then.
+    /// Writes the log's pending entries, and then the clock.
     fn write_clock(&mut self) -> Result<(), ImageError> {
         self.log.settle(&self.file)?;
         let clock = Clock {
@@ -464,7 +463,7 @@ impl Drive {
         self.device().is_idle() && self.ended.is_empty()
     }
 
-    /// Lets the drive do all that it has to do, in no time of the caller's. What ends is not told of.
+    /// Runs the drive until it is idle, without waiting for wall time. Completions are dropped.
     ///
     /// # Errors
     /// If the image cannot be written.

@@ -74,7 +74,7 @@ pub(crate) fn seal(record: &mut Vec<u8>) {
     record.extend(crc.to_le_bytes());
 }
 
-/// What lies before the checksum of a record, if that is right.
+/// The body of a record, if its checksum matches.
 pub(crate) fn unseal(record: &[u8]) -> Option<&[u8]> {
     let (body, crc) = record.split_at(record.len().checked_sub(4)?);
     (crc32fast::hash(body).to_le_bytes() == *crc).then_some(body)

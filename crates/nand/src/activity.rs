@@ -32,7 +32,7 @@ pub enum Phase {
 }
 
 impl Flash {
-    /// What each die that is not idle does. An operation whose transfer has just ended is told until its
+    /// The operation of each busy die. An operation whose transfer has just ended is reported until its
     /// outcome has been handed out.
     pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
         let dies = (0..self.geometry().dies()).map(DieId).zip(self.dies());

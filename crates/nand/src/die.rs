@@ -1,4 +1,4 @@
-//! A die: what it is doing, and what it will do next.
+//! A die: its current operation, and its queue.
 
 use std::collections::VecDeque;
 

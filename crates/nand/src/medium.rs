@@ -29,7 +29,7 @@ use crate::{
 };
 use occasions::Occasions;
 
-/// What is kept of pages beyond what a drive needs while its power is on.
+/// Which parts of pages are stored that only recovery reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Keeps {
     /// The content of the drive's own pages: its power may be cut.
@@ -50,7 +50,7 @@ struct Block {
     is_poisoned: bool,
 }
 
-/// Flash, and what lies on it. `C` is what a mapping unit stores.
+/// The flash and its contents. `C` is the content of a mapping unit.
 #[derive(Clone, Debug)]
 pub struct Medium<C> {
     geometry: Geometry,
@@ -189,8 +189,7 @@ impl<C: Content> Medium<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.cells.content(unit)
     }
-    /// What the units of all pages hold that were programmed since their block's erase, whether or not it can be
-    /// read. Costs a pass over these.
+    /// The contents of all units programmed since their block's erase, readable or not. Costs a pass over these.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
         let units_per_page = self.geometry.units_per_page();
         (0..self.geometry.blocks()).map(BlockId).flat_map(move |block| {

@@ -1,4 +1,4 @@
-//! The oracle: compares what the caller of a drive did and saw with what the model allows.
+//! The oracle: checks the commands and results of a drive against the model.
 
 use std::collections::VecDeque;
 

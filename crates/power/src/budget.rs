@@ -4,7 +4,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Energy, Power, Span};
 
 /// A budget that runs down from a cut on. The controller draws base power until the last operation
-/// that it has started has ended, and starts none that it could not bring to its end.
+/// that it has started has ended, and starts none that it could not finish.
 ///
 /// All times are since the cut.
 ///

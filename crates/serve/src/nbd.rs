@@ -221,7 +221,7 @@ struct Session<'a> {
     agreed: Agreed,
     to: Sender<Outgoing>,
     window: Arc<Window>,
-    /// Requests that have come in together, and that the drive has not heard of yet.
+    /// Requests that have been read but not handed to the drive yet.
     batch: Batch,
 }
 
@@ -262,8 +262,7 @@ impl Session<'_> {
         Ok(data)
     }
 
-    /// So many bytes are read next. If the client may have to be waited for, the drive hears of all requests
-    /// before that.
+    /// Called before a read of so many bytes: if it may block, the batch is handed to the drive first.
     fn expect(&mut self, bytes: usize) {
         if self.stream.buffer().len() < bytes {
             self.drive.ask_all(&mut self.batch);

@@ -253,7 +253,7 @@ impl Owner {
         }
     }
 
-    /// The drive has had nothing to do for a while: a long log is made short.
+    /// Called when the drive is idle: a long log is replaced by a checkpoint.
     fn look_after(&mut self) -> Result<(), ImageError> {
         self.drive.settle_recording();
         if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
@@ -262,7 +262,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Makes the log short. If the file system is full it stays as it is: commands go on while they find room.
+    /// Takes a checkpoint. On a full file system the log goes on instead, as long as it has space.
     fn checkpoint(&mut self) -> Result<(), ImageError> {
         match self.drive.checkpoint(false) {
             Err(error) if failure_of(&error) == Failure::NoSpace => warn!(%error, "no checkpoint"),
@@ -300,7 +300,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Lets all that is under way end, and makes the log short.
+    /// Waits for all commands in flight, and takes a checkpoint.
     fn quiesce(&mut self) -> Result<(), ImageError> {
         while !self.drive.is_idle() && !self.drive.is_off() {
             let Some(next) = self.drive.next_event() else { return Ok(()) };

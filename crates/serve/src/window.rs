@@ -15,7 +15,7 @@ const COMMANDS_MOST: usize = 1_024;
 const BYTES_MOST: usize = 64 << 20;
 
 impl Window {
-    /// Waits until a command with so many bytes fits; `before` it waits, it does something else.
+    /// Waits until a command with so many bytes fits; calls `before` if it has to wait.
     pub(crate) fn enter(&self, bytes: usize, before: impl FnOnce()) {
         let is_full =
             |taken: &mut (usize, usize)| taken.0 >= COMMANDS_MOST || taken.1 + bytes > BYTES_MOST;

@@ -35,7 +35,7 @@ pub enum Kind {
     Unreadable,
     /// The drive lacked the energy to keep what it had promised, and was not allowed to.
     Underprovisioned,
-    /// What was lost, or what a cut cost, is not what the energy makes it.
+    /// The losses or the cost of a cut do not follow from its energy.
     Unjustified,
     /// A command failed, or a drive could only be read, and nothing was wrong.
     Fault,

@@ -1,4 +1,4 @@
-//! What a run writes, and what it can tell from what it reads.
+//! The payloads of a run, and what a read proves about them.
 //!
 //! **What lives here**: the kinds of content that a drive is tortured with ([`Witness`]). Stamps of units are
 //! cheap; stamps of sectors also show a unit put together wrongly, and sectors that lie elsewhere.

@@ -1,6 +1,6 @@
 //! The desk: commands between the host and a namespace, and their ends.
 //!
-//! **What lives here**: the front end, the commands in the device, what the host hears. **What doesn't**:
+//! **What lives here**: the front end, the commands in the device, completions. **What doesn't**:
 //! what a command means (the namespace's).
 //!
 //! **Invariants**: each command ends exactly once, and its queue slot goes to the next one then.

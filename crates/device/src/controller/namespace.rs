@@ -78,7 +78,7 @@ pub trait Namespace<P: Payload> {
         supply: &PowerSupply,
         ended: &dyn Fn(&Interrupted) -> bool,
     ) -> ToDump<Self::Item>;
-    /// Adds to `loss` what it means that `item` is not dumped.
+    /// Adds `item` to `loss`: it is not dumped.
     fn add_loss(&self, item: &Self::Item, loss: &mut CutLoss);
     /// The power fails: settles what was on its way, and dumps those of `items` that `programs` name.
     fn dump(

@@ -27,7 +27,7 @@ pub enum Item<P> {
 }
 
 impl<P> Item<P> {
-    /// Adds to `loss` what it means that this is not dumped.
+    /// Adds this item to `loss`: it is not dumped.
     pub(super) fn add_loss(&self, unit_bytes: u32, loss: &mut CutLoss) {
         match self {
             Self::Units(units) => {
@@ -175,7 +175,7 @@ fn is_skipped<P>(items: &[Item<P>], at: usize) -> bool {
         || is_planted(Canary::DumpMapPageSkipped) && is_last(|item| matches!(item, Item::Map(_)))
 }
 
-/// What the drive that `config` describes may have to save, at most; `None` if its power is never cut.
+/// The most that a drive with `config` may have to save; `None` if its power is never cut.
 pub(crate) fn demand(
     config: &Config,
     geometry: &Geometry,

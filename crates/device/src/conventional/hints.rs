@@ -1,4 +1,4 @@
-//! What the drive makes of zombie hints: it marks what they name, and counts.
+//! Zombie hints: marks the units that they name, and counts them.
 //!
 //! Hints cost nothing but the command that they come with. An invalid hint (data beyond the drive, never
 //! written, trimmed) is counted and ignored.
@@ -14,7 +14,7 @@ use crate::units::Units;
 use crate::{Action, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Status};
 
 counters! {
-    /// Hints heard, and what they named. What came of them is counted by the FTL.
+    /// Hints received, and the units that they named. The FTL counts their effect.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct HintStats {
         /// Hints that came with a read or a write.

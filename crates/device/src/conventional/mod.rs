@@ -80,7 +80,7 @@ pub struct Conventional<P: Payload> {
     pub(crate) counters: SsdStats,
 }
 
-/// What has changed, for those that may wait for it.
+/// What an event has changed: decides which waiting commands are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Changed {
     /// Nothing but that a die is free again.

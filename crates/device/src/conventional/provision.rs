@@ -1,4 +1,4 @@
-//! What a conventional drive takes to keep its promises, without building it.
+//! The capacitors and blocks that a conventional drive needs to keep its promises, without building it.
 
 use leyden_power::Supply;
 use leyden_sim::ConfigError;
@@ -8,7 +8,7 @@ use super::dump::demand;
 use crate::Config;
 use crate::controller::power::PowerSupply;
 
-/// What a drive takes, beside the host's data, to keep its promises when the power fails.
+/// The capacitors and blocks that a drive needs, beside the host's data, to survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Provision {
     /// The bank, and the most that may be asked of it; `None` if the power is never cut.
@@ -21,7 +21,7 @@ pub struct Provision {
     pub kept_blocks_per_die: u32,
 }
 
-/// What the drive that `config` describes takes, without building it.
+/// The provision of a drive with `config`, without building it.
 ///
 /// # Errors
 /// If a value is impossible, or the bank too small: see [`leyden_power::provision()`].

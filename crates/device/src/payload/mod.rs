@@ -28,9 +28,9 @@ pub trait Payload: Content {
     /// What a read completion carries: what it has read of each unit, in address order.
     type ReadData: Default + Debug + Clone;
 
-    /// The content of a unit of which a write with `data` covers the whole.
+    /// The content of a unit that a write with `data` covers whole.
     fn written(data: &Self::WriteData, part: Part) -> Self;
-    /// The content of a unit that held `old`, of which a write with `data` covers a part.
+    /// The content of a unit that held `old` after a write with `data` to a part of it.
     fn merged(old: &Self, data: &Self::WriteData, part: Part) -> Self;
     /// The content of a unit that held `old`, of which a command to write zeroes covers a part; `data`
     /// is the command's, which may tell who wrote them.

@@ -38,7 +38,7 @@ impl<P> Item<P> {
         }
     }
 
-    /// Adds to `loss` what it means that this is not dumped.
+    /// Adds this item to `loss`: it is not dumped.
     pub(super) fn add_loss(&self, unit_bytes: u32, loss: &mut CutLoss) {
         let bytes = self.units().len() as u64 * u64::from(unit_bytes);
         loss.promised = Bytes::new(loss.promised.get() + bytes);

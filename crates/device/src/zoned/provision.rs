@@ -21,7 +21,7 @@ pub struct ZonedProvision {
     pub kept_blocks_per_die: u32,
 }
 
-/// What the zoned drive that `config` describes takes, without building it.
+/// The provision of a zoned drive with `config`, without building it.
 ///
 /// # Errors
 /// If a value is impossible, or the bank too small: see [`leyden_power::provision()`].

@@ -1,4 +1,4 @@
-//! The log of the table's changes: what is in DRAM, what is on flash, and which part is needed.
+//! The log of changes to the table: its part in DRAM, its part on flash, and the range that recovery needs.
 //!
 //! Records are numbered from 0; page `n` of the journal holds the records from `n x records_per_page` on,
 //! and goes to die `n` modulo the dies. Only full pages are programmed. A record is needed as long as

@@ -19,7 +19,7 @@ impl Durability {
         self.dump_blocks_per_die / 2
     }
 
-    /// What the medium of a page-mapped drive keeps for that.
+    /// Which parts of pages the medium must store for that.
     ///
     /// Out-of-band areas hold versions on every drive whose power may be cut: a scan goes by them, and a
     /// collection that a cut has broken off.

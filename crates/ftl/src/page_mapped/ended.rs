@@ -47,7 +47,7 @@ impl<C: Content> Ftl<C> {
         self.medium.next_outcome(now)
     }
 
-    /// What the caller must know of an operation that has ended.
+    /// The result of a completed operation.
     #[inline]
     pub fn ended(&mut self, outcome: Outcome) -> Ended {
         self.collector.unstick(outcome.die);

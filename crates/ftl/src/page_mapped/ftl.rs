@@ -157,7 +157,7 @@ impl<C: Content> Ftl<C> {
         })
     }
 
-    /// DRAM loses what it held: what is left is made from the medium alone. `interrupted` says what was on
+    /// Loses DRAM, and rebuilds its state from the medium alone. `interrupted` says what was on
     /// its way, and whether it still ended.
     pub fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
         self.medium.cut_power(now, interrupted);
@@ -284,7 +284,7 @@ impl<C: Content> Ftl<C> {
     pub fn content(&self, unit: Ppa) -> C {
         self.medium.content(unit)
     }
-    /// The data of all units of the medium that were written since their block's erase, whether or not it can be read.
+    /// The contents of all units programmed since their block's erase, readable or not.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
         self.medium.contents()
     }

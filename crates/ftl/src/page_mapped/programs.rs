@@ -36,7 +36,7 @@ struct Entry {
     cause: ProgramCause,
 }
 
-/// The version of what is not data that the host has just written.
+/// The version of pages that hold no new data of the host's.
 pub(super) const NO_VERSION: u64 = u64::MAX;
 
 impl Programs {

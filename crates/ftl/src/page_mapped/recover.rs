@@ -66,7 +66,7 @@ impl<C: Content> Recovery<'_, C> {
         Recovered { steps, units, scanned_map_pages: lost.len() as u32 }
     }
 
-    /// What it takes to erase the blocks of older dumps, and what else a die erases to have room for the next.
+    /// The time to erase the blocks of older dumps, and others that a die erases to make room for the next dump.
     fn erase_old_step(&self) -> Option<Step> {
         let blocks = |die| {
             let old = self.ftl.dumps.old_blocks(die) as u32;
@@ -294,7 +294,7 @@ impl<C: Content> Recovery<'_, C> {
         reads.step(StepName::OpenBlocks, &self.ftl.medium, 0)
     }
 
-    /// What it takes to read the pages of the dump that hold `units` units of the host's data.
+    /// The time to read the pages of the dump that hold `units` units of the host's data.
     fn put_back_step(&self, units: usize) -> Step {
         let per_page = self.ftl.geometry().units_per_page();
         let pages = (units as u64).div_ceil(u64::from(per_page));

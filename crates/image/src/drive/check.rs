@@ -95,7 +95,7 @@ impl Drive {
         file.copy_to(to)
     }
 
-    /// What is said of the drive in an image that need not be whole otherwise.
+    /// The findings about an image that may be damaged elsewhere.
     ///
     /// # Errors
     /// If it is no image, or in use.

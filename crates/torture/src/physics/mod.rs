@@ -22,7 +22,7 @@ use dump::{Bank, Plan};
 /// A drive's constants.
 #[derive(Clone, Debug)]
 pub(crate) struct Physics {
-    /// `None` if the bank is as large as the drive says that it needs: then nothing may be lost.
+    /// `None` if the bank is as large as the drive asks for: then nothing may be lost.
     energy_pj: Option<u128>,
     base_mw: u128,
     transfer_ns: u128,
@@ -203,7 +203,7 @@ impl Physics {
         self.transfer_ns + self.dump_program_ns
     }
 
-    /// Holds what the drive says of a cut against what physics says; yields what differs.
+    /// Compares the drive's report of a cut with physics; yields the differences.
     pub(crate) fn check(&self, expected: &Expected, said: &PowerLoss) -> Result<(), String> {
         if expected.homeless > 0 {
             let pages = expected.homeless;

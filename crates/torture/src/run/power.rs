@@ -1,4 +1,4 @@
-//! The power fails, and returns: what is lost is what physics could not keep, and no more.
+//! Power cuts and recoveries: exactly the data is lost that physics could not keep.
 
 use leyden_device::{BlockDevice, PowerLoss, Recovery, Ssd, Units};
 use leyden_ftl::map::ProtectionConfig;
@@ -134,7 +134,7 @@ where
         expected.map_err(|message| Trouble { kind: Kind::Unjustified, message })
     }
 
-    /// Holds what the drive says that it lost against what it must lose.
+    /// Compares the losses that the drive reports with those that physics requires.
     fn check_loss(&mut self, expected: &Expected, said: &PowerLoss) -> Result<(), Trouble> {
         self.tally.cuts_checked += 1;
         let Some(physics) = &self.physics else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Whether a drive has room for what it must hold, as its flash shows it.
+//! Whether a drive has enough good blocks for its data, judged by its flash alone.
 
 use leyden_device::Ssd;
 use leyden_ftl::map::ProtectionConfig;
@@ -7,8 +7,8 @@ use leyden_nand::{BlockId, DieId, Health, PageKind};
 use crate::Options;
 use crate::witness::Witness;
 
-/// True if so many blocks have gone bad that what the good ones have room for is less than what the host may
-/// address. Of a drive whose blocks are all good this is never true.
+/// True if so many blocks have gone bad that the good ones cannot hold all that the host may address. Never true of a
+/// drive whose blocks are all good.
 pub(super) fn lacks_blocks<P: Witness>(options: &Options, ssd: &Ssd<P>) -> bool {
     let geometry = ssd.geometry();
     let config = &options.device.ftl;

@@ -44,7 +44,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         loss
     }
 
-    /// Dumps what is protected. Also returns what was on its way, and whether it still ended.
+    /// Dumps the protected data. Also returns the operations in flight, and whether each still ended.
     fn dump(&mut self, supply: &PowerSupply, now: Time) -> (PowerLoss, Vec<(Interrupted, bool)>) {
         let plan = self.plan_dump(supply, now, supply.budget());
         let mut loss = PowerLoss {

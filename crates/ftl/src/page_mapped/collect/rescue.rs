@@ -130,7 +130,7 @@ fn closed_blocks<C: Content>(die: DieId, around: &Around<'_, C>) -> impl Iterato
     of_die.filter(|&id| around.data.blocks().state(id) == BlockState::Closed)
 }
 
-/// What the closed blocks of `die` hold that is not valid, by owner and version.
+/// The invalid units of the closed blocks of `die`, by owner and version.
 fn origins<C: Content>(die: DieId, around: &Around<'_, C>) -> BTreeMap<(Lpn, u64), Ppa> {
     let (medium, geometry) = (&around.medium, around.medium.geometry());
     let units = closed_blocks(die, around).flat_map(|id| {

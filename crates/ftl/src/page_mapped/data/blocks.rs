@@ -104,7 +104,7 @@ struct Pool {
     free: VecDeque<BlockId>,
     /// Free blocks that are kept back.
     kept: KeptBlocks,
-    /// Blocks in use beyond those kept back for it: data gets the next ones that are given up.
+    /// Blocks in use beyond the reserve: the next ones freed go back to data.
     borrowed: KeptBlocks,
     /// Free blocks that data may have: the others.
     for_data: u32,
@@ -113,7 +113,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// A block is used for `state` that data could have had, or one of those kept back.
+    /// A block is taken for `state`: from the reserve, or else borrowed from data.
     fn note_use(&mut self, state: BlockState) {
         let Some(kept) = self.kept.of(state) else { return };
         let was_kept = *kept > 0;
@@ -121,7 +121,7 @@ impl Pool {
         *self.borrowed.of(state).expect("it has kept blocks") += u32::from(!was_kept);
     }
 
-    /// A block that was used for `state` is given up: it, or another one, is kept back again.
+    /// A block used for `state` is released: it pays back a borrowed one, or else joins the reserve.
     fn note_given_up(&mut self, state: BlockState) {
         let Some(borrowed) = self.borrowed.of(state) else { return };
         let was_borrowed = *borrowed > 0;
@@ -246,7 +246,7 @@ impl Blocks {
         self.take_free(die, state)
     }
 
-    /// Takes a block that data could have for a use whose kept blocks are all taken; `None` if there is none.
+    /// Takes a block from the data pool when all blocks reserved for `state` are in use; `None` if there is none.
     pub(crate) fn borrow_from_data(&mut self, die: DieId, state: BlockState) -> Option<BlockId> {
         if self.pools[die.index()].for_data == 0 { None } else { self.take_free(die, state) }
     }
@@ -351,7 +351,7 @@ impl Blocks {
         let state = &mut self.blocks[block.index()].state;
         match *state {
             BlockState::Closed => *state = BlockState::Collected,
-            // Stays failing, so that it is retired and not erased; but is chosen no more.
+            // Stays failing, so that it is retired instead of erased, but is not chosen again.
             BlockState::Failing => self.pools[die.index()].failing.retain(|&id| id != block),
             other => unreachable!("collected {block:?}, which is {other:?}"),
         }
@@ -396,7 +396,7 @@ impl Blocks {
         pool.count();
     }
 
-    /// Never uses `block` again, which is free or holds nothing valid. The medium is told by the caller.
+    /// Retires `block`, which is free or holds no valid data. The caller tells the medium.
     pub(crate) fn retire(&mut self, block: BlockId) {
         let (die, state) = (self.die_of(block), self.state(block));
         self.pools[die.index()].note_given_up(state);

@@ -286,7 +286,7 @@ impl Data {
     }
 }
 
-/// What the host announces, and what comes of it.
+/// Hints of the host, and their effect.
 impl Data {
     /// True if writes must be reported as they arrive.
     #[inline]

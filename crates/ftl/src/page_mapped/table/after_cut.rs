@@ -1,4 +1,4 @@
-//! After a power cut: what was found of the table, and what of it must be written again.
+//! After a power cut: takes over the recovered table, and marks the pages that must be written again.
 
 use leyden_nand::{Content, Medium, Ppn};
 use leyden_sim::canary::{Canary, is_planted};

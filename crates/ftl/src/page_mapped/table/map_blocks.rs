@@ -175,7 +175,7 @@ impl MapBlocks {
             state.open = None;
         }
         let block = blocks.take_kept(die, BlockState::Map).or_else(|| {
-            // Failed programs have used up the die's blocks, and what these hold must move before they retire.
+            // Failed programs have used up the reserve, and the failed blocks' pages must move before they can retire.
             let is_failing = state.victims.iter().any(|&(_, failed)| failed);
             is_failing.then(|| blocks.borrow_from_data(die, BlockState::Map)).flatten()
         })?;

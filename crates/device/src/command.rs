@@ -5,6 +5,19 @@ use leyden_sim::Time;
 
 use crate::{CommandId, Completion, Hint, Lba, Op, Payload, ZoneFilter};
 
+/// What the host says that data is. It promises nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DataKind {
+    /// Nothing in particular.
+    #[default]
+    Data,
+    /// It belongs to a log: the stream that the host has set aside for it (NVM Express Base 2.0, streams
+    /// directive). Drives ask only if they are told to (`ftl.log_stream`).
+    Log,
+    /// It is a file system's metadata, and no log (Linux: `REQ_META`).
+    Meta,
+}
+
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
 pub enum Action<P: Payload> {
@@ -27,9 +40,8 @@ pub enum Action<P: Payload> {
         data: P::WriteData,
         /// Force unit access: it completes only when it would survive a power cut.
         fua: bool,
-        /// The data belongs to a log: the stream that the host has set aside for it (NVM Express Base
-        /// 2.0, streams directive). Drives ask only if they are told to (`ftl.log_stream`).
-        is_log: bool,
+        /// What the host says that the data is.
+        kind: DataKind,
         /// The PLP flag (Selective-PLP, section 4.2; CDW3 bit 0): once acknowledged, the data survives a
         /// power cut. Drives whose buffer protects nothing refuse it.
         plp: bool,
@@ -231,8 +243,8 @@ impl<P: Payload> Command<P> {
     /// A write.
     #[inline]
     pub fn write(lba: Lba, sectors: u32, data: P::WriteData) -> Self {
-        let (fua, is_log, plp, hint) = (false, false, false, None);
-        Action::Write { lba, sectors, data, fua, is_log, plp, hint }.into()
+        let (fua, kind, plp, hint) = (false, DataKind::Data, false, None);
+        Action::Write { lba, sectors, data, fua, kind, plp, hint }.into()
     }
 
     /// A flush.
@@ -353,12 +365,12 @@ impl<P: Payload> Command<P> {
         self
     }
 
-    /// Its data belongs to a log, or doesn't, if this writes data; else it stays as it is.
+    /// Its data is of this kind, if this writes data; else it stays as it is.
     #[inline]
     #[must_use]
-    pub fn log(mut self, on: bool) -> Self {
-        if let Action::Write { is_log, .. } = &mut self.action {
-            *is_log = on;
+    pub fn kind(mut self, of: DataKind) -> Self {
+        if let Action::Write { kind, .. } = &mut self.action {
+            *kind = of;
         }
         self
     }

@@ -29,7 +29,7 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{Action, BlockDevice, Command, CopyRange, MOST_COPY_RANGES, MOST_RANGES};
+pub use command::{Action, BlockDevice, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES};
 pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
@@ -42,6 +42,7 @@ pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
 pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use leyden_ftl::zoned::{ZoneAction, ZoneId, ZoneShape, ZoneState};
+pub use leyden_nand::{Content, Lpn};
 pub use op::Op;
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;

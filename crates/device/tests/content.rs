@@ -6,7 +6,7 @@
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{
-    Action, BlockDevice, Command, Completion, Config, Hint, Lba, Op, Ssd, Stamp, Status,
+    Action, BlockDevice, Command, Completion, Config, DataKind, Hint, Lba, Op, Ssd, Stamp, Status,
 };
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::logs::LogConfig;
@@ -182,7 +182,8 @@ fn command(rng: &mut Rng, units: u64, stamp: u64) -> Command<Stamp> {
     let unit = (rng.below(units) * UNIT_SECTORS, (1 + rng.below(6) * UNIT_SECTORS) as u32);
     let hint = Hint::covering(Lba(unit.0), unit.1).next().filter(|_| rng.below(3) > 0);
     let command = Command::new(op, Lba(lba), length as u32, stamp).fua(fua).hint(hint);
-    command.log(rng.below(4) == 0)
+    let kind = if rng.below(4) == 0 { DataKind::Log } else { DataKind::Data };
+    command.kind(kind)
 }
 
 /// Runs the setup; every completion is checked against the twin.

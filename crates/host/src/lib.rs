@@ -19,7 +19,9 @@ pub mod page_cache;
 mod powered;
 mod set;
 pub mod stack;
+pub mod zoned_block;
 
 pub use hints::{Channel, HintChannel, HintChannelConfig, HintChannelStats};
 pub use page_cache::{PageCache, PageCacheConfig, PageCacheStats};
 pub use powered::{Cut, Layers, Powered};
+pub use zoned_block::{ZonedBlock, ZonedBlockConfig, ZonedBlockStats};

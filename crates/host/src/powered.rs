@@ -11,7 +11,7 @@ use std::ops::Range;
 use leyden_device::{BlockDevice, Controller, Namespace, Payload, PowerLoss, Recovery};
 use leyden_sim::{Digest, Time};
 
-use crate::{HintChannel, HintChannelStats, PageCache, PageCacheStats};
+use crate::{HintChannel, HintChannelStats, PageCache, PageCacheStats, ZonedBlockStats};
 
 /// What a power cut lost, layer by layer. `None` for a layer that isn't there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct Layers {
     pub dirty_units: u64,
     /// Mapping units that are being written out of it.
     pub writeback_units: u64,
+    /// The block device on a conventional and a zoned drive.
+    pub zoned_block: Option<ZonedBlockStats>,
 }
 
 /// A device whose power can be cut: a drive, or a stack of layers on top of one.

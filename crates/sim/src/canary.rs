@@ -167,6 +167,36 @@ pub enum Canary {
     CopyUnprotected,
     /// A copy with FUA ends when it is in the buffer.
     CopyFuaEarly,
+    /// A zoned block device uses a zone again before the tables that gave it up survive.
+    BlockFreedBeforeCommit,
+    /// A commit does not flush the zoned member before it writes the tables.
+    BlockDataUnflushed,
+    /// A commit writes the superblock of the first set without its tables.
+    BlockSuperblockFirst,
+    /// A commit writes over the newest set of tables first.
+    BlockNewestSetFirst,
+    /// Recovery takes the set of tables with the lower generation.
+    BlockOlderSetWins,
+    /// A FLUSH of a zoned block device ends at once.
+    BlockFlushForgetsTables,
+    /// A FUA write ends though the tables that say where its data lies may be lost.
+    BlockFuaForgetsTables,
+    /// A write to a new place leaves the block valid in the old one, too.
+    BlockOldPlaceKept,
+    /// A trim forgets what the buffer zone holds.
+    BlockTrimForgetsBuffer,
+    /// A block is valid in its new place before it has been written there.
+    BlockValidBeforeWritten,
+    /// A merge into a new zone leaves out what the buffer zone holds.
+    BlockMergeForgetsBuffer,
+    /// A chunk is used while it is moved.
+    BlockJobUnguarded,
+    /// A sequential zone is used again without a reset.
+    BlockResetForgotten,
+    /// Recovery takes the last valid block of a sequential zone for its write pointer.
+    BlockPointerBelieved,
+    /// A FUA write ends when the tables that survive are right, though a commit under way writes others.
+    BlockCommitForgotten,
 }
 
 impl Canary {
@@ -255,6 +285,25 @@ impl Canary {
         Self::CopyNextDoor,
         Self::CopyUnprotected,
         Self::CopyFuaEarly,
+    ];
+
+    /// Those of block devices on a conventional and a zoned drive.
+    pub const ZONED_BLOCK: &[Self] = &[
+        Self::BlockFreedBeforeCommit,
+        Self::BlockDataUnflushed,
+        Self::BlockSuperblockFirst,
+        Self::BlockNewestSetFirst,
+        Self::BlockOlderSetWins,
+        Self::BlockFlushForgetsTables,
+        Self::BlockFuaForgetsTables,
+        Self::BlockOldPlaceKept,
+        Self::BlockTrimForgetsBuffer,
+        Self::BlockValidBeforeWritten,
+        Self::BlockMergeForgetsBuffer,
+        Self::BlockJobUnguarded,
+        Self::BlockResetForgotten,
+        Self::BlockPointerBelieved,
+        Self::BlockCommitForgotten,
     ];
 }
 

@@ -29,6 +29,7 @@ mod story;
 mod tally;
 mod witness;
 pub mod zoned;
+pub mod zoned_block;
 
 pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};

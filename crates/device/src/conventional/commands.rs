@@ -13,7 +13,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use super::{Changed, Conventional, settled_one};
 use crate::controller::{Desk, RequestId};
 use crate::units::Units;
-use crate::{Action, Lba, Op, Payload, Status};
+use crate::{Action, DataKind, Lba, Op, Payload, Status};
 
 impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
@@ -50,8 +50,8 @@ impl<P: Payload> Conventional<P> {
             Action::Write { plp: true, .. } if self.region == Region::None => {
                 desk.complete(now, id, Status::InvalidField);
             }
-            Action::Write { is_log, hint, .. } => {
-                self.note_write(now, desk.units(id), is_log);
+            Action::Write { kind, hint, .. } => {
+                self.note_write(now, desk.units(id), kind == DataKind::Log);
                 self.on_hint(now, hint);
                 self.write(now, id, desk);
             }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, Hint, Op, Payload, SECTOR_BYTES};
+use leyden_device::{BlockDevice, Command, Completion, DataKind, Hint, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
 use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
@@ -339,7 +339,7 @@ where
         let data = self.content.submit(slot, self.now, request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
             .fua(request.fua)
-            .log(matches!(request.class, Class::Wal | Class::Journal))
+            .kind(kind_of(request.class))
             .plp(self.source.asks_for_protection(request));
         self.device.submit(self.now, command.tag(slot));
     }
@@ -404,5 +404,15 @@ where
             return Some(true);
         }
         (self.completed >= self.limit).then_some(false)
+    }
+}
+
+/// What a command says of data of this class.
+#[inline]
+const fn kind_of(class: Class) -> DataKind {
+    match class {
+        Class::Wal | Class::Journal => DataKind::Log,
+        Class::FsMeta => DataKind::Meta,
+        Class::Unknown | Class::Data => DataKind::Data,
     }
 }

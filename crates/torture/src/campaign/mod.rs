@@ -18,7 +18,8 @@ use lock::Lock;
 pub use state::{State, StateError};
 
 use crate::options::guide::Guide;
-use crate::{Coverage, Failure, Kind, Options, Outcome, Tally, run, zoned};
+use crate::run::twice;
+use crate::{Coverage, Failure, Options, Outcome, Tally, run, zoned};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -197,19 +198,7 @@ impl Drop for Leaving<'_> {
 
 /// Runs `options` twice; that the two agree is part of the outcome.
 pub fn run_twice(options: &Options) -> Outcome {
-    let mut first = run(options);
-    if first.failure.is_none() {
-        let second = run(options);
-        if first != second {
-            let message = format!(
-                "two runs of the same options differ: digests {:016x} and {:016x}",
-                first.digest, second.digest
-            );
-            first.failure =
-                Some(Failure { kind: Kind::NotDeterministic, cuts: first.tally.cuts, message });
-        }
-    }
-    first
+    twice(|| run(options))
 }
 
 /// Runs `options` twice, and sums up as a campaign of that one run would.

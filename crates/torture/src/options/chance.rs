@@ -3,12 +3,12 @@
 use leyden_sim::Rng;
 
 /// Heads or tails.
-pub(super) fn coin(rng: &mut Rng) -> bool {
+pub(crate) fn coin(rng: &mut Rng) -> bool {
     rng.below(2) == 0
 }
 
 /// A number in `1..=most`, each order of magnitude about as likely.
-pub(super) fn spread(rng: &mut Rng, most: u64) -> u64 {
+pub(crate) fn spread(rng: &mut Rng, most: u64) -> u64 {
     let bits = u64::from(most.ilog2()) + 1;
     let bit = rng.below(bits);
     let low = 1 << bit;

@@ -70,7 +70,7 @@ fn share(rng: &mut Rng, is_on: bool, most_percent: u64) -> Ratio {
     if is_on { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
 }
 
-fn draw_work(rng: &mut Rng) -> Work {
+pub(crate) fn draw_work(rng: &mut Rng) -> Work {
     let weight = |rng: &mut Rng, most: u64| if coin(rng) { 1 + rng.below(most) as u32 } else { 0 };
     let mix = Mix {
         reads: weight(rng, 500),
@@ -150,7 +150,7 @@ fn cut_amid_collections(rounds: &mut [Round], rng: &mut Rng) {
     }
 }
 
-fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
+pub(crate) fn draw_rounds(rng: &mut Rng) -> Vec<Round> {
     let count = 16 + rng.below(64);
     // Per seed: how long rounds are, and which kinds of cuts there are.
     let most_commands = 8 + spread(rng, 512);

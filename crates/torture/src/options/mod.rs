@@ -2,7 +2,7 @@
 //! smaller. Drawn from a seed in [`draw`].
 
 mod bank;
-mod chance;
+pub(crate) mod chance;
 mod check;
 mod device;
 mod draw;
@@ -10,7 +10,7 @@ pub(crate) mod guide;
 mod host;
 pub(crate) mod tiny;
 
-pub(crate) use draw::{DRAW_VERSION, mixed, rng};
+pub(crate) use draw::{DRAW_VERSION, draw_rounds, draw_work, mixed, rng};
 pub use host::Host;
 
 use leyden_device::Config;

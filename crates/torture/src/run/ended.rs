@@ -90,7 +90,7 @@ where
 
     /// True if the drive has a reason to fail writes that can be seen on its flash.
     fn may_fault(&mut self) -> bool {
-        let Some(ssd) = self.ssd() else { return true };
+        let Some(ssd) = self.ssd() else { return self.drive.drive().may_fault() };
         lacks_blocks(self.options, ssd) || ssd.is_read_only() && lacks_dump_room(ssd)
     }
 

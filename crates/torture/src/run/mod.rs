@@ -46,6 +46,10 @@ pub trait Inspected<P: Payload> {
     fn ssd(&self) -> Option<&Ssd<P>> {
         None
     }
+    /// True if writes may fail for a cause that the run can't see for itself.
+    fn may_fault(&self) -> bool {
+        true
+    }
     /// The same, to exchange it for one that was saved and loaded.
     fn ssd_mut(&mut self) -> Option<&mut Ssd<P>> {
         None
@@ -114,6 +118,33 @@ where
         .unwrap_or_else(|error| (refused(format!("the host cannot be built: {error}")), Vec::new()))
 }
 
+/// Runs `options` once on a stack of the caller's.
+pub(crate) fn on_stack<P, S>(options: &Options, stack: S, tells: bool) -> (Outcome, Vec<String>)
+where
+    P: Witness,
+    S: Powered<P>,
+    S::Drive: Inspected<P>,
+{
+    finish(Runner::new(options, stack, FaultLog::default(), tells))
+}
+
+/// Runs twice; that the two agree is part of the outcome.
+pub(crate) fn twice(mut run: impl FnMut() -> Outcome) -> Outcome {
+    let mut first = run();
+    if first.failure.is_none() {
+        let second = run();
+        if first != second {
+            let message = format!(
+                "two runs of the same options differ: digests {:016x} and {:016x}",
+                first.digest, second.digest
+            );
+            first.failure =
+                Some(Failure { kind: Kind::NotDeterministic, cuts: first.tally.cuts, message });
+        }
+    }
+    first
+}
+
 /// Runs its options once on a stack.
 struct Run<'a> {
     options: &'a Options,
@@ -129,7 +160,7 @@ impl<P: Witness, T: Inspected<P>> Visitor<P, T> for Run<'_> {
     }
 }
 
-fn refused(message: String) -> Outcome {
+pub(crate) fn refused(message: String) -> Outcome {
     let failure = Failure { kind: Kind::Refused, cuts: 0, message };
     Outcome {
         tally: Tally::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leyden_device::{Command, Completion, Lba, SECTOR_BYTES, Ssd};
+use leyden_device::{Command, Completion, DataKind, Lba, SECTOR_BYTES, Ssd};
 use leyden_host::Powered;
 use leyden_oracle::{Id, Op, Oracle, Promise, Request};
 use leyden_sim::{Digest, Rng, Span, Time};
@@ -318,11 +318,12 @@ where
             self.drive.submit(now, Command::write_prepare(hints));
             self.host.in_flight += 1;
         }
-        let is_log = id.0.is_multiple_of(4); // asked for by drives that believe it
+        // Asked for by drives that believe it.
+        let kind = if id.0.is_multiple_of(4) { DataKind::Log } else { DataKind::Data };
         let data = P::data(id.0, request.lba, request.sectors);
         let command = Command::new(op, Lba(request.lba), request.sectors, data)
             .fua(request.fua)
-            .log(is_log)
+            .kind(kind)
             .hint(hint);
         self.drive.submit(now, command.tag(id.0 as u32));
         self.host.in_flight += 1;

@@ -14,5 +14,6 @@ mod run;
 mod shrink;
 
 pub use options::ZonedOptions;
+pub(crate) use options::draw_device;
 pub use run::{run, run_twice};
 pub use shrink::{ShrunkZoned, ZonedSeedFile, shrink};

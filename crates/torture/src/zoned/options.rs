@@ -63,7 +63,7 @@ impl ZonedOptions {
     fn draw_once(seed: u64, attempt: u64) -> Self {
         let mut rng = rng(seed.wrapping_add(attempt << 40), "zoned");
         let rng = &mut rng;
-        let mut device = device(rng);
+        let mut device = draw_device(rng);
         // From a stream of its own: what seeds draw otherwise stays.
         if coin(&mut crate::options::rng(seed, "zoned flushes")) {
             device.buffer.zones.during_flush = DuringFlush::Suspend;
@@ -92,7 +92,8 @@ fn drawn<T>(rng: &mut Rng, policies: &'static [PolicyInfo], by_name: fn(&str) ->
     by_name(PolicyInfo::drawn(policies, rng.next_u64()).name).expect("a policy of the list")
 }
 
-fn device(rng: &mut Rng) -> Config {
+/// A small zoned drive.
+pub(crate) fn draw_device(rng: &mut Rng) -> Config {
     let mut config = Config::default();
     let nand = &mut config.nand;
     nand.channels = 1 + rng.below(3) as u32;

@@ -1,0 +1,161 @@
+//! The table `[host.zoned_block]`.
+
+use leyden_sim::{Bytes, ConfigError, Ratio, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::victim::ReclaimConfig;
+
+/// A block device on a conventional and a zoned drive. The defaults are dm-zoned's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ZonedBlockConfig {
+    /// Sequential zones that no chunk gets: reclaim moves data there (`DMZ_NR_RESERVED_SEQ`).
+    pub reserved_zones: u32,
+    /// Which random zone is reclaimed next.
+    pub victim: ReclaimConfig,
+    /// What becomes of a chunk whose buffer zone is reclaimed.
+    pub merge: Merge,
+    /// Reclaim begins when no more than this share of the random zones is free
+    /// (`DMZ_RECLAIM_LOW_UNMAP_FRAC`).
+    pub low_free: Ratio,
+    /// It does not begin while this share is free, unless the device is idle
+    /// (`DMZ_RECLAIM_HIGH_UNMAP_FRAC`).
+    pub high_free: Ratio,
+    /// The device is idle when nobody has used it for so long (`DMZ_IDLE_PERIOD`): then everything is
+    /// reclaimed. 0 s: never.
+    pub idle: Span,
+    /// Chunks that are reclaimed at once.
+    pub reclaims: u32,
+    /// The most that reclaim moves with one read and one write (`DM_KCOPYD_SUBJOB_SIZE`).
+    pub copy_size: Bytes,
+    /// How long changed tables may wait to be written (`DMZ_FLUSH_PERIOD`). 0 s: until a FLUSH.
+    pub commit_interval: Span,
+    /// What is done for journals.
+    pub journal: JournalConfig,
+}
+
+/// How journals are recognised, and whether they are kept apart (Separating Journal Placement, section IV).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct JournalConfig {
+    /// Whether journal blocks get zones of their own, which are never reclaimed. If not, they are only counted.
+    pub separate: bool,
+    /// What tells that a block is a journal's.
+    pub recognise: Recognise,
+    /// With `recognise = "range"`: where the journal begins.
+    pub offset: Bytes,
+    /// With `recognise = "range"`: its size.
+    pub size: Bytes,
+    /// The most random zones that journals get. What does not fit is treated as other data.
+    pub max_zones: u32,
+}
+
+/// What tells that a block is a journal's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recognise {
+    /// The command says so: a trace's class `journal` or `wal`.
+    #[default]
+    Class,
+    /// It lies between `offset` and `offset + size`.
+    Range,
+}
+
+/// What becomes of a chunk whose buffer zone is reclaimed, and has blocks below the write pointer of the chunk's
+/// sequential zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Merge {
+    /// As dm-zoned: what is valid in the sequential zone is copied into the buffer zone, which is the chunk's data
+    /// zone from then on, and reclaimed again later.
+    #[default]
+    IntoBuffer,
+    /// As the paper tells it (section II): both are copied into a new sequential zone.
+    NewZone,
+}
+
+impl Default for JournalConfig {
+    fn default() -> Self {
+        Self {
+            separate: false,
+            recognise: Recognise::default(),
+            offset: Bytes::new(0),
+            size: Bytes::new(0),
+            max_zones: 4,
+        }
+    }
+}
+
+impl Default for ZonedBlockConfig {
+    fn default() -> Self {
+        Self {
+            reserved_zones: 16,
+            victim: ReclaimConfig::default(),
+            merge: Merge::default(),
+            low_free: Ratio::from_percent(30),
+            high_free: Ratio::from_percent(50),
+            idle: Span::from_ms(10_000),
+            reclaims: 1,
+            copy_size: Bytes::new(512 << 10),
+            commit_interval: Span::from_ms(10_000),
+            journal: JournalConfig::default(),
+        }
+    }
+}
+
+impl ZonedBlockConfig {
+    /// Checks what can be checked without the members, whose blocks have `unit_bytes`.
+    ///
+    /// # Errors
+    /// Names the key that is impossible.
+    pub fn check(&self, unit_bytes: u32) -> Result<(), ConfigError> {
+        let refuse = |key: &str, problem: String| Err(ConfigError::new(key, problem));
+        if self.low_free > self.high_free || self.high_free > Ratio::ONE {
+            let problem = format!(
+                "{} is more than high_free, {}, or that is more than 100 %",
+                self.low_free, self.high_free
+            );
+            return refuse("low_free", problem);
+        }
+        if !(1..=64).contains(&self.reclaims) {
+            return refuse("reclaims", format!("{} is not in 1..=64", self.reclaims));
+        }
+        if self.copy_size.get() < u64::from(unit_bytes) || self.copy_size.get() > 64 << 20 {
+            let problem = format!(
+                "{} is not between a block ({}) and 64 MiB",
+                self.copy_size,
+                Bytes::new(u64::from(unit_bytes))
+            );
+            return refuse("copy_size", problem);
+        }
+        let journal = &self.journal;
+        if journal.separate && journal.max_zones == 0 {
+            let problem =
+                "0 zones leave no room for a journal: raise it, or turn journal.separate off";
+            return refuse("journal.max_zones", problem.to_owned());
+        }
+        if journal.max_zones > 1 << 12 {
+            return refuse("journal.max_zones", format!("{} is more than 4096", journal.max_zones));
+        }
+        let is_range = journal.recognise == Recognise::Range;
+        if is_range != (journal.size.get() > 0) {
+            let problem = if is_range {
+                "a range of no bytes: give journal.offset and journal.size"
+            } else {
+                "there is a range, and journal.recognise is not \"range\": set it, or leave the range out"
+            };
+            return refuse("journal.size", problem.to_owned());
+        }
+        let unit = u64::from(unit_bytes);
+        for (key, value) in [("journal.offset", journal.offset), ("journal.size", journal.size)] {
+            if !value.get().is_multiple_of(unit) {
+                return refuse(
+                    key,
+                    format!("{value} is not a multiple of a block, {}", Bytes::new(unit)),
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! The two drives below, and the layer's commands to them.
+//!
+//! **Invariants**: every command that was sent ends once, with what it was for.
+
+use leyden_device::{Action, Command, Completion, Payload, Status, ZoneAction, ZoneDescriptor};
+use leyden_sim::Time;
+
+use super::layout::{Layout, Member, Place, ZoneNo};
+use super::stored::{Stored, StoredData};
+use crate::{Cut, Powered};
+
+/// What a command was for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// Reads for a piece of a request, from its unit `index` on.
+    Read { piece: u32, index: u32 },
+    /// Reads a block that the piece writes a part of.
+    Fill { piece: u32, index: u32 },
+    /// Writes the piece's blocks from `at` of its chunk on.
+    Write { piece: u32, at: u32, place: Place },
+    /// Reads what job `job` moves.
+    CopyRead { job: u32 },
+    /// Writes it, or the zeroes before it.
+    CopyWrite { job: u32 },
+    /// Makes room among the active zones for job `job`.
+    Finish { job: u32 },
+    /// A step of a commit.
+    Commit,
+    /// Makes a zone empty.
+    Reset { zone: ZoneNo },
+    /// A step of a recovery.
+    Load { step: u32 },
+}
+
+/// The end of a command.
+#[derive(Debug)]
+pub(super) struct Ended<P: Payload> {
+    pub(super) purpose: Purpose,
+    pub(super) status: Status,
+    pub(super) read: Vec<Stored<P>>,
+    pub(super) zones: Vec<ZoneDescriptor>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    purpose: Purpose,
+    zone: Option<ZoneNo>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Members<P: Payload, C, Z> {
+    pub(super) conventional: C,
+    pub(super) zoned: Z,
+    layout: Layout,
+    sent: Vec<Option<Sent>>,
+    free: Vec<u32>,
+    /// Commands to each zone that are under way.
+    busy: Vec<u32>,
+    /// What has ended below: kept for its memory.
+    ended: Vec<Completion<Stored<P>>>,
+}
+
+impl<P, C, Z> Members<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    pub(super) fn new(conventional: C, zoned: Z, layout: Layout) -> Self {
+        let busy = vec![0; layout.zones() as usize];
+        let (sent, free, ended) = (Vec::new(), Vec::new(), Vec::new());
+        Self { conventional, zoned, layout, sent, free, busy, ended }
+    }
+
+    fn send(
+        &mut self,
+        now: Time,
+        member: Member,
+        command: Command<Stored<P>>,
+        (purpose, zone): (Purpose, Option<ZoneNo>),
+    ) {
+        let sent = Some(Sent { purpose, zone });
+        let tag = if let Some(tag) = self.free.pop() {
+            self.sent[tag as usize] = sent;
+            tag
+        } else {
+            self.sent.push(sent);
+            self.sent.len() as u32 - 1
+        };
+        if let Some(zone) = zone {
+            self.busy[zone.0 as usize] += 1;
+        }
+        let command = command.tag(tag);
+        match member {
+            Member::Conventional => self.conventional.submit(now, command),
+            Member::Zoned => self.zoned.submit(now, command),
+        };
+    }
+
+    fn sectors(&self, blocks: u32) -> u32 {
+        blocks * self.layout.unit_sectors() as u32
+    }
+
+    pub(super) fn read(&mut self, now: Time, place: Place, purpose: Purpose) {
+        let lba = self.layout.lba(place.zone, place.at);
+        let command = Command::read(lba, self.sectors(place.blocks));
+        self.send(now, self.layout.member(place.zone), command, (purpose, Some(place.zone)));
+    }
+
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        place: Place,
+        data: StoredData<P>,
+        fua: bool,
+        purpose: Purpose,
+    ) {
+        let lba = self.layout.lba(place.zone, place.at);
+        let command = Command::write(lba, self.sectors(place.blocks), data).fua(fua);
+        self.send(now, self.layout.member(place.zone), command, (purpose, Some(place.zone)));
+    }
+
+    /// Fills blocks of a sequential zone with zeroes.
+    pub(super) fn write_zeroes(&mut self, now: Time, place: Place, purpose: Purpose) {
+        let lba = self.layout.lba(place.zone, place.at);
+        let sectors = self.sectors(place.blocks);
+        let command = Command::write_zeroes(lba, sectors, StoredData::default());
+        self.send(now, Member::Zoned, command, (purpose, Some(place.zone)));
+    }
+
+    pub(super) fn flush(&mut self, now: Time, member: Member, purpose: Purpose) {
+        self.send(now, member, Command::flush(), (purpose, None));
+    }
+
+    /// Resets or finishes a sequential zone.
+    pub(super) fn manage(&mut self, now: Time, zone: ZoneNo, action: ZoneAction, purpose: Purpose) {
+        let command = Command::zone(action, self.layout.lba(zone, 0));
+        self.send(now, Member::Zoned, command, (purpose, Some(zone)));
+    }
+
+    pub(super) fn report(&mut self, now: Time, purpose: Purpose) {
+        let lba = self.layout.lba(self.layout.label(), 0);
+        self.send(now, Member::Zoned, Command::zone_report(lba), (purpose, None));
+    }
+
+    pub(super) fn next_event(&self) -> Option<Time> {
+        [self.conventional.next_event(), self.zoned.next_event()].into_iter().flatten().min()
+    }
+
+    /// Lets everything up to `now` happen below; yields what has ended.
+    pub(super) fn advance(&mut self, now: Time, mut each: impl FnMut(Ended<P>)) {
+        let mut ended = std::mem::take(&mut self.ended);
+        if self.conventional.next_event().is_some_and(|event| event <= now) {
+            self.conventional.advance(now, &mut ended);
+        }
+        if self.zoned.next_event().is_some_and(|event| event <= now) {
+            self.zoned.advance(now, &mut ended);
+        }
+        for end in ended.drain(..) {
+            let sent = self.sent[end.tag as usize].take().expect("a command ends once");
+            self.free.push(end.tag);
+            if let Some(zone) = sent.zone {
+                self.busy[zone.0 as usize] -= 1;
+            }
+            let zones = end.zones().map_or_else(Vec::new, |report| report.zones.clone());
+            let read = match end.output {
+                leyden_device::Output::Read(read) => read,
+                _ => Vec::new(),
+            };
+            each(Ended { purpose: sent.purpose, status: end.status, read, zones });
+        }
+        self.ended = ended;
+    }
+
+    /// True if a command to `zone` is under way.
+    pub(super) fn is_busy(&self, zone: ZoneNo) -> bool {
+        self.busy[zone.0 as usize] > 0
+    }
+
+    /// True if no command is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.free.len() == self.sent.len()
+    }
+
+    /// The power fails below, and with it every command.
+    pub(super) fn cut_power(&mut self, now: Time) -> (Cut, Cut) {
+        self.sent.clear();
+        self.free.clear();
+        self.busy.fill(0);
+        (self.conventional.cut_power(now), self.zoned.cut_power(now))
+    }
+}
+
+/// True if `action` is one that a device with this layer on top takes: zones are the layer's own.
+pub(super) const fn is_known<P: Payload>(action: &Action<P>) -> bool {
+    matches!(
+        action,
+        Action::Read { .. }
+            | Action::Write { .. }
+            | Action::Flush
+            | Action::Trim { .. }
+            | Action::WriteZeroes { .. }
+            | Action::WritePrepare { .. }
+    )
+}

@@ -1,0 +1,360 @@
+//! A block device on a conventional and a zoned drive, as Linux's dm-zoned makes one, with journals in zones of
+//! their own ("Separating Journal Placement", the paper behind `journal.separate`).
+//!
+//! **What lives here**: [`ZonedBlock`]: where the blocks of chunks lie ([`map`], [`journal`], [`layout`]), which
+//! zones are free ([`zones`]), how requests go through ([`serve`], [`requests`], [`traffic`]), how random zones are
+//! freed ([`reclaim`], [`victim`]), and how the tables survive power cuts ([`metadata`], [`commit`], [`load`]). **What
+//! doesn't**: how the members keep what they have been told to keep, and what a file system does.
+//!
+//! - The device's address space is cut into chunks, as large as a zone. A chunk's first write gets it a random zone, on
+//!   the conventional member, where blocks may be written in any order.
+//! - When few random zones are free, chunks are moved to sequential zones, on the zoned member.
+//! - A write to such a chunk goes there directly if it is for the next block to be written; else to a buffer zone, a
+//!   random zone that the chunk gets beside its sequential one.
+//! - Blocks of journals may have random zones of their own, block by block, which are never moved.
+//!
+//! A block is a mapping unit of the members, which must have the same. Parts of blocks are put together here.
+//!
+//! **Invariants**
+//! - What a FLUSH or a write with FUA promises holds when both members lose their power at once: data reaches the
+//!   members before the tables that speak of it, and those before what they free is used again ([`commit`], [`zones`]).
+//! - Nothing comes back after a power cut but what was read from the members ([`load`]).
+//! - A read returns the last write that ended before it came, or a later one.
+
+mod commit;
+mod config;
+mod journal;
+mod layout;
+mod load;
+mod map;
+mod members;
+mod metadata;
+mod powered;
+mod reclaim;
+mod requests;
+mod serve;
+mod stats;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod upkeep;
+pub mod victim;
+mod zones;
+
+use std::collections::VecDeque;
+
+use leyden_device::{
+    BlockDevice, Command, CommandId, Completion, Hint, Op, Payload, SECTOR_BYTES, Status, Units,
+    ZoneAction, ZoneShape,
+};
+use leyden_sim::{ConfigError, Time};
+
+use crate::Powered;
+use commit::Committer;
+pub use config::{JournalConfig, Merge, Recognise, ZonedBlockConfig};
+use layout::{Layout, Place};
+use load::Loader;
+use map::Map;
+use members::{Members, Purpose, is_known};
+use metadata::{LABEL, Superblock};
+use reclaim::Reclaim;
+use requests::{Asked, Requests};
+pub use stats::ZonedBlockStats;
+pub use stored::{MetaBytes, Stored, StoredData};
+use traffic::Traffic;
+use zones::{Use, Zones};
+
+/// The two drives below.
+#[derive(Debug)]
+pub struct Pair<C, Z> {
+    /// The conventional drive, for random zones and metadata.
+    pub conventional: C,
+    /// The zoned drive.
+    pub zoned: Z,
+    /// What its zones are like.
+    pub shape: ZoneShape,
+}
+
+/// Whether commands can be served.
+#[derive(Debug)]
+enum State<P: Payload> {
+    Up,
+    /// The tables are being read; commands wait.
+    Loading(Box<Loader<P>>),
+    /// They could not be read.
+    Failed(String),
+    /// There is no power.
+    Off,
+}
+
+/// A block device on two drives. See the module.
+#[derive(Debug)]
+pub struct ZonedBlock<P: Payload, C, Z> {
+    layout: Layout,
+    config: ZonedBlockConfig,
+    members: Members<P, C, Z>,
+    map: Map,
+    zones: Zones,
+    requests: Requests<P>,
+    traffic: Traffic,
+    reclaim: Reclaim,
+    committer: Committer,
+    state: State<P>,
+    upkeep: upkeep::Upkeep,
+    /// Pieces that wait for a free random zone, in order.
+    starved: VecDeque<u32>,
+    /// Commands that have ended.
+    ended: VecDeque<Completion<P>>,
+    now: Time,
+    next_id: u64,
+    stats: serve::Counters,
+}
+
+impl<P, C, Z> ZonedBlock<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    /// Makes a device on two drives, which lose what they hold. `identity` tells the pair from others.
+    ///
+    /// # Errors
+    /// If there can be no such device.
+    pub fn format(
+        config: &ZonedBlockConfig,
+        pair: Pair<C, Z>,
+        identity: u64,
+    ) -> Result<Self, ConfigError> {
+        let mut device = Self::on(config, pair, identity)?;
+        device.write_label(identity)?;
+        device.map.set_all_dirty();
+        device.committer.want();
+        device.settle(device.now);
+        device.run_until(|device| device.committer.is_idle());
+        if device.committer.has_failed() {
+            return Err(ConfigError::new("conventional", "the drive does not take the metadata"));
+        }
+        Ok(device)
+    }
+
+    /// Opens the device that was made on two drives.
+    ///
+    /// # Errors
+    /// If there can be no such device, or there is none: the metadata cannot be read, or the drives do not belong
+    /// together.
+    pub fn open(config: &ZonedBlockConfig, pair: Pair<C, Z>) -> Result<Self, ConfigError> {
+        let mut device = Self::on(config, pair, 0)?;
+        device.load(device.now);
+        device.run_until(|device| !matches!(device.state, State::Loading(_)));
+        match device.problem() {
+            Some(problem) => Err(ConfigError::new("zoned_block", problem)),
+            None => Ok(device),
+        }
+    }
+
+    fn on(config: &ZonedBlockConfig, pair: Pair<C, Z>, identity: u64) -> Result<Self, ConfigError> {
+        let Pair { conventional, zoned, shape } = pair;
+        let unit_bytes =
+            |units: u32, sectors: u64| (sectors * SECTOR_BYTES / u64::from(units.max(1))) as u32;
+        let unit = unit_bytes(conventional.mapping_units(), conventional.capacity_sectors());
+        let other = unit_bytes(zoned.mapping_units(), zoned.capacity_sectors());
+        if unit != other {
+            let problem = format!(
+                "the conventional member has mapping units of {unit} B and the zoned one of {other} B: \
+                 give them the same"
+            );
+            return Err(ConfigError::new("conventional.ftl.mapping_unit", problem));
+        }
+        config.check(unit)?;
+        let layout = Layout::new(config, unit, conventional.capacity_sectors(), &shape)?;
+        let now = conventional.now().max(zoned.now());
+        Ok(Self {
+            config: config.clone(),
+            members: Members::new(conventional, zoned, layout),
+            map: Map::new(layout),
+            zones: Zones::new(layout),
+            requests: Requests::new(),
+            traffic: Traffic::new(layout.chunks),
+            reclaim: Reclaim::new(config, layout),
+            committer: Committer::new(layout, identity),
+            state: State::Up,
+            upkeep: upkeep::Upkeep::new(config, now),
+            starved: VecDeque::new(),
+            ended: VecDeque::new(),
+            now,
+            next_id: 0,
+            stats: serve::Counters::new(&layout),
+            layout,
+        })
+    }
+
+    /// Writes the label of the zoned member, and nothing else to its zone.
+    fn write_label(&mut self, identity: u64) -> Result<(), ConfigError> {
+        let (layout, now) = (self.layout, self.now);
+        let zone = layout.label();
+        let label = Superblock { role: LABEL, generation: 0, identity, digest: 0 };
+        let bytes = Stored::Meta(label.encode(&layout).into());
+        let purpose = Purpose::Load { step: 0 };
+        self.members.manage(now, zone, ZoneAction::Reset, purpose);
+        let place = Place { zone, at: 0, blocks: 1 };
+        self.members.write(now, place, StoredData::Units([bytes].into()), true, purpose);
+        let mut failed = false;
+        self.run_members(|ended| failed |= ended.status != Status::Success);
+        self.members.manage(self.now, zone, ZoneAction::Finish, purpose);
+        for zone in layout.sequential_zones() {
+            self.members.manage(self.now, zone, ZoneAction::Reset, purpose);
+        }
+        self.run_members(|ended| failed |= ended.status != Status::Success);
+        if failed {
+            return Err(ConfigError::new("zoned", "the drive does not take its label"));
+        }
+        Ok(())
+    }
+
+    /// Lets the members end what they have been told.
+    fn run_members(&mut self, mut each: impl FnMut(&members::Ended<P>)) {
+        while let Some(time) = self.members.next_event().filter(|_| !self.members.is_idle()) {
+            self.now = self.now.max(time);
+            self.members.advance(self.now, |ended| each(&ended));
+        }
+    }
+
+    /// Lets time pass until `is_over`, or nothing more happens.
+    fn run_until(&mut self, is_over: impl Fn(&Self) -> bool) {
+        let mut ended = Vec::new();
+        while !is_over(self) {
+            let Some(time) = self.next_event() else { return };
+            self.advance(time, &mut ended);
+        }
+    }
+
+    /// Why the device could not be brought back after a power cut; `None` if it could. Every command fails.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.state {
+            State::Failed(problem) => Some(problem),
+            State::Up | State::Loading(_) | State::Off => None,
+        }
+    }
+
+    /// What does not hold of the tables and the zones.
+    fn check_tables(&self) -> Result<(), String> {
+        self.map.check()?;
+        for (zone, usage) in self.zones.all() {
+            let owner = match usage {
+                Use::Data(chunk) => self.map.chunk(chunk).data,
+                Use::Buffer(chunk) => self.map.chunk(chunk).buffer,
+                Use::Journal => self.map.journal().zones().find(|&it| it == zone),
+                Use::Kept | Use::Free | Use::Target | Use::GivenUp | Use::Bad => {
+                    if self.map.weight(zone) > 0 {
+                        return Err(format!("{zone:?} is {usage:?} and has valid blocks"));
+                    }
+                    continue;
+                }
+            };
+            if owner != Some(zone) {
+                return Err(format!("{zone:?} is {usage:?}, and the tables say {owner:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conventional drive.
+    pub const fn conventional(&self) -> &C {
+        &self.members.conventional
+    }
+
+    /// The zoned drive.
+    pub const fn zoned(&self) -> &Z {
+        &self.members.zoned
+    }
+
+    /// Both drives, for whoever takes the device apart.
+    pub fn into_members(self) -> (C, Z) {
+        (self.members.conventional, self.members.zoned)
+    }
+
+    /// Counts since the device was made.
+    pub fn stats(&self) -> ZonedBlockStats {
+        let cost = self.committer.cost();
+        ZonedBlockStats { commits: cost.commits, metadata_blocks: cost.blocks, ..self.stats.totals }
+    }
+
+    /// What a command asks for, or what is wrong with it.
+    fn units(&self, command: &Command<P>) -> Result<Units, Status> {
+        if !is_known(&command.action) {
+            return Err(Status::InvalidOpcode);
+        }
+        let Some((lba, sectors)) = command.extent() else { return Ok(Units::NONE) };
+        match lba.0.checked_add(sectors.into()) {
+            _ if sectors == 0 => Err(Status::InvalidField),
+            Some(end) if end <= self.capacity_sectors() => {
+                Ok(Units::new(lba.0, sectors.into(), self.layout.unit_sectors()))
+            }
+            _ => Err(Status::LbaOutOfRange),
+        }
+    }
+}
+
+impl<P, C, Z> BlockDevice<P> for ZonedBlock<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
+        assert!(now >= self.now, "time ran backwards");
+        self.now = now;
+        let id = CommandId(self.next_id);
+        self.next_id += 1;
+        let units = self.units(&command);
+        let mut asked = Asked::new(id, now, &command, units.unwrap_or(Units::NONE));
+        asked.status = units.err().unwrap_or(Status::Success);
+        self.begin(now, asked);
+        self.settle(now);
+        id
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        if let Some(first) = self.ended.front() {
+            return Some(first.time);
+        }
+        let own = match self.state {
+            State::Up => self.next_own_event(),
+            State::Loading(_) | State::Failed(_) | State::Off => None,
+        };
+        [self.members.next_event(), own].into_iter().flatten().min()
+    }
+
+    fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
+        assert!(now >= self.now, "time ran backwards");
+        completions.extend(self.ended.drain(..));
+        while let Some(event) = self.next_event().filter(|&event| event <= now) {
+            // What is overdue happens now.
+            let time = event.max(self.now);
+            self.now = time;
+            let mut below = Vec::new();
+            self.members.advance(time, |ended| below.push(ended));
+            for ended in below {
+                self.command_ended(time, ended);
+            }
+            self.settle(time);
+            completions.extend(self.ended.drain(..));
+        }
+        self.now = now;
+    }
+
+    /// Nothing below knows the addresses of this device.
+    fn announce(&mut self, _: Time, _: Hint) {}
+
+    fn capacity_sectors(&self) -> u64 {
+        u64::from(self.layout.chunks)
+            * u64::from(self.layout.zone_blocks)
+            * self.layout.unit_sectors()
+    }
+}
+
+/// A request's op that changes or reads data, and so keeps the device from being idle.
+const fn is_use(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write | Op::Trim | Op::WriteZeroes)
+}

@@ -1,0 +1,392 @@
+//! Reclaim: random zones are freed by moving what they hold to sequential ones.
+//!
+//! A *job* moves one chunk. Nobody else uses the chunk meanwhile: whoever comes ends the job, and waits until it has
+//! let go; unless writers wait for a zone, when the job goes on and they wait for it. The tables change when all is
+//! moved, so a job that ends early has changed nothing.
+//!
+//! How a chunk is moved (drivers/md/dm-zoned-reclaim.c, `dmz_do_reclaim`):
+//! - its data lies in a random zone: to a new sequential zone;
+//! - it has a buffer zone whose blocks all lie beyond the write pointer of its sequential zone: behind that;
+//! - else as [`Merge`] says.
+//!
+//! A sequential zone has no holes: what is not valid below the next block is filled with zeroes.
+
+use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Span, Time};
+
+use super::config::{Merge, ZonedBlockConfig};
+use super::layout::{Layout, Place, ZoneNo};
+use super::map::{Entry, Map};
+use super::traffic::Traffic;
+use super::victim::{Candidate, ReclaimPolicy};
+use super::zones::{Use, Zones};
+
+/// What is moved where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Move {
+    /// Nothing is valid in the chunk's random zone.
+    Drop { zone: ZoneNo },
+    /// From the chunk's random zone to a new sequential one.
+    Out { from: ZoneNo, to: ZoneNo },
+    /// From the buffer to the end of what is written of the sequential zone.
+    Append { buffer: ZoneNo, to: ZoneNo },
+    /// From the sequential zone into the buffer, which is the data zone then.
+    Into { data: ZoneNo, buffer: ZoneNo },
+    /// From both to a new sequential zone.
+    Merge { data: ZoneNo, buffer: ZoneNo, to: ZoneNo },
+}
+
+impl Move {
+    fn sources(self) -> [Option<ZoneNo>; 2] {
+        match self {
+            Self::Drop { .. } => [None, None],
+            Self::Out { from, .. } => [Some(from), None],
+            Self::Append { buffer, .. } => [Some(buffer), None],
+            Self::Into { data, .. } => [Some(data), None],
+            Self::Merge { data, .. } if is_planted(Canary::BlockMergeForgetsBuffer) => {
+                [Some(data), None]
+            }
+            Self::Merge { data, buffer, .. } => [Some(data), Some(buffer)],
+        }
+    }
+
+    fn target(self) -> Option<ZoneNo> {
+        match self {
+            Self::Drop { .. } => None,
+            Self::Out { to, .. } | Self::Append { to, .. } | Self::Merge { to, .. } => Some(to),
+            Self::Into { buffer, .. } => Some(buffer),
+        }
+    }
+
+    /// The sequential zone that it begins.
+    pub(super) fn new_zone(self) -> Option<ZoneNo> {
+        match self {
+            Self::Out { to, .. } | Self::Merge { to, .. } => Some(to),
+            _ => None,
+        }
+    }
+}
+
+/// What a job does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Fill this with zeroes.
+    Fill(Place),
+    /// Copy the first to the second.
+    Copy(Place, Place),
+    /// All is moved.
+    Done,
+}
+
+/// A chunk that is moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Job {
+    pub(super) chunk: u32,
+    pub(super) movement: Move,
+    /// Blocks of the chunk below this are moved.
+    at: u32,
+    /// Where what is being copied goes.
+    pub(super) copying: Option<Place>,
+    /// Since when this step goes on.
+    begun: Time,
+    /// It rests until then.
+    rests: Option<Time>,
+    pub(super) is_aborted: bool,
+}
+
+impl Job {
+    fn next(&self, map: &Map, zones: &Zones, layout: &Layout, most: u32) -> Next {
+        let first = self.movement.sources().into_iter().flatten();
+        let first = first.filter_map(|zone| Some((map.next_valid(zone, self.at)?, zone))).min();
+        let (Some((at, zone)), Some(target)) = (first, self.movement.target()) else {
+            return Next::Done;
+        };
+        if !layout.is_random(target) && zones.written(target) < at {
+            let written = zones.written(target);
+            return Next::Fill(Place { zone: target, at: written, blocks: at - written });
+        }
+        let end = (at + most).min(layout.zone_blocks);
+        let blocks = (at..end).take_while(|&at| map.is_valid(zone, at)).count() as u32;
+        Next::Copy(Place { zone, at, blocks }, Place { zone: target, at, blocks })
+    }
+
+    /// All is moved: the tables say so. Returns the zones that nobody needs any more.
+    fn settle(&self, map: &mut Map) -> Vec<ZoneNo> {
+        if let Some(target) = self.movement.target() {
+            for source in self.movement.sources().into_iter().flatten() {
+                let mut at = 0;
+                while let Some(first) = map.next_valid(source, at) {
+                    map.set_valid(Place { zone: source, at: first, blocks: 1 }, false);
+                    map.set_valid(Place { zone: target, at: first, blocks: 1 }, true);
+                    at = first + 1;
+                }
+            }
+        }
+        let (entry, freed) = match self.movement {
+            Move::Drop { zone } => {
+                let Entry { data, .. } = map.chunk(self.chunk);
+                (Entry { data: data.filter(|&data| data != zone), buffer: None }, vec![zone])
+            }
+            Move::Out { from, to } => (Entry { data: Some(to), buffer: None }, vec![from]),
+            Move::Append { buffer, to } => (Entry { data: Some(to), buffer: None }, vec![buffer]),
+            Move::Into { data, buffer } => (Entry { data: Some(buffer), buffer: None }, vec![data]),
+            Move::Merge { data, buffer, to } => {
+                if is_planted(Canary::BlockMergeForgetsBuffer) {
+                    let all = Place { zone: buffer, at: 0, blocks: 1 };
+                    let mut at = 0;
+                    while let Some(first) = map.next_valid(buffer, at) {
+                        map.set_valid(Place { at: first, ..all }, false);
+                        at = first + 1;
+                    }
+                }
+                (Entry { data: Some(to), buffer: None }, vec![data, buffer])
+            }
+        };
+        map.set_chunk(self.chunk, entry);
+        freed
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Reclaim {
+    layout: Layout,
+    policy: Box<dyn ReclaimPolicy>,
+    merge: Merge,
+    low_free: leyden_sim::Ratio,
+    high_free: leyden_sim::Ratio,
+    most_blocks: u32,
+    jobs: Vec<Option<Job>>,
+    candidates: Vec<Candidate>,
+    /// Jobs in a row that a member failed.
+    failures: u32,
+}
+
+/// So many, and nothing is reclaimed any more until the power has come back.
+const MOST_FAILURES: u32 = 16;
+
+impl Reclaim {
+    pub(super) fn new(config: &ZonedBlockConfig, layout: Layout) -> Self {
+        Self {
+            layout,
+            policy: config.victim.policy(),
+            merge: config.merge,
+            low_free: config.low_free,
+            high_free: config.high_free,
+            most_blocks: (config.copy_size.get() / u64::from(layout.unit_bytes)) as u32,
+            jobs: vec![None; config.reclaims as usize],
+            candidates: Vec::new(),
+            failures: 0,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.jobs.iter().all(Option::is_none)
+    }
+
+    pub(super) fn job(&self, number: u32) -> &Job {
+        self.jobs[number as usize].as_ref().expect("a job under way")
+    }
+
+    fn job_mut(&mut self, number: u32) -> &mut Job {
+        self.jobs[number as usize].as_mut().expect("a job under way")
+    }
+
+    /// Everything is forgotten.
+    pub(super) fn clear(&mut self) {
+        self.jobs.fill(None);
+        self.failures = 0;
+    }
+
+    /// A member did not do what a job asked for.
+    pub(super) fn failed(&mut self) {
+        self.failures += 1;
+    }
+
+    /// Whether zones should be reclaimed (`dmz_should_reclaim`): with so many of all random zones free.
+    pub(super) fn is_due(
+        &self,
+        (free, all): (u32, u32),
+        is_idle: bool,
+        is_waited_for: bool,
+    ) -> bool {
+        let limit = if self.is_idle() { self.low_free } else { self.high_free };
+        let (free, all) = (u64::from(free), u64::from(all));
+        is_waited_for || is_idle || free * 1_000_000 <= limit.as_ppm() * all
+    }
+
+    /// How long a job rests after a step that took `elapsed` (`dmz_reclaim_work`: the copies' throttle).
+    fn rest(&self, elapsed: Span, (free, all): (u32, u32), is_idle: bool) -> Span {
+        let percent = u64::from(free) * 100 / u64::from(all.max(1));
+        let low = self.low_free.as_ppm() / 10_000;
+        let share = if is_idle || percent < low / 2 { 100 } else { (100 - percent / 2).min(75) };
+        Span::from_ns(elapsed.as_ns() * (100 - share) / share)
+    }
+
+    /// Zones that could be reclaimed.
+    fn find_candidates(&mut self, map: &Map, zones: &Zones, traffic: &Traffic) {
+        self.candidates.clear();
+        for zone in self.layout.random_zones() {
+            let (Use::Data(chunk) | Use::Buffer(chunk)) = zones.usage(zone) else { continue };
+            if !traffic.is_quiet(chunk) {
+                continue;
+            }
+            let Entry { data, buffer } = map.chunk(chunk);
+            let is_buffer = buffer == Some(zone);
+            let data_blocks = data.map_or(0, |data| map.weight(data));
+            let to_copy = match self.merge {
+                _ if !is_buffer => data_blocks,
+                Merge::IntoBuffer => 2 * data_blocks + map.weight(zone),
+                Merge::NewZone => data_blocks + map.weight(zone),
+            };
+            self.candidates.push(Candidate {
+                chunk,
+                is_buffer,
+                age: zones.age(zone),
+                to_copy,
+                data_blocks,
+                zone_blocks: self.layout.zone_blocks,
+            });
+        }
+    }
+
+    /// Begins a job, if there is one to begin; returns its number.
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        map: &Map,
+        zones: &mut Zones,
+        traffic: &mut Traffic,
+    ) -> Option<u32> {
+        let is_hopeless = self.failures >= MOST_FAILURES;
+        let number = self.jobs.iter().position(Option::is_none).filter(|_| !is_hopeless)?;
+        self.find_candidates(map, zones, traffic);
+        if zones.free_sequential() == 0 {
+            // Only what needs no new zone: as dm-zoned takes a buffered zone when none is reserved.
+            let merge = self.merge;
+            let layout = self.layout;
+            self.candidates.retain(|it| {
+                !plan(map, zones, &layout, it.chunk, merge).is_none_or(Plan::needs_zone)
+            });
+        }
+        let victim = self.policy.victim(&self.candidates)?;
+        let chunk = self.candidates[victim].chunk;
+        let plan = plan(map, zones, &self.layout, chunk, self.merge)?;
+        let movement = match plan {
+            Plan::Ready(movement) => movement,
+            Plan::Out { from } => Move::Out { from, to: zones.take_sequential()? },
+            Plan::Merge { data, buffer } => {
+                Move::Merge { data, buffer, to: zones.take_sequential()? }
+            }
+        };
+        traffic.lock(chunk, number as u32);
+        self.jobs[number] = Some(Job {
+            chunk,
+            movement,
+            at: 0,
+            copying: None,
+            begun: now,
+            rests: None,
+            is_aborted: false,
+        });
+        Some(number as u32)
+    }
+
+    /// What job `number` does next.
+    pub(super) fn next(&mut self, now: Time, number: u32, map: &Map, zones: &Zones) -> Next {
+        let (layout, most) = (self.layout, self.most_blocks);
+        let job = self.job_mut(number);
+        let next = job.next(map, zones, &layout, most);
+        (job.begun, job.rests) = (now, None);
+        job.copying = match next {
+            Next::Copy(_, to) => Some(to),
+            Next::Fill(_) | Next::Done => None,
+        };
+        next
+    }
+
+    /// A copy of job `number` has ended: the job rests until the time returned.
+    pub(super) fn copied(
+        &mut self,
+        now: Time,
+        number: u32,
+        free: (u32, u32),
+        is_idle: bool,
+    ) -> Time {
+        let job = *self.job(number);
+        let rest = self.rest(now - job.begun, free, is_idle);
+        let job = self.job_mut(number);
+        if let Some(place) = job.copying.take() {
+            job.at = place.at + place.blocks;
+        }
+        job.rests = Some(now + rest);
+        now + rest
+    }
+
+    /// Somebody uses the chunk of job `number`.
+    pub(super) fn abort(&mut self, number: u32) {
+        self.job_mut(number).is_aborted = true;
+    }
+
+    /// The tables take over what job `number` has moved; returns the zones that nobody needs any more.
+    pub(super) fn settle(&mut self, number: u32, map: &mut Map) -> Vec<ZoneNo> {
+        self.failures = 0;
+        self.job(number).settle(map)
+    }
+
+    /// Job `number` is over.
+    pub(super) fn end(&mut self, number: u32) -> Job {
+        self.jobs[number as usize].take().expect("a job under way")
+    }
+
+    /// A job that has rested until `now`, or is to stop resting.
+    pub(super) fn rested(&self, now: Time) -> Option<u32> {
+        let is_over = |job: &Job| job.rests.is_some_and(|until| until <= now || job.is_aborted);
+        let number = self.jobs.iter().position(|job| job.as_ref().is_some_and(is_over));
+        number.map(|number| number as u32)
+    }
+
+    pub(super) fn next_event(&self) -> Option<Time> {
+        self.jobs.iter().flatten().filter_map(|job| job.rests).min()
+    }
+}
+
+/// What to do with a chunk, before a zone is taken for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Plan {
+    Ready(Move),
+    Out { from: ZoneNo },
+    Merge { data: ZoneNo, buffer: ZoneNo },
+}
+
+impl Plan {
+    fn needs_zone(self) -> bool {
+        !matches!(self, Self::Ready(_))
+    }
+}
+
+fn plan(map: &Map, zones: &Zones, layout: &Layout, chunk: u32, merge: Merge) -> Option<Plan> {
+    let Entry { data, buffer } = map.chunk(chunk);
+    let data = data?;
+    let Some(buffer) = buffer else {
+        if !layout.is_random(data) {
+            return None;
+        }
+        let is_empty = map.weight(data) == 0;
+        return Some(if is_empty {
+            Plan::Ready(Move::Drop { zone: data })
+        } else {
+            Plan::Out { from: data }
+        });
+    };
+    let Some(first) = map.next_valid(buffer, 0) else {
+        return Some(Plan::Ready(Move::Drop { zone: buffer }));
+    };
+    if zones.pointer(data).is_some_and(|pointer| pointer <= first) {
+        return Some(Plan::Ready(Move::Append { buffer, to: data }));
+    }
+    Some(match merge {
+        Merge::IntoBuffer => Plan::Ready(Move::Into { data, buffer }),
+        Merge::NewZone => Plan::Merge { data, buffer },
+    })
+}

@@ -1,0 +1,208 @@
+//! The host's requests that are under way, cut into pieces: what a request has of one chunk.
+//!
+//! **Invariants**: a request ends once, when all its pieces have.
+
+use leyden_device::{
+    Action, Command, CommandId, Completion, DataKind, Op, Output, Payload, Status, Units,
+};
+use leyden_sim::Time;
+
+/// What a piece does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Does {
+    Read,
+    Write,
+    /// Writes zeroes to a part of a block.
+    Zero,
+    /// Makes whole blocks zeroes.
+    Trim,
+}
+
+/// What a request has of one chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<P> {
+    pub(super) request: u32,
+    pub(super) does: Does,
+    pub(super) chunk: u32,
+    /// The first block, counted from the chunk's.
+    pub(super) first: u32,
+    pub(super) blocks: u32,
+    /// Which of the request's units the first block is.
+    pub(super) index: u32,
+    /// Commands below that it waits for.
+    pub(super) pending: u32,
+    /// What blocks that it writes in part held before, with their number in the request.
+    pub(super) old: Vec<(u32, P)>,
+}
+
+impl<P> Piece<P> {
+    /// Its blocks, up to, not including, the second.
+    pub(super) fn range(&self) -> (u32, u32) {
+        (self.first, self.first + self.blocks)
+    }
+
+    pub(super) fn changes(&self) -> bool {
+        self.does != Does::Read
+    }
+}
+
+/// A command of the host's.
+#[derive(Clone, Debug)]
+pub(super) struct Asked<P: Payload> {
+    id: CommandId,
+    op: Op,
+    tag: u32,
+    submitted: Time,
+    pub(super) units: Units,
+    pub(super) data: P::WriteData,
+    pub(super) fua: bool,
+    pub(super) kind: DataKind,
+    pub(super) read: P::ReadData,
+    /// Pieces that are not over.
+    pub(super) pieces: u32,
+    pub(super) status: Status,
+    /// It has FUA, and the tables that say where its data lies do not survive a power cut yet.
+    pub(super) needs_tables: bool,
+}
+
+impl<P: Payload> Asked<P> {
+    pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, units: Units) -> Self {
+        Self {
+            id,
+            op: command.op(),
+            tag: command.tag,
+            submitted: now,
+            units,
+            data: command.data().cloned().unwrap_or_default(),
+            fua: command.is_fua(),
+            kind: match command.action {
+                Action::Write { kind, .. } => kind,
+                _ => DataKind::Data,
+            },
+            read: P::ReadData::default(),
+            pieces: 0,
+            status: Status::Success,
+            needs_tables: false,
+        }
+    }
+
+    pub(super) const fn op(&self) -> Op {
+        self.op
+    }
+
+    /// What it does with its units, piece by piece, in chunks of `chunk_blocks`: chunk, first block, blocks, index.
+    pub(super) fn cut(&self, chunk_blocks: u32) -> Vec<(Does, u32, u32, u32, u32)> {
+        let (first, count) = (self.units.first().0, self.units.count());
+        let (whole, whole_end) = self.units.whole();
+        let parts = match self.op {
+            Op::Read => vec![(Does::Read, first, first + count)],
+            Op::Write => vec![(Does::Write, first, first + count)],
+            Op::Trim => vec![(Does::Trim, whole.0, whole_end.0)],
+            Op::WriteZeroes if whole.0 >= whole_end.0 => {
+                vec![(Does::Zero, first, first + count)]
+            }
+            Op::WriteZeroes => vec![
+                (Does::Zero, first, whole.0),
+                (Does::Trim, whole.0, whole_end.0),
+                (Does::Zero, whole_end.0, first + count),
+            ],
+            _ => Vec::new(),
+        };
+        let mut pieces = Vec::with_capacity(1);
+        for (does, mut at, end) in parts {
+            while at < end {
+                let blocks = (end - at).min(chunk_blocks - at % chunk_blocks);
+                pieces.push((does, at / chunk_blocks, at % chunk_blocks, blocks, at - first));
+                at += blocks;
+            }
+        }
+        pieces
+    }
+}
+
+/// Requests and pieces, in slabs.
+#[derive(Debug)]
+pub(super) struct Requests<P: Payload> {
+    asked: Vec<Option<Asked<P>>>,
+    free: Vec<u32>,
+    pieces: Vec<Option<Piece<P>>>,
+    free_pieces: Vec<u32>,
+}
+
+fn insert<T>(slab: &mut Vec<Option<T>>, free: &mut Vec<u32>, value: T) -> u32 {
+    if let Some(at) = free.pop() {
+        slab[at as usize] = Some(value);
+        at
+    } else {
+        slab.push(Some(value));
+        slab.len() as u32 - 1
+    }
+}
+
+impl<P: Payload> Requests<P> {
+    pub(super) const fn new() -> Self {
+        Self { asked: Vec::new(), free: Vec::new(), pieces: Vec::new(), free_pieces: Vec::new() }
+    }
+
+    pub(super) fn insert(&mut self, asked: Asked<P>) -> u32 {
+        insert(&mut self.asked, &mut self.free, asked)
+    }
+
+    pub(super) fn insert_piece(&mut self, piece: Piece<P>) -> u32 {
+        insert(&mut self.pieces, &mut self.free_pieces, piece)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, request: u32) -> &Asked<P> {
+        self.asked[request as usize].as_ref().expect("a request under way")
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, request: u32) -> &mut Asked<P> {
+        self.asked[request as usize].as_mut().expect("a request under way")
+    }
+
+    #[inline]
+    pub(super) fn piece(&self, piece: u32) -> &Piece<P> {
+        self.pieces[piece as usize].as_ref().expect("a piece under way")
+    }
+
+    #[inline]
+    pub(super) fn piece_mut(&mut self, piece: u32) -> &mut Piece<P> {
+        self.pieces[piece as usize].as_mut().expect("a piece under way")
+    }
+
+    /// A piece is over.
+    pub(super) fn remove_piece(&mut self, piece: u32) -> Piece<P> {
+        self.free_pieces.push(piece);
+        self.pieces[piece as usize].take().expect("a piece under way")
+    }
+
+    /// A request is over.
+    pub(super) fn complete(&mut self, now: Time, request: u32) -> Completion<P> {
+        self.free.push(request);
+        let asked = self.asked[request as usize].take().expect("a request under way");
+        let output = match asked.op {
+            Op::Read if asked.status == Status::Success => Output::Read(asked.read),
+            _ => Output::None,
+        };
+        Completion {
+            id: asked.id,
+            op: asked.op,
+            tag: asked.tag,
+            submitted: asked.submitted,
+            time: now,
+            status: asked.status,
+            output,
+        }
+    }
+
+    /// All of them are gone.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.asked.len()
+    }
+}

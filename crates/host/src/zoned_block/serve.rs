@@ -1,0 +1,493 @@
+//! How the host's requests go through.
+
+use std::sync::Arc;
+
+use leyden_device::{DataKind, Op, Payload, Status};
+use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
+
+use super::config::Recognise;
+use super::layout::{Layout, Place};
+use super::map::Entry as ChunkZones;
+use super::members::{Ended, Purpose};
+use super::requests::{Asked, Does, Piece};
+use super::stored::{Stored, StoredData};
+use super::traffic::Entry;
+use super::zones::Use;
+use super::{State, ZonedBlock, ZonedBlockStats, is_use};
+use crate::Powered;
+
+/// What is counted, and what each block holds, as far as anybody said so. Power cuts change neither.
+#[derive(Debug)]
+pub(super) struct Counters {
+    pub(super) totals: ZonedBlockStats,
+    kinds: Vec<DataKind>,
+    zone_blocks: u32,
+}
+
+impl Counters {
+    pub(super) fn new(layout: &Layout) -> Self {
+        let blocks = layout.chunks as usize * layout.zone_blocks as usize;
+        let kinds = vec![DataKind::Data; blocks];
+        Self { totals: ZonedBlockStats::default(), kinds, zone_blocks: layout.zone_blocks }
+    }
+
+    fn block(&self, chunk: u32, at: u32) -> usize {
+        chunk as usize * self.zone_blocks as usize + at as usize
+    }
+
+    fn wrote(&mut self, chunk: u32, at: u32, blocks: u32, kind: DataKind) {
+        let first = self.block(chunk, at);
+        self.kinds[first..first + blocks as usize].fill(kind);
+        let blocks = u64::from(blocks);
+        self.totals.host_blocks += blocks;
+        match kind {
+            DataKind::Data => {}
+            DataKind::Log => self.totals.host_journal_blocks += blocks,
+            DataKind::Meta => self.totals.host_meta_blocks += blocks,
+        }
+    }
+
+    pub(super) fn copied(&mut self, chunk: u32, at: u32, blocks: u32) {
+        for block in at..at + blocks {
+            match self.kinds[self.block(chunk, block)] {
+                DataKind::Data => self.totals.copied_data_blocks += 1,
+                DataKind::Log => self.totals.copied_journal_blocks += 1,
+                DataKind::Meta => self.totals.copied_meta_blocks += 1,
+            }
+        }
+    }
+}
+
+impl<P, C, Z> ZonedBlock<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    /// A request has come.
+    pub(super) fn begin(&mut self, now: Time, asked: Asked<P>) {
+        let (op, status) = (asked.op(), asked.status);
+        if is_use(op) {
+            self.upkeep.used(now);
+        }
+        let pieces = asked.cut(self.layout.zone_blocks);
+        let request = self.requests.insert(asked);
+        if status != Status::Success {
+            return self.complete(now, request);
+        }
+        if let State::Off = self.state {
+            return self.end_with(now, request, Status::NotReady);
+        }
+        if let State::Failed(_) = self.state {
+            let fault = if op == Op::Read { Status::UnrecoveredRead } else { Status::WriteFault };
+            return self.end_with(now, request, fault);
+        }
+        if op == Op::Flush {
+            return self.upkeep_flush(now, request);
+        }
+        self.requests.get_mut(request).pieces = pieces.len() as u32;
+        if pieces.is_empty() {
+            return self.complete(now, request);
+        }
+        for (does, chunk, first, blocks, index) in pieces {
+            let (pending, old) = (0, Vec::new());
+            let piece = Piece { request, does, chunk, first, blocks, index, pending, old };
+            let piece = self.requests.insert_piece(piece);
+            self.admit(now, piece);
+        }
+    }
+
+    /// A FLUSH: it ends with a commit that begins after everything acknowledged so far.
+    fn upkeep_flush(&mut self, now: Time, request: u32) {
+        if is_planted(Canary::BlockFlushForgetsTables) {
+            return self.complete(now, request);
+        }
+        self.committer.wait(request);
+    }
+
+    /// Ends a request that never began.
+    fn end_with(&mut self, now: Time, request: u32, status: Status) {
+        self.requests.get_mut(request).status = status;
+        self.complete(now, request);
+    }
+
+    pub(super) fn complete(&mut self, now: Time, request: u32) {
+        let completion = self.requests.complete(now, request);
+        self.ended.push_back(completion);
+    }
+
+    /// A piece, new or one that has waited: begins it, unless it has to wait.
+    pub(super) fn admit(&mut self, now: Time, id: u32) {
+        if let State::Loading(_) = self.state {
+            return self.upkeep.wait_for_tables(id);
+        }
+        let piece = self.requests.piece(id);
+        let (chunk, range, changes) = (piece.chunk, piece.range(), piece.changes());
+        if changes && self.committer.has_failed() {
+            // Nothing could be promised of it.
+            let request = piece.request;
+            self.requests.get_mut(request).status = Status::WriteFault;
+            self.requests.remove_piece(id);
+            return self.one_piece_less(now, request);
+        }
+        let minds_jobs = !(range.0..range.1).all(|at| self.map.is_in_journal(chunk, at));
+        match self.traffic.enter(chunk, id, range, changes, minds_jobs) {
+            Entry::Behind => {}
+            // Whoever waits for a zone needs the job to go on.
+            Entry::Locked(job) if self.starved.is_empty() => self.reclaim.abort(job),
+            Entry::Locked(_) => {}
+            Entry::Open => self.start(now, id),
+        }
+    }
+
+    fn start(&mut self, now: Time, id: u32) {
+        let piece = self.requests.piece(id);
+        match piece.does {
+            Does::Read => self.read(now, id),
+            Does::Trim => {
+                let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
+                if is_planted(Canary::BlockTrimForgetsBuffer) {
+                    if let Some(zone) = self.map.chunk(chunk).data {
+                        self.map.set_valid(Place { zone, at: first, blocks }, false);
+                    }
+                } else {
+                    self.map.settle(chunk, first, blocks, None);
+                }
+                self.piece_over(now, id);
+            }
+            Does::Write | Does::Zero => self.fill(now, id),
+        }
+    }
+
+    /// Reads what lies on the members; everything else is zeroes.
+    fn read(&mut self, now: Time, id: u32) {
+        let piece = self.requests.piece(id);
+        let (chunk, first, blocks, index) = (piece.chunk, piece.first, piece.blocks, piece.index);
+        let request = piece.request;
+        let mut runs: Vec<(u32, Place)> = Vec::new();
+        for block in 0..blocks {
+            match (self.map.find(chunk, first + block), runs.last_mut()) {
+                (Some((zone, at)), Some((from, run)))
+                    if run.zone == zone
+                        && run.at + run.blocks == at
+                        && *from + run.blocks == block =>
+                {
+                    run.blocks += 1;
+                }
+                (Some((zone, at)), _) => runs.push((block, Place { zone, at, blocks: 1 })),
+                (None, _) => {
+                    let asked = self.requests.get_mut(request);
+                    let part = asked.units.part(index + block);
+                    P::gather(&mut asked.read, part, &P::default());
+                }
+            }
+        }
+        if runs.is_empty() {
+            return self.piece_over(now, id);
+        }
+        self.requests.piece_mut(id).pending = runs.len() as u32;
+        for (from, place) in runs {
+            let purpose = Purpose::Read { piece: id, index: index + from };
+            self.zones.touch(place.zone);
+            self.members.read(now, place, purpose);
+        }
+    }
+
+    /// Reads what blocks that are written in part hold now.
+    fn fill(&mut self, now: Time, id: u32) {
+        let piece = self.requests.piece(id);
+        let units = self.requests.get(piece.request).units;
+        let (chunk, first, index) = (piece.chunk, piece.first, piece.index);
+        let partial = (0..piece.blocks).filter(|block| units.is_partial(index + block));
+        let reads: Vec<_> =
+            partial.map(|block| (index + block, self.map.find(chunk, first + block))).collect();
+        for (index, place) in reads {
+            match place {
+                Some((zone, at)) => {
+                    self.requests.piece_mut(id).pending += 1;
+                    let place = Place { zone, at, blocks: 1 };
+                    self.members.read(now, place, Purpose::Fill { piece: id, index });
+                }
+                None => self.requests.piece_mut(id).old.push((index, P::default())),
+            }
+        }
+        if self.requests.piece(id).pending == 0 {
+            self.place(now, id);
+        }
+    }
+
+    /// Says that block `at` of the device is a journal's.
+    fn is_journal(&self, chunk: u32, at: u32, says_log: bool) -> bool {
+        let journal = &self.config.journal;
+        match journal.recognise {
+            Recognise::Class => says_log,
+            Recognise::Range => {
+                let block = u64::from(chunk) * u64::from(self.layout.zone_blocks) + u64::from(at);
+                let byte = block * u64::from(self.layout.unit_bytes);
+                (journal.offset.get()..journal.offset.get() + journal.size.get()).contains(&byte)
+            }
+        }
+    }
+
+    /// The place of block `at` of `chunk` among the journal's, if it has or gets one.
+    fn journal_place(&mut self, chunk: u32, at: u32, is_journal: bool) -> Option<Place> {
+        let place = |slot: super::journal::Slot| Place { zone: slot.zone, at: slot.at, blocks: 1 };
+        if let Some(slot) = self.map.slot(chunk, at) {
+            return Some(place(slot));
+        }
+        if !is_journal || self.layout.journal == 0 {
+            return None;
+        }
+        if self.map.journal().wants_zone() {
+            let zone = self.zones.take_random(Use::Journal)?;
+            self.map.add_journal_zone(zone);
+        }
+        self.map.add_slot(chunk, at).map(place)
+    }
+
+    /// True if a run of blocks goes to the write pointer of the chunk's sequential zone.
+    fn is_direct(&self, ChunkZones { data, buffer }: ChunkZones, at: u32, blocks: u32) -> bool {
+        let in_buffer = |buffer| (at..at + blocks).any(|block| self.map.is_valid(buffer, block));
+        data.is_some_and(|data| {
+            !self.layout.is_random(data) && self.zones.pointer(data) == Some(at)
+        }) && !buffer.is_some_and(in_buffer)
+    }
+
+    /// Sees that the chunk has the zones that runs of blocks need; false if there is no zone for it now.
+    fn provide(&mut self, chunk: u32, mut runs: impl Iterator<Item = (u32, u32)>) -> bool {
+        let entry = self.map.chunk(chunk);
+        let Some(data) = entry.data else {
+            let Some(zone) = self.zones.take_random(Use::Data(chunk)) else { return false };
+            self.map.set_chunk(chunk, ChunkZones { data: Some(zone), buffer: None });
+            return true;
+        };
+        // A second run does not begin at the write pointer that the first one finds.
+        let first = runs.next();
+        let is_direct = first.is_some_and(|(at, blocks)| self.is_direct(entry, at, blocks));
+        let needs_none = first.is_none() || is_direct && runs.next().is_none();
+        if self.layout.is_random(data) || entry.buffer.is_some() || needs_none {
+            return true;
+        }
+        let Some(zone) = self.zones.take_random(Use::Buffer(chunk)) else { return false };
+        self.map.set_chunk(chunk, ChunkZones { buffer: Some(zone), ..entry });
+        true
+    }
+
+    /// Where in its chunk's zones, which it has, a run of blocks is written.
+    fn chunk_place(&mut self, chunk: u32, at: u32, blocks: u32) -> Place {
+        let entry = self.map.chunk(chunk);
+        let data = entry.data.expect("it was provided");
+        let zone = if self.is_direct(entry, at, blocks) {
+            self.zones.append(data, blocks);
+            self.stats.totals.direct_blocks += u64::from(blocks);
+            data
+        } else {
+            entry.buffer.unwrap_or(data)
+        };
+        Place { zone, at, blocks }
+    }
+
+    /// Finds a place for what a piece writes, and writes it there.
+    pub(super) fn place(&mut self, now: Time, id: u32) {
+        let piece = self.requests.piece(id);
+        let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
+        let says_log = self.requests.get(piece.request).kind == DataKind::Log;
+        // Runs of blocks with their places; those without are the chunk's own.
+        let mut runs: Vec<(u32, u32, Option<Place>)> = Vec::with_capacity(1);
+        for at in first..first + blocks {
+            let is_journal = self.is_journal(chunk, at, says_log);
+            let place = self.journal_place(chunk, at, is_journal);
+            match (runs.last_mut(), place) {
+                (Some((_, count, None)), None) => *count += 1,
+                (Some((_, count, Some(run))), Some(place))
+                    if run.zone == place.zone && run.at + run.blocks == place.at =>
+                {
+                    *count += 1;
+                    run.blocks += 1;
+                }
+                _ => runs.push((at, 1, place)),
+            }
+        }
+        let own = runs.iter().filter(|(_, _, place)| place.is_none());
+        let own: Vec<_> = own.map(|&(at, count, _)| (at, count)).collect();
+        if !own.is_empty() && !self.provide(chunk, own.into_iter()) {
+            self.stats.totals.starved += 1;
+            self.starved.push_back(id);
+            return;
+        }
+        let mut places = Vec::with_capacity(runs.len());
+        for (at, count, place) in runs {
+            let separated = if place.is_some() { u64::from(count) } else { 0 };
+            self.stats.totals.separated_blocks += separated;
+            places.push((at, place.unwrap_or_else(|| self.chunk_place(chunk, at, count))));
+        }
+        self.requests.piece_mut(id).pending = places.len() as u32;
+        for (at, place) in places {
+            self.write(now, id, at, place);
+        }
+    }
+
+    /// Writes a run of a piece's blocks to its place.
+    fn write(&mut self, now: Time, id: u32, at: u32, place: Place) {
+        let piece = self.requests.piece(id);
+        let asked = self.requests.get(piece.request);
+        let from = piece.index + (at - piece.first);
+        let data = if piece.old.is_empty() {
+            StoredData::Host { data: asked.data.clone(), units: asked.units, from }
+        } else {
+            let unit = |index: u32| {
+                let part = asked.units.part(index);
+                let old = piece.old.iter().find(|(number, _)| *number == index);
+                let data = match old {
+                    None => P::written(&asked.data, part),
+                    Some((_, old)) if piece.does == Does::Zero => P::zeroed(old, &asked.data, part),
+                    Some((_, old)) => P::merged(old, &asked.data, part),
+                };
+                Stored::Data(data)
+            };
+            let units: Arc<[Stored<P>]> = (from..from + place.blocks).map(unit).collect();
+            StoredData::Units(units)
+        };
+        let (chunk, fua) = (piece.chunk, asked.fua);
+        self.zones.touch(place.zone);
+        if is_planted(Canary::BlockValidBeforeWritten) {
+            self.map.settle(chunk, at, place.blocks, Some(place));
+        }
+        self.members.write(now, place, data, fua, Purpose::Write { piece: id, at, place });
+    }
+
+    /// A command below has ended.
+    pub(super) fn command_ended(&mut self, now: Time, ended: Ended<P>) {
+        match ended.purpose {
+            Purpose::Read { piece, index } => self.read_ended(now, piece, index, &ended),
+            Purpose::Fill { piece, index } => self.filled(now, piece, index, &ended),
+            Purpose::Write { piece, at, place } => {
+                self.write_ended(now, piece, at, (place, ended.status));
+            }
+            _ => self.upkeep_ended(now, ended),
+        }
+    }
+
+    fn read_ended(&mut self, now: Time, id: u32, index: u32, ended: &Ended<P>) {
+        let request = self.requests.piece(id).request;
+        let asked = self.requests.get_mut(request);
+        if ended.status == Status::Success {
+            for (offset, unit) in ended.read.iter().enumerate() {
+                let part = asked.units.part(index + offset as u32);
+                P::gather(&mut asked.read, part, &unit.data());
+            }
+        } else {
+            asked.status = ended.status;
+        }
+        self.one_command_less(now, id);
+    }
+
+    fn filled(&mut self, now: Time, id: u32, index: u32, ended: &Ended<P>) {
+        let request = self.requests.piece(id).request;
+        if ended.status != Status::Success {
+            self.requests.get_mut(request).status = ended.status;
+        }
+        let old = ended.read.first().map_or_else(P::default, Stored::data);
+        let piece = self.requests.piece_mut(id);
+        piece.old.push((index, old));
+        piece.pending -= 1;
+        if piece.pending > 0 {
+            return;
+        }
+        // What can't be read can't be put together with what is new.
+        if self.requests.get(request).status == Status::Success {
+            self.place(now, id);
+        } else {
+            self.piece_over(now, id);
+        }
+    }
+
+    fn write_ended(&mut self, now: Time, id: u32, at: u32, (place, status): (Place, Status)) {
+        let piece = self.requests.piece(id);
+        let (chunk, request) = (piece.chunk, piece.request);
+        if status == Status::Success {
+            if is_planted(Canary::BlockOldPlaceKept) {
+                self.map.set_valid(place, true);
+            } else if !is_planted(Canary::BlockValidBeforeWritten) {
+                self.map.settle(chunk, at, place.blocks, Some(place));
+            }
+            let said = self.requests.get(request).kind;
+            let is_log = self.is_journal(chunk, at, said == DataKind::Log);
+            let kind = if is_log { DataKind::Log } else { said };
+            self.stats.wrote(chunk, at, place.blocks, kind);
+        } else {
+            self.requests.get_mut(request).status = Status::WriteFault;
+            if !self.layout.is_random(place.zone) {
+                self.zones.close(place.zone);
+            }
+        }
+        self.one_command_less(now, id);
+    }
+
+    fn one_command_less(&mut self, now: Time, id: u32) {
+        let piece = self.requests.piece_mut(id);
+        piece.pending -= 1;
+        if piece.pending == 0 {
+            self.piece_over(now, id);
+        }
+    }
+
+    /// A piece is over: others may begin, and its request may be over.
+    pub(super) fn piece_over(&mut self, now: Time, id: u32) {
+        let piece = self.requests.remove_piece(id);
+        let waiting = self.traffic.leave(piece.chunk, piece.range(), piece.changes());
+        if piece.changes() && self.traffic.is_quiet(piece.chunk) {
+            self.tidy(piece.chunk);
+        }
+        for id in waiting {
+            self.admit(now, id);
+        }
+        let asked = self.requests.get(piece.request);
+        let needs_tables = asked.fua
+            && asked.status == Status::Success
+            && !self.map.is_durable(piece.chunk, piece.first, piece.blocks)
+            && !is_planted(Canary::BlockFuaForgetsTables);
+        if needs_tables {
+            self.requests.get_mut(piece.request).needs_tables = true;
+        }
+        self.one_piece_less(now, piece.request);
+    }
+
+    pub(super) fn one_piece_less(&mut self, now: Time, request: u32) {
+        let asked = self.requests.get_mut(request);
+        asked.pieces -= 1;
+        if asked.pieces > 0 {
+            return;
+        }
+        if asked.needs_tables && asked.status == Status::Success {
+            self.committer.wait(request);
+        } else {
+            self.complete(now, request);
+        }
+    }
+
+    /// Gives up zones of a quiet chunk in which nothing is valid.
+    fn tidy(&mut self, chunk: u32) {
+        let ChunkZones { data, buffer } = self.map.chunk(chunk);
+        let Some(data) = data else { return };
+        match buffer {
+            Some(buffer) if self.map.weight(buffer) == 0 => {
+                self.map.set_chunk(chunk, ChunkZones { data: Some(data), buffer: None });
+                self.zones.give_up(buffer);
+                self.tidy(chunk);
+            }
+            Some(buffer) if self.map.weight(data) == 0 => {
+                let entry = ChunkZones { data: Some(buffer), buffer: None };
+                self.map.set_chunk(chunk, entry);
+                self.zones.set_use(buffer, Use::Data(chunk));
+                self.zones.give_up(data);
+            }
+            None if self.map.weight(data) == 0 => {
+                self.map.set_chunk(chunk, ChunkZones::default());
+                self.zones.give_up(data);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The device on two drives of ours, and its tables against a slow twin.
+
+use std::collections::BTreeMap;
+
+use leyden_device::{Config, Lba, Ssd, Stamp, ZnsSsd};
+use leyden_sim::{Bytes, Ratio};
+use proptest::prelude::*;
+
+use super::layout::ZoneNo;
+use super::map::Entry as ChunkZones;
+use super::metadata::{Damage, decode_blocks, digest, encode_block};
+use super::*;
+
+type Conventional = Ssd<Stored<Stamp>>;
+type ZonedDrive = ZnsSsd<Stored<Stamp>>;
+type Device = ZonedBlock<Stamp, Conventional, ZonedDrive>;
+
+/// Sectors of a block.
+const BLOCK: u64 = 8;
+
+/// 12 random zones and 16 sequential ones, of 32 blocks each.
+fn pair() -> Pair<Conventional, ZonedDrive> {
+    let mut config = Config::default();
+    config.nand.channels = 1;
+    config.nand.dies_per_channel = 2;
+    config.nand.pages_per_block = 8;
+    config.nand.page_size = Bytes::new(16 << 10);
+    config.nand.blocks_per_plane = 64;
+    config.buffer.size = Bytes::new(1 << 20);
+    config.power.get_or_insert_default();
+    let mut zoned = config.clone();
+    config.ftl.capacity = Some(Bytes::new(12 * 32 * 4096));
+    zoned.nand.blocks_per_plane = 16;
+    zoned.zoned.get_or_insert_default().zone_size = Bytes::new(32 * 4096);
+    zoned.zoned.get_or_insert_default().spare = Ratio::from_percent(20);
+    zoned.zoned.get_or_insert_default().max_open = 4;
+    zoned.zoned.get_or_insert_default().max_active = 4;
+    let conventional = Conventional::new(&config, 1).unwrap();
+    let zoned = ZonedDrive::new(&zoned, 2).unwrap();
+    let shape = *zoned.zone_shape();
+    Pair { conventional, zoned, shape }
+}
+
+fn config() -> ZonedBlockConfig {
+    ZonedBlockConfig { reserved_zones: 2, ..ZonedBlockConfig::default() }
+}
+
+fn again(device: Device) -> Pair<Conventional, ZonedDrive> {
+    let (conventional, zoned) = device.into_members();
+    let shape = *zoned.zone_shape();
+    Pair { conventional, zoned, shape }
+}
+
+/// Ends `command` and everything before it.
+fn end(device: &mut Device, command: Command<Stamp>) -> Completion<Stamp> {
+    let id = device.submit(Powered::now(device), command);
+    let mut done = Vec::new();
+    loop {
+        let time = device.next_event().expect("the command ends");
+        device.advance(time.max(Powered::now(device)), &mut done);
+        if let Some(at) = done.iter().position(|end| end.id == id) {
+            return done.swap_remove(at);
+        }
+    }
+}
+
+fn write(device: &mut Device, block: u64, stamp: u64) {
+    let done = end(device, Command::write(Lba(block * BLOCK), BLOCK as u32, stamp));
+    assert_eq!(done.status, Status::Success, "block {block}");
+}
+
+fn read(device: &mut Device, block: u64) -> u64 {
+    let done = end(device, Command::read(Lba(block * BLOCK), BLOCK as u32));
+    assert_eq!(done.status, Status::Success, "block {block}");
+    done.data().unwrap()[0].0
+}
+
+fn flush(device: &mut Device) {
+    assert_eq!(end(device, Command::flush()).status, Status::Success);
+}
+
+/// Writes all of it, and so through every kind of zone.
+fn fill(device: &mut Device) -> u64 {
+    let blocks = device.capacity_sectors() / BLOCK;
+    for block in 0..blocks {
+        write(device, block, 1 + block);
+    }
+    blocks
+}
+
+#[test]
+fn what_is_written_is_read_after_it_was_moved() {
+    let mut device = Device::format(&config(), pair(), 7).unwrap();
+    let blocks = fill(&mut device);
+    for block in (0..blocks).step_by(5) {
+        write(&mut device, block, 10_000 + block);
+    }
+    device.check();
+    let stats = device.stats();
+    assert!(stats.reclaimed > 8 && stats.copied_data_blocks > 200, "{stats:?}");
+    for block in 0..blocks {
+        let expected = if block % 5 == 0 { 10_000 + block } else { 1 + block };
+        assert_eq!(read(&mut device, block), expected, "block {block}");
+    }
+    let trim = Command::trim(Lba(0), (blocks * BLOCK) as u32);
+    assert_eq!(end(&mut device, trim).status, Status::Success);
+    assert!((0..blocks).all(|block| read(&mut device, block) == 0));
+    device.check();
+}
+
+#[test]
+fn parts_of_blocks_are_put_together() {
+    let mut device = Device::format(&config(), pair(), 7).unwrap();
+    write(&mut device, 3, 5);
+    let part = Command::write(Lba(3 * BLOCK + 2), 3, 6);
+    assert_eq!(end(&mut device, part).status, Status::Success);
+    assert_eq!(read(&mut device, 3), 6);
+    let zeroes = Command::write_zeroes(Lba(2 * BLOCK), 2 * BLOCK as u32, 7);
+    assert_eq!(end(&mut device, zeroes).status, Status::Success);
+    assert_eq!(read(&mut device, 3), 0);
+}
+
+#[test]
+fn a_device_is_opened_again() {
+    let mut device = Device::format(&config(), pair(), 7).unwrap();
+    let blocks = fill(&mut device);
+    flush(&mut device);
+    let mut device = Device::open(&config(), again(device)).unwrap();
+    assert!((0..blocks).all(|block| read(&mut device, block) == 1 + block));
+    // And goes on where it was.
+    write(&mut device, 3, 77);
+    flush(&mut device);
+    let now = Powered::now(&device);
+    device.cut_power(now);
+    assert_eq!(end(&mut device, Command::flush()).status, Status::NotReady);
+    device.restore_power(now);
+    assert_eq!(read(&mut device, 3), 77);
+}
+
+#[test]
+fn members_that_do_not_belong_together_are_refused() {
+    let device = Device::format(&config(), pair(), 7).unwrap();
+    let other = Device::format(&config(), pair(), 8).unwrap();
+    let (mut ours, theirs) = (again(device), again(other));
+    ours.zoned = theirs.zoned;
+    let error = Device::open(&config(), ours).unwrap_err();
+    assert!(error.problem.contains("belongs to another device"), "{error}");
+    let error = Device::open(&config(), pair()).unwrap_err();
+    assert!(error.problem.contains("no metadata set can be read"), "{error}");
+}
+
+/// Overwrites the first blocks of these metadata sets.
+fn damage(pair: &mut Pair<Conventional, ZonedDrive>, sets: &[usize], block: u32) {
+    let layout = Layout::new(&config(), 4096, pair.conventional.capacity_sectors(), &pair.shape);
+    let layout = layout.unwrap();
+    for &set in sets {
+        let place = layout.meta_place(set, block);
+        let lba = layout.lba(place.zone, place.at);
+        let junk = Stored::Meta(vec![0x5a; 4096].into());
+        let now = pair.conventional.now();
+        let data = StoredData::Units([junk].into());
+        pair.conventional.submit(now, Command::write(lba, BLOCK as u32, data));
+        while let Some(time) = pair.conventional.next_event() {
+            pair.conventional.advance(time, &mut Vec::new());
+        }
+    }
+}
+
+#[test]
+fn one_damaged_set_is_repaired_and_two_are_an_error() {
+    for block in [0, 1] {
+        for set in 0..2 {
+            let mut device = Device::format(&config(), pair(), 7).unwrap();
+            write(&mut device, 9, 9);
+            flush(&mut device);
+            let mut members = again(device);
+            damage(&mut members, &[set], block);
+            let mut device = Device::open(&config(), members).unwrap();
+            assert_eq!(read(&mut device, 9), 9);
+            flush(&mut device);
+            // The other one may be damaged now.
+            let mut members = again(device);
+            damage(&mut members, &[1 - set], block);
+            assert_eq!(read(&mut Device::open(&config(), members).unwrap(), 9), 9);
+        }
+        let mut members = again(Device::format(&config(), pair(), 7).unwrap());
+        damage(&mut members, &[0, 1], block);
+        let error = Device::open(&config(), members).unwrap_err();
+        let expected =
+            if block == 0 { "no metadata set can be read" } else { "the tables is damaged" };
+        assert!(error.problem.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_separated_journal_is_never_copied() {
+    let copied = |separate: bool| {
+        let mut config = config();
+        config.journal.separate = separate;
+        config.journal.max_zones = 1;
+        let mut device = Device::format(&config, pair(), 7).unwrap();
+        let blocks = device.capacity_sectors() / BLOCK;
+        for round in 0..3 {
+            for block in 0..blocks {
+                // The last 16 blocks of the first chunk are the journal, and share it with data.
+                let journal = 16 + block % 16;
+                let command = Command::write(Lba(journal * BLOCK), BLOCK as u32, 1_000 + block);
+                let command = command.kind(leyden_device::DataKind::Log);
+                assert_eq!(end(&mut device, command).status, Status::Success);
+                if !(16..32).contains(&block) {
+                    write(&mut device, block, 1 + block + round);
+                }
+            }
+        }
+        assert_eq!(read(&mut device, 31), 1_000 + blocks - 1);
+        assert_eq!(read(&mut device, 15), 18);
+        device.check();
+        device.stats()
+    };
+    let (mixed, apart) = (copied(false), copied(true));
+    assert!(mixed.copied_journal_blocks > 50, "{mixed:?}");
+    assert_eq!((apart.copied_journal_blocks, mixed.separated_blocks), (0, 0));
+    assert_eq!(apart.separated_blocks, apart.host_journal_blocks);
+    assert!(apart.copied_data_blocks > 50, "{apart:?}");
+}
+
+#[test]
+fn impossible_devices_are_refused_with_the_key() {
+    let refused = |change: &dyn Fn(&mut ZonedBlockConfig)| {
+        let mut config = config();
+        change(&mut config);
+        Device::format(&config, pair(), 7).unwrap_err().key
+    };
+    assert_eq!(refused(&|it| it.reserved_zones = 1), "reserved_zones");
+    assert_eq!(refused(&|it| it.reserved_zones = 500), "reserved_zones");
+    assert_eq!(refused(&|it| it.low_free = Ratio::from_percent(60)), "low_free");
+    assert_eq!(refused(&|it| it.reclaims = 0), "reclaims");
+    assert_eq!(refused(&|it| it.copy_size = Bytes::new(512)), "copy_size");
+    assert_eq!(refused(&|it| it.journal.size = Bytes::new(4096)), "journal.size");
+    assert_eq!(refused(&|it| it.journal.recognise = Recognise::Range), "journal.size");
+    // A journal larger than the random zones.
+    let too_large = |it: &mut ZonedBlockConfig| {
+        (it.journal.separate, it.journal.max_zones) = (true, 12);
+    };
+    assert_eq!(refused(&too_large), "conventional");
+}
+
+fn layout() -> Layout {
+    let mut config = config();
+    (config.journal.separate, config.journal.max_zones) = (true, 2);
+    let pair = pair();
+    Layout::new(&config, 4096, pair.conventional.capacity_sectors(), &pair.shape).unwrap()
+}
+
+#[test]
+fn superblocks_say_what_is_wrong_with_them() {
+    let layout = layout();
+    let superblock = Superblock { role: 1, generation: 1 << 40, identity: 99, digest: 7 };
+    let bytes = superblock.encode(&layout);
+    assert_eq!(Superblock::decode(&layout, &bytes), Ok(superblock));
+    assert_eq!(Superblock::decode(&layout, &[]), Err(Damage::Blank));
+    assert_eq!(Superblock::decode(&layout, &[0; 4096]), Err(Damage::Blank));
+    for at in 0..72 {
+        let mut torn = bytes.clone();
+        torn[at] ^= 1;
+        assert!(Superblock::decode(&layout, &torn).is_err(), "byte {at}");
+    }
+    let other = Layout { chunks: layout.chunks - 1, ..layout };
+    let Err(Damage::Bad(problem)) = Superblock::decode(&other, &bytes) else { panic!() };
+    assert!(problem.contains("chunks"), "{problem}");
+}
+
+#[test]
+fn an_older_block_is_found() {
+    let layout = layout();
+    let words = vec![5; layout.words_per_block() as usize];
+    let blocks: Vec<_> =
+        (0..layout.table_blocks()).map(|number| encode_block(&layout, number, &words)).collect();
+    let crcs: Vec<u32> = blocks.iter().map(|&(_, crc)| crc).collect();
+    let superblock = Superblock { role: 0, generation: 1, identity: 1, digest: digest(&crcs) };
+    let all = || blocks.iter().map(|(bytes, _)| &bytes[..]);
+    assert_eq!(decode_blocks(&layout, &superblock, all()).unwrap().1, crcs);
+    let (older, _) = encode_block(&layout, 0, &words[1..]);
+    let one_older = [&older[..]].into_iter().chain(all().skip(1));
+    let error = decode_blocks(&layout, &superblock, one_older).unwrap_err();
+    assert!(error.contains("older"), "{error}");
+}
+
+proptest! {
+    /// Where blocks lie, against a map of blocks to what was last said of them.
+    #[test]
+    fn tables_agree_with_a_slow_twin(
+        steps in prop::collection::vec((0_u32..4, 0_u32..32, 1_u32..9, 0_u8..6), 1..120),
+    ) {
+        let layout = layout();
+        let mut map = Map::new(layout);
+        let mut zones = Zones::new(layout);
+        let mut twin: BTreeMap<(u32, u32), (ZoneNo, u32)> = BTreeMap::new();
+        for chunk in 0..4 {
+            let data = zones.take_sequential();
+            let buffer = zones.take_random(Use::Buffer(chunk));
+            map.set_chunk(chunk, ChunkZones { data, buffer });
+        }
+        map.add_journal_zone(zones.take_random(Use::Journal).unwrap());
+        for (chunk, at, blocks, what) in steps {
+            let blocks = blocks.min(32 - at);
+            let ChunkZones { data, buffer } = map.chunk(chunk);
+            let place = |zone: Option<ZoneNo>| zone.map(|zone| Place { zone, at, blocks });
+            let place = match what {
+                0 | 1 => place(data),
+                2 | 3 => place(buffer),
+                4 => None,
+                _ => {
+                    let slot = map.slot(chunk, at).or_else(|| map.add_slot(chunk, at));
+                    let Some(slot) = slot else { continue };
+                    let place = Place { zone: slot.zone, at: slot.at, blocks: 1 };
+                    map.settle(chunk, at, 1, Some(place));
+                    twin.insert((chunk, at), (slot.zone, slot.at));
+                    continue;
+                }
+            };
+            map.settle(chunk, at, blocks, place);
+            for block in at..at + blocks {
+                match place {
+                    Some(place) => twin.insert((chunk, block), (place.zone, block)),
+                    None => twin.remove(&(chunk, block)),
+                };
+            }
+        }
+        for chunk in 0..4 {
+            for at in 0..32 {
+                prop_assert_eq!(map.find(chunk, at), twin.get(&(chunk, at)).copied());
+            }
+        }
+        map.check().unwrap();
+        // And what a recovery makes of them.
+        let snapshot = map.snapshot();
+        let words: Vec<u64> = snapshot.blocks.iter().flat_map(|(_, words)| words.clone()).collect();
+        prop_assert!(!map.is_dirty());
+        prop_assert!(map.is_durable(0, 0, 32) || !twin.is_empty());
+        map.committed(&snapshot);
+        prop_assert!(map.is_durable(0, 0, 32));
+        let found = Map::decode(layout, words).unwrap();
+        for (&(chunk, at), &place) in &twin {
+            prop_assert_eq!(found.find(chunk, at), Some(place));
+        }
+    }
+
+    /// Whatever words there are, tables that keep their invariants come of them, or an error.
+    #[test]
+    fn any_words_are_tables_or_an_error(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 0..12),
+    ) {
+        let layout = layout();
+        let mut map = Map::new(layout);
+        let snapshot = map.snapshot();
+        let mut words: Vec<u64> =
+            snapshot.blocks.iter().flat_map(|(_, words)| words.clone()).collect();
+        for (at, word) in changes {
+            let at = at.index(words.len());
+            words[at] = word;
+        }
+        if let Ok(map) = Map::decode(layout, words) {
+            map.check().unwrap();
+            for at in 0..layout.zone_blocks {
+                map.find(0, at);
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! What the device does by itself: moves chunks, writes its tables, frees zones, and reads the tables back after a
+//! power cut.
+
+use std::collections::VecDeque;
+
+use leyden_device::{Op, Payload, Status, ZoneAction};
+use leyden_sim::canary::{Canary, is_planted};
+use leyden_sim::{Span, Time};
+
+use super::config::ZonedBlockConfig;
+use super::layout::Place;
+use super::load::{Found, Loader};
+use super::map::Entry as ChunkZones;
+use super::members::{Ended, Purpose};
+use super::reclaim::{Move, Next};
+use super::stored::{Stored, StoredData};
+use super::zones::{Use, Zones};
+use super::{State, ZonedBlock};
+use crate::Powered;
+
+/// When things are due, and who waits for the tables.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    idle: Span,
+    commit_interval: Span,
+    last_use: Time,
+    /// Nothing could be reclaimed then.
+    tried: Time,
+    /// Changed tables are written by then.
+    commit_at: Option<Time>,
+    /// Pieces that wait for the tables to be read.
+    early: VecDeque<u32>,
+}
+
+impl Upkeep {
+    pub(super) fn new(config: &ZonedBlockConfig, now: Time) -> Self {
+        Self {
+            idle: config.idle,
+            commit_interval: config.commit_interval,
+            last_use: now,
+            tried: Time::ZERO,
+            commit_at: None,
+            early: VecDeque::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn used(&mut self, now: Time) {
+        self.last_use = now;
+    }
+
+    pub(super) fn wait_for_tables(&mut self, piece: u32) {
+        self.early.push_back(piece);
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        self.idle > Span::ZERO && now >= self.last_use + self.idle
+    }
+
+    /// When the device will be idle, if it tries again then.
+    fn idle_at(&self) -> Option<Time> {
+        (self.idle > Span::ZERO).then(|| (self.last_use + self.idle).max(self.tried + self.idle))
+    }
+
+    /// Tables are dirty, or are not.
+    fn note_dirty(&mut self, now: Time, is_dirty: bool) {
+        if !is_dirty || self.commit_interval == Span::ZERO {
+            self.commit_at = None;
+        } else if self.commit_at.is_none() {
+            self.commit_at = Some(now + self.commit_interval);
+        }
+    }
+
+    pub(super) fn lose_power(&mut self, now: Time) {
+        (self.last_use, self.tried, self.commit_at) = (now, Time::ZERO, None);
+        self.early.clear();
+    }
+}
+
+impl<P, C, Z> ZonedBlock<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    /// When something of its own is due.
+    pub(super) fn next_own_event(&self) -> Option<Time> {
+        let commit = self.upkeep.commit_at.filter(|_| self.committer.is_idle());
+        let idle = self.upkeep.idle_at().filter(|_| {
+            self.reclaim.is_idle() && self.requests.is_empty() && self.zones.has_mapped_random()
+        });
+        [self.reclaim.next_event(), commit, idle].into_iter().flatten().min()
+    }
+
+    /// Does what has become possible.
+    pub(super) fn settle(&mut self, now: Time) {
+        if !matches!(self.state, State::Up) {
+            return;
+        }
+        self.free_zones(now);
+        while let Some(number) = self.reclaim.rested(now) {
+            self.step_job(now, number);
+        }
+        self.begin_jobs(now);
+        self.commit(now);
+        if !self.starved.is_empty() {
+            self.give_up_if_stuck(now);
+        }
+    }
+
+    /// Frees zones, and gives them to those who wait.
+    fn free_zones(&mut self, now: Time) {
+        let members = &self.members;
+        for zone in self.zones.release(|zone| members.is_busy(zone)) {
+            self.stats.totals.resets += 1;
+            self.members.manage(now, zone, ZoneAction::Reset, Purpose::Reset { zone });
+        }
+        if self.starved.is_empty() || self.zones.random_room().0 == 0 {
+            return;
+        }
+        for piece in std::mem::take(&mut self.starved) {
+            self.place(now, piece);
+        }
+    }
+
+    /// Begins a commit, if one is due.
+    fn commit(&mut self, now: Time) {
+        let needs_zones = !self.starved.is_empty() || self.zones.free_sequential() == 0;
+        if needs_zones && self.zones.waits_for_commit() {
+            self.committer.want();
+        }
+        if self.upkeep.commit_at.is_some_and(|at| at <= now) {
+            self.committer.want();
+        }
+        if self.committer.is_due() {
+            self.zones.commit_begins();
+            self.committer.begin(now, &mut self.map, &mut self.members);
+            self.upkeep.note_dirty(now, false);
+        }
+        let can_commit = !self.committer.has_failed();
+        self.upkeep.note_dirty(now, can_commit && self.map.is_dirty());
+        for request in self.committer.take_hopeless() {
+            self.requests.get_mut(request).status = Status::WriteFault;
+            self.complete(now, request);
+        }
+    }
+
+    fn is_idle(&self, now: Time) -> bool {
+        self.upkeep.is_idle(now) && self.requests.is_empty()
+    }
+
+    /// Begins to move chunks, as long as more random zones should be free.
+    fn begin_jobs(&mut self, now: Time) {
+        while self.begin_job(now) {}
+        if self.is_idle(now) && self.reclaim.is_idle() {
+            self.upkeep.tried = now;
+        }
+    }
+
+    /// Begins to move a chunk, if more random zones should be free, and one can be moved.
+    fn begin_job(&mut self, now: Time) -> bool {
+        let is_waited_for = !self.starved.is_empty();
+        let room = self.zones.random_room();
+        if self.committer.has_failed()
+            || !self.zones.has_mapped_random()
+            || !self.reclaim.is_due(room, self.is_idle(now), is_waited_for)
+        {
+            return false;
+        }
+        let members = &self.members;
+        let Ok(to_finish) = self.zones.to_finish(|zone| members.is_busy(zone)) else {
+            return false;
+        };
+        let begun = self.reclaim.begin(now, &self.map, &mut self.zones, &mut self.traffic);
+        let Some(number) = begun else { return false };
+        let begins_zone = self.reclaim.job(number).movement.new_zone().is_some();
+        match to_finish.filter(|_| begins_zone) {
+            Some(zone) => {
+                self.stats.totals.finishes += 1;
+                self.zones.close(zone);
+                let purpose = Purpose::Finish { job: number };
+                self.members.manage(now, zone, ZoneAction::Finish, purpose);
+            }
+            None => self.step_job(now, number),
+        }
+        true
+    }
+
+    /// What job `number` does next.
+    fn step_job(&mut self, now: Time, number: u32) {
+        if self.reclaim.job(number).is_aborted {
+            return self.end_job(now, number);
+        }
+        match self.reclaim.next(now, number, &self.map, &self.zones) {
+            Next::Fill(place) => {
+                self.zones.append(place.zone, place.blocks);
+                self.stats.totals.filled_blocks += u64::from(place.blocks);
+                self.members.write_zeroes(now, place, Purpose::CopyWrite { job: number });
+            }
+            Next::Copy(from, _) => {
+                self.members.read(now, from, Purpose::CopyRead { job: number });
+            }
+            Next::Done => self.finish_job(now, number),
+        }
+    }
+
+    /// What job `number` moves has been read.
+    fn copy_read(&mut self, now: Time, number: u32, ended: Ended<P>) {
+        let job = self.reclaim.job(number);
+        let Some(place) = job.copying.filter(|_| !job.is_aborted) else {
+            return self.end_job(now, number);
+        };
+        if ended.status != Status::Success {
+            return self.fail_job(now, number);
+        }
+        if !self.layout.is_random(place.zone) {
+            let at = self.zones.append(place.zone, place.blocks);
+            assert_eq!(at, place.at, "a copy goes to the write pointer");
+        }
+        let data = StoredData::Units(ended.read.into());
+        self.members.write(now, place, data, false, Purpose::CopyWrite { job: number });
+    }
+
+    /// It has been written, or zeroes before it have.
+    fn copy_written(&mut self, now: Time, number: u32, status: Status) {
+        if status != Status::Success {
+            return self.fail_job(now, number);
+        }
+        let job = *self.reclaim.job(number);
+        if let Some(Place { at, blocks, .. }) = job.copying {
+            self.stats.copied(job.chunk, at, blocks);
+        }
+        let (room, is_idle) = (self.zones.random_room(), self.is_idle(now));
+        let until = self.reclaim.copied(now, number, room, is_idle);
+        if until <= now || job.is_aborted {
+            self.step_job(now, number);
+        }
+    }
+
+    /// A member did not do what the job asked for.
+    fn fail_job(&mut self, now: Time, number: u32) {
+        let movement = self.reclaim.job(number).movement;
+        if let Some(zone) = movement.new_zone() {
+            self.zones.close(zone);
+        } else if let Move::Append { to, .. } = movement {
+            self.zones.close(to);
+        }
+        self.reclaim.failed();
+        self.end_job(now, number);
+    }
+
+    /// A job ends before its time: it has changed nothing.
+    fn end_job(&mut self, now: Time, number: u32) {
+        let job = self.reclaim.end(number);
+        self.stats.totals.aborted += 1;
+        if let Some(zone) = job.movement.new_zone() {
+            self.zones.drop_target(zone);
+        }
+        for piece in self.traffic.unlock(job.chunk) {
+            self.admit(now, piece);
+        }
+    }
+
+    /// All of a chunk is moved.
+    fn finish_job(&mut self, now: Time, number: u32) {
+        for zone in self.reclaim.settle(number, &mut self.map) {
+            self.zones.give_up(zone);
+        }
+        let job = self.reclaim.end(number);
+        match job.movement {
+            Move::Out { to, .. } | Move::Merge { to, .. } => {
+                self.zones.set_use(to, Use::Data(job.chunk));
+            }
+            Move::Into { buffer, .. } => {
+                self.stats.totals.merged_into_buffer += 1;
+                self.zones.set_use(buffer, Use::Data(job.chunk));
+            }
+            Move::Drop { .. } | Move::Append { .. } => {}
+        }
+        self.stats.totals.reclaimed += 1;
+        self.committer.want();
+        for piece in self.traffic.unlock(job.chunk) {
+            self.admit(now, piece);
+        }
+    }
+
+    /// Writers that wait for a zone, and can get none, hear so.
+    fn give_up_if_stuck(&mut self, now: Time) {
+        let is_moving = !self.reclaim.is_idle() || !self.members.is_idle();
+        let is_freeing = self.zones.is_freeing() && !self.committer.has_failed();
+        if is_moving || is_freeing || !self.committer.is_idle() {
+            return;
+        }
+        for piece in std::mem::take(&mut self.starved) {
+            let request = self.requests.piece(piece).request;
+            self.requests.get_mut(request).status = Status::WriteFault;
+            self.piece_over(now, piece);
+        }
+    }
+
+    /// A command that no request waits for has ended.
+    pub(super) fn upkeep_ended(&mut self, now: Time, ended: Ended<P>) {
+        match ended.purpose {
+            Purpose::CopyRead { job } => self.copy_read(now, job, ended),
+            Purpose::CopyWrite { job } => self.copy_written(now, job, ended.status),
+            Purpose::Finish { job } => self.step_job(now, job),
+            Purpose::Reset { zone } => {
+                self.zones.was_reset(zone, ended.status == Status::Success);
+            }
+            Purpose::Commit => self.commit_ended(now, ended.status),
+            Purpose::Load { step } => self.load_ended(now, step, ended),
+            Purpose::Read { .. } | Purpose::Fill { .. } | Purpose::Write { .. } => {
+                unreachable!("a request waits for it")
+            }
+        }
+    }
+
+    fn commit_ended(&mut self, now: Time, status: Status) {
+        let reached = self.committer.ended(now, status, &mut self.map, &mut self.members);
+        let has_failed = self.committer.has_failed();
+        for request in reached.requests {
+            if has_failed {
+                self.requests.get_mut(request).status = Status::WriteFault;
+            }
+            self.complete(now, request);
+        }
+        if reached.is_over && !has_failed {
+            self.zones.commit_ended();
+        }
+    }
+
+    /// Begins to read the tables.
+    pub(super) fn load(&mut self, now: Time) {
+        let loader = Loader::start(now, self.layout, &mut self.members);
+        self.state = State::Loading(Box::new(loader));
+    }
+
+    fn load_ended(&mut self, now: Time, step: u32, ended: Ended<P>) {
+        let State::Loading(loader) = &mut self.state else { return };
+        match loader.ended(now, step, ended, &mut self.members) {
+            None => {}
+            Some(Ok(found)) => self.loaded(now, found),
+            Some(Err(problem)) => self.load_failed(now, problem),
+        }
+    }
+
+    /// The tables are back.
+    fn loaded(&mut self, now: Time, found: Found) {
+        let Found { map, superblock, set, crcs, needs_repair, zones } = found;
+        self.map = map;
+        self.zones = Zones::new(self.layout);
+        for chunk in 0..self.layout.chunks {
+            let ChunkZones { data, buffer } = self.map.chunk(chunk);
+            data.into_iter().for_each(|zone| self.zones.claim(zone, Use::Data(chunk)));
+            buffer.into_iter().for_each(|zone| self.zones.claim(zone, Use::Buffer(chunk)));
+        }
+        let journal: Vec<_> = self.map.journal().zones().collect();
+        journal.into_iter().for_each(|zone| self.zones.claim(zone, Use::Journal));
+        for (zone, written, can_be_written) in zones {
+            let written = if is_planted(Canary::BlockPointerBelieved) {
+                self.map.end_of_valid(zone)
+            } else {
+                written
+            };
+            self.zones.found(zone, written, can_be_written);
+        }
+        self.committer.resume(&superblock, set, crcs);
+        if needs_repair {
+            self.map.set_all_dirty();
+            self.committer.want();
+        }
+        self.stats.totals.recoveries += 1;
+        self.state = State::Up;
+        self.upkeep.used(now);
+        for piece in std::mem::take(&mut self.upkeep.early) {
+            self.admit(now, piece);
+        }
+    }
+
+    /// The tables cannot be read: every command fails.
+    fn load_failed(&mut self, now: Time, problem: String) {
+        self.state = State::Failed(problem);
+        for piece in std::mem::take(&mut self.upkeep.early) {
+            let request = self.requests.piece(piece).request;
+            let is_read = self.requests.get(request).op() == Op::Read;
+            let fault = if is_read { Status::UnrecoveredRead } else { Status::WriteFault };
+            self.requests.get_mut(request).status = fault;
+            self.requests.remove_piece(piece);
+            self.one_piece_less(now, request);
+        }
+        for request in self.committer.take_waiting() {
+            self.requests.get_mut(request).status = Status::WriteFault;
+            self.complete(now, request);
+        }
+    }
+
+    /// Everything in memory is gone.
+    pub(super) fn forget(&mut self, now: Time) {
+        self.requests.clear();
+        self.traffic.clear();
+        self.reclaim.clear();
+        self.committer.lose_power();
+        self.upkeep.lose_power(now);
+        self.starved.clear();
+        self.ended.clear();
+        self.state = State::Off;
+        self.now = now;
+    }
+}

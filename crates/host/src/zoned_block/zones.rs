@@ -1,0 +1,295 @@
+//! Which zones are free, and what the others are for.
+//!
+//! A zone that is given up is not free at once: the metadata that survives a power cut may still point to it.
+//! It is free when a commit that began after it was given up has ended, nobody uses it any more, and, if it is
+//! sequential, it has been reset.
+//!
+//! **Invariants**
+//! - A zone is in one list at most.
+//! - No more sequential zones are written in part than the zoned member allows.
+
+use std::collections::VecDeque;
+
+use leyden_sim::canary::{Canary, is_planted};
+
+use super::layout::{Layout, ZoneNo};
+
+/// What a zone is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// Metadata, or a label.
+    Kept,
+    Free,
+    /// The data of a chunk.
+    Data(u32),
+    /// The buffer of a chunk.
+    Buffer(u32),
+    Journal,
+    /// Reclaim writes it.
+    Target,
+    /// Given up, and not free yet.
+    GivenUp,
+    /// It can't be written any more.
+    Bad,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    usage: Use,
+    /// The next block to write, if it is sequential.
+    pointer: u32,
+    /// It takes no more writes before it is reset.
+    is_closed: bool,
+    /// When it was last used: a count of uses.
+    used: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Zones {
+    layout: Layout,
+    zones: Vec<Zone>,
+    free_random: VecDeque<ZoneNo>,
+    free_sequential: VecDeque<ZoneNo>,
+    /// Given up since the last commit began.
+    given_up: Vec<ZoneNo>,
+    /// Given up before the commit that is under way began.
+    committing: Vec<ZoneNo>,
+    /// No metadata points to them any more.
+    releasing: Vec<ZoneNo>,
+    uses: u64,
+    /// Random zones that are a journal's.
+    journal: u32,
+}
+
+impl Zones {
+    /// All zones for data are free, and sequential ones empty.
+    pub(super) fn new(layout: Layout) -> Self {
+        let kept = Zone { usage: Use::Kept, pointer: 0, is_closed: false, used: 0 };
+        let mut zones = vec![kept; layout.zones() as usize];
+        for zone in layout.random_zones().chain(layout.sequential_zones()) {
+            zones[zone.0 as usize].usage = Use::Free;
+        }
+        Self {
+            layout,
+            zones,
+            free_random: layout.random_zones().collect(),
+            free_sequential: layout.sequential_zones().collect(),
+            given_up: Vec::new(),
+            committing: Vec::new(),
+            releasing: Vec::new(),
+            uses: 0,
+            journal: 0,
+        }
+    }
+
+    #[inline]
+    fn get(&self, zone: ZoneNo) -> &Zone {
+        &self.zones[zone.0 as usize]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, zone: ZoneNo) -> &mut Zone {
+        &mut self.zones[zone.0 as usize]
+    }
+
+    /// After a recovery: `zone`, which was free, is for `usage`.
+    pub(super) fn claim(&mut self, zone: ZoneNo, usage: Use) {
+        self.get_mut(zone).usage = usage;
+        self.journal += u32::from(usage == Use::Journal);
+        self.free_random.retain(|&it| it != zone);
+        self.free_sequential.retain(|&it| it != zone);
+    }
+
+    /// After a recovery: how far sequential `zone` is written. One that is nobody's is to be reset.
+    pub(super) fn found(&mut self, zone: ZoneNo, pointer: u32, can_be_written: bool) {
+        let it = self.get_mut(zone);
+        (it.pointer, it.is_closed) = (pointer, !can_be_written);
+        if it.usage == Use::Free && (pointer > 0 || !can_be_written) {
+            it.usage = Use::GivenUp;
+            self.free_sequential.retain(|&it| it != zone);
+            self.releasing.push(zone);
+        }
+    }
+
+    /// `zone` can't be written any more, and is nobody's.
+    pub(super) fn set_bad(&mut self, zone: ZoneNo) {
+        self.get_mut(zone).usage = Use::Bad;
+        self.free_sequential.retain(|&it| it != zone);
+    }
+
+    /// A random zone for `usage`.
+    pub(super) fn take_random(&mut self, usage: Use) -> Option<ZoneNo> {
+        let zone = self.free_random.pop_front()?;
+        self.get_mut(zone).usage = usage;
+        self.journal += u32::from(usage == Use::Journal);
+        self.touch(zone);
+        Some(zone)
+    }
+
+    /// An empty sequential zone for reclaim.
+    pub(super) fn take_sequential(&mut self) -> Option<ZoneNo> {
+        let zone = self.free_sequential.pop_front()?;
+        self.get_mut(zone).usage = Use::Target;
+        Some(zone)
+    }
+
+    pub(super) fn set_use(&mut self, zone: ZoneNo, usage: Use) {
+        self.get_mut(zone).usage = usage;
+        self.touch(zone);
+    }
+
+    pub(super) fn usage(&self, zone: ZoneNo) -> Use {
+        self.get(zone).usage
+    }
+
+    /// Nobody needs what `zone` holds, once the tables that say so survive a power cut.
+    pub(super) fn give_up(&mut self, zone: ZoneNo) {
+        self.journal -= u32::from(self.usage(zone) == Use::Journal);
+        self.get_mut(zone).usage = Use::GivenUp;
+        if is_planted(Canary::BlockFreedBeforeCommit) {
+            self.releasing.push(zone);
+        } else {
+            self.given_up.push(zone);
+        }
+    }
+
+    /// What reclaim wrote to `zone` is not needed, and no tables ever pointed to it.
+    pub(super) fn drop_target(&mut self, zone: ZoneNo) {
+        self.get_mut(zone).usage = Use::GivenUp;
+        self.releasing.push(zone);
+    }
+
+    /// A commit begins.
+    pub(super) fn commit_begins(&mut self) {
+        self.committing.append(&mut self.given_up);
+    }
+
+    /// It has ended: no metadata points to what was given up before.
+    pub(super) fn commit_ended(&mut self) {
+        self.releasing.append(&mut self.committing);
+    }
+
+    /// True if a commit would free zones.
+    pub(super) fn waits_for_commit(&self) -> bool {
+        !self.given_up.is_empty()
+    }
+
+    /// True if zones are on their way to be free.
+    pub(super) fn is_freeing(&self) -> bool {
+        let waits = [&self.given_up, &self.committing, &self.releasing];
+        waits.into_iter().any(|list| !list.is_empty())
+            || self.zones.iter().any(|zone| zone.usage == Use::GivenUp)
+    }
+
+    /// Frees what can be; returns the zones that are to be reset first.
+    pub(super) fn release(&mut self, is_busy: impl Fn(ZoneNo) -> bool) -> Vec<ZoneNo> {
+        let mut to_reset = Vec::new();
+        let all = std::mem::take(&mut self.releasing);
+        let (busy, ready): (Vec<_>, Vec<_>) = all.into_iter().partition(|&zone| is_busy(zone));
+        self.releasing = busy;
+        for zone in ready {
+            let it = self.get(zone);
+            if self.layout.is_random(zone) {
+                self.get_mut(zone).usage = Use::Free;
+                self.free_random.push_back(zone);
+            } else if (it.pointer > 0 || it.is_closed) && !is_planted(Canary::BlockResetForgotten) {
+                to_reset.push(zone);
+            } else {
+                self.get_mut(zone).usage = Use::Free;
+                self.free_sequential.push_back(zone);
+            }
+        }
+        to_reset
+    }
+
+    /// A reset has ended.
+    pub(super) fn was_reset(&mut self, zone: ZoneNo, well: bool) {
+        if !well {
+            return self.set_bad(zone);
+        }
+        let it = self.get_mut(zone);
+        (it.usage, it.pointer, it.is_closed) = (Use::Free, 0, false);
+        self.free_sequential.push_back(zone);
+    }
+
+    /// Blocks are to be written at the write pointer of a sequential zone; returns where that is.
+    pub(super) fn append(&mut self, zone: ZoneNo, blocks: u32) -> u32 {
+        let it = self.get_mut(zone);
+        let at = it.pointer;
+        it.pointer += blocks;
+        at
+    }
+
+    /// The next block to write to a sequential zone; `None` if it takes no more.
+    pub(super) fn pointer(&self, zone: ZoneNo) -> Option<u32> {
+        let it = self.get(zone);
+        (!it.is_closed && it.pointer < self.layout.zone_blocks).then_some(it.pointer)
+    }
+
+    /// How far a sequential zone is written.
+    pub(super) fn written(&self, zone: ZoneNo) -> u32 {
+        self.get(zone).pointer
+    }
+
+    /// `zone` takes no more writes before it is reset.
+    pub(super) fn close(&mut self, zone: ZoneNo) {
+        self.get_mut(zone).is_closed = true;
+    }
+
+    /// The sequential zone to finish before another can be begun: `Ok(None)` if none has to be.
+    ///
+    /// # Errors
+    /// If one has to be, and all that could be are in use.
+    pub(super) fn to_finish(&self, is_busy: impl Fn(ZoneNo) -> bool) -> Result<Option<ZoneNo>, ()> {
+        let is_active = |zone: &Zone| {
+            let is_begun = zone.usage == Use::Target || zone.pointer > 0;
+            is_begun && !zone.is_closed && zone.pointer < self.layout.zone_blocks
+        };
+        let active = || {
+            let all = self.zones.iter().enumerate().skip(self.layout.random as usize);
+            all.filter(|(_, zone)| is_active(zone))
+        };
+        if (active().count() as u32) < self.layout.active {
+            return Ok(None);
+        }
+        let quiet = active().filter(|(_, it)| matches!(it.usage, Use::Data(_)));
+        let quiet = quiet.map(|(number, it)| (it.used, ZoneNo(number as u32)));
+        let oldest = quiet.filter(|&(_, zone)| !is_busy(zone)).min();
+        oldest.map(|(_, zone)| Some(zone)).ok_or(())
+    }
+
+    /// `zone` is used.
+    #[inline]
+    pub(super) fn touch(&mut self, zone: ZoneNo) {
+        self.uses += 1;
+        let uses = self.uses;
+        self.get_mut(zone).used = uses;
+    }
+
+    /// How many uses of zones ago `zone` was used.
+    pub(super) fn age(&self, zone: ZoneNo) -> u64 {
+        self.uses - self.get(zone).used
+    }
+
+    /// Free random zones, and random zones for data and journals in all.
+    pub(super) fn random_room(&self) -> (u32, u32) {
+        let all = self.layout.random - self.layout.meta;
+        (self.free_random.len() as u32, all)
+    }
+
+    /// True if a random zone holds data of a chunk.
+    pub(super) fn has_mapped_random(&self) -> bool {
+        let (free, all) = self.random_room();
+        free + self.journal < all
+    }
+
+    pub(super) fn free_sequential(&self) -> u32 {
+        self.free_sequential.len() as u32
+    }
+
+    /// Every zone, with what it is for.
+    pub(super) fn all(&self) -> impl Iterator<Item = (ZoneNo, Use)> + '_ {
+        self.zones.iter().enumerate().map(|(number, zone)| (ZoneNo(number as u32), zone.usage))
+    }
+}

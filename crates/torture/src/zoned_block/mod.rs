@@ -1,0 +1,73 @@
+//! Torture of block devices on a conventional and a zoned drive, whose power fails at the same moment.
+//!
+//! **What lives here**: drawing two drives, the layer on them and its work from a seed ([`ZonedBlockOptions`]), and
+//! running that ([`run()`]). **What doesn't**: the work, the cuts and the oracle: those are the conventional drive's,
+//! for the device promises what any block device does.
+
+mod options;
+
+use leyden_device::{SectorStamps, Ssd, Stamp, ZnsSsd};
+use leyden_host::ZonedBlock;
+use leyden_host::zoned_block::{Pair, Stored};
+
+pub use options::ZonedBlockOptions;
+
+use crate::Outcome;
+use crate::options::mixed;
+use crate::run::{Inspected, on_stack, twice};
+use crate::witness::{Grain, Witness};
+
+/// A device on two drives of ours.
+type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
+
+impl<P: Witness> Inspected<P> for OnOurs<P> {
+    /// Nothing fails by itself: a member has lost blocks, or can only be read.
+    fn may_fault(&self) -> bool {
+        let (conventional, zoned) = (self.conventional(), self.zoned());
+        conventional.is_read_only()
+            || zoned.is_read_only()
+            || conventional.medium().bad_blocks() > 0
+            || zoned.stats().ftl.program_failures > 0
+            || zoned.stats().ftl.erase_failures > 0
+    }
+}
+
+/// Runs `options` once.
+pub fn run(options: &ZonedBlockOptions) -> Outcome {
+    tell(options, false).0
+}
+
+/// As [`run()`]; also yields the story of the run's last rounds as a timeline.
+pub fn explain(options: &ZonedBlockOptions) -> (Outcome, Vec<String>) {
+    tell(options, true)
+}
+
+/// Runs `options` twice; that the two agree is part of the outcome.
+pub fn run_twice(options: &ZonedBlockOptions) -> Outcome {
+    twice(|| run(options))
+}
+
+fn tell(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
+    match options.run.grain {
+        Grain::Unit => on::<Stamp>(options, tells),
+        Grain::Sector => on::<SectorStamps>(options, tells),
+    }
+}
+
+fn on<P: Witness>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
+    match device::<P>(options) {
+        Ok(device) => on_stack(&options.run, device, tells),
+        Err(message) => (crate::run::refused(message), Vec::new()),
+    }
+}
+
+fn device<P: Witness>(options: &ZonedBlockOptions) -> Result<OnOurs<P>, String> {
+    let seed = mixed(options.run.seed);
+    let conventional = Ssd::new(&options.run.device, seed)
+        .map_err(|error| format!("the conventional member: {error}"))?;
+    let zoned =
+        ZnsSsd::new(&options.zoned, !seed).map_err(|error| format!("the zoned member: {error}"))?;
+    let shape = *zoned.zone_shape();
+    ZonedBlock::format(&options.layer, Pair { conventional, zoned, shape }, seed)
+        .map_err(|error| format!("the device: {error}"))
+}

@@ -148,6 +148,17 @@ where
         [self.conventional.next_event(), self.zoned.next_event()].into_iter().flatten().min()
     }
 
+    /// Lets the members end what others have told them; returns the time then.
+    pub(super) fn come_to_rest(&mut self, mut now: Time) -> Time {
+        let mut nobody = Vec::new();
+        while let Some(time) = self.next_event() {
+            now = now.max(time);
+            self.conventional.advance(now, &mut nobody);
+            self.zoned.advance(now, &mut nobody);
+        }
+        now
+    }
+
     /// Lets everything up to `now` happen below; yields what has ended.
     pub(super) fn advance(&mut self, now: Time, mut each: impl FnMut(Ended<P>)) {
         let mut ended = std::mem::take(&mut self.ended);

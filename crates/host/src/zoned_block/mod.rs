@@ -145,6 +145,7 @@ where
     /// together.
     pub fn open(config: &ZonedBlockConfig, pair: Pair<C, Z>) -> Result<Self, ConfigError> {
         let mut device = Self::on(config, pair, 0)?;
+        device.now = device.members.come_to_rest(device.now);
         device.load(device.now);
         device.run_until(|device| !matches!(device.state, State::Loading(_)));
         match device.problem() {

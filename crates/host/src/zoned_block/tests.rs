@@ -18,7 +18,7 @@ type Device = ZonedBlock<Stamp, Conventional, ZonedDrive>;
 /// Sectors of a block.
 const BLOCK: u64 = 8;
 
-/// 12 random zones and 16 sequential ones, of 32 blocks each.
+/// 12 random zones and some 40 sequential ones, of 32 blocks each.
 fn pair() -> Pair<Conventional, ZonedDrive> {
     let mut config = Config::default();
     config.nand.channels = 1;
@@ -30,7 +30,7 @@ fn pair() -> Pair<Conventional, ZonedDrive> {
     config.power.get_or_insert_default();
     let mut zoned = config.clone();
     config.ftl.capacity = Some(Bytes::new(12 * 32 * 4096));
-    zoned.nand.blocks_per_plane = 16;
+    zoned.nand.blocks_per_plane = 40;
     zoned.zoned.get_or_insert_default().zone_size = Bytes::new(32 * 4096);
     zoned.zoned.get_or_insert_default().spare = Ratio::from_percent(20);
     zoned.zoned.get_or_insert_default().max_open = 4;
@@ -45,7 +45,11 @@ fn config() -> ZonedBlockConfig {
     ZonedBlockConfig { reserved_zones: 2, ..ZonedBlockConfig::default() }
 }
 
-fn again(device: Device) -> Pair<Conventional, ZonedDrive> {
+/// Lets the device come to rest, and takes it apart.
+fn again(mut device: Device) -> Pair<Conventional, ZonedDrive> {
+    while let Some(time) = device.next_event() {
+        device.advance(time, &mut Vec::new());
+    }
     let (conventional, zoned) = device.into_members();
     let shape = *zoned.zone_shape();
     Pair { conventional, zoned, shape }

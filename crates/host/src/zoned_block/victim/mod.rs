@@ -76,7 +76,7 @@ mod tests {
         let cheap = Candidate { to_copy: 1, ..PLAIN };
         let old = Candidate { age: 1_000, ..PLAIN };
         assert_eq!(policy.victim(&[PLAIN, cheap]), Some(1));
-        assert_eq!(policy.victim(&[cheap, old]), Some(0), "15 / 2 x 10 against 1 / 2 x 1,000");
+        assert_eq!(policy.victim(&[cheap, old]), Some(1), "16 / 1 x 11 against 9 / 8 x 1,001");
         assert_eq!(policy.victim(&[PLAIN, Candidate { to_copy: 0, age: 0, ..PLAIN }]), Some(1));
         assert_eq!(policy.victim(&[]), None);
     }

@@ -32,8 +32,6 @@ pub(super) struct Found {
     /// The set that they are of.
     pub(super) set: usize,
     pub(super) crcs: Vec<u32>,
-    /// The other set is not as it should be.
-    pub(super) needs_repair: bool,
     /// For each sequential zone how far it is written, and whether it can be written on.
     pub(super) zones: Vec<(ZoneNo, u32, bool)>,
 }
@@ -220,11 +218,8 @@ impl<P: Payload> Loader<P> {
         let blocks = self.blocks.iter().map(Stored::bytes);
         let (words, crcs) = decode_blocks(&self.layout, &superblock, blocks)?;
         let map = Map::decode(self.layout, words)?;
-        let other = &self.superblocks[1 - self.current];
-        let is_same = other.as_ref().is_ok_and(|other| other.generation == superblock.generation);
         let zones = self.zones_of(&map)?;
-        let needs_repair = !is_same || self.problem.is_some();
-        Ok(Found { map, superblock, set: self.current, crcs, needs_repair, zones })
+        Ok(Found { map, superblock, set: self.current, crcs, zones })
     }
 
     /// How far each sequential zone is written.

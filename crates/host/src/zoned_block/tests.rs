@@ -205,24 +205,23 @@ fn a_separated_journal_is_never_copied() {
         let mut device = Device::format(&config, pair(), 7).unwrap();
         let blocks = device.capacity_sectors() / BLOCK;
         for round in 0..3 {
-            for block in 0..blocks {
-                // The last 16 blocks of the first chunk are the journal, and share it with data.
-                let journal = 16 + block % 16;
-                let command = Command::write(Lba(journal * BLOCK), BLOCK as u32, 1_000 + block);
+            // The last 16 blocks of the first chunk are the journal, and share it with data.
+            for block in 16..32 {
+                let command = Command::write(Lba(block * BLOCK), BLOCK as u32, 1_000 + round);
                 let command = command.kind(leyden_device::DataKind::Log);
                 assert_eq!(end(&mut device, command).status, Status::Success);
-                if !(16..32).contains(&block) {
-                    write(&mut device, block, 1 + block + round);
-                }
+            }
+            for block in (0..blocks).filter(|block| !(16..32).contains(block)) {
+                write(&mut device, block, 1 + block + round);
             }
         }
-        assert_eq!(read(&mut device, 31), 1_000 + blocks - 1);
+        assert_eq!(read(&mut device, 31), 1_002);
         assert_eq!(read(&mut device, 15), 18);
         device.check();
         device.stats()
     };
     let (mixed, apart) = (copied(false), copied(true));
-    assert!(mixed.copied_journal_blocks > 50, "{mixed:?}");
+    assert!(mixed.copied_journal_blocks >= 32, "{mixed:?}");
     assert_eq!((apart.copied_journal_blocks, mixed.separated_blocks), (0, 0));
     assert_eq!(apart.separated_blocks, apart.host_journal_blocks);
     assert!(apart.copied_data_blocks > 50, "{apart:?}");

@@ -346,7 +346,7 @@ where
 
     /// The tables are back.
     fn loaded(&mut self, now: Time, found: Found) {
-        let Found { map, superblock, set, crcs, needs_repair, zones } = found;
+        let Found { map, superblock, set, crcs, zones } = found;
         self.map = map;
         self.zones = Zones::new(self.layout);
         for chunk in 0..self.layout.chunks {
@@ -365,10 +365,9 @@ where
             self.zones.found(zone, written, can_be_written);
         }
         self.committer.resume(&superblock, set, crcs);
-        if needs_repair {
-            self.map.set_all_dirty();
-            self.committer.want();
-        }
+        // The other set has not been read, and may be older or damaged: both are written anew, that one first.
+        self.map.set_all_dirty();
+        self.committer.want();
         self.stats.totals.recoveries += 1;
         self.state = State::Up;
         self.upkeep.used(now);

@@ -6,7 +6,7 @@
 
 mod options;
 
-use leyden_device::{SectorStamps, Ssd, Stamp, ZnsSsd};
+use leyden_device::{SectorStamps, Ssd, Stamp, ZnsSsd, ZoneDescriptor, ZoneState};
 use leyden_host::ZonedBlock;
 use leyden_host::zoned_block::{Pair, Stored};
 
@@ -21,14 +21,17 @@ use crate::witness::{Grain, Witness};
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
 
 impl<P: Witness> Inspected<P> for OnOurs<P> {
-    /// Nothing fails by itself: a member has lost blocks, or can only be read.
+    /// Nothing fails by itself: a member has lost blocks, has no block left for a zone, or can only be read.
     fn may_fault(&self) -> bool {
         let (conventional, zoned) = (self.conventional(), self.zoned());
+        let is_lost =
+            |zone: ZoneDescriptor| matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline);
         conventional.is_read_only()
             || zoned.is_read_only()
             || conventional.medium().bad_blocks() > 0
             || zoned.stats().ftl.program_failures > 0
             || zoned.stats().ftl.erase_failures > 0
+            || zoned.all_zones().into_iter().any(is_lost)
     }
 }
 

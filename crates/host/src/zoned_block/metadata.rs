@@ -133,7 +133,9 @@ pub(super) fn encode_block(layout: &Layout, number: u32, words: &[u64]) -> (Vec<
 /// The checksum of all of a set's blocks.
 pub(super) fn digest(crcs: &[u32]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    crcs.iter().for_each(|crc| hasher.update(&crc.to_le_bytes()));
+    for crc in crcs {
+        hasher.update(&crc.to_le_bytes());
+    }
     hasher.finalize()
 }
 

@@ -133,10 +133,9 @@ where
         }
         let minds_jobs = !(range.0..range.1).all(|at| self.map.is_in_journal(chunk, at));
         match self.traffic.enter(chunk, id, range, changes, minds_jobs) {
-            Entry::Behind => {}
             // Whoever waits for a zone needs the job to go on.
             Entry::Locked(job) if self.starved.is_empty() => self.reclaim.abort(job),
-            Entry::Locked(_) => {}
+            Entry::Locked(_) | Entry::Behind => {}
             Entry::Open => self.start(now, id),
         }
     }

@@ -351,11 +351,17 @@ where
         self.zones = Zones::new(self.layout);
         for chunk in 0..self.layout.chunks {
             let ChunkZones { data, buffer } = self.map.chunk(chunk);
-            data.into_iter().for_each(|zone| self.zones.claim(zone, Use::Data(chunk)));
-            buffer.into_iter().for_each(|zone| self.zones.claim(zone, Use::Buffer(chunk)));
+            if let Some(zone) = data {
+                self.zones.claim(zone, Use::Data(chunk));
+            }
+            if let Some(zone) = buffer {
+                self.zones.claim(zone, Use::Buffer(chunk));
+            }
         }
         let journal: Vec<_> = self.map.journal().zones().collect();
-        journal.into_iter().for_each(|zone| self.zones.claim(zone, Use::Journal));
+        for zone in journal {
+            self.zones.claim(zone, Use::Journal);
+        }
         for (zone, written, can_be_written) in zones {
             let written = if is_planted(Canary::BlockPointerBelieved) {
                 self.map.end_of_valid(zone)

@@ -48,7 +48,7 @@ struct Zone {
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
     layout: Layout,
-    zones: Vec<Zone>,
+    all: Vec<Zone>,
     free_random: VecDeque<ZoneNo>,
     free_sequential: VecDeque<ZoneNo>,
     /// Given up since the last commit began.
@@ -66,13 +66,13 @@ impl Zones {
     /// All zones for data are free, and sequential ones empty.
     pub(super) fn new(layout: Layout) -> Self {
         let kept = Zone { usage: Use::Kept, pointer: 0, is_closed: false, used: 0 };
-        let mut zones = vec![kept; layout.zones() as usize];
+        let mut all = vec![kept; layout.zones() as usize];
         for zone in layout.random_zones().chain(layout.sequential_zones()) {
-            zones[zone.0 as usize].usage = Use::Free;
+            all[zone.0 as usize].usage = Use::Free;
         }
         Self {
             layout,
-            zones,
+            all,
             free_random: layout.random_zones().collect(),
             free_sequential: layout.sequential_zones().collect(),
             given_up: Vec::new(),
@@ -85,12 +85,12 @@ impl Zones {
 
     #[inline]
     fn get(&self, zone: ZoneNo) -> &Zone {
-        &self.zones[zone.0 as usize]
+        &self.all[zone.0 as usize]
     }
 
     #[inline]
     fn get_mut(&mut self, zone: ZoneNo) -> &mut Zone {
-        &mut self.zones[zone.0 as usize]
+        &mut self.all[zone.0 as usize]
     }
 
     /// After a recovery: `zone`, which was free, is for `usage`.
@@ -179,7 +179,7 @@ impl Zones {
     pub(super) fn is_freeing(&self) -> bool {
         let waits = [&self.given_up, &self.committing, &self.releasing];
         waits.into_iter().any(|list| !list.is_empty())
-            || self.zones.iter().any(|zone| zone.usage == Use::GivenUp)
+            || self.all.iter().any(|zone| zone.usage == Use::GivenUp)
     }
 
     /// Frees what can be; returns the zones that are to be reset first.
@@ -247,7 +247,7 @@ impl Zones {
             is_begun && !zone.is_closed && zone.pointer < self.layout.zone_blocks
         };
         let active = || {
-            let all = self.zones.iter().enumerate().skip(self.layout.random as usize);
+            let all = self.all.iter().enumerate().skip(self.layout.random as usize);
             all.filter(|(_, zone)| is_active(zone))
         };
         if (active().count() as u32) < self.layout.active {
@@ -290,6 +290,6 @@ impl Zones {
 
     /// Every zone, with what it is for.
     pub(super) fn all(&self) -> impl Iterator<Item = (ZoneNo, Use)> + '_ {
-        self.zones.iter().enumerate().map(|(number, zone)| (ZoneNo(number as u32), zone.usage))
+        self.all.iter().enumerate().map(|(number, zone)| (ZoneNo(number as u32), zone.usage))
     }
 }

@@ -69,7 +69,9 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
         work.fill = Ratio::from_percent(30 + choices.below(71));
     }
     let mut rounds = draw_rounds(&mut rng(seed, "rounds"));
-    rounds.iter_mut().for_each(|round| round.reload = false);
+    for round in &mut rounds {
+        round.reload = false;
+    }
     let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)

@@ -29,7 +29,9 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{Action, BlockDevice, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES};
+pub use command::{
+    Action, BlockDevice, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES,
+};
 pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};

@@ -291,6 +291,20 @@ fn tls_lets_in_who_shows_a_certificate() {
     let stranger = at("stranger");
     let uri = format!("nbds+unix:///?socket={socket}&tls-certificates={stranger}");
     assert!(!ask(&uri).status.success(), "a stranger");
+    if has("qemu-io") {
+        let qemu = |certificates: &str| {
+            let tls = format!("tls-creds-x509,id=tls,dir={certificates},endpoint=client");
+            let disk = format!(
+                "driver=nbd,server.type=unix,server.path={socket},tls-creds=tls,tls-hostname=localhost"
+            );
+            let mut qemu = Command::new("qemu-io");
+            qemu.args(["--object", &tls, "--image-opts", &disk]);
+            qemu.args(["-c", "write -P 7 0 64k", "-c", "read -P 7 0 64k"]).output().unwrap()
+        };
+        let did = good(&qemu(&certificates));
+        assert!(did.contains("read 65536/65536"), "{did}");
+        assert!(!qemu(&stranger).status.success(), "a stranger");
+    }
     let wrong = ["serve", &image, "--tls-certificate", &key, "--tls-key", &key];
     refused(&wrong, 2, "TLS");
     good(&ask(&format!(

@@ -92,7 +92,7 @@ fn what_would_be_ignored_or_misread_is_refused() {
     let seven = "device.ftl.over_provisioning=7";
     refused(&["run", TINY, "--set", seven], 2, &["has no unit", "help: write \"7 %\""]);
     let beyond = "workload.job.1.queue_depth=8";
-    refused(&["run", TINY, "--set", beyond], 2, &["an item that is there: `workload.job.0`"]);
+    refused(&["run", TINY, "--set", beyond], 2, &["there is one, `workload.job.0`"]);
     refused(&["run", TINY, "--set", "name=\u{1b}[31m"], 2, &["`name`", "control character"]);
 }
 

@@ -340,7 +340,7 @@ proptest! {
         let snapshot = map.snapshot();
         let words: Vec<u64> = snapshot.blocks.iter().flat_map(|(_, words)| words.clone()).collect();
         prop_assert!(!map.is_dirty());
-        prop_assert!(map.is_durable(0, 0, 32) || !twin.is_empty());
+        prop_assert!(!map.is_durable(0, 0, 32), "its zones are not on the drive yet");
         map.committed(&snapshot);
         prop_assert!(map.is_durable(0, 0, 32));
         let found = Map::decode(layout, words).unwrap();

@@ -21,7 +21,7 @@ pub enum DataKind {
 /// What to do, with what that takes.
 #[derive(Clone, Debug)]
 pub enum Action<P: Payload> {
-    /// Read: returns [`Output::Read`].
+    /// Read: returns [`Output::Read`](crate::Output::Read).
     Read {
         /// Where it begins.
         lba: Lba,
@@ -76,7 +76,7 @@ pub enum Action<P: Payload> {
         ranges: Box<[Hint]>,
     },
     /// Zone Append: writes at the zone's write pointer, and returns where that was
-    /// ([`Output::Appended`]).
+    /// ([`Output::Appended`](crate::Output::Appended)).
     ZoneAppend {
         /// The zone's first block.
         lba: Lba,
@@ -119,7 +119,7 @@ pub enum Action<P: Payload> {
         /// The extension.
         data: Box<[u8]>,
     },
-    /// Zone Management Receive, Report Zones: returns [`Output::Zones`].
+    /// Zone Management Receive, Report Zones: returns [`Output::Zones`](crate::Output::Zones).
     ZoneReport {
         /// A block of the first zone to report.
         lba: Lba,

@@ -17,7 +17,9 @@ fn main() {
             println!("seed {seed}: {failure}");
         }
     }
-    println!("{seeds} seeds from {first} on, {cuts} power cuts, each made twice: {failed} seeds failed");
+    println!(
+        "{seeds} seeds from {first} on, {cuts} power cuts, each made twice: {failed} seeds failed"
+    );
     if failed > 0 {
         std::process::exit(1);
     }

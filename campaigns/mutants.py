@@ -42,6 +42,8 @@ VALUES = {
     "usize": ["0", "1"],
     "Span": ["leyden_sim::Span::ZERO"],
 }
+# Whatever takes so long goes round for ever: found.
+TIMEOUT_S = 120
 SWITCH = """
 /// True if this mutant is alive.
 #[inline]
@@ -207,7 +209,7 @@ def finder(number, units, torture, seeds):
     env = dict(os.environ, MUTANT=str(number), RUST_BACKTRACE="0")
 
     def fails(*command):
-        return subprocess.run(command, env=env, cwd=COPY, capture_output=True, timeout=300).returncode != 0
+        return subprocess.run(command, env=env, cwd=COPY, capture_output=True, timeout=TIMEOUT_S).returncode != 0
 
     try:
         if fails(torture, str(max(seeds // 10, 1))):

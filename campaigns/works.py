@@ -111,7 +111,8 @@ class Fio:
         if done.returncode == 0:
             self.rounds += 1
         if not self.stopped:
-            job = self.job("noise", 7, "--do_verify=0", "--time_based", "--runtime=60", "--fsync=8")
+            # In one process: a forked job would outlive the one that is killed.
+            job = self.job("noise", 7, "--do_verify=0", "--time_based", "--runtime=60", "--fsync=8", "--thread")
             self.noise = subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/tmp")
             begun.set()
             self.noise.wait()

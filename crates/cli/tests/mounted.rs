@@ -42,10 +42,16 @@ fn succeeds(program: &str, args: &[&str]) -> bool {
 
 /// True if this machine can mount a served drive; says why not.
 fn can_mount() -> bool {
+    let is_there = |tool: &&str| succeeds("sh", &["-c", &format!("command -v {tool}")]);
     let is_root = succeeds("sh", &["-c", "[ $(id -u) = 0 ]"]);
-    let has = is_root && Path::new("/dev/fuse").exists() && succeeds("losetup", &["-f"]);
+    let has = is_root
+        && Path::new("/dev/fuse").exists()
+        && succeeds("losetup", &["-f"])
+        && ["mkfs.ext4", "blkid", "mountpoint", "fusermount3"].iter().all(is_there);
     if !has {
-        eprintln!("LEFT OUT: mounting takes root, /dev/fuse and loop devices");
+        eprintln!(
+            "LEFT OUT: mounting takes root, /dev/fuse, loop devices, mkfs.ext4, blkid and fusermount3"
+        );
     }
     has
 }

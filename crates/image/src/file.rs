@@ -63,10 +63,7 @@ impl ImageFile {
 
     /// Reserves the space of a range. On a file system that cannot, a later write may fail instead.
     pub(crate) fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, at, length) {
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            other => Ok(other?),
-        }
+        self.fallocate(FallocateFlags::empty(), at, length)
     }
 
     /// Gives the room of a range back to the file system; it reads as zeroes from now on.
@@ -74,9 +71,12 @@ impl ImageFile {
         if length == 0 {
             return Ok(());
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, at, length) {
-            // The bytes stay and are never read: without holes the file is only larger.
+        self.fallocate(FallocateFlags::PUNCH_HOLE, at, length)
+    }
+
+    /// Does nothing on a file system that cannot: the file is only larger, or a later write fails.
+    fn fallocate(&self, flags: FallocateFlags, at: u64, length: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.file, flags | FallocateFlags::KEEP_SIZE, at, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             other => Ok(other?),
         }

@@ -68,10 +68,15 @@ impl Regions {
     }
 }
 
-/// The end of a record.
+/// Ends a record with its checksum.
 pub(crate) fn seal(record: &mut Vec<u8>) {
-    let crc = crc32fast::hash(record);
-    record.extend(crc.to_le_bytes());
+    seal_from(record, 0);
+}
+
+/// Ends the record that begins at `begin` of `records` with its checksum.
+pub(crate) fn seal_from(records: &mut Vec<u8>, begin: usize) {
+    let crc = crc32fast::hash(&records[begin..]);
+    records.extend(crc.to_le_bytes());
 }
 
 /// The body of a record, if its checksum matches.

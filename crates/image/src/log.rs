@@ -10,7 +10,7 @@ use leyden_sim::{Capacitance, Time};
 
 use crate::ImageError;
 use crate::file::ImageFile;
-use crate::layout::{Fields, LOG_BYTES, Regions, unseal};
+use crate::layout::{Fields, LOG_BYTES, Regions, seal_from, unseal};
 
 /// What happened to a drive from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,8 +85,7 @@ impl Event {
             log.extend(slot.to_le_bytes());
             log.extend(crc.to_le_bytes());
         }
-        let crc = crc32fast::hash(&log[begin..]);
-        log.extend(crc.to_le_bytes());
+        seal_from(log, begin);
     }
 }
 

@@ -2,11 +2,13 @@
 //! `cargo test --workspace --features leyden-torture/canary --test canary`
 #![cfg(feature = "canary")]
 
+mod planted;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leyden_sim::canary::{Canary, plant};
-use leyden_torture::{Failure, Options, run};
+use leyden_sim::canary::Canary;
+use leyden_torture::{Options, run};
 
 /// Bugs, and the seeds within which each is found (docs/reliability.md).
 const WITHIN: &[(Canary, u64)] = &[
@@ -75,16 +77,7 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::TransferNotHeld, 1_000),
 ];
 
-/// The first of `seeds` that finds `canary`, and how.
-fn found(canary: Canary, seeds: u64) -> Option<(u64, Failure)> {
-    plant(Some(canary));
-    let found = (0..seeds).find_map(|seed| Some((seed, run(&Options::draw(seed)).failure?)));
-    plant(None);
-    found
-}
-
 #[test]
-#[expect(clippy::print_stdout, reason = "the table of docs/reliability.md")]
 fn every_planted_bug_is_found() {
     // `CANARY=FuaEarly` looks for that one alone.
     let chosen = std::env::var("CANARY").ok();
@@ -100,12 +93,9 @@ fn every_planted_bug_is_found() {
                     if chosen.as_ref().is_some_and(|name| *name != format!("{canary:?}")) {
                         continue;
                     }
-                    match found(canary, within) {
-                        Some((seed, failure)) => {
-                            let kind = format!("{:?}", failure.kind);
-                            println!("| {canary:?} | {seed} | {kind} | {} |", failure.cuts);
-                        }
-                        None => missed.lock().unwrap().push(canary),
+                    let run = |seed| run(&Options::draw(seed)).failure;
+                    if planted::find(canary, within, run).is_none() {
+                        missed.lock().unwrap().push(canary);
                     }
                 }
             });

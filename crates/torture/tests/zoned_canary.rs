@@ -2,7 +2,9 @@
 //! `cargo test --workspace --features leyden-torture/canary --test zoned_canary`
 #![cfg(feature = "canary")]
 
-use leyden_sim::canary::{Canary, plant};
+mod planted;
+
+use leyden_sim::canary::Canary;
 use leyden_torture::zoned::{ZonedOptions, run};
 
 /// Bugs that conventional drives can have, too.
@@ -19,20 +21,8 @@ const SHARED: &[Canary] = &[
 const WITHIN: u64 = 150;
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the table of docs/reliability.md")]
 fn every_planted_bug_is_found() {
-    let mut missed = Vec::new();
-    for &canary in Canary::ZONED.iter().chain(SHARED) {
-        plant(Some(canary));
-        let found =
-            (0..WITHIN).find_map(|seed| Some((seed, run(&ZonedOptions::draw(seed)).failure?)));
-        plant(None);
-        match found {
-            Some((seed, failure)) => {
-                println!("| {canary:?} | {seed} | {:?} | {} |", failure.kind, failure.cuts);
-            }
-            None => missed.push(canary),
-        }
-    }
-    assert!(missed.is_empty(), "not found: {missed:?}");
+    planted::find_all(Canary::ZONED.iter().chain(SHARED).copied(), WITHIN, |seed| {
+        run(&ZonedOptions::draw(seed)).failure
+    });
 }

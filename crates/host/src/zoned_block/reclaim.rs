@@ -114,12 +114,9 @@ impl Job {
     fn settle(&self, map: &mut Map) -> Vec<ZoneNo> {
         if let Some(target) = self.movement.target() {
             for source in self.movement.sources().into_iter().flatten() {
-                let mut at = 0;
-                while let Some(first) = map.next_valid(source, at) {
-                    map.set_valid(Place { zone: source, at: first, blocks: 1 }, false);
-                    map.set_valid(Place { zone: target, at: first, blocks: 1 }, true);
-                    at = first + 1;
-                }
+                take_valid(map, source, |map, at| {
+                    map.set_valid(Place { zone: target, at, blocks: 1 }, true);
+                });
             }
         }
         let (entry, freed) = match self.movement {
@@ -132,18 +129,23 @@ impl Job {
             Move::Into { data, buffer } => (Entry { data: Some(buffer), buffer: None }, vec![data]),
             Move::Merge { data, buffer, to } => {
                 if is_planted(Canary::BlockMergeForgetsBuffer) {
-                    let all = Place { zone: buffer, at: 0, blocks: 1 };
-                    let mut at = 0;
-                    while let Some(first) = map.next_valid(buffer, at) {
-                        map.set_valid(Place { at: first, ..all }, false);
-                        at = first + 1;
-                    }
+                    take_valid(map, buffer, |_, _| {});
                 }
                 (Entry { data: Some(to), buffer: None }, vec![data, buffer])
             }
         };
         map.set_chunk(self.chunk, entry);
         freed
+    }
+}
+
+/// No block of `zone` is valid any more; calls `each` with each that was.
+fn take_valid(map: &mut Map, zone: ZoneNo, mut each: impl FnMut(&mut Map, u32)) {
+    let mut next = 0;
+    while let Some(at) = map.next_valid(zone, next) {
+        map.set_valid(Place { zone, at, blocks: 1 }, false);
+        each(map, at);
+        next = at + 1;
     }
 }
 

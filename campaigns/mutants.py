@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutants of the FTL, the buffer and the power model: which of them does neither torture nor a unit test find?
 
-    campaigns/mutants.py [--every N] [--from N] [--seeds N] [--jobs N]
+    campaigns/mutants.py [--every N] [--from N] [--only REGEX] [--seeds N] [--jobs N]
 
 A mutant is a function that returns at once with a constant (true, false, 0, 1, None, an empty vector, nothing), or a
 condition that always holds or never does. All are built into one copy of the repository (target/mutants), where the
@@ -171,11 +171,12 @@ def copy_repository():
         shutil.copy2(os.path.join(ROOT, path), to)
 
 
-def plant(every, first):
-    """Copies the repository, and plants every `every`-th mutant from `first` on, in the order of files and lines.
-    Returns them by number."""
+def plant(every, first, only):
+    """Copies the repository, and plants every `every`-th mutant from `first` on whose name matches `only`, in the
+    order of files and lines. Returns them by number."""
     copy_repository()
-    found = [mutant for path in sorted(sources()) for mutant in mutants(path, read(path).split("\n"))]
+    everything = [mutant for path in sorted(sources()) for mutant in mutants(path, read(path).split("\n"))]
+    found = [mutant for mutant in everything if re.search(only, mutant.name())]
     chosen = dict(enumerate(found[first::every], 1))
     for path in sorted({mutant.path for mutant in chosen.values()}):
         lines = read(path).split("\n")
@@ -185,7 +186,7 @@ def plant(every, first):
                 lines[mutant.at] = "\n".join([mutant.change(first, number), *rest])
         write(path, "\n".join(lines))
     write("crates/sim/src/lib.rs", read("crates/sim/src/lib.rs") + SWITCH)
-    print(f"{len(found)} mutants, {len(chosen)} of them planted", flush=True)
+    print(f"{len(everything)} mutants, {len(chosen)} of them planted", flush=True)
     return chosen
 
 
@@ -227,10 +228,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1, help="plant every N-th mutant (1)")
     parser.add_argument("--from", type=int, default=0, dest="first", help="leave out so many before the first (0)")
+    parser.add_argument("--only", default="", help="plant those whose name matches this (all)")
     parser.add_argument("--seeds", type=int, default=1000, help="seeds of torture for each (1000)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at once (one a core)")
     args = parser.parse_args()
-    planted = plant(args.every, args.first)
+    planted = plant(args.every, args.first, args.only)
     units, torture = build()
     if finder(0, units, torture, args.seeds):
         sys.exit("without any mutant something fails already")

@@ -1,5 +1,7 @@
 //! The drive's configuration: the layers' own, and the front end.
 
+use leyden_buffer::Region;
+use leyden_ftl::map::ProtectionConfig;
 use leyden_nand::Geometry;
 use leyden_sim::{BytesPerSec, ConfigError, Span};
 use schemars::JsonSchema;
@@ -33,6 +35,12 @@ impl Config {
     pub fn geometry(&self) -> Result<Geometry, ConfigError> {
         self.ftl.check_basis().map_err(|error| error.within("ftl"))?;
         self.nand.geometry(self.ftl.mapping_unit).map_err(|error| error.within("nand"))
+    }
+
+    /// True if a FLUSH ends when the trims before it are on flash: no capacitor saves them then.
+    pub fn flushes_trims(&self) -> bool {
+        let is_unprotected = matches!(self.ftl.map.protection, ProtectionConfig::None(_));
+        self.buffer.region != Region::Full && is_unprotected
     }
 }
 

@@ -84,6 +84,8 @@ struct Reading {
 #[derive(Clone, Debug)]
 pub struct Oracle {
     pub(crate) promise: Promise,
+    /// A FLUSH ends when the trims before it are on flash, whatever the capacitors can save.
+    flushes_trims: bool,
     unit_sectors: u32,
     now: Tick,
     pub(crate) log: Log,
@@ -113,6 +115,7 @@ impl Oracle {
         assert!(unit_sectors > 0, "a unit has sectors");
         Self {
             promise,
+            flushes_trims: false,
             unit_sectors,
             now: Tick::START,
             log: Log::default(),
@@ -127,6 +130,14 @@ impl Oracle {
             losses: Losses::default(),
             unwritten: Vec::new(),
         }
+    }
+
+    /// For a drive whose FLUSH writes trims to flash: what it forgets in a cut ([`Oracle::note_uncertain`])
+    /// undoes none that a FLUSH has covered.
+    #[must_use]
+    pub const fn flushing_trims(mut self, flushes_trims: bool) -> Self {
+        self.flushes_trims = flushes_trims;
+        self
     }
 
     /// What the drive said that it lost, and how much of that was seen to be lost.
@@ -268,11 +279,10 @@ impl Oracle {
                 Unflushed::Acknowledged(id) => {
                     // What is forgotten was older than what is known of its units.
                     let Some(entry) = self.log.get(id) else { continue };
-                    for (unit, _) in entry.touched.effects() {
+                    for (unit, effect) in entry.touched.effects() {
                         let unit = &mut self.units[unit as usize];
                         if entry.submitted > unit.given_up {
-                            unit.durable.raise(entry.submitted);
-                            unit.settle();
+                            unit.flushed(entry.submitted, effect);
                         }
                     }
                 }
@@ -431,13 +441,16 @@ impl Oracle {
 
     /// The drive has reported that it lacked the energy to save where these units lie. It looked for the
     /// newest version that flash holds: what was promised, or something that an earlier recovery had given
-    /// up, and anything if zeroes were promised, which nothing on flash tells of. Call it together with
+    /// up, and anything if zeroes were promised that nothing on flash tells of. Call it together with
     /// [`Oracle::note_loss_allowed`].
     pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
         for number in units {
+            self.losses.uncertain += 1;
+            if self.flushes_trims && self.units[number as usize].has_flushed_zeroes() {
+                continue;
+            }
             let known = self.known(number);
             self.units[number as usize].blur(known);
-            self.losses.uncertain += 1;
         }
     }
 

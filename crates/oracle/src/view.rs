@@ -5,6 +5,7 @@
 //! them are dead. A version is dead if it was submitted before the last time the unit was known, or
 //! if it had ended before a version was submitted that has certainly replaced it.
 
+use crate::command::Effect;
 use crate::log::{Entry, Log, Tick};
 
 /// A set of versions.
@@ -71,6 +72,8 @@ pub(crate) struct Unit {
     pub(crate) zero_ended: Tick,
     /// The latest failure of one that makes it zeroes.
     pub(crate) zero_failed: Tick,
+    /// The latest submission of one that makes it zeroes and that a flush has covered.
+    zero_flushed: Tick,
     /// What the last recovery left, once a read has shown that.
     pub(crate) left: Option<u64>,
     /// What the drive has said that it lost, if it has.
@@ -91,6 +94,7 @@ impl Unit {
         zero_submitted: Tick::START,
         zero_ended: Tick::START,
         zero_failed: Tick::START,
+        zero_flushed: Tick::START,
         left: None,
         lost: None,
         unwritten: Tick::START,
@@ -119,6 +123,21 @@ impl Unit {
     /// have what is new, what lies below may be older, and reads may find either.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.unwritten > Tick::START && self.current.floor <= self.unwritten
+    }
+
+    /// A flush has made durable what a command submitted at `submitted` did.
+    pub(crate) fn flushed(&mut self, submitted: Tick, effect: Effect) {
+        if effect == Effect::Zeroes {
+            self.zero_flushed = self.zero_flushed.max(submitted);
+        }
+        self.durable.raise(submitted);
+        self.settle();
+    }
+
+    /// True if the newest promise is that of zeroes, by a flush, and nothing was known of the unit since.
+    pub(crate) fn has_flushed_zeroes(&self) -> bool {
+        let promised = self.durable.floor;
+        self.lost.is_none() && promised == self.zero_flushed && promised > self.durable.since
     }
 
     /// A flush has made something durable: that a cache cannot have lost, either.

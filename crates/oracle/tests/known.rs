@@ -143,3 +143,46 @@ fn a_trim_that_failed_and_was_replaced_does_not_hide_a_later_one() {
     host.cut();
     assert_eq!(host.read(write).unwrap_err().problem, Problem::Reappeared);
 }
+
+/// A trim, and a FLUSH after it if `flushed`; then a cut after which the drive has forgotten where the unit lies.
+fn forgotten_trim(flushes_trims: bool, flushed: bool) -> Host {
+    let mut host = Host(Oracle::new(1, 1, Promise::None).flushing_trims(flushes_trims));
+    assert_eq!((host.run(WRITE, Ended::Done), host.run(FLUSH, Ended::Done)), (1, 2));
+    host.run(TRIM, Ended::Done);
+    if flushed {
+        host.run(FLUSH, Ended::Done);
+    }
+    host.0.cut(AT);
+    host.0.note_uncertain([0]);
+    host.0.restore(AT);
+    host
+}
+
+#[test]
+fn a_forgotten_trim_stays_if_flushes_write_trims_and_one_did() {
+    for (flushes_trims, flushed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let undone = forgotten_trim(flushes_trims, flushed).read(1);
+        assert_eq!(undone.is_err(), flushes_trims && flushed);
+        forgotten_trim(flushes_trims, flushed).read(0).unwrap();
+    }
+}
+
+#[test]
+fn what_is_written_after_a_flushed_trim_may_be_found() {
+    let mut host = Host(Oracle::new(1, 1, Promise::None).flushing_trims(true));
+    host.run(WRITE, Ended::Done);
+    host.run(TRIM, Ended::Done);
+    host.run(FLUSH, Ended::Done);
+    let newer = host.run(WRITE, Ended::Done);
+    host.run(TRIM, Ended::Done);
+    host.0.cut(AT);
+    host.0.note_uncertain([0]);
+    host.0.restore(AT);
+    host.read(newer).unwrap();
+    // Recovery has left it, and the trim after it is not flushed: it may come back.
+    host.run(TRIM, Ended::Done);
+    host.0.cut(AT);
+    host.0.note_uncertain([0]);
+    host.0.restore(AT);
+    host.read(newer).unwrap();
+}

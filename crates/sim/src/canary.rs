@@ -25,6 +25,8 @@ pub enum Canary {
     DumpMapPageSkipped,
     /// A trim does not make its mapping page dirty.
     TrimNotSaved,
+    /// A FLUSH does not wait until the trims before it are on flash.
+    FlushForgetsTrims,
     /// The scan for the newest copy of a unit prefers the oldest.
     OlderVersionWins,
     /// An older version whose program ends late is mapped over a newer one.
@@ -210,6 +212,7 @@ impl Canary {
         Self::DumpPageSkipped,
         Self::DumpMapPageSkipped,
         Self::TrimNotSaved,
+        Self::FlushForgetsTrims,
         Self::OlderVersionWins,
         Self::StaleVersionMapped,
         Self::TornPageBelieved,

@@ -204,7 +204,9 @@ fn sooner(round: &mut Round) {
             *span = Span::from_ns(span.as_ns() / 2);
         }
         Cut::AtEvent { events, .. } | Cut::AfterFailure { events } => *events /= 2,
-        Cut::AtTablePage { pages } | Cut::AtCopy { pages } => *pages = (*pages / 2).max(1),
+        Cut::AtTablePage { pages: count }
+        | Cut::AtCopy { pages: count }
+        | Cut::AfterTrims { trims: count } => *count = (*count / 2).max(1),
         Cut::Never => {}
     }
 }

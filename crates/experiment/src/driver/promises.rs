@@ -35,6 +35,12 @@ impl Promises {
         Self { oracle: Oracle::new(units, unit_sectors, promise), unit_sectors, slots: Vec::new() }
     }
 
+    /// See [`Oracle::flushing_trims`].
+    #[must_use]
+    pub fn flushing_trims(self, flushes_trims: bool) -> Self {
+        Self { oracle: self.oracle.flushing_trims(flushes_trims), ..self }
+    }
+
     /// Looks at every unit: what recovery has left.
     fn look_at_all(&mut self, at: Time, left: &[Stamp]) -> Result<(), DriveError> {
         let mut stamps = Vec::with_capacity(LOOK_UNITS);

@@ -221,6 +221,7 @@ pub(crate) fn run_within(
         }
         let content = |capacity: u64, promise| {
             Promises::new((capacity / unit_sectors) as u32, unit_sectors as u32, promise)
+                .flushing_trims(scenario.device.flushes_trims())
         };
         run_with::<Stamp, _>(scenario, hooks, bounds, content)
     } else {

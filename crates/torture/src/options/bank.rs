@@ -51,12 +51,7 @@ pub(super) fn fit_bank(rng: &mut Rng, config: &mut Config) -> Option<()> {
             let part = 50 + rng.below(50);
             power.bank.capacitance = Some(Capacitance::from_nf((needed * part / 100).max(1)));
         }
-        10 => {
-            power.allow_underprovisioned = true;
-            power.bank.parts = Some(1);
-            power.bank.part = Part::Ceramic;
-            (power.bank.charge_voltage, power.bank.minimum_voltage) = (None, None);
-        }
+        10 => leave_no_energy(power),
         _ => {}
     }
     let bank = Ssd::<NoData>::new(config, 0).ok()?.power_supply()?.bank;
@@ -66,4 +61,19 @@ pub(super) fn fit_bank(rng: &mut Rng, config: &mut Config) -> Option<()> {
     let least = Power::from_mw((stored_pj / LONGEST_CHARGE_NS).clamp(1, 1_000_000));
     power.charge_power = power.charge_power.max(least);
     Some(())
+}
+
+/// The drive with a bank that saves next to nothing; `None` if its program power is too much for that.
+pub(super) fn without_energy(config: &Config) -> Option<Config> {
+    let mut config = config.clone();
+    leave_no_energy(config.power.as_mut()?);
+    Ssd::<NoData>::new(&config, 0).is_ok().then_some(config)
+}
+
+/// A single ceramic part.
+fn leave_no_energy(power: &mut leyden_power::Config) {
+    power.allow_underprovisioned = true;
+    (power.bank.capacitance, power.bank.parts) = (None, Some(1));
+    power.bank.part = Part::Ceramic;
+    (power.bank.charge_voltage, power.bank.minimum_voltage) = (None, None);
 }

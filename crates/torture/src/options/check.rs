@@ -103,6 +103,7 @@ impl Round {
             Cut::AtEvent { .. }
             | Cut::AtTablePage { .. }
             | Cut::AtCopy { .. }
+            | Cut::AfterTrims { .. }
             | Cut::AfterFailure { .. }
             | Cut::Never => Span::ZERO,
         };

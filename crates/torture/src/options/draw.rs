@@ -5,6 +5,7 @@
 use leyden_device::{Ssd, Stamp};
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
+use super::bank::without_energy;
 use super::chance::{coin, spread};
 use super::device::{Size, draw_device};
 use super::host::draw_host;
@@ -12,14 +13,14 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 6;
+pub(crate) const DRAW_VERSION: u32 = 7;
 
 impl Options {
     /// The options of `seed`.
     pub fn draw(seed: u64) -> Self {
         let mut choices = rng(seed, "device");
         let size = Size::drawn(&mut rng(seed, "size"));
-        let (device, units) = loop {
+        let (mut device, units) = loop {
             let Some(device) = draw_device(&mut choices, size) else { continue };
             if let Ok(drive) = Ssd::<Stamp>::new(&device, mixed(seed)) {
                 break (device, drive.mapping_units());
@@ -47,6 +48,14 @@ impl Options {
         let mut collections = rng(seed, "cuts amid collections");
         if collections.below(8) == 0 {
             cut_amid_collections(&mut rounds, &mut collections);
+        }
+        let mut trims = rng(seed, "cuts after trims");
+        if device.flushes_trims()
+            && trims.below(4) == 0
+            && let Some(starved) = without_energy(&device)
+        {
+            device = starved;
+            cut_after_trims(&mut rounds, &mut trims);
         }
         let grain = if rng(seed, "grain").below(8) == 0 { Grain::Sector } else { Grain::Unit };
         Self { seed, grain, device, host, work, rounds }
@@ -146,6 +155,16 @@ fn cut_amid_collections(rounds: &mut [Round], rng: &mut Rng) {
         let pages = spread(rng, 16) as u32;
         if rng.below(4) > 0 {
             round.cut = Cut::AtCopy { pages };
+        }
+    }
+}
+
+/// Most cuts follow trims and a FLUSH at once: it has waited for them, or they are undone.
+fn cut_after_trims(rounds: &mut [Round], rng: &mut Rng) {
+    for round in rounds {
+        let trims = spread(rng, 16) as u32;
+        if rng.below(4) > 0 {
+            (round.cut, round.verify) = (Cut::AfterTrims { trims }, Verify::All);
         }
     }
 }

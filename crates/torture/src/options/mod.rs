@@ -161,6 +161,11 @@ pub enum Cut {
     },
     /// So long after a FLUSH submitted then has completed; commands go on.
     AfterFlush(Span),
+    /// When so many trims and a FLUSH have completed, with nothing else under way or buffered.
+    AfterTrims {
+        /// How many.
+        trims: u32,
+    },
     /// So long after the last command has completed.
     Idle(Span),
     /// Not at all.

@@ -14,6 +14,8 @@ use crate::{Cut, Round};
 /// The most commands with which a round goes on while it waits for its cut.
 const MOST_EXTRA: u64 = 2_000;
 
+const FLUSH: Request = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+
 impl<P, D> Runner<'_, P, D>
 where
     P: Witness,
@@ -74,9 +76,21 @@ where
                     ends
                 })?;
             }
+            Cut::AfterTrims { trims } => {
+                let begin = u64::from(round.commands);
+                let trim = |n| Request { op: Op::Trim, fua: false, ..commands.command(number, n) };
+                let is_range = |request: &Request| request.sectors > 0;
+                let ranges = (begin..).take(MOST_EXTRA as usize).map(trim).filter(is_range);
+                self.drain()?;
+                self.submit(FLUSH);
+                self.drain()?;
+                self.play(ranges.take(trims as usize))?;
+                self.drain()?;
+                self.submit(FLUSH);
+                self.drain()?;
+            }
             Cut::AfterFlush(span) => {
-                let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
-                self.host.awaited = Some(self.submit(flush));
+                self.host.awaited = Some(self.submit(FLUSH));
                 self.go_on(&mut rest, |runner, _| runner.host.awaited.is_none())?;
                 let at = self.drive.now() + span;
                 self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;

@@ -100,7 +100,8 @@ where
             commands: Commands::new(options, units, unit_sectors as u32),
             physics: drive.drive().ssd().and_then(|_| Physics::new(&options.device)),
             drive,
-            oracle: Oracle::new(grains, per_grain as u32, promise),
+            oracle: Oracle::new(grains, per_grain as u32, promise)
+                .flushing_trims(options.device.flushes_trims()),
             host: HostSide {
                 late: rng(options.seed, "late"),
                 hints: rng(options.seed, "hints"),

@@ -18,6 +18,7 @@ mod write;
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, Outcome, PageKind, Ppa};
 use leyden_sim::Time;
+use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::data::Data;
@@ -124,6 +125,9 @@ impl TableWriter {
     /// True if a FLUSH must wait: a trim is not on flash yet, and nothing else protects it.
     #[inline]
     pub(super) fn has_unsaved_trims(&self) -> bool {
+        if is_planted(Canary::FlushForgetsTrims) {
+            return false;
+        }
         self.store.trims_only() && (self.store.dirty() > 0 || self.in_flight > 0)
     }
     /// True if programs of data concern the table.

@@ -40,10 +40,12 @@ mod command;
 mod history;
 mod log;
 mod oracle;
+mod promise;
 mod view;
 mod violation;
 pub mod zones;
 
 pub use command::{Ended, Id, Op, Request};
-pub use oracle::{Losses, Oracle, Promise};
+pub use oracle::{Losses, Oracle};
+pub use promise::Promise;
 pub use violation::{Event, Fate, Problem, Promised, Violation, Why};

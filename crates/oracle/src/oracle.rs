@@ -7,35 +7,7 @@ use leyden_sim::Time;
 use crate::command::{Effect, Touched};
 use crate::log::{Entry, Flush, Log, PowerCut, Tick};
 use crate::view::{Known, Seen, Unit};
-use crate::{Ended, Fate, Id, Op, Request, Violation};
-
-/// What the acknowledgement of a write promises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Promise {
-    /// Nothing, but with FUA: the buffer is not protected.
-    None,
-    /// That it is kept: the whole buffer is protected.
-    Full,
-    /// That it is kept, if it carried the PLP flag or FUA.
-    Selective,
-}
-
-impl Promise {
-    /// The promise of a device that keeps everything it acknowledges, or else only what is flushed.
-    pub const fn of_acknowledged(is_kept: bool) -> Self {
-        if is_kept { Self::Full } else { Self::None }
-    }
-
-    /// True if `request` is promised with its acknowledgement.
-    pub(crate) fn at_once(self, request: &Request) -> bool {
-        let fua = request.fua && request.op != Op::Trim;
-        match self {
-            Self::Full => true,
-            Self::None => fua,
-            Self::Selective => fua || request.plp,
-        }
-    }
-}
+use crate::{Ended, Fate, Id, Op, Promise, Request, Violation};
 
 /// What the drive said that it lost ([`Oracle::note_loss_allowed`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

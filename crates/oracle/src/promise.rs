@@ -1,0 +1,31 @@
+//! What a device promises with the end of a command.
+
+use crate::{Op, Request};
+
+/// What the acknowledgement of a write promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// Nothing, but with FUA: the buffer is not protected.
+    None,
+    /// That it is kept: the whole buffer is protected.
+    Full,
+    /// That it is kept, if it carried the PLP flag or FUA.
+    Selective,
+}
+
+impl Promise {
+    /// The promise of a device that keeps everything it acknowledges, or else only what is flushed.
+    pub const fn of_acknowledged(is_kept: bool) -> Self {
+        if is_kept { Self::Full } else { Self::None }
+    }
+
+    /// True if `request` is promised with its acknowledgement.
+    pub(crate) fn at_once(self, request: &Request) -> bool {
+        let fua = request.fua && request.op != Op::Trim;
+        match self {
+            Self::Full => true,
+            Self::None => fua,
+            Self::Selective => fua || request.plp,
+        }
+    }
+}

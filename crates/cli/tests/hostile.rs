@@ -67,7 +67,8 @@ fn a_conversion_goes_through_links_and_into_pipes() {
 fn what_could_not_be_kept_is_refused_before_the_run() {
     let endless = "workload.job.0.requests=1000000000000";
     let folder = env!("CARGO_MANIFEST_DIR");
-    refused(&["run", TINY, "--set", endless, "--report", folder], 3, &["is a directory", "help:"]);
+    let parts = ["is a directory", "help: name a file in it"];
+    refused(&["run", TINY, "--set", endless, "--report", folder], 3, &parts);
     let snapshot = "precondition.snapshot=/no/such/folder/a";
     refused(&["run", TINY, "--set", endless, "--set", snapshot], 3, &["cannot write", "help:"]);
 }

@@ -324,6 +324,28 @@ fn devices_of_one_trace_are_chosen_stacked_or_overlaid() {
     ends_with(&info, 0);
 }
 
+#[test]
+fn torture_says_that_there_was_nothing_to_make_small() {
+    let folder = folder();
+    let output = run(folder.path(), &["torture", "--seed", "17", "--shrink", "small.json"]);
+    ends_with(&output, 0);
+    assert!(stderr(&output).contains("nothing failed: small.json was not written"));
+    assert!(!folder.path().join("small.json").exists());
+}
+
+/// As any other file that holds no campaign, and with what can be done about it.
+#[test]
+fn a_folder_is_no_state_of_a_campaign() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("states")).unwrap();
+    let output = run(folder.path(), &["torture", "--seeds", "1", "--state", "states"]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).contains("states is no campaign's state: it is a folder"));
+    assert!(stderr(&output).contains("help: name a file"));
+    assert_eq!(fs::read_dir(folder.path().join("states")).unwrap().count(), 0);
+    assert!(!folder.path().join("states.lock").exists());
+}
+
 /// What was typed wrongly is named as it was typed, and what to do fits what went wrong.
 #[test]
 fn messages_name_what_to_mend() {

@@ -72,6 +72,9 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     }
     let is_whole = args.replay.is_some() || args.seed.is_some() || summary.seeds >= args.seeds;
     let Some(first) = summary.failed.first() else {
+        if let Some(path) = &args.shrink {
+            super::warn(&format!("nothing failed: {} was not written", path.display()));
+        }
         return match (is_whole, args.coverage) {
             (false, _) => Err(interrupted(args)),
             (true, true) => all_reached(&summary),
@@ -156,6 +159,10 @@ fn threads(args: &TortureArgs) -> usize {
 
 fn run_campaign(campaign: &Campaign, zoned: bool, cancel: &Cancel) -> Result<Summary, Failure> {
     if let Some(path) = &campaign.state {
+        if path.is_dir() {
+            let problem = "it is a folder".to_owned();
+            return Err(Failure::usage(StateError::Foreign { path: path.clone(), problem }));
+        }
         atomic::check_writable(path)?;
     }
     let bar = Progress::new("torture");

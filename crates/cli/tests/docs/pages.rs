@@ -86,9 +86,13 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
             Block { first: first + 1, language, lines: inside.collect() }
         } else if let (true, Some(line)) = (after_blank, line.strip_prefix("    ")) {
             let mut block = vec![line];
-            while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with("    ")) {
-                block.push(&line[4..]);
+            // Blank lines are of the block if it goes on below them.
+            while let Some((_, line)) =
+                lines.next_if(|(_, line)| line.is_empty() || line.starts_with("    "))
+            {
+                block.push(line.get(4..).unwrap_or_default());
             }
+            block.truncate(block.len() - block.iter().rev().take_while(|l| l.is_empty()).count());
             Block { first, language: "", lines: block }
         } else {
             if after_blank && !line.is_empty() {
@@ -167,7 +171,7 @@ pub(crate) fn mentions(page: &Path) -> Vec<String> {
 #[test]
 fn commands_files_and_outputs_are_found() {
     let page = "Save this as `a.toml`,\nnext to it:\n\n```toml\nx = 1\n```\n\nThen\n\n    leyden run a.toml \\\n        --json\n\n\
-                or\n\n    $ leyden run b\n    error: no b\n\nand `leyden check`.\n";
+                or\n\n    $ leyden run b\n    error: no b\n\n    help: b\n\nand `leyden check`.\n";
     let steps = markdown("p.md", page);
     let Step::Save(name, content) = &steps[0] else { panic!("{steps:?}") };
     assert_eq!((name.as_str(), content.as_str()), ("a.toml", "x = 1\n"));
@@ -180,7 +184,7 @@ fn commands_files_and_outputs_are_found() {
             Step::Save(..) => panic!("{step:?}"),
         })
         .collect();
-    let shown = Some(vec!["error: no b".to_owned()]);
+    let shown = Some(vec!["error: no b".to_owned(), String::new(), "help: b".to_owned()]);
     assert_eq!(
         typed,
         [("p.md:10", "leyden run a.toml  --json", None), ("p.md:15", "leyden run b", shown)]

@@ -159,6 +159,7 @@ impl Shown {
 
     fn push_host(&self, interval: &Closed, series: &mut record::Series) {
         let (reads, writes) = (&interval.host.reads, &interval.host.writes);
+        let flushes = &interval.host.flushes;
         let iops = |direction: &Direction| ratio(direction.count as f64, self.seconds);
         let rate = |direction: &Direction| ratio(direction.bytes as f64 / MIB, self.seconds);
         let mean = |direction: &Direction| {
@@ -181,6 +182,11 @@ impl Shown {
         series.write_max_us.push(max(writes));
         series.write_p50_us.push(percentile(writes, 50));
         series.write_p99_us.push(percentile(writes, 99));
+        series.flushes_per_s.push(iops(flushes));
+        series.flush_mean_us.push(mean(flushes));
+        series.flush_max_us.push(max(flushes));
+        series.flush_p50_us.push(percentile(flushes, 50));
+        series.flush_p99_us.push(percentile(flushes, 99));
         let outstanding_s = interval.host.outstanding_ns as f64 / 1e9;
         series.queue_depth.push(ratio(outstanding_s, self.seconds));
     }

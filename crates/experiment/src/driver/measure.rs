@@ -187,7 +187,8 @@ impl Measure {
         }
         match sample.op {
             Op::Read => self.series.reads.record(sample.bytes, latency_ns),
-            Op::Write => self.series.writes.record(sample.bytes, latency_ns),
+            Op::Write | Op::ZoneAppend => self.series.writes.record(sample.bytes, latency_ns),
+            Op::Flush => self.series.flushes.record(0, latency_ns),
             _ => {}
         }
         false

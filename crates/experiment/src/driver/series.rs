@@ -19,11 +19,12 @@ pub(super) const FIRST_INTERVAL: Span = Span::from_us(100);
 pub(super) struct Interval {
     pub(super) reads: Direction,
     pub(super) writes: Direction,
+    pub(super) flushes: Direction,
     /// Commands outstanding, summed over the nanoseconds of the interval.
     pub(super) outstanding_ns: u64,
 }
 
-/// Reads or writes of an interval.
+/// Reads, writes or flushes of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) count: u64,
@@ -33,7 +34,7 @@ pub(super) struct Direction {
     pub(super) latencies: Filled,
 }
 
-/// Reads or writes of the interval that goes on.
+/// Reads, writes or flushes of the interval that goes on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     so_far: Direction,
@@ -104,6 +105,7 @@ impl Interval {
     fn merge(&mut self, later: &Self) {
         self.reads.merge(&later.reads);
         self.writes.merge(&later.writes);
+        self.flushes.merge(&later.flushes);
         self.outstanding_ns = self.outstanding_ns.saturating_add(later.outstanding_ns);
     }
 }
@@ -159,6 +161,7 @@ pub(super) struct Intervals {
     pub(super) closed: Vec<Closed>,
     pub(super) reads: Running,
     pub(super) writes: Running,
+    pub(super) flushes: Running,
     outstanding: Outstanding,
     /// When the current interval ends.
     next_end: Time,
@@ -175,6 +178,7 @@ impl Intervals {
             closed: Vec::with_capacity(MAX_INTERVALS),
             reads: Running::default(),
             writes: Running::default(),
+            flushes: Running::default(),
             outstanding,
             next_end: start + FIRST_INTERVAL,
         }
@@ -203,7 +207,8 @@ impl Intervals {
     /// Ends the current interval early, with the run.
     pub(super) fn finish(&mut self, device: Snapshot, end: Time) {
         let last = self.closed.last().map_or(self.start, |closed| closed.end);
-        if end > last || self.reads.so_far.count + self.writes.so_far.count > 0 {
+        let running = [&self.reads, &self.writes, &self.flushes];
+        if end > last || running.iter().any(|running| running.so_far.count > 0) {
             self.push(device, end.max(last));
         }
     }
@@ -212,6 +217,7 @@ impl Intervals {
         let host = Interval {
             reads: self.reads.take(),
             writes: self.writes.take(),
+            flushes: self.flushes.take(),
             outstanding_ns: self.outstanding.since_last(end),
         };
         self.closed.push(Closed { host, device, end });

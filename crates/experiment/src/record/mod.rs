@@ -354,6 +354,21 @@ pub struct Series {
     /// 99th percentile of the write latency, likewise.
     #[serde(default)]
     pub write_p99_us: Vec<f64>,
+    /// Flushes per second.
+    #[serde(default)]
+    pub flushes_per_s: Vec<f64>,
+    /// Mean latency of flushes; 0 where there was none.
+    #[serde(default)]
+    pub flush_mean_us: Vec<f64>,
+    /// Median latency of flushes, at most a sixteenth too high; 0 where there was none.
+    #[serde(default)]
+    pub flush_p50_us: Vec<f64>,
+    /// 99th percentile of the latency of flushes, likewise.
+    #[serde(default)]
+    pub flush_p99_us: Vec<f64>,
+    /// Largest latency of a flush.
+    #[serde(default)]
+    pub flush_max_us: Vec<f64>,
     /// Commands outstanding at the drive, mean over the interval.
     #[serde(default)]
     pub queue_depth: Vec<f64>,

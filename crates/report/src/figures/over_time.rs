@@ -49,6 +49,7 @@ const fn thin(part: Part) -> Part {
 
 const NO_READS: &str = "Nothing was read.";
 const NO_WRITES: &str = "Nothing was written.";
+const NO_FLUSHES: &str = "Nothing was flushed.";
 
 static IOPS: Subject = Subject {
     id: "iops",
@@ -92,6 +93,18 @@ static WRITE_LATENCY: Subject = Subject {
         part("p50", "Median", "write_p50_us", 0, NO_WRITES),
         part("p99", "p99", "write_p99_us", 1, NO_WRITES),
         thin(part("max", "Maximum", "write_max_us", 7, NO_WRITES)),
+    ],
+    wide: false,
+};
+
+static FLUSH_LATENCY: Subject = Subject {
+    id: "flush-latency",
+    title: "Flush latency over time",
+    unit: Unit::Latency,
+    parts: &[
+        part("p50", "Median", "flush_p50_us", 0, NO_FLUSHES),
+        part("p99", "p99", "flush_p99_us", 1, NO_FLUSHES),
+        thin(part("max", "Maximum", "flush_max_us", 7, NO_FLUSHES)),
     ],
     wide: false,
 };
@@ -151,10 +164,13 @@ pub(crate) fn throughput(runs: &[Run]) -> Vec<Figure> {
     subjects.iter().flat_map(|s| figures(runs, s)).collect()
 }
 
-/// Medians, 99th percentiles and maxima of reads and writes.
+/// Medians, 99th percentiles and maxima of reads, writes and, if there were any, flushes.
 pub(crate) fn latency(runs: &[Run]) -> Vec<Figure> {
-    let subjects = [&READ_LATENCY, &WRITE_LATENCY];
-    subjects.iter().flat_map(|s| figures(runs, s)).collect()
+    let mut subjects = vec![&READ_LATENCY, &WRITE_LATENCY];
+    if runs.iter().any(|run| has_values(run, "flush_max_us")) {
+        subjects.push(&FLUSH_LATENCY);
+    }
+    subjects.into_iter().flat_map(|s| figures(runs, s)).collect()
 }
 
 /// The write amplification factor.

@@ -161,6 +161,11 @@ impl Sample<'_> {
             read_p99_us: read(&|i| 400.0 + 160.0 * self.waf_at(i) / self.quality),
             write_p50_us: write(&|i| 11.0 + 7.0 * self.waf_at(i)),
             write_p99_us: write(&|i| 900.0 + 300.0 * self.waf_at(i) / self.quality),
+            flushes_per_s: write(&|_| 40.0),
+            flush_mean_us: write(&|i| 700.0 + 20.0 * noise(15, i)),
+            flush_p50_us: write(&|i| 690.0 + 20.0 * noise(15, i)),
+            flush_p99_us: write(&|i| 900.0 + 200.0 * noise(16, i)),
+            flush_max_us: write(&|i| 1300.0 + 900.0 * noise(17, i).powi(4)),
             queue_depth: each(&|i| 120.0 + 8.0 * noise(13, i)),
             buffered_bytes: each(&|i| 5e7 + 1e7 * noise(14, i)).iter().map(|v| *v as u64).collect(),
             free_blocks: each(&|i| 300.0 - 40.0 * self.waf_at(i))

@@ -29,7 +29,7 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
     for requests in [1, 10, 11, 9_999, 300_000] {
         let mut mock = Mock::new(Span::from_us(10), 2);
         let config =
-            JobConfig { queue_depth: 3, read_share: Ratio::from_percent(40), ..writes(requests) };
+            JobConfig { fsync_every: 5, read_share: Ratio::from_percent(40), ..writes(requests) };
         let measured = run(&mut mock, &[config], Options::default());
         let (reads, writes, bytes, max_ns) = totals(&measured);
         assert_eq!(reads, measured.traffic.reads.count());
@@ -39,8 +39,16 @@ fn the_series_sums_to_the_totals_whatever_the_length() {
         // Little's law, exact once everything has completed.
         let hosts = || measured.series.closed.iter().map(|closed| &closed.host);
         let outstanding: u64 = hosts().map(|host| host.outstanding_ns).sum();
-        let latencies = hosts().map(|host| host.reads.latency_sum_ns + host.writes.latency_sum_ns);
+        let latencies = hosts().map(|host| {
+            let kinds = [&host.reads, &host.writes, &host.flushes];
+            kinds.map(|kind| kind.latency_sum_ns).iter().sum::<u64>()
+        });
         assert_eq!(outstanding, latencies.sum::<u64>());
+        let flushes = || hosts().map(|host| &host.flushes);
+        let of = &measured.traffic.flushes;
+        assert_eq!(flushes().map(|flushes| flushes.count).sum::<u64>(), of.count());
+        assert_eq!(flushes().map(|flushes| flushes.latency_max_ns).max(), Some(of.max_ns()));
+        assert!(of.count() > 0 || requests < 100);
         let closed = &measured.series.closed;
         assert!(closed.len() <= MAX_INTERVALS);
         assert_eq!(closed.last().map(|closed| closed.end), Some(measured.end));

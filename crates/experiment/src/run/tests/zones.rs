@@ -40,6 +40,22 @@ fn verifying_a_zoned_run_changes_nothing_of_what_happens() {
     assert!(verified.recovery.is_some());
 }
 
+/// Appends are writes, over time as in total.
+#[test]
+fn the_series_of_a_zoned_run_has_its_appends() {
+    let record = record(&loaded(ZONED, &["run.stamps=false"]));
+    let series = &record.series;
+    let starts = std::iter::once(&0.0).chain(&series.time_s);
+    let lengths = series.time_s.iter().zip(starts).map(|(end, start)| end - start);
+    let total =
+        |rates: &[f64]| rates.iter().zip(lengths.clone()).map(|(rate, s)| rate * s).sum::<f64>();
+    assert!((total(&series.write_iops) - record.host.writes as f64).abs() < 0.5);
+    assert!((total(&series.flushes_per_s) - record.host.flushes as f64).abs() < 0.5);
+    let mib = record.host.bytes_written as f64 / f64::from(1 << 20);
+    assert!((total(&series.write_mib_per_s) - mib).abs() < 0.01);
+    assert!(series.waf.iter().any(|waf| *waf > 0.0));
+}
+
 /// Cuts of the run above, one of them right after another.
 const CUTS: &str = "
     [[run.cut]]

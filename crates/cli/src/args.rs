@@ -307,6 +307,10 @@ pub(crate) struct Common {
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
+    /// Make every run with this many seeds, from the scenario's own on, on all cores; what is told is the
+    /// mean, its 95 % confidence interval and, of ratios, the least and the most
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) seeds: u16,
     /// Print the run record (or all of them) as JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -361,6 +365,12 @@ pub(crate) struct ReproduceArgs {
     /// Take a first look: smaller drives and fewer requests
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Measure each claim with this many seeds; what is told is the mean, and the least and the most
+    ///
+    /// Figures are of the first seed. Selective-PLP's claims are means over three seeds already: each
+    /// measurement takes the next three.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) seeds: u16,
 }
 
 /// `leyden torture`.

@@ -211,6 +211,46 @@ fn a_sweep_over_seeds_is_told_as_means_and_kept_as_a_table() {
     }
 }
 
+/// `--seeds N` is `--vary seed=` from the scenario's own on, and what comes of it is the same.
+#[test]
+fn several_seeds_are_runs_of_their_own_with_a_spread() {
+    let folder = folder();
+    let path = folder.path();
+    let digests = |args: &[&str]| -> Vec<String> {
+        let runs = json(path, &[args, &["--json"]].concat());
+        let runs = runs["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["sim"]["digest"].as_str().unwrap().to_owned()).collect()
+    };
+    let varied = digests(&["compare", "tiny.toml", "--seed", "4", "--vary", "seed=4..6"]);
+    assert_eq!(digests(&["run", "tiny.toml", "--seed", "4", "--seeds", "3"]), varied);
+    assert_eq!(varied.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
+
+    let victims = "device.ftl.gc.victim=greedy,fifo";
+    let output = run(path, &["compare", "tiny.toml", "--vary", victims, "--seeds", "3"]);
+    ends_with(&output, 0);
+    let runs = json(path, &["compare", "tiny.toml", "--vary", victims, "--seeds", "3", "--json"]);
+    let waf = |run: usize| runs["runs"][run]["flash"]["waf"].as_f64().unwrap();
+    let mut ratios: Vec<f64> = (0..3).map(|seed| waf(seed + 3) / waf(seed)).collect();
+    ratios.sort_by(f64::total_cmp);
+    let [least, most] = [ratios[0], ratios[2]].map(leyden_report::format::number);
+    assert!(least != most, "seeds differ");
+    let table = stdout(&output);
+    assert!(table.contains(&format!("[{least}, {most}]")), "{least} {most}\n{table}");
+    assert!(table.contains("in brackets the least and the most"), "{table}");
+
+    let both = ["compare", "tiny.toml", "--vary", "seed=1,2", "--seeds", "2"];
+    let last = u64::MAX.to_string();
+    for wrong in [
+        &both[..],
+        &["run", "-", "--seeds", "2"],
+        &["run", "tiny.toml", "--seed", &last, "--seeds", "2"],
+    ] {
+        let output = run(path, wrong);
+        ends_with(&output, 2);
+        assert!(stderr(&output).contains("--seeds") && stderr(&output).contains("help:"));
+    }
+}
+
 #[test]
 fn manual_pages_and_lists_are_complete() {
     let folder = folder();

@@ -63,6 +63,21 @@ impl Replicates<'_> {
         let values: Option<Vec<f64>> = self.records.iter().map(|r| metric.of(r)).collect();
         Estimate::of(&values?)
     }
+
+    /// The least and the most of the figure's ratios over that of `first` with the same seed; none of a
+    /// single run, and none unless both were made with the same seeds.
+    pub fn ratios(&self, first: &Self, metric: &Metric) -> Option<[f64; 2]> {
+        if self.records.len() < 2 || self.records.len() != first.records.len() {
+            return None;
+        }
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for record in &self.records {
+            let base = first.records.iter().find(|base| base.seed == record.seed)?;
+            let ratio = Metric::ratio(metric.of(base), metric.of(record))?;
+            (least, most) = (least.min(ratio), most.max(ratio));
+        }
+        Some([least, most])
+    }
 }
 
 impl Estimate {
@@ -90,7 +105,29 @@ mod tests {
         let mut record = RunRecord { scenario: "hot".into(), ..RunRecord::default() };
         record.varied = vec![varied("gc", policy.into()), varied(SEED, seed.to_string())];
         record.host.iops = iops;
+        record.seed = seed;
         record
+    }
+
+    #[test]
+    fn ratios_are_taken_between_runs_of_the_same_seed() {
+        let records = [
+            run("greedy", 1, 10.0),
+            run("greedy", 2, 20.0),
+            run("fifo", 2, 30.0),
+            run("fifo", 1, 12.0),
+        ];
+        let iops = &metric_groups()[0].metrics[0];
+        let folded = replicates(&records);
+        assert_eq!(folded[1].ratios(&folded[0], iops), Some([1.2, 1.5]));
+        let others = [
+            run("greedy", 1, 10.0),
+            run("greedy", 2, 20.0),
+            run("fifo", 2, 30.0),
+            run("fifo", 3, 1.0),
+        ];
+        let folded = replicates(&others);
+        assert_eq!(folded[1].ratios(&folded[0], iops), None, "seed 3 has nothing beside it");
     }
 
     #[test]
@@ -110,6 +147,7 @@ mod tests {
         assert!((estimate.mean - 12.0).abs() < 1e-12);
         assert!((estimate.half_width.unwrap() - 4.968_675).abs() < 1e-3, "{estimate:?}");
         assert_eq!(folded[1].estimate(iops), Some(Estimate { mean: 5.0, half_width: None }));
+        assert_eq!(folded[1].ratios(&folded[0], iops), None, "one seed has no spread");
         let plain = [RunRecord::default(), RunRecord::default()];
         assert_eq!(replicates(&plain).len(), 2);
     }

@@ -2,7 +2,7 @@
 
 use crate::figures::{Section, protection, selective, zombie};
 use crate::{ReportError, format, page};
-use leyden_experiment::claims::{ClaimResult, Value, Verdict, WorkloadRow};
+use leyden_experiment::claims::{ClaimResult, Spread, Value, Verdict, WorkloadRow};
 use minijinja::Environment;
 use serde::Serialize;
 
@@ -103,12 +103,17 @@ fn summary(claims: &[ClaimResult]) -> String {
 
 fn row(claim: &ClaimResult) -> Row<'_> {
     let [from, to] = claim.accept;
+    let mut measured = claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), value);
+    if let Some(Spread { least, most, .. }) = claim.spread {
+        let [least, most] = [least, most].map(format::number);
+        measured = format!("{measured} [{least}, {most}]");
+    }
     Row {
         id: &claim.id,
         statement: &claim.statement,
         note: &claim.note,
         paper: value(&claim.paper),
-        measured: claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), value),
+        measured,
         accept: value(&Value::Pair([from, to])),
         verdict: claim.verdict.name(),
         class: match claim.verdict {

@@ -33,7 +33,7 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
     }
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let figures = Figures::of(args);
-    let mut specs = claims::needs(&claims, scale);
+    let mut specs = claims::needs(&claims, scale, args.seeds);
     if figures.protection {
         specs.extend(hexa::cells().iter().map(|cell| cell.spec(scale)));
     }
@@ -45,7 +45,7 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         specs.extend(selective::cells().iter().map(|cell| cell.spec(scale)));
     }
     let results = make(args, &specs, cancel)?;
-    let judged = claims::judge(&claims, &results, scale);
+    let judged = claims::judge(&claims, &results, scale, args.seeds);
     for warning in &results.warnings {
         warn(warning);
     }
@@ -177,7 +177,10 @@ fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
     table.head(["claim", "paper", "measured", "holds within", "verdict"]);
     for claim in &judged.claims {
         let [from, to] = claim.accept;
-        let measured = claim.measured.as_ref().map_or_else(|| "-".to_owned(), figure);
+        let mut measured = claim.measured.as_ref().map_or_else(|| "-".to_owned(), figure);
+        if let Some(spread) = &claim.spread {
+            measured = format!("{measured} [{}, {}]", plain(spread.least), plain(spread.most));
+        }
         let accept = if claim.accept[0] < claim.accept[1] {
             figure(&Value::Pair([from, to]))
         } else {
@@ -187,6 +190,13 @@ fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
         table.row(cells.map(String::from));
     }
     table.write(out)?;
+    if let Some(spread) = judged.claims.iter().find_map(|claim| claim.spread) {
+        writeln!(
+            out,
+            "\nmeasured: the mean over {} seeds, and the least and the most of them",
+            spread.seeds
+        )?;
+    }
     let count = |verdict| judged.claims.iter().filter(|claim| claim.verdict == verdict).count();
     for claim in judged.claims.iter().filter(|claim| claim.verdict == Verdict::Differs) {
         writeln!(out, "\n{} differs. {}.", claim.id, claim.statement)?;
@@ -268,6 +278,9 @@ fn page(
     }
     if args.quick {
         command.push_str(" --quick");
+    }
+    if args.seeds > 1 {
+        command = format!("{command} --seeds {}", args.seeds);
     }
     render_reproduction(&Reproduction {
         title: &title,

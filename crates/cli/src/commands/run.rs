@@ -11,7 +11,9 @@ use leyden_experiment::{
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
 
-use super::{Cancel, check_outputs, explain, keep, load, overrides, run_one, verdict, warn};
+use super::{
+    Cancel, check_outputs, compare, explain, keep, load, overrides, run_one, verdict, warn,
+};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::progress::note;
@@ -26,6 +28,9 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
     };
     let mut sets = overrides(&args.common.set, args.common.seed)?;
     let loaded = load(file, &mut sets, args.allow_underprovisioned)?;
+    if args.common.seeds > 1 {
+        return compare::over_seeds(file, sets, &args.common, cancel);
+    }
     check_outputs(&args.common, &loaded)?;
     let saved = loaded.saved();
     if let Some(saved) = saved {

@@ -1,7 +1,9 @@
 //! How a claim becomes a figure: a quantity of one run, or ratios of a quantity between runs.
 
 use super::file::Value;
+use super::selective;
 use super::spec::{Results, RunSpec};
+use super::verdict::Spread;
 use crate::record::RunRecord;
 
 /// A figure of a run record.
@@ -99,6 +101,44 @@ impl Measure {
     /// A count in a worked example, which is the same at any scale.
     pub fn is_worked_example(&self) -> bool {
         matches!(self, Self::Of(quantity, _) if quantity.is_exact)
+    }
+
+    /// The same measurement with other seeds: the `n`-th, counted from 0. A worked example has no random numbers.
+    #[must_use]
+    pub fn replicate(&self, n: u16) -> Self {
+        let own = selective::SEEDS.len() as u64;
+        let spec = |spec: &RunSpec| spec.replicate(n, own);
+        let groups = |groups: &[Group]| -> Vec<Group> {
+            let group = |group: &Group| Group {
+                name: group.name,
+                pairs: group.pairs.iter().map(|(run, base)| (spec(run), spec(base))).collect(),
+            };
+            groups.iter().map(group).collect()
+        };
+        match self {
+            Self::Of(quantity, _) if quantity.is_exact => self.clone(),
+            Self::Of(quantity, run) => Self::Of(*quantity, spec(run)),
+            Self::Ratios(quantity, fold, all) => Self::Ratios(*quantity, *fold, groups(all)),
+            Self::Cuts(quantity, fold, all) => Self::Cuts(*quantity, *fold, groups(all)),
+        }
+    }
+
+    /// The figure over so many seeds, how far it goes between them, and what it is made of for the first; or
+    /// why there is none. There is no range of a single seed, nor of a worked example.
+    pub fn over_seeds(
+        &self,
+        results: &Results,
+        seeds: u16,
+    ) -> Result<(Value, Option<Spread>, String), String> {
+        let (first, note) = self.evaluate(results)?;
+        if seeds <= 1 || self.is_worked_example() {
+            return Ok((first, None, note));
+        }
+        let others = (1..seeds).map(|n| Ok(self.replicate(n).evaluate(results)?.0));
+        let values: Vec<Value> =
+            std::iter::once(Ok(first)).chain(others).collect::<Result<_, String>>()?;
+        let (value, spread) = Spread::of(&values);
+        Ok((value, Some(spread), format!("{note} (of these {seeds} seeds, the first)")))
     }
 
     /// The runs that are needed.
@@ -216,6 +256,27 @@ mod tests {
         assert_eq!(value(Fold::Most).0, Value::One(2.0));
         assert!(value(Fold::Most).1.contains("best workload y"));
         assert_eq!(measure(Fold::Mean).needs().len(), 6);
+    }
+
+    #[test]
+    fn seeds_make_a_mean_and_a_range() {
+        let mut results = results(&[("a", 3.0), ("b", 2.0)]);
+        for (name, iops) in [("a", 5.0), ("b", 2.0)] {
+            let mut record = RunRecord::default();
+            record.host.iops = iops;
+            results.records.insert(spec(name).set("seed=2"), record);
+        }
+        let pairs = vec![(spec("a"), spec("b"))];
+        let measure = Measure::Ratios(IOPS, Fold::Mean, vec![Group { name: "x", pairs }]);
+        let (value, spread, note) = measure.over_seeds(&results, 2).unwrap();
+        assert_eq!(value, Value::One(2.0));
+        assert_eq!(spread, Some(Spread { seeds: 2, least: 1.5, most: 2.5 }));
+        assert!(note.ends_with("x 1.500 (of these 2 seeds, the first)"), "{note}");
+        assert_eq!(measure.over_seeds(&results, 1).unwrap().1, None);
+        let why = measure.over_seeds(&results, 3).unwrap_err();
+        assert!(why.contains("seed=3"), "{why}");
+        let exact = Measure::Of(COPIES, spec("a"));
+        assert_eq!(exact.over_seeds(&results, 3).unwrap().1, None, "there is nothing to vary");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub use hexa::{Cell, Scale};
 pub use measure::{Fold, Group, Measure, Quantity};
 pub use runner::{Runner, Step};
 pub use spec::{Results, RunSpec, quote, run_command};
-pub use verdict::{ClaimResult, ClaimResults, Verdict};
+pub use verdict::{ClaimResult, ClaimResults, Spread, Verdict};
 
 use crate::scenario::nearest;
 
@@ -116,26 +116,28 @@ pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
         .or_else(|| selective::measure(id, scale))
 }
 
-/// Every run that `claims` need.
-pub fn needs(claims: &[Claim], scale: Scale) -> BTreeSet<RunSpec> {
+/// Every run that `claims` need with so many seeds.
+pub fn needs(claims: &[Claim], scale: Scale, seeds: u16) -> BTreeSet<RunSpec> {
     let measures = claims.iter().filter_map(|claim| measure(&claim.id, scale));
-    measures.flat_map(|measure| measure.needs()).collect()
+    measures
+        .flat_map(|measure| (0..seeds).flat_map(move |n| measure.replicate(n).needs()))
+        .collect()
 }
 
-/// Every claim beside what was measured.
-pub fn judge(claims: &[Claim], results: &Results, scale: Scale) -> ClaimResults {
+/// Every claim beside what was measured with so many seeds.
+pub fn judge(claims: &[Claim], results: &Results, scale: Scale, seeds: u16) -> ClaimResults {
     let one = |claim: &Claim| {
         let Some(measure) = measure(&claim.id, scale) else {
             let note = "this version of Leyden cannot measure it";
             return ClaimResult::not_run(claim, note.to_owned());
         };
-        match measure.evaluate(results) {
+        match measure.over_seeds(results, seeds) {
             Err(why) => ClaimResult::not_run(claim, why),
-            Ok((value, mut note)) => {
+            Ok((value, spread, mut note)) => {
                 if scale == Scale::Quick && !measure.is_worked_example() {
                     note.push_str(" (quick: a smaller drive and fewer requests)");
                 }
-                let mut result = ClaimResult::judged(claim, value, note);
+                let mut result = ClaimResult { spread, ..ClaimResult::judged(claim, value, note) };
                 let reason = hexa::reason(&claim.id)
                     .or_else(|| zombie::reason(&claim.id))
                     .or_else(|| selective::reason(&claim.id));
@@ -183,9 +185,27 @@ mod tests {
     }
 
     #[test]
+    fn every_seed_of_a_claim_is_a_run_of_its_own() {
+        let claims = ClaimsFile::bundled().unwrap().claims;
+        let measured = claims.iter().filter_map(|claim| measure(&claim.id, Scale::Full));
+        let (mut random, mut exact) = (BTreeSet::new(), BTreeSet::new());
+        for measure in measured {
+            let runs = if measure.is_worked_example() { &mut exact } else { &mut random };
+            runs.extend(measure.needs());
+        }
+        assert_eq!(needs(&claims, Scale::Full, 3).len(), 3 * random.len() + exact.len());
+        for spec in &random {
+            let seed = spec.load().unwrap().scenario.seed;
+            assert_ne!(spec.replicate(1, 3).load().unwrap().scenario.seed, seed);
+            let is_named = spec.sets.iter().any(|set| set.starts_with("seed="));
+            assert!(is_named || seed == 1, "{}: replicates count from 1 on", spec.command());
+        }
+    }
+
+    #[test]
     fn what_was_not_run_says_why() {
         let claims = ClaimsFile::bundled().unwrap().claims;
-        let judged = judge(&claims, &Results::default(), Scale::Full).claims;
+        let judged = judge(&claims, &Results::default(), Scale::Full, 1).claims;
         assert!(judged.iter().all(|result| result.verdict == Verdict::NotRun));
         assert!(judged[0].note.contains("leyden run hexa/figure1"), "{}", judged[0].note);
         let unknown = judged.iter().filter(|result| measure(&result.id, Scale::Full).is_none());

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crate::record::RunRecord;
 use crate::scenario::{LoadError, Loaded, Set};
 
+/// The seed of a scenario that names none.
+const FIRST_SEED: u64 = 1;
+
 /// A run: a bundled scenario and what is set on top of it. Equal specifications are one run, however
 /// many claims need it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +29,22 @@ impl RunSpec {
     pub fn set(mut self, set: impl Into<String>) -> Self {
         self.sets.push(set.into());
         self
+    }
+
+    /// The same run with other random numbers: the `n`-th of its seeds, counted from 0. One with a seed of its
+    /// own is one of `own` that a measurement is a mean of; the next measurement takes the next `own`.
+    #[must_use]
+    pub fn replicate(&self, n: u16, own: u64) -> Self {
+        let mut replicate = self.clone();
+        let seed_of =
+            |set: &str| set.strip_prefix("seed=").and_then(|seed| seed.parse::<u64>().ok());
+        let seeded = replicate.sets.iter_mut().find_map(|set| Some((seed_of(set)?, set)));
+        match seeded {
+            _ if n == 0 => {}
+            Some((seed, set)) => *set = format!("seed={}", seed + u64::from(n) * own),
+            None => replicate.sets.push(format!("seed={}", FIRST_SEED + u64::from(n))),
+        }
+        replicate
     }
 
     /// The scenario with its overrides.
@@ -103,6 +122,16 @@ pub(super) mod tests {
             assert!(seen.insert(spec.clone()), "twice: {}", spec.command());
         }
         assert!(!seen.is_empty());
+    }
+
+    #[test]
+    fn replicates_are_other_seeds_and_the_first_is_the_run_itself() {
+        let plain = RunSpec::new("devices/hexa").set("device.buffer.size=1 GiB");
+        assert_eq!(plain.replicate(0, 3), plain);
+        assert_eq!(plain.replicate(2, 3), plain.clone().set("seed=3"));
+        let seeded = plain.clone().set("seed=2").set("run.stamps=false");
+        let next = plain.set("seed=5").set("run.stamps=false");
+        assert_eq!(seeded.replicate(1, 3), next);
     }
 
     #[test]

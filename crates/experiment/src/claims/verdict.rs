@@ -29,6 +29,42 @@ impl Verdict {
     }
 }
 
+/// How far a figure goes between seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many seeds.
+    pub seeds: u16,
+    /// The least of them; of a pair, of its lower number.
+    pub least: f64,
+    /// The most of them; of a pair, of its higher number.
+    pub most: f64,
+}
+
+impl Spread {
+    /// The mean of `values`, which are alike and at least one, and their spread.
+    pub(super) fn of(values: &[Value]) -> (Value, Self) {
+        let n = values.len() as f64;
+        let mean = |at: usize| {
+            values
+                .iter()
+                .map(|value| value.numbers().get(at).copied().unwrap_or(f64::NAN))
+                .sum::<f64>()
+                / n
+        };
+        let all = || values.iter().flat_map(|value| value.numbers().iter().copied());
+        let spread = Self {
+            seeds: values.len() as u16,
+            least: all().fold(f64::INFINITY, f64::min),
+            most: all().fold(f64::NEG_INFINITY, f64::max),
+        };
+        let value = match values {
+            [Value::Pair(_), ..] => Value::Pair([mean(0), mean(1)]),
+            _ => Value::One(mean(0)),
+        };
+        (value, spread)
+    }
+}
+
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
@@ -36,8 +72,11 @@ pub struct ClaimResult {
     pub id: String,
     /// What the paper reports.
     pub paper: Value,
-    /// What was measured, if it was.
+    /// What was measured, if it was: the mean, if over several seeds.
     pub measured: Option<Value>,
+    /// How far it goes between seeds, if several were run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// The interval in which the claim holds.
     pub accept: [f64; 2],
     /// Whether it does.
@@ -75,6 +114,7 @@ impl ClaimResult {
             id: claim.id.clone(),
             paper: claim.paper,
             measured: None,
+            spread: None,
             accept: claim.accept,
             verdict: Verdict::NotRun,
             note,

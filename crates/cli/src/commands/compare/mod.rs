@@ -3,6 +3,7 @@
 mod table;
 mod vary;
 
+use anyhow::anyhow;
 use leyden_experiment::claims::{quote, run_command};
 use leyden_experiment::{
     Loaded, Plan, RunError, RunRecord, Scenario, Set, Varied, run_all, validate,
@@ -13,7 +14,7 @@ use self::vary::varied;
 use super::{
     Cancel, check_outputs, explain, keep, overrides, parsed_of, stamp, threads, verdict, warn,
 };
-use crate::args::CompareArgs;
+use crate::args::{Common, CompareArgs};
 use crate::failure::Failure;
 use crate::output::progress::Progress;
 
@@ -25,15 +26,41 @@ struct Planned {
 }
 
 pub(crate) fn main(args: &CompareArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let plans = plan(args)?; // everything is checked before anything runs
-    for plan in &plans {
-        check_outputs(&args.common, &plan.loaded)?;
+    make_all(&plan(args)?, &args.common, args.jobs, cancel)
+}
+
+/// `leyden run --seeds N`: one scenario with several seeds.
+pub(crate) fn over_seeds(
+    file: &str,
+    sets: Vec<Set>,
+    common: &Common,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    if file == "-" {
+        return Err(Failure::usage(anyhow!(
+            "--seeds: standard input can be read only once\n  help: save the scenario to a file"
+        )));
+    }
+    let variant = Variant { sets, varied: Vec::new() };
+    make_all(&with_seeds(file, None, &variant, common.seeds)?, common, None, cancel)
+}
+
+/// Makes the runs, keeps them and shows them.
+fn make_all(
+    plans: &[Planned],
+    common: &Common,
+    jobs: Option<u16>,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    // Everything is checked before anything runs.
+    for plan in plans {
+        check_outputs(common, &plan.loaded)?;
         validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
     }
-    let (records, failure) = make(&plans, threads(args.jobs), cancel);
+    let (records, failure) = make(plans, threads(jobs), cancel);
     if !records.is_empty() {
-        keep(&args.common, &records)?;
-        if !args.common.json {
+        keep(common, &records)?;
+        if !common.json {
             show(&records, &mut anstream::stdout().lock())?;
         }
     }
@@ -86,6 +113,13 @@ fn make(plans: &[Planned], jobs: usize, cancel: &Cancel) -> (Vec<RunRecord>, Opt
 fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
     let common = overrides(&args.common.set, args.common.seed)?;
     let mut variants = vec![Variant { sets: common, varied: Vec::new() }];
+    let varies_seed =
+        |vary: &String| vary.split('=').next().is_some_and(|key| key.trim() == "seed");
+    if args.common.seeds > 1 && args.vary.iter().any(varies_seed) {
+        return Err(Failure::usage(anyhow!(
+            "--seeds and --vary seed=... both say which seeds are run\n  help: leave one of them out"
+        )));
+    }
     for vary in &args.vary {
         let (key, values) = varied(vary).map_err(Failure::usage)?;
         let mut next = Vec::new();
@@ -107,7 +141,7 @@ fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
     for file in &args.files {
         for device in &devices {
             for variant in &variants {
-                plans.push(one(file, *device, variant)?);
+                plans.extend(with_seeds(file, *device, variant, args.common.seeds)?);
             }
         }
     }
@@ -120,6 +154,32 @@ fn plan(args: &CompareArgs) -> Result<Vec<Planned>, Failure> {
 struct Variant {
     sets: Vec<Set>,
     varied: Vec<Varied>,
+}
+
+/// A run of `variant` for each of so many seeds, from its own on.
+fn with_seeds(
+    file: &str,
+    device: Option<&str>,
+    variant: &Variant,
+    seeds: u16,
+) -> Result<Vec<Planned>, Failure> {
+    let first = one(file, device, variant)?;
+    if seeds <= 1 {
+        return Ok(vec![first]);
+    }
+    let own = first.loaded.scenario.seed;
+    let Some(last) = own.checked_add(u64::from(seeds) - 1) else {
+        return Err(Failure::usage(anyhow!(
+            "--seeds: there are no {seeds} seeds from {own} on\n  help: begin with a smaller --seed"
+        )));
+    };
+    let with_seed = |seed: u64| {
+        let mut variant = variant.clone();
+        variant.sets.push(parsed_of("--seeds", &format!("seed={seed}"))?);
+        variant.varied.push(Varied { key: "seed".to_owned(), value: seed.to_string() });
+        one(file, device, &variant)
+    };
+    (own..=last).map(with_seed).collect()
 }
 
 fn one(

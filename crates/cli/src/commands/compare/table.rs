@@ -32,6 +32,12 @@ pub(super) fn show(records: &[RunRecord], out: &mut dyn Write) -> std::io::Resul
             out,
             "\nmeans over {runs} seeds; ±: half the 95 % confidence interval of the mean"
         )?;
+        if experiments.len() > 1 {
+            writeln!(
+                out,
+                "ratios of the means; in brackets the least and the most of a seed's own"
+            )?;
+        }
     }
     Ok(())
 }
@@ -56,7 +62,7 @@ fn columns(experiments: &[Replicates<'_>]) -> Table {
             let mut cells = vec![metric.label.to_owned()];
             for (index, estimate) in estimates.iter().enumerate() {
                 cells.push(text(metric, *estimate));
-                cells.extend((index > 0).then(|| ratio(estimates[0], *estimate)));
+                cells.extend((index > 0).then(|| ratio(experiments, index, metric)));
             }
             table.row(cells);
         }
@@ -78,12 +84,11 @@ fn rows(experiments: &[Replicates<'_>]) -> Table {
         head.extend([*name, "ratio"]);
     }
     table.head(head);
-    for experiment in experiments {
+    for (index, experiment) in experiments.iter().enumerate() {
         let mut cells = vec![experiment.name.clone()];
         for (_, metric) in &metrics {
-            let estimate = experiment.estimate(metric);
-            cells.push(text(metric, estimate));
-            cells.push(ratio(experiments[0].estimate(metric), estimate));
+            cells.push(text(metric, experiment.estimate(metric)));
+            cells.push(ratio(experiments, index, metric));
         }
         table.row(cells);
     }
@@ -101,7 +106,18 @@ fn text(metric: &Metric, estimate: Option<Estimate>) -> String {
     }
 }
 
-fn ratio(first: Option<Estimate>, other: Option<Estimate>) -> String {
-    let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
-    Metric::ratio(mean(first), mean(other)).map_or_else(|| format::DASH.to_owned(), format::ratio)
+/// The ratio of the means over the first experiment, and how far it goes between seeds.
+fn ratio(experiments: &[Replicates<'_>], index: usize, metric: &Metric) -> String {
+    let (first, other) = (&experiments[0], &experiments[index]);
+    let mean = |it: &Replicates<'_>| it.estimate(metric).map(|estimate| estimate.mean);
+    let Some(ratio) = Metric::ratio(mean(first), mean(other)) else {
+        return format::DASH.to_owned();
+    };
+    match other.ratios(first, metric).filter(|_| index > 0) {
+        Some([least, most]) => {
+            let [least, most] = [least, most].map(format::number);
+            format!("{} [{least}, {most}]", format::ratio(ratio))
+        }
+        None => format::ratio(ratio),
+    }
 }

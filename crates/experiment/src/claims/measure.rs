@@ -1,7 +1,6 @@
 //! How a claim becomes a figure: a quantity of one run, or ratios of a quantity between runs.
 
 use super::file::Value;
-use super::selective;
 use super::spec::{Results, RunSpec};
 use super::verdict::Spread;
 use crate::record::RunRecord;
@@ -106,8 +105,7 @@ impl Measure {
     /// The same measurement with other seeds: the `n`-th, counted from 0. A worked example has no random numbers.
     #[must_use]
     pub fn replicate(&self, n: u16) -> Self {
-        let own = selective::SEEDS.len() as u64;
-        let spec = |spec: &RunSpec| spec.replicate(n, own);
+        let spec = |spec: &RunSpec| spec.replicate(n);
         let groups = |groups: &[Group]| -> Vec<Group> {
             let group = |group: &Group| Group {
                 name: group.name,

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(needs(&claims, Scale::Full, 3).len(), 3 * random.len() + exact.len());
         for spec in &random {
             let seed = spec.load().unwrap().scenario.seed;
-            assert_ne!(spec.replicate(1, 3).load().unwrap().scenario.seed, seed);
+            assert_ne!(spec.replicate(1).load().unwrap().scenario.seed, seed);
             let is_named = spec.sets.iter().any(|set| set.starts_with("seed="));
             assert!(is_named || seed == 1, "{}: replicates count from 1 on", spec.command());
         }

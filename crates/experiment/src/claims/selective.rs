@@ -6,7 +6,7 @@
 
 use super::hexa::Scale;
 use super::measure::{Fold, Group, Measure, Quantity};
-use super::spec::RunSpec;
+use super::spec::{RunSpec, SEEDS};
 
 /// Pairs that the store puts per simulated second.
 const PUTS: Quantity = Quantity {
@@ -43,9 +43,6 @@ pub const REGIONS: [(u32, &str); 5] =
 /// The same in figure 13.
 pub const DUMPED: [(u32, &str); 4] =
     [(32, "32 MiB"), (64, "64 MiB"), (128, "128 MiB"), (256, "256 MiB")];
-
-/// Every claim is measured over these.
-pub const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// A run of the paper's matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

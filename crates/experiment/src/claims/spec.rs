@@ -8,6 +8,9 @@ use crate::scenario::{LoadError, Loaded, Set};
 /// The seed of a scenario that names none.
 const FIRST_SEED: u64 = 1;
 
+/// The seeds of a measurement that is a mean over several.
+pub(super) const SEEDS: [u64; 3] = [1, 2, 3];
+
 /// A run: a bundled scenario and what is set on top of it. Equal specifications are one run, however
 /// many claims need it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,16 +35,18 @@ impl RunSpec {
     }
 
     /// The same run with other random numbers: the `n`-th of its seeds, counted from 0. One with a seed of its
-    /// own is one of `own` that a measurement is a mean of; the next measurement takes the next `own`.
+    /// own is of a mean over [`SEEDS`]; the next measurement takes as many next ones.
     #[must_use]
-    pub fn replicate(&self, n: u16, own: u64) -> Self {
+    pub fn replicate(&self, n: u16) -> Self {
         let mut replicate = self.clone();
         let seed_of =
             |set: &str| set.strip_prefix("seed=").and_then(|seed| seed.parse::<u64>().ok());
         let seeded = replicate.sets.iter_mut().find_map(|set| Some((seed_of(set)?, set)));
         match seeded {
             _ if n == 0 => {}
-            Some((seed, set)) => *set = format!("seed={}", seed + u64::from(n) * own),
+            Some((seed, set)) => {
+                *set = format!("seed={}", seed + u64::from(n) * SEEDS.len() as u64)
+            }
             None => replicate.sets.push(format!("seed={}", FIRST_SEED + u64::from(n))),
         }
         replicate
@@ -127,11 +132,11 @@ pub(super) mod tests {
     #[test]
     fn replicates_are_other_seeds_and_the_first_is_the_run_itself() {
         let plain = RunSpec::new("devices/hexa").set("device.buffer.size=1 GiB");
-        assert_eq!(plain.replicate(0, 3), plain);
-        assert_eq!(plain.replicate(2, 3), plain.clone().set("seed=3"));
+        assert_eq!(plain.replicate(0), plain);
+        assert_eq!(plain.replicate(2), plain.clone().set("seed=3"));
         let seeded = plain.clone().set("seed=2").set("run.stamps=false");
         let next = plain.set("seed=5").set("run.stamps=false");
-        assert_eq!(seeded.replicate(1, 3), next);
+        assert_eq!(seeded.replicate(1), next);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl RunSpec {
         match seeded {
             _ if n == 0 => {}
             Some((seed, set)) => {
-                *set = format!("seed={}", seed + u64::from(n) * SEEDS.len() as u64)
+                *set = format!("seed={}", seed + u64::from(n) * SEEDS.len() as u64);
             }
             None => replicate.sets.push(format!("seed={}", FIRST_SEED + u64::from(n))),
         }

@@ -15,9 +15,10 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
 
 /// Finds out before a long run that its result could not be written after it.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
-    let remedy = match path.is_dir() {
-        true => "name a file in it",
-        false => "choose a folder that is there and writable",
+    let remedy = if path.is_dir() {
+        "name a file in it"
+    } else {
+        "choose a folder that is there and writable"
     };
     or_failure(leyden_files::check_writable(path), path, remedy)
 }

@@ -2,7 +2,7 @@
 //! of a report has neither the scenario nor the one who wrote it.
 
 use crate::format;
-use leyden_experiment::{Drive, RunRecord};
+use leyden_experiment::{Drive, RunRecord, Settling, Steadiness};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -103,6 +103,7 @@ fn of(record: &RunRecord) -> Vec<Fact> {
         ("Page cache", text(&config["host"]["page_cache"]["size"])),
         ("Work", work(&config["workload"])),
         ("Before the run", before(&config["precondition"])),
+        ("Steady state", settled(&record.steadiness)),
         ("Seed", (record.seed > 0).then(|| record.seed.to_string())),
     ];
     facts.into_iter().filter_map(|(label, text)| Some(Fact { label, text: text? })).collect()
@@ -250,6 +251,19 @@ fn before(precondition: &Value) -> Option<String> {
     })
 }
 
+/// How write amplification settled before the measurement.
+fn settled(steadiness: &Steadiness) -> Option<String> {
+    let each = [("preconditioned", steadiness.precondition), ("in the ramp", steadiness.ramp)];
+    let parts = each.into_iter().filter_map(|(name, settling)| {
+        let Settling { settled, passes, waf, .. } = settling?;
+        let how = if settled { "settled at" } else { "did not settle; at the end" };
+        let (waf, passes) = (format::number(waf), format::number(passes));
+        Some(format!("{name}: {how} {waf} after {passes} times the capacity"))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,5 +307,18 @@ mod tests {
         let work = "random 4 KiB 30 % reads (hot-cold) at queue depth 32";
         assert_eq!(find("Work").unwrap().text, work);
         assert!(find("Before the run").unwrap().text.contains("settled"));
+        assert_eq!(find("Steady state"), None, "each has its own");
+    }
+
+    #[test]
+    fn how_a_drive_settled_is_told() {
+        let mut steadiness = Steadiness::default();
+        assert_eq!(settled(&steadiness), None);
+        let one = Settling { settled: true, passes: 3.25, chunks: 20, waf: 3.111_1 };
+        steadiness.precondition = Some(one);
+        steadiness.ramp = Some(Settling { settled: false, ..one });
+        let told = "preconditioned: settled at 3.111 after 3.250 times the capacity; in the ramp: did not \
+                    settle; at the end 3.111 after 3.250 times the capacity";
+        assert_eq!(settled(&steadiness).unwrap(), told);
     }
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use leyden_experiment::claims::run_command;
 use leyden_experiment::scenario::Saved;
 use leyden_experiment::{
-    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, check_same_inputs,
-    scenario::bundled,
+    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, Steadiness,
+    check_same_inputs, scenario::bundled,
 };
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
@@ -108,6 +108,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     cache(record, &mut table);
     hints(record, &mut table);
     power(record, &mut table);
+    steadiness(record, &mut table);
     simulation(record, &mut table);
     table.write(out)
 }
@@ -330,6 +331,24 @@ fn hints(record: &RunRecord, table: &mut Table) {
         None => "overwrites known of before",
     };
     table.row([known, &percent(hints.known_share)]);
+}
+
+/// How the drive came into its steady state, and whether it stayed there.
+fn steadiness(record: &RunRecord, table: &mut Table) {
+    let Steadiness { precondition, ramp, waf_by_third } = &record.steadiness;
+    if precondition.is_none() && ramp.is_none() {
+        return;
+    }
+    table.head(["steady state", "settled", "after capacities", "write amplification"]);
+    for (name, settling) in [("when preconditioned", precondition), ("in the ramp", ramp)] {
+        let Some(settling) = settling else { continue };
+        let settled = if settling.settled { "yes" } else { "no" };
+        table.row([name, settled, &number(settling.passes), &number(settling.waf)]);
+    }
+    let thirds: Vec<String> = waf_by_third.iter().map(|waf| number(*waf)).collect();
+    if !thirds.is_empty() {
+        table.row(["measured, in thirds", "", "", &thirds.join(" / ")]);
+    }
 }
 
 /// What cuts have cost or would cost, and how the drive came back.

@@ -10,6 +10,9 @@ use crate::record;
 
 const MIB: f64 = 1_048_576.0;
 
+/// Mapping units that a third of a run must have written for its write amplification to say anything.
+const LEAST_UNITS: u64 = 1 << 16;
+
 /// Sizes that turn the device's counters into bytes and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
@@ -43,6 +46,8 @@ impl Measured {
         record.buffer = buffer(&grown, units);
         record.utilisation = self.utilisation(&grown);
         record.series = self.series(units);
+        record.steadiness.ramp = self.settling;
+        record.steadiness.waf_by_third = self.waf_by_third(units);
         record.wear.bad_blocks = grown.bad_blocks.get();
         record.sim.digest = self.digest.to_string();
         record.warnings.extend(self.warnings.iter().cloned());
@@ -97,6 +102,25 @@ impl Measured {
             dies: grown.die_busy.iter().map(share).collect(),
             channels: grown.channel_busy.iter().map(share).collect(),
         }
+    }
+
+    /// Write amplification in each third of what was written; empty if that is too little to tell.
+    fn waf_by_third(&self, units: &Units) -> Vec<f64> {
+        let ends = self.series.closed.iter().map(|closed| &closed.device);
+        let all = self.grown().ssd.units_written;
+        if all / 3 < LEAST_UNITS {
+            return Vec::new();
+        }
+        let (mut before, mut wafs) = (&self.series.before, Vec::new());
+        for end in ends {
+            let due = all * (wafs.len() as u64 + 1) / 3;
+            if end.units_written - self.series.before.units_written >= due {
+                let grown = end.since(before);
+                wafs.push(waf(&grown.programs, grown.units_written * units.unit_bytes, units));
+                before = end;
+            }
+        }
+        wafs
     }
 
     fn series(&self, units: &Units) -> record::Series {

@@ -117,6 +117,18 @@ impl JobState {
         }
     }
 
+    /// Goes on until [`JobState::set_limits`].
+    fn lift_limits(&mut self) {
+        (self.requests_left, self.bytes_left, self.deadline) = (u64::MAX, u64::MAX, Time::MAX);
+    }
+
+    /// Limits count from `now` on.
+    fn set_limits(&mut self, now: Time) {
+        let pacing = self.job.pacing();
+        (self.requests_left, self.bytes_left) = (pacing.requests, pacing.bytes);
+        (self.start, self.deadline) = (now, now + pacing.time);
+    }
+
     #[inline]
     fn over(&self, now: Time) -> bool {
         self.requests_left == 0 || self.bytes_left == 0 || now >= self.deadline
@@ -167,11 +179,16 @@ pub(super) struct Jobs {
     live: usize,
     /// The job that the last request came from.
     last_job: u32,
+    /// Limits count only from the measurement's begin.
+    is_unlimited: bool,
 }
 
 impl Jobs {
-    pub(super) fn new(jobs: Vec<Job>, start: Time) -> Self {
-        let states: Vec<_> = jobs.into_iter().map(|job| JobState::new(job, start)).collect();
+    pub(super) fn new(jobs: Vec<Job>, start: Time, is_unlimited: bool) -> Self {
+        let mut states: Vec<_> = jobs.into_iter().map(|job| JobState::new(job, start)).collect();
+        if is_unlimited {
+            states.iter_mut().for_each(JobState::lift_limits);
+        }
         let mut threads = Vec::new();
         let mut timers = EventQueue::default();
         for (index, job) in (0..).zip(&states) {
@@ -192,6 +209,7 @@ impl Jobs {
             states,
             live: threads.len(),
             last_job: 0,
+            is_unlimited,
             ready: VecDeque::with_capacity(threads.len()),
             threads,
             timers,
@@ -379,7 +397,16 @@ impl Source for Jobs {
         }
     }
 
+    fn measured_from(&mut self, now: Time) {
+        if std::mem::take(&mut self.is_unlimited) {
+            self.states.iter_mut().for_each(|state| state.set_limits(now));
+        }
+    }
+
     fn fraction(&self, now: Time) -> f64 {
+        if self.is_unlimited {
+            return 0.0;
+        }
         let fractions = self.states.iter().map(|job| job.fraction(now));
         fractions.fold(1.0, f64::min)
     }

@@ -3,10 +3,11 @@
 use leyden_device::{Op, Stats, Status};
 use leyden_sim::{Digest, Span, Time};
 
-use super::Ramp;
 use super::series::{Intervals, Outstanding, Snapshot};
 use super::tenants::Tenants;
 use super::traffic::{Sample, Traffic};
+use super::{Ramp, Settler};
+use crate::record::Settling;
 
 /// A command that took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Measured {
     pub end: Time,
     /// The run was cancelled; everything is up to then.
     pub interrupted: bool,
+    /// How write amplification settled in the ramp, if that was waited for.
+    pub settling: Option<Settling>,
     /// Commands that succeeded.
     pub traffic: Traffic,
     /// The slowest read, write and flush; the first of those that took equally long.
@@ -62,14 +65,29 @@ impl Measured {
     }
 }
 
-/// The rest of the ramp but for its time, whose end is the next boundary.
-struct Ramping {
-    requests: u64,
+/// The rest of the ramp.
+enum Ramping {
+    /// So many completions, and its time, whose end is the next boundary.
+    Plain { requests: u64 },
+    /// Until write amplification has settled.
+    Settling {
+        settler: Box<Settler>,
+        /// When it last saw the drive write.
+        wrote_at: Time,
+    },
 }
+
+/// How soon the settling ramp looks at the drive again, at first, and at least.
+const FIRST_LOOK: Span = Span::from_ms(1);
+/// It looks again after such a part of the time since it last saw the drive write: chunks come sooner or later.
+const LOOKS: u64 = 8;
+/// It gives up if nothing is written for so long.
+const QUIET: Span = Span::from_ms(60_000);
 
 /// A measurement under way.
 pub(super) struct Measure {
     ramping: Option<Ramping>,
+    settling: Option<Settling>,
     run_start: Time,
     start: Time,
     before: Stats,
@@ -86,11 +104,22 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    pub(super) fn new(start: Time, ramp: Ramp, before: Stats, tenants: Vec<String>) -> Self {
+    pub(super) fn new(
+        start: Time,
+        (ramp, settler): (Ramp, Option<Settler>),
+        before: Stats,
+        tenants: Vec<String>,
+    ) -> Self {
         let series = Intervals::new(start, Snapshot::new(&before), Outstanding::default());
-        let ramping = (ramp != Ramp::default()).then_some(Ramping { requests: ramp.requests });
+        let is_settling = settler.is_some();
+        let ramping = match settler {
+            Some(settler) => Some(Ramping::Settling { settler: settler.into(), wrote_at: start }),
+            None => (ramp != Ramp::default()).then_some(Ramping::Plain { requests: ramp.requests }),
+        };
         let next_boundary = if ramping.is_none() {
             series.next_end()
+        } else if is_settling {
+            start + FIRST_LOOK
         } else if ramp.time == Span::ZERO {
             Time::MAX
         } else {
@@ -98,6 +127,7 @@ impl Measure {
         };
         Self {
             ramping,
+            settling: None,
             run_start: start,
             start,
             before,
@@ -122,17 +152,31 @@ impl Measure {
 
     /// An interval ends, or the ramp's time; true if the measurement begins with that.
     pub(super) fn boundary(&mut self, now: Time, stats: &Stats) -> bool {
-        match &self.ramping {
+        match &mut self.ramping {
             None => {
                 self.series.close(Snapshot::new(stats));
                 self.next_boundary = self.series.next_end();
             }
-            Some(ramping) if ramping.requests == 0 => {
+            Some(Ramping::Plain { requests: 0 }) => {
                 self.begin(now, stats.clone());
                 return true;
             }
             // Time is up, completions are still missing.
-            Some(_) => self.next_boundary = Time::MAX,
+            Some(Ramping::Plain { .. }) => self.next_boundary = Time::MAX,
+            Some(Ramping::Settling { settler, wrote_at }) => {
+                let written = settler.written();
+                let is_over = settler.look(stats);
+                if settler.written() > written {
+                    *wrote_at = now;
+                }
+                let quiet = now.since(*wrote_at);
+                if is_over || quiet >= QUIET {
+                    self.settling = Some(settler.outcome());
+                    self.begin(now, stats.clone());
+                    return true;
+                }
+                self.next_boundary = now + FIRST_LOOK.max(Span::from_ns(quiet.as_ns() / LOOKS));
+            }
         }
         false
     }
@@ -214,10 +258,10 @@ impl Measure {
     #[cold]
     fn ramp(&mut self) -> bool {
         match &mut self.ramping {
-            Some(ramping) if ramping.requests > 0 => {
-                ramping.requests -= 1;
+            Some(Ramping::Plain { requests }) if *requests > 0 => {
+                *requests -= 1;
                 // Else the ramp's time is still to come, and ends it.
-                ramping.requests == 0 && self.next_boundary == Time::MAX
+                *requests == 0 && self.next_boundary == Time::MAX
             }
             _ => false,
         }
@@ -236,6 +280,11 @@ impl Measure {
             warnings
                 .push("no command completed in the measured part: nothing was measured".to_owned());
         }
+        if let Some(Settling { settled: false, passes, .. }) = self.settling {
+            warnings.push(format!(
+                "the ramp ended after {passes:.1} times the capacity, before write amplification had settled"
+            ));
+        }
         if let Some((op, status)) = self.first_error {
             warnings.push(format!(
                 "{} commands failed, the first of them a {op:?} with {status:?}",
@@ -251,6 +300,7 @@ impl Measure {
             start: self.start,
             end,
             interrupted,
+            settling: self.settling,
             traffic: self.traffic,
             slowest: self.slowest,
             hints: self.hints,

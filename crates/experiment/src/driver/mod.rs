@@ -26,6 +26,7 @@ mod promises;
 mod pump;
 mod replay;
 mod series;
+mod settler;
 mod tenants;
 mod traffic;
 mod verify;
@@ -51,6 +52,7 @@ pub use fill::Units;
 pub use measure::{Measured, Slow};
 pub use options::{BeyondEnd, OnZones, Options, Pace, Ramp, Replay};
 pub use promises::Promises;
+pub use settler::Settler;
 pub use verify::{Verifier, Violation};
 pub use watch::{Outage, Watch};
 pub use zone_promises::{ZonePromise, ZonePromises};
@@ -109,7 +111,8 @@ pub enum DriveError {
     },
 }
 
-/// Runs `jobs` together until each has reached its limit and everything is completed.
+/// Runs `jobs` together until each has reached its limit and everything is completed. With a
+/// [`Options::settler`] limits count from where the measurement begins.
 pub fn run_jobs<P, D, C>(
     device: &mut D,
     jobs: Vec<Job>,
@@ -122,7 +125,7 @@ where
     D: BlockDevice<P>,
     C: Content<P>,
 {
-    let source = jobs::Jobs::new(jobs, options.start);
+    let source = jobs::Jobs::new(jobs, options.start, options.settler.is_some());
     pump::Pump::new(device, content, source, watch, options).run()
 }
 

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use leyden_sim::{Ratio, Span, Time};
+use leyden_sim::{ConfigError, Ratio, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Settler;
 
 /// What a caller can ask of a run.
 #[derive(Default)]
@@ -14,6 +16,8 @@ pub struct Options<'a> {
     pub start: Time,
     /// What is left out of the measurement.
     pub ramp: Ramp,
+    /// Says when a ramp that waits for write amplification to settle is over; for jobs only.
+    pub settler: Option<Settler>,
     /// Checked every few thousand completions; once true, the run ends and its results so far are
     /// returned, marked as interrupted. The device keeps what was outstanding: it (and a verifier)
     /// can be looked at, but not driven further.
@@ -36,7 +40,7 @@ impl fmt::Debug for Options<'_> {
     }
 }
 
-/// The beginning of a workload, left out of the measurement (fio's `ramp_time`). With both keys,
+/// The beginning of a workload, left out of the measurement (fio's `ramp_time`). With `time` and `requests`,
 /// both must have passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -45,6 +49,34 @@ pub struct Ramp {
     pub time: Span,
     /// Leave out this many completions.
     pub requests: u64,
+    /// Leave out what comes until write amplification has settled within this, as `precondition.tolerance`
+    /// has it for `steady`, or `precondition.max_passes` has been reached. The drive is then in the steady
+    /// state of this very work at its own pace: preconditioning writes as if nobody waited, and a drive that
+    /// is always busy settles elsewhere. Limits of the jobs count from the end of the ramp. For jobs, and
+    /// not beside `time` and `requests`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Ratio>,
+}
+
+impl Ramp {
+    pub(crate) fn check(&self, is_of_jobs: bool, is_cut: bool) -> Result<(), ConfigError> {
+        let Some(settle) = self.settle else { return Ok(()) };
+        let problem = if settle == Ratio::ZERO || settle > Ratio::from_percent(50) {
+            format!("{settle} is not above 0 and up to 50 %")
+        } else if !is_of_jobs {
+            "only [[workload.job]] goes on for as long as it takes; leave out a part of other work with \
+             run.ramp.requests"
+                .to_owned()
+        } else if self.time != Span::ZERO || self.requests != 0 {
+            "it ends the ramp, and so do run.ramp.time and run.ramp.requests; leave one of them out"
+                .to_owned()
+        } else if is_cut {
+            "nobody knows when it ends, and run.cut names times; leave one of them out".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("run.ramp.settle", problem))
+    }
 }
 
 /// How to replay a trace.

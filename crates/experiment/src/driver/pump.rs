@@ -60,6 +60,10 @@ pub(super) trait Source {
     fn recovered(&mut self, now: Time, zones: &[ZoneLeft]) {
         let _ = (now, zones);
     }
+    /// The measurement begins `now`, after a ramp.
+    fn measured_from(&mut self, now: Time) {
+        let _ = now;
+    }
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
     /// True if the data of `request` asks for the PLP flag.
@@ -167,8 +171,12 @@ where
         watch: &'a mut dyn Watch<P, D>,
         options: Options<'o>,
     ) -> Self {
-        let measure =
-            Measure::new(options.start, options.ramp, watch.stats(device), source.tenants());
+        let measure = Measure::new(
+            options.start,
+            (options.ramp, options.settler),
+            watch.stats(device),
+            source.tenants(),
+        );
         Self {
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
@@ -219,6 +227,7 @@ where
             let begins = self.measure.boundary(self.now, &self.watch.stats(self.device));
             if begins {
                 self.watch.begin(self.device);
+                self.source.measured_from(self.now);
             }
         }
         if self.now >= self.watch.next_moment() {

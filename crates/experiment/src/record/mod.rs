@@ -5,6 +5,7 @@
 
 mod host;
 mod power;
+mod steadiness;
 mod zones;
 
 pub use leyden_device::{Programs, Reads, ZoneState};
@@ -15,6 +16,7 @@ pub use host::{Cache, Hints, Tenant};
 pub use power::{
     Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
 };
+pub use steadiness::{Settling, Steadiness};
 pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -84,6 +86,9 @@ pub struct RunRecord {
     pub wear: Wear,
     /// How busy dies and channels were.
     pub utilisation: Utilisation,
+    /// How steady the drive was.
+    #[serde(default)]
+    pub steadiness: Steadiness,
     /// All of the above over time.
     pub series: Series,
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leyden_device::{NoData, Payload, Ssd, Stamp};
 
+use super::precondition::Past;
 use super::{Prepared, RunError, snapshot};
 use crate::scenario::{PreconditionKind, Scenario};
 
@@ -29,7 +30,7 @@ struct Aged {
 #[derive(Debug)]
 struct Drive {
     snapshot: Vec<u8>,
-    warnings: Vec<String>,
+    past: Past,
 }
 
 impl AgedDrives {
@@ -60,14 +61,14 @@ impl AgedDrives {
         let Some(aged) = self.drives.get(&key(scenario)) else { return make() };
         let mut aged = lock(aged);
         let Some(drive) = aged.drive.clone() else {
-            let (ssd, warnings) = make()?;
+            let (ssd, past) = make()?;
             aged.users = aged.users.saturating_sub(1);
             if aged.users > 0 {
                 let mut snapshot = Vec::new();
                 ssd.save(&mut snapshot).expect("memory takes all of it");
-                aged.drive = Some(Arc::new(Drive { snapshot, warnings: warnings.clone() }));
+                aged.drive = Some(Arc::new(Drive { snapshot, past: past.clone() }));
             }
-            return Ok((ssd, warnings));
+            return Ok((ssd, past));
         };
         aged.users = aged.users.saturating_sub(1);
         if aged.users == 0 {
@@ -77,7 +78,7 @@ impl AgedDrives {
         let mut from = drive.snapshot.as_slice();
         let ssd = Ssd::load(&scenario.device, scenario.seed, &mut from)
             .unwrap_or_else(|error| panic!("a drive saved a moment ago: {error}"));
-        Ok((ssd, drive.warnings.clone()))
+        Ok((ssd, drive.past.clone()))
     }
 }
 

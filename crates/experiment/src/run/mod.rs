@@ -12,6 +12,7 @@
 
 mod aged;
 mod check;
+mod drift;
 mod facts;
 mod follow;
 mod hint_way;
@@ -37,7 +38,8 @@ use leyden_workload::synth::{Job, JobConfig};
 use thiserror::Error;
 
 use crate::driver::{
-    self, Content, DriveError, Measured, Options, Promises, Slow, Unchecked, Units, Verifier,
+    self, Content, DriveError, Measured, Options, Promises, Settler, Slow, Unchecked, Units,
+    Verifier,
 };
 use crate::record::{RECORD_VERSION, RunRecord, Wear};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
@@ -52,6 +54,7 @@ pub use many::{Plan, run_all};
 pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
 use power::Sampler;
+use precondition::Past;
 use snapshot::Found;
 use watcher::Watcher;
 
@@ -243,12 +246,12 @@ where
 {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (ssd, mut warnings) = prepare::<P>(scenario, hooks)?;
-    warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
+    let (ssd, mut past) = prepare::<P>(scenario, hooks)?;
+    past.warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     let precondition_wall_s = preparing.seconds();
     let host = &scenario.host;
     let layers = StackConfig { hints: host.channel(), page_cache: host.page_cache.as_ref() };
-    let run = Run { scenario, hooks, bounds, content, precondition_wall_s, warnings };
+    let run = Run { scenario, hooks, bounds, content, precondition_wall_s, past };
     stack::build(layers, ssd, scenario.seed, |channel| channel, run)
         .map_err(|error| error.within("host"))?
 }
@@ -265,7 +268,7 @@ struct Run<'r, 'h, F> {
     bounds: Bounds<'r>,
     content: F,
     precondition_wall_s: f64,
-    warnings: Vec<String>,
+    past: Past,
 }
 
 impl<P, C, F> Visitor<P, Ssd<P>> for Run<'_, '_, F>
@@ -277,7 +280,8 @@ where
     type Output = Result<Outcome, RunError>;
 
     fn visit<S: Powered<P, Drive = Ssd<P>>>(self, mut stack: S) -> Self::Output {
-        let Self { scenario, hooks, bounds, content, precondition_wall_s, mut warnings } = self;
+        let Self { scenario, hooks, bounds, content, precondition_wall_s, past } = self;
+        let Past { mut warnings, settling } = past;
         let promise = Promise::of_acknowledged(stack.keeps_acknowledged());
         let mut content = content(stack.capacity_sectors(), promise);
         hooks.progress(Phase::Running, 0.0);
@@ -299,6 +303,8 @@ where
 
         warnings.extend(hint_way::idle(scenario, &measured));
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
+        record.steadiness.precondition = settling;
+        record.warnings.extend(drift::warning(scenario, &record));
         record.hints = watcher.hints(&stack, &measured, hint_way::name(scenario));
         record.cache = watcher.cache(&stack);
         record.inputs = facts::inputs(&scenario.workload);
@@ -329,8 +335,8 @@ where
     }
 }
 
-/// A drive as a run begins, and what preparing it warned of.
-type Prepared<P> = (Ssd<P>, Vec<String>);
+/// A drive as a run begins, and what preparing it tells.
+type Prepared<P> = (Ssd<P>, Past);
 
 /// The drive as the run begins: as another run has made it, or made here.
 fn prepare<P: Payload>(
@@ -357,11 +363,11 @@ fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepar
     }
     machine::has_room_for(scenario)?;
     let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed).map_err(in_device)?;
-    let warnings = precondition::precondition(&mut ssd, scenario, hooks)?;
+    let past = precondition::precondition(&mut ssd, scenario, hooks)?;
     if let Some(path) = snapshot {
-        snapshot::save(path, scenario, &ssd, &warnings)?;
+        snapshot::save(path, scenario, &ssd, &past)?;
     }
-    Ok((ssd, warnings))
+    Ok((ssd, past))
 }
 
 fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
@@ -376,6 +382,9 @@ fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
     let options = Options {
         start: stack.now(),
         ramp: scenario.run.ramp,
+        settler: scenario.run.ramp.settle.map(|tolerance| {
+            Settler::new(stack.drive(), tolerance, scenario.precondition.max_passes)
+        }),
         cancel,
         limit,
         progress: Some(&mut progress),

@@ -4,13 +4,14 @@
 //! older writes, and reads of preconditioned addresses return that.
 
 use leyden_device::{
-    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Stats, Status,
+    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status,
 };
-use leyden_sim::{Ratio, Rng};
+use leyden_sim::Rng;
 use leyden_workload::synth::Job;
 
 use super::{Hooks, Phase, RunError, build_past_jobs, sampled};
-use crate::driver::{self, Options, Pace, Replay, Unchecked};
+use crate::driver::{self, Options, Pace, Replay, Settler, Unchecked};
+use crate::record::Settling;
 use crate::scenario::{Distribution, PreconditionKind, Scenario, TraceConfig};
 
 /// Commands kept outstanding.
@@ -19,22 +20,26 @@ const DEPTH: u32 = 32;
 const FILL_BYTES: u64 = 256 << 10;
 /// Writes between two looks at the drive's counters.
 const BATCH: u32 = 4096;
-/// A chunk has at least so many unit writes: fewer are too noisy to compare.
-const MIN_CHUNK_UNITS: u64 = 1 << 16;
-/// Settled is not before more chunks than this.
-const MIN_CHUNKS: usize = 8;
 /// Requests in a row that may write nothing before a workload counts as one that never writes.
 const PATIENCE: u64 = 1 << 22;
 
-/// Preconditions `ssd` as the scenario says; yields warnings.
+/// What preconditioning tells of a drive beside its state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Past {
+    pub(super) warnings: Vec<String>,
+    /// How write amplification settled, if it was waited for.
+    pub(super) settling: Option<Settling>,
+}
+
+/// Preconditions `ssd` as the scenario says.
 pub(super) fn precondition<P: Payload>(
     ssd: &mut Ssd<P>,
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<Vec<String>, RunError> {
-    let mut warnings = Vec::new();
+) -> Result<Past, RunError> {
+    let mut past = Past::default();
     if scenario.precondition.kind == PreconditionKind::None {
-        return Ok(warnings);
+        return Ok(past);
     }
     if scenario.precondition.kind == PreconditionKind::Sampled {
         sampled::draw(ssd, scenario)?;
@@ -46,18 +51,19 @@ pub(super) fn precondition<P: Payload>(
         _ => fill(&mut feeder, hooks)?,
     }
     if scenario.precondition.kind == PreconditionKind::Steady {
-        let settled = settle(&mut feeder, scenario, hooks)?;
-        if !settled {
-            warnings.push(format!(
+        let settling = settle(&mut feeder, scenario, hooks)?;
+        if !settling.settled {
+            past.warnings.push(format!(
                 "preconditioning stopped after {} times the capacity, before the write \
                  amplification had settled within {}",
                 scenario.precondition.max_passes, scenario.precondition.tolerance
             ));
         }
+        past.settling = Some(settling);
     }
     feeder.drain()?;
     ssd.set_untimed(false);
-    Ok(warnings)
+    Ok(past)
 }
 
 /// Writes every address once, in order.
@@ -78,24 +84,22 @@ fn fill<P: Payload>(feeder: &mut Feeder<'_, P>, hooks: &mut Hooks<'_>) -> Result
     feeder.drain()
 }
 
-/// Overwrites until the write amplification settles; false if it did not within the limit.
+/// Overwrites until the write amplification settles, or has not within the limit.
 fn settle<P: Payload>(
     feeder: &mut Feeder<'_, P>,
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<bool, RunError> {
-    let mut steadiness = Steadiness::new(feeder.ssd, scenario.precondition.tolerance);
-    let pass = u64::from(feeder.ssd.mapping_units()).max(MIN_CHUNK_UNITS);
-    let limit = u64::from(scenario.precondition.max_passes) * pass;
+) -> Result<Settling, RunError> {
+    let (tolerance, most) = (scenario.precondition.tolerance, scenario.precondition.max_passes);
+    let mut settler = Settler::new(feeder.ssd, tolerance, most);
     let mut source = Source::new(feeder.ssd, scenario)?;
-    while steadiness.written() < limit {
+    loop {
         source.batch(feeder, hooks)?;
-        if steadiness.look(&feeder.ssd.stats()) {
-            return Ok(true);
+        if settler.look(&feeder.ssd.stats()) {
+            return Ok(settler.outcome());
         }
-        check_in(hooks, steadiness.progress())?;
+        check_in(hooks, settler.progress())?;
     }
-    Ok(false)
 }
 
 /// Overwrites as much as is to follow a state that was drawn.
@@ -282,109 +286,4 @@ fn replay<P: Payload>(
         return Err(never_writes());
     }
     Ok(())
-}
-
-/// Watches the write amplification of successive chunks.
-struct Steadiness {
-    tolerance: Ratio,
-    chunk_erases: u64,
-    chunk_units: u64,
-    units_per_page: u64,
-    first: u64,
-    begin: Counts,
-    now: Counts,
-    wafs: Vec<f64>,
-}
-
-#[derive(Clone, Copy)]
-struct Counts {
-    erases: u64,
-    programs: u64,
-    written: u64,
-}
-
-impl Counts {
-    fn of(stats: &Stats) -> Self {
-        Self {
-            erases: stats.ftl.erases,
-            programs: stats.ftl.programs.total(),
-            written: stats.ssd.units_written,
-        }
-    }
-}
-
-impl Steadiness {
-    fn new<P: Payload>(ssd: &Ssd<P>, tolerance: Ratio) -> Self {
-        let geometry = ssd.geometry();
-        let counts = Counts::of(&ssd.stats());
-        Self {
-            tolerance,
-            chunk_erases: u64::from(geometry.blocks()).div_ceil(4),
-            chunk_units: u64::from(ssd.mapping_units()),
-            units_per_page: u64::from(geometry.units_per_page()),
-            first: counts.written,
-            begin: counts,
-            now: counts,
-            wafs: Vec::new(),
-        }
-    }
-
-    /// Units written since the watch began.
-    fn written(&self) -> u64 {
-        self.now.written - self.first
-    }
-
-    /// Takes a look; true once settled.
-    fn look(&mut self, stats: &Stats) -> bool {
-        self.now = Counts::of(stats);
-        let written = self.now.written - self.begin.written;
-        let erased = self.now.erases - self.begin.erases;
-        if written < MIN_CHUNK_UNITS || erased < self.chunk_erases && written < self.chunk_units {
-            return false;
-        }
-        let programmed = (self.now.programs - self.begin.programs) * self.units_per_page;
-        self.wafs.push(programmed as f64 / written as f64);
-        self.begin = self.now;
-        settled(&self.wafs, self.tolerance)
-    }
-
-    /// A guess: settling takes some turns of the drive, and nobody knows how many.
-    fn progress(&self) -> f64 {
-        let chunks = self.wafs.len() as f64;
-        0.3 + 0.7 * chunks / (chunks + 8.0)
-    }
-}
-
-/// True if the last quarter of the chunks agrees with the quarter before, and did so one chunk ago
-/// too. Quarters, because chunks of skewed work differ by ten percent and more among themselves, and
-/// because what came first, the transition itself, is left out in proportion.
-fn settled(wafs: &[f64], tolerance: Ratio) -> bool {
-    let agree = |wafs: &[f64]| {
-        let quarter = wafs.len() / 4;
-        let (earlier, last) = wafs.split_at(wafs.len() - quarter);
-        let before = &earlier[earlier.len() - quarter..];
-        let mean = |wafs: &[f64]| wafs.iter().sum::<f64>() / wafs.len() as f64;
-        (mean(last) - mean(before)).abs() <= tolerance.as_f64() * mean(last)
-    };
-    wafs.len() > MIN_CHUNKS && agree(wafs) && agree(&wafs[..wafs.len() - 1])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settled_means_that_two_quarters_agree_twice() {
-        let percent = Ratio::from_percent(1);
-        assert!(!settled(&[2.0; 8], percent), "too few");
-        assert!(settled(&[2.0; 9], percent));
-        let noisy: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 1.9 } else { 2.1 }).collect();
-        let end = (9..40).find(|&end| settled(&noisy[..end], percent));
-        assert!(end.is_some(), "noise alone does not count");
-        let drifting: Vec<f64> = (0..40).map(|n| 2.0 + 0.01 * f64::from(n)).collect();
-        assert!(!settled(&drifting, percent), "a drift is not settled");
-        let mut late = vec![3.0; 4];
-        late.extend([2.0; 12]);
-        assert!(settled(&late, percent), "what came first is left out");
-    }
 }

@@ -15,7 +15,9 @@ use leyden_sim::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::precondition::Past;
 use super::{Prepared, RunError};
+use crate::record::Settling;
 use crate::scenario::{Distribution, PreconditionConfig, Scenario, WorkloadConfig};
 
 const MAGIC: &str = "leyden preconditioned drive 1\n";
@@ -24,6 +26,9 @@ const MAGIC: &str = "leyden preconditioned drive 1\n";
 struct Header {
     fingerprint: String,
     warnings: Vec<String>,
+    /// How write amplification settled, if it was waited for.
+    #[serde(default)]
+    settling: Option<Settling>,
     /// What decided the state, by key; without it the file was written before there was such a list.
     #[serde(default)]
     made_of: BTreeMap<String, Value>,
@@ -33,7 +38,7 @@ struct Header {
 pub(super) enum Found<P: Payload> {
     /// There is no file.
     Nothing,
-    /// The drive, and what preconditioning it warned of.
+    /// The drive, and what preconditioning it tells.
     Drive(Box<Prepared<P>>),
     /// Another drive, and why it will not do.
     Other(String),
@@ -78,7 +83,8 @@ pub(super) fn load<P: Payload>(path: &Path, scenario: &Scenario) -> Result<Found
                 RunError::config("precondition.snapshot", problem)
             }
         })?;
-    Ok(Found::Drive(Box::new((ssd, header.warnings))))
+    let past = Past { warnings: header.warnings, settling: header.settling };
+    Ok(Found::Drive(Box::new((ssd, past))))
 }
 
 /// Keeps the drive; the file appears whole or not at all.
@@ -86,12 +92,13 @@ pub(super) fn save<P: Payload>(
     path: &Path,
     scenario: &Scenario,
     ssd: &Ssd<P>,
-    warnings: &[String],
+    past: &Past,
 ) -> Result<(), RunError> {
     let parts = Parts::of::<P>(scenario);
     let header = Header {
         fingerprint: parts.fingerprint(),
-        warnings: warnings.to_vec(),
+        warnings: past.warnings.clone(),
+        settling: past.settling,
         made_of: parts.by_key(),
     };
     let written = leyden_files::write_with(path, |file| {

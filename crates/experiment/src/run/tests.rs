@@ -6,6 +6,7 @@ use crate::scenario::{Loaded, Set};
 mod many;
 mod sampled;
 mod stacks;
+mod steady;
 mod zones;
 
 /// A drive of 64 MiB in two channels.

@@ -233,6 +233,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
     let options = Options {
         start,
         ramp: scenario.run.ramp,
+        settler: None,
         cancel,
         limit: bounds.limit,
         progress: Some(&mut progress),

@@ -137,6 +137,7 @@ impl Scenario {
             return Err(ConfigError::new("name", problem));
         }
         cut::check(&self.run.cut, self.device.power.is_some())?;
+        self.run.ramp.check(self.workload.is_of_jobs(), !self.run.cut.is_empty())?;
         self.host.check()?;
         self.workload.check()?;
         self.check_announcers()?;

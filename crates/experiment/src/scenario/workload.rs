@@ -252,6 +252,11 @@ impl WorkloadConfig {
         }
     }
 
+    /// Whether it is jobs for a conventional drive: what asks for the same from beginning to end.
+    pub(crate) fn is_of_jobs(&self) -> bool {
+        !self.job.is_empty() && self.trace.is_none()
+    }
+
     /// Whether there is anything to do: device files on their own say nothing of work.
     pub fn is_empty(&self) -> bool {
         self.job.is_empty()

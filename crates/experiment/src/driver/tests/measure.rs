@@ -107,7 +107,7 @@ fn observing_changes_nothing() {
         let config = JobConfig { queue_depth: 5, ..writes(5_000) };
         run(&mut mock, &[config], Options { ramp, ..Options::default() }).digest
     };
-    let ramp = Ramp { time: Span::from_ns(123_457), requests: 0 };
+    let ramp = Ramp { time: Span::from_ns(123_457), ..Ramp::default() };
     assert_eq!(digest(Ramp::default()), digest(ramp));
 }
 
@@ -116,7 +116,7 @@ fn a_ramp_is_left_out() {
     // One request every 10 us.
     let measure = |time_us, requests| {
         let mut mock = Mock::new(Span::from_us(10), 1);
-        let ramp = Ramp { time: Span::from_us(time_us), requests };
+        let ramp = Ramp { time: Span::from_us(time_us), requests, settle: None };
         run(&mut mock, &[writes(100)], Options { ramp, ..Options::default() })
     };
     for (time_us, requests, counted, start_us) in

@@ -74,7 +74,7 @@ fn classes_of_a_trace_share_it_and_the_ramp_does_not_count() {
             || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
         let config = Replay { pace: Pace::QueueDepth(1), ..Replay::default() };
         let options =
-            Options { ramp: Ramp { requests: 20, time: Span::ZERO }, ..Options::default() };
+            Options { ramp: Ramp { requests: 20, ..Ramp::default() }, ..Options::default() };
         tenants(
             &replay(&mut mock(), open, &config, &mut Unchecked, &mut Mock::stats, options).unwrap(),
         )

@@ -105,6 +105,7 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     mapping(record, &mut table);
     drive(record, &mut table);
     zones(record, &mut table);
+    zoned_block(record, &mut table);
     cache(record, &mut table);
     hints(record, &mut table);
     power(record, &mut table);
@@ -148,6 +149,29 @@ fn host(record: &RunRecord, table: &mut Table) {
     table.row(["simulated time", &seconds(host.elapsed_s)]);
     table.row(["requests a second", &number(host.iops)]);
     table.row(["MiB a second", &number(host.mib_per_s)]);
+}
+
+/// The block device on a conventional and a zoned drive.
+fn zoned_block(record: &RunRecord, table: &mut Table) {
+    let Some(layer) = &record.zoned_block else { return };
+    table.head(["zoned block device", ""]);
+    table.row(["written by the host", &bytes(layer.host_bytes)]);
+    table.row(["of that, journal", &bytes(layer.host_journal_bytes)]);
+    if layer.separated_bytes > 0 {
+        table.row(["to journal zones", &bytes(layer.separated_bytes)]);
+    }
+    table.row(["copied by reclaim", &bytes(layer.copied_bytes)]);
+    let share = format!("{:.1} %", 100.0 * layer.journal_share_of_copies);
+    table.row(["of that, journal", &share]);
+    table.row(["chunks moved", &count(layer.reclaimed)]);
+    table.row(["given up midway", &count(layer.aborted)]);
+    table.row(["holes filled", &bytes(layer.filled_bytes)]);
+    table.row(["tables written", &bytes(layer.metadata_bytes)]);
+    let waf = format!(
+        "{:.3} (layer {:.3}, conventional {:.3}, zoned {:.3})",
+        layer.waf, layer.layer_waf, layer.conventional_waf, layer.zoned_waf
+    );
+    table.row(["write amplification", &waf]);
 }
 
 /// The zones, and the store on them.

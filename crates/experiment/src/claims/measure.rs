@@ -90,6 +90,8 @@ pub struct Group {
 pub enum Measure {
     /// The quantity of one run.
     Of(Quantity, RunSpec),
+    /// The quantity of the baselines.
+    OfBase(Quantity, Fold, Vec<Group>),
     /// Ratios of the quantity between runs and their baselines.
     Ratios(Quantity, Fold, Vec<Group>),
     /// By how much of the baselines' the runs' quantity is smaller.
@@ -143,7 +145,7 @@ impl Measure {
     pub fn needs(&self) -> Vec<RunSpec> {
         match self {
             Self::Of(_, spec) => vec![spec.clone()],
-            Self::Ratios(_, _, groups) | Self::Cuts(_, _, groups) => {
+            Self::OfBase(_, _, groups) | Self::Ratios(_, _, groups) | Self::Cuts(_, _, groups) => {
                 let pairs = groups.iter().flat_map(|group| &group.pairs);
                 pairs.flat_map(|(run, base)| [run.clone(), base.clone()]).collect()
             }
@@ -157,6 +159,9 @@ impl Measure {
                 let record = results.get(spec)?;
                 let note = format!("{} in `{}`", quantity.name, spec.command());
                 Ok((Value::One((quantity.of)(record)), note))
+            }
+            Self::OfBase(quantity, fold, groups) => {
+                folded(*quantity, *fold, groups, results, |_, base| base)
             }
             Self::Ratios(quantity, fold, groups) => {
                 folded(*quantity, *fold, groups, results, |run, base| run / base)

@@ -24,7 +24,7 @@ pub trait Content<P: Payload> {
     fn cut(&mut self, outage: &Outage<P>) -> Result<Option<u64>, DriveError>;
 }
 
-/// Writes carry the default content, which is never read.
+/// Writes carry the default content; nobody looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unchecked;
 

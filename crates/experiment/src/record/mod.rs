@@ -6,6 +6,7 @@
 mod host;
 mod power;
 mod steadiness;
+mod zoned_block;
 mod zones;
 
 pub use leyden_device::{Programs, Reads, ZoneState};
@@ -17,6 +18,7 @@ pub use power::{
     Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
 };
 pub use steadiness::{Settling, Steadiness};
+pub use zoned_block::ZonedBlock;
 pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
@@ -76,6 +78,10 @@ pub struct RunRecord {
     /// The zones; absent on a conventional drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<Zones>,
+    /// The layer that makes a block device of a conventional and a zoned drive; absent without one. The record's
+    /// flash is that of both drives then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zoned_block: Option<ZonedBlock>,
     /// Power loss; absent if the drive's power is never cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,

@@ -26,6 +26,7 @@ mod snapshot;
 pub(crate) mod stationary;
 mod watcher;
 mod zoned;
+mod zoned_block;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -169,6 +170,9 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    if scenario.host.zoned_block.is_some() || scenario.host.conventional.is_some() {
+        return zoned_block::validate(scenario);
+    }
     if scenario.device.zoned.is_some() {
         return zoned::validate(scenario);
     }
@@ -212,6 +216,9 @@ pub(crate) fn run_within(
     if scenario.workload.is_empty() {
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
+    }
+    if scenario.host.zoned_block.is_some() || scenario.host.conventional.is_some() {
+        return zoned_block::run(scenario, hooks, &bounds);
     }
     if scenario.device.zoned.is_some() {
         return zoned::run(scenario, hooks, &bounds);

@@ -36,10 +36,14 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "devices/zombie-16bank.toml",
     "devices/zombie-4bank.toml",
     "devices/zns.toml",
+    "devices/zoned-block.toml",
     "hexa/figure1.toml",
     "hexa/jesd219.toml",
     "hexa/random-write.toml",
     "hexa/tpcc.toml",
+    "journal-zones/journal.toml",
+    "journal-zones/ordered.toml",
+    "journal-zones/xfs.toml",
     "selective-plp/fillseq.toml",
     "selective-plp/overwrite.toml",
     "selective-plp/power-cuts.toml",
@@ -71,6 +75,26 @@ const TRACES: &[(&str, &[u8])] = &[
     (
         "traces/tpcc.hints.csv.zst",
         include_bytes!("../../../../scenarios/traces/tpcc.hints.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-ordered-randwrite4k-fsync16.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k-fsync16.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-randwrite4k.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-seqwrite4k-fsync32.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-seqwrite4k-fsync32.csv.zst"),
+    ),
+    (
+        "traces/xfs-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../../../../scenarios/traces/xfs-randwrite4k-fsync16.csv.zst"),
     ),
 ];
 

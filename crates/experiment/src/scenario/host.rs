@@ -1,6 +1,7 @@
 //! What stands between the software and the drive.
 
-use leyden_host::{Channel, HintChannelConfig, PageCacheConfig};
+use leyden_device::Config;
+use leyden_host::{Channel, HintChannelConfig, PageCacheConfig, ZonedBlockConfig};
 use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,13 @@ pub struct HostConfig {
     /// A page cache that all requests go through. It announces what is dirty in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheConfig>,
+    /// Makes a block device of two drives: the zoned one of `[device]` and the conventional one of
+    /// `[host.conventional]`, as Linux's dm-zoned does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zoned_block: Option<ZonedBlockConfig>,
+    /// The conventional drive beside a zoned one; a table like `[device]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conventional: Option<Config>,
 }
 
 impl HostConfig {

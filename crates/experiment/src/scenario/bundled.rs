@@ -42,7 +42,10 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hexa/random-write.toml",
     "hexa/tpcc.toml",
     "journal-zones/journal.toml",
+    "journal-zones/journal-lazy.toml",
+    "journal-zones/journal-sequential.toml",
     "journal-zones/ordered.toml",
+    "journal-zones/ordered-sequential.toml",
     "journal-zones/xfs.toml",
     "selective-plp/fillseq.toml",
     "selective-plp/overwrite.toml",
@@ -77,20 +80,24 @@ const TRACES: &[(&str, &[u8])] = &[
         include_bytes!("../../../../scenarios/traces/tpcc.hints.csv.zst"),
     ),
     (
-        "traces/ext4-ordered-randwrite4k-fsync16.csv.zst",
-        include_bytes!("../../../../scenarios/traces/ext4-ordered-randwrite4k-fsync16.csv.zst"),
+        "traces/ext4-journal-randwrite4k.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k.csv.zst"),
     ),
     (
         "traces/ext4-journal-randwrite4k-fsync16.csv.zst",
         include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k-fsync16.csv.zst"),
     ),
     (
-        "traces/ext4-journal-randwrite4k.csv.zst",
-        include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k.csv.zst"),
-    ),
-    (
         "traces/ext4-journal-seqwrite4k-fsync32.csv.zst",
         include_bytes!("../../../../scenarios/traces/ext4-journal-seqwrite4k-fsync32.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-ordered-randwrite4k-fsync16.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-seqwrite4k-fsync32.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-ordered-seqwrite4k-fsync32.csv.zst"),
     ),
     (
         "traces/xfs-randwrite4k-fsync16.csv.zst",

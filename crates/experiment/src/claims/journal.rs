@@ -171,9 +171,8 @@ pub fn reason(id: &str) -> Option<&'static str> {
 /// How the claim `id` is measured, if it is this paper's.
 pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
     let ext4 = [Mode::Ordered, Mode::Journal];
-    let bandwidth = |mode| {
-        Measure::Ratios(BANDWIDTH, Fold::Mean, groups(&[mode], Pace::Fastest, scale))
-    };
+    let bandwidth =
+        |mode| Measure::Ratios(BANDWIDTH, Fold::Mean, groups(&[mode], Pace::Fastest, scale));
     Some(match id {
         "journal_zones.journal_share_of_copies.max" => {
             Measure::OfBase(SHARE, Fold::Most, groups(&ext4, Pace::Recorded, scale))

@@ -7,6 +7,7 @@ mod many;
 mod sampled;
 mod stacks;
 mod steady;
+mod zoned_block;
 mod zones;
 
 /// A drive of 64 MiB in two channels.

@@ -118,6 +118,7 @@ impl Measure {
         match self {
             Self::Of(quantity, _) if quantity.is_exact => self.clone(),
             Self::Of(quantity, run) => Self::Of(*quantity, spec(run)),
+            Self::OfBase(quantity, fold, all) => Self::OfBase(*quantity, *fold, groups(all)),
             Self::Ratios(quantity, fold, all) => Self::Ratios(*quantity, *fold, groups(all)),
             Self::Cuts(quantity, fold, all) => Self::Cuts(*quantity, *fold, groups(all)),
         }

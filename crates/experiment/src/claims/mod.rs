@@ -211,7 +211,7 @@ mod tests {
         assert!(judged.iter().all(|result| result.verdict == Verdict::NotRun));
         assert!(judged[0].note.contains("leyden run hexa/figure1"), "{}", judged[0].note);
         let unheard_of = Claim { id: "hexa.unheard_of".to_owned(), ..claims[0].clone() };
-        let judged = judge(&[unheard_of], &Results::default(), Scale::Full).claims;
+        let judged = judge(&[unheard_of], &Results::default(), Scale::Full, 1).claims;
         assert!(judged[0].note.contains("cannot"), "{}", judged[0].note);
     }
 }

@@ -125,6 +125,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
             "the drives below know nothing of the addresses that hints name",
         ),
         (
+            scenario.run.ramp.settle.is_some(),
+            "run.ramp.settle",
+            "what settles here is reclaim, and nothing watches that: give run.ramp.requests",
+        ),
+        (
             scenario.precondition != PreconditionConfig::default(),
             "precondition",
             "the device begins empty: let a job write it, or replay the trace several times with a ramp",
@@ -199,6 +204,7 @@ where
     let options = Options {
         start,
         ramp: scenario.run.ramp,
+        settler: None,
         cancel,
         limit: bounds.limit,
         progress: Some(&mut progress),

@@ -5,10 +5,8 @@
 //! too. **What doesn't**: pacing and measuring, which is [`driver`]'s; showing anything.
 //!
 //! **Invariants**
-//! - Nothing but the scenario decides the results: not the hooks, not the machine, not whether the
-//!   drive came from a snapshot.
-//! - A run ends with the drive's own check that each page programmed is accounted for, if it is asked for or
-//!   small against the run.
+//! - Nothing but the scenario decides the results: not the hooks, the machine, or a snapshot of the drive.
+//! - A run ends with the drive's own check of every page programmed, if asked for or small against the run.
 
 mod aged;
 mod check;
@@ -170,11 +168,10 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
-    if scenario.host.zoned_block.is_some() || scenario.host.conventional.is_some() {
-        return zoned_block::validate(scenario);
-    }
-    if scenario.device.zoned.is_some() {
-        return zoned::validate(scenario);
+    match (scenario.host.is_layered(), scenario.device.zoned.is_some()) {
+        (true, _) => return zoned_block::validate(scenario),
+        (false, true) => return zoned::validate(scenario),
+        (false, false) => {}
     }
     machine::has_room_for(scenario)?;
     let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
@@ -217,11 +214,10 @@ pub(crate) fn run_within(
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
     }
-    if scenario.host.zoned_block.is_some() || scenario.host.conventional.is_some() {
-        return zoned_block::run(scenario, hooks, &bounds);
-    }
-    if scenario.device.zoned.is_some() {
-        return zoned::run(scenario, hooks, &bounds);
+    match (scenario.host.is_layered(), scenario.device.zoned.is_some()) {
+        (true, _) => return zoned_block::run(scenario, hooks, &bounds),
+        (false, true) => return zoned::run(scenario, hooks, &bounds),
+        (false, false) => {}
     }
     if scenario.run.stamps {
         let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;

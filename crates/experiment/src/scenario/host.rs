@@ -27,6 +27,11 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
+    /// True if the device is made up of two drives, or half of what that takes is given.
+    pub(crate) const fn is_layered(&self) -> bool {
+        self.zoned_block.is_some() || self.conventional.is_some()
+    }
+
     /// Whether software talks to the drive itself.
     pub fn is_bare(&self) -> bool {
         *self == Self::default()

@@ -5,10 +5,11 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Level, counters};
 use serde::{Deserialize, Serialize};
 
-use crate::Config;
 use crate::barrier::{Barrier, Epoch};
 use crate::index::SlotIndex;
-use crate::schedule::{Schedule, Shape};
+use crate::pools::{PoolSizes, Pools};
+use crate::schedule::Shape;
+use crate::{Config, PoolKind};
 
 /// A place in the buffer that holds one mapping unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -45,12 +46,21 @@ enum State {
 struct Slot<C> {
     lpn: Lpn,
     state: State,
+    pool: PoolKind,
     /// Older version in flight, if any.
     older: u32,
     /// Newer version, if any: only of slots in flight.
     newer: u32,
+    /// Of no meaning in the protected pool: no FLUSH waits for what is there.
     epoch: Epoch,
     content: C,
+}
+
+impl<C> Slot<C> {
+    /// True if its program has not started.
+    const fn is_dirty(&self) -> bool {
+        matches!(self.state, State::Dirty | State::Staged)
+    }
 }
 
 /// What a write to the buffer did.
@@ -96,6 +106,8 @@ counters! {
         pub coalesced_units: u64,
         /// Units trimmed while they were dirty.
         pub discarded_units: u64,
+        /// Units that moved to the protected pool: what was written last of them asked for it.
+        pub promoted_units: u64,
         /// The most slots in use at once.
         pub peak_units: Level,
     }
@@ -108,9 +120,8 @@ pub struct BufferState<C: Content> {
     slots: Vec<Slot<C>>,
     free: Vec<SlotId>,
     index: SlotIndex,
-    schedule: Schedule,
+    pools: Pools,
     barrier: Barrier,
-    dirty: u32,
 }
 
 /// The write buffer.
@@ -118,20 +129,19 @@ pub struct BufferState<C: Content> {
 pub struct WriteBuffer<C: Content> {
     state: BufferState<C>,
     shape: Shape,
-    /// Dirty slots at which the buffer is written out.
-    threshold: u32,
     stats: BufferStats,
 }
 
 impl<C: Content> WriteBuffer<C> {
-    /// An empty buffer of `shape.slots`, written out from `threshold` dirty ones on (see
-    /// [`Config::slots`]). The pages of the mapping table count as clean.
-    pub fn new(config: &Config, shape: Shape, threshold: u32) -> Self {
+    /// An empty buffer of `shape.slots`, which are those of its pools (see [`Config::slots`]). The pages of
+    /// the mapping table count as clean.
+    pub fn new(config: &Config, shape: Shape, pools: &PoolSizes) -> Self {
         let slots = shape.slots;
         let barrier = Barrier::default();
         let slot = Slot {
             lpn: Lpn(0),
             state: State::Free,
+            pool: PoolKind::Plain,
             older: NONE,
             newer: NONE,
             epoch: barrier.current(),
@@ -141,17 +151,16 @@ impl<C: Content> WriteBuffer<C> {
             slots: vec![slot; slots as usize],
             free: (0..slots).rev().map(SlotId).collect(),
             index: SlotIndex::new(slots),
-            schedule: Schedule::new(&config.schedule, &shape),
+            pools: Pools::new(&config.schedule, &shape, pools),
             barrier,
-            dirty: 0,
         };
-        Self { state, shape, threshold, stats: BufferStats::default() }
+        Self { state, shape, stats: BufferStats::default() }
     }
 
     /// An empty buffer like this one, which `config` has made; the counters go on.
     #[must_use]
     pub fn emptied(&self, config: &Config) -> Self {
-        Self { stats: self.stats, ..Self::new(config, self.shape, self.threshold) }
+        Self { stats: self.stats, ..Self::new(config, self.shape, &self.state.pools.sizes()) }
     }
 
     /// The counters.
@@ -168,7 +177,7 @@ impl<C: Content> WriteBuffer<C> {
     /// True if there is enough dirty data to be written out, or a FLUSH waits for some.
     #[inline]
     pub fn wants_writing(&self) -> bool {
-        self.state.dirty >= self.threshold || self.state.barrier.is_overdue()
+        self.state.pools.want_writing() || self.state.barrier.is_overdue()
     }
 
     /// True if a FLUSH waits for dirty data: pages cannot wait to be full.
@@ -206,42 +215,53 @@ impl<C: Content> WriteBuffer<C> {
         self.state.slots.iter().map(|slot| &slot.content)
     }
 
-    /// Buffers a write of `lpn`.
+    /// Buffers a write of `lpn` in a pool. What is protected already stays so, whoever overwrites it.
     #[inline]
-    pub fn write(&mut self, lpn: Lpn, content: C) -> Written {
+    pub fn write(&mut self, lpn: Lpn, content: C, pool: PoolKind) -> Written {
         let state = &mut self.state;
         let entry = state.index.entry(lpn);
         let older = entry.slot().map(SlotId);
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
-            if matches!(slot.state, State::Dirty | State::Staged) {
+            if slot.is_dirty() {
+                let is_promoted = pool == PoolKind::Protected && slot.pool == PoolKind::Plain;
+                if is_promoted && !state.pools.has_room(PoolKind::Protected) {
+                    return Written::Full;
+                }
                 if slot.state == State::Dirty || !is_planted(Canary::CoalescedKeepsOld) {
                     slot.content = content;
                 }
                 if slot.state == State::Dirty {
-                    state.schedule.overwritten(id);
+                    state.pools.overwritten(slot.pool, id);
+                }
+                if is_promoted && !is_planted(Canary::PromotionLeftOut) {
+                    self.protect(id);
                 }
                 self.stats.coalesced_units += 1;
                 return Written::Coalesced(id);
             }
         }
-        let Some(id) = state.free.pop() else {
+        if !state.pools.has_room(pool) {
             return Written::Full;
-        };
+        }
+        let id = state.free.pop().expect("the pools have no more slots than there are");
         if let Some(older) = older {
             state.slots[older.index()].newer = id.0;
         }
         state.slots[id.index()] = Slot {
             lpn,
             state: State::Dirty,
+            pool,
             older: older.map_or(NONE, |older| older.0),
             newer: NONE,
-            epoch: state.barrier.add(),
+            epoch: match pool {
+                PoolKind::Plain => state.barrier.add(),
+                PoolKind::Protected => state.barrier.current(),
+            },
             content,
         };
         entry.set(id.0);
-        state.schedule.push(id, lpn);
-        state.dirty += 1;
+        state.pools.push(pool, id, lpn);
         self.stats.peak_units.raise_to(self.used());
         Written::Inserted(id)
     }
@@ -268,18 +288,17 @@ impl<C: Content> WriteBuffer<C> {
         let state = &mut self.state;
         let newest = state.index.get(lpn)?;
         state.index.remove(lpn);
-        let Slot { state: was, older, epoch, .. } = state.slots[newest.index()];
+        let Slot { state: was, pool, older, .. } = state.slots[newest.index()];
         self.make_stale_from(older);
         match was {
             State::Dirty | State::Staged => {
                 self.stats.discarded_units += 1;
                 if was == State::Dirty {
-                    self.state.schedule.remove(newest);
+                    self.state.pools.remove(pool, newest);
                 } else {
-                    self.state.schedule.settled(lpn);
+                    self.state.pools.settled(pool, lpn);
                 }
-                self.state.dirty -= 1;
-                self.state.barrier.start(epoch);
+                self.state.leave(newest);
                 self.release(newest);
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
@@ -298,18 +317,19 @@ impl<C: Content> WriteBuffer<C> {
     /// Takes the slot to write next from the schedule.
     #[inline]
     pub fn take_next(&mut self) -> Option<SlotId> {
-        let slot = self.state.schedule.pop()?;
+        let slot = self.state.pools.pop(self.state.barrier.is_overdue())?;
         self.state.slots[slot.index()].state = State::Staged;
         Some(slot)
     }
 
     /// Takes `slot` before its turn, if it is in the schedule.
     pub fn take(&mut self, slot: SlotId) -> bool {
-        if self.state.slots[slot.index()].state != State::Dirty {
+        let taken = &mut self.state.slots[slot.index()];
+        if taken.state != State::Dirty {
             return false;
         }
-        self.state.schedule.take(slot);
-        self.state.slots[slot.index()].state = State::Staged;
+        taken.state = State::Staged;
+        self.state.pools.take(taken.pool, slot);
         true
     }
 
@@ -319,9 +339,9 @@ impl<C: Content> WriteBuffer<C> {
         let slot = &mut self.state.slots[id.index()];
         debug_assert_eq!(slot.state, State::Staged, "{id:?}");
         slot.state = State::InFlight;
-        self.state.dirty -= 1;
-        self.state.barrier.start(slot.epoch);
-        (slot.lpn, slot.content.clone())
+        let started = (slot.lpn, slot.content.clone());
+        self.state.leave(id);
+        started
     }
 
     /// True if the program of `slot` is under way.
@@ -333,10 +353,10 @@ impl<C: Content> WriteBuffer<C> {
     /// mapped. The slot is free.
     #[inline]
     pub fn settle(&mut self, id: SlotId) -> bool {
-        let Slot { lpn, state, older, newer, .. } = self.state.slots[id.index()];
+        let Slot { lpn, state, pool, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
         if is_planted(Canary::StaleVersionMapped) && state == State::Stale {
-            self.state.schedule.settled(lpn);
+            self.state.pools.settled(pool, lpn);
             self.release(id);
             return true;
         }
@@ -350,27 +370,29 @@ impl<C: Content> WriteBuffer<C> {
                 self.state.slots[newer as usize].older = NONE;
             }
         }
-        self.state.schedule.settled(lpn);
+        self.state.pools.settled(pool, lpn);
         self.release(id);
         wanted
     }
 
     /// The program of a slot has failed.
     pub fn fail(&mut self, id: SlotId) -> Failed {
-        let Slot { lpn, state, epoch, newer, .. } = self.state.slots[id.index()];
+        let Slot { lpn, state, pool, epoch, newer, .. } = self.state.slots[id.index()];
         if state == State::Stale {
-            self.state.schedule.settled(lpn);
+            self.state.pools.settled(pool, lpn);
             self.release(id);
             return Failed::Unwanted;
         }
         if newer != NONE {
-            self.state.schedule.settled(lpn);
+            self.state.pools.settled(pool, lpn);
             self.leave_to(id, SlotId(newer));
             return Failed::LeftTo(SlotId(newer));
         }
         self.state.slots[id.index()].state = State::Staged;
-        self.state.dirty += 1;
-        self.state.barrier.restart(epoch);
+        self.state.pools.restart(pool);
+        if pool == PoolKind::Plain {
+            self.state.barrier.restart(epoch);
+        }
         Failed::Again
     }
 
@@ -378,11 +400,7 @@ impl<C: Content> WriteBuffer<C> {
     /// a slot has made it so), or clean. Saying so twice changes nothing.
     #[inline]
     pub fn note_map_page(&mut self, page: u32, dirty: bool) {
-        if dirty {
-            self.state.schedule.map_page_dirty(page);
-        } else {
-            self.state.schedule.map_page_clean(page);
-        }
+        self.state.pools.note_map_page(page, dirty);
     }
 
     /// Begins a FLUSH: `None` if everything is on flash already.
@@ -396,19 +414,22 @@ impl<C: Content> WriteBuffer<C> {
         self.state.barrier.is_settled(ticket.0)
     }
 
-    /// The newest version of everything that is buffered.
-    pub fn newest(&self) -> Vec<(Lpn, C)> {
-        let slots = self.state.slots.iter().enumerate();
-        slots
-            .filter(|(id, slot)| {
-                let is_skipped =
-                    is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged;
-                !matches!(slot.state, State::Free | State::Stale)
-                    && !is_skipped
-                    && self.state.index.get(slot.lpn) == Some(SlotId(*id as u32))
-            })
-            .map(|(_, slot)| (slot.lpn, slot.content.clone()))
-            .collect()
+    /// What capacitors keep: of each logical page the newest version in the protected pool. What is newer than
+    /// that, in the plain one, is lost with the power.
+    pub fn protected(&self) -> Vec<(Lpn, C)> {
+        let is_kept = |slot: &Slot<C>| {
+            slot.pool == PoolKind::Protected && !matches!(slot.state, State::Free | State::Stale)
+        };
+        let newer = |slot: &Slot<C>| self.state.slots.get(slot.newer as usize);
+        let is_newest = |slot: &Slot<C>| {
+            let mut later = std::iter::successors(newer(slot), |&slot| newer(slot));
+            !later.any(|later| is_kept(later) || is_planted(Canary::OldVersionNotKept))
+        };
+        let is_skipped =
+            |slot: &Slot<C>| is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged;
+        let kept = |slot: &&Slot<C>| is_kept(slot) && is_newest(slot) && !is_skipped(slot);
+        let slots = self.state.slots.iter().filter(kept);
+        slots.map(|slot| (slot.lpn, slot.content.clone())).collect()
     }
 
     /// The state at rest: nothing is in flight.
@@ -422,37 +443,56 @@ impl<C: Content> WriteBuffer<C> {
         let slots = self.shape.slots;
         let fits = state.slots.len() == slots as usize
             && state.index.fits(slots)
-            && state.schedule.fits(&self.shape)
-            && std::mem::discriminant(&state.schedule)
-                == std::mem::discriminant(&self.state.schedule)
-            && state
-                .slots
-                .iter()
-                .all(|slot| matches!(slot.state, State::Free | State::Dirty | State::Staged));
+            && self.state.pools.fits(&state.pools, &self.shape)
+            && state.slots.iter().all(|slot| slot.state == State::Free || slot.is_dirty());
         if fits {
-            self.state = state;
+            let pools = self.state.pools.resumed(state.pools);
+            self.state = BufferState { pools, ..state };
         }
         fits
     }
 
-    /// A version that failed leaves the page to the newer one: a FLUSH that waits for it waits for
-    /// the newer one instead.
+    /// A version that failed leaves the page to the newer one. What is to be kept of it the newer one keeps: it
+    /// is protected, or a FLUSH that waited for the older one waits for it.
     fn leave_to(&mut self, id: SlotId, newer: SlotId) {
-        let Slot { older, epoch, .. } = self.state.slots[id.index()];
+        let Slot { pool, older, epoch, .. } = self.state.slots[id.index()];
         let heir = &mut self.state.slots[newer.index()];
-        let started = !matches!(heir.state, State::Dirty | State::Staged);
         heir.older = older;
-        if is_planted(Canary::HeirWithoutEpoch) {
-            self.state.barrier.settle(epoch);
-        } else {
-            let from = std::mem::replace(&mut heir.epoch, epoch);
-            self.state.barrier.inherit(from, epoch, started);
+        let started = !heir.is_dirty();
+        match (pool, heir.pool) {
+            (PoolKind::Plain, PoolKind::Plain) if is_planted(Canary::HeirWithoutEpoch) => {
+                self.state.barrier.settle(epoch);
+            }
+            (PoolKind::Plain, PoolKind::Plain) => {
+                let from = std::mem::replace(&mut heir.epoch, epoch);
+                self.state.barrier.inherit(from, epoch, started);
+            }
+            (PoolKind::Plain, PoolKind::Protected) => self.state.barrier.settle(epoch),
+            (PoolKind::Protected, PoolKind::Plain) if is_planted(Canary::HeirUnprotected) => {}
+            (PoolKind::Protected, _) => self.protect(newer),
         }
         if older != NONE {
             self.state.slots[older as usize].newer = newer.0;
         }
         self.state.slots[id.index()].state = State::Free;
+        self.state.pools.release(pool);
         self.state.free.push(id);
+    }
+
+    /// Moves a slot to the protected pool: no FLUSH waits for it any more.
+    fn protect(&mut self, id: SlotId) {
+        let slot = &mut self.state.slots[id.index()];
+        if slot.pool == PoolKind::Protected {
+            return;
+        }
+        slot.pool = PoolKind::Protected;
+        let (is_dirty, is_scheduled) = (slot.is_dirty(), slot.state == State::Dirty);
+        if is_dirty {
+            self.state.barrier.start(slot.epoch);
+        }
+        self.state.barrier.settle(slot.epoch);
+        self.state.pools.protect(id, slot.lpn, is_dirty, is_scheduled);
+        self.stats.promoted_units += 1;
     }
 
     /// Marks the chain of older versions in flight as not wanted.
@@ -470,8 +510,23 @@ impl<C: Content> WriteBuffer<C> {
     fn release(&mut self, id: SlotId) {
         let slot = &mut self.state.slots[id.index()];
         slot.state = State::Free;
-        self.state.barrier.settle(slot.epoch);
+        if slot.pool == PoolKind::Plain {
+            self.state.barrier.settle(slot.epoch);
+        }
+        self.state.pools.release(slot.pool);
         self.state.free.push(id);
+    }
+}
+
+impl<C: Content> BufferState<C> {
+    /// A slot's program starts, or it is dropped before that.
+    #[inline]
+    fn leave(&mut self, id: SlotId) {
+        let Slot { pool, epoch, .. } = self.slots[id.index()];
+        self.pools.start(pool);
+        if pool == PoolKind::Plain {
+            self.barrier.start(epoch);
+        }
     }
 }
 

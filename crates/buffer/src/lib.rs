@@ -13,10 +13,12 @@ mod barrier;
 mod buffer;
 mod config;
 mod index;
+mod pools;
 pub mod schedule;
 pub mod zoned;
 
 pub use buffer::{
     BufferState, BufferStats, Discarded, Failed, FlushTicket, SlotId, WriteBuffer, Written,
 };
-pub use config::{Config, Region};
+pub use config::{Config, PoolKind, Region};
+pub use pools::{PoolSize, PoolSizes};

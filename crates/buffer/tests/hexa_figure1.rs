@@ -4,7 +4,7 @@
 //! dirties a third page first writes back the least recently used dirty one.
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
-use leyden_buffer::{Config, WriteBuffer, Written};
+use leyden_buffer::{Config, PoolKind, PoolSize, WriteBuffer, Written};
 use leyden_nand::{Content, Lpn};
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +20,17 @@ impl Content for Nothing {}
 fn play(policy: &str, batch_units: u32) -> (Vec<u32>, Vec<u32>) {
     let schedule = ScheduleConfig::by_name(policy).expect("a policy");
     let shape = Shape { slots: 8, mapping_pages: 5, entries_per_mapping_page: 4, batch_units };
+    let pools = [PoolSize { slots: 8, threshold: 4 }, PoolSize::default()];
     let mut buffer: WriteBuffer<Nothing> =
-        WriteBuffer::new(&Config { schedule, ..Config::default() }, shape, 4);
+        WriteBuffer::new(&Config { schedule, ..Config::default() }, shape, &pools);
     // The least recently used page first.
     let mut dirty = vec![0];
     buffer.note_map_page(0, true);
     for lpn in REQUESTS {
-        assert!(matches!(buffer.write(Lpn(lpn), Nothing), Written::Inserted(_)));
+        assert!(matches!(
+            buffer.write(Lpn(lpn), Nothing, PoolKind::Protected),
+            Written::Inserted(_)
+        ));
     }
 
     let (mut order, mut written_back) = (Vec::new(), Vec::new());

@@ -42,6 +42,7 @@ pub use conventional::{
 };
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
+pub use leyden_buffer::Region;
 pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use leyden_ftl::zoned::{ZoneAction, ZoneId, ZoneShape, ZoneState};
 pub use leyden_nand::{Content, Lpn};

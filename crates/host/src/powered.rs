@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use leyden_device::{BlockDevice, Controller, Namespace, Payload, PowerLoss, Recovery};
+use leyden_device::{BlockDevice, Controller, Namespace, Payload, PowerLoss, Recovery, Region};
 use leyden_sim::{Digest, Time};
 
 use crate::{HintChannel, HintChannelStats, PageCache, PageCacheStats, ZonedBlockStats};
@@ -68,8 +68,9 @@ pub trait Powered<P: Payload>: BlockDevice<P> {
     /// Mapping units that can be addressed.
     fn mapping_units(&self) -> u32;
 
-    /// True if every write that was acknowledged survives a power cut, flushed or not.
-    fn keeps_acknowledged(&self) -> bool;
+    /// Which writes survive a power cut once they are acknowledged, flushed or not, as if all that stands on
+    /// the drive were its buffer.
+    fn region(&self) -> Region;
 
     /// The power fails. What was due at `now` has happened only if the device was advanced to it before.
     fn cut_power(&mut self, now: Time) -> Cut;
@@ -114,8 +115,8 @@ impl<P: Payload, N: Namespace<P>> Powered<P> for Controller<P, N> {
         Self::mapping_units(self)
     }
 
-    fn keeps_acknowledged(&self) -> bool {
-        Self::keeps_acknowledged(self)
+    fn region(&self) -> Region {
+        Self::region(self)
     }
 
     fn cut_power(&mut self, now: Time) -> Cut {
@@ -154,8 +155,8 @@ impl<P: Payload, D: Powered<P>> Powered<P> for HintChannel<D> {
         self.device().mapping_units()
     }
 
-    fn keeps_acknowledged(&self) -> bool {
-        self.device().keeps_acknowledged()
+    fn region(&self) -> Region {
+        self.device().region()
     }
 
     fn cut_power(&mut self, now: Time) -> Cut {
@@ -209,8 +210,8 @@ impl<P: Payload, D: Powered<P>> Powered<P> for PageCache<P, D> {
     }
 
     /// Whatever the drive keeps: it has not got all that the cache acknowledged.
-    fn keeps_acknowledged(&self) -> bool {
-        false
+    fn region(&self) -> Region {
+        Region::None
     }
 
     fn cut_power(&mut self, now: Time) -> Cut {

@@ -70,7 +70,7 @@ fn unit_bytes<P: Payload>(drive: &impl Powered<P>) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use leyden_device::{Config, Ssd, Stamp};
+    use leyden_device::{Config, Region, Ssd, Stamp};
     use leyden_sim::{Bytes, Time};
 
     use super::*;
@@ -83,7 +83,7 @@ mod tests {
 
         fn visit<S: Powered<Stamp, Drive = Ssd<Stamp>>>(self, mut stack: S) -> Self::Output {
             let layers = stack.layers();
-            let kept = stack.keeps_acknowledged();
+            let kept = stack.region() == Region::Full;
             let cut = stack.cut_power(Time::from_ns(1));
             assert_eq!(cut.dirty_units, layers.cache.map(|_| 0));
             assert_eq!(cut.waiting_hint_units, layers.hints.map(|_| 0));

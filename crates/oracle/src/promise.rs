@@ -14,11 +14,6 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// The promise of a device that keeps everything it acknowledges, or else only what is flushed.
-    pub const fn of_acknowledged(is_kept: bool) -> Self {
-        if is_kept { Self::Full } else { Self::None }
-    }
-
     /// True if `request` is promised with its acknowledgement.
     pub(crate) fn at_once(self, request: &Request) -> bool {
         let fua = request.fua && request.op != Op::Trim;

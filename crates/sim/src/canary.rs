@@ -69,6 +69,14 @@ pub enum Canary {
     FlushEndsAnEpochEarly,
     /// A dump leaves out data that waits for the rest of its page.
     NewestSkipsStaged,
+    /// A protected write of data that is buffered unprotected leaves it where it is.
+    PromotionLeftOut,
+    /// An unprotected version takes over for a failed program of a protected one, and stays unprotected.
+    HeirUnprotected,
+    /// A dump leaves out a protected version on its way to flash, because a newer, unprotected one is there.
+    OldVersionNotKept,
+    /// A FUA write that ends in the buffer is in its unprotected part.
+    FuaUnprotected,
     /// A dump pays for base power until the end of the program that it starts, not of the last one.
     BaseNotUntilLatest,
     /// The budget of a dump is that of a new bank.
@@ -234,6 +242,10 @@ impl Canary {
         Self::TrimmedInFlightMapped,
         Self::FlushEndsAnEpochEarly,
         Self::NewestSkipsStaged,
+        Self::PromotionLeftOut,
+        Self::HeirUnprotected,
+        Self::OldVersionNotKept,
+        Self::FuaUnprotected,
         Self::BaseNotUntilLatest,
         Self::AgeingForgotten,
         Self::ChannelFree,

@@ -41,6 +41,7 @@ impl<'a> Commands<'a> {
         let what = rng.below(1_000) as u32;
         let fua = rng.chance(work.fua);
         let inside = rng.chance(work.unaligned).then(|| (rng.next_u64(), rng.next_u64()));
+        let plp = self.rng("plp", round, number).chance(work.plp);
         let (lba, sectors) = self.place(round, number);
         let (lba, sectors) = match inside {
             // Up to a unit's sectors off at either end, but at least one sector.
@@ -52,7 +53,13 @@ impl<'a> Commands<'a> {
             None => (lba, sectors),
         };
         let op = self.op(what);
-        Request { op, lba, sectors: sectors as u32, fua: fua && op != Op::Flush, plp: false }
+        Request {
+            op,
+            lba,
+            sectors: sectors as u32,
+            fua: fua && op != Op::Flush,
+            plp: plp && op == Op::Write,
+        }
     }
 
     /// The mix, laid out so that turning one kind off leaves the others what they are.

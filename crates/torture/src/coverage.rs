@@ -206,10 +206,14 @@ impl Hits {
     }
 }
 
-const REGIONS: [(Region, &str); 2] = [(Region::None, "none"), (Region::Full, "full")];
+const REGIONS: [Region; 3] = [Region::None, Region::Full, Region::Selective];
 
-fn region_name(region: Region) -> &'static str {
-    REGIONS.into_iter().find(|&(other, _)| other == region).map_or("other", |(_, name)| name)
+const fn region_name(region: Region) -> &'static str {
+    match region {
+        Region::None => "none",
+        Region::Full => "full",
+        Region::Selective => "selective",
+    }
 }
 
 /// What the options of a run have to do with coverage.
@@ -250,7 +254,7 @@ fn names() -> Vec<String> {
             names.extend(of_b.iter().map(|other| pair(a, one, b, other)));
         }
     };
-    let regions = REGIONS.map(|(_, name)| name);
+    let regions = REGIONS.map(region_name);
     let protections: Vec<_> = ProtectionConfig::POLICIES.iter().map(|it| it.name).collect();
     let dumps: Vec<_> = DumpConfig::POLICIES.iter().map(|it| it.name).collect();
     let schedules: Vec<_> = ScheduleConfig::POLICIES.iter().map(|it| it.name).collect();

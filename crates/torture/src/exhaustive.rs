@@ -41,7 +41,7 @@ pub struct Exhausted {
 /// All the tiny drives: their policies, and the options of their runs.
 pub fn drives(commands: u32) -> Vec<(String, Options)> {
     let mut drives = Vec::new();
-    for region in [Region::None, Region::Full] {
+    for region in [Region::None, Region::Full, Region::Selective] {
         for protection in ProtectionConfig::POLICIES {
             for dump in DumpConfig::POLICIES {
                 for schedule in ScheduleConfig::POLICIES {

@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload, Recovery, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, Lba, Op, Output, Payload, Recovery, Region,
+    Status,
 };
 use leyden_host::{Cut, Layers, Powered};
 use leyden_sim::{Ratio, Rng, Span, Time};
@@ -126,8 +127,8 @@ impl<P: Payload, D: Powered<P>> Powered<P> for Faulty<P, D> {
         self.device.mapping_units()
     }
 
-    fn keeps_acknowledged(&self) -> bool {
-        self.device.keeps_acknowledged()
+    fn region(&self) -> Region {
+        self.device.region()
     }
 
     fn cut_power(&mut self, now: Time) -> Cut {

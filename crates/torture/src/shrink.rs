@@ -100,7 +100,7 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 44] = [
+        let changes: [fn(&mut Options); 45] = [
             |o| o.host = None,
             |o| o.host.iter_mut().for_each(|host| host.page_cache = None),
             |o| o.host.iter_mut().for_each(|host| host.failing_writes = Ratio::ZERO),
@@ -109,6 +109,7 @@ impl Shrinking<'_> {
             |o| o.device.nand.faults = FaultConfig::default(),
             |o| o.device.nand.endurance_cycles = 0,
             |o| o.work.late = Ratio::ZERO,
+            |o| o.work.plp = Ratio::ZERO,
             |o| o.work.hints = Ratio::ZERO,
             |o| o.work.mix.write_zeroes = 0,
             |o| o.work.mix.trims = 0,

@@ -4,12 +4,29 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::schedule::{ScheduleConfig, SlowSchedule};
+use crate::{PoolSize, Region};
 
 const SLOTS: u32 = 12;
 const LPNS: u32 = 20;
 const THRESHOLD: u32 = 5;
+const PROTECTED_SLOTS: u32 = 5;
+const PROTECTED_THRESHOLD: u32 = 3;
 const SHAPE: Shape =
     Shape { slots: SLOTS, mapping_pages: 5, entries_per_mapping_page: 4, batch_units: 3 };
+
+/// One pool of all slots, or two.
+fn pools(region: Region) -> PoolSizes {
+    let none = PoolSize::default();
+    let all = PoolSize { slots: SLOTS, threshold: THRESHOLD };
+    match region {
+        Region::Full => [all, none],
+        Region::None => [none, all],
+        Region::Selective => [
+            PoolSize { slots: PROTECTED_SLOTS, threshold: PROTECTED_THRESHOLD },
+            PoolSize { slots: SLOTS - PROTECTED_SLOTS, threshold: THRESHOLD },
+        ],
+    }
+}
 
 /// What a slot holds: the number of the write that it came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +40,7 @@ struct Version {
     lpn: Lpn,
     content: Number,
     state: State,
+    pool: PoolKind,
     /// The oldest write that is not on flash unless this version, or a newer one, is.
     oldest_write: u64,
 }
@@ -35,7 +53,9 @@ impl Version {
 
 struct Twin {
     versions: Vec<Version>,
-    schedule: SlowSchedule,
+    sizes: PoolSizes,
+    /// By pool.
+    schedules: [SlowSchedule; 2],
     /// The number of writes at the last flush.
     flushed: u64,
 }
@@ -51,14 +71,70 @@ impl Twin {
     }
 
     fn is_forced(&self) -> bool {
-        self.versions
-            .iter()
-            .any(|version| version.is_dirty() && version.oldest_write < self.flushed)
+        self.waiting_for(self.flushed).any(Version::is_dirty)
+    }
+
+    /// What a FLUSH after so many writes waits for.
+    fn waiting_for(&self, writes: u64) -> impl Iterator<Item = &Version> {
+        let is_plain = |version: &&Version| version.pool == PoolKind::Plain;
+        self.versions.iter().filter(is_plain).filter(move |version| version.oldest_write < writes)
+    }
+
+    fn count(&self, pool: PoolKind, is_counted: impl Fn(&Version) -> bool) -> u32 {
+        let is_in = |version: &&Version| version.pool == pool && is_counted(version);
+        self.versions.iter().filter(is_in).count() as u32
+    }
+
+    fn has_room(&self, pool: PoolKind) -> bool {
+        self.count(pool, |_| true) < self.sizes[pool.index()].slots
+    }
+
+    /// Dirty versions of a pool, as a share of its threshold.
+    fn fill(&self, pool: PoolKind) -> f64 {
+        let threshold = self.sizes[pool.index()].threshold;
+        f64::from(self.count(pool, Version::is_dirty)) / f64::from(threshold)
     }
 
     fn wants_writing(&self) -> bool {
-        let dirty = self.versions.iter().filter(|version| version.is_dirty()).count();
-        dirty as u32 >= THRESHOLD || self.is_forced()
+        PoolKind::ALL.into_iter().any(|pool| self.fill(pool) >= 1.0) || self.is_forced()
+    }
+
+    /// From the pool that is fuller, or that a FLUSH waits for; else from the other.
+    fn pop(&mut self) -> Option<SlotId> {
+        let plain_first =
+            self.is_forced() || self.fill(PoolKind::Plain) > self.fill(PoolKind::Protected);
+        let mut order = PoolKind::ALL;
+        if plain_first {
+            order.reverse();
+        }
+        order.into_iter().find_map(|pool| self.schedules[pool.index()].pop())
+    }
+
+    /// Of each logical page the newest version that capacitors keep.
+    fn protected(&self) -> Vec<(Lpn, Number)> {
+        let is_kept = |version: &Version| {
+            version.pool == PoolKind::Protected && version.state != State::Stale
+        };
+        let newest = |lpn| self.versions.iter().rfind(|it| it.lpn == lpn && is_kept(it));
+        let kept = (0..LPNS).filter_map(|lpn| newest(Lpn(lpn)));
+        kept.map(|version| (version.lpn, version.content)).collect()
+    }
+
+    fn protect(&mut self, at: usize) {
+        let version = &mut self.versions[at];
+        if version.pool == PoolKind::Protected {
+            return;
+        }
+        version.pool = PoolKind::Protected;
+        let Version { slot, lpn, state, .. } = *version;
+        let [protected, plain] = &mut self.schedules;
+        protected.push(slot, lpn);
+        if state == State::Dirty {
+            plain.remove(slot);
+        } else {
+            plain.settled(lpn);
+            protected.take(slot);
+        }
     }
 
     /// The positions of the versions in a state.
@@ -79,36 +155,40 @@ impl Twin {
         self.make_stale(at, lpn);
         let slot = self.versions[at].slot;
         let staged = self.versions[at].state == State::Staged;
+        let schedule = &mut self.schedules[self.versions[at].pool.index()];
         if !self.versions[at].is_dirty() {
             self.versions[at].state = State::Stale;
             return None;
         }
         self.versions.remove(at);
         if staged {
-            self.schedule.settled(lpn);
+            schedule.settled(lpn);
         } else {
-            self.schedule.remove(slot);
+            schedule.remove(slot);
         }
         Some(Discarded { slot, staged })
     }
 
     fn settle(&mut self, at: usize) -> bool {
-        let Version { lpn, state, .. } = self.versions[at];
+        let Version { lpn, state, pool, .. } = self.versions[at];
         if state == State::InFlight {
             self.make_stale(at, lpn);
         }
         self.versions.remove(at);
-        self.schedule.settled(lpn);
+        self.schedules[pool.index()].settled(lpn);
         state == State::InFlight
     }
 
     fn fail(&mut self, at: usize) -> Failed {
-        let Version { lpn, state, oldest_write, .. } = self.versions[at];
+        let Version { lpn, state, pool, oldest_write, .. } = self.versions[at];
         let newer = (at + 1..self.versions.len()).find(|&newer| self.versions[newer].lpn == lpn);
         let failed = match (state, newer) {
             (State::Stale, _) => Failed::Unwanted,
             (_, Some(newer)) => {
-                self.versions[newer].oldest_write = oldest_write;
+                match pool {
+                    PoolKind::Plain => self.versions[newer].oldest_write = oldest_write,
+                    PoolKind::Protected => self.protect(newer),
+                }
                 Failed::LeftTo(self.versions[newer].slot)
             }
             (_, None) => {
@@ -117,14 +197,15 @@ impl Twin {
             }
         };
         self.versions.remove(at);
-        self.schedule.settled(lpn);
+        self.schedules[pool.index()].settled(lpn);
         failed
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Write(u32),
+    /// To a pool, if there are both.
+    Write(u32, PoolKind),
     Discard(u32),
     TakeNext,
     Take(usize),
@@ -138,7 +219,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let at = any::<usize>;
     let step = prop_oneof![
-        10 => (0..LPNS).prop_map(Step::Write),
+        6 => (0..LPNS).prop_map(|lpn| Step::Write(lpn, PoolKind::Plain)),
+        4 => (0..LPNS).prop_map(|lpn| Step::Write(lpn, PoolKind::Protected)),
         2 => (0..LPNS).prop_map(Step::Discard),
         6 => Just(Step::TakeNext),
         1 => at().prop_map(Step::Take),
@@ -162,13 +244,14 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(policy: usize) -> Self {
+    fn new(policy: usize, region: Region) -> Self {
         let schedule = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
-        let slow = SlowSchedule::new(&schedule, SHAPE);
-        let config = Config { schedule, ..Config::default() };
+        let schedules = [(); 2].map(|()| SlowSchedule::new(&schedule, SHAPE));
+        let config = Config { schedule, region, ..Config::default() };
+        let sizes = pools(region);
         Self {
-            buffer: WriteBuffer::new(&config, SHAPE, THRESHOLD),
-            twin: Twin { versions: Vec::new(), schedule: slow, flushed: 0 },
+            buffer: WriteBuffer::new(&config, SHAPE, &sizes),
+            twin: Twin { versions: Vec::new(), sizes, schedules, flushed: 0 },
             config,
             writes: 0,
             flushes: Vec::new(),
@@ -177,13 +260,17 @@ impl Pair {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Write(lpn) => self.write(Lpn(lpn)),
+            Step::Write(lpn, pool) => match self.config.region {
+                Region::None => self.write(Lpn(lpn), PoolKind::Plain),
+                Region::Full => self.write(Lpn(lpn), PoolKind::Protected),
+                Region::Selective => self.write(Lpn(lpn), pool),
+            },
             Step::Discard(lpn) => {
                 assert_eq!(self.buffer.discard(Lpn(lpn)), self.twin.discard(Lpn(lpn)));
             }
             Step::TakeNext => {
                 let slot = self.buffer.take_next();
-                assert_eq!(slot, self.twin.schedule.pop());
+                assert_eq!(slot, self.twin.pop());
                 if let Some(slot) = slot {
                     self.version_in(slot).state = State::Staged;
                 }
@@ -194,7 +281,7 @@ impl Pair {
                     assert_eq!(self.buffer.take(version.slot), dirty);
                     if dirty {
                         version.state = State::Staged;
-                        self.twin.schedule.take(version.slot);
+                        self.twin.schedules[version.pool.index()].take(version.slot);
                     }
                 }
             }
@@ -207,11 +294,12 @@ impl Pair {
             Step::End(pick, fails) => self.end(pick, fails),
             Step::Note(page, dirty) => {
                 self.buffer.note_map_page(page, dirty);
-                self.twin.schedule.note(page, dirty);
+                self.twin.schedules.iter_mut().for_each(|schedule| schedule.note(page, dirty));
             }
             Step::Flush => {
                 let ticket = self.buffer.begin_flush();
-                assert_eq!(ticket.is_some(), !self.twin.versions.is_empty());
+                let waits = self.twin.count(PoolKind::Plain, |_| true) > 0;
+                assert_eq!(ticket.is_some(), waits);
                 if let Some(ticket) = ticket {
                     self.flushes.push((ticket, self.writes));
                     self.twin.flushed = self.writes;
@@ -221,25 +309,32 @@ impl Pair {
         }
     }
 
-    fn write(&mut self, lpn: Lpn) {
+    fn write(&mut self, lpn: Lpn, pool: PoolKind) {
         let content = Number(self.writes);
-        let written = self.buffer.write(lpn, content);
-        let newest = self.twin.newest(lpn);
-        if let Some(at) = newest.filter(|&at| self.twin.versions[at].is_dirty()) {
-            assert_eq!(written, Written::Coalesced(self.twin.versions[at].slot));
-            self.twin.versions[at].content = content;
-            if self.twin.versions[at].state == State::Dirty {
-                self.twin.schedule.overwritten(self.twin.versions[at].slot);
-            }
-        } else if self.twin.versions.len() as u32 == SLOTS {
+        let written = self.buffer.write(lpn, content, pool);
+        let dirty = self.twin.newest(lpn).filter(|&at| self.twin.versions[at].is_dirty());
+        let is_promoted = pool == PoolKind::Protected
+            && dirty.is_some_and(|at| self.twin.versions[at].pool == PoolKind::Plain);
+        if (dirty.is_none() || is_promoted) && !self.twin.has_room(pool) {
             assert_eq!(written, Written::Full);
             return;
+        }
+        if let Some(at) = dirty {
+            let Version { slot, state, pool: was, .. } = self.twin.versions[at];
+            assert_eq!(written, Written::Coalesced(slot));
+            self.twin.versions[at].content = content;
+            if state == State::Dirty {
+                self.twin.schedules[was.index()].overwritten(slot);
+            }
+            if is_promoted {
+                self.twin.protect(at);
+            }
         } else {
             let Written::Inserted(slot) = written else { panic!("{written:?}") };
             assert!(self.twin.versions.iter().all(|version| version.slot != slot), "in use");
             let (state, oldest_write) = (State::Dirty, self.writes);
-            self.twin.versions.push(Version { slot, lpn, content, state, oldest_write });
-            self.twin.schedule.push(slot, lpn);
+            self.twin.versions.push(Version { slot, lpn, content, state, pool, oldest_write });
+            self.twin.schedules[pool.index()].push(slot, lpn);
         }
         self.writes += 1;
     }
@@ -259,7 +354,7 @@ impl Pair {
     /// A new buffer goes on from the state of this one, which must be at rest.
     fn restore(&mut self) {
         let under_way = self.twin.versions.iter().any(|version| !version.is_dirty());
-        let mut next = WriteBuffer::new(&self.config, SHAPE, THRESHOLD);
+        let mut next = WriteBuffer::new(&self.config, SHAPE, &pools(self.config.region));
         assert_eq!(next.restore(self.buffer.state()), !under_way);
         if !under_way {
             self.buffer = next;
@@ -280,9 +375,11 @@ impl Pair {
         assert_eq!(buffer.is_forced(), twin.is_forced());
         assert_eq!(buffer.wants_writing(), twin.wants_writing());
         for &(ticket, before) in &self.flushes {
-            let waits = twin.versions.iter().any(|version| version.oldest_write < before);
-            assert_eq!(buffer.is_flushed(ticket), !waits);
+            assert_eq!(buffer.is_flushed(ticket), twin.waiting_for(before).next().is_none());
         }
+        let mut protected = buffer.protected();
+        protected.sort_by_key(|(lpn, _)| lpn.0);
+        assert_eq!(protected, twin.protected());
     }
 
     /// Writes out everything.
@@ -309,9 +406,14 @@ proptest! {
     #[test]
     fn behaves_like_a_list_of_versions(
         policy in 0..ScheduleConfig::POLICIES.len(),
+        region in prop_oneof![
+            1 => Just(Region::None),
+            1 => Just(Region::Full),
+            2 => Just(Region::Selective),
+        ],
         steps in steps(),
     ) {
-        let mut pair = Pair::new(policy);
+        let mut pair = Pair::new(policy, region);
         for step in steps {
             pair.step(step);
             pair.check();
@@ -323,6 +425,7 @@ proptest! {
 /// A state is taken over only by a buffer of the same schedule and sizes.
 #[test]
 fn a_foreign_state_is_refused() {
+    let sizes = pools(Region::Full);
     let configs = ScheduleConfig::POLICIES.iter().map(|policy| Config {
         schedule: ScheduleConfig::by_name(policy.name).unwrap(),
         ..Config::default()
@@ -334,10 +437,10 @@ fn a_foreign_state_is_refused() {
         Shape { entries_per_mapping_page: 5, ..SHAPE },
     ];
     for from in configs.clone() {
-        let state = WriteBuffer::<Number>::new(&from, SHAPE, THRESHOLD).state();
+        let state = WriteBuffer::<Number>::new(&from, SHAPE, &sizes).state();
         for to in configs.clone() {
             for (i, shape) in other_sizes.into_iter().enumerate() {
-                let mut buffer = WriteBuffer::new(&to, shape, THRESHOLD);
+                let mut buffer = WriteBuffer::new(&to, shape, &sizes);
                 // `fifo` knows nothing of mapping pages.
                 let same_sizes = i == 0 || (i > 1 && from.schedule.name() == "fifo");
                 let fits = from == to && same_sizes;

@@ -5,10 +5,11 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Ratio, counters};
 use serde::Serialize;
 
-use super::pool::{Pool, PoolKind};
+use super::pool::Pool;
 use super::queue::{Page, PageState, Queue};
 use super::schedule::ZoneView;
 use super::{ZonePoolConfig, ZonePoolSizes};
+use crate::PoolKind;
 
 counters! {
     /// What the buffer of a zoned drive counts since it was made.

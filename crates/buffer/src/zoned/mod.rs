@@ -24,4 +24,4 @@ mod tests;
 
 pub use buffer::{NextPage, ZoneBuffer, ZoneBufferStats};
 pub use config::{BelowProtected, DuringFlush, ZonePoolConfig, ZonePoolSizes};
-pub use pool::{Pool, PoolKind};
+pub use pool::Pool;

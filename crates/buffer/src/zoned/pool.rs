@@ -5,26 +5,6 @@
 
 use leyden_sim::{Level, Ratio};
 
-/// Which pool.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum PoolKind {
-    /// Capacitors keep what is in it.
-    Protected,
-    /// Volatile.
-    Plain,
-}
-
-impl PoolKind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Protected, Self::Plain];
-
-    /// As an array index.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-}
-
 /// A pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {

@@ -98,10 +98,6 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub fn region(&self) -> Region {
         self.namespace.region()
     }
-    /// True if every write that was acknowledged survives a power cut, flushed or not.
-    pub fn keeps_acknowledged(&self) -> bool {
-        self.region() == Region::Full
-    }
     /// Mapping units that can be addressed.
     pub fn mapping_units(&self) -> u32 {
         self.namespace.mapping_units()

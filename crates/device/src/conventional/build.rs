@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
-use leyden_buffer::{Region, WriteBuffer};
+use leyden_buffer::{PoolSizes, WriteBuffer};
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Geometry, Medium};
 use leyden_sim::ConfigError;
@@ -15,14 +15,14 @@ use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
 use crate::{Config, Payload};
 
-/// The flash's shape; and slots of the buffer, and how many of them begin the writing out.
-pub(crate) fn shape(config: &Config) -> Result<(Geometry, (u32, u32)), ConfigError> {
+/// The flash's shape, and the buffer's.
+pub(crate) fn shape(config: &Config) -> Result<(Geometry, PoolSizes), ConfigError> {
     let geometry = config.geometry()?;
-    let slots = config
+    let pools = config
         .buffer
         .slots(geometry.unit_bytes(), geometry.units_per_page(), config.ftl.streams().of_host())
         .map_err(|error| error.within("buffer"))?;
-    Ok((geometry, slots))
+    Ok((geometry, pools))
 }
 
 /// Refuses what only zoned drives can be.
@@ -31,19 +31,13 @@ fn check_kind(config: &Config) -> Result<(), ConfigError> {
         let problem = "a drive with this table has zones: leave it out for a conventional one";
         return Err(ConfigError::new("zoned", problem));
     }
-    if config.buffer.region == Region::Selective {
-        let problem = "\"selective\" protects a part of a zoned drive's buffer, and this drive is \
-                       conventional: set \"none\" or \"full\", or add a table `zoned`";
-        return Err(ConfigError::new("buffer.region", problem));
-    }
     Ok(())
 }
 
 /// What the parts of a drive are made with.
 struct Parts {
     geometry: Geometry,
-    slots: u32,
-    threshold: u32,
+    pools: PoolSizes,
     power: Option<PowerSupply>,
 }
 
@@ -51,10 +45,10 @@ impl Parts {
     fn of(config: &Config) -> Result<Self, ConfigError> {
         config.frontend.check().map_err(|error| error.within("frontend"))?;
         check_kind(config)?;
-        let (geometry, (slots, threshold)) = shape(config)?;
-        let demand = demand(config, &geometry, slots)?;
+        let (geometry, pools) = shape(config)?;
+        let demand = demand(config, &geometry, &pools)?;
         let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;
-        Ok(Self { geometry, slots, threshold, power })
+        Ok(Self { geometry, pools, power })
     }
 
     fn blank_medium<P: Payload>(&self, config: &Config, seed: u64) -> Medium<P> {
@@ -68,12 +62,12 @@ impl Parts {
         let ftl = Ftl::on_medium(&config.ftl, cycles, medium, durability);
         let mut ftl = ftl.map_err(|error| error.within("ftl"))?;
         let shape = Shape {
-            slots: self.slots,
+            slots: self.pools.iter().map(|pool| pool.slots).sum(),
             mapping_pages: ftl.map().pages(),
             entries_per_mapping_page: ftl.map().entries_per_page(),
             batch_units: self.geometry.dies() * self.geometry.units_per_page(),
         };
-        let buffer = WriteBuffer::new(&config.buffer, shape, self.threshold);
+        let buffer = WriteBuffer::new(&config.buffer, shape, &self.pools);
         if config.buffer.schedule != ScheduleConfig::default() {
             ftl.store_mut().watch();
         }
@@ -83,7 +77,7 @@ impl Parts {
             writer: Writer::new(buffer, &ftl, streams),
             ftl,
             region: config.buffer.region,
-            waiting: VecDeque::new(),
+            waiting: [VecDeque::new(), VecDeque::new()],
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
             is_halted: false,

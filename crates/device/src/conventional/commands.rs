@@ -4,7 +4,7 @@
 //! FUA wait for flash if nothing else protects the buffer; trims deallocate. What happens when flash
 //! operations end is in [`super`].
 
-use leyden_buffer::{Region, WriteBuffer, Written};
+use leyden_buffer::{PoolKind, Region, WriteBuffer, Written};
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
@@ -146,16 +146,32 @@ impl<P: Payload> Conventional<P> {
     #[inline]
     pub(super) fn queue_write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         desk.request_mut(id).waiting_since = now;
-        if !self.waiting.is_empty() || !self.take_in(now, id, desk) {
-            self.waiting.push_back(id);
+        let pool = self.pool_of(&desk.request(id).action);
+        if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, pool, desk) {
+            self.waiting[pool.index()].push_back(id);
         }
         self.writer.pump_idle(now, &mut self.ftl);
     }
 
-    /// Takes units of a write into the buffer until it is full; what is left of a unit that it covers
+    /// The pool that a write's data goes to: FUA asks for what the protected one gives.
+    #[inline]
+    fn pool_of(&self, action: &Action<P>) -> PoolKind {
+        let asks = match action {
+            Action::Write { plp, fua, .. } => *plp || *fua,
+            Action::WriteZeroes { fua, .. } => *fua,
+            _ => false,
+        };
+        match self.region {
+            Region::Full => PoolKind::Protected,
+            Region::Selective if asks && !is_planted(Canary::FuaUnprotected) => PoolKind::Protected,
+            Region::None | Region::Selective => PoolKind::Plain,
+        }
+    }
+
+    /// Takes units of a write into a pool until it is full; what is left of a unit that it covers
     /// in part is what the unit holds now, and not when the command came. True if the write is all in.
     #[inline]
-    fn take_in(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) -> bool {
+    fn take_in(&mut self, now: Time, id: RequestId, pool: PoolKind, desk: &mut Desk<P>) -> bool {
         let units = desk.units(id);
         let request = desk.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
@@ -191,7 +207,7 @@ impl<P: Payload> Conventional<P> {
                     && (1..3).contains(&index);
                 P::written(data, units.part(if swaps { 3 - index } else { index }))
             };
-            let slot = match self.writer.buffer.write(lpn, content) {
+            let slot = match self.writer.buffer.write(lpn, content, pool) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
                 Written::Full => return false,
             };
@@ -211,11 +227,13 @@ impl<P: Payload> Conventional<P> {
     /// Lets waiting writes in, as far as there is room.
     #[inline]
     pub(super) fn take_in_waiting(&mut self, now: Time, desk: &mut Desk<P>) {
-        while let Some(&id) = self.waiting.front() {
-            if !self.take_in(now, id, desk) {
-                break;
+        for pool in PoolKind::ALL {
+            while let Some(&id) = self.waiting[pool.index()].front() {
+                if !self.take_in(now, id, pool, desk) {
+                    break;
+                }
+                self.waiting[pool.index()].pop_front();
             }
-            self.waiting.pop_front();
         }
     }
 

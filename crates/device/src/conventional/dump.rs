@@ -1,6 +1,6 @@
 //! What a power cut must save of a conventional drive, and the way back.
 
-use leyden_buffer::Region;
+use leyden_buffer::{PoolKind, PoolSizes};
 use leyden_ftl::dump_area::{DumpPage, root_bytes};
 use leyden_ftl::map::{MapPage, MapStore, ProtectionConfig};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
@@ -50,10 +50,7 @@ impl<P: Payload> Conventional<P> {
         let dies = self.ftl.geometry().dies();
         let mut items = vec![Item::Root; supply.root_pages() as usize];
         let mut homes = vec![DieId(0); items.len()];
-        let units = match self.region {
-            Region::Full => self.writer.buffer.newest(),
-            Region::None | Region::Selective => Vec::new(),
-        };
+        let units = self.writer.buffer.protected();
         let promised_units = units.len() as u64;
         let per_page = self.ftl.geometry().units_per_page() as usize;
         let mut by_home = vec![Vec::new(); if supply.is_in_place() { dies } else { 1 } as usize];
@@ -179,7 +176,7 @@ fn is_skipped<P>(items: &[Item<P>], at: usize) -> bool {
 pub(crate) fn demand(
     config: &Config,
     geometry: &Geometry,
-    slots: u32,
+    pools: &PoolSizes,
 ) -> Result<Option<Demand>, ConfigError> {
     if config.power.is_none() {
         return Ok(None);
@@ -187,10 +184,8 @@ pub(crate) fn demand(
     // Blocks kept back leave no more units than there are without them.
     let units = config.ftl.logical_units(geometry, 0).map_err(|error| error.within("ftl"))?;
     let map_pages = units.div_ceil(config.ftl.map.entries_per_page(geometry));
-    let buffer = match config.buffer.region {
-        Region::Full => u64::from(slots) * u64::from(geometry.unit_bytes()),
-        Region::None | Region::Selective => 0,
-    };
+    let slots = pools[PoolKind::Protected.index()].slots;
+    let buffer = u64::from(slots) * u64::from(geometry.unit_bytes());
     Ok(Some(Demand {
         buffer: Bytes::new(buffer),
         mapping_pages: u64::from(protected_pages(config, geometry, map_pages)),

@@ -69,8 +69,8 @@ pub struct Conventional<P: Payload> {
     writer: Writer<P>,
     ftl: Ftl<P>,
     region: Region,
-    /// Writes that wait for room in the buffer, first come, first served.
-    waiting: VecDeque<RequestId>,
+    /// Writes that wait for room in a pool of the buffer, first come, first served.
+    waiting: [VecDeque<RequestId>; 2],
     /// Flushes that wait for data to be on flash, in order; without a ticket, for trims only.
     flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
@@ -214,7 +214,9 @@ impl<P: Payload> Conventional<P> {
     }
 
     fn has_waiting(&self) -> bool {
-        !(self.waiting.is_empty() && self.flushes.is_empty() && self.trims.is_empty())
+        !(self.waiting.iter().all(VecDeque::is_empty)
+            && self.flushes.is_empty()
+            && self.trims.is_empty())
             || self.writer.is_waited_for()
     }
 
@@ -230,7 +232,7 @@ impl<P: Payload> Conventional<P> {
         if !self.ftl.is_idle() {
             return;
         }
-        for id in self.waiting.drain(..) {
+        for id in self.waiting.iter_mut().flat_map(|waiting| waiting.drain(..)) {
             self.writer.forget(id);
             desk.complete(now, id, Status::WriteFault);
         }
@@ -366,7 +368,7 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
             self.ftl.store_mut().watch();
         }
         self.writer.lose_power(&self.buffer_config, &self.ftl);
-        self.waiting.clear();
+        self.waiting.iter_mut().for_each(VecDeque::clear);
         self.flushes.clear();
         self.trims.clear();
         self.is_halted = false;

@@ -26,8 +26,8 @@ pub struct Provision {
 /// # Errors
 /// If a value is impossible, or the bank too small: see [`leyden_power::provision()`].
 pub fn provision_of(config: &Config) -> Result<Provision, ConfigError> {
-    let (geometry, (slots, _)) = shape(config)?;
-    let demand = demand(config, &geometry, slots)?;
+    let (geometry, pools) = shape(config)?;
+    let demand = demand(config, &geometry, &pools)?;
     let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;
     let dump_blocks = PowerSupply::durability(power.as_ref()).dump_blocks_per_die;
     let mapping_units =

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_buffer::{Failed, SlotId, WriteBuffer, Written};
+use leyden_buffer::{Failed, PoolKind, SlotId, WriteBuffer, Written};
 use leyden_ftl::page_mapped::{Ftl, GcStep, UNITS_AHEAD, UserUnit};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Lpn, Ppn};
@@ -67,7 +67,7 @@ impl<P: Payload> Writer<P> {
 
     /// Takes dumped data back into the buffer, which held it before.
     pub(super) fn put_back(&mut self, lpn: Lpn, content: P) {
-        let written = self.buffer.write(lpn, content);
+        let written = self.buffer.write(lpn, content, PoolKind::Protected);
         assert!(written != Written::Full, "the buffer held this before the power failed");
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use leyden_buffer::PoolKind;
 use leyden_buffer::Region;
-use leyden_buffer::zoned::PoolKind;
 use leyden_ftl::zoned::{Refusal, Refused, ZoneId, ZoneState};
 use leyden_nand::Ppn;
 use leyden_sim::Time;

@@ -1,6 +1,6 @@
 //! Read-only inspection for checkers and reports.
 
-use leyden_buffer::zoned::PoolKind;
+use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
 
 use super::ZnsSsd;

@@ -1,6 +1,6 @@
 //! Zone Management Send and Receive (ZNS 1.1, 3.4.2 and 3.4.3).
 
-use leyden_buffer::zoned::PoolKind;
+use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{Refused, ZoneAction, ZoneId, ZoneState};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};

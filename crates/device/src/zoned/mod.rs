@@ -24,8 +24,9 @@ mod writes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use leyden_buffer::PoolKind;
 use leyden_buffer::Region;
-use leyden_buffer::zoned::{BelowProtected, DuringFlush, PoolKind, ZoneBuffer};
+use leyden_buffer::zoned::{BelowProtected, DuringFlush, ZoneBuffer};
 use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZoneState, ZonedFtl};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;

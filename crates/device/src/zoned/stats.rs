@@ -59,7 +59,7 @@ counters! {
 impl<P: Payload> ZnsSsd<P> {
     /// What the zones and the buffer count.
     pub fn zoned_stats(&self) -> ZonedStats {
-        use leyden_buffer::zoned::PoolKind;
+        use leyden_buffer::PoolKind;
         let namespace = self.namespace();
         let buffer = namespace.buffer.stats();
         ZonedStats {
@@ -93,6 +93,7 @@ impl<P: Payload> ZnsSsd<P> {
             buffer: BufferStats {
                 coalesced_units: zoned.overwritten_units,
                 discarded_units: zoned.discarded_protected_units + zoned.discarded_plain_units,
+                promoted_units: zoned.promoted_units,
                 peak_units: Level::new(peak),
             },
             ftl: *ftl.stats(),

@@ -3,7 +3,7 @@
 //! **Invariants**: a zone is listed with the die that its next page goes to, if it has a page; or as one
 //! that has no block yet.
 
-use leyden_buffer::zoned::PoolKind;
+use leyden_buffer::PoolKind;
 use leyden_buffer::zoned::schedule::{ZoneScheduleConfig, ZoneView};
 use leyden_ftl::zoned::ZoneId;
 use leyden_nand::DieId;

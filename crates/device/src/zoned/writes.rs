@@ -1,7 +1,8 @@
 //! Writes and appends: checks, the write pointer, and the way into the buffer.
 
+use leyden_buffer::PoolKind;
 use leyden_buffer::Region;
-use leyden_buffer::zoned::{BelowProtected, DuringFlush, PoolKind};
+use leyden_buffer::zoned::{BelowProtected, DuringFlush};
 use leyden_ftl::zoned::{ZoneAction, ZoneId};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};

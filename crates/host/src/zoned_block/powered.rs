@@ -1,6 +1,6 @@
 //! Power cuts: both members lose their power at once.
 
-use leyden_device::{Payload, PowerLoss, Recovery};
+use leyden_device::{Payload, PowerLoss, Recovery, Region};
 use leyden_sim::{Digest, Time};
 
 use super::stored::Stored;
@@ -54,8 +54,8 @@ where
     }
 
     /// Whatever the members keep: the tables that say where data lies are written at a FLUSH.
-    fn keeps_acknowledged(&self) -> bool {
-        false
+    fn region(&self) -> Region {
+        Region::None
     }
 
     /// If a member loses what it had promised, nothing is certain: it may have been the tables.

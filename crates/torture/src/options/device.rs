@@ -191,9 +191,18 @@ fn draw_map(rng: &mut Rng, config: &mut Config, size: Size) {
 
 fn draw_buffer(rng: &mut Rng, config: &mut Config, page_bytes: u64) {
     config.buffer.schedule = ScheduleConfig::drawn(rng.next_u64());
-    config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
+    config.buffer.region = match rng.below(4) {
+        0 => Region::Full,
+        1 => Region::Selective,
+        _ => Region::None,
+    };
     config.buffer.flush_threshold = Ratio::from_percent(1 + rng.below(100));
     let least = page_bytes * u64::from(config.ftl.streams().of_host()) * 2;
     let more = config.ftl.mapping_unit.get() * (spread(rng, 256) - 1);
     config.buffer.size = Bytes::new(least + more);
+    if config.buffer.region == Region::Selective {
+        let protected = config.ftl.mapping_unit.get() * (spread(rng, 64) - 1);
+        config.buffer.protected_size = Bytes::new(least + protected);
+        config.buffer.size = Bytes::new(2 * least + protected + more);
+    }
 }

@@ -2,7 +2,7 @@
 //! weight. Groce et al., "Swarm Testing" (ISSTA 2012): leaving features out finds what no mix of all
 //! of them does.
 
-use leyden_device::{Ssd, Stamp};
+use leyden_device::{Region, Ssd, Stamp};
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
 use super::bank::without_energy;
@@ -13,7 +13,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 7;
+pub(crate) const DRAW_VERSION: u32 = 8;
 
 impl Options {
     /// The options of `seed`.
@@ -29,6 +29,9 @@ impl Options {
         let unit_bytes = device.ftl.mapping_unit.get();
         let host = draw_host(&mut rng(seed, "host"), units.into(), unit_bytes);
         let mut work = draw_work(&mut rng(seed, "work"));
+        if device.buffer.region == Region::Selective {
+            work.plp = draw_plp(&mut rng(seed, "plp"));
+        }
         let fails_often = device.nand.faults.program_failures >= Ratio::from_percent(1);
         let is_hot = fails_often && rng(seed, "hot failures").below(4) > 0;
         if is_hot {
@@ -119,7 +122,14 @@ pub(crate) fn draw_work(rng: &mut Rng) -> Work {
             let is_on = rng.below(4) == 0;
             share(rng, is_on, 40)
         },
+        plp: Ratio::ZERO,
     }
+}
+
+/// Some drives get no flag, and their FUA writes alone are protected.
+fn draw_plp(rng: &mut Rng) -> Ratio {
+    let is_on = rng.below(4) > 0;
+    share(rng, is_on, 60)
 }
 
 /// Versions of the same few units follow each other: when a program fails, a newer version is there, and somebody

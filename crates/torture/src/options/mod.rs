@@ -72,6 +72,9 @@ pub struct Work {
     pub trace: bool,
     /// Share of moments at which the host looks late for what has completed.
     pub late: Ratio,
+    /// Share of the writes that ask for the protected part of the buffer.
+    #[serde(default)]
+    pub plp: Ratio,
 }
 
 const fn one() -> u32 {

@@ -41,6 +41,11 @@ pub(crate) fn options(policies: &Policies, commands: u32) -> Option<Options> {
         tenants: 1,
         trace: false,
         late: Ratio::ZERO,
+        plp: if policies.region == Region::Selective {
+            Ratio::from_percent(30)
+        } else {
+            Ratio::ZERO
+        },
     };
     let round = Round {
         number: 0,
@@ -76,6 +81,9 @@ fn device(policies: &Policies) -> Option<Config> {
     config.buffer.region = policies.region;
     config.buffer.schedule = policies.schedule.clone()?;
     config.buffer.size = Bytes::new(8 * 4_096);
+    if policies.region == Region::Selective {
+        config.buffer.protected_size = Bytes::new(4 * 4_096);
+    }
     config.buffer.flush_threshold = Ratio::from_percent(50);
     let power = config.power.insert(leyden_power::Config::default());
     power.dump = policies.dump.clone()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leyden_device::{Command, Completion, DataKind, Lba, SECTOR_BYTES, Ssd};
+use leyden_device::{Command, Completion, DataKind, Lba, Region, SECTOR_BYTES, Ssd};
 use leyden_host::Powered;
 use leyden_oracle::{Id, Op, Oracle, Promise, Request};
 use leyden_sim::{Digest, Rng, Span, Time};
@@ -89,7 +89,11 @@ where
     pub(crate) fn new(options: &'a Options, drive: D, faults: FaultLog, tells: bool) -> Self {
         let units = drive.mapping_units();
         let unit_sectors = options.device.ftl.mapping_unit.get() / SECTOR_BYTES;
-        let promise = Promise::of_acknowledged(drive.keeps_acknowledged());
+        let promise = match drive.region() {
+            Region::None => Promise::None,
+            Region::Full => Promise::Full,
+            Region::Selective => Promise::Selective,
+        };
         let per_grain = match P::GRAIN {
             Grain::Unit => unit_sectors,
             Grain::Sector => 1,
@@ -325,7 +329,8 @@ where
         let command = Command::new(op, Lba(request.lba), request.sectors, data)
             .fua(request.fua)
             .kind(kind)
-            .hint(hint);
+            .hint(hint)
+            .plp(request.plp);
         self.drive.submit(now, command.tag(id.0 as u32));
         self.host.in_flight += 1;
         self.host.open.insert(id.0, (request, self.host.faults.len()));

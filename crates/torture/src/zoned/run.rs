@@ -90,7 +90,7 @@ impl<'a> Runner<'a> {
             append_limit: shape.append_limit,
             zrwa: (shape.zrwa_size, shape.zrwa_granularity),
             has_region: drive.region() != leyden_buffer::Region::None,
-            keeps_all: drive.keeps_acknowledged(),
+            keeps_all: drive.region() == leyden_buffer::Region::Full,
         };
         Self {
             options,

@@ -182,8 +182,8 @@ impl Powered<Stamp> for Mock {
         self.units
     }
 
-    fn keeps_acknowledged(&self) -> bool {
-        self.is_protected
+    fn region(&self) -> Region {
+        if self.is_protected { Region::Full } else { Region::None }
     }
 
     fn cut_power(&mut self, now: Time) -> Cut {

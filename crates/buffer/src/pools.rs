@@ -1,0 +1,199 @@
+//! The pools of a conventional drive's buffer: how much room each has, and what of it goes to flash next.
+//!
+//! Selective-PLP (section 4.3) cuts the buffer in two. Without that there is one pool: the protected one if
+//! capacitors keep the whole buffer, else the plain one.
+//!
+//! **Invariants**: dirty slots are in use, and no more are in use than the pool has. A slot that is dirty or
+//! staged is known to the schedule of its pool alone.
+
+use leyden_nand::Lpn;
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::{Schedule, ScheduleConfig, Shape};
+use crate::{PoolKind, SlotId};
+
+/// The size of a pool, in mapping units; 0 if there is no such pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolSize {
+    /// Slots.
+    pub slots: u32,
+    /// Dirty slots from which on it is written out.
+    pub threshold: u32,
+}
+
+/// The sizes of the pools, by [`PoolKind::index`].
+pub type PoolSizes = [PoolSize; 2];
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Pool {
+    /// Not saved: it comes from the configuration.
+    #[serde(skip)]
+    size: PoolSize,
+    used: u32,
+    dirty: u32,
+    schedule: Schedule,
+}
+
+impl Pool {
+    fn new(config: &ScheduleConfig, shape: &Shape, size: PoolSize) -> Self {
+        // A pool that is not there costs no memory.
+        let nothing = Shape { slots: 0, mapping_pages: 0, ..*shape };
+        let shape = if size.slots > 0 { shape } else { &nothing };
+        Self { size, used: 0, dirty: 0, schedule: Schedule::new(config, shape) }
+    }
+
+    #[inline]
+    const fn is_there(&self) -> bool {
+        self.size.slots > 0
+    }
+
+    /// True if there is enough to be written out.
+    #[inline]
+    const fn wants_writing(&self) -> bool {
+        self.dirty >= self.size.threshold && self.is_there()
+    }
+
+    /// True if more of its threshold is dirty than of the other's.
+    fn is_fuller_than(&self, other: &Self) -> bool {
+        let share = |pool: &Self, of: &Self| u64::from(pool.dirty) * u64::from(of.size.threshold);
+        share(self, other) > share(other, self)
+    }
+
+    fn fits(&self, saved: &Self, shape: &Shape) -> bool {
+        std::mem::discriminant(&saved.schedule) == std::mem::discriminant(&self.schedule)
+            && saved.used <= self.size.slots
+            && saved.dirty <= saved.used
+            && (!self.is_there() || saved.schedule.fits(shape))
+    }
+}
+
+/// Both pools.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Pools([Pool; 2]);
+
+impl Pools {
+    pub(crate) fn new(config: &ScheduleConfig, shape: &Shape, sizes: &PoolSizes) -> Self {
+        Self(sizes.map(|size| Pool::new(config, shape, size)))
+    }
+
+    pub(crate) fn sizes(&self) -> PoolSizes {
+        [self.0[0].size, self.0[1].size]
+    }
+
+    #[inline]
+    pub(crate) const fn has_room(&self, kind: PoolKind) -> bool {
+        let pool = &self.0[kind.index()];
+        pool.used < pool.size.slots
+    }
+
+    /// True if a pool is to be written out.
+    #[inline]
+    pub(crate) const fn want_writing(&self) -> bool {
+        self.0[0].wants_writing() || self.0[1].wants_writing()
+    }
+
+    /// The data of a slot that has not been popped or taken was replaced.
+    #[inline]
+    pub(crate) fn overwritten(&mut self, kind: PoolKind, slot: SlotId) {
+        self.0[kind.index()].schedule.overwritten(slot);
+    }
+
+    /// A free slot has become dirty.
+    #[inline]
+    pub(crate) fn push(&mut self, kind: PoolKind, slot: SlotId, lpn: Lpn) {
+        let pool = &mut self.0[kind.index()];
+        pool.used += 1;
+        pool.dirty += 1;
+        pool.schedule.push(slot, lpn);
+    }
+
+    /// Takes the slot to write next: of the pool that is nearest to its threshold, or furthest above it; with
+    /// `plain_first`, of the plain one if that has any.
+    #[inline]
+    pub(crate) fn pop(&mut self, plain_first: bool) -> Option<SlotId> {
+        let [protected, plain] = &mut self.0;
+        match (protected.is_there(), plain.is_there()) {
+            (true, false) => protected.schedule.pop(),
+            (false, _) => plain.schedule.pop(),
+            _ if plain_first || plain.is_fuller_than(protected) => {
+                plain.schedule.pop().or_else(|| protected.schedule.pop())
+            }
+            _ => protected.schedule.pop().or_else(|| plain.schedule.pop()),
+        }
+    }
+
+    /// Takes a dirty slot before its turn.
+    pub(crate) fn take(&mut self, kind: PoolKind, slot: SlotId) {
+        self.0[kind.index()].schedule.take(slot);
+    }
+
+    /// A dirty slot need not be written any more.
+    pub(crate) fn remove(&mut self, kind: PoolKind, slot: SlotId) {
+        self.0[kind.index()].schedule.remove(slot);
+    }
+
+    /// A slot that was popped or taken is on flash, or need not be written any more.
+    #[inline]
+    pub(crate) fn settled(&mut self, kind: PoolKind, lpn: Lpn) {
+        self.0[kind.index()].schedule.settled(lpn);
+    }
+
+    /// A slot's program starts, or it is dropped before that.
+    #[inline]
+    pub(crate) const fn start(&mut self, kind: PoolKind) {
+        self.0[kind.index()].dirty -= 1;
+    }
+
+    /// A slot's program has failed: it waits again.
+    pub(crate) const fn restart(&mut self, kind: PoolKind) {
+        self.0[kind.index()].dirty += 1;
+    }
+
+    /// A slot is free.
+    #[inline]
+    pub(crate) const fn release(&mut self, kind: PoolKind) {
+        self.0[kind.index()].used -= 1;
+    }
+
+    /// Moves a slot to the protected pool. `is_dirty` if its program has not started, and `is_scheduled` if
+    /// it has not been popped or taken.
+    pub(crate) fn protect(&mut self, slot: SlotId, lpn: Lpn, is_dirty: bool, is_scheduled: bool) {
+        let [protected, plain] = &mut self.0;
+        plain.used -= 1;
+        protected.used += 1;
+        plain.dirty -= u32::from(is_dirty);
+        protected.dirty += u32::from(is_dirty);
+        protected.schedule.push(slot, lpn);
+        if is_scheduled {
+            plain.schedule.remove(slot);
+        } else {
+            plain.schedule.settled(lpn);
+            protected.schedule.take(slot);
+        }
+    }
+
+    /// A page of the mapping table has become dirty, or clean.
+    #[inline]
+    pub(crate) fn note_map_page(&mut self, page: u32, is_dirty: bool) {
+        for pool in self.0.iter_mut().filter(|pool| pool.is_there()) {
+            if is_dirty {
+                pool.schedule.map_page_dirty(page);
+            } else {
+                pool.schedule.map_page_clean(page);
+            }
+        }
+    }
+
+    /// True if `saved` was saved from pools of these sizes and this schedule.
+    pub(crate) fn fits(&self, saved: &Self, shape: &Shape) -> bool {
+        self.0.iter().zip(&saved.0).all(|(pool, saved)| pool.fits(saved, shape))
+    }
+
+    /// What was saved, with the sizes that these have.
+    pub(crate) fn resumed(&self, mut saved: Self) -> Self {
+        for (saved, pool) in saved.0.iter_mut().zip(&self.0) {
+            saved.size = pool.size;
+        }
+        saved
+    }
+}

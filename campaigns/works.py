@@ -1,5 +1,6 @@
 """Work that is promised something, and can say whether it was kept."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 
-from stack import Broken, need, said
+from stack import Broken, Power, need, said
 
 
 class Files:
@@ -34,16 +35,17 @@ class Files:
     def run(self, begun):
         self.stopped = False
         try:
-            while not self.stopped:
-                # A number is never used again: what was written and not heard of may be there, too.
-                self.next += 1
-                self.write(self.next)
-                begun.set()
+            with contextlib.closing(Power(self.mount)) as power:
+                while not self.stopped:
+                    # A number is never used again: what was written and not heard of may be there, too.
+                    self.next += 1
+                    self.write(self.next, power)
+                    begun.set()
         except OSError:
             pass  # the power is gone
         begun.set()
 
-    def write(self, number):
+    def write(self, number, power):
         name = os.path.join(self.mount, f"kept{number % 200}")
         size = self.rng.choice([1, 100, 4096, 5000, 40_000])
         text = f"{number} ".encode() * (size // len(f"{number} ") + 1)
@@ -60,7 +62,8 @@ class Files:
             os.fsync(folder)
         finally:
             os.close(folder)
-        self.kept[number % 200] = (number, len(text))
+        if power.is_on():
+            self.kept[number % 200] = (number, len(text))
         noise = os.path.join(self.mount, f"noise{number % 7}")
         with open(noise, "wb") as out:
             out.write(os.urandom(50_000))
@@ -157,6 +160,9 @@ class Sqlite:
     def run(self, begun):
         code = f"""
 import sqlite3, sys, os
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+from stack import Power
+power = Power({os.path.dirname(self.path)!r})
 db = sqlite3.connect({self.path!r}, isolation_level=None, timeout=30)
 db.execute("pragma journal_mode={self.mode}"); db.execute("pragma synchronous={self.synchronous}")
 n = {self.acknowledged}
@@ -166,6 +172,8 @@ while True:
     for i in range(3):
         db.execute("insert or replace into t values(?,?,?)", (n * 3 + i, n, os.urandom(300)))
     db.execute("commit")
+    if not power.is_on():
+        break
     sys.stdout.write(f"{{n}}\\n"); sys.stdout.flush()
 """
         self.child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,

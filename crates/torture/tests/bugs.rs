@@ -106,7 +106,7 @@ fn planted_bugs_are_found_and_made_small() {
         (Bug::ForgetsFua, Kind::Lost, 3),
         (Bug::SkipsDump(20), Kind::Lost, 60),
         (Bug::RecoversOnce, Kind::Lost, 4),
-        (Bug::ForgetsTrims, Kind::Reappeared, 6),
+        (Bug::ForgetsTrims, Kind::Lost, 6),
         (Bug::Panics(30), Kind::Panicked, 60),
     ];
     for (bug, kind, most_commands) in bugs {

@@ -150,6 +150,9 @@ impl<P: Payload> Conventional<P> {
         if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, pool, desk) {
             self.waiting[pool.index()].push_back(id);
         }
+        if pool == PoolKind::Protected && !self.waiting[PoolKind::Plain.index()].is_empty() {
+            self.take_in_waiting(now, desk); // what has moved to this pool has left room in the other
+        }
         self.writer.pump_idle(now, &mut self.ftl);
     }
 

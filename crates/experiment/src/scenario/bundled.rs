@@ -47,6 +47,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "journal-zones/ordered.toml",
     "journal-zones/ordered-sequential.toml",
     "journal-zones/xfs.toml",
+    "selective-plp/conventional.toml",
     "selective-plp/fillseq.toml",
     "selective-plp/overwrite.toml",
     "selective-plp/power-cuts.toml",

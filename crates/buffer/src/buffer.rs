@@ -1,4 +1,4 @@
-//! Slots of the buffer and what happens to them.
+//! What happens to the slots of the buffer.
 
 use leyden_nand::{Content, Lpn};
 use leyden_sim::canary::{Canary, is_planted};
@@ -7,61 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::barrier::{Barrier, Epoch};
 use crate::index::SlotIndex;
-use crate::pools::{PoolSizes, Pools};
+use crate::pools::Pools;
 use crate::schedule::Shape;
-use crate::{Config, PoolKind};
-
-/// A place in the buffer that holds one mapping unit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SlotId(pub u32);
-
-impl SlotId {
-    /// As an array index.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// No slot.
-const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-enum State {
-    Free,
-    /// In the schedule.
-    Dirty,
-    /// Taken from the schedule (or urgent), waits for the rest of its page.
-    Staged,
-    /// Its program is under way.
-    InFlight,
-    /// Its program is under way, but its data is not wanted any more: overwritten and settled, or
-    /// trimmed.
-    Stale,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "C: Content")]
-struct Slot<C> {
-    lpn: Lpn,
-    state: State,
-    pool: PoolKind,
-    /// Older version in flight, if any.
-    older: u32,
-    /// Newer version, if any: only of slots in flight.
-    newer: u32,
-    /// Of no meaning in the protected pool: no FLUSH waits for what is there.
-    epoch: Epoch,
-    content: C,
-}
-
-impl<C> Slot<C> {
-    /// True if its program has not started.
-    const fn is_dirty(&self) -> bool {
-        matches!(self.state, State::Dirty | State::Staged)
-    }
-}
+use crate::slot::{NONE, Slot, SlotId, State};
+use crate::{Config, PoolKind, PoolSizes};
 
 /// What a write to the buffer did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

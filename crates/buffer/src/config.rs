@@ -4,9 +4,9 @@ use leyden_sim::{Bytes, ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::pools::{PoolSize, PoolSizes};
+use crate::region::{PoolSize, PoolSizes, Region};
 use crate::schedule::ScheduleConfig;
-use crate::zoned::ZonePoolConfig;
+use crate::zoned::{ZonePoolConfig, ZonePoolSizes};
 
 /// The DRAM that holds acknowledged writes until they are on flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,41 +39,6 @@ impl Default for Config {
             schedule: ScheduleConfig::default(),
             zones: ZonePoolConfig::default(),
         }
-    }
-}
-
-/// What capacitors protect of the buffer, and so what FLUSH and FUA cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Region {
-    /// Nothing: FLUSH and FUA wait until the data is on flash.
-    None,
-    /// All of it: FLUSH and FUA cost nothing.
-    #[default]
-    Full,
-    /// `protected_size` of it, for writes that ask for it with the PLP flag, or on conventional drives with
-    /// FUA: FLUSH waits only for the rest.
-    Selective,
-}
-
-/// A part of the buffer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoolKind {
-    /// Capacitors keep what is in it.
-    Protected,
-    /// Volatile.
-    Plain,
-}
-
-impl PoolKind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Protected, Self::Plain];
-
-    /// As an array index.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self as usize
     }
 }
 
@@ -141,5 +106,66 @@ impl Config {
                 Ok([protected, plain])
             }
         }
+    }
+
+    /// Cuts a zoned drive's buffer into pools. Each that there is must hold a page less a unit of each of
+    /// `active_zones` and one unit more, so that when it is full there is a full page to program; and the
+    /// protected one, besides, `zrwa_count` Zone Random Write Areas of `zrwa_size`, and what one of them
+    /// commits at once.
+    ///
+    /// # Errors
+    /// Names the key that is impossible.
+    pub fn pools(
+        &self,
+        unit_bytes: u32,
+        page_units: u32,
+        active_zones: u32,
+        (zrwa_size, zrwa_count): (u32, u32),
+    ) -> Result<ZonePoolSizes, ConfigError> {
+        let zrwa_units = u64::from(zrwa_size) * u64::from(zrwa_count);
+        let slots = |size: Bytes| size.get() / u64::from(unit_bytes);
+        let all = slots(self.size);
+        let (protected, plain) = match self.region {
+            Region::None => (0, all),
+            Region::Full => (all, 0),
+            Region::Selective => {
+                let protected = slots(self.protected_size);
+                if protected == 0 || protected >= all {
+                    let problem = format!(
+                        "{} is not between a mapping unit and buffer.size ({}): with all of it \
+                         protected the region is \"full\"",
+                        self.protected_size, self.size
+                    );
+                    return Err(ConfigError::new("protected_size", problem));
+                }
+                (protected, all - protected)
+            }
+        };
+        if protected == 0 && zrwa_units > 0 {
+            let problem = "\"none\" protects nothing, and Zone Random Write Areas need protection: \
+                           leave zoned.zrwa out, or protect a region";
+            return Err(ConfigError::new("region", problem));
+        }
+        let least = u64::from(active_zones) * (u64::from(page_units) - 1) + u64::from(page_units);
+        let pools = [(protected, least + zrwa_units + u64::from(zrwa_size)), (plain, least)];
+        for (slots, least) in pools.into_iter().filter(|&(slots, _)| slots > 0) {
+            if slots < least || slots > 1 << 30 {
+                let problem = format!(
+                    "a pool of {} is not between {} (what {active_zones} active zones gather for a page \
+                     each, and Zone Random Write Areas) and 2^30 mapping units: change the sizes of \
+                     the buffer, or zoned.max_active",
+                    Bytes::new(slots * u64::from(unit_bytes)),
+                    Bytes::new(least * u64::from(unit_bytes)),
+                );
+                let key = if self.region == Region::Selective { "protected_size" } else { "size" };
+                return Err(ConfigError::new(key, problem));
+            }
+        }
+        if self.flush_threshold == Ratio::ZERO || self.flush_threshold > Ratio::ONE {
+            let problem = format!("{} is not above 0 % and up to 100 %", self.flush_threshold);
+            return Err(ConfigError::new("flush_threshold", problem));
+        }
+        let zrwa = zrwa_units as u32;
+        Ok(ZonePoolSizes { protected: protected as u32, plain: plain as u32, zrwa })
     }
 }

@@ -14,11 +14,12 @@ mod buffer;
 mod config;
 mod index;
 mod pools;
+mod region;
 pub mod schedule;
+mod slot;
 pub mod zoned;
 
-pub use buffer::{
-    BufferState, BufferStats, Discarded, Failed, FlushTicket, SlotId, WriteBuffer, Written,
-};
-pub use config::{Config, PoolKind, Region};
-pub use pools::{PoolSize, PoolSizes};
+pub use buffer::{BufferState, BufferStats, Discarded, Failed, FlushTicket, WriteBuffer, Written};
+pub use config::Config;
+pub use region::{PoolKind, PoolSize, PoolSizes, Region};
+pub use slot::SlotId;

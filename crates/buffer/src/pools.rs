@@ -10,19 +10,7 @@ use leyden_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::{Schedule, ScheduleConfig, Shape};
-use crate::{PoolKind, SlotId};
-
-/// The size of a pool, in mapping units; 0 if there is no such pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PoolSize {
-    /// Slots.
-    pub slots: u32,
-    /// Dirty slots from which on it is written out.
-    pub threshold: u32,
-}
-
-/// The sizes of the pools, by [`PoolKind::index`].
-pub type PoolSizes = [PoolSize; 2];
+use crate::{PoolKind, PoolSize, PoolSizes, SlotId};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Pool {

@@ -1,11 +1,10 @@
 //! How the buffer of a zoned drive is cut into pools: the table `[device.buffer.zones]`.
 
-use leyden_sim::{Bytes, ConfigError, Ratio};
+use leyden_sim::Ratio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schedule::ZoneScheduleConfig;
-use crate::{Config, Region};
 
 /// The buffer of a zoned drive, beyond what every drive's has: its size, its region, and the share that
 /// dirty data may fill of each pool before it is written out.
@@ -66,67 +65,4 @@ pub struct ZonePoolSizes {
     pub plain: u32,
     /// What of the protected pool is set aside for Zone Random Write Areas.
     pub zrwa: u32,
-}
-
-impl Config {
-    /// Cuts the buffer into pools. Each that there is must hold a page less a unit of each of
-    /// `active_zones` and one unit more, so that when it is full there is a full page to program; and the
-    /// protected one, besides, `zrwa_count` Zone Random Write Areas of `zrwa_size`, and what one of them
-    /// commits at once.
-    ///
-    /// # Errors
-    /// Names the key that is impossible.
-    pub fn pools(
-        &self,
-        unit_bytes: u32,
-        page_units: u32,
-        active_zones: u32,
-        (zrwa_size, zrwa_count): (u32, u32),
-    ) -> Result<ZonePoolSizes, ConfigError> {
-        let zrwa_units = u64::from(zrwa_size) * u64::from(zrwa_count);
-        let slots = |size: Bytes| size.get() / u64::from(unit_bytes);
-        let all = slots(self.size);
-        let (protected, plain) = match self.region {
-            Region::None => (0, all),
-            Region::Full => (all, 0),
-            Region::Selective => {
-                let protected = slots(self.protected_size);
-                if protected == 0 || protected >= all {
-                    let problem = format!(
-                        "{} is not between a mapping unit and buffer.size ({}): with all of it \
-                         protected the region is \"full\"",
-                        self.protected_size, self.size
-                    );
-                    return Err(ConfigError::new("protected_size", problem));
-                }
-                (protected, all - protected)
-            }
-        };
-        if protected == 0 && zrwa_units > 0 {
-            let problem = "\"none\" protects nothing, and Zone Random Write Areas need protection: \
-                           leave zoned.zrwa out, or protect a region";
-            return Err(ConfigError::new("region", problem));
-        }
-        let least = u64::from(active_zones) * (u64::from(page_units) - 1) + u64::from(page_units);
-        let pools = [(protected, least + zrwa_units + u64::from(zrwa_size)), (plain, least)];
-        for (slots, least) in pools.into_iter().filter(|&(slots, _)| slots > 0) {
-            if slots < least || slots > 1 << 30 {
-                let problem = format!(
-                    "a pool of {} is not between {} (what {active_zones} active zones gather for a page \
-                     each, and Zone Random Write Areas) and 2^30 mapping units: change the sizes of \
-                     the buffer, or zoned.max_active",
-                    Bytes::new(slots * u64::from(unit_bytes)),
-                    Bytes::new(least * u64::from(unit_bytes)),
-                );
-                let key = if self.region == Region::Selective { "protected_size" } else { "size" };
-                return Err(ConfigError::new(key, problem));
-            }
-        }
-        if self.flush_threshold == Ratio::ZERO || self.flush_threshold > Ratio::ONE {
-            let problem = format!("{} is not above 0 % and up to 100 %", self.flush_threshold);
-            return Err(ConfigError::new("flush_threshold", problem));
-        }
-        let zrwa = zrwa_units as u32;
-        Ok(ZonePoolSizes { protected: protected as u32, plain: plain as u32, zrwa })
-    }
 }

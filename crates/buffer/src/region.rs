@@ -1,0 +1,51 @@
+//! What capacitors protect of a buffer, and the pools that come of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What capacitors protect of the buffer, and so what FLUSH and FUA cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Region {
+    /// Nothing: FLUSH and FUA wait until the data is on flash.
+    None,
+    /// All of it: FLUSH and FUA cost nothing.
+    #[default]
+    Full,
+    /// `protected_size` of it, for writes that ask for it with the PLP flag, or on conventional drives with
+    /// FUA: FLUSH waits only for the rest.
+    Selective,
+}
+
+/// A part of the buffer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolKind {
+    /// Capacitors keep what is in it.
+    Protected,
+    /// Volatile.
+    Plain,
+}
+
+impl PoolKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Protected, Self::Plain];
+
+    /// As an array index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The size of a pool, in mapping units; 0 if there is no such pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolSize {
+    /// Slots.
+    pub slots: u32,
+    /// Dirty slots from which on it is written out.
+    pub threshold: u32,
+}
+
+/// The sizes of the pools, by [`PoolKind::index`].
+pub type PoolSizes = [PoolSize; 2];

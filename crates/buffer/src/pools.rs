@@ -95,11 +95,13 @@ impl Pools {
         pool.schedule.push(slot, lpn);
     }
 
-    /// Takes the slot to write next: of the pool that is nearest to its threshold, or furthest above it; with
-    /// `plain_first`, of the plain one if that has any.
+    /// Takes the slot to write next: of the pool that is nearest to its threshold, or furthest above it. While
+    /// `a_flush_waits` that is the plain one, until the protected one has reached its threshold: a host that
+    /// flushes all the time would leave it no room for ever.
     #[inline]
-    pub(crate) fn pop(&mut self, plain_first: bool) -> Option<SlotId> {
+    pub(crate) fn pop(&mut self, a_flush_waits: bool) -> Option<SlotId> {
         let [protected, plain] = &mut self.0;
+        let plain_first = a_flush_waits && !protected.wants_writing();
         match (protected.is_there(), plain.is_there()) {
             (true, false) => protected.schedule.pop(),
             (false, _) => plain.schedule.pop(),

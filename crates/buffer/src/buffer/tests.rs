@@ -99,10 +99,11 @@ impl Twin {
         PoolKind::ALL.into_iter().any(|pool| self.fill(pool) >= 1.0) || self.is_forced()
     }
 
-    /// From the pool that is fuller, or that a FLUSH waits for; else from the other.
+    /// From the pool that is fuller, or that a FLUSH waits for while the other is below its threshold; else from the
+    /// other.
     fn pop(&mut self) -> Option<SlotId> {
-        let plain_first =
-            self.is_forced() || self.fill(PoolKind::Plain) > self.fill(PoolKind::Protected);
+        let (plain, protected) = (self.fill(PoolKind::Plain), self.fill(PoolKind::Protected));
+        let plain_first = self.is_forced() && protected < 1.0 || plain > protected;
         let mut order = PoolKind::ALL;
         if plain_first {
             order.reverse();

@@ -57,98 +57,115 @@ impl Pool {
 
 /// Both pools.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Pools([Pool; 2]);
+pub(crate) struct Pools {
+    /// By [`PoolKind::index`].
+    pools: [Pool; 2],
+    /// The pool that a slot was taken from last, if there are both.
+    last: PoolKind,
+}
 
 impl Pools {
     pub(crate) fn new(config: &ScheduleConfig, shape: &Shape, sizes: &PoolSizes) -> Self {
-        Self(sizes.map(|size| Pool::new(config, shape, size)))
+        let pools = sizes.map(|size| Pool::new(config, shape, size));
+        Self { pools, last: PoolKind::Plain }
     }
 
     pub(crate) fn sizes(&self) -> PoolSizes {
-        [self.0[0].size, self.0[1].size]
+        [self.pools[0].size, self.pools[1].size]
     }
 
     #[inline]
     pub(crate) const fn has_room(&self, kind: PoolKind) -> bool {
-        let pool = &self.0[kind.index()];
+        let pool = &self.pools[kind.index()];
         pool.used < pool.size.slots
     }
 
     /// True if a pool is to be written out.
     #[inline]
     pub(crate) const fn want_writing(&self) -> bool {
-        self.0[0].wants_writing() || self.0[1].wants_writing()
+        self.pools[0].wants_writing() || self.pools[1].wants_writing()
     }
 
     /// The data of a slot that has not been popped or taken was replaced.
     #[inline]
     pub(crate) fn overwritten(&mut self, kind: PoolKind, slot: SlotId) {
-        self.0[kind.index()].schedule.overwritten(slot);
+        self.pools[kind.index()].schedule.overwritten(slot);
     }
 
     /// A free slot has become dirty.
     #[inline]
     pub(crate) fn push(&mut self, kind: PoolKind, slot: SlotId, lpn: Lpn) {
-        let pool = &mut self.0[kind.index()];
+        let pool = &mut self.pools[kind.index()];
         pool.used += 1;
         pool.dirty += 1;
         pool.schedule.push(slot, lpn);
     }
 
-    /// Takes the slot to write next: of the pool that is nearest to its threshold, or furthest above it. While
-    /// `a_flush_waits` that is the plain one, until the protected one has reached its threshold: a host that
-    /// flushes all the time would leave it no room for ever.
+    /// Takes the slot to write next: of the pool that is to be written out, because it has reached its threshold
+    /// or `a_flush_waits` for the plain one; of both in turn if both are; else of the fuller one.
     #[inline]
     pub(crate) fn pop(&mut self, a_flush_waits: bool) -> Option<SlotId> {
-        let [protected, plain] = &mut self.0;
-        let plain_first = a_flush_waits && !protected.wants_writing();
-        match (protected.is_there(), plain.is_there()) {
-            (true, false) => protected.schedule.pop(),
-            (false, _) => plain.schedule.pop(),
-            _ if plain_first || plain.is_fuller_than(protected) => {
-                plain.schedule.pop().or_else(|| protected.schedule.pop())
-            }
-            _ => protected.schedule.pop().or_else(|| plain.schedule.pop()),
+        let [protected, plain] = &mut self.pools;
+        if !protected.is_there() {
+            return plain.schedule.pop();
         }
+        if !plain.is_there() {
+            return protected.schedule.pop();
+        }
+        let plain_first = match (protected.wants_writing(), plain.wants_writing() || a_flush_waits)
+        {
+            (true, true) => self.last == PoolKind::Protected,
+            (false, false) => plain.is_fuller_than(protected),
+            (_, plain_alone) => plain_alone,
+        };
+        let mut order = PoolKind::ALL;
+        if plain_first {
+            order.reverse();
+        }
+        order.into_iter().find_map(|kind| {
+            let slot = self.pools[kind.index()].schedule.pop()?;
+            self.last = kind;
+            Some(slot)
+        })
     }
 
     /// Takes a dirty slot before its turn.
     pub(crate) fn take(&mut self, kind: PoolKind, slot: SlotId) {
-        self.0[kind.index()].schedule.take(slot);
+        self.pools[kind.index()].schedule.take(slot);
     }
 
     /// A dirty slot need not be written any more.
     pub(crate) fn remove(&mut self, kind: PoolKind, slot: SlotId) {
-        self.0[kind.index()].schedule.remove(slot);
+        self.pools[kind.index()].schedule.remove(slot);
     }
 
     /// A slot that was popped or taken is on flash, or need not be written any more.
     #[inline]
     pub(crate) fn settled(&mut self, kind: PoolKind, lpn: Lpn) {
-        self.0[kind.index()].schedule.settled(lpn);
+        self.pools[kind.index()].schedule.settled(lpn);
     }
 
     /// A slot's program starts, or it is dropped before that.
     #[inline]
     pub(crate) const fn start(&mut self, kind: PoolKind) {
-        self.0[kind.index()].dirty -= 1;
+        self.pools[kind.index()].dirty -= 1;
     }
 
     /// A slot's program has failed: it waits again.
     pub(crate) const fn restart(&mut self, kind: PoolKind) {
-        self.0[kind.index()].dirty += 1;
+        self.pools[kind.index()].dirty += 1;
     }
 
     /// A slot is free.
     #[inline]
     pub(crate) const fn release(&mut self, kind: PoolKind) {
-        self.0[kind.index()].used -= 1;
+        self.pools[kind.index()].used -= 1;
     }
 
     /// Moves a slot to the protected pool. `is_dirty` if its program has not started, and `is_scheduled` if
     /// it has not been popped or taken.
     pub(crate) fn protect(&mut self, slot: SlotId, lpn: Lpn, is_dirty: bool, is_scheduled: bool) {
-        let [protected, plain] = &mut self.0;
+        let [protected, plain] = &mut self.pools;
         plain.used -= 1;
         protected.used += 1;
         plain.dirty -= u32::from(is_dirty);
@@ -165,7 +182,7 @@ impl Pools {
     /// A page of the mapping table has become dirty, or clean.
     #[inline]
     pub(crate) fn note_map_page(&mut self, page: u32, is_dirty: bool) {
-        for pool in self.0.iter_mut().filter(|pool| pool.is_there()) {
+        for pool in self.pools.iter_mut().filter(|pool| pool.is_there()) {
             if is_dirty {
                 pool.schedule.map_page_dirty(page);
             } else {
@@ -176,12 +193,12 @@ impl Pools {
 
     /// True if `saved` was saved from pools of these sizes and this schedule.
     pub(crate) fn fits(&self, saved: &Self, shape: &Shape) -> bool {
-        self.0.iter().zip(&saved.0).all(|(pool, saved)| pool.fits(saved, shape))
+        self.pools.iter().zip(&saved.pools).all(|(pool, saved)| pool.fits(saved, shape))
     }
 
     /// What was saved, with the sizes that these have.
     pub(crate) fn resumed(&self, mut saved: Self) -> Self {
-        for (saved, pool) in saved.0.iter_mut().zip(&self.0) {
+        for (saved, pool) in saved.pools.iter_mut().zip(&self.pools) {
             saved.size = pool.size;
         }
         saved

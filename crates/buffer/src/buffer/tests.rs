@@ -54,6 +54,8 @@ impl Version {
 struct Twin {
     versions: Vec<Version>,
     sizes: PoolSizes,
+    /// Where the last slot was taken from.
+    last: PoolKind,
     /// By pool.
     schedules: [SlowSchedule; 2],
     /// The number of writes at the last flush.
@@ -99,16 +101,23 @@ impl Twin {
         PoolKind::ALL.into_iter().any(|pool| self.fill(pool) >= 1.0) || self.is_forced()
     }
 
-    /// From the pool that is fuller, or that a FLUSH waits for while the other is below its threshold; else from the
-    /// other.
+    /// From the pool that is to be written out, from both in turn, or from the fuller one; else from the other.
     fn pop(&mut self) -> Option<SlotId> {
         let (plain, protected) = (self.fill(PoolKind::Plain), self.fill(PoolKind::Protected));
-        let plain_first = self.is_forced() && protected < 1.0 || plain > protected;
+        let wants = (protected >= 1.0, plain >= 1.0 || self.is_forced());
+        let plain_first = match wants {
+            (true, true) => self.last == PoolKind::Protected,
+            (false, false) => plain > protected,
+            (_, plain) => plain,
+        };
         let mut order = PoolKind::ALL;
         if plain_first {
             order.reverse();
         }
-        order.into_iter().find_map(|pool| self.schedules[pool.index()].pop())
+        let pop = |pool: PoolKind| Some((pool, self.schedules[pool.index()].pop()?));
+        let (pool, slot) = order.into_iter().find_map(pop)?;
+        self.last = pool;
+        Some(slot)
     }
 
     /// Of each logical page the newest version that capacitors keep.
@@ -252,7 +261,13 @@ impl Pair {
         let sizes = pools(region);
         Self {
             buffer: WriteBuffer::new(&config, SHAPE, &sizes),
-            twin: Twin { versions: Vec::new(), sizes, schedules, flushed: 0 },
+            twin: Twin {
+                versions: Vec::new(),
+                sizes,
+                last: PoolKind::Plain,
+                schedules,
+                flushed: 0,
+            },
             config,
             writes: 0,
             flushes: Vec::new(),

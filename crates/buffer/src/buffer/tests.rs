@@ -257,7 +257,7 @@ impl Pair {
     fn new(policy: usize, region: Region) -> Self {
         let schedule = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
         let schedules = [(); 2].map(|()| SlowSchedule::new(&schedule, SHAPE));
-        let config = Config { schedule, region, ..Config::default() };
+        let config = Config { region, schedule, ..Config::default() };
         let sizes = pools(region);
         Self {
             buffer: WriteBuffer::new(&config, SHAPE, &sizes),

@@ -9,7 +9,7 @@
 //! - Content from before the run reads like zeroes, and is not distinguished from them.
 //! - About 140 bytes are kept for each mapping unit, and 100 for each command since the last cut.
 
-use leyden_device::{Completion, Op, Stamp, Status};
+use leyden_device::{Completion, Op, Region, Stamp, Status};
 use leyden_oracle::{Ended, Id, Oracle, Promise};
 use leyden_sim::Time;
 use leyden_workload::Request;
@@ -33,6 +33,15 @@ impl Promises {
     /// `promise`.
     pub fn new(units: u32, unit_sectors: u32, promise: Promise) -> Self {
         Self { oracle: Oracle::new(units, unit_sectors, promise), unit_sectors, slots: Vec::new() }
+    }
+
+    /// What a device promises whose buffer is protected so.
+    pub const fn of(region: Region) -> Promise {
+        match region {
+            Region::None => Promise::None,
+            Region::Full => Promise::Full,
+            Region::Selective => Promise::Selective,
+        }
     }
 
     /// See [`Oracle::flushing_trims`].

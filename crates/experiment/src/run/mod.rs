@@ -28,7 +28,7 @@ mod zoned_block;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{NoData, Payload, Region, SECTOR_BYTES, Ssd, Stamp};
+use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
 use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::Promise;
@@ -285,11 +285,7 @@ where
     fn visit<S: Powered<P, Drive = Ssd<P>>>(self, mut stack: S) -> Self::Output {
         let Self { scenario, hooks, bounds, content, precondition_wall_s, past } = self;
         let Past { mut warnings, settling } = past;
-        let promise = match stack.region() {
-            Region::None => Promise::None,
-            Region::Full => Promise::Full,
-            Region::Selective => Promise::Selective,
-        };
+        let promise = Promises::of(stack.region());
         let mut content = content(stack.capacity_sectors(), promise);
         hooks.progress(Phase::Running, 0.0);
         let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);

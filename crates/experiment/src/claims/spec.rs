@@ -35,7 +35,7 @@ impl RunSpec {
     }
 
     /// The same run with other random numbers: the `n`-th of its seeds, counted from 0. One with a seed of its
-    /// own is of a mean over [`SEEDS`]; the next measurement takes as many next ones.
+    /// own is of a mean over `SEEDS`; the next measurement takes as many next ones.
     #[must_use]
     pub fn replicate(&self, n: u16) -> Self {
         let mut replicate = self.clone();

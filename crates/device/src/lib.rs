@@ -45,7 +45,7 @@ pub use lba::{Lba, SECTOR_BYTES};
 pub use leyden_buffer::Region;
 pub use leyden_ftl::page_mapped::{DieShare, NoRoom, Programs, Reads};
 pub use leyden_ftl::zoned::{ZoneAction, ZoneId, ZoneShape, ZoneState};
-pub use leyden_nand::{Content, Lpn};
+pub use leyden_nand::{Content, Geometry, Lpn};
 pub use op::Op;
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use snapshot::SnapshotError;

@@ -7,6 +7,8 @@ use leyden_device::{NoData, Ssd, Stamp};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{RunError, in_device};
+use crate::driver::Measured;
+use crate::record::RunRecord;
 use crate::scenario::Scenario;
 
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
@@ -35,18 +37,42 @@ impl Stopwatch {
     }
 }
 
-/// What this thread has had of a processor, user and system. A run is of one thread, so this is the run's,
-/// whatever else the machine and this process do meanwhile.
-pub(super) struct CpuClock(Duration);
+/// Wall time, and what this thread has had of a processor, user and system. A run is of one thread, so this
+/// is the run's, whatever else the machine and this process do meanwhile.
+pub(super) struct Clocks {
+    wall: Stopwatch,
+    cpu: Duration,
+}
 
-impl CpuClock {
+impl Clocks {
     pub(super) fn start() -> Self {
-        Self(cpu_time())
+        Self { wall: Stopwatch::start(), cpu: cpu_time() }
     }
 
-    /// Seconds since the start; never zero, so that rates are finite.
-    pub(super) fn seconds(&self) -> f64 {
-        cpu_time().saturating_sub(self.0).as_secs_f64().max(1e-9)
+    pub(super) fn stop(self) -> Took {
+        let cpu_s = cpu_time().saturating_sub(self.cpu).as_secs_f64().max(1e-9);
+        Took { wall_s: self.wall.seconds(), cpu_s }
+    }
+}
+
+/// What a run took of the machine: seconds, never zero.
+pub(super) struct Took {
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+impl Took {
+    /// Fills in the speed of a run in which `measured` was measured, and the memory that it needed.
+    pub(super) fn fill(self, measured: &Measured, record: &mut RunRecord) {
+        let flash = &record.flash;
+        let operations = flash.programs.total() + flash.reads.total() + flash.erases;
+        let (ios, operations) = (measured.completions() as f64, operations as f64);
+        let sim = &mut record.sim;
+        (sim.wall_s, sim.cpu_s) = (self.wall_s, self.cpu_s);
+        (sim.host_ios_per_s, sim.flash_ops_per_s) = (ios / self.wall_s, operations / self.wall_s);
+        sim.host_ios_per_cpu_s = ios / self.cpu_s;
+        sim.flash_ops_per_cpu_s = operations / self.cpu_s;
+        sim.peak_rss_mib = peak_rss_mib();
     }
 }
 
@@ -107,7 +133,7 @@ pub(super) fn room_bytes() -> u64 {
 }
 
 /// Peak resident memory of this process, MiB; 0 where the system does not tell.
-pub(super) fn peak_rss_mib() -> f64 {
+fn peak_rss_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());

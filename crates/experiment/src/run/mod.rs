@@ -19,6 +19,7 @@ mod many;
 mod outage;
 pub(crate) mod power;
 mod precondition;
+mod recorded;
 mod sampled;
 mod snapshot;
 pub(crate) mod stationary;
@@ -32,15 +33,14 @@ use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
 use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::Promise;
-use leyden_sim::{ConfigError, Digest, Energy};
+use leyden_sim::{ConfigError, Energy};
 use leyden_workload::synth::{Job, JobConfig};
 use thiserror::Error;
 
 use crate::driver::{
-    self, Content, DriveError, Measured, Options, Promises, Settler, Slow, Unchecked, Units,
-    Verifier,
+    self, Content, DriveError, Measured, Options, Promises, Settler, Slow, Unchecked, Verifier,
 };
-use crate::record::{RECORD_VERSION, RunRecord, Wear};
+use crate::record::RunRecord;
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 pub use aged::AgedDrives;
 pub use facts::{check_inputs, check_same_inputs};
@@ -54,11 +54,9 @@ pub(crate) use many::{Watch, each, needs_bytes};
 use outage::Outages;
 use power::Sampler;
 use precondition::Past;
+use recorded::Left;
 use snapshot::Found;
 use watcher::Watcher;
-
-/// Bars of the wear histogram, at most.
-const WEAR_BARS: u64 = 64;
 
 /// Why a run yielded nothing.
 #[derive(Debug, Error)]
@@ -292,10 +290,10 @@ where
         let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
         let follower = bounds.window.map(|window| Follower::new(stack.now(), window));
         let mut watcher = Watcher::new(&stack, outages, follower);
-        let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
+        let clocks = machine::Clocks::start();
         let watched = (&mut watcher, bounds.limit);
         let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
-        let (wall_s, cpu_s) = (running.seconds(), working.seconds());
+        let took = clocks.stop();
         if !measured.interrupted && bounds.limit.is_none() {
             warnings.extend(watcher.outages.not_made(measured.end));
         }
@@ -310,21 +308,14 @@ where
         record.warnings.extend(drift::warning(scenario, &record));
         record.hints = watcher.hints(&stack, &measured, hint_way::name(scenario));
         record.cache = watcher.cache(&stack);
-        record.inputs = facts::inputs(&scenario.workload);
         record.sim.checked = is_checked;
-        let (ios, operations) = (measured.completions() as f64, flash_operations(&record) as f64);
-        (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
         record.sim.precondition_wall_s = precondition_wall_s;
-        record.sim.host_ios_per_s = ios / wall_s;
-        record.sim.flash_ops_per_s = operations / wall_s;
-        record.sim.host_ios_per_cpu_s = ios / cpu_s;
-        record.sim.flash_ops_per_cpu_s = operations / cpu_s;
         let timeline = watcher.follower.take().map(Follower::finish);
         if let Some(config) = &scenario.device.power {
             let part = config.bank.part;
             watcher.outages.finish(&mut stack, Ssd::stats, measured.end, part, &mut record);
         }
-        record.sim.peak_rss_mib = machine::peak_rss_mib();
+        took.fill(&measured, &mut record);
         let slow = |slow: Slow| SlowCommand {
             arrived: slow.arrived.since(measured.run_start),
             completed: slow.completed.since(measured.run_start),
@@ -430,16 +421,6 @@ fn each_job(
     workload.job.iter().enumerate().map(build).collect()
 }
 
-fn units_of<P: Payload>(ssd: &Ssd<P>, is_cached: bool) -> Units {
-    let geometry = ssd.geometry();
-    Units {
-        page_bytes: u64::from(geometry.page_bytes()),
-        unit_bytes: u64::from(geometry.unit_bytes()),
-        block_units: u64::from(geometry.units_per_block()),
-        is_cached,
-    }
-}
-
 /// Everything of the record but the machine's part.
 fn describe<P: Payload>(
     scenario: &Scenario,
@@ -447,52 +428,12 @@ fn describe<P: Payload>(
     measured: &Measured,
     warnings: Vec<String>,
 ) -> RunRecord {
-    let mut record = RunRecord {
-        record_version: RECORD_VERSION,
-        leyden_version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        config: serde_json::to_value(scenario).unwrap_or_default(),
-        warnings,
-        drive: Some(facts::drive(ssd)),
-        ..RunRecord::default()
-    };
-    let victim = &scenario.device.ftl.gc.victim;
-    victim.name().clone_into(&mut record.gc.policy);
-    record.wear = wear(ssd.wear());
-    measured.fill(&units_of(ssd, scenario.host.page_cache.is_some()), &mut record);
-    record.sim.bytes_per_mapping_unit =
-        ssd.memory_bytes() as f64 / f64::from(ssd.mapping_units().max(1));
-    let mut digest = Digest::default();
-    digest.add(measured.digest.value()).add(ssd.digest().value());
-    record.sim.digest = digest.to_string();
+    let is_cached = scenario.host.page_cache.is_some();
+    let left = Left { is_cached, ..Left::drive(ssd, ssd.wear()) };
+    let mut record = recorded::begin(scenario, left, measured, warnings);
+    record.drive = Some(facts::drive(ssd));
+    scenario.device.ftl.gc.victim.name().clone_into(&mut record.gc.policy);
     record
-}
-
-fn wear(erases: impl Iterator<Item = Option<u32>>) -> Wear {
-    let mut good: Vec<u64> = erases.flatten().map(u64::from).collect();
-    good.sort_unstable();
-    let (Some(&min), Some(&max)) = (good.first(), good.last()) else {
-        return Wear::default();
-    };
-    let width = (max - min + 1).div_ceil(WEAR_BARS);
-    let mut histogram: Vec<(u64, u64)> =
-        (min..=max).step_by(width as usize).map(|left| (left, 0)).collect();
-    for erases in &good {
-        histogram[((erases - min) / width) as usize].1 += 1;
-    }
-    Wear {
-        min,
-        mean: good.iter().sum::<u64>() as f64 / good.len() as f64,
-        max,
-        bad_blocks: 0, // filled in from the drive's counters
-        histogram,
-    }
-}
-
-/// Flash page operations of the measured part.
-fn flash_operations(record: &RunRecord) -> u64 {
-    record.flash.programs.total() + record.flash.reads.total() + record.flash.erases
 }
 
 #[cfg(test)]

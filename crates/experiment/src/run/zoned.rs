@@ -2,17 +2,18 @@
 
 use leyden_buffer::Region;
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Stamp, Stats, ZnsSsd, ZoneId, ZoneState};
-use leyden_sim::{Digest, Span, Time};
+use leyden_sim::{Span, Time};
 use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout, ZoneLeft};
 
 use super::outage::Outages;
 use super::power::Sampler;
-use super::{Bounds, Hooks, Outcome, Phase, RunError, facts, in_device, machine, wear};
+use super::recorded::{self, Left};
+use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine};
 use crate::driver::{
-    self, Content, DriveError, Measured, OnZones, Options, Outage, Replay, Unchecked, Units, Watch,
+    self, Content, DriveError, Measured, OnZones, Options, Outage, Replay, Unchecked, Watch,
     ZonePromise, ZonePromises,
 };
-use crate::record::{FlushWaits, RECORD_VERSION, RunRecord, Store, Tenant, ZoneMoment, Zones};
+use crate::record::{FlushWaits, RunRecord, Store, Tenant, ZoneMoment, Zones};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
 
 /// The most moments that a record keeps of the zones.
@@ -227,7 +228,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
     let mut content = content(layout(&drive));
     let mut watch = ZonedWatch::new(&drive, scenario, bounds);
     hooks.progress(Phase::Running, 0.0);
-    let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
+    let clocks = machine::Clocks::start();
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
     let options = Options {
@@ -241,20 +242,14 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
     };
     let has_region = scenario.device.buffer.region != Region::None;
     let measured = work.run(&mut drive, has_region, &mut content, &mut watch, options)?;
-    let (wall_s, cpu_s) = (running.seconds(), working.seconds());
+    let took = clocks.stop();
     drive.check();
 
-    let mut record = describe(scenario, &drive, &measured);
+    let left = Left::drive(&drive, drive.wear());
+    let mut record = recorded::begin(scenario, left, &measured, Vec::new());
     record.sim.checked = true;
-    record.inputs = facts::inputs(&scenario.workload);
     record.warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     record.warnings.extend(refused_of_trace(scenario, &record));
-    let ios = measured.completions() as f64;
-    let operations = super::flash_operations(&record) as f64;
-    (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
-    (record.sim.host_ios_per_s, record.sim.flash_ops_per_s) = (ios / wall_s, operations / wall_s);
-    record.sim.host_ios_per_cpu_s = ios / cpu_s;
-    record.sim.flash_ops_per_cpu_s = operations / cpu_s;
     if !measured.interrupted && bounds.limit.is_none() {
         record.warnings.extend(watch.outages.not_made(measured.end));
     }
@@ -263,7 +258,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
         let (part, outages) = (config.bank.part, watch.outages);
         outages.finish(&mut drive, ZnsSsd::stats, measured.end, part, &mut record);
     }
-    record.sim.peak_rss_mib = machine::peak_rss_mib();
+    took.fill(&measured, &mut record);
     // Commands of zoned drives are not followed.
     let (slowest, timeline) = ([None; 3], None);
     Ok(Outcome { record, interrupted: measured.interrupted, slowest, timeline })
@@ -279,33 +274,6 @@ fn refused_of_trace(scenario: &Scenario, record: &RunRecord) -> Option<String> {
              zone_capacity what the traced drive had, and a trace that begins with empty zones"
         )
     })
-}
-
-/// Everything of the record but the machine's part, the zones and the power.
-fn describe<P: Payload>(scenario: &Scenario, drive: &ZnsSsd<P>, measured: &Measured) -> RunRecord {
-    let mut record = RunRecord {
-        record_version: RECORD_VERSION,
-        leyden_version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        config: serde_json::to_value(scenario).unwrap_or_default(),
-        ..RunRecord::default()
-    };
-    let geometry = *drive.geometry();
-    let units = Units {
-        page_bytes: u64::from(geometry.page_bytes()),
-        unit_bytes: u64::from(geometry.unit_bytes()),
-        block_units: u64::from(geometry.units_per_block()),
-        is_cached: false,
-    };
-    record.wear = wear(drive.wear());
-    measured.fill(&units, &mut record);
-    let mut digest = Digest::default();
-    digest.add(measured.digest.value()).add(drive.digest().value());
-    record.sim.digest = digest.to_string();
-    record.sim.bytes_per_mapping_unit =
-        drive.memory_bytes() as f64 / f64::from(drive.mapping_units().max(1));
-    record
 }
 
 fn zones<P: Payload>(

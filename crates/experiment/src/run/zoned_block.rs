@@ -3,11 +3,12 @@
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp, Stats, ZnsSsd, ZonedStats};
 use leyden_host::zoned_block::{Pair, Stored};
 use leyden_host::{PageCache, Powered, ZonedBlock, ZonedBlockConfig, ZonedBlockStats};
-use leyden_sim::{Counted, Digest};
+use leyden_sim::Counted;
 
-use super::{Bounds, Hooks, Outcome, Phase, RunError, build_jobs, facts, machine, wear};
-use crate::driver::{self, Content, Measured, Options, Unchecked, Units, Verifier, Watch};
-use crate::record::{RECORD_VERSION, RunRecord, ZonedBlock as Record};
+use super::recorded::{self, Left, wear};
+use super::{Bounds, Hooks, Outcome, Phase, RunError, build_jobs, machine};
+use crate::driver::{self, Content, Options, Unchecked, Verifier, Watch};
+use crate::record::ZonedBlock as Record;
 use crate::scenario::{PreconditionConfig, Scenario};
 
 /// The device on two drives of ours.
@@ -198,7 +199,7 @@ where
     let start = stack.now();
     let mut watch = LayerWatch { before: Counts::of(stack.drive()) };
     hooks.progress(Phase::Running, 0.0);
-    let (running, working) = (machine::Stopwatch::start(), machine::CpuClock::start());
+    let clocks = machine::Clocks::start();
     let cancel = hooks.cancel;
     let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
     let options = Options {
@@ -217,53 +218,28 @@ where
         let jobs = build_jobs(&scenario.workload, scenario.seed, stack.capacity_sectors())?;
         driver::run_jobs(&mut stack, jobs, content, &mut watch, options)?
     };
-    let (wall_s, cpu_s) = (running.seconds(), working.seconds());
+    let took = clocks.stop();
     stack.check();
     let counts = Counts::of(stack.drive()).since(&watch.before);
-    let mut record = describe(scenario, stack.drive(), &measured);
+    let device = stack.drive();
+    let left = Left {
+        geometry: *device.zoned().geometry(),
+        is_cached: scenario.host.page_cache.is_some(),
+        wear: wear(device.zoned().wear()),
+        fingerprint: device.fingerprint(),
+        memory_bytes: device.conventional().memory_bytes() + device.zoned().memory_bytes(),
+        mapping_units: device.mapping_units(),
+    };
+    let mut record = recorded::begin(scenario, left, &measured, Vec::new());
     record.zoned_block = Some(layer_record(&counts, unit_bytes(stack.drive())));
     record.sim.checked = true;
-    let (ios, operations) =
-        (measured.completions() as f64, super::flash_operations(&record) as f64);
-    (record.sim.wall_s, record.sim.cpu_s) = (wall_s, cpu_s);
-    (record.sim.host_ios_per_s, record.sim.flash_ops_per_s) = (ios / wall_s, operations / wall_s);
-    record.sim.host_ios_per_cpu_s = ios / cpu_s;
-    record.sim.flash_ops_per_cpu_s = operations / cpu_s;
-    record.sim.peak_rss_mib = machine::peak_rss_mib();
+    took.fill(&measured, &mut record);
     let (slowest, timeline) = ([None; 3], None);
     Ok(Outcome { record, interrupted: measured.interrupted, slowest, timeline })
 }
 
 fn unit_bytes<P: Payload>(device: &OnOurs<P>) -> u64 {
     u64::from(device.zoned().geometry().unit_bytes())
-}
-
-/// Everything of the record but the machine's part and the layer's.
-fn describe<P: Payload>(scenario: &Scenario, device: &OnOurs<P>, measured: &Measured) -> RunRecord {
-    let mut record = RunRecord {
-        record_version: RECORD_VERSION,
-        leyden_version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        config: serde_json::to_value(scenario).unwrap_or_default(),
-        inputs: facts::inputs(&scenario.workload),
-        ..RunRecord::default()
-    };
-    let geometry = *device.zoned().geometry();
-    let units = Units {
-        page_bytes: u64::from(geometry.page_bytes()),
-        unit_bytes: u64::from(geometry.unit_bytes()),
-        block_units: u64::from(geometry.units_per_block()),
-        is_cached: scenario.host.page_cache.is_some(),
-    };
-    record.wear = wear(device.zoned().wear());
-    measured.fill(&units, &mut record);
-    let mut digest = Digest::default();
-    digest.add(measured.digest.value()).add(device.fingerprint());
-    record.sim.digest = digest.to_string();
-    let memory = device.conventional().memory_bytes() + device.zoned().memory_bytes();
-    record.sim.bytes_per_mapping_unit = memory as f64 / f64::from(device.mapping_units().max(1));
-    record
 }
 
 fn layer_record(counts: &Counts, unit: u64) -> Record {

@@ -2,7 +2,7 @@
 
 use leyden_buffer::Region;
 use leyden_device::{
-    BlockDevice, Command, Completion, Config, Lba, Op, Ssd, Stamp, Status, provision_of,
+    BlockDevice, Command, CommandId, Completion, Config, Lba, Op, Ssd, Stamp, Status, provision_of,
 };
 use leyden_ftl::map::ProtectionConfig;
 use leyden_sim::{Bytes, Ratio};
@@ -138,6 +138,72 @@ fn who_waits_for_plain_room_gets_what_a_promotion_leaves() {
     let done = finish(&mut ssd);
     assert_eq!(done.len() as u64, PLAIN_UNITS + 3);
     assert!(done.iter().all(|done| done.status == Status::Success), "{done:?}");
+}
+
+/// A drive with larger pools, each of which is to be written out as soon as anything is in it.
+fn eager_drive() -> Ssd<Stamp> {
+    let mut config = config();
+    config.buffer.flush_threshold = Ratio::from_percent(1);
+    config.buffer.size = Bytes::new(64 * UNIT);
+    config.buffer.protected_size = Bytes::new(32 * UNIT);
+    Ssd::new(&config, 1).unwrap()
+}
+
+/// Keeps as many of a host's commands outstanding until `watched` has ended; yields how many ended before it.
+fn ended_before(
+    ssd: &mut Ssd<Stamp>,
+    watched: CommandId,
+    outstanding: usize,
+    mut next: impl FnMut(u64) -> Command<Stamp>,
+) -> u64 {
+    const TOO_MANY: u64 = 1_000;
+    let (mut ended, mut sent, mut done) = (0, 0, Vec::new());
+    while ended < TOO_MANY {
+        while sent < ended + outstanding as u64 {
+            ssd.submit(ssd.now(), next(sent));
+            sent += 1;
+        }
+        let time = ssd.next_event().expect("commands are outstanding");
+        ssd.advance(time, &mut done);
+        if done.iter().any(|completion| completion.id == watched) {
+            return ended;
+        }
+        assert!(done.iter().all(|completion| completion.status == Status::Success), "{done:?}");
+        ended += done.drain(..).count() as u64;
+    }
+    panic!("{TOO_MANY} commands ended before it");
+}
+
+#[test]
+fn a_flush_ends_while_protected_writes_keep_coming() {
+    let mut ssd = eager_drive();
+    for unit in 0..4 {
+        ssd.submit(ssd.now(), write(unit, unit + 1));
+    }
+    let protected = |n: u64| write(16 + n % 64, 100 + n).fua(true);
+    for n in 0..64 {
+        ssd.submit(ssd.now(), protected(n));
+    }
+    let flush = ssd.submit(ssd.now(), Command::flush());
+    let ended = ended_before(&mut ssd, flush, 64, protected);
+    assert!(ended < 200, "{ended}");
+}
+
+#[test]
+fn a_protected_write_gets_room_while_plain_ones_are_flushed_without_pause() {
+    let mut ssd = eager_drive();
+    let plain = |n: u64| match n % 8 {
+        0 => Command::flush(),
+        _ => write(16 + n % 64, 100 + n),
+    };
+    for n in 0..64 {
+        ssd.submit(ssd.now(), plain(n));
+    }
+    // More than the pool holds: the last one waits until it has room.
+    let protected = (0..48).map(|n| write(80 + n, n).fua(true));
+    let watched = protected.map(|command| ssd.submit(ssd.now(), command)).last();
+    let ended = ended_before(&mut ssd, watched.unwrap(), 64, plain);
+    assert!(ended < 200, "{ended}");
 }
 
 #[test]

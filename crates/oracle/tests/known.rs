@@ -186,3 +186,23 @@ fn what_is_written_after_a_flushed_trim_may_be_found() {
     host.0.restore(AT);
     host.read(newer).unwrap();
 }
+
+/// A protected write leaves the buffer with the trim of its unit. If the drive then forgets where the unit lies, the
+/// version before that write is what flash still holds.
+#[test]
+fn a_forgotten_trim_gives_up_what_was_protected_before_it() {
+    let after_cut = |trimmed: bool| {
+        let mut host = Host::new(Promise::Selective);
+        assert_eq!((host.run(WRITE, Ended::Done), host.run(FLUSH, Ended::Done)), (1, 2));
+        host.run(Request { plp: true, ..WRITE }, Ended::Done);
+        if trimmed {
+            host.run(TRIM, Ended::Done);
+        }
+        host.0.cut(AT);
+        host.0.note_uncertain([0]);
+        host.0.restore(AT);
+        host.read(1)
+    };
+    assert_eq!(after_cut(false).unwrap_err().problem, Problem::Lost);
+    after_cut(true).unwrap();
+}

@@ -7,13 +7,15 @@ A mutant is a function that returns at once with a constant (true, false, 0, 1, 
 condition that always holds or never does. All are built into one copy of the repository (target/mutants), where the
 variable MUTANT says which is alive. Each is given a tenth of the seeds, then the unit tests, then all seeds.
 
-Survivors are printed. Those that docs/reliability.md names are judged there; exits with 1 if another one survives.
+Survivors are printed. Those that campaigns/mutants.md lists are judged there; exits with 1 if another one survives.
 """
 
 import argparse
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -42,8 +44,9 @@ VALUES = {
     "usize": ["0", "1"],
     "Span": ["leyden_sim::Span::ZERO"],
 }
-# Whatever takes so long goes round for ever: found.
-TIMEOUT_S = 120
+# What takes so much more processor time than without a mutant goes round for ever: found.
+TOO_LONG = 10
+JUDGED = re.compile(r"^\| (\S+) \| (.+?) \| .+ \|$")
 SWITCH = """
 /// True if this mutant is alive.
 #[inline]
@@ -205,23 +208,48 @@ def build():
     return [os.path.join(COPY, unit) for unit in units], os.path.join(target, "release", "examples", "torture_cost")
 
 
-def finder(number, units, torture, seeds):
-    """What finds the mutant; None if nothing does."""
+def steps(units, torture, seeds):
+    """The commands that may find a mutant, and what to call each."""
+    yield "torture", [torture, str(max(seeds // 10, 1))]
+    for unit in units:
+        yield "a unit test", [unit, "-q"]
+    yield "torture", [torture, str(seeds)]
+
+
+def run(command, number, cpu_s):
+    """The exit code of a command with a mutant alive, which may take so many seconds of processor time."""
     env = dict(os.environ, MUTANT=str(number), RUST_BACKTRACE="0")
+    limited = ["prlimit", f"--cpu={cpu_s}", "--core=0", *command]
+    return subprocess.run(limited, env=env, cwd=COPY, capture_output=True).returncode
 
-    def fails(*command):
-        return subprocess.run(command, env=env, cwd=COPY, capture_output=True, timeout=TIMEOUT_S).returncode != 0
 
-    try:
-        if fails(torture, str(max(seeds // 10, 1))):
-            return "torture"
-        if any(fails(unit, "-q") for unit in units):
-            return "a unit test"
-        if fails(torture, str(seeds)):
-            return "torture"
-    except subprocess.TimeoutExpired:
-        return "time"
+def limits(commands):
+    """Seconds of processor time that each command may take: many times what it does without a mutant."""
+    for _, command in commands:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if run(command, 0, "unlimited") != 0:
+            sys.exit(f"without any mutant {command[0]} fails already")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        yield int(took * TOO_LONG) + 2
+
+
+def finder(number, commands, cpu_s):
+    """What finds the mutant; None if nothing does."""
+    for (by, command), limit in zip(commands, cpu_s):
+        code = run(command, number, limit)
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "time"
+        if code != 0:
+            return by
     return None
+
+
+def judged():
+    """The survivors that have been judged: file and what was changed."""
+    with open(os.path.join(ROOT, "campaigns", "mutants.md"), encoding="utf-8") as file:
+        rows = (JUDGED.match(line.rstrip()) for line in file)
+        return {(row[1], row[2].replace("\\|", "|")) for row in rows if row}
 
 
 def main():
@@ -234,17 +262,15 @@ def main():
     args = parser.parse_args()
     planted = plant(args.every, args.first, args.only)
     units, torture = build()
-    if finder(0, units, torture, args.seeds):
-        sys.exit("without any mutant something fails already")
-    with open(os.path.join(ROOT, "docs", "reliability.md"), encoding="utf-8") as file:
-        judged = file.read()
-    counts, new = {}, 0
+    commands = list(steps(units, torture, args.seeds))
+    cpu_s = list(limits(commands))
+    known, counts, new = judged(), {}, 0
     with ThreadPoolExecutor(args.jobs) as pool:
-        found = pool.map(lambda number: finder(number, units, torture, args.seeds), planted)
+        found = pool.map(lambda number: finder(number, commands, cpu_s), planted)
         for mutant, by in zip(planted.values(), found):
             counts[by or "nothing"] = counts.get(by or "nothing", 0) + 1
             if by is None:
-                is_judged = mutant.what in judged
+                is_judged = (mutant.path, mutant.what) in known
                 new += not is_judged
                 print(f"survives{', judged' if is_judged else ''}: {mutant.name()}", flush=True)
     print("found by " + ", ".join(f"{by}: {count}" for by, count in sorted(counts.items())))

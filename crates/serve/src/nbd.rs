@@ -328,6 +328,7 @@ fn errno_of(answer: Answer) -> Result<Answer, Errno> {
         Answer::Failed(Failure::Drive(Status::InvalidField | Status::LbaOutOfRange)) => {
             Err(Errno::Invalid)
         }
+        Answer::Failed(Failure::Gone) => Err(Errno::Shutdown),
         // A drive that has lost its power, or cannot read or write: what a dead disk gives.
         Answer::Failed(_) => Err(Errno::Io),
         answer => Ok(answer),

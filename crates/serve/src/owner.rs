@@ -193,7 +193,8 @@ impl Owner {
         (owner, handle)
     }
 
-    /// Serves until it is told to stop, or all handles are gone; then closes the image.
+    /// Serves until it is told to stop, or all handles are gone; then closes the image. What is under way when it
+    /// is told ends before that, and nothing new begins: clients that never pause would keep it going.
     pub(crate) fn run(mut self) -> Ended {
         loop {
             let is_open = self.take_all()?;
@@ -284,6 +285,9 @@ impl Owner {
     }
 
     fn command(&mut self, ask: Ask, reply: Reply) -> Result<(), ImageError> {
+        if self.stop.is_some() {
+            return Ok(()); // dropping the reply says that the drive is gone
+        }
         if self.drive.wants_checkpoint(true) {
             self.quiesce()?;
         }

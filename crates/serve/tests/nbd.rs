@@ -3,11 +3,16 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use leyden_buffer::Region;
-use leyden_device::Config;
+use leyden_device::{Config, Lba};
 use leyden_image::{Drive, ImageConfig};
-use leyden_serve::{ControlAnswer, ControlAsk, Listen, Pace, Server, ServerOptions, control};
+use leyden_serve::{
+    Answer, Ask, ControlAnswer, ControlAsk, Failure, Handle, Listen, Pace, Server, ServerOptions,
+    control,
+};
 use leyden_sim::{Bytes, Ratio};
 
 /// A server of a small drive, in a folder of its own.
@@ -271,6 +276,31 @@ fn another_bank_changes_what_survives() {
         let data = client.read(lba * 512, (sectors * 512) as u32).unwrap();
         assert!(data.iter().all(|&byte| byte != 2), "what was lost is not there");
     }
+}
+
+/// A client that asks again for each answer, for ever: the drive is never idle of itself.
+fn ask_again(handle: &Handle, unit: u64, told: &mpsc::Sender<Answer>) {
+    let (again, to) = (handle.clone(), told.clone());
+    handle.ask(Ask::Write(Lba(unit * 8), vec![1; 4_096], true), move |answer| match answer {
+        Answer::Done => ask_again(&again, (unit + 13) % 500, &to),
+        last => to.send(last).unwrap(),
+    });
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_ends_however_busy_its_clients_are() {
+    let mut served = Served::new(Region::None, Pace::Times(1.0));
+    let (told, last) = mpsc::channel();
+    (0..64).for_each(|at| ask_again(served.server.as_ref().unwrap().handle(), at, &told));
+    let (done, ended) = mpsc::channel();
+    let stopping = std::thread::spawn(move || {
+        served.stop();
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(30)).expect("the server ends");
+    stopping.join().unwrap();
+    drop(told);
+    assert_eq!(last.iter().collect::<Vec<_>>(), vec![Answer::Failed(Failure::Gone); 64]);
 }
 
 #[test]

@@ -101,6 +101,28 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
     }
 }
 
+/// The kernel refuses to unmount what is in use; a server that just ended would leave a dead mount behind.
+#[test]
+fn a_mount_in_use_goes_with_its_server() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (image, room) = (create(folder.path()), folder.path().join("room"));
+    std::fs::create_dir(&room).unwrap();
+    let serve = Command::new(LEYDEN).arg("serve").args([&image]).arg("--fuse").arg(&room).spawn();
+    let (mut server, disk) = (serve.unwrap(), room.join("disk"));
+    while !disk.exists() {
+        assert!(server.try_wait().unwrap().is_none(), "the server has ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let user = std::fs::File::open(disk).unwrap();
+    terminate(&server);
+    assert!(server.wait().unwrap().success());
+    assert_eq!(std::fs::read_dir(&room).unwrap().count(), 0, "the folder is as it was");
+    drop(user);
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,8 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -16,6 +17,7 @@ use fuser::{
 };
 use leyden_device::{Lba, SECTOR_BYTES};
 use rustix::fs::FallocateFlags;
+use tracing::warn;
 
 use crate::owner::{Answer, Ask, Failure, Handle};
 
@@ -32,12 +34,12 @@ const MARKS_NAME: &str = "marks";
 const REQUESTS_MOST: u16 = 128;
 const WRITE_MOST: u32 = 1 << 20;
 
-/// A mounted drive; it is unmounted when this is dropped.
+/// A mounted drive; it is unmounted when this is dropped, at once or when its last user has gone.
 #[derive(Debug)]
 pub(crate) struct Mount {
-    /// Held for its drop, which unmounts.
-    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
-    session: BackgroundSession,
+    /// `None` while this is dropped.
+    session: Option<BackgroundSession>,
+    folder: PathBuf,
 }
 
 impl Mount {
@@ -53,17 +55,37 @@ impl Mount {
             MountOption::NoSuid,
         ];
         let session = fuser::spawn_mount(Disk { drive }, folder, &config)?;
-        Ok(Self { session })
+        Ok(Self { session: Some(session), folder: folder.to_owned() })
     }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        drop(self.session.take()); // unmounts, unless somebody uses it
+        if is_mounted(&self.folder) {
+            warn!(folder = %self.folder.display(), "the mount is in use: it goes with its last user");
+            if let Err(error) = detach(&self.folder) {
+                warn!(%error, "cannot run fusermount3");
+            }
+        }
+    }
+}
+
+/// True if something is mounted at `folder`.
+fn is_mounted(folder: &Path) -> bool {
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
+    device(folder).is_some_and(|of_folder| device(&folder.join("..")) != Some(of_folder))
 }
 
 /// A killed server leaves a dead mount behind: it is unmounted.
 fn unmount_dead(folder: &Path) -> io::Result<()> {
     let is_dead = |error: io::Error| error.kind() == io::ErrorKind::NotConnected;
-    if folder.metadata().err().is_some_and(is_dead) {
-        std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(folder).status()?;
-    }
-    Ok(())
+    if folder.metadata().err().is_some_and(is_dead) { detach(folder) } else { Ok(()) }
+}
+
+/// Takes a mount out of sight; it ends with its last user.
+fn detach(folder: &Path) -> io::Result<()> {
+    std::process::Command::new("fusermount3").args(["-u", "-z"]).arg(folder).status().map(drop)
 }
 
 /// The file system.

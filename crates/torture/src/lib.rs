@@ -33,6 +33,7 @@ pub mod zoned_block;
 
 pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};
+pub use options::guide::Guide;
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
 pub use run::{Inspected, Outcome, explain, run, run_on, run_through};
 pub use seed_file::{SeedFile, SeedFileError};

@@ -4,7 +4,7 @@
 //! asks of the drive what a host may ask. **What doesn't**: whether there can be such a drive, which the
 //! drive says itself.
 
-use leyden_device::SECTOR_BYTES;
+use leyden_device::{Region, SECTOR_BYTES};
 use leyden_sim::{Ratio, Span};
 
 use super::{Cut, Host, Options, Round, Verify, Work};
@@ -36,6 +36,9 @@ impl Options {
             host.check(self.device.ftl.mapping_unit.get(), geometry.map_or(0, |it| it.units()))?;
         }
         self.work.check()?;
+        if self.work.plp > Ratio::ZERO && self.device.buffer.region != Region::Selective {
+            return Err("its plp is for drives whose buffer.region is selective".to_owned());
+        }
         let commands: u64 = self.rounds.iter().map(|round| u64::from(round.commands)).sum();
         if commands > MOST_COMMANDS {
             return Err(format!("it has {commands} commands, and at most {MOST_COMMANDS} are run"));
@@ -150,6 +153,10 @@ mod tests {
         assert_eq!(message, "its largest_units of 0 is not in 1..=65536");
         let message = refused(|options| options.work.fill = Ratio::from_percent(101));
         assert_eq!(message, "its fill of 101 % is more than all");
+        let message = refused(|options| {
+            (options.device.buffer.region, options.work.plp) = (Region::Full, Ratio::ONE);
+        });
+        assert_eq!(message, "its plp is for drives whose buffer.region is selective");
         let message = refused(|options| options.work.mix.flushes = u32::MAX);
         assert!(message.contains("4294967295 in its mix is above 1000"), "{message}");
         let message = refused(|options| options.rounds[0].commands = u32::MAX);

@@ -15,13 +15,14 @@ pub(crate) const SCOUTS: u64 = 256;
 
 /// Options that have each reached what those before had not.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guide {
+pub struct Guide {
     found: Vec<Options>,
 }
 
 impl Guide {
-    /// Runs the scouts.
-    pub(crate) fn new(run: impl Fn(&Options) -> Coverage) -> Self {
+    /// Runs the scouts, with `run`.
+    #[must_use]
+    pub fn new(run: impl Fn(&Options) -> Coverage) -> Self {
         let mut reached = Coverage::default();
         let mut found = Vec::new();
         for seed in 0..SCOUTS {
@@ -36,7 +37,8 @@ impl Guide {
     }
 
     /// The options of `seed`: a mutant of what was found, for half of the seeds.
-    pub(crate) fn draw(&self, seed: u64) -> Options {
+    #[must_use]
+    pub fn draw(&self, seed: u64) -> Options {
         let blind = Options::draw(seed);
         let mut rng = rng(seed, "guide");
         if self.found.is_empty() || rng.below(2) == 0 {
@@ -44,6 +46,8 @@ impl Guide {
         }
         let mut mutant = self.found[rng.below(self.found.len() as u64) as usize].clone();
         mutant.seed = seed;
+        // The flag is for drives with a protected region: its share stays with the drive.
+        let plp = mutant.work.plp;
         // One or more parts are another seed's.
         match rng.below(4) {
             0 => mutant.work = blind.work,
@@ -51,6 +55,7 @@ impl Guide {
             2 => (mutant.work, mutant.rounds) = (blind.work, blind.rounds),
             _ => mutant.device.nand.faults.program_failures = Ratio::from_ppm(rng.below(60_000)),
         }
+        mutant.work.plp = plp;
         if !mutant.device.nand.faults.occasions.is_empty() {
             for round in &mut mutant.rounds {
                 round.reload = false;
@@ -77,4 +82,17 @@ fn aimed(mut options: Options, rng: &mut Rng) -> Options {
         }
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_ask_of_their_drives_what_a_host_may_ask() {
+        let guide = Guide { found: (0..100).map(Options::draw).collect() };
+        for seed in 1_000..3_000 {
+            assert_eq!(guide.draw(seed).check(), Ok(()), "seed {seed}");
+        }
+    }
 }

@@ -421,13 +421,7 @@ impl Oracle {
             if self.flushes_trims && self.units[number as usize].has_flushed_zeroes() {
                 continue;
             }
-            // A trim takes what is protected out of the buffer, and only the forgotten entry tells of it.
-            let unit = &self.units[number as usize];
-            let is_trimmed = unit.zero_submitted > unit.durable.floor.max(unit.durable.since);
-            let known = match self.promise {
-                Promise::Selective if is_trimmed => Known::Zeroes,
-                _ => self.known(number),
-            };
+            let known = self.known(number);
             self.units[number as usize].blur(known);
         }
     }

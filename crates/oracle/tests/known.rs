@@ -205,6 +205,7 @@ fn a_forgotten_trim_gives_up_what_was_protected_before_it() {
     after_cut(|host| drop(host.run(TRIM, Ended::Done))).unwrap();
     // The power failed while the trim was under way: the data had left the buffer all the same.
     after_cut(|host| drop(host.submit(TRIM))).unwrap();
+    after_cut(|host| drop(host.run(TRIM, Ended::Failed))).unwrap();
 }
 
 /// Nothing of a unit was trimmed: what an earlier recovery gave up may be found when its place is forgotten.

@@ -363,11 +363,11 @@ fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
     let mut is_gone = false;
     while let Ok(first) = replies.recv() {
         let mut next = Some(first);
-        let mut left = Vec::new();
+        let (mut commands, mut bytes) = (0, 0);
         while let Some(reply) = next {
             out.extend(reply.head);
             out.extend(reply.data);
-            left.push(reply.bytes);
+            (commands, bytes) = (commands + 1, bytes + reply.bytes);
             next = if out.len() < GATHERED { replies.try_recv().ok() } else { None };
         }
         if !is_gone && stream.write_all(&out).is_err() {
@@ -375,8 +375,6 @@ fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
             stream.close(); // ends the reader, too
         }
         out.clear();
-        for bytes in left {
-            window.leave(bytes);
-        }
+        window.leave(commands, bytes);
     }
 }

@@ -30,10 +30,10 @@ impl Window {
         taken.1 += bytes;
     }
 
-    /// A command that entered with so many bytes has been answered.
-    pub(crate) fn leave(&self, bytes: usize) {
+    /// So many commands that entered with so many bytes in all have been answered.
+    pub(crate) fn leave(&self, commands: usize, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.0 -= 1;
+        taken.0 -= commands;
         taken.1 -= bytes;
         drop(taken);
         self.changed.notify_all();

@@ -218,7 +218,8 @@ def steps(units, torture, seeds):
 
 def run(command, number, cpu_s):
     """The exit code of a command with a mutant alive, which may take so many seconds of processor time."""
-    env = dict(os.environ, MUTANT=str(number), RUST_BACKTRACE="0")
+    # A property test must not keep what fails with one mutant, and try it with the next.
+    env = dict(os.environ, MUTANT=str(number), RUST_BACKTRACE="0", PROPTEST_DISABLE_FAILURE_PERSISTENCE="1")
     limited = ["prlimit", f"--cpu={cpu_s}", "--core=0", *command]
     return subprocess.run(limited, env=env, cwd=COPY, capture_output=True).returncode
 

@@ -192,22 +192,22 @@ impl Twin {
     fn fail(&mut self, at: usize) -> Failed {
         let Version { lpn, state, pool, oldest_write, .. } = self.versions[at];
         let newer = (at + 1..self.versions.len()).find(|&newer| self.versions[newer].lpn == lpn);
-        let failed = match (state, newer) {
-            (State::Stale, _) => Failed::Unwanted,
-            (_, Some(newer)) => {
+        if state != State::Stale && newer.is_none() {
+            self.versions[at].state = State::Staged;
+            return Failed::Again;
+        }
+        self.schedules[pool.index()].settled(lpn);
+        let failed = match newer.filter(|_| state != State::Stale) {
+            None => Failed::Unwanted,
+            Some(newer) => {
                 match pool {
                     PoolKind::Plain => self.versions[newer].oldest_write = oldest_write,
                     PoolKind::Protected => self.protect(newer),
                 }
                 Failed::LeftTo(self.versions[newer].slot)
             }
-            (_, None) => {
-                self.versions[at].state = State::Staged;
-                return Failed::Again;
-            }
         };
         self.versions.remove(at);
-        self.schedules[pool.index()].settled(lpn);
         failed
     }
 }

@@ -202,10 +202,10 @@ fn a_forgotten_trim_gives_up_what_was_protected_before_it() {
         host.read(1)
     };
     assert_eq!(after_cut(|_| ()).unwrap_err().problem, Problem::Lost);
-    after_cut(|host| drop(host.run(TRIM, Ended::Done))).unwrap();
+    after_cut(|host| _ = host.run(TRIM, Ended::Done)).unwrap();
     // The power failed while the trim was under way: the data had left the buffer all the same.
-    after_cut(|host| drop(host.submit(TRIM))).unwrap();
-    after_cut(|host| drop(host.run(TRIM, Ended::Failed))).unwrap();
+    after_cut(|host| _ = host.submit(TRIM)).unwrap();
+    after_cut(|host| _ = host.run(TRIM, Ended::Failed)).unwrap();
 }
 
 /// Nothing of a unit was trimmed: what an earlier recovery gave up may be found when its place is forgotten.

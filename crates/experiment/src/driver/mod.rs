@@ -50,7 +50,7 @@ use thiserror::Error as ThisError;
 pub use content::{Content, Unchecked};
 pub use fill::Units;
 pub use measure::{Measured, Slow};
-pub use options::{BeyondEnd, OnZones, Options, Pace, Ramp, Replay};
+pub use options::{BeyondEnd, OnZones, Options, Pace, Ramp, Replay, ZoneProtection};
 pub use promises::Promises;
 pub use settler::Settler;
 pub use verify::{Verifier, Violation};
@@ -129,15 +129,14 @@ where
     pump::Pump::new(device, content, source, watch, options).run()
 }
 
-/// Runs a host of a zoned drive until it is done and everything is completed. With `has_region`, logs and
-/// metadata carry the PLP flag.
+/// Runs a host of a zoned drive until it is done and everything is completed. It may ask for `protection`.
 ///
 /// # Errors
 /// If the workload does not run to its end.
 pub fn run_host<P, D, C>(
     device: &mut D,
     host: &mut dyn Host,
-    has_region: bool,
+    protection: ZoneProtection,
     content: &mut C,
     watch: &mut dyn Watch<P, D>,
     options: Options<'_>,
@@ -147,7 +146,7 @@ where
     D: BlockDevice<P>,
     C: Content<P>,
 {
-    let source = zones::Zones::new(host, has_region);
+    let source = zones::Zones::new(host, protection);
     pump::Pump::new(device, content, source, watch, options).run()
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use leyden_sim::{ConfigError, Ratio, Span, Time};
+use leyden_workload::Request;
+use leyden_workload::zoned::{is_protected, wants_area};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +99,24 @@ pub struct Replay {
 pub struct OnZones {
     /// From a zone to the next.
     pub zone_sectors: u64,
-    /// Logs and metadata carry the PLP flag.
+    /// What a host may ask for.
+    pub protection: ZoneProtection,
+}
+
+/// What a zoned drive protects if a host asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneProtection {
+    /// It knows the PLP flag: logs and metadata carry it.
     pub has_region: bool,
+    /// It has Zone Random Write Areas: logs open their zones with one.
+    pub has_areas: bool,
+}
+
+impl ZoneProtection {
+    /// True if `request` asks for one or the other.
+    pub(super) const fn is_asked_by(self, request: &Request) -> bool {
+        self.has_region && is_protected(request) || self.has_areas && wants_area(request)
+    }
 }
 
 /// When a trace's requests are submitted. A flush is submitted like any other request: as on a

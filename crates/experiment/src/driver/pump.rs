@@ -66,7 +66,7 @@ pub(super) trait Source {
     }
     /// The share done, 0..=1, as far as it is known.
     fn fraction(&self, now: Time) -> f64;
-    /// True if the data of `request` asks for the PLP flag.
+    /// True if `request` asks for the PLP flag, or opens a zone with a Zone Random Write Area.
     #[inline]
     fn asks_for_protection(&self, request: &Request) -> bool {
         let _ = request;
@@ -346,10 +346,12 @@ where
             self.watch.submitted(self.now, slot, arrived, request);
         }
         let data = self.content.submit(slot, self.now, request);
+        let is_protected = self.source.asks_for_protection(request);
         let command = Command::new(request.op, request.lba, request.sectors, data)
             .fua(request.fua)
             .kind(kind_of(request.class))
-            .plp(self.source.asks_for_protection(request));
+            .plp(is_protected)
+            .zrwa(is_protected);
         self.device.submit(self.now, command.tag(slot));
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use leyden_device::Op;
 use leyden_sim::Time;
 use leyden_workload::Request;
-use leyden_workload::zoned::{ZoneLeft, is_protected};
+use leyden_workload::zoned::ZoneLeft;
 
 use super::DriveError;
 use super::options::OnZones;
@@ -141,7 +141,7 @@ impl<S: Source> Source for ZoneOrder<S> {
     }
 
     fn asks_for_protection(&self, request: &Request) -> bool {
-        self.drive.has_region && is_protected(request)
+        self.drive.protection.is_asked_by(request)
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -152,6 +152,7 @@ impl<S: Source> Source for ZoneOrder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::ZoneProtection;
     use leyden_device::{Lba, ZoneAction};
     use leyden_workload::Class;
     use std::collections::VecDeque;
@@ -197,7 +198,8 @@ mod tests {
             request(Op::Write, 0),
             request(Op::Write, 100),
         ];
-        let drive = OnZones { zone_sectors: 100, has_region: true };
+        let protection = ZoneProtection { has_region: true, has_areas: false };
+        let drive = OnZones { zone_sectors: 100, protection };
         let mut order = ZoneOrder::new(AtOnce(trace.into()), drive);
         let next = |order: &mut ZoneOrder<AtOnce>| match order.next(Time::ZERO).unwrap() {
             Next::Submit { request, owner, .. } => Ok((request.op, request.lba.0, owner)),

@@ -13,7 +13,7 @@ use leyden_device::{Completion, Op, Stamp, Status, ZoneAction, ZoneDescriptor, Z
 use leyden_oracle::zones::{ZoneChange, ZoneOracle, ZoneSeen, ZoneStands};
 use leyden_sim::Time;
 use leyden_workload::Request;
-use leyden_workload::zoned::{ZoneLayout, is_protected};
+use leyden_workload::zoned::{ZoneLayout, is_protected, wants_area};
 
 use super::{Content, DriveError, Outage};
 
@@ -30,6 +30,13 @@ enum Pending {
         stamp: u64,
     },
     Change(u32),
+    /// What a write in an area ends at, with which it may commit.
+    InArea {
+        zone: u32,
+        stamp: u64,
+        first: u32,
+        end: u32,
+    },
     Read {
         zone: u32,
         first: u32,
@@ -94,6 +101,16 @@ impl ZonePromises {
         self.promise.keeps_all || is_kept || request.fua
     }
 
+    /// A write that ended at block `end` of a zone has committed what makes room for it in the zone's area.
+    fn commit_before(&mut self, zone: u32, end: u32) {
+        let Some(wp) = self.oracle.area(zone) else { return };
+        let [area, step, capacity] =
+            [self.layout.area, self.layout.area_step, self.layout.capacity]
+                .map(|it| self.blocks(it as u32));
+        let beyond = end.saturating_sub(wp + area);
+        self.oracle.area_moved(zone, wp + beyond.next_multiple_of(step).min(capacity - wp));
+    }
+
     fn judge(&mut self, outage: &Outage<Stamp>) -> Result<(), DriveError> {
         let content: Vec<u64> = outage.left.iter().map(|stamp| stamp.0).collect();
         let size = (self.layout.size / self.layout.block) as usize;
@@ -133,6 +150,11 @@ impl Content<Stamp> for ZonePromises {
         let blocks = self.blocks(request.sectors);
         let at_once = self.is_promised(request);
         let (pending, stamp) = match request.op {
+            // What lies in an area is protected.
+            Op::Write if self.oracle.area(zone).is_some() => {
+                let stamp = self.oracle.write(zone, Some(first), blocks, true);
+                (Pending::InArea { zone, stamp, first, end: first + blocks }, stamp)
+            }
             Op::Write => {
                 let stamp = self.oracle.write(zone, Some(first), blocks, at_once);
                 (Pending::Write { zone, stamp, first }, stamp)
@@ -146,12 +168,17 @@ impl Content<Stamp> for ZonePromises {
                 let (ends, resets) = (self.oracle.flush(), self.resets.clone());
                 (Pending::Flush { ends, resets }, 0)
             }
-            Op::Zone(ZoneAction::Reset) => {
-                self.oracle.change(zone, ZoneChange::Reset);
-                (Pending::Change(zone), 0)
-            }
-            Op::Zone(ZoneAction::Finish) => {
-                self.oracle.change(zone, ZoneChange::Finish);
+            Op::Zone(action) => {
+                let change = match action {
+                    ZoneAction::Reset => ZoneChange::Reset,
+                    ZoneAction::Finish => ZoneChange::Finish,
+                    ZoneAction::Open if wants_area(request) && self.layout.area > 0 => {
+                        ZoneChange::OpenWithArea
+                    }
+                    ZoneAction::FlushZrwa => ZoneChange::Commit(first + 1),
+                    _ => return 0,
+                };
+                self.oracle.change(zone, change);
                 (Pending::Change(zone), 0)
             }
             _ => return 0,
@@ -166,16 +193,22 @@ impl Content<Stamp> for ZonePromises {
             Some(Pending::Write { zone, stamp, first }) if is_done => {
                 self.oracle.written(zone, stamp, first).map_err(DriveError::Zone)?;
             }
+            Some(Pending::InArea { zone, stamp, first, end }) if is_done => {
+                self.oracle.written(zone, stamp, first).map_err(DriveError::Zone)?;
+                self.commit_before(zone, end);
+            }
             Some(Pending::Append { zone, stamp }) if is_done => {
                 let first = end.appended().map_or(0, |lba| self.place(lba.0).1);
                 self.oracle.written(zone, stamp, first).map_err(DriveError::Zone)?;
             }
-            Some(Pending::Write { zone, stamp, .. } | Pending::Append { zone, stamp }) => {
-                match end.status {
-                    Status::WriteFault => self.oracle.failed(zone, stamp),
-                    _ => self.oracle.refused(zone, stamp),
-                }
-            }
+            Some(
+                Pending::Write { zone, stamp, .. }
+                | Pending::InArea { zone, stamp, .. }
+                | Pending::Append { zone, stamp },
+            ) => match end.status {
+                Status::WriteFault => self.oracle.failed(zone, stamp),
+                _ => self.oracle.refused(zone, stamp),
+            },
             Some(Pending::Change(zone)) => {
                 self.resets[zone as usize] += u64::from(is_done);
                 self.oracle.changed(zone, is_done);
@@ -214,7 +247,8 @@ mod tests {
     use leyden_workload::Class;
     use leyden_workload::zoned::ZoneLeft;
 
-    const LAYOUT: ZoneLayout = ZoneLayout { zones: 2, size: 64, capacity: 32, block: 8 };
+    const LAYOUT: ZoneLayout =
+        ZoneLayout { zones: 2, size: 64, capacity: 32, block: 8, area: 16, area_step: 8 };
 
     fn flagged(op: Op, lba: u64, sectors: u32) -> Request {
         Request { at: Time::ZERO, op, lba: Lba(lba), sectors, fua: false, class: Class::Wal }

@@ -2,20 +2,20 @@
 
 use leyden_sim::Time;
 use leyden_workload::Request;
-use leyden_workload::zoned::{Ask, Host, ZoneLeft, is_protected};
+use leyden_workload::zoned::{Ask, Host, ZoneLeft};
 
-use super::DriveError;
 use super::pump::{Next, Source};
+use super::{DriveError, ZoneProtection};
 
-/// A host, and whether what it writes may ask for protection.
+/// A host, and what it may ask for.
 pub(super) struct Zones<'h> {
     host: &'h mut dyn Host,
-    has_region: bool,
+    protection: ZoneProtection,
 }
 
 impl<'h> Zones<'h> {
-    pub(super) fn new(host: &'h mut dyn Host, has_region: bool) -> Self {
-        Self { host, has_region }
+    pub(super) fn new(host: &'h mut dyn Host, protection: ZoneProtection) -> Self {
+        Self { host, protection }
     }
 }
 
@@ -58,6 +58,6 @@ impl Source for Zones<'_> {
     }
 
     fn asks_for_protection(&self, request: &Request) -> bool {
-        self.has_region && is_protected(request)
+        self.protection.is_asked_by(request)
     }
 }

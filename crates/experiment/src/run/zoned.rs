@@ -11,7 +11,7 @@ use super::recorded::{self, Left};
 use super::{Bounds, Hooks, Outcome, Phase, RunError, in_device, machine};
 use crate::driver::{
     self, Content, DriveError, Measured, OnZones, Options, Outage, Replay, Unchecked, Watch,
-    ZonePromise, ZonePromises,
+    ZonePromise, ZonePromises, ZoneProtection,
 };
 use crate::record::{FlushWaits, RunRecord, Store, Tenant, ZoneMoment, Zones};
 use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
@@ -142,11 +142,11 @@ impl<'s> Work<'s> {
         Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
     }
 
-    /// Does it on `drive`. With `has_region`, logs and metadata carry the PLP flag.
+    /// Does it on `drive`, which offers `protection`.
     fn run<P: Payload, C: Content<P>>(
         &mut self,
         drive: &mut ZnsSsd<P>,
-        has_region: bool,
+        protection: ZoneProtection,
         content: &mut C,
         watch: &mut ZonedWatch<'_>,
         options: Options<'_>,
@@ -156,12 +156,12 @@ impl<'s> Work<'s> {
             Self::Lsm(lsm) => lsm.as_mut(),
             Self::Trace(trace) => {
                 let zone_sectors = layout(drive).size;
-                let zones = Some(OnZones { zone_sectors, has_region });
+                let zones = Some(OnZones { zone_sectors, protection });
                 let replay = Replay { zones, ..trace.replay() };
                 return driver::replay(drive, || trace.open(), &replay, content, watch, options);
             }
         };
-        driver::run_host(drive, host, has_region, content, watch, options)
+        driver::run_host(drive, host, protection, content, watch, options)
     }
 }
 
@@ -173,6 +173,8 @@ fn layout<P: Payload>(drive: &ZnsSsd<P>) -> ZoneLayout {
         size: u64::from(shape.size) * block,
         capacity: u64::from(shape.capacity) * block,
         block,
+        area: u64::from(shape.zrwa_size) * block,
+        area_step: u64::from(shape.zrwa_granularity) * block,
     }
 }
 
@@ -240,8 +242,11 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
         progress: Some(&mut progress),
         expected_requests: None,
     };
-    let has_region = scenario.device.buffer.region != Region::None;
-    let measured = work.run(&mut drive, has_region, &mut content, &mut watch, options)?;
+    let protection = ZoneProtection {
+        has_region: scenario.device.buffer.region != Region::None,
+        has_areas: layout(&drive).area > 0,
+    };
+    let measured = work.run(&mut drive, protection, &mut content, &mut watch, options)?;
     let took = clocks.stop();
     drive.check();
 

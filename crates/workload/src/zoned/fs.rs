@@ -223,7 +223,14 @@ mod tests {
 
     #[test]
     fn a_zone_is_reset_when_all_its_files_are_gone() {
-        let mut fs = Fs::new(ZoneLayout { zones: 3, size: 128, capacity: 100, block: 1 });
+        let mut fs = Fs::new(ZoneLayout {
+            zones: 3,
+            size: 128,
+            capacity: 100,
+            block: 1,
+            area: 0,
+            area_step: 0,
+        });
         let (mut a, mut b, mut log) = (File::default(), File::default(), File::default());
         assert_eq!(fs.extend(&mut a, FileKind::Fresh, 60), Some(Run { lba: 0, sectors: 60 }));
         assert_eq!(fs.extend(&mut log, FileKind::Log, 9), Some(Run { lba: 128, sectors: 9 }));

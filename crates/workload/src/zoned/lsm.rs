@@ -483,7 +483,8 @@ mod tests {
 
     /// Plays a store to a drive that does everything at once, and checks that zones are written in order.
     fn play(config: &LsmConfig) -> (LsmFigures, Vec<(u32, Request)>) {
-        let layout = ZoneLayout { zones: 64, size: 8192, capacity: 8192, block: 8 };
+        let layout =
+            ZoneLayout { zones: 64, size: 8192, capacity: 8192, block: 8, area: 0, area_step: 0 };
         config.check(&layout).unwrap();
         let mut host = Lsm::new(config, layout, Time::ZERO, 1);
         let mut now = Time::ZERO;

@@ -19,7 +19,7 @@ mod pace;
 mod streams;
 mod streams_config;
 
-use leyden_device::{Op, ZoneDescriptor};
+use leyden_device::{Op, ZoneAction, ZoneDescriptor};
 use leyden_sim::Time;
 
 use crate::{Class, Request};
@@ -41,6 +41,10 @@ pub struct ZoneLayout {
     pub capacity: u64,
     /// A logical block.
     pub block: u64,
+    /// A Zone Random Write Area; 0 for none.
+    pub area: u64,
+    /// What is committed of it at once is a multiple of this.
+    pub area_step: u64,
 }
 
 /// What a host asks for next.
@@ -90,6 +94,12 @@ pub trait Host {
     fn tenants(&self) -> Vec<String>;
     /// Which of them asks for a request of `owner`'s.
     fn tenant(&self, owner: u32) -> u8;
+}
+
+/// True if a zone is to be opened with a Zone Random Write Area: a log's, whose last block is written again with
+/// each record.
+pub const fn wants_area(request: &Request) -> bool {
+    matches!((request.op, request.class), (Op::Zone(ZoneAction::Open), Class::Wal))
 }
 
 /// True if a request's data asks for the PLP flag: logs and what is needed to find files.

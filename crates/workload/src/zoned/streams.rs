@@ -12,6 +12,8 @@ use crate::{Class, Request};
 enum Phase {
     /// The zone is to be reset.
     Resetting,
+    /// The zone is to be opened with a Zone Random Write Area.
+    Opening,
     /// A zone is being written.
     Writing,
     /// Waits for what is under way, to go on with the phase after.
@@ -23,7 +25,10 @@ enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
     Reset,
+    Open,
     Flush,
+    /// What a Zone Random Write Area holds is to be committed.
+    Commit,
     Finish,
     NextZone,
 }
@@ -32,7 +37,7 @@ enum After {
 struct Stream {
     job: u32,
     zone: u32,
-    /// Sectors asked for, of the zone.
+    /// Bytes asked for, of the zone.
     written: u64,
     in_flight: u32,
     since_flush: u32,
@@ -41,6 +46,85 @@ struct Stream {
     phase: Phase,
     /// A power cut has shown that its zone can't be written any more.
     is_failed: bool,
+}
+
+impl Stream {
+    /// Goes on to another of the job's zones.
+    fn go_on(&mut self, job: &mut Job) {
+        if !self.is_failed {
+            job.free.push_back((self.zone, true));
+        }
+        self.is_failed = false;
+        let Some((zone, is_written)) = job.free.pop_front() else {
+            self.phase = Phase::Over;
+            return;
+        };
+        (self.zone, self.written) = (zone, 0);
+        self.phase = if is_written { Phase::Resetting } else { first_phase(&job.config) };
+    }
+
+    /// What is asked for when nothing of the zone is under way any more; `None` if that is over.
+    fn after(&mut self, after: After, layout: &ZoneLayout) -> Option<Request> {
+        let (next, request) = match after {
+            After::Reset | After::Open | After::NextZone => return None,
+            After::Flush => (Phase::Writing, request(Op::Flush, 0, 0, Class::Data)),
+            After::Commit => {
+                let end = (self.written / SECTOR_BYTES).next_multiple_of(layout.area_step);
+                let last = end.min(layout.capacity) - layout.block;
+                let is_full = end >= layout.capacity;
+                let next = if is_full { After::NextZone } else { After::Finish };
+                (Phase::Draining(next), self.manage(ZoneAction::FlushZrwa, last, layout))
+            }
+            After::Finish => {
+                (Phase::Draining(After::NextZone), self.manage(ZoneAction::Finish, 0, layout))
+            }
+        };
+        self.phase = next;
+        Some(request)
+    }
+
+    /// A command for the stream's zone; most name its first sector.
+    fn manage(&self, action: ZoneAction, sector: u64, layout: &ZoneLayout) -> Request {
+        let start = u64::from(self.zone) * layout.size;
+        request(Op::Zone(action), start + sector, 0, Class::Wal)
+    }
+
+    /// The next write, and the phase after it.
+    fn write(&mut self, config: &ZoneJobConfig, layout: &ZoneLayout) -> Request {
+        let capacity = layout.capacity * SECTOR_BYTES;
+        let block = layout.block * SECTOR_BYTES;
+        let every = config.plp_every;
+        let is_flagged = config.plp || every > 0 && self.writes.is_multiple_of(every.into());
+        let first = self.written / block * block;
+        self.written += config.block_size.get().min(capacity - self.written);
+        let end = self.written.next_multiple_of(block);
+        self.since_flush += 1;
+        self.writes += 1;
+        let is_log = config.pattern == ZonePattern::Log;
+        if is_log && self.written >= config.finish_at.of(capacity) {
+            self.phase = Phase::Draining(After::Commit);
+        } else if self.written >= capacity {
+            self.phase = Phase::Draining(After::NextZone);
+        } else if self.written >= config.finish_at.of(capacity) {
+            self.phase = Phase::Draining(After::Finish);
+        }
+        let start = u64::from(self.zone) * layout.size;
+        let (op, lba) = match config.pattern {
+            ZonePattern::Append => (Op::ZoneAppend, start),
+            ZonePattern::Write | ZonePattern::Log => (Op::Write, start + first / SECTOR_BYTES),
+        };
+        let class = if is_flagged { Class::Wal } else { Class::Data };
+        request(op, lba, (end - first) / SECTOR_BYTES, class)
+    }
+}
+
+fn request(op: Op, lba: u64, sectors: u64, class: Class) -> Request {
+    Request { at: Time::ZERO, op, lba: Lba(lba), sectors: sectors as u32, fua: false, class }
+}
+
+/// What a stream begins an empty zone with.
+fn first_phase(config: &ZoneJobConfig) -> Phase {
+    if config.pattern == ZonePattern::Log { Phase::Opening } else { Phase::Writing }
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +168,7 @@ impl Streams {
                     in_flight: 0,
                     since_flush: 0,
                     writes: 0,
-                    phase: Phase::Writing,
+                    phase: first_phase(config),
                     is_failed: false,
                 });
             }
@@ -101,81 +185,41 @@ impl Streams {
         let layout = self.layout;
         let stream = &mut self.all[number as usize];
         let job = &mut self.jobs[stream.job as usize];
-        let start = u64::from(stream.zone) * layout.size;
-        let every = job.config.plp_every;
-        let is_flagged = job.config.plp || every > 0 && stream.writes.is_multiple_of(every.into());
-        let class = if is_flagged { Class::Wal } else { Class::Data };
-        let request = |op, lba: u64, sectors: u64| Request {
-            at: Time::ZERO,
-            op,
-            lba: Lba(lba),
-            sectors: sectors as u32,
-            fua: false,
-            class,
-        };
-        if let Phase::Draining(after) = stream.phase {
-            if stream.in_flight > 0 {
-                return None;
-            }
-            stream.phase = Phase::Writing;
-            match after {
-                After::Reset => {}
-                After::Flush => return Some(request(Op::Flush, 0, 0)),
-                After::Finish => {
-                    stream.phase = Phase::Draining(After::NextZone);
-                    return Some(request(Op::Zone(ZoneAction::Finish), start, 0));
+        loop {
+            match stream.phase {
+                Phase::Over => return None,
+                Phase::Draining(_) if stream.in_flight > 0 => return None,
+                Phase::Draining(After::NextZone) => stream.go_on(job),
+                Phase::Draining(after) => match stream.after(after, &layout) {
+                    Some(request) => return Some(request),
+                    None if after == After::Reset => stream.phase = first_phase(&job.config),
+                    None => stream.phase = Phase::Writing,
+                },
+                Phase::Resetting => {
+                    // NVMe puts commands in no order: writes wait until it has ended.
+                    stream.phase = Phase::Draining(After::Reset);
+                    return Some(stream.manage(ZoneAction::Reset, 0, &layout));
                 }
-                After::NextZone => {
-                    if !stream.is_failed {
-                        job.free.push_back((stream.zone, true));
-                    }
-                    stream.is_failed = false;
-                    let Some((zone, is_written)) = job.free.pop_front() else {
-                        stream.phase = Phase::Over;
-                        return None;
-                    };
-                    (stream.zone, stream.written) = (zone, 0);
-                    if is_written {
-                        stream.phase = Phase::Resetting;
-                    }
-                    return self.ask(number);
+                Phase::Opening => {
+                    stream.phase = Phase::Draining(After::Open);
+                    return Some(stream.manage(ZoneAction::Open, 0, &layout));
+                }
+                Phase::Writing
+                    if job.config.flush_every > 0
+                        && stream.since_flush >= job.config.flush_every =>
+                {
+                    stream.since_flush = 0;
+                    stream.phase = Phase::Draining(After::Flush);
+                }
+                Phase::Writing if job.left == 0 || stream.in_flight >= job.config.queue_depth => {
+                    return None;
+                }
+                Phase::Writing => {
+                    job.left -= 1;
+                    return Some(stream.write(&job.config, &layout));
                 }
             }
         }
-        if stream.phase == Phase::Resetting {
-            // NVMe puts commands in no order: writes wait until it has ended.
-            stream.phase = Phase::Draining(After::Reset);
-            return Some(request(Op::Zone(ZoneAction::Reset), start, 0));
-        }
-        let is_due = job.config.flush_every > 0 && stream.since_flush >= job.config.flush_every;
-        if is_due {
-            stream.since_flush = 0;
-            stream.phase = Phase::Draining(After::Flush);
-            return self.ask(number);
-        }
-        if stream.phase == Phase::Over
-            || job.left == 0
-            || stream.in_flight >= job.config.queue_depth
-        {
-            return None;
-        }
-        let sectors = job.config.block_size.get() / SECTOR_BYTES;
-        let limit = job.config.finish_at.of(layout.capacity);
-        let sectors = sectors.min(layout.capacity - stream.written);
-        let place = match job.config.pattern {
-            ZonePattern::Append => (Op::ZoneAppend, start),
-            ZonePattern::Write => (Op::Write, start + stream.written),
-        };
-        stream.written += sectors;
-        stream.since_flush += 1;
-        stream.writes += 1;
-        job.left -= 1;
-        if stream.written >= layout.capacity {
-            stream.phase = Phase::Draining(After::NextZone);
-        } else if stream.written >= limit {
-            stream.phase = Phase::Draining(After::Finish);
-        }
-        Some(request(place.0, place.1, sectors))
     }
 
     fn wake(&mut self, number: u32) {
@@ -214,12 +258,22 @@ impl Host for Streams {
             if stream.phase == Phase::Over {
                 continue;
             }
-            if stream.phase != Phase::Resetting {
-                let is_over = !zone.state.is_active() && zone.state != ZoneState::Empty;
-                stream.phase =
-                    if is_over { Phase::Draining(After::NextZone) } else { Phase::Writing };
-            }
-            stream.written = zone.write_pointer.map_or(0, |wp| wp.0 - zone.start.0);
+            let config = &self.jobs[stream.job as usize].config;
+            let is_log = config.pattern == ZonePattern::Log;
+            let wp = zone.write_pointer.map_or(0, |wp| wp.0 - zone.start.0);
+            // What an area holds above the write pointer is kept, and a log goes on behind it.
+            let held = if is_log { zones[stream.zone as usize].held } else { wp };
+            stream.written = held * SECTOR_BYTES;
+            stream.phase = match zone.state {
+                _ if stream.phase == Phase::Resetting => Phase::Resetting,
+                ZoneState::Empty => first_phase(config),
+                state if !state.is_active() => Phase::Draining(After::NextZone),
+                _ if is_log && !zone.has_zrwa => Phase::Draining(After::Finish),
+                _ if is_log && held >= config.finish_at.of(self.layout.capacity) => {
+                    Phase::Draining(After::Commit)
+                }
+                _ => Phase::Writing,
+            };
             stream.since_flush = 0;
             stream.is_failed = matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline);
             self.wake(number);
@@ -286,7 +340,8 @@ mod tests {
 
     #[test]
     fn streams_write_zones_in_order_and_reset_them_when_they_come_round() {
-        let layout = ZoneLayout { zones: 6, size: 128, capacity: 96, block: 8 };
+        let layout =
+            ZoneLayout { zones: 6, size: 128, capacity: 96, block: 8, area: 0, area_step: 0 };
         let job = ZoneJobConfig {
             pattern: ZonePattern::Write,
             streams: 2,
@@ -319,5 +374,70 @@ mod tests {
         assert!(count(Op::Flush) >= 10);
         assert!(count(Op::Zone(ZoneAction::Reset)) > 10);
         assert!(count(Op::Zone(ZoneAction::Finish)) > 10);
+    }
+    /// What the log's zones hold: each record, byte by byte.
+    #[test]
+    fn a_logs_records_share_blocks_and_its_zones_are_opened_committed_and_reset() {
+        let layout =
+            ZoneLayout { zones: 3, size: 128, capacity: 96, block: 8, area: 32, area_step: 16 };
+        let (block, record) = (8 * 512, 925);
+        let job = ZoneJobConfig {
+            pattern: ZonePattern::Log,
+            zones: 3,
+            block_size: Bytes::new(record),
+            requests: 200,
+            ..ZoneJobConfig::default()
+        };
+        job.check(&layout, 3).unwrap();
+        let mut host = Streams::new(&[job], layout);
+        let (mut zones, mut bytes, mut writes, mut opened) = (Vec::new(), 0, 0, None);
+        while let Ask::Submit { request, owner } = host.next(Time::ZERO) {
+            let (zone, at) = (request.lba.0 / layout.size, request.lba.0 % layout.size * 512);
+            match request.op {
+                Op::Zone(ZoneAction::Open) => {
+                    assert!(crate::zoned::wants_area(&request));
+                    (opened, bytes) = (Some(zone), 0);
+                    zones.push(zone);
+                }
+                Op::Write => {
+                    assert_eq!(opened, Some(zone));
+                    assert_eq!(at, bytes / block * block, "the block in which the last one ended");
+                    bytes = (bytes + record).min(layout.capacity * 512);
+                    assert_eq!(
+                        at + u64::from(request.sectors) * 512,
+                        bytes.next_multiple_of(block)
+                    );
+                    writes += 1;
+                }
+                Op::Zone(ZoneAction::FlushZrwa) => {
+                    assert_eq!((bytes, at), (96 * 512, 88 * 512), "the last block is named");
+                    opened = None;
+                }
+                Op::Zone(ZoneAction::Reset) => assert_eq!(opened, None),
+                op => panic!("{op:?}"),
+            }
+            host.completed(owner, Time::ZERO);
+        }
+        assert_eq!((zones, writes), (vec![0, 1, 2, 0], 200));
+    }
+
+    #[test]
+    fn a_log_that_no_drive_could_take_is_refused_by_name() {
+        let layout =
+            ZoneLayout { zones: 3, size: 128, capacity: 96, block: 8, area: 32, area_step: 16 };
+        let log = || ZoneJobConfig {
+            pattern: ZonePattern::Log,
+            zones: 3,
+            block_size: Bytes::new(925),
+            ..ZoneJobConfig::default()
+        };
+        let refused = |job: ZoneJobConfig, area| {
+            job.check(&ZoneLayout { area, ..layout }, 3).unwrap_err().key
+        };
+        assert_eq!(refused(log(), 0), "pattern");
+        assert_eq!(refused(ZoneJobConfig { queue_depth: 2, ..log() }, 32), "queue_depth");
+        let too_large = Bytes::new(24 * 512 + 1);
+        assert_eq!(refused(ZoneJobConfig { block_size: too_large, ..log() }, 32), "block_size");
+        assert_eq!(refused(ZoneJobConfig { block_size: Bytes::new(0), ..log() }, 32), "block_size");
     }
 }

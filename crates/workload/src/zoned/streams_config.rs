@@ -1,5 +1,6 @@
 //! Synthetic jobs for zoned drives: `[[workload.zone_job]]`.
 
+use leyden_device::SECTOR_BYTES;
 use leyden_sim::{Bytes, ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct ZoneJobConfig {
     /// Zones that the job has; at least one more than it has streams. The more it has, the longer its data
     /// lives.
     pub zones: u32,
-    /// Bytes of a write.
+    /// Bytes of a write; with `log`, of a record.
     pub block_size: Bytes,
     /// Writes of a stream that are under way at once.
     pub queue_depth: u32,
@@ -45,6 +46,9 @@ pub enum ZonePattern {
     Append,
     /// With writes at the write pointer.
     Write,
+    /// As a log of records in a Zone Random Write Area (TP 4076): each write brings the blocks that its record lies
+    /// in, and the record after it begins in the last of them.
+    Log,
 }
 
 impl Default for ZoneJobConfig {
@@ -79,9 +83,12 @@ impl ZoneJobConfig {
             );
             return Err(ConfigError::new("zones", problem));
         }
-        let block = layout.block * leyden_device::SECTOR_BYTES;
+        let block = layout.block * SECTOR_BYTES;
         let size = self.block_size.get();
-        if size == 0 || !size.is_multiple_of(block) || size > layout.capacity * 512 {
+        if self.pattern == ZonePattern::Log {
+            self.check_log(layout)?;
+        } else if size == 0 || !size.is_multiple_of(block) || size > layout.capacity * SECTOR_BYTES
+        {
             let problem = format!(
                 "{} is not a multiple of the logical block ({}) within a zone",
                 self.block_size,
@@ -99,6 +106,25 @@ impl ZoneJobConfig {
         if self.finish_at == Ratio::ZERO || self.finish_at > Ratio::ONE {
             let problem = format!("{} is not above 0 % and up to 100 %", self.finish_at);
             return Err(ConfigError::new("finish_at", problem));
+        }
+        Ok(())
+    }
+
+    fn check_log(&self, layout: &ZoneLayout) -> Result<(), ConfigError> {
+        if layout.area == 0 {
+            let problem = "log: the drive has no Zone Random Write Areas; add [device.zoned.zrwa]";
+            return Err(ConfigError::new("pattern", problem));
+        }
+        // A record that begins amid a block needs that block, too.
+        let most = Bytes::new((layout.area - layout.block) * SECTOR_BYTES);
+        if self.block_size == Bytes::new(0) || self.block_size > most {
+            let problem = format!("a record of {} is not in 1 B..={most}", self.block_size);
+            return Err(ConfigError::new("block_size", problem));
+        }
+        if self.queue_depth != 1 {
+            let problem =
+                "a log's records share blocks, and are written one after the other: it is 1";
+            return Err(ConfigError::new("queue_depth", problem));
         }
         Ok(())
     }

@@ -8,12 +8,16 @@ use leyden_sim::canary::{Canary, is_planted};
 use super::Zoned;
 use super::commands::status_of;
 use crate::controller::{Desk, RequestId};
-use crate::{Action, Lba, Output, Payload, Status, ZoneDescriptor, ZoneFilter, ZoneReport};
+use crate::{Action, Lba, Output, Payload, Status, Units, ZoneDescriptor, ZoneFilter, ZoneReport};
 
 impl<P: Payload> Zoned<P> {
     /// Zone Management Send.
     pub(super) fn manage(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let done = match &mut desk.request_mut(id).action {
+            Action::Zone { action: ZoneAction::FlushZrwa, lba, all: false, .. } => {
+                let lba = *lba;
+                return self.ask_commit(now, id, lba, desk);
+            }
             Action::Zone { action, all: true, .. } => {
                 let action = *action;
                 self.manage_all(now, action, desk)
@@ -43,9 +47,6 @@ impl<P: Payload> Zoned<P> {
         desk: &mut Desk<P>,
     ) -> Result<(), Status> {
         let (zone, unit) = self.zone_at(lba)?;
-        if action == ZoneAction::FlushZrwa {
-            return self.flush_zrwa(now, zone, unit);
-        }
         if unit != 0 || action == ZoneAction::Write {
             return Err(Status::InvalidField);
         }
@@ -147,9 +148,26 @@ impl<P: Payload> Zoned<P> {
         self.offer(now, zone);
     }
 
-    /// Explicit commit of what a Zone Random Write Area holds, up to and including unit `last`.
-    fn flush_zrwa(&mut self, now: Time, zone: ZoneId, last: u32) -> Result<(), Status> {
-        let shape = *self.ftl.shape();
+    /// Explicit commit of what a Zone Random Write Area holds, up to and including the block at `lba`. It waits, as
+    /// a write does, for room for what it moves.
+    fn ask_commit(&mut self, now: Time, id: RequestId, lba: Lba, desk: &mut Desk<P>) {
+        let asked = self.zone_at(lba).and_then(|(zone, last)| {
+            self.units_to_commit(zone, last)?;
+            Ok(zone)
+        });
+        match asked {
+            Ok(zone) => {
+                let sectors = self.unit_sectors();
+                desk.request_mut(id).units = Units::new(lba.0, sectors, sectors);
+                self.queue_in_zrwa(now, id, zone, desk);
+            }
+            Err(status) => desk.complete(now, id, status),
+        }
+    }
+
+    /// How many units of a zone's area a commit up to and including unit `last` moves.
+    pub(super) fn units_to_commit(&self, zone: ZoneId, last: u32) -> Result<u32, Status> {
+        let shape = self.ftl.shape();
         let state = self.ftl.zones().get(zone);
         let (wp, end) = (state.wp, last + 1);
         if !state.has_zrwa || last < wp || end > (wp + shape.zrwa_size).min(shape.capacity) {
@@ -158,13 +176,7 @@ impl<P: Payload> Zoned<P> {
         if !(end - wp).is_multiple_of(shape.zrwa_granularity) {
             return Err(Status::InvalidField);
         }
-        if end - wp > self.buffer.pool(PoolKind::Protected).room() {
-            self.empty_protected(now);
-            return Err(Status::ZrwaUnavailable);
-        }
-        self.ftl.zones_mut().apply(zone, ZoneAction::FlushZrwa).map_err(status_of)?;
-        self.commit(now, zone, end - wp);
-        Ok(())
+        Ok(end - wp)
     }
 
     fn set_extension(&mut self, lba: Lba, data: Box<[u8]>) -> Result<(), Status> {

@@ -239,9 +239,15 @@ impl<P: Payload> Zoned<P> {
         desk.complete_with(now, id, status, output);
     }
 
-    /// A write to a zone with a Zone Random Write Area, behind others to the same zone that wait for what
-    /// they commit to have room.
-    fn queue_in_zrwa(&mut self, now: Time, id: RequestId, zone: ZoneId, desk: &mut Desk<P>) {
+    /// A write to a zone with a Zone Random Write Area, or a commit of it, behind others to the same zone that wait for
+    /// what they commit to have room.
+    pub(super) fn queue_in_zrwa(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        zone: ZoneId,
+        desk: &mut Desk<P>,
+    ) {
         let kind = PoolKind::Protected;
         desk.request_mut(id).waiting_since = now;
         let is_of_zone = |&id: &RequestId| self.zone_of(desk.units(id).first().0).0 == zone;
@@ -259,6 +265,9 @@ impl<P: Payload> Zoned<P> {
         let units = desk.units(id);
         let shape = *self.ftl.shape();
         let at = self.zone_of(units.first().0).1;
+        if matches!(desk.request(id).action, Action::Zone { .. }) {
+            return self.take_commit(now, id, zone, at, desk);
+        }
         let (wp, end) = (self.ftl.zones().get(zone).wp, at + units.count());
         let limit = wp + shape.zrwa_size;
         if end > shape.capacity {
@@ -287,6 +296,35 @@ impl<P: Payload> Zoned<P> {
         self.counters.units_written += u64::from(units.count());
         self.counters.stalled += now - desk.request(id).waiting_since;
         desk.complete(now, id, Status::Success);
+        true
+    }
+
+    /// Commits the area of a zone up to and including unit `last`. True if the command has ended, well or not; false
+    /// if there is no room for what it commits.
+    fn take_commit(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        zone: ZoneId,
+        last: u32,
+        desk: &mut Desk<P>,
+    ) -> bool {
+        let units = match self.units_to_commit(zone, last) {
+            Ok(units) => units,
+            Err(status) => {
+                desk.complete(now, id, status);
+                return true;
+            }
+        };
+        if units > self.buffer.pool(PoolKind::Protected).room() {
+            self.empty_protected(now);
+            return false;
+        }
+        let done = self.ftl.zones_mut().apply(zone, ZoneAction::FlushZrwa).map_err(status_of);
+        if done.is_ok() {
+            self.commit(now, zone, units);
+        }
+        desk.complete(now, id, done.err().unwrap_or(Status::Success));
         true
     }
 

@@ -101,3 +101,21 @@ fn a_zone_is_written_to_its_end_through_its_area() {
     drive.cut();
     assert_eq!(drive.read(0, 0, CAPACITY as u32), expected);
 }
+
+/// A commit moves what the area holds to the rest of the buffer; if that is full, it waits for flash as a write does.
+#[test]
+fn a_commit_waits_for_room() {
+    let mut drive = Drive::new(&config());
+    for zone in 0..6 {
+        let open = Command::zone(ZoneAction::Open, Drive::lba(zone, 0)).zrwa(true);
+        assert_eq!(drive.run(open).status, Status::Success);
+        for from in (0..CAPACITY).step_by(8) {
+            let write = drive.write_at(zone, from, 8);
+            assert_eq!(drive.run(write).status, Status::Success);
+            let commit = Command::zone(ZoneAction::FlushZrwa, Drive::lba(zone, from + 7));
+            assert_eq!(drive.run(commit).status, Status::Success, "zone {zone}, {from}");
+        }
+        assert_eq!(drive.zone(zone).state, ZoneState::Full);
+    }
+    drive.settle();
+}

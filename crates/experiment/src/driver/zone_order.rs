@@ -3,14 +3,15 @@
 //! NVMe puts commands in no order, and a host of zones waits for one to end before it asks for the next: it resets a
 //! zone when what it has written is done, and writes when the reset is. A drive that is slower than the traced one
 //! would mix them up. So what is done to a zone waits until nothing of that zone is under way, and what follows it in
-//! the trace waits for its end. Writes of a zone may be under way together, in their order.
+//! the trace waits for its end. Writes of a zone may be under way together, in their order; in a Zone Random Write Area,
+//! where each may write the last one's blocks again, what is asked is done one at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use leyden_device::Op;
+use leyden_device::{Op, ZoneAction};
 use leyden_sim::Time;
 use leyden_workload::Request;
-use leyden_workload::zoned::ZoneLeft;
+use leyden_workload::zoned::{ZoneLeft, wants_area};
 
 use super::DriveError;
 use super::options::OnZones;
@@ -38,6 +39,8 @@ pub(super) struct ZoneOrder<S> {
     drive: OnZones,
     /// Zones in which something is under way.
     zones: BTreeMap<u64, UnderWay>,
+    /// Zones that were opened with a Zone Random Write Area: its blocks are written more than once.
+    areas: BTreeSet<u64>,
     submitted: Vec<Submitted>,
     free: Vec<u32>,
     /// The trace's next request, which must wait; whose it is, and when the host asked for it.
@@ -46,8 +49,8 @@ pub(super) struct ZoneOrder<S> {
 
 impl<S: Source> ZoneOrder<S> {
     pub(super) fn new(trace: S, drive: OnZones) -> Self {
-        let (zones, submitted, free) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { trace, drive, zones, submitted, free, held: None }
+        let (zones, areas) = (BTreeMap::new(), BTreeSet::new());
+        Self { trace, drive, zones, areas, submitted: Vec::new(), free: Vec::new(), held: None }
     }
 
     const fn zone(&self, request: &Request) -> u64 {
@@ -59,12 +62,20 @@ impl<S: Source> ZoneOrder<S> {
         match request.op {
             Op::Flush | Op::ZoneReport => true,
             Op::Zone(_) => under_way.commands == 0,
+            _ if self.areas.contains(&self.zone(request)) => under_way.commands == 0,
             _ => !under_way.is_changing,
         }
     }
 
     fn submit(&mut self, request: Request, owner: u32, arrived: Time) -> Next {
         let zone = self.zone(&request);
+        if matches!(request.op, Op::Zone(_)) {
+            if self.drive.protection.has_areas && wants_area(&request) {
+                self.areas.insert(zone);
+            } else if !matches!(request.op, Op::Zone(ZoneAction::FlushZrwa)) {
+                self.areas.remove(&zone);
+            }
+        }
         if request.op != Op::Flush {
             let under_way = self.zones.entry(zone).or_default();
             under_way.commands += 1;
@@ -153,7 +164,7 @@ impl<S: Source> Source for ZoneOrder<S> {
 mod tests {
     use super::*;
     use crate::driver::ZoneProtection;
-    use leyden_device::{Lba, ZoneAction};
+    use leyden_device::Lba;
     use leyden_workload::Class;
     use std::collections::VecDeque;
 

@@ -203,8 +203,7 @@ pub(super) fn run(
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     validate(scenario)?;
-    // What a trace's host knew is not in it: it may do to a zone what no careful host does.
-    if scenario.run.stamps && scenario.workload.trace.is_none() {
+    if scenario.run.stamps {
         let device = &scenario.device;
         let promise = ZonePromise {
             keeps_all: device.buffer.region == Region::Full,

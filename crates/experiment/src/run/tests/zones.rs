@@ -120,6 +120,73 @@ fn a_drive_that_breaks_its_promise_fails_the_run() {
     assert!(matches!(error, RunError::Drive(DriveError::Zone(_))), "{error}");
 }
 
+/// A log of small records in a Zone Random Write Area, beside data.
+const LOG: &str = "
+    device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16 }
+    device.buffer = { region = \"selective\", size = \"1 MiB\", protected_size = \"512 KiB\" }
+    device.power.dump = \"balanced\"
+
+    [device.zoned]
+    zone_size = \"512 KiB\"
+    dies_per_zone = 2
+    max_open = 6
+    max_active = 8
+    zrwa = { count = 2, size = \"32 KiB\", granularity = \"8 KiB\" }
+
+    [[workload.zone_job]]
+    pattern = \"log\"
+    zones = 4
+    block_size = \"925 B\"
+    requests = 4000
+
+    [[workload.zone_job]]
+    streams = 2
+    zones = 5
+    block_size = \"16 KiB\"
+    queue_depth = 2
+    flush_every = 9
+    requests = 800
+";
+
+#[test]
+fn a_log_in_a_random_write_area_survives_cuts() {
+    for (finish_at, dump) in [("100 %", "balanced"), ("70 %", "in_place"), ("33 %", "balanced_slc")]
+    {
+        let sets = [
+            format!("device.power.dump={dump}"),
+            format!("workload.zone_job.0.finish_at={finish_at}"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let cut = record(&loaded(&format!("{LOG}{CUTS}"), &sets));
+        let power = cut.power.unwrap();
+        assert_eq!(
+            (power.made.len(), power.lost_promised_writes, cut.host.errors),
+            (3, 0, 0),
+            "{:?}",
+            cut.warnings
+        );
+        assert!(power.made.iter().any(|cut| cut.promised_bytes > 0));
+        let zones = cut.zones.unwrap();
+        assert!(zones.resets > 3, "the log goes round");
+        assert_eq!(zones.finishes > 0, finish_at != "100 %", "a full zone is not finished");
+    }
+}
+
+/// The padding trap: what a log writes with a block for each record, and in an area.
+#[test]
+fn in_an_area_small_records_cost_no_block_each() {
+    let alone = |sets: &[&str]| {
+        let sets = [&["workload.zone_job.1.requests=1"], sets].concat();
+        let record = record(&loaded(LOG, &sets));
+        assert_eq!((record.host.errors, record.host.writes), (0, 4_001));
+        record.flash.programs.total() * 4096
+    };
+    let block_each =
+        alone(&["workload.zone_job.0.pattern=write", "workload.zone_job.0.block_size=4 KiB"]);
+    let in_area = alone(&[]);
+    assert!(block_each > 4 * in_area, "{block_each} {in_area}");
+}
+
 /// A store whose power is cut four times.
 const STORE: &str = "
     device.nand = { channels = 4, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 64 }
@@ -195,6 +262,13 @@ fn a_trace_of_a_zoned_drive_is_replayed_in_the_order_of_its_zones() {
         assert_eq!((zones.resets, zones.finishes, zones.appends), (38, 20, 160));
         assert!(zones.protected_peak_bytes > 0, "the log is protected");
     }
+    // A log's zone, opened with an area: records share blocks.
+    let records: String = (0..100).map(|at| format!("0,W,{},8,-,wal\n", at / 4 * 8)).collect();
+    let log = format!("0,ZO,0,0,-,wal\n{records}0,R,0,200,-,data\n");
+    let area =
+        ["device.zoned.zrwa.size=32 KiB", "device.zoned.max_active=8", "device.zoned.max_open=8"];
+    let record = replayed(&log, &area);
+    assert_eq!((record.host.errors, record.host.writes), (0, 100), "{:?}", record.warnings);
     // Another zone size than that of the traced drive.
     let record = replayed(&trace, &["device.zoned.zone_size=1 MiB"]);
     assert!(record.host.errors > 0);

@@ -288,6 +288,7 @@ fn ask_again(handle: &Handle, unit: u64, told: &mpsc::Sender<Answer>) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a scope would wait for a server that hangs")]
 fn a_server_that_is_told_to_stop_ends_however_busy_its_clients_are() {
     let mut served = Served::new(Region::None, Pace::Times(1.0));
     let (told, last) = mpsc::channel();

@@ -263,8 +263,8 @@ fn a_trace_of_a_zoned_drive_is_replayed_in_the_order_of_its_zones() {
         assert!(zones.protected_peak_bytes > 0, "the log is protected");
     }
     // A log's zone, opened with an area: records share blocks.
-    let records: String = (0..100).map(|at| format!("0,W,{},8,-,wal\n", at / 4 * 8)).collect();
-    let log = format!("0,ZO,0,0,-,wal\n{records}0,R,0,200,-,data\n");
+    let records: Vec<String> = (0..100).map(|at| format!("0,W,{},8,-,wal\n", at / 4 * 8)).collect();
+    let log = format!("0,ZO,0,0,-,wal\n{}0,R,0,200,-,data\n", records.concat());
     let area =
         ["device.zoned.zrwa.size=32 KiB", "device.zoned.max_active=8", "device.zoned.max_open=8"];
     let record = replayed(&log, &area);

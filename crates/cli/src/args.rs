@@ -1,6 +1,7 @@
 //! The command line. Doc comments are the help texts.
 
 mod answers;
+pub(crate) mod crashtest;
 pub(crate) mod served;
 mod traces;
 
@@ -96,6 +97,13 @@ pub(crate) enum Command {
     /// Cut the power of random drives at random moments, and look for what is lost
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
+    /// Find out whether your software survives power cuts: record a run of it, then check what is left
+    ///
+    /// Records one run of your own software on a modelled drive, with the file system between, and then tries
+    /// states that a power cut may leave: each is mounted, recovered by the file system and by your software,
+    /// and checked. It takes root, /dev/fuse and loop devices; `leyden crashtest doctor` says what is there.
+    #[command(after_long_help = crashtest::EXAMPLES)]
+    Crashtest(Box<crashtest::CrashtestArgs>),
     /// Make drives in files, and look after them
     #[command(subcommand)]
     Image(served::ImageCommand),

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Size(size) => commands::size::main(&size, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Torture(torture) => commands::torture::main(&torture, &cancel),
+        Command::Crashtest(args) => commands::crashtest::main(&args, &cancel),
         Command::Check(check) => commands::check::main(&check),
         Command::Policies { json } => commands::lists::policies(json),
         Command::Schema { of } => commands::lists::schema(of),

@@ -32,6 +32,18 @@ pub struct Request {
     pub plp: bool,
 }
 
+impl Request {
+    /// The units of `unit_sectors` sectors that it changes, and what it makes of each.
+    pub fn effects(&self, unit_sectors: u32) -> impl Iterator<Item = (u32, Effect)> + use<> {
+        Touched::new(self, unit_sectors).effects()
+    }
+
+    /// What it makes of `unit`, if it changes it.
+    pub fn effect(&self, unit: u32, unit_sectors: u32) -> Option<Effect> {
+        Touched::new(self, unit_sectors).effect(unit)
+    }
+}
+
 /// The oracle's number of a command, and the stamp of what it writes. Never 0: that is zeroes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Id(pub u64);
@@ -47,8 +59,10 @@ pub enum Ended {
 
 /// What a command makes of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Effect {
+pub enum Effect {
+    /// The command's stamp.
     Stamp,
+    /// Zeroes.
     Zeroes,
 }
 

@@ -45,7 +45,7 @@ mod view;
 mod violation;
 pub mod zones;
 
-pub use command::{Ended, Id, Op, Request};
+pub use command::{Effect, Ended, Id, Op, Request};
 pub use oracle::{Losses, Oracle};
 pub use promise::Promise;
 pub use violation::{Event, Fate, Problem, Promised, Violation, Why};

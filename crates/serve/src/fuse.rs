@@ -21,6 +21,33 @@ use tracing::warn;
 
 use crate::owner::{Answer, Ask, Failure, Handle};
 
+/// What a mounted file stands for: it is asked as a drive is.
+pub trait Blocks: Send + Sync + 'static {
+    /// Sectors that can be addressed.
+    fn capacity_sectors(&self) -> u64;
+    /// Bytes that are best read and written at once.
+    fn unit_bytes(&self) -> u32;
+    /// True if there is a file for marks ([`Ask::Mark`]) beside it.
+    fn is_recorded(&self) -> bool;
+    /// Asks; `reply` is called once with the answer, by whatever thread.
+    fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static);
+}
+
+impl Blocks for Handle {
+    fn capacity_sectors(&self) -> u64 {
+        Self::capacity_sectors(self)
+    }
+    fn unit_bytes(&self) -> u32 {
+        Self::unit_bytes(self)
+    }
+    fn is_recorded(&self) -> bool {
+        Self::is_recorded(self)
+    }
+    fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        Self::ask(self, ask, reply);
+    }
+}
+
 /// Nothing about the file ever changes.
 const FOREVER: Duration = Duration::from_hours(1);
 const ROOT: INodeNo = INodeNo(1);
@@ -36,15 +63,18 @@ const WRITE_MOST: u32 = 1 << 20;
 
 /// A mounted drive; it is unmounted when this is dropped, at once or when its last user has gone.
 #[derive(Debug)]
-pub(crate) struct Mount {
+pub struct Mount {
     /// `None` while this is dropped.
     session: Option<BackgroundSession>,
     folder: PathBuf,
 }
 
 impl Mount {
-    /// Mounts the drive at `folder`.
-    pub(crate) fn new(folder: &Path, drive: Handle) -> io::Result<Self> {
+    /// Mounts the drive at `folder`, as its file `disk`.
+    ///
+    /// # Errors
+    /// If FUSE is not to be had, or the folder is none.
+    pub fn new(folder: &Path, drive: impl Blocks) -> io::Result<Self> {
         unmount_dead(folder)?;
         let mut config = Config::default();
         config.mount_options = vec![
@@ -89,11 +119,11 @@ fn detach(folder: &Path) -> io::Result<()> {
 }
 
 /// The file system.
-struct Disk {
-    drive: Handle,
+struct Disk<B> {
+    drive: B,
 }
 
-impl Disk {
+impl<B: Blocks> Disk<B> {
     fn attributes(&self, node: INodeNo) -> FileAttr {
         let is_root = node == ROOT;
         let sectors = if node == DISK { self.drive.capacity_sectors() } else { 0 };
@@ -146,7 +176,7 @@ fn reply_empty(reply: ReplyEmpty) -> impl FnOnce(Answer) + Send {
     }
 }
 
-impl Filesystem for Disk {
+impl<B: Blocks> Filesystem for Disk<B> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without a cache that writes back: a write is here when the loop device issues it. What an older
         // kernel lacks it does without.
@@ -265,7 +295,8 @@ impl Filesystem for Disk {
     ) {
         let length = data.len() as u32;
         if node == MARKS {
-            return self.drive.ask(Ask::Mark(data.to_vec()), move |_| reply.written(length));
+            let ask = Ask::Mark(data.to_vec());
+            return self.drive.ask(ask, move |_| reply.written(length));
         }
         match self.sectors(offset, data.len() as u64) {
             Ok((_, 0)) => reply.written(0),

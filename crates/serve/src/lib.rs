@@ -25,6 +25,7 @@ mod tls;
 mod window;
 
 pub use clock::Pace;
+pub use fuse::{Blocks, Mount};
 pub use listen::Listen;
 pub use owner::{Answer, Ask, Failure, Handle};
 pub use server::{ServeError, Server, ServerOptions};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use leyden_experiment::Loaded;
+use leyden_experiment::{Loaded, Set};
 use leyden_files::NewFile;
 use leyden_image::{Checked, Drive, ImageConfig, ImageError, raw};
 
@@ -85,21 +85,33 @@ fn import(from: &Path, args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A new image.
-fn made(args: &CreateArgs) -> Result<Drive, Failure> {
-    let mut sets = overrides(&args.set, args.seed)?;
-    if Loaded::new(&args.drive, &sets)?.scenario.device.power.is_none() {
+/// The drive that a command line names, and where that says what.
+pub(super) fn drive_of(
+    drive: &str,
+    set: &[Set],
+    seed: Option<u64>,
+    name: String,
+) -> Result<(ImageConfig, Loaded), Failure> {
+    let mut sets = overrides(set, seed)?;
+    if Loaded::new(drive, &sets)?.scenario.device.power.is_none() {
         // What a drive in an image does when the power goes has to be known: the defaults then.
         sets.insert(0, super::parsed("device.power.dump=in_place")?);
     }
-    let loaded = Loaded::new(&args.drive, &sets)?;
-    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let loaded = Loaded::new(drive, &sets)?;
     let config = ImageConfig {
-        name: args.name.clone().unwrap_or(stem),
+        name,
         seed: loaded.scenario.seed,
         device: loaded.scenario.device.clone(),
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    Ok((config, loaded))
+}
+
+/// A new image.
+fn made(args: &CreateArgs) -> Result<Drive, Failure> {
+    let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = args.name.clone().unwrap_or(stem);
+    let (config, loaded) = drive_of(&args.drive, &args.set, args.seed, name)?;
     Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
             let within = error.within("device");

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod crashtest;
 pub(crate) mod image;
 pub(crate) mod lifetime;
 pub(crate) mod lists;

@@ -73,7 +73,7 @@ impl Reader {
         let words: Vec<_> = line.words[1..].iter().map(|word| self.expand(word)).collect();
         match words[0].as_str() {
             // What takes root or certificates: served.rs and the tests of `serve` have the rest.
-            "mount" => Flags::default().know(&line.words),
+            "mount" | "crashtest" => Flags::default().know(&line.words),
             "serve" if words.iter().any(|word| word.starts_with("--tls")) => {
                 Flags::default().know(&line.words);
             }
@@ -151,10 +151,12 @@ struct Flags {
 impl Flags {
     /// Asserts that there is such a command of `leyden`, with these flags.
     fn know(&mut self, words: &[String]) {
-        // `leyden trace info|convert` names two; `leyden compare ...` leaves the rest out.
-        let help = self.helps.entry(words[1].clone()).or_insert_with(|| {
+        // `leyden trace info|convert` names two; `leyden compare ...` leaves the rest out. The commands of a crash
+        // test have flags of their own.
+        let depth = if words[1] == "crashtest" { 3.min(words.len()) } else { 2 };
+        let help = self.helps.entry(words[1..depth].join(" ")).or_insert_with(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
-            let output = command.args([&words[1], "--help"]).output().unwrap();
+            let output = command.args(&words[1..depth]).arg("--help").output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         });
         assert!(help.contains("Usage: leyden"), "{words:?}");

@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "crashtest",
             "serve",
             "image",
             "report",
@@ -21,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
+    ("crashtest", &["serve", "image", "oracle", "device", "files", "sim"]),
     ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
     ("image", &["device", "power", "buffer", "nand", "sim"]),
     ("wire", &[]),

@@ -1,0 +1,255 @@
+//! Crash tests of other programs.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+use leyden_crashtest::Model;
+use leyden_experiment::Set;
+use leyden_sim::{Bytes, Span};
+
+use super::parse_set;
+use super::served::PaceArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  leyden crashtest devices/tlc-datacenter --size '64 MiB' --work ./work.sh --check ./check.sh --out crash
+  leyden crashtest run crash --budget 10min                 the same recording, longer
+  leyden crashtest shrink crash crash/findings/adversarial-1.json
+  leyden crashtest replay crash crash/findings/adversarial-1.json --shell
+
+The scripts find in their environment:
+  LEYDEN_MOUNT   the mounted file system; with --fs none there is none, but the device: LEYDEN_DEV
+  LEYDEN_ACK     in the work: a file; a line written to it, as in `echo ack 17 >>$LEYDEN_ACK`, is a promise
+  LEYDEN_ACKS    in the check: a file with the lines that had been promised when the power failed
+  LEYDEN_TMP     a folder that is no part of the drive
+
+A check ends with 0 if everything is as it must be, with 77 if it has no opinion, and with anything else if not;
+a line `lost ...` that it prints names what had been promised and is gone.
+
+Exit codes: 0 if everything held, 1 if something broke that a lawful drive may do.";
+
+/// `leyden crashtest`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct CrashtestArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<CrashtestCommand>,
+    #[command(flatten)]
+    pub(crate) all: Option<AllArgs>,
+}
+
+/// `leyden crashtest DRIVE`: record and run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AllArgs {
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// What there is to do, one by one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CrashtestCommand {
+    /// Record a run of your software on a modelled drive
+    Record(RecordArgs),
+    /// Cut the power of a recorded run at many moments, and check what is left
+    Run {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Another check than the one that was recorded
+        #[arg(long, value_name = "COMMAND")]
+        check: Option<String>,
+        #[command(flatten)]
+        options: RunOptions,
+    },
+    /// Ignore each flush once: which of them does no check miss?
+    Audit {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// States to try without each flush
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        states: u32,
+        #[command(flatten)]
+        common: RunCommon,
+    },
+    /// Make a finding small: few lost sectors, at the earliest moment, named by file
+    Shrink(SeedArgs),
+    /// Try a finding again
+    Replay {
+        #[command(flatten)]
+        seed: SeedArgs,
+        /// Mount it, and give me a shell there
+        #[arg(long)]
+        shell: bool,
+    },
+    /// Say what was recorded, and what came out of the last run
+    Show {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Print JSON, and nothing else, on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what of this machine is needed, and what is there
+    Doctor {
+        /// The file system that is to be used
+        #[arg(long, value_name = "FS", default_value = "ext4")]
+        fs: String,
+    },
+    /// Do what standard input says, in namespaces of its own
+    #[command(hide = true)]
+    Worker {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+/// What is recorded.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordArgs {
+    /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken; it is scaled
+    /// down to --size, its parallelism, times, buffer and capacitors kept
+    #[arg(value_name = "DRIVE")]
+    pub(crate) drive: String,
+    /// Override a key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    /// The size of the device that the software sees
+    #[arg(long, value_name = "SIZE", default_value = "64 MiB", value_parser = parse_size)]
+    pub(crate) size: Bytes,
+    /// The file system, or "none"
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    pub(crate) fs: String,
+    /// One more argument for mkfs; may be repeated
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub(crate) mkfs: Vec<String>,
+    /// Options of the file system's mount, separated by commas
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) options: Option<String>,
+    /// Bytes of the device's sectors: what the kernel writes at once
+    #[arg(long, value_name = "BYTES", default_value_t = 4_096, value_parser = parse_sector)]
+    pub(crate) sector: u32,
+    /// A shell command that prepares the file system, before the recording
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) setup: Option<String>,
+    /// A shell command that does the work, which is recorded
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) work: String,
+    /// Lines of the work's standard output that begin so are promises, too
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) ack_lines: Option<String>,
+    /// A shell command that checks what is left after a power cut
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: String,
+    /// The check stays: it reads a line for each state, and answers with "ok", "skip", "lost ..." or what is wrong
+    #[arg(long)]
+    pub(crate) check_server: bool,
+    /// Check the file system, too, with its own program
+    #[arg(long)]
+    pub(crate) fsck: bool,
+    /// A check that takes longer hangs
+    #[arg(long, value_name = "TIME", default_value = "30 s")]
+    pub(crate) timeout: Span,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    /// The folder for the recording and all results, which must hold no other recording
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// What is tried.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunOptions {
+    /// Where states come from; several, separated by commas
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODEL",
+        value_delimiter = ',',
+        default_value = "adversarial"
+    )]
+    pub(crate) model: Vec<ModelArg>,
+    /// Stop each model after this time
+    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    pub(crate) budget: Span,
+    /// Stop each model after so many states
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) states: u64,
+    /// The recorded drive with so much capacitance, in microfarads (model "realistic")
+    #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) capacitance_uf: Option<u64>,
+    #[command(flatten)]
+    pub(crate) common: RunCommon,
+}
+
+/// How states are tried.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunCommon {
+    /// What random choices come from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Bytes that a drive keeps or loses as a whole; those of its mapping unit if not given
+    #[arg(long, value_name = "BYTES", value_parser = parse_sector)]
+    pub(crate) atom: Option<u32>,
+    /// States tried at once; as many as there are cores if not given
+    ///
+    /// What is found does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A finding of a recording.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SeedArgs {
+    /// The folder of the recording
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The finding, as runs keep them in the folder `findings`
+    #[arg(value_name = "FINDING")]
+    pub(crate) finding: PathBuf,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where states come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelArg {
+    /// Whatever a drive with a volatile cache may lose: any of what was not flushed
+    Adversarial,
+    /// What the recorded drive loses: run again to the bit, and cut
+    Realistic,
+    /// What a drive may lose that ignores flushes
+    Lying,
+}
+
+impl From<ModelArg> for Model {
+    fn from(arg: ModelArg) -> Self {
+        match arg {
+            ModelArg::Adversarial => Self::Adversarial,
+            ModelArg::Realistic => Self::Realistic,
+            ModelArg::Lying => Self::Lying,
+        }
+    }
+}
+
+fn parse_size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let is_possible = size.get() >= 1 << 20 && size.get().is_multiple_of(1 << 16);
+    if is_possible { Ok(size) } else { Err("write at least 1 MiB, in steps of 64 KiB".to_owned()) }
+}
+
+fn parse_sector(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bytes) if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => Ok(bytes),
+        _ => Err("write 512, 1024, ... or 65536".to_owned()),
+    }
+}

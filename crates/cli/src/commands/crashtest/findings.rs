@@ -1,0 +1,175 @@
+//! Findings of crash tests: tried again, made small, shown; and flushes that nobody would miss.
+
+use std::io::Write;
+use std::path::Path;
+
+use leyden_crashtest::{Flushes, Model, Pool, Runner, Seed, Session, Timeline, cuts};
+use leyden_report::format::count;
+
+use super::{failure, launcher, pool, session_of, write_json};
+use crate::args::crashtest::{RunCommon, SeedArgs};
+use crate::commands::{Cancel, print_json};
+use crate::failure::Failure;
+
+/// Lost atoms that are named.
+const NAMED_MOST: usize = 16;
+
+fn seed_of(path: &Path) -> Result<Seed, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(anyhow::Error::from(error).context(path.display().to_string()))
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(anyhow::anyhow!(
+            "{}: {error}\n  help: name a file of the folder findings",
+            path.display()
+        ))
+    })
+}
+
+/// The session, the finding and the recorded run that a command line names, and one process for it.
+fn opened<'a>(
+    args: &SeedArgs,
+    cancel: &'a Cancel,
+) -> Result<(Session, Seed, Timeline, Pool<'a>), Failure> {
+    let session = session_of(&args.folder)?;
+    let seed = seed_of(&args.finding)?;
+    let timeline = session.timeline(Some(seed.atom_bytes)).map_err(failure)?;
+    seed.state.check(&timeline).map_err(|problem| {
+        let what = format!(
+            "{}: {problem}\n  help: it is a finding of another recording",
+            args.finding.display()
+        );
+        Failure::usage(anyhow::anyhow!(what))
+    })?;
+    let pool =
+        Pool::new(&session, &launcher()?, Some(seed.atom_bytes), 1, cancel).map_err(failure)?;
+    Ok((session, seed, timeline, pool))
+}
+
+/// `leyden crashtest replay`.
+pub(super) fn replay(args: &SeedArgs, shell: bool, cancel: &Cancel) -> Result<(), Failure> {
+    let (_, mut seed, _, mut pool) = opened(args, cancel)?;
+    if shell {
+        return pool.shell(&seed.state).map_err(failure);
+    }
+    let outcome = pool.run_one(&seed.state).map_err(failure)?;
+    drop(pool);
+    let is_broken = outcome.verdict.is_broken();
+    (seed.verdict, seed.said) = (outcome.verdict, outcome.said);
+    if args.json {
+        print_json(&seed)?;
+    } else {
+        let mut out = anstream::stdout().lock();
+        writeln!(out, "{}", seed.verdict.name())?;
+        for line in seed.said.lines() {
+            writeln!(out, "  | {line}")?;
+        }
+    }
+    if is_broken { Err(Failure::failed(anyhow::anyhow!("it still breaks"))) } else { Ok(()) }
+}
+
+/// `leyden crashtest shrink`.
+pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let (session, mut seed, timeline, mut pool) = opened(args, cancel)?;
+    let before = seed.state.lost_atoms(&timeline).len();
+    // Only a lawful state has to stay lawful at an earlier moment.
+    let cuts = match seed.model {
+        Model::Adversarial | Model::Realistic => cuts(&timeline, Flushes::All),
+        Model::Lying => Vec::new(),
+    };
+    let (small, outcome, tries) =
+        leyden_crashtest::shrink(&mut pool, &seed.state, &cuts, |_| {}).map_err(failure)?;
+    if !outcome.verdict.is_broken() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{}: it does not break any more: {}",
+            args.finding.display(),
+            outcome.verdict.name()
+        )));
+    }
+    let lost = small.lost_atoms(&timeline);
+    let few: Vec<u32> = lost.iter().copied().take(NAMED_MOST).collect();
+    let has_fs = session.plan().map_err(failure)?.has_fs();
+    seed.lost = if has_fs && !few.is_empty() {
+        pool.locate(small.at, &few).map_err(failure)?
+    } else {
+        Vec::new()
+    };
+    drop(pool);
+    (seed.state, seed.verdict, seed.said) = (small, outcome.verdict, outcome.said);
+    let name = args.finding.file_stem().unwrap_or_default().to_string_lossy();
+    let name = name.trim_end_matches("-small");
+    let to = format!("findings/{name}-small.json");
+    write_json(&session, &to, &seed)?;
+    if args.json {
+        return print_json(&seed);
+    }
+    let mut out = anstream::stdout().lock();
+    writeln!(
+        out,
+        "{}: {} of {} lost atoms are needed, after {} tries",
+        seed.verdict.name(),
+        count(lost.len() as u64),
+        count(before as u64),
+        count(u64::from(tries))
+    )?;
+    for place in &seed.lost {
+        match place.offset_bytes {
+            Some(offset) => writeln!(
+                out,
+                "  {} at byte {} ({} bytes)",
+                place.name,
+                count(offset),
+                seed.atom_bytes
+            )?,
+            None => writeln!(out, "  {}", place.name)?,
+        }
+    }
+    if lost.is_empty() {
+        writeln!(
+            out,
+            "  nothing has to be lost: what was submitted before that moment is the fault"
+        )?;
+    }
+    for line in seed.said.lines().take(4) {
+        writeln!(out, "  | {line}")?;
+    }
+    writeln!(out, "wrote {}", session.folder().join(to).display())?;
+    Ok(())
+}
+
+/// `leyden crashtest audit`.
+pub(super) fn audit(
+    session: &Session,
+    states: usize,
+    common: &RunCommon,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let timeline = session.timeline(common.atom).map_err(failure)?;
+    let mut pool = pool(session, common, cancel)?;
+    let audited =
+        leyden_crashtest::audit(&mut pool, &timeline, states, common.seed).map_err(failure)?;
+    drop(pool);
+    if common.json {
+        return print_json(&audited);
+    }
+    let mut out = anstream::stdout().lock();
+    let missed = audited.iter().filter(|flush| flush.noticed.is_some()).count();
+    writeln!(
+        out,
+        "{} flushes, each left out once: {} were missed, {} were not",
+        count(audited.len() as u64),
+        count(missed as u64),
+        count((audited.len() - missed) as u64)
+    )?;
+    for flush in audited.iter().filter(|flush| flush.noticed.is_none()) {
+        writeln!(
+            out,
+            "  flush {} at {} us, after {} acknowledgements: nothing was missed in {} states",
+            flush.number,
+            count(flush.time_ns / 1_000),
+            count(flush.acks as u64),
+            count(flush.states as u64)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! `leyden crashtest`: does other software survive power cuts?
+
+mod doctor;
+mod findings;
+mod tell;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use leyden_crashtest::{
+    CrashError, Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Told, explore,
+    fit, junit,
+};
+use leyden_image::recording::Recording;
+use leyden_serve::Pace;
+use leyden_sim::Capacitance;
+
+use super::image::drive_of;
+use super::{Cancel, print_json, threads, warn};
+use crate::args::crashtest::{
+    AllArgs, CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions,
+};
+use crate::failure::Failure;
+use crate::output::progress::{self, Progress};
+
+/// The results of a run, in its folder.
+const SUMMARY: &str = "summary.json";
+
+pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
+    match (&args.command, &args.all) {
+        (Some(CrashtestCommand::Record(args)), _) => record(args, cancel).map(drop),
+        (Some(CrashtestCommand::Run { folder, check, options }), _) => {
+            let session = session_of(folder)?;
+            run(&session, check.as_deref(), options, cancel)
+        }
+        (Some(CrashtestCommand::Audit { folder, states, common }), _) => {
+            findings::audit(&session_of(folder)?, *states as usize, common, cancel)
+        }
+        (Some(CrashtestCommand::Shrink(args)), _) => findings::shrink(args, cancel),
+        (Some(CrashtestCommand::Replay { seed, shell }), _) => {
+            findings::replay(seed, *shell, cancel)
+        }
+        (Some(CrashtestCommand::Show { folder, json }), _) => {
+            tell::show(&session_of(folder)?, *json)
+        }
+        (Some(CrashtestCommand::Doctor { fs }), _) => doctor::main(fs),
+        (Some(CrashtestCommand::Worker { folder }), _) => {
+            leyden_crashtest::work(folder).map_err(failure)
+        }
+        (None, Some(AllArgs { record: args, run: options })) => {
+            let session = record(args, cancel)?;
+            run(&session, None, options, cancel)
+        }
+        (None, None) => unreachable!("clap asks for a drive or a command"),
+    }
+}
+
+/// Records a run.
+fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
+    doctor::check(&args.fs)?;
+    let name = "crashtest".to_owned();
+    let (mut drive, _) = drive_of(&args.drive, &args.set, None, name)?;
+    fit(&mut drive.device, args.size.get()).map_err(failure)?;
+    let cwd = std::env::current_dir().map_err(Failure::io)?;
+    let plan = Plan {
+        fs: args.fs.clone(),
+        mkfs: args.mkfs.clone(),
+        mount_options: args.options.clone(),
+        size_bytes: args.size.get(),
+        sector_bytes: args.sector,
+        setup: args.setup.clone(),
+        work: args.work.clone(),
+        ack_prefix: args.ack_lines.clone(),
+        check: args.check.clone(),
+        is_check_server: args.check_server,
+        fsck: args.fsck,
+        timeout_ms: args.timeout.as_ns() / 1_000_000,
+        cwd,
+    };
+    let speed = match args.pace.pace() {
+        Pace::Times(speed) => Some(speed),
+        Pace::Untimed => None,
+    };
+    let session = Session::create(&args.out).map_err(failure)?;
+    if session.recording().exists() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
+            args.out.display()
+        )));
+    }
+    let plan = RecordPlan { drive, speed, plan };
+    let bytes = Pool::record(&session, &launcher()?, &plan, cancel).map_err(failure)?;
+    let timeline = session.timeline(None).map_err(failure)?;
+    if timeline.acks().is_empty() {
+        warn(
+            "the work acknowledged nothing: only that its data is consistent can be checked\n  \
+             help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines",
+        );
+    }
+    progress::note(&tell::recorded(&timeline, bytes));
+    Ok(session)
+}
+
+/// Tries states of a recorded run.
+fn run(
+    session: &Session,
+    check: Option<&str>,
+    options: &RunOptions,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    if let Some(check) = check {
+        let mut plan = session.plan().map_err(failure)?;
+        check.clone_into(&mut plan.check);
+        session.set_plan(&plan).map_err(failure)?;
+    }
+    let timeline = session.timeline(options.common.atom).map_err(failure)?;
+    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
+    let mut pool = pool(session, &options.common, cancel)?;
+    let explored = Explore {
+        models: options.model.iter().map(|&model| model.into()).collect(),
+        seed: options.common.seed,
+        limits: Limits {
+            budget: Duration::from_nanos(options.budget.as_ns()),
+            states: options.states as usize,
+        },
+        bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
+    };
+    let bar = Progress::new("states");
+    let mut progress = |told: Told| {
+        bar.phase(told.model.name());
+        bar.fraction(told.share);
+    };
+    let summary = explore(&mut pool, &timeline, Some(&recording), &explored, &mut progress);
+    drop(bar);
+    drop(pool);
+    let summary = summary.map_err(failure)?;
+    keep(session, &summary)?;
+    if options.common.json {
+        print_json(&summary)?;
+    } else {
+        tell::summary(&summary)?;
+    }
+    if !summary.control_works() {
+        warn(
+            "the check passed on a drive that ignored all flushes: it does not see what a power cut takes",
+        );
+    }
+    if summary.held() {
+        return Ok(());
+    }
+    Err(Failure::failed(anyhow::anyhow!(
+        "not everything survived; see {}",
+        session.findings().display()
+    )))
+}
+
+/// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.
+fn keep(session: &Session, summary: &Summary) -> Result<(), Failure> {
+    let findings = session.findings();
+    let _ = std::fs::remove_dir_all(&findings); // those of an earlier run
+    for model in &summary.models {
+        for (number, finding) in (1..).zip(&model.findings) {
+            let seed = leyden_crashtest::Seed::new(model.model, summary.atom_bytes, finding);
+            let name = format!("findings/{}-{number}.json", model.model.name());
+            write_json(session, &name, &seed)?;
+        }
+    }
+    session.write("junit.xml", &junit(summary)).map_err(failure)?;
+    write_json(session, SUMMARY, summary)
+}
+
+fn write_json(session: &Session, name: &str, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)? + "\n";
+    session.write(name, &text).map(drop).map_err(failure)
+}
+
+/// Processes that try states of `session`.
+fn pool<'a>(
+    session: &Session,
+    common: &RunCommon,
+    cancel: &'a AtomicBool,
+) -> Result<Pool<'a>, Failure> {
+    let plan = session.plan().map_err(failure)?;
+    doctor::check(&plan.fs)?;
+    // Btrfs knows its devices by an identity that copies share: two at once would be mixed up.
+    let jobs = if plan.fs == "btrfs" { 1 } else { threads(common.jobs) };
+    Pool::new(session, &launcher()?, common.atom, jobs, cancel).map_err(failure)
+}
+
+/// This program, as a worker.
+fn launcher() -> Result<Launcher, Failure> {
+    let program = std::env::current_exe().map_err(Failure::io)?;
+    let args = ["crashtest", "worker"].map(str::to_owned).to_vec();
+    Ok(Launcher { program, args })
+}
+
+fn session_of(folder: &Path) -> Result<Session, Failure> {
+    if !folder.is_dir() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{}: there is no such folder\n  help: `leyden crashtest record` makes one",
+            folder.display()
+        )));
+    }
+    Session::open(folder).map_err(failure)
+}
+
+/// The exit code of a crash test that could not be made.
+fn failure(error: CrashError) -> Failure {
+    match error {
+        CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
+        CrashError::Io(..) | CrashError::Write(_) => Failure::io(error),
+        CrashError::Worker(_) => Failure::failed(error),
+        _ => Failure::usage(error),
+    }
+}

@@ -1,0 +1,96 @@
+//! Loop devices and mounted file systems, taken down on every way out.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::error::{CrashError, said};
+use crate::processes::Processes;
+
+/// How often a file system that is still used is unmounted again.
+const UNMOUNTS_MOST: u32 = 1_000;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A loop device with direct I/O; detached when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    device: PathBuf,
+}
+
+impl Loop {
+    /// On the first `bytes` of a served disk, with sectors of `sector_bytes`.
+    pub(crate) fn new(disk: &Path, bytes: u64, sector_bytes: u32) -> Result<Self, CrashError> {
+        let (bytes, sector) = (bytes.to_string(), sector_bytes.to_string());
+        let device = said(
+            Command::new("losetup")
+                .args(["--show", "-f", "--direct-io=on", "-b", &sector, "--sizelimit", &bytes])
+                .arg(disk),
+        )?;
+        Ok(Self { device: PathBuf::from(device) })
+    }
+
+    pub(crate) fn device(&self) -> &Path {
+        &self.device
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = said(Command::new("losetup").arg("-d").arg(&self.device)); // or it goes with its last user
+    }
+}
+
+/// A mounted file system; unmounted when this is dropped, however busy it is.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    folder: Option<PathBuf>,
+}
+
+impl Mounted {
+    /// Mounts what is on `device`: the kernel plays its journal back.
+    pub(crate) fn new(
+        device: &Path,
+        folder: &Path,
+        fs: &str,
+        options: Option<&str>,
+    ) -> Result<Self, MountError> {
+        let options = options.filter(|options| !options.is_empty());
+        let data = options.map(std::ffi::CString::new).transpose().map_err(|_| Errno::INVAL)?;
+        mount(device, folder, fs, MountFlags::NOATIME, data.as_deref())?;
+        Ok(Self { folder: Some(folder.to_owned()) })
+    }
+
+    /// Unmounts it; whoever still uses it is waited for, and then ended.
+    ///
+    /// # Errors
+    /// If it is used all the same: then it is detached, and goes with its last user.
+    pub(crate) fn end(mut self, processes: Processes) -> Result<(), CrashError> {
+        for attempt in 0..UNMOUNTS_MOST {
+            let Some(folder) = &self.folder else { return Ok(()) };
+            if unmount(folder, UnmountFlags::empty()).is_ok() {
+                self.folder = None;
+                return Ok(());
+            }
+            if attempt == UNMOUNTS_MOST / 2 {
+                processes.end_others(None);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(CrashError::Command("the file system cannot be unmounted: it is still used".to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = unmount(folder, UnmountFlags::DETACH);
+        }
+    }
+}
+
+/// What the kernel says.
+pub(crate) type MountError = Errno;

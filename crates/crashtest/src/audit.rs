@@ -1,0 +1,74 @@
+//! Which flushes does no check miss? Each is left out once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{Flushes, cuts_at, moments};
+use crate::error::CrashError;
+use crate::pool::Runner;
+use crate::search::Search;
+use crate::state::State;
+use crate::timeline::{Event, Timeline};
+use crate::verdict::Outcome;
+
+/// A flush that was answered and not done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditedFlush {
+    /// Which, from 0.
+    pub number: usize,
+    /// When it was answered, by the drive's clock.
+    pub time_ns: u64,
+    /// Lines that had been acknowledged when the power failed.
+    pub acks: usize,
+    /// States that were tried.
+    pub states: usize,
+    /// The first of them that broke: the flush is missed.
+    pub noticed: Option<(State, Outcome)>,
+}
+
+/// Leaves out one flush after the other, and cuts the power just before the next one ends, which would make up
+/// for it. Of each, at most `states` states are tried, and none after the first that breaks.
+///
+/// # Errors
+/// If a state cannot be tried.
+pub fn audit(
+    runner: &mut dyn Runner,
+    timeline: &Timeline,
+    states: usize,
+    seed: u64,
+) -> Result<Vec<AuditedFlush>, CrashError> {
+    let all = moments(timeline);
+    let mut audited = Vec::new();
+    for (number, submitted) in flushes(timeline).into_iter().enumerate() {
+        let ended = timeline.events().iter().position(
+            |(_, event)| matches!(event, Event::Ended { command, .. } if *command == submitted),
+        );
+        // One that never ended promised nothing.
+        let Some(ended) = ended else { continue };
+        let Some(&next) = all.iter().find(|&&at| at > ended) else { continue };
+        let cuts = cuts_at(timeline, Flushes::Without(number), |at| at == next);
+        let mut search = Search::new(timeline, &cuts, seed).take(states);
+        let mut flush = AuditedFlush {
+            number,
+            time_ns: timeline.events()[ended].0.as_ns(),
+            acks: timeline.acks_before(next),
+            states: 0,
+            noticed: None,
+        };
+        runner.run(&mut || search.next(), &mut |_, state, outcome| {
+            flush.states += 1;
+            if outcome.verdict.is_broken() && flush.noticed.is_none() {
+                flush.noticed = Some((state, outcome));
+            }
+            flush.noticed.is_none()
+        })?;
+        audited.push(flush);
+    }
+    Ok(audited)
+}
+
+/// The events of all flushes that were submitted.
+fn flushes(timeline: &Timeline) -> Vec<usize> {
+    let is_flush = |event: &Event| matches!(event, Event::Submitted(request) if request.op == leyden_oracle::Op::Flush);
+    let events = timeline.events().iter().enumerate();
+    events.filter(|(_, (_, event))| is_flush(event)).map(|(at, _)| at).collect()
+}

@@ -1,0 +1,172 @@
+//! Which of all states are tried, and in which order.
+//!
+//! Moments are spread first: the run is halved again and again. Of each moment, a few states that find most
+//! faults come first (nothing unsettled is kept; all of it; a prefix with a torn end; all but one; only one),
+//! then random ones; if there are few in all, every one of them.
+
+use leyden_sim::Rng;
+
+use crate::contract::Cut;
+use crate::state::State;
+
+/// Rounds over all moments whose choice has a name.
+const NAMED: u64 = 5;
+/// If a moment has no more states than this, every one of them is tried.
+const EXHAUSTED_MOST: u64 = 64;
+
+/// The state of moment `cut` in round `round`; `None` if all of its states have had their turn.
+pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
+    let all = combinations(cut);
+    if round >= NAMED && (all == 1 || all <= EXHAUSTED_MOST && round - NAMED >= all) {
+        return None;
+    }
+    if all == 1 && round > 0 {
+        return None;
+    }
+    let mut rng = Rng::new(seed ^ (cut.at as u64).rotate_left(32) ^ round, "crashtest states");
+    let pick: Vec<usize> = match round {
+        0 => cut.unsettled.iter().map(|unsettled| unsettled.versions.len() - 1).collect(),
+        1 => vec![0; cut.unsettled.len()],
+        2 => prefix(cut, &mut rng),
+        3 | 4 => {
+            let one = rng.below(cut.unsettled.len() as u64) as usize;
+            let versions = |at: usize| cut.unsettled[at].versions.len();
+            let is_lost = |at: usize| (at == one) == (round == 3);
+            (0..cut.unsettled.len())
+                .map(|at| if is_lost(at) { versions(at) - 1 } else { 0 })
+                .collect()
+        }
+        _ if all <= EXHAUSTED_MOST => numbered(cut, round - NAMED),
+        _ => random(cut, &mut rng),
+    };
+    let lost = cut.unsettled.iter().zip(pick).filter(|&(_, pick)| pick > 0);
+    let lost = lost.map(|(unsettled, pick)| (unsettled.atom, unsettled.versions[pick]));
+    Some(State { at: cut.at, lost: lost.collect() })
+}
+
+/// How many states a moment has, or many.
+fn combinations(cut: &Cut) -> u64 {
+    let count = |all: u64, versions: usize| all.saturating_mul(versions as u64);
+    cut.unsettled.iter().map(|unsettled| unsettled.versions.len()).fold(1, count)
+}
+
+/// The state with this number, of all that a moment has.
+fn numbered(cut: &Cut, mut number: u64) -> Vec<usize> {
+    let digit = |unsettled: &crate::contract::Unsettled| {
+        let base = unsettled.versions.len() as u64;
+        let digit = number % base;
+        number /= base;
+        digit as usize
+    };
+    cut.unsettled.iter().map(digit).collect()
+}
+
+/// A drive that writes out in order: the commands before a random one are kept, and a random part of it.
+fn prefix(cut: &Cut, rng: &mut Rng) -> Vec<usize> {
+    let versions = cut.unsettled.iter().flat_map(|unsettled| &unsettled.versions);
+    let mut commands: Vec<u32> = versions.filter_map(|event| *event).collect();
+    commands.sort_unstable();
+    commands.dedup();
+    let torn = commands[rng.below(commands.len() as u64) as usize];
+    let is_torn =
+        |unsettled: &&crate::contract::Unsettled| unsettled.versions.contains(&Some(torn));
+    let parts = cut.unsettled.iter().filter(is_torn).count() as u64;
+    let mut kept_parts = rng.below(parts + 1);
+    let mut pick = |unsettled: &crate::contract::Unsettled| {
+        let mut has_part = false;
+        if unsettled.versions.contains(&Some(torn)) && kept_parts > 0 {
+            (kept_parts, has_part) = (kept_parts - 1, true);
+        }
+        let is_kept = |event: &Option<u32>| match *event {
+            None => true,
+            Some(event) => event < torn || event == torn && has_part,
+        };
+        let oldest = unsettled.versions.len() - 1;
+        unsettled.versions.iter().position(is_kept).unwrap_or(oldest)
+    };
+    cut.unsettled.iter().map(&mut pick).collect()
+}
+
+/// Each atom any of its versions; few, half or most of them the newest.
+fn random(cut: &Cut, rng: &mut Rng) -> Vec<usize> {
+    let kept_of_32 = [2, 8, 16, 24, 30][rng.below(5) as usize];
+    let mut pick = |unsettled: &crate::contract::Unsettled| {
+        if rng.below(32) < kept_of_32 {
+            return 0;
+        }
+        1 + rng.below(unsettled.versions.len() as u64 - 1) as usize
+    };
+    cut.unsettled.iter().map(&mut pick).collect()
+}
+
+/// The numbers below `count`, spread: the last, then the middle, then the quarters.
+pub(crate) fn spread(count: usize) -> Vec<usize> {
+    let bits = usize::BITS - count.saturating_sub(1).leading_zeros();
+    let reversed = |number: usize| {
+        if bits == 0 { 0 } else { number.reverse_bits() >> (usize::BITS - bits) }
+    };
+    (0..1_usize << bits)
+        .map(reversed)
+        .filter(|&number| number < count)
+        .map(|number| count - 1 - number)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::contract::Unsettled;
+
+    fn cut(versions: &[&[Option<u32>]]) -> Cut {
+        let unsettled = (0..).zip(versions);
+        let unsettled = unsettled.map(|(atom, of)| Unsettled { atom, versions: of.to_vec() });
+        Cut { at: 100, unsettled: unsettled.collect() }
+    }
+
+    #[test]
+    fn a_moment_with_few_states_gets_all_of_them_and_no_more() {
+        let cut = cut(&[&[Some(3), Some(1), None], &[Some(2), None]]);
+        let states = (0..).map_while(|round| choose(&cut, round, 7));
+        let different: BTreeSet<_> = states.map(|state| state.lost).collect();
+        assert_eq!(different.len(), 6);
+    }
+
+    #[test]
+    fn a_settled_moment_is_one_state() {
+        let settled = cut(&[]);
+        assert_eq!(choose(&settled, 0, 1), Some(State { at: 100, lost: Vec::new() }));
+        assert_eq!(choose(&settled, 1, 1), None);
+    }
+
+    #[test]
+    fn a_prefix_keeps_no_command_behind_the_torn_one() {
+        let versions: Vec<Vec<Option<u32>>> = (0..20).map(|at| vec![Some(at / 4), None]).collect();
+        let cut = cut(&versions.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        for seed in 0..200 {
+            let lost = choose(&cut, 2, seed).unwrap().lost;
+            let kept: Vec<u32> =
+                (0..20).filter(|atom| !lost.iter().any(|l| l.0 == *atom)).collect();
+            assert!(kept.iter().copied().eq(0..kept.len() as u32), "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn all_but_one_and_only_one() {
+        let versions: Vec<Vec<Option<u32>>> = (0..20).map(|at| vec![Some(at), None]).collect();
+        let cut = cut(&versions.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let lost = |round| choose(&cut, round, 5).unwrap().lost.len();
+        assert_eq!([lost(0), lost(1), lost(3), lost(4)], [20, 0, 1, 19]);
+    }
+
+    #[test]
+    fn moments_are_spread_and_none_is_left_out() {
+        assert_eq!(spread(5), [4, 0, 2, 3, 1]);
+        for count in 0..40 {
+            let mut all = spread(count);
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..count));
+        }
+    }
+}

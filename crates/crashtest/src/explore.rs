@@ -1,0 +1,348 @@
+//! Trying states model by model, and putting together what came out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leyden_image::recording::Recording;
+use leyden_sim::Capacitance;
+use serde::{Deserialize, Serialize};
+
+use crate::choose::spread;
+use crate::clock::wall;
+use crate::contract::{Flushes, cuts, cuts_at, moments};
+use crate::error::CrashError;
+use crate::pool::Runner;
+use crate::realistic;
+use crate::search::{Search, Seen};
+use crate::state::State;
+use crate::timeline::Timeline;
+use crate::verdict::{Outcome, Verdict};
+
+/// Moments at which a drive that lies is cut, and states that the positive control tries.
+const LIES: usize = 8;
+/// Cuts of the recorded drive, unless the limits say otherwise.
+const CUTS_MOST: usize = 20_000;
+
+/// Where states come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// Whatever a volatile cache may lose.
+    Adversarial,
+    /// What the recorded drive loses.
+    Realistic,
+    /// What a drive may lose that ignores flushes.
+    Lying,
+}
+
+impl Model {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Adversarial => "adversarial",
+            Self::Realistic => "realistic",
+            Self::Lying => "lying",
+        }
+    }
+}
+
+/// When to stop, for each model.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// After this time.
+    pub budget: Duration,
+    /// After so many states.
+    pub states: usize,
+}
+
+/// What is explored, and how.
+#[derive(Clone, Debug)]
+pub struct Explore {
+    /// The models, one after the other.
+    pub models: Vec<Model>,
+    /// What random choices come from.
+    pub seed: u64,
+    /// When to stop.
+    pub limits: Limits,
+    /// Another bank of capacitors for the model `realistic`.
+    pub bank: Option<Capacitance>,
+}
+
+/// States that broke in the same way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// How.
+    pub verdict: Verdict,
+    /// The first line that was said, numbers left out.
+    pub cause: String,
+    /// How many states.
+    pub count: usize,
+    /// The number of the first of them, from 1.
+    pub first: usize,
+    /// The first of them.
+    pub state: State,
+    /// What was said of it.
+    pub said: String,
+    /// Tried again, it has another verdict.
+    pub is_flaky: bool,
+}
+
+/// What a model came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ModelSummary {
+    /// The model.
+    pub model: Model,
+    /// Moments at which the power may fail.
+    pub moments: usize,
+    /// States that were tried, all different.
+    pub states: usize,
+    /// States that were like an earlier one, and not tried.
+    pub repeats: u64,
+    /// States by verdict.
+    pub verdicts: BTreeMap<Verdict, usize>,
+    /// Everything that broke, by cause; most states first.
+    pub findings: Vec<Finding>,
+    /// No new state was left to try; otherwise a limit ended it.
+    pub is_exhausted: bool,
+    /// How long that took, in seconds of the wall's time.
+    pub seconds: f64,
+}
+
+impl ModelSummary {
+    /// States that broke.
+    pub fn broken(&self) -> usize {
+        self.verdicts
+            .iter()
+            .filter(|(verdict, _)| verdict.is_broken())
+            .map(|(_, count)| count)
+            .sum()
+    }
+}
+
+/// What an exploration came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Events of the recording that flushed.
+    pub flushes: usize,
+    /// Lines that were acknowledged.
+    pub acks: usize,
+    /// What random choices came from.
+    pub seed: u64,
+    /// Bytes that are kept or lost as a whole.
+    pub atom_bytes: u32,
+    /// States of a drive that ignores all flushes: a check that passes all of them sees nothing.
+    pub control: ModelSummary,
+    /// The models that were asked for.
+    pub models: Vec<ModelSummary>,
+}
+
+impl Summary {
+    /// For tests: says what broke.
+    ///
+    /// # Panics
+    /// If something broke, or the check saw nothing wrong on a drive that ignored all flushes.
+    pub fn assert_held(&self) {
+        let findings = self.models.iter().flat_map(|model| &model.findings);
+        let told: Vec<String> = findings
+            .map(|finding| {
+                let Finding { verdict, count, first, said, .. } = finding;
+                format!("{} in {count} states, first in number {first}: {said}", verdict.name())
+            })
+            .collect();
+        assert!(self.held(), "power cuts broke it:\n{}", told.join("\n"));
+        assert!(self.control_works(), "the check passes on a drive that ignores all flushes");
+    }
+
+    /// True if the software survived everything; a drive that lies is not held against it.
+    pub fn held(&self) -> bool {
+        let mut lawful = self.models.iter().filter(|model| model.model != Model::Lying);
+        lawful.all(|model| model.broken() == 0)
+    }
+
+    /// True if the check noticed that a drive ignored all flushes.
+    pub fn control_works(&self) -> bool {
+        self.control.broken() > 0
+    }
+}
+
+/// What is told while states are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The model.
+    pub model: Model,
+    /// States so far.
+    pub states: usize,
+    /// How many of them broke.
+    pub broken: usize,
+    /// The share of the limits that is used up.
+    pub share: f64,
+}
+
+/// Who is told.
+type Progress<'a> = &'a mut dyn FnMut(Told);
+
+/// Tries states of each model, the positive control first.
+///
+/// # Errors
+/// If a state cannot be tried, or the recorded drive does something else when it is run again.
+pub fn explore(
+    runner: &mut dyn Runner,
+    timeline: &Timeline,
+    recording: Option<&Recording>,
+    options: &Explore,
+    progress: Progress<'_>,
+) -> Result<Summary, CrashError> {
+    let lies = Explore {
+        models: vec![Model::Lying],
+        limits: Limits { states: LIES, ..options.limits },
+        ..options.clone()
+    };
+    let control = explore_model(runner, timeline, recording, &lies, Model::Lying, progress)?;
+    let mut models = Vec::new();
+    for &model in &options.models {
+        models.push(explore_model(runner, timeline, recording, options, model, progress)?);
+    }
+    let is_flush = |event: &crate::timeline::Event| {
+        matches!(event, crate::timeline::Event::Submitted(request)
+                 if request.op == leyden_oracle::Op::Flush)
+    };
+    Ok(Summary {
+        flushes: timeline.events().iter().filter(|(_, event)| is_flush(event)).count(),
+        acks: timeline.acks().len(),
+        seed: options.seed,
+        atom_bytes: timeline.atom_bytes(),
+        control,
+        models,
+    })
+}
+
+fn explore_model(
+    runner: &mut dyn Runner,
+    timeline: &Timeline,
+    recording: Option<&Recording>,
+    options: &Explore,
+    model: Model,
+    progress: Progress<'_>,
+) -> Result<ModelSummary, CrashError> {
+    let mut trials = Trials::new(model, options.limits);
+    match model {
+        Model::Adversarial => {
+            let cuts = cuts(timeline, Flushes::All);
+            let mut search = Search::new(timeline, &cuts, options.seed);
+            trials.run(runner, &mut || search.next(), progress)?;
+            Ok(trials.end(runner, cuts.len(), search.repeats())?)
+        }
+        Model::Lying => {
+            let all = moments(timeline);
+            let few: Vec<usize> =
+                spread(all.len()).into_iter().take(LIES).map(|at| all[at]).collect();
+            let cuts = cuts_at(timeline, Flushes::None, |at| few.contains(&at));
+            let mut search = Search::new(timeline, &cuts, options.seed);
+            trials.run(runner, &mut || search.next(), progress)?;
+            Ok(trials.end(runner, cuts.len(), search.repeats())?)
+        }
+        Model::Realistic => {
+            let Some(recording) = recording else {
+                let problem = "the model `realistic` takes a recording of a drive";
+                return Err(CrashError::Input(problem.to_owned()));
+            };
+            let times =
+                realistic::times(timeline, options.seed, options.limits.states.min(CUTS_MOST));
+            let states = realistic::states(recording, timeline, &times, options.bank)?;
+            let mut seen = Seen::new(timeline);
+            let mut states = states.into_iter();
+            trials.run(runner, &mut || states.find(|state| seen.is_new(state)), progress)?;
+            Ok(trials.end(runner, times.len(), seen.repeats())?)
+        }
+    }
+}
+
+/// The trials of one model.
+struct Trials {
+    model: Model,
+    limits: Limits,
+    began: std::time::Instant,
+    is_exhausted: bool,
+    /// What became of each, by number; nothing yet, or not at all.
+    tried: Vec<Option<(Verdict, Option<(State, Outcome)>)>>,
+}
+
+impl Trials {
+    fn new(model: Model, limits: Limits) -> Self {
+        Self { model, limits, began: wall(), is_exhausted: false, tried: Vec::new() }
+    }
+
+    fn run(
+        &mut self,
+        runner: &mut dyn Runner,
+        next: &mut dyn FnMut() -> Option<State>,
+        progress: Progress<'_>,
+    ) -> Result<(), CrashError> {
+        let Self { model, limits, began, is_exhausted, tried } = self;
+        let (mut given, mut broken) = (0, 0);
+        let mut next = || {
+            if given == limits.states || began.elapsed() > limits.budget {
+                return None;
+            }
+            let state = next();
+            *is_exhausted = state.is_none();
+            given += usize::from(state.is_some());
+            state
+        };
+        runner.run(&mut next, &mut |number, state, outcome| {
+            if tried.len() <= number {
+                tried.resize(number + 1, None);
+            }
+            let is_broken = outcome.verdict.is_broken();
+            broken += usize::from(is_broken);
+            tried[number] = Some((outcome.verdict, is_broken.then_some((state, outcome))));
+            let states = tried.len();
+            let used = began.elapsed().as_secs_f64() / limits.budget.as_secs_f64();
+            let share = used.max(states as f64 / limits.states as f64);
+            progress(Told { model: *model, states, broken, share });
+            true
+        })
+    }
+
+    fn end(
+        self,
+        runner: &mut dyn Runner,
+        moments: usize,
+        repeats: u64,
+    ) -> Result<ModelSummary, CrashError> {
+        let mut verdicts = BTreeMap::new();
+        let mut groups: BTreeMap<(Verdict, String), Finding> = BTreeMap::new();
+        let tried =
+            (1..).zip(&self.tried).filter_map(|(number, tried)| Some((number, tried.as_ref()?)));
+        for (number, (verdict, broken)) in tried {
+            *verdicts.entry(*verdict).or_insert(0) += 1;
+            let Some((state, outcome)) = broken else { continue };
+            let group = groups.entry((*verdict, outcome.cause())).or_insert_with(|| Finding {
+                verdict: *verdict,
+                cause: outcome.cause(),
+                count: 0,
+                first: number,
+                state: state.clone(),
+                said: outcome.said.clone(),
+                is_flaky: false,
+            });
+            group.count += 1;
+        }
+        let seconds = self.began.elapsed().as_secs_f64();
+        let mut findings: Vec<Finding> = groups.into_values().collect();
+        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.count), finding.first));
+        for finding in &mut findings {
+            finding.is_flaky = runner.run_one(&finding.state)?.verdict != finding.verdict;
+        }
+        Ok(ModelSummary {
+            model: self.model,
+            moments,
+            states: verdicts.values().sum(),
+            repeats,
+            verdicts,
+            findings,
+            is_exhausted: self.is_exhausted,
+            seconds,
+        })
+    }
+}

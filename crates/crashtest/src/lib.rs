@@ -1,0 +1,61 @@
+//! Power cuts of other people's software: one recorded run of it, then many states that a drive may be left
+//! in, each mounted, recovered and checked.
+//!
+//! **What lives here**: what a run was ([`Timeline`]), what a drive may be left with ([`cuts`]), which states
+//! are tried, the processes that try them, verdicts, and making findings small. **What doesn't**: what a drive
+//! promises (`leyden-oracle`, which every state here is derived from), recordings (`leyden-image`), serving a
+//! drive (`leyden-serve`), and tables and exit codes (the command line).
+//!
+//! Three models make states from one recording: `adversarial` (any state that a volatile cache's contract
+//! allows), `realistic` (the recorded drive, run again to the bit and cut) and `lying` (flushes answered and
+//! not done). A [`State`] is the same for all: a moment, and the atoms that hold older versions than the newest.
+//!
+//! **Invariants**
+//! - The same recording and seed: the same states, in the same order.
+//! - A state of the model `adversarial` breaks no promise of the oracle's.
+//! - Whatever is mounted or started for a state is gone before the next, and with the process that did it.
+
+mod attach;
+mod audit;
+mod check;
+mod choose;
+mod clock;
+mod contract;
+mod drive;
+mod error;
+mod explore;
+mod lab;
+mod library;
+mod locate;
+mod output;
+mod pool;
+mod processes;
+mod realistic;
+mod record;
+mod recorded;
+mod search;
+mod session;
+mod shrink;
+mod state;
+mod store;
+mod timeline;
+mod verdict;
+mod view;
+mod worker;
+
+pub use audit::{AuditedFlush, audit};
+pub use contract::{Cut, Flushes, Unsettled, cuts};
+pub use drive::fit;
+pub use error::CrashError;
+pub use explore::{Explore, Finding, Limits, Model, ModelSummary, Summary, Told, explore};
+pub use library::{CrashTest, Disk, Workload};
+pub use locate::Place;
+pub use output::{Seed, junit};
+pub use pool::{Launcher, Pool, Runner};
+pub use session::{NO_FS, Plan, RecordPlan, Session};
+pub use shrink::shrink;
+pub use state::{Image, State};
+pub use store::{Content, Store};
+pub use timeline::{Event, Timeline, Version};
+pub use verdict::{Outcome, Verdict};
+pub use worker::work;

@@ -1,0 +1,439 @@
+//! Crash tests in `#[test]`s: software that works on a block device in memory. No root, no mounts, microseconds a
+//! state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_oracle::{Op, Request};
+use leyden_sim::{Span, Time};
+
+use crate::error::CrashError;
+use crate::explore::{Explore, Limits, Model, Summary, explore};
+use crate::pool::Runner;
+use crate::state::State;
+use crate::timeline::Timeline;
+use crate::verdict::{Outcome, Verdict};
+use crate::view::View;
+
+/// Between two commands, by the clock of a disk in memory.
+const TICK: Span = Span::from_us(1);
+
+/// Software that works on a [`Disk`].
+pub trait Workload {
+    /// Prepares the disk; what it does is all there when the work begins.
+    fn setup(&mut self, disk: &mut Disk) {
+        let _ = disk;
+    }
+
+    /// Does the work: what is tested. What it promises to others it notes with [`Disk::acknowledge`].
+    fn work(&mut self, disk: &mut Disk);
+
+    /// Recovers what a power cut has left, and says what is wrong with it. `acks` are the promises that had
+    /// been made.
+    ///
+    /// # Errors
+    /// If something that was promised is not there; begins with `lost ` if it can be named.
+    fn check(&self, disk: &mut Disk, acks: &[String]) -> Result<(), String>;
+}
+
+/// A block device in memory with a volatile cache: what was written and not flushed may be lost.
+#[derive(Debug)]
+pub struct Disk(Behind);
+
+#[derive(Debug)]
+enum Behind {
+    /// Notes what it is asked.
+    Recorded(Box<Timeline>),
+    /// Shows a state.
+    Shown(View),
+}
+
+impl Disk {
+    /// Sectors of 512 bytes.
+    pub fn capacity_sectors(&self) -> u64 {
+        let timeline = self.timeline();
+        u64::from(timeline.atoms()) * u64::from(timeline.atom_sectors())
+    }
+
+    /// Reads `sectors` sectors from `lba` on.
+    ///
+    /// # Panics
+    /// If they are not all the disk's.
+    pub fn read(&self, lba: u64, sectors: u32) -> Vec<u8> {
+        assert!(lba + u64::from(sectors) <= self.capacity_sectors(), "beyond the disk");
+        match &self.0 {
+            Behind::Shown(view) => view.read(Lba(lba), sectors),
+            Behind::Recorded(timeline) => {
+                let at = timeline.events().len();
+                let sector = |lba: u64| {
+                    let of = u64::from(timeline.atom_sectors());
+                    let atom = timeline.newest((lba / of) as u32, at).content;
+                    let from = (lba % of * SECTOR_BYTES) as usize;
+                    timeline.store().bytes(atom)[from..from + SECTOR_BYTES as usize].to_vec()
+                };
+                (lba..lba + u64::from(sectors)).flat_map(sector).collect()
+            }
+        }
+    }
+
+    /// Writes whole sectors.
+    ///
+    /// # Panics
+    /// If `data` is none, or not all the disk's.
+    pub fn write(&mut self, lba: u64, data: &[u8]) {
+        assert!((data.len() as u64).is_multiple_of(SECTOR_BYTES), "a part of a sector");
+        let sectors = (data.len() as u64 / SECTOR_BYTES) as u32;
+        assert!(lba + u64::from(sectors) <= self.capacity_sectors(), "beyond the disk");
+        match &mut self.0 {
+            Behind::Shown(view) => view.change(Lba(lba), data.len(), Some(data)),
+            Behind::Recorded(timeline) => {
+                command(
+                    timeline,
+                    Request { op: Op::Write, lba, sectors, fua: false, plp: false },
+                    data,
+                );
+            }
+        }
+    }
+
+    /// Makes everything durable that was written.
+    pub fn flush(&mut self) {
+        if let Behind::Recorded(timeline) = &mut self.0 {
+            command(
+                timeline,
+                Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false },
+                &[],
+            );
+        }
+    }
+
+    /// Promises something to somebody: it must be there after every power cut from now on.
+    pub fn acknowledge(&mut self, what: &str) {
+        if let Behind::Recorded(timeline) = &mut self.0 {
+            timeline.mark(now(timeline), &format!("ack {what}\n"));
+        }
+    }
+
+    fn timeline(&self) -> &Timeline {
+        match &self.0 {
+            Behind::Recorded(timeline) => timeline,
+            Behind::Shown(view) => view.timeline(),
+        }
+    }
+}
+
+fn now(timeline: &Timeline) -> Time {
+    timeline.events().last().map_or(Time::ZERO, |(time, _)| *time + TICK)
+}
+
+/// Commands end as soon as they are submitted: what is unsettled then is what was not flushed.
+fn command(timeline: &mut Timeline, request: Request, data: &[u8]) {
+    let time = now(timeline);
+    let command = timeline.submit(time, request, data);
+    timeline.end(time + TICK, command, true);
+}
+
+/// A crash test of a [`Workload`].
+///
+/// ```
+/// use leyden_crashtest::{CrashTest, Disk, Workload};
+///
+/// /// A counter in one sector.
+/// struct Counter;
+///
+/// impl Workload for Counter {
+///     fn work(&mut self, disk: &mut Disk) {
+///         for number in 1..=20_u8 {
+///             disk.write(0, &[number; 512]);
+///             disk.flush(); // without it, the test below fails
+///             disk.acknowledge(&number.to_string());
+///         }
+///     }
+///     fn check(&self, disk: &mut Disk, acks: &[String]) -> Result<(), String> {
+///         let promised = acks.last().map_or(0, |last| last.parse().unwrap());
+///         let found = disk.read(0, 1)[0];
+///         if found < promised { Err(format!("lost {promised}")) } else { Ok(()) }
+///     }
+/// }
+///
+/// CrashTest::new(64 << 10).run(&mut Counter).unwrap().assert_held();
+/// ```
+#[derive(Clone, Debug)]
+pub struct CrashTest {
+    capacity_bytes: u64,
+    atom_bytes: u32,
+    seed: u64,
+    states: usize,
+}
+
+impl CrashTest {
+    /// On a disk of so many bytes, whose sectors of 512 bytes are each kept or lost as a whole.
+    pub const fn new(capacity_bytes: u64) -> Self {
+        Self { capacity_bytes, atom_bytes: 512, seed: 1, states: 2_000 }
+    }
+
+    /// So many bytes are kept or lost as a whole.
+    #[must_use]
+    pub const fn atom_bytes(mut self, atom_bytes: u32) -> Self {
+        self.atom_bytes = atom_bytes;
+        self
+    }
+
+    /// What random choices come from.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// At most so many states.
+    #[must_use]
+    pub const fn states(mut self, states: usize) -> Self {
+        self.states = states;
+        self
+    }
+
+    /// Does the work once, and checks what power cuts in it may leave.
+    ///
+    /// # Errors
+    /// Never, as it stands: a workload in memory lacks nothing.
+    pub fn run(&self, workload: &mut dyn Workload) -> Result<Summary, CrashError> {
+        let timeline = Arc::new(self.record(workload));
+        let view = View::new(Arc::clone(&timeline));
+        let mut runner = InMemory { view, workload };
+        let options = Explore {
+            models: vec![Model::Adversarial],
+            seed: self.seed,
+            limits: Limits { budget: Duration::MAX, states: self.states },
+            bank: None,
+        };
+        explore(&mut runner, &timeline, None, &options, &mut |_| {})
+    }
+
+    fn record(&self, workload: &mut dyn Workload) -> Timeline {
+        let empty = Timeline::new(self.capacity_bytes, self.atom_bytes);
+        let mut disk = Disk(Behind::Recorded(Box::new(empty.clone())));
+        workload.setup(&mut disk);
+        let mut timeline = empty;
+        let prepared = disk.timeline();
+        let touched: Vec<u32> = prepared.touched().collect();
+        for atom in touched {
+            let newest = prepared.newest(atom, prepared.events().len()).content;
+            timeline.set_base(atom, prepared.store().bytes(newest));
+        }
+        let mut disk = Disk(Behind::Recorded(Box::new(timeline)));
+        workload.work(&mut disk);
+        match disk.0 {
+            Behind::Recorded(timeline) => *timeline,
+            Behind::Shown(_) => unreachable!("it was made to record"),
+        }
+    }
+}
+
+/// Tries states in this process.
+struct InMemory<'a> {
+    view: View,
+    workload: &'a mut dyn Workload,
+}
+
+impl Runner for InMemory<'_> {
+    fn run(
+        &mut self,
+        next: &mut dyn FnMut() -> Option<State>,
+        done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+    ) -> Result<(), CrashError> {
+        let mut number = 0;
+        while let Some(state) = next() {
+            self.view.show(&state);
+            let timeline = self.view.timeline();
+            let acks = &timeline.acks()[..timeline.acks_before(state.at)];
+            let outcome =
+                match self.workload.check(&mut Disk(Behind::Shown(self.view.clone())), acks) {
+                    Ok(()) => Outcome::new(Verdict::Held, ""),
+                    Err(said) if said.starts_with("lost ") => Outcome::new(Verdict::Lost, said),
+                    Err(said) => Outcome::new(Verdict::Failed, said),
+                };
+            if !done(number, state, outcome) {
+                break;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records of one sector, one after the other: number, and a checksum that says that all of it is there.
+    /// The sector before the first has the number of the last record that was acknowledged.
+    struct Journal {
+        records: u64,
+        /// This flush is left out.
+        forgets: Option<u64>,
+        /// Promises before it flushes.
+        is_hasty: bool,
+    }
+
+    const SOUND: Journal = Journal { records: 40, forgets: None, is_hasty: false };
+    /// Sectors of a record.
+    const LONG: u32 = 3;
+
+    fn record(number: u64) -> Vec<u8> {
+        let sector = |part: u64| {
+            let mut sector = (number * 1_000 + part).to_le_bytes().to_vec();
+            sector.resize(SECTOR_BYTES as usize, number as u8);
+            sector
+        };
+        (0..u64::from(LONG)).flat_map(sector).collect()
+    }
+
+    impl Workload for Journal {
+        fn work(&mut self, disk: &mut Disk) {
+            for number in 1..=self.records {
+                disk.write(number * u64::from(LONG), &record(number));
+                if self.is_hasty {
+                    disk.acknowledge(&number.to_string());
+                }
+                if self.forgets != Some(number) {
+                    disk.flush();
+                }
+                if !self.is_hasty {
+                    disk.acknowledge(&number.to_string());
+                }
+            }
+        }
+
+        fn check(&self, disk: &mut Disk, acks: &[String]) -> Result<(), String> {
+            let whole = |number: &u64| disk.read(number * u64::from(LONG), LONG) == record(*number);
+            let there = (1..=self.records).take_while(whole).count();
+            // Recovery writes, too: what it writes must not be found in the next state.
+            disk.write((there as u64 + 1) * u64::from(LONG), &record(there as u64 + 1));
+            let promised = acks.len();
+            if there < promised { Err(format!("lost {promised}")) } else { Ok(()) }
+        }
+    }
+
+    fn run(mut journal: Journal) -> Summary {
+        CrashTest::new(1 << 20).run(&mut journal).unwrap()
+    }
+
+    #[test]
+    fn sound_software_holds_and_the_control_fails() {
+        let summary = run(SOUND);
+        assert!(summary.held() && summary.control_works());
+        assert!(summary.models[0].is_exhausted);
+        assert!(summary.models[0].states > 250, "{}", summary.models[0].states);
+    }
+
+    #[test]
+    fn a_flush_that_is_left_out_is_found_within_a_hundred_states() {
+        for nth in [1, 2, 17, 39] {
+            let summary = run(Journal { forgets: Some(nth), ..SOUND });
+            assert!(!summary.held());
+            let first = summary.models[0].findings[0].first;
+            assert!(first <= 100, "flush {nth}: at state {first}");
+        }
+    }
+
+    #[test]
+    fn a_promise_before_its_flush_is_found_within_five_states() {
+        let summary = run(Journal { is_hasty: true, ..SOUND });
+        let finding = &summary.models[0].findings[0];
+        assert_eq!(finding.verdict, Verdict::Lost);
+        assert!(finding.first <= 5, "at state {}", finding.first);
+    }
+
+    #[test]
+    fn the_same_seed_tries_the_same_states() {
+        let told = |seed| {
+            let mut journal = Journal { is_hasty: true, ..SOUND };
+            let summary = CrashTest::new(1 << 20).seed(seed).states(150).run(&mut journal).unwrap();
+            let model = &summary.models[0];
+            let findings: Vec<_> =
+                model.findings.iter().map(|f| (f.count, f.first, f.state.clone())).collect();
+            (model.states, model.repeats, model.verdicts.clone(), findings)
+        };
+        assert_eq!(told(7), told(7));
+        assert_ne!(told(7), told(8));
+    }
+
+    /// Does not show the state that it is asked for, but what the last one has become.
+    struct Leaky<'a>(InMemory<'a>);
+
+    impl Runner for Leaky<'_> {
+        fn run(
+            &mut self,
+            next: &mut dyn FnMut() -> Option<State>,
+            done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+        ) -> Result<(), CrashError> {
+            let mut number = 0;
+            while let Some(state) = next() {
+                let before: Vec<u8> = {
+                    let disk = Disk(Behind::Shown(self.0.view.clone()));
+                    disk.read(0, disk.capacity_sectors() as u32)
+                };
+                self.0.view.show(&state);
+                // Sectors that the last check has written to are still there.
+                let zeroes = [0; SECTOR_BYTES as usize];
+                for (lba, sector) in (0..).zip(before.chunks_exact(SECTOR_BYTES as usize)) {
+                    if self.0.view.read(Lba(lba), 1) == zeroes {
+                        self.0.view.change(Lba(lba), SECTOR_BYTES as usize, Some(sector));
+                    }
+                }
+                let timeline = self.0.view.timeline();
+                let acks = &timeline.acks()[..timeline.acks_before(state.at)];
+                let checked =
+                    self.0.workload.check(&mut Disk(Behind::Shown(self.0.view.clone())), acks);
+                let verdict = if checked.is_ok() { Verdict::Held } else { Verdict::Lost };
+                done(number, state, Outcome::new(verdict, ""));
+                number += 1;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_view_that_leaks_the_last_state_is_found_by_the_control() {
+        // Software that never flushes loses everything; a leaking view would hide that.
+        let test = CrashTest::new(1 << 20);
+        let mut workload = SOUND;
+        let timeline = Arc::new(test.record(&mut workload));
+        let view = View::new(Arc::clone(&timeline));
+        let options = Explore {
+            models: Vec::new(),
+            seed: 1,
+            limits: Limits { budget: Duration::MAX, states: 100 },
+            bank: None,
+        };
+        let noticed = |runner: &mut dyn Runner| {
+            explore(runner, &timeline, None, &options, &mut |_| {}).unwrap().control.broken()
+        };
+        let mut sound = InMemory { view: view.clone(), workload: &mut workload };
+        let sound_noticed = noticed(&mut sound);
+        let mut workload = SOUND;
+        let mut leaky = Leaky(InMemory { view, workload: &mut workload });
+        // All of the eight states of the control are found out on a sound view, and fewer on a leaking one.
+        assert_eq!(sound_noticed, 8);
+        assert!(noticed(&mut leaky) < sound_noticed);
+    }
+
+    #[test]
+    fn findings_shrink_to_what_is_needed() {
+        let test = CrashTest::new(1 << 20);
+        let mut workload = Journal { forgets: Some(17), ..SOUND };
+        let summary = test.run(&mut workload).unwrap();
+        let finding = &summary.models[0].findings[0];
+        let timeline = Arc::new(test.record(&mut workload));
+        let cuts = crate::contract::cuts(&timeline, crate::contract::Flushes::All);
+        let mut runner =
+            InMemory { view: View::new(Arc::clone(&timeline)), workload: &mut workload };
+        let (small, outcome, _) =
+            crate::shrink::shrink(&mut runner, &finding.state, &cuts, |_| {}).unwrap();
+        assert_eq!(outcome.verdict, Verdict::Lost);
+        let [(atom, _)] = small.lost[..] else { panic!("one sector is enough: {small:?}") };
+        assert!((17 * LONG..18 * LONG).contains(&atom), "record 17, not atom {atom}");
+    }
+}

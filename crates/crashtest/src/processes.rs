@@ -1,0 +1,75 @@
+//! The processes of a namespace of its own: whatever a script starts ends with the state.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::error::CrashError;
+
+/// The namespace of which this process is the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processes(());
+
+impl Processes {
+    /// # Errors
+    /// If this process is not the first of a namespace: then others here are somebody else's.
+    pub(crate) fn new() -> Result<Self, CrashError> {
+        if std::process::id() == 1 {
+            return Ok(Self(()));
+        }
+        let problem =
+            "this process has no namespace of its own: `leyden crashtest run` starts it in one";
+        Err(CrashError::Input(problem.to_owned()))
+    }
+
+    /// Ends all processes but this one and those of the group `keep`. Returns how many there were that ran.
+    pub(crate) fn end_others(self, keep: Option<u32>) -> usize {
+        let mut killed = BTreeSet::new();
+        // Until a pass finds none: a process may start another while it is killed.
+        for _ in 0..1_000 {
+            let mut is_quiet = true;
+            for process in others() {
+                if keep.is_some_and(|group| process.group == group) {
+                    continue;
+                }
+                let Some(pid) = Pid::from_raw(process.id as i32) else { continue };
+                if process.is_dead {
+                    // Of those that this process has started, it is asked for in time where they were started.
+                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                    continue;
+                }
+                is_quiet = false;
+                killed.insert(process.id);
+                let _ = kill_process(pid, Signal::KILL); // it may be gone by now
+            }
+            if is_quiet {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        killed.len()
+    }
+}
+
+struct Other {
+    id: u32,
+    group: u32,
+    is_dead: bool,
+}
+
+fn others() -> Vec<Other> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    ids.filter(|&id: &u32| id != 1).filter_map(other).collect()
+}
+
+/// proc_pid_stat(5): the name stands in brackets and may hold any character; then state, parent, group.
+fn other(id: u32) -> Option<Other> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let is_dead = matches!(fields.next()?, "Z" | "X");
+    let group = fields.nth(1)?.parse().ok()?;
+    Some(Other { id, group, is_dead })
+}

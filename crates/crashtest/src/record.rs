@@ -1,0 +1,213 @@
+//! Recording a run: a served drive with a file system on it, the user's scripts, and serve's own recorder.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::Builder;
+
+use leyden_image::Drive;
+use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
+
+use crate::attach::{Loop, Mounted};
+use crate::check::{self, Environment};
+use crate::error::{CrashError, said};
+use crate::processes::Processes;
+use crate::recorded::END;
+use crate::session::{Plan, RecordPlan, Room, Session};
+
+/// Records a run into the session's folder. Returns the bytes of the recording.
+pub(crate) fn record(
+    session: &Session,
+    plan: &RecordPlan,
+    processes: Processes,
+) -> Result<u64, CrashError> {
+    let image = session.drive();
+    // What an earlier process left that was killed; the folder is this test's own.
+    let _ = std::fs::remove_file(&image);
+    let recorded = record_on(&image, session, plan, processes);
+    let _ = std::fs::remove_file(&image);
+    if recorded.is_err() {
+        let _ = std::fs::remove_file(session.recording());
+    }
+    recorded?;
+    let length = session.recording().metadata().map_err(CrashError::io(session.recording()))?.len();
+    session.set_plan(&plan.plan)?;
+    Ok(length)
+}
+
+fn record_on(
+    image: &Path,
+    session: &Session,
+    record: &RecordPlan,
+    processes: Processes,
+) -> Result<(), CrashError> {
+    let plan = &record.plan;
+    let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
+    let bench = Bench { plan, room: session.room(), log, processes };
+    let mut drive = Drive::create(image, record.drive.clone())?;
+    if plan.has_fs() || plan.setup.is_some() {
+        // Set-up is not what is tested: it takes no time, and is all there when the recording begins.
+        bench.serve(drive, Pace::Untimed, |device, _| {
+            if plan.has_fs() {
+                make_fs(plan, device)?;
+            }
+            let Some(setup) = &plan.setup else { return Ok(()) };
+            bench.with_fs(device, || bench.script("setup", setup, device, None))
+        })?;
+        drive = Drive::open(image)?.0;
+    }
+    drive.rest()?;
+    drive.record(&session.recording())?;
+    let pace = record.speed.map_or(Pace::Untimed, Pace::Times);
+    bench.serve(drive, pace, |device, handle| {
+        bench.with_fs(device, || {
+            let worked = bench.script("work", &plan.work, device, Some(handle));
+            // What follows, like unmounting, is not part of the run.
+            tell(handle, END.to_vec());
+            worked
+        })
+    })
+}
+
+/// What the scripts run on.
+struct Bench<'a> {
+    plan: &'a Plan,
+    room: Room,
+    log: File,
+    processes: Processes,
+}
+
+impl Bench<'_> {
+    /// Serves `drive` on a loop device while `run` runs.
+    fn serve(
+        &self,
+        drive: Drive,
+        pace: Pace,
+        run: impl FnOnce(&Path, &Handle) -> Result<(), CrashError>,
+    ) -> Result<(), CrashError> {
+        let fuse = Some(self.room.view());
+        let options = ServerOptions { pace, nbd: Vec::new(), tls: None, fuse, lies: false };
+        let server = Server::start(drive, &options)?;
+        let ran =
+            Loop::new(&self.room.view().join("disk"), self.plan.size_bytes, self.plan.sector_bytes)
+                .and_then(|device| run(device.device(), server.handle()));
+        server.handle().control(ControlAsk::Stop);
+        let ended = server.join();
+        ran?;
+        Ok(ended?)
+    }
+
+    /// Mounts the file system while `run` runs, if there is one.
+    fn with_fs(
+        &self,
+        device: &Path,
+        run: impl FnOnce() -> Result<(), CrashError>,
+    ) -> Result<(), CrashError> {
+        if !self.plan.has_fs() {
+            return run();
+        }
+        let (fs, options) = (&self.plan.fs, self.plan.mount_options());
+        let mounted =
+            Mounted::new(device, &self.room.mnt(), fs, options.as_deref()).map_err(|error| {
+                let why = std::io::Error::from(error);
+                CrashError::Command(format!("a new {fs} cannot be mounted: {why}"))
+            })?;
+        let ran = run();
+        self.processes.end_others(None);
+        let ended = mounted.end(self.processes);
+        ran.and(ended)
+    }
+
+    /// Runs a script to its end. With a recorded drive, what it acknowledges is noted among the commands.
+    fn script(
+        &self,
+        name: &str,
+        text: &str,
+        device: &Path,
+        recorded: Option<&Handle>,
+    ) -> Result<(), CrashError> {
+        let log = || self.log.try_clone().map_err(CrashError::io("work.log"));
+        let mut command = check::shell(text, self.plan, &self.environment(name, device, recorded));
+        command.stderr(log()?);
+        let prefix = self.plan.ack_prefix.as_deref().zip(recorded);
+        command.stdout(if prefix.is_some() { Stdio::piped() } else { Stdio::from(log()?) });
+        let mut child = command.spawn().map_err(CrashError::io("sh"))?;
+        let reader = prefix.map(|(prefix, handle)| {
+            let stdout = child.stdout.take().expect("it was asked for");
+            listen(BufReader::new(stdout), prefix.to_owned(), handle.clone(), log()?)
+        });
+        let reader = reader.transpose()?;
+        let status = child.wait();
+        check::end_group(&mut child);
+        if let Some(reader) = reader {
+            let _ = reader.join(); // it ends with the script's output
+        }
+        let status = status.map_err(CrashError::io("sh"))?;
+        if status.success() {
+            return Ok(());
+        }
+        let mut said = File::open(self.log_path()).map_err(CrashError::io("work.log"))?;
+        let said = check::tail(&mut said);
+        let last: Vec<_> = said.lines().rev().take(5).collect();
+        let last: String = last.into_iter().rev().map(|line| format!("\n  | {line}")).collect();
+        Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}")))
+    }
+
+    fn log_path(&self) -> std::path::PathBuf {
+        self.room.0.with_file_name("work.log")
+    }
+
+    fn environment(&self, phase: &str, device: &Path, recorded: Option<&Handle>) -> Environment {
+        let mut all: Environment = vec![
+            ("LEYDEN_PHASE", phase.into()),
+            ("LEYDEN_DEV", device.as_os_str().to_owned()),
+            ("LEYDEN_TMP", self.room.scratch().into_os_string()),
+        ];
+        if self.plan.has_fs() {
+            all.push(("LEYDEN_MOUNT", self.room.mnt().into_os_string()));
+        }
+        if recorded.is_some() {
+            all.push(("LEYDEN_ACK", self.room.view().join("marks").into_os_string()));
+        }
+        all
+    }
+}
+
+/// Notes lines that begin with `prefix`; all of them go to the log.
+fn listen(
+    lines: impl BufRead + Send + 'static,
+    prefix: String,
+    handle: Handle,
+    mut log: File,
+) -> Result<std::thread::JoinHandle<()>, CrashError> {
+    let read = move || {
+        for line in lines.lines().map_while(Result::ok) {
+            if let Some(rest) = line.strip_prefix(&prefix) {
+                tell(&handle, format!("ack {}\n", rest.trim()).into_bytes());
+            }
+            let _ = writeln!(log, "{line}"); // a full disk stops no work
+        }
+    };
+    Builder::new().name("acks".to_owned()).spawn(read).map_err(CrashError::io("a thread"))
+}
+
+/// Notes a mark, and waits until it stands among the commands.
+fn tell(handle: &Handle, mark: Vec<u8>) {
+    let (to, done) = std::sync::mpsc::channel();
+    handle.ask(Ask::Mark(mark), move |_| drop(to.send(())));
+    let _ = done.recv(); // a drive that is gone says so when it is joined
+}
+
+/// What makes a file system that does nothing later what it can do now.
+fn make_fs(plan: &Plan, device: &Path) -> Result<(), CrashError> {
+    let args: &[&str] = match plan.fs.as_str() {
+        "ext2" | "ext3" | "ext4" => {
+            &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+        }
+        "xfs" | "btrfs" => &["-q", "-f"],
+        _ => &[],
+    };
+    let program = format!("mkfs.{}", plan.fs);
+    said(Command::new(program).args(args).args(&plan.mkfs).arg(device)).map(drop)
+}

@@ -1,0 +1,102 @@
+//! Which states are tried next: those that are not repeats of earlier ones.
+
+use std::collections::BTreeSet;
+
+use crate::choose::{choose, spread};
+use crate::contract::Cut;
+use crate::state::{Fingerprints, State};
+use crate::timeline::Timeline;
+
+/// After so many rounds that bring nothing new, there is nothing new.
+const BARREN_MOST: u64 = 4;
+
+/// States, one after the other; the same for the same cuts and seed.
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    timeline: &'a Timeline,
+    cuts: &'a [Cut],
+    order: Vec<usize>,
+    seed: u64,
+    round: u64,
+    next: usize,
+    /// Rounds in a row that brought nothing new, and whether this one did.
+    barren: u64,
+    is_fertile: bool,
+    seen: Seen<'a>,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(timeline: &'a Timeline, cuts: &'a [Cut], seed: u64) -> Self {
+        Self {
+            timeline,
+            cuts,
+            order: spread(cuts.len()),
+            seed,
+            round: 0,
+            next: 0,
+            barren: 0,
+            is_fertile: false,
+            seen: Seen::new(timeline),
+        }
+    }
+
+    /// States so far that were like earlier ones.
+    pub(crate) const fn repeats(&self) -> u64 {
+        self.seen.repeats
+    }
+}
+
+impl Iterator for Search<'_> {
+    type Item = State;
+
+    fn next(&mut self) -> Option<State> {
+        loop {
+            if self.next == self.order.len() {
+                self.barren = if self.is_fertile { 0 } else { self.barren + 1 };
+                if self.barren == BARREN_MOST {
+                    return None;
+                }
+                (self.next, self.is_fertile, self.round) = (0, false, self.round + 1);
+            }
+            let cut = &self.cuts[*self.order.get(self.next)?];
+            self.next += 1;
+            let Some(mut state) = choose(cut, self.round, self.seed) else { continue };
+            // What has the newest bytes all the same is not lost.
+            let lost = state.lost_atoms(self.timeline);
+            state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
+            if self.seen.is_new(&state) {
+                self.is_fertile = true;
+                return Some(state);
+            }
+        }
+    }
+}
+
+/// States that have been tried.
+#[derive(Debug)]
+pub(crate) struct Seen<'a> {
+    timeline: &'a Timeline,
+    fingerprints: Fingerprints<'a>,
+    /// What the drive holds, and how much was acknowledged.
+    seen: BTreeSet<(u128, usize)>,
+    repeats: u64,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn new(timeline: &'a Timeline) -> Self {
+        let fingerprints = Fingerprints::new(timeline);
+        Self { timeline, fingerprints, seen: BTreeSet::new(), repeats: 0 }
+    }
+
+    /// False if a state with the same bytes and the same acknowledgements came before.
+    pub(crate) fn is_new(&mut self, state: &State) -> bool {
+        let acks = self.timeline.acks_before(state.at);
+        let is_new = self.seen.insert((self.fingerprints.of(state), acks));
+        self.repeats += u64::from(!is_new);
+        is_new
+    }
+
+    pub(crate) const fn repeats(&self) -> u64 {
+        self.repeats
+    }
+}

@@ -1,0 +1,206 @@
+//! The folder of a crash test, and what was agreed on when it was recorded.
+
+use std::path::{Path, PathBuf};
+
+use leyden_files::NewFile;
+use leyden_image::ImageConfig;
+use leyden_image::recording::Recording;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CrashError;
+use crate::recorded;
+use crate::timeline::Timeline;
+
+/// No file system: the software works on the device.
+pub const NO_FS: &str = "none";
+
+/// How a run is recorded and checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The file system, as mount(8) calls it, or [`NO_FS`].
+    pub fs: String,
+    /// More arguments for mkfs.
+    pub mkfs: Vec<String>,
+    /// Options of the mount.
+    pub mount_options: Option<String>,
+    /// Bytes of the device.
+    pub size_bytes: u64,
+    /// Bytes of a sector of the device.
+    pub sector_bytes: u32,
+    /// A shell command that prepares the file system, before the recording.
+    pub setup: Option<String>,
+    /// A shell command: what is recorded.
+    pub work: String,
+    /// Lines of the work's standard output that begin so are acknowledgements, too.
+    pub ack_prefix: Option<String>,
+    /// A shell command that says whether a state is right.
+    pub check: String,
+    /// The check stays, and is given a line for each state.
+    pub is_check_server: bool,
+    /// The file system is checked, too, after the software has had it.
+    pub fsck: bool,
+    /// After so many milliseconds a check hangs.
+    pub timeout_ms: u64,
+    /// Where the commands run.
+    pub cwd: PathBuf,
+}
+
+impl Plan {
+    /// True if there is a file system.
+    pub fn has_fs(&self) -> bool {
+        self.fs != NO_FS
+    }
+
+    /// The options of its mounts. XFS refuses to mount two copies of one file system otherwise.
+    pub(crate) fn mount_options(&self) -> Option<String> {
+        match (&self.mount_options, self.fs.as_str()) {
+            (Some(options), "xfs") => Some(format!("nouuid,{options}")),
+            (None, "xfs") => Some("nouuid".to_owned()),
+            (options, _) => options.clone(),
+        }
+    }
+}
+
+/// How a run is to be recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordPlan {
+    /// The drive.
+    pub drive: ImageConfig,
+    /// How many times as fast as the wall's time the drive's goes; without, as fast as it can.
+    pub speed: Option<f64>,
+    /// Everything else.
+    pub plan: Plan,
+}
+
+/// The folder of a crash test.
+#[derive(Clone, Debug)]
+pub struct Session {
+    folder: PathBuf,
+}
+
+impl Session {
+    /// A folder, made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(folder: &Path) -> Result<Self, CrashError> {
+        std::fs::create_dir_all(folder).map_err(CrashError::io(folder))?;
+        Self::open(folder)
+    }
+
+    /// A folder that is there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn open(folder: &Path) -> Result<Self, CrashError> {
+        let folder = folder.canonicalize().map_err(CrashError::io(folder))?;
+        let room = folder.join(".room");
+        std::fs::create_dir_all(&room).map_err(CrashError::io(&room))?;
+        Ok(Self { folder })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+    /// What was recorded.
+    pub fn recording(&self) -> PathBuf {
+        self.folder.join("recording.leyrec")
+    }
+    /// What the user's scripts have said while they were recorded.
+    pub fn work_log(&self) -> PathBuf {
+        self.folder.join("work.log")
+    }
+    /// Where seed files of findings are kept.
+    pub fn findings(&self) -> PathBuf {
+        self.folder.join("findings")
+    }
+    fn plan_file(&self) -> PathBuf {
+        self.folder.join("plan.json")
+    }
+    /// The folder in which each process has a file system in memory of its own.
+    pub(crate) fn room(&self) -> Room {
+        Room(self.folder.join(".room"))
+    }
+    /// The drive while it is recorded.
+    pub(crate) fn drive(&self) -> PathBuf {
+        self.folder.join("drive.leyden")
+    }
+
+    /// What was agreed on.
+    ///
+    /// # Errors
+    /// If nothing was recorded there, or the file was changed into something else.
+    pub fn plan(&self) -> Result<Plan, CrashError> {
+        let path = self.plan_file();
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            let help = "`leyden crashtest record` records a run";
+            CrashError::Input(format!("{}: {error}\n  help: {help}", path.display()))
+        })?;
+        serde_json::from_str(&text)
+            .map_err(|error| CrashError::Input(format!("{}: {error}", path.display())))
+    }
+
+    /// Keeps what is agreed on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn set_plan(&self, plan: &Plan) -> Result<(), CrashError> {
+        self.write("plan.json", &(serde_json::to_string_pretty(plan).expect("plain data") + "\n"))
+            .map(drop)
+    }
+
+    /// Writes a file of the folder, whole or not at all; returns where it is.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, CrashError> {
+        use std::io::Write as _;
+        let path = self.folder.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(CrashError::io(parent))?;
+        }
+        let mut file = NewFile::create(&path)?;
+        file.write_all(text.as_bytes()).map_err(CrashError::io(&path))?;
+        file.commit()?;
+        Ok(path)
+    }
+
+    /// What was recorded, with atoms of `atom_bytes`; of the drive's mapping units without.
+    ///
+    /// # Errors
+    /// If the recording is none, is damaged, or its drive does something else today.
+    pub fn timeline(&self, atom_bytes: Option<u32>) -> Result<Timeline, CrashError> {
+        let recording = Recording::open(&self.recording())?;
+        let size = self.plan()?.size_bytes;
+        recorded::timeline(&recording, size, atom_bytes)
+    }
+}
+
+/// What each process mounts for itself, at the same place.
+#[derive(Clone, Debug)]
+pub(crate) struct Room(pub(crate) PathBuf);
+
+impl Room {
+    /// Where the drive is a file.
+    pub(crate) fn view(&self) -> PathBuf {
+        self.0.join("view")
+    }
+    /// Where the file system is mounted.
+    pub(crate) fn mnt(&self) -> PathBuf {
+        self.0.join("mnt")
+    }
+    /// What was acknowledged, for checks.
+    pub(crate) fn acks(&self) -> PathBuf {
+        self.0.join("acks")
+    }
+    /// What a check says.
+    pub(crate) fn output(&self) -> PathBuf {
+        self.0.join("output")
+    }
+    /// What each tool keeps for itself.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.0.join("tmp")
+    }
+}

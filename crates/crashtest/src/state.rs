@@ -1,0 +1,124 @@
+//! A state that a drive may be left in by a power cut.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Content, key_of};
+use crate::timeline::Timeline;
+
+/// Every atom holds the newest version that was submitted before the cut, but for those that are named.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The power failed when the events before this one had happened.
+    pub at: usize,
+    /// Atoms that hold an older version: the event of the command that made it, or nothing for what was there
+    /// in the beginning. In the order of atoms.
+    pub lost: Vec<(u32, Option<u32>)>,
+}
+
+impl State {
+    /// What is wrong with it, if `timeline` has no such state.
+    pub fn check(&self, timeline: &Timeline) -> Result<(), String> {
+        if self.at > timeline.events().len() {
+            return Err(format!("there is no event {}", self.at));
+        }
+        for &(atom, event) in &self.lost {
+            let is_before = event.is_none_or(|event| (event as usize) < self.at);
+            if atom >= timeline.atoms() || !is_before || timeline.version_of(atom, event).is_none()
+            {
+                return Err(format!("atom {atom} has no version of event {event:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Atoms whose bytes differ from those of the newest version.
+    pub fn lost_atoms(&self, timeline: &Timeline) -> Vec<u32> {
+        let differs = |&(atom, event): &(u32, Option<u32>)| {
+            let version = timeline.version_of(atom, event).expect("a version that there is");
+            (version.content != timeline.newest(atom, self.at).content).then_some(atom)
+        };
+        self.lost.iter().filter_map(differs).collect()
+    }
+}
+
+/// What the drive holds in a state.
+#[derive(Clone, Debug)]
+pub struct Image<'a> {
+    timeline: &'a Timeline,
+    at: usize,
+    lost: BTreeMap<u32, Content>,
+}
+
+impl<'a> Image<'a> {
+    /// The drive in `state`.
+    ///
+    /// # Panics
+    /// If the timeline has no such state.
+    pub fn new(timeline: &'a Timeline, state: &State) -> Self {
+        let content = |&(atom, event): &(u32, Option<u32>)| {
+            (atom, timeline.version_of(atom, event).expect("a version that there is").content)
+        };
+        Self { timeline, at: state.at, lost: state.lost.iter().map(content).collect() }
+    }
+
+    /// The bytes of an atom.
+    pub fn atom(&self, atom: u32) -> &'a [u8] {
+        let newest = || self.timeline.newest(atom, self.at).content;
+        let content = self.lost.get(&atom).copied().unwrap_or_else(newest);
+        self.timeline.store().bytes(content)
+    }
+}
+
+/// What tells images apart, at the cost of what is lost in them.
+#[derive(Debug)]
+pub(crate) struct Fingerprints<'a> {
+    timeline: &'a Timeline,
+    /// For each moment the sum over all atoms as they are newest.
+    sums: Vec<u128>,
+}
+
+impl<'a> Fingerprints<'a> {
+    pub(crate) fn new(timeline: &'a Timeline) -> Self {
+        let mut sums = vec![0_u128; timeline.events().len() + 1];
+        for atom in timeline.touched() {
+            let mut versions = timeline.versions_before(atom, timeline.events().len()).rev();
+            let mut last = versions.next().expect("there is always the first");
+            for version in versions {
+                let event = version.event.expect("only the first has none") as usize;
+                let (old, new) = (last.content, version.content);
+                let step = part(timeline, atom, new).wrapping_sub(part(timeline, atom, old));
+                sums[event + 1] = sums[event + 1].wrapping_add(step);
+                last = version;
+            }
+        }
+        let mut sum = 0_u128;
+        for step in &mut sums {
+            sum = sum.wrapping_add(*step);
+            *step = sum;
+        }
+        Self { timeline, sums }
+    }
+
+    /// Of a state: equal for equal images, and otherwise different.
+    pub(crate) fn of(&self, state: &State) -> u128 {
+        state.lost.iter().fold(self.sums[state.at], |sum, &(atom, event)| {
+            let newest = self.timeline.newest(atom, state.at).content;
+            let lost = self.timeline.version_of(atom, event).expect("a version that there is");
+            sum.wrapping_sub(part(self.timeline, atom, newest)).wrapping_add(part(
+                self.timeline,
+                atom,
+                lost.content,
+            ))
+        })
+    }
+}
+
+/// What an atom with this content adds to a fingerprint.
+fn part(timeline: &Timeline, atom: u32, content: Content) -> u128 {
+    let mut bytes = timeline.store().key(content).to_le_bytes().to_vec();
+    bytes.extend(atom.to_le_bytes());
+    key_of(&bytes)
+}

@@ -1,0 +1,168 @@
+//! A drive in one state after another, for a loop device: what is written to it is forgotten with the state.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_serve::{Answer, Ask, Blocks};
+
+use crate::state::{Image, State};
+use crate::timeline::Timeline;
+
+/// A drive whose state can be set.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    timeline: Arc<Timeline>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// What the drive shows now.
+#[derive(Debug)]
+struct Shown {
+    state: State,
+    /// The bytes of atoms that were lost or that somebody has written to since.
+    changed: BTreeMap<u32, Box<[u8]>>,
+    /// True if its first atom was read since the state was set.
+    is_begun: bool,
+}
+
+impl View {
+    /// A drive in which nothing is written yet.
+    pub(crate) fn new(timeline: Arc<Timeline>) -> Self {
+        let state = State { at: 0, lost: Vec::new() };
+        let shown = Shown { state, changed: BTreeMap::new(), is_begun: false };
+        Self { timeline, shown: Arc::new(Mutex::new(shown)) }
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Shows another state; what was written to the last one is forgotten.
+    pub(crate) fn show(&self, state: &State) {
+        let image = Image::new(&self.timeline, state);
+        let changed = state.lost.iter().map(|&(atom, _)| (atom, image.atom(atom).into()));
+        let changed = changed.collect();
+        *self.lock() = Shown { state: state.clone(), changed, is_begun: false };
+    }
+
+    /// True if the first sectors were read since the state was set. Who mounts a file system and has not
+    /// read them has found them in a cache: of another state.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.lock().is_begun
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `each` with each atom of a range, and the bytes of it that are meant.
+    fn parts(
+        &self,
+        lba: Lba,
+        length: usize,
+        mut each: impl FnMut(u32, std::ops::Range<usize>, usize),
+    ) {
+        let atom_bytes = self.timeline.atom_bytes() as usize;
+        let from = (lba.0 * SECTOR_BYTES) as usize;
+        let mut done = 0;
+        while done < length {
+            let at = from + done;
+            let begin = at % atom_bytes;
+            let part = (atom_bytes - begin).min(length - done);
+            each((at / atom_bytes) as u32, begin..begin + part, done);
+            done += part;
+        }
+    }
+
+    fn read(&self, lba: Lba, sectors: u32) -> Vec<u8> {
+        let mut data = vec![0; sectors as usize * SECTOR_BYTES as usize];
+        let mut shown = self.lock();
+        shown.is_begun |= lba.0 == 0;
+        let at = shown.state.at;
+        self.parts(lba, data.len(), |atom, part, done| {
+            let bytes = match shown.changed.get(&atom) {
+                Some(changed) => changed,
+                None => self.timeline.store().bytes(self.timeline.newest(atom, at).content),
+            };
+            data[done..done + part.len()].copy_from_slice(&bytes[part]);
+        });
+        data
+    }
+
+    /// Changes sectors: with `data`, or to zeroes.
+    fn change(&self, lba: Lba, length: usize, data: Option<&[u8]>) {
+        let mut shown = self.lock();
+        let at = shown.state.at;
+        self.parts(lba, length, |atom, part, done| {
+            let bytes = shown.changed.entry(atom).or_insert_with(|| {
+                self.timeline.store().bytes(self.timeline.newest(atom, at).content).into()
+            });
+            match data {
+                Some(data) => {
+                    let length = part.len();
+                    bytes[part].copy_from_slice(&data[done..done + length]);
+                }
+                None => bytes[part].fill(0),
+            }
+        });
+    }
+}
+
+impl Blocks for View {
+    fn capacity_sectors(&self) -> u64 {
+        u64::from(self.timeline.atoms()) * u64::from(self.timeline.atom_sectors())
+    }
+    fn unit_bytes(&self) -> u32 {
+        4_096
+    }
+    fn is_recorded(&self) -> bool {
+        false
+    }
+    fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        reply(match ask {
+            Ask::Read(lba, sectors) => Answer::Data(self.read(lba, sectors)),
+            Ask::Write(lba, data, _) => {
+                self.change(lba, data.len(), Some(&data));
+                Answer::Done
+            }
+            Ask::Trim(lba, sectors) | Ask::WriteZeroes(lba, sectors, _) => {
+                self.change(lba, sectors as usize * SECTOR_BYTES as usize, None);
+                Answer::Done
+            }
+            Ask::Extents(_, sectors) => Answer::Extents(vec![(sectors, false)]),
+            Ask::Flush | Ask::Mark(_) => Answer::Done,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leyden_oracle::{Op, Request};
+    use leyden_sim::Time;
+
+    use super::*;
+
+    fn byte(view: &View, atom: u64) -> u8 {
+        view.read(Lba(atom * 8), 8)[100]
+    }
+
+    #[test]
+    fn what_was_written_to_one_state_is_not_in_the_next() {
+        let mut timeline = Timeline::new(16_384, 4_096);
+        timeline.set_base(0, &[1; 4_096]);
+        let request = Request { op: Op::Write, lba: 0, sectors: 8, fua: false, plp: false };
+        timeline.submit(Time::ZERO, request, &[2; 4_096]);
+        let view = View::new(Arc::new(timeline));
+        view.show(&State { at: 1, lost: Vec::new() });
+        assert_eq!((byte(&view, 0), byte(&view, 1)), (2, 0));
+        view.change(Lba(0), 4_096 * 2, Some(&[9; 8_192]));
+        assert_eq!((byte(&view, 0), byte(&view, 1)), (9, 9));
+        view.show(&State { at: 1, lost: vec![(0, None)] });
+        assert!(!view.is_begun());
+        assert_eq!((byte(&view, 0), byte(&view, 1)), (1, 0));
+        assert!(view.is_begun());
+        view.change(Lba(1), 512, None);
+        assert_eq!(view.read(Lba(0), 3)[511..513], [1, 0]);
+    }
+}

@@ -1,0 +1,156 @@
+//! The process that runs states, in namespaces of its own: it is told what to do by lines of JSON, and answers
+//! with lines. With it everything ends that it has mounted and started.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+
+use rustix::mount::{MountFlags, mount};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CrashError;
+use crate::lab::Lab;
+use crate::locate::Place;
+use crate::processes::Processes;
+use crate::record;
+use crate::session::{RecordPlan, Session};
+use crate::state::State;
+use crate::verdict::Outcome;
+
+/// What a worker is asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    /// Record a run.
+    Record(Box<RecordPlan>),
+    /// Be ready for states; atoms have so many bytes.
+    Open { atom_bytes: Option<u32> },
+    /// Check a state.
+    Try(State),
+    /// Say what lies in these atoms when nothing is lost.
+    Locate { at: usize, atoms: Vec<u32> },
+    /// Mount a state, and give the user a shell in it.
+    Shell(State),
+    /// Take everything down, and end.
+    End,
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// It was recorded; so many bytes of it.
+    Recorded(u64),
+    /// Ready; the loop device that goes with the process, or is to be detached.
+    Ready { device: String },
+    /// A state was checked.
+    Tried(Outcome),
+    /// What lies there.
+    Located(Vec<Place>),
+    /// The shell has ended.
+    Done,
+    /// It cannot be done, or not any more: the user's fault, a file's, or the machine's.
+    Failed { kind: Kind, what: String },
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Input,
+    Io,
+}
+
+impl Answer {
+    fn failed(error: &CrashError) -> Self {
+        let kind = match error {
+            CrashError::Io(..) | CrashError::Write(_) => Kind::Io,
+            _ => Kind::Input,
+        };
+        let mut what = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            what = format!("{what}: {cause}");
+            source = cause.source();
+        }
+        Self::Failed { kind, what }
+    }
+}
+
+/// Does what standard input says, until it ends.
+///
+/// # Errors
+/// If this process has no namespaces of its own, or standard output is closed.
+pub fn work(folder: &Path) -> Result<(), CrashError> {
+    let processes = Processes::new()?;
+    let session = Session::open(folder)?;
+    let room = session.room();
+    mount("leyden", &room.0, "tmpfs", MountFlags::NODEV, None)
+        .map_err(|error| CrashError::Io(room.0.clone(), error.into()))?;
+    for folder in [room.view(), room.mnt(), room.scratch()] {
+        std::fs::create_dir(&folder).map_err(CrashError::io(&folder))?;
+    }
+    let asks = listen()?;
+    let mut lab: Option<Lab> = None;
+    for ask in asks {
+        if matches!(ask, Ask::End) {
+            break;
+        }
+        let answer = match do_it(ask, &session, processes, &mut lab) {
+            Ok(answer) => answer,
+            Err(error) => Answer::failed(&error),
+        };
+        let mut line = serde_json::to_string(&answer).expect("plain data");
+        line.push('\n');
+        let mut out = std::io::stdout().lock();
+        out.write_all(line.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(CrashError::io("standard output"))?;
+        if matches!(answer, Answer::Failed { .. }) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn do_it(
+    ask: Ask,
+    session: &Session,
+    processes: Processes,
+    lab: &mut Option<Lab>,
+) -> Result<Answer, CrashError> {
+    if let Ask::Record(plan) = ask {
+        return record::record(session, &plan, processes).map(Answer::Recorded);
+    }
+    if let Ask::Open { atom_bytes } = ask {
+        let made = Lab::new(session, atom_bytes, processes)?;
+        let device = made.device().display().to_string();
+        *lab = Some(made);
+        return Ok(Answer::Ready { device });
+    }
+    let Some(lab) = lab else {
+        return Err(CrashError::Worker("it was not told to be ready".to_owned()));
+    };
+    match ask {
+        Ask::Try(state) => lab.run(&state).map(Answer::Tried),
+        Ask::Locate { at, atoms } => lab.locate(at, &atoms).map(Answer::Located),
+        Ask::Shell(state) => lab.shell(&state).map(|()| Answer::Done),
+        Ask::Record(_) | Ask::Open { .. } | Ask::End => unreachable!("done above"),
+    }
+}
+
+/// Reads standard input in a thread of its own. When it ends without [`Ask::End`], so does this process at once,
+/// whatever it is at: who has started it is gone.
+fn listen() -> Result<Receiver<Ask>, CrashError> {
+    let (to, asks) = channel();
+    let read = move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(Ask::End) => return drop(to.send(Ask::End)),
+                Ok(ask) if to.send(ask).is_ok() => {}
+                _ => return,
+            }
+        }
+        std::process::exit(0);
+    };
+    Builder::new().name("orders".to_owned()).spawn(read).map_err(CrashError::io("a thread"))?;
+    Ok(asks)
+}

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::error::{CrashError, said};
 use crate::processes::Processes;
@@ -57,10 +57,9 @@ impl Mounted {
         folder: &Path,
         fs: &str,
         options: Option<&str>,
-    ) -> Result<Self, MountError> {
+    ) -> Result<Self, Errno> {
         let options = options.filter(|options| !options.is_empty());
-        let data = options.map(std::ffi::CString::new).transpose().map_err(|_| Errno::INVAL)?;
-        mount(device, folder, fs, MountFlags::NOATIME, data.as_deref())?;
+        mount(Some(device), folder, Some(fs), MsFlags::MS_NOATIME, options)?;
         Ok(Self { folder: Some(folder.to_owned()) })
     }
 
@@ -71,7 +70,7 @@ impl Mounted {
     pub(crate) fn end(mut self, processes: Processes) -> Result<(), CrashError> {
         for attempt in 0..UNMOUNTS_MOST {
             let Some(folder) = &self.folder else { return Ok(()) };
-            if unmount(folder, UnmountFlags::empty()).is_ok() {
+            if umount2(folder.as_path(), MntFlags::empty()).is_ok() {
                 self.folder = None;
                 return Ok(());
             }
@@ -87,10 +86,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            let _ = unmount(folder, UnmountFlags::DETACH);
+            let _ = umount2(folder.as_path(), MntFlags::MNT_DETACH);
         }
     }
 }
-
-/// What the kernel says.
-pub(crate) type MountError = Errno;

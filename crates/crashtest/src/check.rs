@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::error::CrashError;
 use crate::session::{Plan, Room};
@@ -35,9 +36,7 @@ pub(crate) fn shell(text: &str, plan: &Plan, environment: &Environment) -> Comma
 
 /// Ends the group of a child.
 pub(crate) fn end_group(child: &mut Child) {
-    if let Some(group) = Pid::from_raw(child.id() as i32) {
-        let _ = kill_process_group(group, Signal::KILL); // it may have ended
-    }
+    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL); // it may have ended
     let _ = child.wait();
 }
 

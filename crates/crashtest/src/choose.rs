@@ -6,7 +6,7 @@
 
 use leyden_sim::Rng;
 
-use crate::contract::Cut;
+use crate::contract::{Cut, Unsettled};
 use crate::state::State;
 
 /// Rounds over all moments whose choice has a name.
@@ -52,7 +52,7 @@ fn combinations(cut: &Cut) -> u64 {
 
 /// The state with this number, of all that a moment has.
 fn numbered(cut: &Cut, mut number: u64) -> Vec<usize> {
-    let digit = |unsettled: &crate::contract::Unsettled| {
+    let digit = |unsettled: &Unsettled| {
         let base = unsettled.versions.len() as u64;
         let digit = number % base;
         number /= base;
@@ -68,11 +68,10 @@ fn prefix(cut: &Cut, rng: &mut Rng) -> Vec<usize> {
     commands.sort_unstable();
     commands.dedup();
     let torn = commands[rng.below(commands.len() as u64) as usize];
-    let is_torn =
-        |unsettled: &&crate::contract::Unsettled| unsettled.versions.contains(&Some(torn));
+    let is_torn = |unsettled: &&Unsettled| unsettled.versions.contains(&Some(torn));
     let parts = cut.unsettled.iter().filter(is_torn).count() as u64;
     let mut kept_parts = rng.below(parts + 1);
-    let mut pick = |unsettled: &crate::contract::Unsettled| {
+    let mut pick = |unsettled: &Unsettled| {
         let mut has_part = false;
         if unsettled.versions.contains(&Some(torn)) && kept_parts > 0 {
             (kept_parts, has_part) = (kept_parts - 1, true);
@@ -90,7 +89,7 @@ fn prefix(cut: &Cut, rng: &mut Rng) -> Vec<usize> {
 /// Each atom any of its versions; few, half or most of them the newest.
 fn random(cut: &Cut, rng: &mut Rng) -> Vec<usize> {
     let kept_of_32 = [2, 8, 16, 24, 30][rng.below(5) as usize];
-    let mut pick = |unsettled: &crate::contract::Unsettled| {
+    let mut pick = |unsettled: &Unsettled| {
         if rng.below(32) < kept_of_32 {
             return 0;
         }
@@ -117,7 +116,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::contract::Unsettled;
 
     fn cut(versions: &[&[Option<u32>]]) -> Cut {
         let unsettled = (0..).zip(versions);

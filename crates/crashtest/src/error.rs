@@ -50,7 +50,7 @@ pub enum CrashError {
 impl CrashError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
-        |error| Self::Io(path, error)
+        move |error| Self::Io(path, error)
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Explore {
     pub limits: Limits,
     /// Another bank of capacitors for the model `realistic`.
     pub bank: Option<Capacitance>,
+    /// Cuts of the model `realistic` are spread evenly over the time of the run, and not aimed.
+    pub even: bool,
 }
 
 /// States that broke in the same way.
@@ -102,6 +104,9 @@ pub struct ModelSummary {
     pub verdicts: BTreeMap<Verdict, usize>,
     /// Everything that broke, by cause; most states first.
     pub findings: Vec<Finding>,
+    /// Of the model `realistic`: cuts whose states were tried, and those of them that broke something. Several
+    /// cuts may leave the same state.
+    pub cuts: Option<(usize, usize)>,
     /// No new state was left to try; otherwise a limit ended it.
     pub is_exhausted: bool,
     /// How long that took, in seconds of the wall's time.
@@ -230,7 +235,7 @@ fn explore_model(
             let cuts = cuts(timeline, Flushes::All);
             let mut search = Search::new(timeline, &cuts, options.seed);
             trials.run(runner, &mut || search.next(), progress)?;
-            Ok(trials.end(runner, cuts.len(), search.repeats())?)
+            trials.end(runner, cuts.len(), search.repeats())
         }
         Model::Lying => {
             let all = moments(timeline);
@@ -239,20 +244,32 @@ fn explore_model(
             let cuts = cuts_at(timeline, Flushes::None, |at| few.contains(&at));
             let mut search = Search::new(timeline, &cuts, options.seed);
             trials.run(runner, &mut || search.next(), progress)?;
-            Ok(trials.end(runner, cuts.len(), search.repeats())?)
+            trials.end(runner, cuts.len(), search.repeats())
         }
         Model::Realistic => {
             let Some(recording) = recording else {
                 let problem = "the model `realistic` takes a recording of a drive";
                 return Err(CrashError::Input(problem.to_owned()));
             };
-            let times =
-                realistic::times(timeline, options.seed, options.limits.states.min(CUTS_MOST));
+            let most = options.limits.states.min(CUTS_MOST);
+            let times = realistic::times(timeline, options.seed, most, options.even);
             let states = realistic::states(recording, timeline, &times, options.bank)?;
             let mut seen = Seen::new(timeline);
-            let mut states = states.into_iter();
-            trials.run(runner, &mut || states.find(|state| seen.is_new(state)), progress)?;
-            Ok(trials.end(runner, times.len(), seen.repeats())?)
+            let mut cuts_a_state: Vec<usize> = Vec::new();
+            let mut different = Vec::new();
+            for state in states {
+                let number = seen.number(&state);
+                if number == cuts_a_state.len() {
+                    cuts_a_state.push(0);
+                    different.push(state);
+                }
+                cuts_a_state[number] += 1;
+            }
+            let mut different = different.into_iter();
+            trials.run(runner, &mut || different.next(), progress)?;
+            let cuts = trials.cuts(&cuts_a_state);
+            let summary = trials.end(runner, times.len(), seen.repeats())?;
+            Ok(ModelSummary { cuts: Some(cuts), ..summary })
         }
     }
 }
@@ -304,6 +321,15 @@ impl Trials {
         })
     }
 
+    /// Of cuts that left these states: how many were tried, and how many broke.
+    fn cuts(&self, cuts_a_state: &[usize]) -> (usize, usize) {
+        let tried = self.tried.iter().zip(cuts_a_state);
+        let tried = tried.filter_map(|(tried, cuts)| Some((tried.as_ref()?.0, *cuts)));
+        tried.fold((0, 0), |(all, broken), (verdict, cuts)| {
+            (all + cuts, broken + if verdict.is_broken() { cuts } else { 0 })
+        })
+    }
+
     fn end(
         self,
         runner: &mut dyn Runner,
@@ -341,6 +367,7 @@ impl Trials {
             repeats,
             verdicts,
             findings,
+            cuts: None,
             is_exhausted: self.is_exhausted,
             seconds,
         })

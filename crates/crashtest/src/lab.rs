@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leyden_serve::Mount;
-use rustix::io::Errno;
+use nix::errno::Errno;
 
 use crate::attach::{Loop, Mounted};
 use crate::check::{self, CheckServer, Environment};
@@ -55,7 +55,7 @@ impl Lab {
             return Err(CrashError::Input(problem));
         }
         let room = session.room();
-        let view = View::new(Arc::new(session.timeline(atom_bytes)?));
+        let view = View::new(Arc::new(session.timeline(atom_bytes)?), plan.superblock());
         let mount = Mount::new(&room.view(), view.clone()).map_err(CrashError::io(room.view()))?;
         let device = Loop::new(&room.view().join("disk"), plan.size_bytes, plan.sector_bytes)?;
         let environment = environment(&plan, &room, device.device());
@@ -112,7 +112,7 @@ impl Lab {
                 Err(error) if is_this => {
                     return Ok(Err(std::io::Error::from(error).to_string()));
                 }
-                Err(Errno::NODEV) => {
+                Err(Errno::ENODEV) => {
                     let problem = format!("the kernel knows no file system {}", self.plan.fs);
                     return Err(CrashError::Lacking(problem));
                 }

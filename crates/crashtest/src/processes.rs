@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
 
 use crate::error::CrashError;
 
@@ -33,15 +35,15 @@ impl Processes {
                 if keep.is_some_and(|group| process.group == group) {
                     continue;
                 }
-                let Some(pid) = Pid::from_raw(process.id as i32) else { continue };
+                let pid = Pid::from_raw(process.id as i32);
                 if process.is_dead {
                     // Of those that this process has started, it is asked for in time where they were started.
-                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                    let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
                     continue;
                 }
                 is_quiet = false;
                 killed.insert(process.id);
-                let _ = kill_process(pid, Signal::KILL); // it may be gone by now
+                let _ = kill(pid, Signal::SIGKILL); // it may be gone by now
             }
             if is_quiet {
                 break;

@@ -16,8 +16,9 @@ use crate::timeline::{Event, Timeline};
 /// Around an acknowledgement or the end of a flush, the power fails so much earlier and later.
 const AROUND: [Span; 2] = [Span::from_ns(1), Span::from_us(50)];
 
-/// When the power may fail: around acknowledgements and ends of flushes, and as often at random; spread.
-pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize) -> Vec<Time> {
+/// When the power may fail: around acknowledgements and ends of flushes, and as often at random; spread. If they are
+/// to be `even`, all at random, so that shares of them mean something.
+pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> Vec<Time> {
     let events = timeline.events();
     let (Some((begin, _)), Some((end, _))) = (events.first(), events.last()) else {
         return Vec::new();
@@ -45,9 +46,7 @@ pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize) -> Vec<Time> {
     let length = end.since(*begin).as_ns();
     let aimed = spread(times.len()).into_iter().map(|at| times[at]);
     let mut all = Vec::new();
-    for time in aimed.take(most / 2) {
-        all.push(time);
-    }
+    all.extend(aimed.take(if even { 0 } else { most / 2 }));
     while all.len() < most && length > 0 {
         all.push(*begin + Span::from_ns(rng.below(length)));
     }

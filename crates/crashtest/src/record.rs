@@ -95,7 +95,7 @@ impl Bench<'_> {
         server.handle().control(ControlAsk::Stop);
         let ended = server.join();
         ran?;
-        Ok(ended?)
+        ended.map_err(CrashError::from)
     }
 
     /// Mounts the file system while `run` runs, if there is one.
@@ -195,7 +195,9 @@ fn listen(
 /// Notes a mark, and waits until it stands among the commands.
 fn tell(handle: &Handle, mark: Vec<u8>) {
     let (to, done) = std::sync::mpsc::channel();
-    handle.ask(Ask::Mark(mark), move |_| drop(to.send(())));
+    handle.ask(Ask::Mark(mark), move |_| {
+        let _ = to.send(()); // who asked may be gone
+    });
     let _ = done.recv(); // a drive that is gone says so when it is joined
 }
 

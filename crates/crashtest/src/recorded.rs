@@ -16,7 +16,7 @@ pub(crate) const END: &[u8] = b"\0end";
 ///
 /// # Errors
 /// If its drive does something else when it is run again, or atoms of `atom_bytes` make no sense for it.
-pub fn timeline(
+pub(crate) fn timeline(
     recording: &Recording,
     size_bytes: u64,
     atom_bytes: Option<u32>,

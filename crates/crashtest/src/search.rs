@@ -1,6 +1,6 @@
 //! Which states are tried next: those that are not repeats of earlier ones.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::choose::{choose, spread};
 use crate::contract::Cut;
@@ -77,23 +77,30 @@ impl Iterator for Search<'_> {
 pub(crate) struct Seen<'a> {
     timeline: &'a Timeline,
     fingerprints: Fingerprints<'a>,
-    /// What the drive holds, and how much was acknowledged.
-    seen: BTreeSet<(u128, usize)>,
+    /// What the drive holds, and how much was acknowledged: the number of the first such state.
+    seen: BTreeMap<(u128, usize), usize>,
     repeats: u64,
 }
 
 impl<'a> Seen<'a> {
     pub(crate) fn new(timeline: &'a Timeline) -> Self {
         let fingerprints = Fingerprints::new(timeline);
-        Self { timeline, fingerprints, seen: BTreeSet::new(), repeats: 0 }
+        Self { timeline, fingerprints, seen: BTreeMap::new(), repeats: 0 }
     }
 
     /// False if a state with the same bytes and the same acknowledgements came before.
     pub(crate) fn is_new(&mut self, state: &State) -> bool {
+        let next = self.seen.len();
+        self.number(state) == next
+    }
+
+    /// The number of the first state with the same bytes and the same acknowledgements; a new one if it is that.
+    pub(crate) fn number(&mut self, state: &State) -> usize {
         let acks = self.timeline.acks_before(state.at);
-        let is_new = self.seen.insert((self.fingerprints.of(state), acks));
-        self.repeats += u64::from(!is_new);
-        is_new
+        let next = self.seen.len();
+        let number = *self.seen.entry((self.fingerprints.of(state), acks)).or_insert(next);
+        self.repeats += u64::from(number != next);
+        number
     }
 
     pub(crate) const fn repeats(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use leyden_device::Lba;
 use leyden_files::NewFile;
 use leyden_image::ImageConfig;
 use leyden_image::recording::Recording;
@@ -50,6 +51,11 @@ impl Plan {
     /// True if there is a file system.
     pub fn has_fs(&self) -> bool {
         self.fs != NO_FS
+    }
+
+    /// Where the file system's superblock lies: btrfs has it at 64 KiB, others in their first 4 KiB.
+    pub(crate) fn superblock(&self) -> Lba {
+        Lba(if self.fs == "btrfs" { 128 } else { 0 })
     }
 
     /// The options of its mounts. XFS refuses to mount two copies of one file system otherwise.

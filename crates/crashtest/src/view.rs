@@ -14,6 +14,8 @@ use crate::timeline::Timeline;
 pub(crate) struct View {
     timeline: Arc<Timeline>,
     shown: Arc<Mutex<Shown>>,
+    /// What a mount reads first.
+    superblock: Lba,
 }
 
 /// What the drive shows now.
@@ -22,16 +24,16 @@ struct Shown {
     state: State,
     /// The bytes of atoms that were lost or that somebody has written to since.
     changed: BTreeMap<u32, Box<[u8]>>,
-    /// True if its first atom was read since the state was set.
+    /// True if the superblock was read since the state was set.
     is_begun: bool,
 }
 
 impl View {
     /// A drive in which nothing is written yet.
-    pub(crate) fn new(timeline: Arc<Timeline>) -> Self {
+    pub(crate) fn new(timeline: Arc<Timeline>, superblock: Lba) -> Self {
         let state = State { at: 0, lost: Vec::new() };
         let shown = Shown { state, changed: BTreeMap::new(), is_begun: false };
-        Self { timeline, shown: Arc::new(Mutex::new(shown)) }
+        Self { timeline, shown: Arc::new(Mutex::new(shown)), superblock }
     }
 
     pub(crate) fn timeline(&self) -> &Timeline {
@@ -46,8 +48,8 @@ impl View {
         *self.lock() = Shown { state: state.clone(), changed, is_begun: false };
     }
 
-    /// True if the first sectors were read since the state was set. Who mounts a file system and has not
-    /// read them has found them in a cache: of another state.
+    /// True if the superblock was read since the state was set. Who mounts a file system and has not read it
+    /// has found it in a cache: of another state.
     pub(crate) fn is_begun(&self) -> bool {
         self.lock().is_begun
     }
@@ -75,14 +77,14 @@ impl View {
         }
     }
 
-    fn read(&self, lba: Lba, sectors: u32) -> Vec<u8> {
+    pub(crate) fn read(&self, lba: Lba, sectors: u32) -> Vec<u8> {
         let mut data = vec![0; sectors as usize * SECTOR_BYTES as usize];
         let mut shown = self.lock();
-        shown.is_begun |= lba.0 == 0;
+        shown.is_begun |= (lba.0..lba.0 + u64::from(sectors)).contains(&self.superblock.0);
         let at = shown.state.at;
         self.parts(lba, data.len(), |atom, part, done| {
             let bytes = match shown.changed.get(&atom) {
-                Some(changed) => changed,
+                Some(changed) => &changed[..],
                 None => self.timeline.store().bytes(self.timeline.newest(atom, at).content),
             };
             data[done..done + part.len()].copy_from_slice(&bytes[part]);
@@ -91,7 +93,7 @@ impl View {
     }
 
     /// Changes sectors: with `data`, or to zeroes.
-    fn change(&self, lba: Lba, length: usize, data: Option<&[u8]>) {
+    pub(crate) fn change(&self, lba: Lba, length: usize, data: Option<&[u8]>) {
         let mut shown = self.lock();
         let at = shown.state.at;
         self.parts(lba, length, |atom, part, done| {
@@ -153,7 +155,7 @@ mod tests {
         timeline.set_base(0, &[1; 4_096]);
         let request = Request { op: Op::Write, lba: 0, sectors: 8, fua: false, plp: false };
         timeline.submit(Time::ZERO, request, &[2; 4_096]);
-        let view = View::new(Arc::new(timeline));
+        let view = View::new(Arc::new(timeline), Lba(0));
         view.show(&State { at: 1, lost: Vec::new() });
         assert_eq!((byte(&view, 0), byte(&view, 1)), (2, 0));
         view.change(Lba(0), 4_096 * 2, Some(&[9; 8_192]));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 
-use rustix::mount::{MountFlags, mount};
+use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CrashError;
@@ -83,7 +83,7 @@ pub fn work(folder: &Path) -> Result<(), CrashError> {
     let processes = Processes::new()?;
     let session = Session::open(folder)?;
     let room = session.room();
-    mount("leyden", &room.0, "tmpfs", MountFlags::NODEV, None)
+    mount(Some("leyden"), &room.0, Some("tmpfs"), MsFlags::MS_NODEV, None::<&str>)
         .map_err(|error| CrashError::Io(room.0.clone(), error.into()))?;
     for folder in [room.view(), room.mnt(), room.scratch()] {
         std::fs::create_dir(&folder).map_err(CrashError::io(&folder))?;
@@ -145,8 +145,11 @@ fn listen() -> Result<Receiver<Ask>, CrashError> {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
                 Ok(Ask::End) => return drop(to.send(Ask::End)),
-                Ok(ask) if to.send(ask).is_ok() => {}
-                _ => return,
+                Ok(ask) => match to.send(ask) {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                Err(_) => return,
             }
         }
         std::process::exit(0);

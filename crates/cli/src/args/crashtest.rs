@@ -74,6 +74,21 @@ pub(crate) enum CrashtestCommand {
         #[command(flatten)]
         common: RunCommon,
     },
+    /// Say what share of power cuts loses something, against the capacitance of the recorded drive
+    Capacitor {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Capacitances, in microfarads
+        #[arg(long, value_name = "UF", value_delimiter = ',', required = true,
+              value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+        uf: Vec<u64>,
+        /// Power cuts for each, at random moments
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+        cuts: u32,
+        #[command(flatten)]
+        common: RunCommon,
+    },
     /// Make a finding small: few lost sectors, at the earliest moment, named by file
     Shrink(SeedArgs),
     /// Try a finding again

@@ -2,14 +2,20 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
-use leyden_crashtest::{Flushes, Model, Pool, Runner, Seed, Session, Timeline, cuts};
-use leyden_report::format::count;
+use leyden_crashtest::{
+    Explore, Flushes, Limits, Model, Pool, Runner, Seed, Session, Timeline, cuts, explore,
+};
+use leyden_image::recording::Recording;
+use leyden_report::format::{count, number};
+use leyden_sim::Capacitance;
 
 use super::{failure, launcher, pool, session_of, write_json};
 use crate::args::crashtest::{RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json};
 use crate::failure::Failure;
+use crate::output::table::Table;
 
 /// Lost atoms that are named.
 const NAMED_MOST: usize = 16;
@@ -172,4 +178,58 @@ pub(super) fn audit(
         )?;
     }
     Ok(())
+}
+
+/// A capacitance, and what it costs.
+#[derive(Debug, serde::Serialize)]
+struct Lost {
+    capacitance_uf: u64,
+    cuts: usize,
+    cuts_that_lose: usize,
+    states: usize,
+}
+
+/// `leyden crashtest capacitor`.
+pub(super) fn capacitor(
+    session: &Session,
+    capacitances_uf: &[u64],
+    cuts: usize,
+    common: &RunCommon,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let timeline = session.timeline(common.atom).map_err(failure)?;
+    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
+    let mut pool = pool(session, common, cancel)?;
+    let mut curve = Vec::new();
+    for &capacitance_uf in capacitances_uf {
+        let options = Explore {
+            models: vec![Model::Realistic],
+            seed: common.seed,
+            limits: Limits { budget: Duration::MAX, states: cuts },
+            bank: Some(Capacitance::from_nf(capacitance_uf * 1_000)),
+            even: true,
+        };
+        let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut |_| {});
+        let summary = summary.map_err(failure)?;
+        let (cuts, cuts_that_lose) = summary.models[0].cuts.unwrap_or_default();
+        let states = summary.models[0].states;
+        curve.push(Lost { capacitance_uf, cuts, cuts_that_lose, states });
+    }
+    drop(pool);
+    if common.json {
+        return print_json(&curve);
+    }
+    let mut table = Table::default();
+    table.head(["capacitance", "cuts", "that lose", "share"]);
+    for Lost { capacitance_uf, cuts, cuts_that_lose, .. } in &curve {
+        let share = 100.0 * *cuts_that_lose as f64 / (*cuts).max(1) as f64;
+        let (cuts, lose) = (count(*cuts as u64), count(*cuts_that_lose as u64));
+        table.row([
+            format!("{} uF", count(*capacitance_uf)),
+            cuts,
+            lose,
+            format!("{} %", number(share)),
+        ]);
+    }
+    Ok(table.write(&mut anstream::stdout().lock())?)
 }

@@ -37,6 +37,9 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
         (Some(CrashtestCommand::Audit { folder, states, common }), _) => {
             findings::audit(&session_of(folder)?, *states as usize, common, cancel)
         }
+        (Some(CrashtestCommand::Capacitor { folder, uf, cuts, common }), _) => {
+            findings::capacitor(&session_of(folder)?, uf, *cuts as usize, common, cancel)
+        }
         (Some(CrashtestCommand::Shrink(args)), _) => findings::shrink(args, cancel),
         (Some(CrashtestCommand::Replay { seed, shell }), _) => {
             findings::replay(seed, *shell, cancel)
@@ -125,6 +128,7 @@ fn run(
             states: options.states as usize,
         },
         bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
+        even: false,
     };
     let bar = Progress::new("states");
     let mut progress = |told: Told| {

@@ -1,6 +1,6 @@
 //! Crash tests of other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use leyden_crashtest::Model;
@@ -34,13 +34,7 @@ Exit codes: 0 if everything held, 1 if something broke that a lawful drive may d
 pub(crate) struct CrashtestArgs {
     #[command(subcommand)]
     pub(crate) command: Option<CrashtestCommand>,
-    #[command(flatten)]
-    pub(crate) all: Option<AllArgs>,
-}
-
-/// `leyden crashtest DRIVE`: record and run.
-#[derive(Debug, clap::Args)]
-pub(crate) struct AllArgs {
+    // Without a command: record and run.
     #[command(flatten)]
     pub(crate) record: RecordArgs,
     #[command(flatten)]
@@ -124,12 +118,14 @@ pub(crate) enum CrashtestCommand {
 }
 
 /// What is recorded.
+///
+/// What clap asks for is optional here all the same: with a command of its own, `leyden crashtest` needs none of it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordArgs {
     /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken; it is scaled
     /// down to --size, its parallelism, times, buffer and capacitors kept
-    #[arg(value_name = "DRIVE")]
-    pub(crate) drive: String,
+    #[arg(value_name = "DRIVE", required = true)]
+    drive: Option<String>,
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
@@ -152,14 +148,14 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
     /// A shell command that does the work, which is recorded
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) work: String,
+    #[arg(long, value_name = "COMMAND", required = true)]
+    work: Option<String>,
     /// Lines of the work's standard output that begin so are promises, too
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
     /// A shell command that checks what is left after a power cut
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) check: String,
+    #[arg(long, value_name = "COMMAND", required = true)]
+    check: Option<String>,
     /// The check stays: it reads a line for each state, and answers with "ok", "skip", "lost ..." or what is wrong
     #[arg(long)]
     pub(crate) check_server: bool,
@@ -172,8 +168,27 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
     /// The folder for the recording and all results, which must hold no other recording
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+}
+
+impl RecordArgs {
+    pub(crate) fn drive(&self) -> &str {
+        given(self.drive.as_deref())
+    }
+    pub(crate) fn work(&self) -> &str {
+        given(self.work.as_deref())
+    }
+    pub(crate) fn check(&self) -> &str {
+        given(self.check.as_deref())
+    }
+    pub(crate) fn out(&self) -> &Path {
+        given(self.out.as_deref())
+    }
+}
+
+fn given<T>(argument: Option<T>) -> T {
+    argument.expect("clap has asked for it")
 }
 
 /// What is tried.

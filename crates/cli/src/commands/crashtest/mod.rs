@@ -18,9 +18,7 @@ use leyden_sim::Capacitance;
 
 use super::image::drive_of;
 use super::{Cancel, print_json, threads, warn};
-use crate::args::crashtest::{
-    AllArgs, CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions,
-};
+use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions};
 use crate::failure::Failure;
 use crate::output::progress::{self, Progress};
 
@@ -28,34 +26,26 @@ use crate::output::progress::{self, Progress};
 const SUMMARY: &str = "summary.json";
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
-    match (&args.command, &args.all) {
-        (Some(CrashtestCommand::Record(args)), _) => record(args, cancel).map(drop),
-        (Some(CrashtestCommand::Run { folder, check, options }), _) => {
-            let session = session_of(folder)?;
-            run(&session, check.as_deref(), options, cancel)
+    let Some(command) = &args.command else {
+        let session = record(&args.record, cancel)?;
+        return run(&session, None, &args.run, cancel);
+    };
+    match command {
+        CrashtestCommand::Record(args) => record(args, cancel).map(drop),
+        CrashtestCommand::Run { folder, check, options } => {
+            run(&session_of(folder)?, check.as_deref(), options, cancel)
         }
-        (Some(CrashtestCommand::Audit { folder, states, common }), _) => {
+        CrashtestCommand::Audit { folder, states, common } => {
             findings::audit(&session_of(folder)?, *states as usize, common, cancel)
         }
-        (Some(CrashtestCommand::Capacitor { folder, uf, cuts, common }), _) => {
+        CrashtestCommand::Capacitor { folder, uf, cuts, common } => {
             findings::capacitor(&session_of(folder)?, uf, *cuts as usize, common, cancel)
         }
-        (Some(CrashtestCommand::Shrink(args)), _) => findings::shrink(args, cancel),
-        (Some(CrashtestCommand::Replay { seed, shell }), _) => {
-            findings::replay(seed, *shell, cancel)
-        }
-        (Some(CrashtestCommand::Show { folder, json }), _) => {
-            tell::show(&session_of(folder)?, *json)
-        }
-        (Some(CrashtestCommand::Doctor { fs }), _) => doctor::main(fs),
-        (Some(CrashtestCommand::Worker { folder }), _) => {
-            leyden_crashtest::work(folder).map_err(failure)
-        }
-        (None, Some(AllArgs { record: args, run: options })) => {
-            let session = record(args, cancel)?;
-            run(&session, None, options, cancel)
-        }
-        (None, None) => unreachable!("clap asks for a drive or a command"),
+        CrashtestCommand::Shrink(args) => findings::shrink(args, cancel),
+        CrashtestCommand::Replay { seed, shell } => findings::replay(seed, *shell, cancel),
+        CrashtestCommand::Show { folder, json } => tell::show(&session_of(folder)?, *json),
+        CrashtestCommand::Doctor { fs } => doctor::main(fs),
+        CrashtestCommand::Worker { folder } => leyden_crashtest::work(folder).map_err(failure),
     }
 }
 
@@ -63,7 +53,7 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
 fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
     doctor::check(&args.fs)?;
     let name = "crashtest".to_owned();
-    let (mut drive, _) = drive_of(&args.drive, &args.set, None, name)?;
+    let (mut drive, _) = drive_of(args.drive(), &args.set, None, name)?;
     fit(&mut drive.device, args.size.get()).map_err(failure)?;
     let cwd = std::env::current_dir().map_err(Failure::io)?;
     let plan = Plan {
@@ -73,9 +63,9 @@ fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
         size_bytes: args.size.get(),
         sector_bytes: args.sector,
         setup: args.setup.clone(),
-        work: args.work.clone(),
+        work: args.work().to_owned(),
         ack_prefix: args.ack_lines.clone(),
-        check: args.check.clone(),
+        check: args.check().to_owned(),
         is_check_server: args.check_server,
         fsck: args.fsck,
         timeout_ms: args.timeout.as_ns() / 1_000_000,
@@ -85,11 +75,11 @@ fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
         Pace::Times(speed) => Some(speed),
         Pace::Untimed => None,
     };
-    let session = Session::create(&args.out).map_err(failure)?;
+    let session = Session::create(args.out()).map_err(failure)?;
     if session.recording().exists() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
-            args.out.display()
+            args.out().display()
         )));
     }
     let plan = RecordPlan { drive, speed, plan };

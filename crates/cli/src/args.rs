@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// Cut the power of random drives at random moments, and look for what is lost
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
-    /// Find out whether your software survives power cuts: record a run of it, then check what is left
+    /// Find out whether your own software survives power cuts on a modelled drive
     ///
     /// Records one run of your own software on a modelled drive, with the file system between, and then tries
     /// states that a power cut may leave: each is mounted, recovered by the file system and by your software,

@@ -107,9 +107,8 @@ fn verdict_of(status: ExitStatus, said: &str, check: &str) -> Result<Verdict, Cr
         // `sh` says so of a program that was killed.
         Some(code) if code > 128 => Verdict::Crashed,
         Some(_) if has_lost(said) => Verdict::Lost,
-        Some(_) => Verdict::Failed,
         None if status.signal().is_some() => Verdict::Crashed,
-        None => Verdict::Failed,
+        Some(_) | None => Verdict::Failed,
     })
 }
 
@@ -152,19 +151,20 @@ impl CheckServer {
         self.child.id()
     }
 
-    /// What it says of the state; `None` if it must be started anew.
-    pub(crate) fn ask(&mut self, plan: &Plan, room: &Path) -> (Outcome, bool) {
+    /// What it says of the state, and whether it goes on; else it must be started anew. `output` is where its
+    /// standard error goes.
+    pub(crate) fn ask(&mut self, plan: &Plan, output: &Path) -> (Outcome, bool) {
         if self.stdin.write_all(b"check\n").and_then(|()| self.stdin.flush()).is_err() {
-            return (self.died(room), false);
+            return (Self::died(output), false);
         }
         match self.lines.recv_timeout(Duration::from_millis(plan.timeout_ms)) {
             Ok(line) => (outcome_of(&line), true),
             Err(RecvTimeoutError::Timeout) => (Outcome::new(Verdict::Hung, ""), false),
-            Err(RecvTimeoutError::Disconnected) => (self.died(room), false),
+            Err(RecvTimeoutError::Disconnected) => (Self::died(output), false),
         }
     }
 
-    fn died(&self, output: &Path) -> Outcome {
+    fn died(output: &Path) -> Outcome {
         let said = File::open(output).map(|mut file| tail(&mut file)).unwrap_or_default();
         Outcome::new(Verdict::Crashed, said)
     }

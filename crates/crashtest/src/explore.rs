@@ -281,7 +281,15 @@ struct Trials {
     began: std::time::Instant,
     is_exhausted: bool,
     /// What became of each, by number; nothing yet, or not at all.
-    tried: Vec<Option<(Verdict, Option<(State, Outcome)>)>>,
+    tried: Vec<Option<Tried>>,
+}
+
+/// A state that was tried.
+#[derive(Clone, Debug)]
+struct Tried {
+    verdict: Verdict,
+    /// What is kept of one that broke.
+    broken: Option<(State, Outcome)>,
 }
 
 impl Trials {
@@ -312,7 +320,8 @@ impl Trials {
             }
             let is_broken = outcome.verdict.is_broken();
             broken += usize::from(is_broken);
-            tried[number] = Some((outcome.verdict, is_broken.then_some((state, outcome))));
+            let verdict = outcome.verdict;
+            tried[number] = Some(Tried { verdict, broken: is_broken.then_some((state, outcome)) });
             let states = tried.len();
             let used = began.elapsed().as_secs_f64() / limits.budget.as_secs_f64();
             let share = used.max(states as f64 / limits.states as f64);
@@ -324,7 +333,7 @@ impl Trials {
     /// Of cuts that left these states: how many were tried, and how many broke.
     fn cuts(&self, cuts_a_state: &[usize]) -> (usize, usize) {
         let tried = self.tried.iter().zip(cuts_a_state);
-        let tried = tried.filter_map(|(tried, cuts)| Some((tried.as_ref()?.0, *cuts)));
+        let tried = tried.filter_map(|(tried, cuts)| Some((tried.as_ref()?.verdict, *cuts)));
         tried.fold((0, 0), |(all, broken), (verdict, cuts)| {
             (all + cuts, broken + if verdict.is_broken() { cuts } else { 0 })
         })
@@ -340,7 +349,7 @@ impl Trials {
         let mut groups: BTreeMap<(Verdict, String), Finding> = BTreeMap::new();
         let tried =
             (1..).zip(&self.tried).filter_map(|(number, tried)| Some((number, tried.as_ref()?)));
-        for (number, (verdict, broken)) in tried {
+        for (number, Tried { verdict, broken }) in tried {
             *verdicts.entry(*verdict).or_insert(0) += 1;
             let Some((state, outcome)) = broken else { continue };
             let group = groups.entry((*verdict, outcome.cause())).or_insert_with(|| Finding {

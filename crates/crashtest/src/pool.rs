@@ -20,7 +20,7 @@ use crate::worker::{Answer, Ask, Kind};
 /// How often it is looked whether it has been interrupted.
 const LOOK: Duration = Duration::from_millis(50);
 /// Beside the check: mounting, unmounting, ending what hangs on.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_mins(1);
 /// For a worker to end by itself.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// A state that ends its process is tried so often.

@@ -11,14 +11,18 @@ use crate::error::CrashError;
 
 /// The namespace of which this process is the first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Processes(());
+pub(crate) struct Processes {
+    /// This process, which is left alone.
+    first: u32,
+}
 
 impl Processes {
     /// # Errors
     /// If this process is not the first of a namespace: then others here are somebody else's.
     pub(crate) fn new() -> Result<Self, CrashError> {
-        if std::process::id() == 1 {
-            return Ok(Self(()));
+        let first = std::process::id();
+        if first == 1 {
+            return Ok(Self { first });
         }
         let problem =
             "this process has no namespace of its own: `leyden crashtest run` starts it in one";
@@ -31,7 +35,7 @@ impl Processes {
         // Until a pass finds none: a process may start another while it is killed.
         for _ in 0..1_000 {
             let mut is_quiet = true;
-            for process in others() {
+            for process in others(self.first) {
                 if keep.is_some_and(|group| process.group == group) {
                     continue;
                 }
@@ -60,10 +64,10 @@ struct Other {
     is_dead: bool,
 }
 
-fn others() -> Vec<Other> {
+fn others(than: u32) -> Vec<Other> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    ids.filter(|&id: &u32| id != 1).filter_map(other).collect()
+    ids.filter(|&id: &u32| id != than).filter_map(other).collect()
 }
 
 /// proc_pid_stat(5): the name stands in brackets and may hold any character; then state, parent, group.

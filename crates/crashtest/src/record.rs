@@ -150,7 +150,7 @@ impl Bench<'_> {
         let mut said = File::open(self.log_path()).map_err(CrashError::io("work.log"))?;
         let said = check::tail(&mut said);
         let last: Vec<_> = said.lines().rev().take(5).collect();
-        let last: String = last.into_iter().rev().map(|line| format!("\n  | {line}")).collect();
+        let last: String = last.into_iter().rev().flat_map(|line| ["\n  | ", line]).collect();
         Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}")))
     }
 

@@ -53,7 +53,7 @@ impl Iterator for Search<'_> {
         loop {
             if self.next == self.order.len() {
                 self.barren = if self.is_fertile { 0 } else { self.barren + 1 };
-                if self.barren == BARREN_MOST {
+                if self.barren >= BARREN_MOST {
                     return None;
                 }
                 (self.next, self.is_fertile, self.round) = (0, false, self.round + 1);
@@ -78,27 +78,27 @@ pub(crate) struct Seen<'a> {
     timeline: &'a Timeline,
     fingerprints: Fingerprints<'a>,
     /// What the drive holds, and how much was acknowledged: the number of the first such state.
-    seen: BTreeMap<(u128, usize), usize>,
+    firsts: BTreeMap<(u128, usize), usize>,
     repeats: u64,
 }
 
 impl<'a> Seen<'a> {
     pub(crate) fn new(timeline: &'a Timeline) -> Self {
         let fingerprints = Fingerprints::new(timeline);
-        Self { timeline, fingerprints, seen: BTreeMap::new(), repeats: 0 }
+        Self { timeline, fingerprints, firsts: BTreeMap::new(), repeats: 0 }
     }
 
     /// False if a state with the same bytes and the same acknowledgements came before.
     pub(crate) fn is_new(&mut self, state: &State) -> bool {
-        let next = self.seen.len();
+        let next = self.firsts.len();
         self.number(state) == next
     }
 
     /// The number of the first state with the same bytes and the same acknowledgements; a new one if it is that.
     pub(crate) fn number(&mut self, state: &State) -> usize {
         let acks = self.timeline.acks_before(state.at);
-        let next = self.seen.len();
-        let number = *self.seen.entry((self.fingerprints.of(state), acks)).or_insert(next);
+        let next = self.firsts.len();
+        let number = *self.firsts.entry((self.fingerprints.of(state), acks)).or_insert(next);
         self.repeats += u64::from(number != next);
         number
     }

@@ -65,7 +65,7 @@ impl Outcome {
         let lost = lines().find(|line| line.starts_with("lost "));
         // Programs that fail with a trace of calls name the fault last.
         let is_trace = self.said.contains("Traceback (most recent call last)");
-        let line = lost.or_else(|| if is_trace { lines().last() } else { lines().next() });
+        let line = lost.or_else(|| if is_trace { lines().next_back() } else { lines().next() });
         let mut cause = String::new();
         for c in line.unwrap_or_default().chars().take(120) {
             match c {

@@ -58,10 +58,10 @@ fn line(model: &ModelSummary) -> String {
     }
     for (verdict, states) in model.verdicts.iter().filter(|(verdict, _)| **verdict != Verdict::Held)
     {
-        line.push_str(&format!(", {} {}", count(*states as u64), verdict.name()));
+        line.extend([", ", &count(*states as u64), " ", verdict.name()]);
     }
     let rate = model.states as f64 / model.seconds.max(1e-9);
-    line.push_str(&format!("; {} states/s", number(rate)));
+    line.extend(["; ", &number(rate), " states/s"]);
     if model.is_exhausted {
         line.push_str("; no other state was found");
     }

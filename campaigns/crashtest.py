@@ -67,7 +67,7 @@ def sqlite(args, folder):
         work = [
             "--setup", f"{script} setup {journal} {synchronous}",
             "--work", f"{script} work {journal} {synchronous} {transactions}",
-            "--check", f"exec {script} check {journal}", "--check-server", "--atom", "512",
+            "--check", f"exec {script} check {journal}", "--check-server", "--sector", "512", "--atom", "512",
         ]
         where = os.path.join(folder, f"{journal}-{synchronous}-{args.fs}")
         # XFS wants more room.

@@ -93,6 +93,9 @@ pub(crate) fn moments(timeline: &Timeline) -> Vec<usize> {
 
 /// True if event `at` settles something: just before it is when the most can be lost.
 fn is_moment(timeline: &Timeline, at: usize) -> bool {
+    if at < timeline.begin() {
+        return false;
+    }
     let (_, event) = timeline.events()[at];
     let Event::Ended { command, is_done: true } = event else { return false };
     match timeline.events()[command].1 {

@@ -408,8 +408,9 @@ impl Janitor {
     /// For loop devices on `disk`, a path in the workers' namespaces.
     fn new(disk: &Path) -> Result<Self, CrashError> {
         // A device that was given to somebody else meanwhile is left alone.
-        let script = "while read -r device; do all=\"$all $device\"; done; \
-                      for device in $all; do for i in 1 2 3 4 5 6 7 8 9 10; do \
+        let script = "trap '' HUP INT TERM; \
+                      while read -r device; do all=\"$all $device\"; done; \
+                      for device in $all; do i=0; while [ $i -lt 100 ]; do i=$((i + 1)); \
                       file=$(losetup -n -O BACK-FILE \"$device\" 2>/dev/null) || break; \
                       case \"$file\" in \"$0\"*|/disk*) losetup -d \"$device\" 2>/dev/null; sleep 0.1;; \
                       *) break;; esac; done; done";

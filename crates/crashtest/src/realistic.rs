@@ -19,7 +19,7 @@ const AROUND: [Span; 2] = [Span::from_ns(1), Span::from_us(50)];
 /// When the power may fail: around acknowledgements and ends of flushes, and as often at random; spread. If they are
 /// to be `even`, all at random, so that shares of them mean something.
 pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> Vec<Time> {
-    let events = timeline.events();
+    let events = &timeline.events()[timeline.begin()..];
     let (Some((begin, _)), Some((end, _))) = (events.first(), events.last()) else {
         return Vec::new();
     };
@@ -28,7 +28,7 @@ pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> 
         let is_interesting = match event {
             Event::Acknowledged(_) => true,
             Event::Ended { command, .. } => matches!(
-                events[*command].1,
+                timeline.events()[*command].1,
                 Event::Submitted(request) if request.op == leyden_oracle::Op::Flush
             ),
             Event::Submitted(_) => false,

@@ -13,7 +13,7 @@ use crate::attach::{Loop, Mounted};
 use crate::check::{self, Environment};
 use crate::error::{CrashError, said};
 use crate::processes::Processes;
-use crate::recorded::END;
+use crate::recorded::{BEGIN, END};
 use crate::session::{Plan, RecordPlan, Room, Session};
 
 /// Records a run into the session's folder. Returns the bytes of the recording.
@@ -62,6 +62,8 @@ fn record_on(
     let pace = record.speed.map_or(Pace::Untimed, Pace::Times);
     bench.serve(drive, pace, |device, handle| {
         bench.with_fs(device, || {
+            // A cut while the file system is mounted is no matter of the software's.
+            tell(handle, BEGIN.to_vec());
             let worked = bench.script("work", &plan.work, device, Some(handle));
             // What follows, like unmounting, is not part of the run.
             tell(handle, END.to_vec());

@@ -9,6 +9,8 @@ use leyden_sim::Time;
 use crate::error::CrashError;
 use crate::timeline::Timeline;
 
+/// Notes that the work begins: the file system has been mounted.
+pub(crate) const BEGIN: &[u8] = b"\0begin";
 /// Notes that the work has ended: what follows is not part of the run. No text that a host writes begins so.
 pub(crate) const END: &[u8] = b"\0end";
 
@@ -87,6 +89,10 @@ fn submitted(
         Step::WriteZeroes(lba, sectors, fua) => (Op::WriteZeroes, *lba, *sectors, *fua, &[][..]),
         Step::Trim(lba, sectors) => (Op::Trim, *lba, *sectors, false, &[][..]),
         Step::Flush => (Op::Flush, leyden_device::Lba(0), 0, false, &[][..]),
+        Step::Mark(text) if text == BEGIN => {
+            timeline.set_begin();
+            return Ok(None);
+        }
         Step::Mark(text) => {
             timeline.mark(time, &String::from_utf8_lossy(text));
             return Ok(None);

@@ -176,11 +176,21 @@ impl Session {
     /// What was recorded, with atoms of `atom_bytes`; of the drive's mapping units without.
     ///
     /// # Errors
-    /// If the recording is none, is damaged, or its drive does something else today.
+    /// If atoms are smaller than the device's sectors, or the recording is none, is damaged, or its drive does something else today.
     pub fn timeline(&self, atom_bytes: Option<u32>) -> Result<Timeline, CrashError> {
         let recording = Recording::open(&self.recording())?;
-        let size = self.plan()?.size_bytes;
-        recorded::timeline(&recording, size, atom_bytes)
+        let Plan { size_bytes, sector_bytes, .. } = self.plan()?;
+        let unit_bytes = recording.head().unit_bytes;
+        let least = atom_bytes.unwrap_or(unit_bytes);
+        if least < sector_bytes {
+            // NVMe: AWUPF (Identify Controller, bytes 528 and 529) is one logical block at the least.
+            let problem = format!(
+                "{least} bytes are to be kept or lost as a whole, and the device has sectors of {sector_bytes}: \
+                 no drive tears a sector\n  help: record with --sector {least}"
+            );
+            return Err(CrashError::Input(problem));
+        }
+        recorded::timeline(&recording, size_bytes, Some(least))
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Timeline {
     /// For each atom the versions since the beginning, in the order of their submission.
     versions: Vec<Vec<Version>>,
     acks: Vec<String>,
+    /// The first event at which a power cut is of interest.
+    begin: usize,
     /// What the last mark began and did not end: a line that is not whole yet.
     begun: String,
 }
@@ -64,6 +66,7 @@ impl Timeline {
             events: Vec::new(),
             versions: vec![Vec::new(); atoms],
             acks: Vec::new(),
+            begin: 0,
             begun: String::new(),
         }
     }
@@ -87,6 +90,14 @@ impl Timeline {
     /// The lines that were acknowledged, in order.
     pub fn acks(&self) -> &[String] {
         &self.acks
+    }
+    /// The first event at which a power cut is of interest: what was before prepared the run.
+    pub const fn begin(&self) -> usize {
+        self.begin
+    }
+    /// From here on power cuts are of interest.
+    pub fn set_begin(&mut self) {
+        self.begin = self.events.len();
     }
     /// The bytes of everything.
     pub const fn store(&self) -> &Store {

@@ -223,7 +223,7 @@ pub(crate) struct RunCommon {
     /// What random choices come from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bytes that a drive keeps or loses as a whole; those of its mapping unit if not given
+    /// Bytes that a drive keeps or loses as a whole, at least a sector; those of its mapping unit if not given
     #[arg(long, value_name = "BYTES", value_parser = parse_sector)]
     pub(crate) atom: Option<u32>,
     /// States tried at once; as many as there are cores if not given

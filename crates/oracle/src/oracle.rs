@@ -306,11 +306,7 @@ impl Oracle {
         !unchanged || Seen::new(unit).allows(unit, number, &self.log, read, stamp)
     }
 
-    /// True if a power cut now may leave `unit` with `stamp`, 0 for zeroes: a drive that did would keep all of
-    /// its promises. Units do not depend on each other: each may be any of its versions.
-    ///
-    /// # Panics
-    /// If there is no such unit.
+    /// True if a power cut now may leave `unit` with `stamp`, 0 for zeroes: every promise would be kept.
     pub fn may_survive(&self, unit: u32, stamp: u64) -> bool {
         let of = &self.units[unit as usize];
         let left = Seen::left(of.durable, of.may_be_zeroed(&of.durable));

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Beside the check: mounting, unmounting, ending what hangs on.
 const GRACE: Duration = Duration::from_mins(1);
 /// For a worker to end by itself.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(30);
 /// A state that ends its process is tried so often.
 const DEATHS_MOST: u32 = 2;
 
@@ -373,10 +373,12 @@ impl Runner for Pool<'_> {
 impl Drop for Pool<'_> {
     fn drop(&mut self) {
         for worker in 0..self.workers.len() {
-            if self.workers[worker].busy.is_none() {
+            // One that is interrupted ends its scripts first.
+            let is_idle = self.workers[worker].busy.is_none();
+            if is_idle && !self.cancel.load(Ordering::Relaxed) {
                 self.send(worker, &Ask::End);
             } else {
-                self.workers[worker].stdin = None; // it ends at once
+                self.workers[worker].stdin = None;
             }
         }
         for worker in &mut self.workers {

@@ -3,8 +3,11 @@
 
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
+use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,9 @@ use crate::record;
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
 use crate::verdict::Outcome;
+
+/// Between two looks whether everything is being taken down.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a worker is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -88,13 +94,28 @@ pub fn work(folder: &Path) -> Result<(), CrashError> {
     for folder in [room.view(), room.mnt(), room.scratch()] {
         std::fs::create_dir(&folder).map_err(CrashError::io(&folder))?;
     }
-    let asks = listen()?;
-    let mut lab: Option<Lab> = None;
+    let is_ending = Arc::new(AtomicBool::new(false));
+    let asks = listen(processes, &is_ending)?;
+    let mut lab = None;
+    let served = serve(&asks, &session, processes, &mut lab);
+    // From here on the programs that take everything down are left alone.
+    is_ending.store(true, Ordering::Release);
+    drop(lab);
+    served
+}
+
+/// Does what it is asked until that ends, or something fails.
+fn serve(
+    asks: &Receiver<Ask>,
+    session: &Session,
+    processes: Processes,
+    lab: &mut Option<Lab>,
+) -> Result<(), CrashError> {
     for ask in asks {
         if matches!(ask, Ask::End) {
             break;
         }
-        let answer = match do_it(ask, &session, processes, &mut lab) {
+        let answer = match do_it(ask, session, processes, lab) {
             Ok(answer) => answer,
             Err(error) => Answer::failed(&error),
         };
@@ -137,10 +158,13 @@ fn do_it(
     }
 }
 
-/// Reads standard input in a thread of its own. When it ends without [`Ask::End`], so does this process at once,
-/// whatever it is at: who has started it is gone.
-fn listen() -> Result<Receiver<Ask>, CrashError> {
+/// Reads standard input in a thread of its own. When it ends without [`Ask::End`], who has started this process is
+/// gone: scripts are ended, so that what is being done ends soon, and then everything is taken down in order. To
+/// exit at once would not do: a thread that waits in mount(2) for the view, which is served by this process, would
+/// wait for ever.
+fn listen(processes: Processes, is_ending: &Arc<AtomicBool>) -> Result<Receiver<Ask>, CrashError> {
     let (to, asks) = channel();
+    let is_ending = Arc::clone(is_ending);
     let read = move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
@@ -152,7 +176,11 @@ fn listen() -> Result<Receiver<Ask>, CrashError> {
                 Err(_) => return,
             }
         }
-        std::process::exit(0);
+        drop(to);
+        while !is_ending.load(Ordering::Acquire) {
+            processes.end_others(None);
+            std::thread::sleep(LOOK);
+        }
     };
     Builder::new().name("orders".to_owned()).spawn(read).map_err(CrashError::io("a thread"))?;
     Ok(asks)

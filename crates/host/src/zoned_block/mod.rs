@@ -35,6 +35,7 @@ mod requests;
 mod serve;
 mod stats;
 mod stored;
+pub mod superblock;
 #[cfg(test)]
 mod tests;
 mod traffic;

@@ -1,0 +1,156 @@
+//! Where a file system keeps its journal, as its superblock says: ext4 and XFS.
+//!
+//! **What lives here**: a [`Search`], which asks for bytes of the device and ends with where the journal lies. **What
+//! doesn't**: reading the device, and what is done about journals.
+//!
+//! What is found decides where blocks are put, never what they hold: a superblock that lies costs copies, not data.
+//!
+//! **Invariants**
+//! - Any bytes end a search, after [`MAX_READS`] reads at most.
+//! - What is found lies on the device; its ranges are in order and do not touch.
+
+mod ext4;
+mod fields;
+pub mod fuzz;
+#[cfg(test)]
+mod tests;
+mod xfs;
+
+use std::ops::Range;
+
+/// Bytes from the device's first on that both kinds of superblocks lie in.
+const HEAD_BYTES: u64 = 4096;
+
+/// Reads of a search at most: the superblock, a group descriptor, an inode, and the nodes of its extent tree.
+pub const MAX_READS: usize = 64;
+
+/// Ranges of a journal at most: more are not worth their place in the tables.
+const MAX_RANGES: usize = 1024;
+
+/// Where a journal is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Journal {
+    /// In these bytes of the device.
+    At(Vec<Range<u64>>),
+    /// Not on this device, or not known.
+    Nowhere(Why),
+}
+
+impl Journal {
+    /// Whether the byte at `at` is a journal's.
+    pub fn contains(&self, at: u64) -> bool {
+        let Self::At(ranges) = self else { return false };
+        let next = ranges.partition_point(|range| range.start <= at);
+        next.checked_sub(1).is_some_and(|last| ranges[last].contains(&at))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::At(ranges) => ranges.iter().map(|range| range.end - range.start).sum(),
+            Self::Nowhere(_) => 0,
+        }
+    }
+}
+
+/// Why no journal was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// There is no superblock of ext4 or XFS.
+    NoFileSystem,
+    /// The file system has none.
+    NoJournal,
+    /// It is on another device.
+    Elsewhere,
+    /// What says where it is cannot be true, or is of a kind that is not read.
+    Unbelievable(&'static str),
+    /// The device could not be read.
+    Unreadable,
+}
+
+/// What a search does next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// It wants these bytes of the device, for [`Search::read`].
+    Read(Range<u64>),
+    /// It has ended.
+    Found(Journal),
+}
+
+/// What a step of a search comes to, or why there is no next one.
+type Step = Result<Next, Why>;
+
+/// A search for the journal. See the module.
+#[derive(Clone, Debug)]
+pub struct Search {
+    capacity_bytes: u64,
+    ext4: Option<ext4::Search>,
+    wanted: Vec<Range<u64>>,
+}
+
+impl Search {
+    /// On a device of `capacity_bytes`; yields also the bytes that it wants first.
+    pub fn begin(capacity_bytes: u64) -> (Self, Range<u64>) {
+        let head = 0..HEAD_BYTES.min(capacity_bytes);
+        (Self { capacity_bytes, ext4: None, wanted: vec![head.clone()] }, head)
+    }
+
+    /// The bytes that it has asked for so far: if they change, the journal may be elsewhere.
+    pub fn wanted(&self) -> &[Range<u64>] {
+        &self.wanted
+    }
+
+    /// The bytes that it wanted. Fewer count as a lie.
+    pub fn read(&mut self, bytes: &[u8]) -> Next {
+        let next = self.step(bytes).and_then(|next| match next {
+            Next::Read(range) if self.wanted.len() == MAX_READS => {
+                let _ = range;
+                Err(Why::Unbelievable("the journal's extents take too many reads"))
+            }
+            Next::Read(range) if range.end > self.capacity_bytes => {
+                Err(Why::Unbelievable("the file system ends beyond the device"))
+            }
+            Next::Read(range) => {
+                self.wanted.push(range.clone());
+                Ok(Next::Read(range))
+            }
+            Next::Found(Journal::At(ranges)) => self.believed(ranges),
+            found @ Next::Found(_) => Ok(found),
+        });
+        next.unwrap_or_else(|why| Next::Found(Journal::Nowhere(why)))
+    }
+
+    fn step(&mut self, bytes: &[u8]) -> Step {
+        if let Some(ext4) = &mut self.ext4 {
+            return ext4.read(bytes);
+        }
+        if let Some(log) = xfs::log(bytes)? {
+            return Ok(Next::Found(log));
+        }
+        let (search, next) = ext4::Search::begin(bytes, self.capacity_bytes)?;
+        self.ext4 = Some(search);
+        Ok(next)
+    }
+
+    /// Puts ranges in order, and neighbours together.
+    fn believed(&self, mut ranges: Vec<Range<u64>>) -> Step {
+        ranges.sort_by_key(|range| range.start);
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if last.end > range.start => {
+                    return Err(Why::Unbelievable("the journal has a block twice"));
+                }
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => joined.push(range),
+            }
+        }
+        if joined.last().is_none_or(|last| last.end > self.capacity_bytes) {
+            return Err(Why::Unbelievable("the journal is empty, or ends beyond the device"));
+        }
+        if joined.len() > MAX_RANGES {
+            return Err(Why::Unbelievable("the journal is in too many pieces"));
+        }
+        Ok(Next::Found(Journal::At(joined)))
+    }
+}

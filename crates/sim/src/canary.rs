@@ -207,6 +207,8 @@ pub enum Canary {
     BlockPointerBelieved,
     /// A FUA write ends when the tables that survive are right, though a commit under way writes others.
     BlockCommitForgotten,
+    /// What a journal leaves in its zones is not moved before they are given up.
+    BlockJournalDropped,
 }
 
 impl Canary {
@@ -319,6 +321,7 @@ impl Canary {
         Self::BlockResetForgotten,
         Self::BlockPointerBelieved,
         Self::BlockCommitForgotten,
+        Self::BlockJournalDropped,
     ];
 }
 

@@ -49,17 +49,18 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
                 (summary, Origin::File(path, Box::new(options)))
             }
         }
-        (None, Some(start)) if args.zoned => {
+        (None, Some(start)) if args.zoned || args.zoned_block => {
             let alone = Campaign { start, seeds: 1, threads: 1, state: None, guided: false };
-            let summary = alone.run_zoned(cancel, &mut |_| {}).map_err(Failure::usage)?;
-            (summary, Origin::Zoned)
+            let subject = Subject::of(args);
+            let summary = subject.run(&alone, cancel, &mut |_| {}).map_err(Failure::usage)?;
+            (summary, subject.origin(alone))
         }
         (None, Some(seed)) => (run_alone(&Options::draw(seed)), Origin::Seed),
         (None, None) => {
             let campaign = planned(args);
-            let summary = run_campaign(&campaign, args.zoned, cancel)?;
-            let origin = if args.zoned { Origin::Zoned } else { Origin::Campaign(campaign) };
-            (summary, origin)
+            let subject = Subject::of(args);
+            let summary = run_campaign(&campaign, subject, cancel)?;
+            (summary, subject.origin(campaign))
         }
     };
     if args.json {
@@ -99,12 +100,53 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     )))
 }
 
+/// What is tortured.
+#[derive(Clone, Copy)]
+enum Subject {
+    Conventional,
+    Zoned,
+    ZonedBlock,
+}
+
+impl Subject {
+    fn of(args: &TortureArgs) -> Self {
+        match (args.zoned, args.zoned_block) {
+            (true, _) => Self::Zoned,
+            (_, true) => Self::ZonedBlock,
+            _ => Self::Conventional,
+        }
+    }
+
+    fn run(
+        self,
+        campaign: &Campaign,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(leyden_torture::campaign::Progress),
+    ) -> Result<Summary, StateError> {
+        match self {
+            Self::Conventional => campaign.run(cancel, progress),
+            Self::Zoned => campaign.run_zoned(cancel, progress),
+            Self::ZonedBlock => campaign.run_zoned_block(cancel, progress),
+        }
+    }
+
+    fn origin(self, campaign: Campaign) -> Origin<'static> {
+        match self {
+            Self::Conventional => Origin::Campaign(campaign),
+            Self::Zoned => Origin::Zoned,
+            Self::ZonedBlock => Origin::ZonedBlock,
+        }
+    }
+}
+
 /// Where a run comes from.
 enum Origin<'a> {
     Seed,
     Campaign(Campaign),
     /// A seed of `--zoned`.
     Zoned,
+    /// A seed of `--zoned-block`.
+    ZonedBlock,
     File(&'a Path, Box<Options>),
     ZonedFile(&'a Path, Box<ZonedOptions>),
 }
@@ -112,7 +154,9 @@ enum Origin<'a> {
 impl Origin<'_> {
     fn options(&self, seed: u64) -> Options {
         match self {
-            Self::Seed | Self::Zoned | Self::ZonedFile(..) => Options::draw(seed),
+            Self::Seed | Self::Zoned | Self::ZonedBlock | Self::ZonedFile(..) => {
+                Options::draw(seed)
+            }
             Self::Campaign(campaign) => campaign.options(seed),
             Self::File(_, options) => options.as_ref().clone(),
         }
@@ -123,7 +167,7 @@ impl Origin<'_> {
         match self {
             Self::Zoned => Some(ZonedOptions::draw(seed)),
             Self::ZonedFile(_, options) => Some(options.as_ref().clone()),
-            Self::Seed | Self::Campaign(_) | Self::File(..) => None,
+            Self::Seed | Self::ZonedBlock | Self::Campaign(_) | Self::File(..) => None,
         }
     }
 
@@ -135,6 +179,7 @@ impl Origin<'_> {
             }
             Self::Seed | Self::Campaign(_) => format!("leyden torture --seed {seed}"),
             Self::Zoned => format!("leyden torture --zoned --seed {seed}"),
+            Self::ZonedBlock => format!("leyden torture --zoned-block --seed {seed}"),
             Self::File(path, _) | Self::ZonedFile(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
@@ -157,7 +202,11 @@ fn threads(args: &TortureArgs) -> usize {
     args.jobs.map_or(processors, usize::from)
 }
 
-fn run_campaign(campaign: &Campaign, zoned: bool, cancel: &Cancel) -> Result<Summary, Failure> {
+fn run_campaign(
+    campaign: &Campaign,
+    subject: Subject,
+    cancel: &Cancel,
+) -> Result<Summary, Failure> {
     if let Some(path) = &campaign.state {
         if path.is_dir() {
             let problem = "it is a folder".to_owned();
@@ -174,8 +223,7 @@ fn run_campaign(campaign: &Campaign, zoned: bool, cancel: &Cancel) -> Result<Sum
         };
         bar.note(format!("{} cuts{failed}", count(progress.cuts)));
     };
-    let summary =
-        if zoned { campaign.run_zoned(cancel, &mut note) } else { campaign.run(cancel, &mut note) };
+    let summary = subject.run(campaign, cancel, &mut note);
     drop(bar);
     summary.map_err(|error| match error {
         StateError::Write(..) => Failure::io(error),

@@ -116,6 +116,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
     }
     let refused = [
         (
+            device.needs_superblocks(),
+            "host.zoned_block.journal.recognise",
+            "a superblock is bytes, and a simulation has none: \"class\" or \"range\" can be told",
+        ),
+        (
             !scenario.run.cut.is_empty(),
             "run.cut",
             "power cuts of this device are tortured, and not yet listed",

@@ -60,6 +60,9 @@ pub enum Recognise {
     Class,
     /// It lies between `offset` and `offset + size`.
     Range,
+    /// The file system's superblock says where it is (ext4, XFS). Only a device that holds bytes knows: an image's.
+    /// Where a superblock is not believed, or the journal is on another device, nothing is kept apart.
+    Superblock,
 }
 
 /// What becomes of a chunk whose buffer zone is reclaimed, and has blocks below the write pointer of the chunk's

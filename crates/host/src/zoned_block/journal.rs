@@ -176,6 +176,28 @@ impl JournalMap {
         Some(self.place(slot))
     }
 
+    /// The blocks that have slots, in runs.
+    pub(super) fn runs(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
+        self.runs.iter().map(|run| run.first..run.first + u64::from(run.blocks))
+    }
+
+    /// The block that has a slot, and how many blocks from it on have the next ones.
+    pub(super) fn owner(&self, slot: Slot) -> Option<(u64, u32)> {
+        let index = self.zones.iter().position(|&zone| zone == slot.zone)?;
+        let number = index as u32 * self.zone_blocks + slot.at;
+        let next = self.runs.partition_point(|run| run.slot <= number);
+        let run = self.runs.get(next.checked_sub(1)?)?;
+        let offset = number - run.slot;
+        (offset < run.blocks).then(|| (run.first + u64::from(offset), run.blocks - offset))
+    }
+
+    /// No block has a slot any more; returns the zones, which are nobody's.
+    pub(super) fn clear(&mut self) -> Vec<ZoneNo> {
+        self.runs.clear();
+        self.by_block.clear();
+        std::mem::take(&mut self.zones)
+    }
+
     /// Every block with its slot.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u64, Slot)> + '_ {
         let blocks =

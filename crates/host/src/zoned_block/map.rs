@@ -328,6 +328,26 @@ impl Map {
         self.write_journal();
     }
 
+    /// The first blocks that are valid in the journal's zones, `most` at most: chunk, first block, blocks.
+    pub(super) fn next_in_journal(&self, most: u32) -> Option<(u32, u32, u32)> {
+        let first = |zone| Some(Slot { zone, at: self.next_valid(zone, 0)? });
+        let slot = self.journal.zones().find_map(first)?;
+        let (block, run) = self.journal.owner(slot).expect("a valid block of the journal is one's");
+        let zone_blocks = self.layout.zone_blocks;
+        let (chunk, at) = (block / u64::from(zone_blocks), (block % u64::from(zone_blocks)) as u32);
+        let most = most.min(run).min(zone_blocks - slot.at).min(zone_blocks - at);
+        let blocks = (0..most).take_while(|n| self.is_valid(slot.zone, slot.at + n)).count() as u32;
+        Some((chunk as u32, at, blocks))
+    }
+
+    /// Nothing is in the journal's zones; returns them: they are nobody's from now on.
+    pub(super) fn clear_journal(&mut self) -> Vec<ZoneNo> {
+        assert!(self.journal.zones().all(|zone| self.weight(zone) == 0), "the journal is in use");
+        let zones = self.journal.clear();
+        self.write_journal();
+        zones
+    }
+
     fn write_journal(&mut self) {
         let range = Self::journal_words(&self.layout);
         for (at, word) in range.zip(self.journal.encode()) {

@@ -23,6 +23,7 @@
 
 mod commit;
 mod config;
+pub mod fuzz;
 mod journal;
 mod layout;
 mod load;
@@ -31,6 +32,7 @@ mod members;
 mod metadata;
 mod powered;
 mod reclaim;
+mod recognise;
 mod requests;
 mod serve;
 mod stats;
@@ -60,6 +62,7 @@ use map::Map;
 use members::{Members, Purpose, is_known};
 use metadata::{LABEL, Superblock};
 use reclaim::Reclaim;
+use recognise::Recognition;
 use requests::{Asked, Requests};
 pub use stats::ZonedBlockStats;
 pub use stored::{MetaBytes, Stored, StoredData};
@@ -93,7 +96,7 @@ enum State<P: Payload> {
 #[derive(Debug)]
 pub struct ZonedBlock<P: Payload, C, Z> {
     layout: Layout,
-    config: ZonedBlockConfig,
+    recognition: Recognition,
     members: Members<P, C, Z>,
     map: Map,
     zones: Zones,
@@ -109,7 +112,7 @@ pub struct ZonedBlock<P: Payload, C, Z> {
     ended: VecDeque<Completion<P>>,
     now: Time,
     next_id: u64,
-    stats: serve::Counters,
+    stats: stats::Counters,
 }
 
 impl<P, C, Z> ZonedBlock<P, C, Z>
@@ -172,7 +175,7 @@ where
         let layout = Layout::new(config, unit, conventional.capacity_sectors(), &shape)?;
         let now = conventional.now().max(zoned.now());
         Ok(Self {
-            config: config.clone(),
+            recognition: Recognition::new(&config.journal, &layout),
             members: Members::new(conventional, zoned, layout),
             map: Map::new(layout),
             zones: Zones::new(layout),
@@ -186,7 +189,7 @@ where
             ended: VecDeque::new(),
             now,
             next_id: 0,
-            stats: serve::Counters::new(&layout),
+            stats: stats::Counters::new(&layout),
             layout,
         })
     }
@@ -259,6 +262,36 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Whether the journal is looked for in superblocks: then somebody has to ([`Self::found_journal`]).
+    pub fn needs_superblocks(&self) -> bool {
+        self.recognition.is_by_superblock()
+    }
+
+    /// True once after a superblock has changed, or what else the journal was found by: it is to be looked for again.
+    pub fn take_superblock_changed(&mut self) -> bool {
+        self.recognition.take_changed()
+    }
+
+    /// The journal is here from now on, found by the bytes in `sources` ([`superblock::find`]). If it has left blocks that
+    /// lie in its zones, they move to their chunks, and the zones become free. Unless the journal is to be recognised
+    /// by its superblock, nothing comes of it.
+    pub fn found_journal(
+        &mut self,
+        now: Time,
+        sources: Vec<std::ops::Range<u64>>,
+        journal: superblock::Journal,
+    ) {
+        assert!(now >= self.now, "time ran backwards");
+        self.now = now;
+        self.recognition.found(sources, journal, self.map.journal().runs());
+        self.settle(now);
+    }
+
+    /// Where the journal is, if anybody has said so.
+    pub const fn journal(&self) -> Option<&superblock::Journal> {
+        self.recognition.journal()
     }
 
     /// The conventional drive.

@@ -186,6 +186,11 @@ impl Reclaim {
         self.jobs.iter().all(Option::is_none)
     }
 
+    /// Blocks that are moved with one read and one write at most.
+    pub(super) fn most_blocks(&self) -> u32 {
+        self.most_blocks
+    }
+
     pub(super) fn job(&self, number: u32) -> &Job {
         self.jobs[number as usize].as_ref().expect("a job under way")
     }

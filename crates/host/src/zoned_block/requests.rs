@@ -16,6 +16,8 @@ pub(super) enum Does {
     Zero,
     /// Makes whole blocks zeroes.
     Trim,
+    /// Writes what the blocks hold to their chunk's zones: a journal has left them.
+    Leave,
 }
 
 /// What a request has of one chunk.
@@ -31,6 +33,8 @@ pub(super) struct Piece<P> {
     pub(super) index: u32,
     /// Commands below that it waits for.
     pub(super) pending: u32,
+    /// All its blocks were in the journal's zones when it began: a job has not kept it from its chunk.
+    pub(super) in_journal: bool,
     /// What blocks that it writes in part held before, with their number in the request.
     pub(super) old: Vec<(u32, P)>,
 }
@@ -49,7 +53,8 @@ impl<P> Piece<P> {
 /// A command of the host's.
 #[derive(Clone, Debug)]
 pub(super) struct Asked<P: Payload> {
-    id: CommandId,
+    /// `None`: the layer's own.
+    id: Option<CommandId>,
     op: Op,
     tag: u32,
     submitted: Time,
@@ -68,7 +73,7 @@ pub(super) struct Asked<P: Payload> {
 impl<P: Payload> Asked<P> {
     pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, units: Units) -> Self {
         Self {
-            id,
+            id: Some(id),
             op: command.op(),
             tag: command.tag,
             submitted: now,
@@ -84,6 +89,12 @@ impl<P: Payload> Asked<P> {
             status: Status::Success,
             needs_tables: false,
         }
+    }
+
+    /// The layer's own, to move what `units` hold.
+    pub(super) fn own(now: Time, units: Units) -> Self {
+        let command = Command::flush();
+        Self { id: None, op: Op::Write, pieces: 1, ..Self::new(CommandId(0), now, &command, units) }
     }
 
     pub(super) const fn op(&self) -> Op {
@@ -179,22 +190,25 @@ impl<P: Payload> Requests<P> {
     }
 
     /// A request is over.
-    pub(super) fn complete(&mut self, now: Time, request: u32) -> Completion<P> {
+    ///
+    /// # Errors
+    /// With how it has ended, if it was the layer's own.
+    pub(super) fn complete(&mut self, now: Time, request: u32) -> Result<Completion<P>, Status> {
         self.free.push(request);
         let asked = self.asked[request as usize].take().expect("a request under way");
         let output = match asked.op {
             Op::Read if asked.status == Status::Success => Output::Read(asked.read),
             _ => Output::None,
         };
-        Completion {
-            id: asked.id,
+        Ok(Completion {
+            id: asked.id.ok_or(asked.status)?,
             op: asked.op,
             tag: asked.tag,
             submitted: asked.submitted,
             time: now,
             status: asked.status,
             output,
-        }
+        })
     }
 
     /// All of them are gone.

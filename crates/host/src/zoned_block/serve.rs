@@ -6,58 +6,15 @@ use leyden_device::{DataKind, Op, Payload, Status};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
-use super::config::Recognise;
-use super::layout::{Layout, Place};
+use super::layout::Place;
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Purpose};
 use super::requests::{Asked, Does, Piece};
 use super::stored::{Stored, StoredData};
 use super::traffic::Entry;
 use super::zones::Use;
-use super::{State, ZonedBlock, ZonedBlockStats, is_use};
+use super::{State, ZonedBlock, is_use};
 use crate::Powered;
-
-/// What is counted, and what each block holds, as far as anybody said so. Power cuts change neither.
-#[derive(Debug)]
-pub(super) struct Counters {
-    pub(super) totals: ZonedBlockStats,
-    kinds: Vec<DataKind>,
-    zone_blocks: u32,
-}
-
-impl Counters {
-    pub(super) fn new(layout: &Layout) -> Self {
-        let blocks = layout.chunks as usize * layout.zone_blocks as usize;
-        let kinds = vec![DataKind::Data; blocks];
-        Self { totals: ZonedBlockStats::default(), kinds, zone_blocks: layout.zone_blocks }
-    }
-
-    fn block(&self, chunk: u32, at: u32) -> usize {
-        chunk as usize * self.zone_blocks as usize + at as usize
-    }
-
-    fn wrote(&mut self, chunk: u32, at: u32, blocks: u32, kind: DataKind) {
-        let first = self.block(chunk, at);
-        self.kinds[first..first + blocks as usize].fill(kind);
-        let blocks = u64::from(blocks);
-        self.totals.host_blocks += blocks;
-        match kind {
-            DataKind::Data => {}
-            DataKind::Log => self.totals.host_journal_blocks += blocks,
-            DataKind::Meta => self.totals.host_meta_blocks += blocks,
-        }
-    }
-
-    pub(super) fn copied(&mut self, chunk: u32, at: u32, blocks: u32) {
-        for block in at..at + blocks {
-            match self.kinds[self.block(chunk, block)] {
-                DataKind::Data => self.totals.copied_data_blocks += 1,
-                DataKind::Log => self.totals.copied_journal_blocks += 1,
-                DataKind::Meta => self.totals.copied_meta_blocks += 1,
-            }
-        }
-    }
-}
 
 impl<P, C, Z> ZonedBlock<P, C, Z>
 where
@@ -92,7 +49,9 @@ where
         }
         for (does, chunk, first, blocks, index) in pieces {
             let (pending, old) = (0, Vec::new());
-            let piece = Piece { request, does, chunk, first, blocks, index, pending, old };
+            let in_journal = false;
+            let piece =
+                Piece { request, does, chunk, first, blocks, index, pending, in_journal, old };
             let piece = self.requests.insert_piece(piece);
             self.admit(now, piece);
         }
@@ -113,8 +72,10 @@ where
     }
 
     pub(super) fn complete(&mut self, now: Time, request: u32) {
-        let completion = self.requests.complete(now, request);
-        self.ended.push_back(completion);
+        match self.requests.complete(now, request) {
+            Ok(completion) => self.ended.push_back(completion),
+            Err(status) => self.recognition.end_move(status == Status::Success),
+        }
     }
 
     /// A piece, new or one that has waited: begins it, unless it has to wait.
@@ -131,8 +92,10 @@ where
             self.requests.remove_piece(id);
             return self.one_piece_less(now, request);
         }
-        let minds_jobs = !(range.0..range.1).all(|at| self.map.is_in_journal(chunk, at));
-        match self.traffic.enter(chunk, id, range, changes, minds_jobs) {
+        let in_journal = (!changes || !self.recognition.is_releasing())
+            && (range.0..range.1).all(|at| self.map.is_in_journal(chunk, at));
+        self.requests.piece_mut(id).in_journal = in_journal;
+        match self.traffic.enter(chunk, id, range, changes, !in_journal) {
             // Whoever waits for a zone needs the job to go on.
             Entry::Locked(job) if self.starved.is_empty() => self.reclaim.abort(job),
             Entry::Locked(_) | Entry::Behind => {}
@@ -153,9 +116,10 @@ where
                 } else {
                     self.map.settle(chunk, first, blocks, None);
                 }
+                self.note_changed(chunk, first, blocks);
                 self.piece_over(now, id);
             }
-            Does::Write | Does::Zero => self.fill(now, id),
+            Does::Write | Does::Zero | Does::Leave => self.fill(now, id),
         }
     }
 
@@ -198,7 +162,8 @@ where
         let piece = self.requests.piece(id);
         let units = self.requests.get(piece.request).units;
         let (chunk, first, index) = (piece.chunk, piece.first, piece.index);
-        let partial = (0..piece.blocks).filter(|block| units.is_partial(index + block));
+        let is_all = piece.does == Does::Leave;
+        let partial = (0..piece.blocks).filter(|block| is_all || units.is_partial(index + block));
         let reads: Vec<_> =
             partial.map(|block| (index + block, self.map.find(chunk, first + block))).collect();
         for (index, place) in reads {
@@ -216,17 +181,20 @@ where
         }
     }
 
-    /// Says that block `at` of the device is a journal's.
+    /// Blocks from `at` of `chunk` on, as numbers of the device.
+    fn device_blocks(&self, chunk: u32, at: u32, blocks: u32) -> std::ops::Range<u64> {
+        let first = u64::from(chunk) * u64::from(self.layout.zone_blocks) + u64::from(at);
+        first..first + u64::from(blocks)
+    }
+
+    fn note_changed(&mut self, chunk: u32, at: u32, blocks: u32) {
+        let blocks = self.device_blocks(chunk, at, blocks);
+        self.recognition.wrote(blocks);
+    }
+
+    /// Says that block `at` of `chunk` is a journal's.
     fn is_journal(&self, chunk: u32, at: u32, says_log: bool) -> bool {
-        let journal = &self.config.journal;
-        match journal.recognise {
-            Recognise::Class => says_log,
-            Recognise::Range => {
-                let block = u64::from(chunk) * u64::from(self.layout.zone_blocks) + u64::from(at);
-                let byte = block * u64::from(self.layout.unit_bytes);
-                (journal.offset.get()..journal.offset.get() + journal.size.get()).contains(&byte)
-            }
-        }
+        self.recognition.is_journal(self.device_blocks(chunk, at, 1).start, says_log)
     }
 
     /// The place of block `at` of `chunk` among the journal's, if it has or gets one.
@@ -292,11 +260,13 @@ where
         let piece = self.requests.piece(id);
         let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
         let says_log = self.requests.get(piece.request).kind == DataKind::Log;
+        // A piece that has not waited for whoever has the chunk keeps out of it.
+        let has_left = self.recognition.is_releasing() && !piece.in_journal;
         // Runs of blocks with their places; those without are the chunk's own.
         let mut runs: Vec<(u32, u32, Option<Place>)> = Vec::with_capacity(1);
         for at in first..first + blocks {
             let is_journal = self.is_journal(chunk, at, says_log);
-            let place = self.journal_place(chunk, at, is_journal);
+            let place = if has_left { None } else { self.journal_place(chunk, at, is_journal) };
             match (runs.last_mut(), place) {
                 (Some((_, count, None)), None) => *count += 1,
                 (Some((_, count, Some(run))), Some(place))
@@ -340,8 +310,11 @@ where
                 let old = piece.old.iter().find(|(number, _)| *number == index);
                 let data = match old {
                     None => P::written(&asked.data, part),
-                    Some((_, old)) if piece.does == Does::Zero => P::zeroed(old, &asked.data, part),
-                    Some((_, old)) => P::merged(old, &asked.data, part),
+                    Some((_, old)) => match piece.does {
+                        Does::Zero => P::zeroed(old, &asked.data, part),
+                        Does::Leave => old.clone(),
+                        _ => P::merged(old, &asked.data, part),
+                    },
                 };
                 Stored::Data(data)
             };
@@ -404,17 +377,22 @@ where
 
     fn write_ended(&mut self, now: Time, id: u32, at: u32, (place, status): (Place, Status)) {
         let piece = self.requests.piece(id);
-        let (chunk, request) = (piece.chunk, piece.request);
+        let (chunk, request, does) = (piece.chunk, piece.request, piece.does);
         if status == Status::Success {
             if is_planted(Canary::BlockOldPlaceKept) {
                 self.map.set_valid(place, true);
             } else if !is_planted(Canary::BlockValidBeforeWritten) {
                 self.map.settle(chunk, at, place.blocks, Some(place));
             }
-            let said = self.requests.get(request).kind;
-            let is_log = self.is_journal(chunk, at, said == DataKind::Log);
-            let kind = if is_log { DataKind::Log } else { said };
-            self.stats.wrote(chunk, at, place.blocks, kind);
+            if does == Does::Leave {
+                self.stats.totals.released_blocks += u64::from(place.blocks);
+            } else {
+                let said = self.requests.get(request).kind;
+                let is_log = self.is_journal(chunk, at, said == DataKind::Log);
+                let kind = if is_log { DataKind::Log } else { said };
+                self.stats.wrote(chunk, at, place.blocks, kind);
+                self.note_changed(chunk, at, place.blocks);
+            }
         } else {
             self.requests.get_mut(request).status = Status::WriteFault;
             if !self.layout.is_random(place.zone) {

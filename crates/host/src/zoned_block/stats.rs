@@ -1,7 +1,10 @@
 //! What a zoned block device counts.
 
+use leyden_device::DataKind;
 use leyden_sim::counters;
 use serde::Serialize;
+
+use super::layout::Layout;
 
 counters! {
     /// Counts since the device was made. Blocks are mapping units of the members.
@@ -15,6 +18,8 @@ counters! {
         pub host_meta_blocks: u64,
         /// Blocks that went to journal zones.
         pub separated_blocks: u64,
+        /// Blocks that have left them, because the journal had.
+        pub released_blocks: u64,
         /// Blocks written at the write pointer of a sequential zone.
         pub direct_blocks: u64,
         /// Blocks of journals that reclaim has copied.
@@ -43,5 +48,47 @@ counters! {
         pub metadata_blocks: u64,
         /// Times that the tables were read back after a power cut.
         pub recoveries: u64,
+    }
+}
+
+/// What is counted, and what each block holds, as far as anybody said so. Power cuts change neither.
+#[derive(Debug)]
+pub(super) struct Counters {
+    pub(super) totals: ZonedBlockStats,
+    kinds: Vec<DataKind>,
+    zone_blocks: u32,
+}
+
+impl Counters {
+    pub(super) fn new(layout: &Layout) -> Self {
+        let blocks = layout.chunks as usize * layout.zone_blocks as usize;
+        let kinds = vec![DataKind::Data; blocks];
+        Self { totals: ZonedBlockStats::default(), kinds, zone_blocks: layout.zone_blocks }
+    }
+
+    fn block(&self, chunk: u32, at: u32) -> usize {
+        chunk as usize * self.zone_blocks as usize + at as usize
+    }
+
+    pub(super) fn wrote(&mut self, chunk: u32, at: u32, blocks: u32, kind: DataKind) {
+        let first = self.block(chunk, at);
+        self.kinds[first..first + blocks as usize].fill(kind);
+        let blocks = u64::from(blocks);
+        self.totals.host_blocks += blocks;
+        match kind {
+            DataKind::Data => {}
+            DataKind::Log => self.totals.host_journal_blocks += blocks,
+            DataKind::Meta => self.totals.host_meta_blocks += blocks,
+        }
+    }
+
+    pub(super) fn copied(&mut self, chunk: u32, at: u32, blocks: u32) {
+        for block in at..at + blocks {
+            match self.kinds[self.block(chunk, block)] {
+                DataKind::Data => self.totals.copied_data_blocks += 1,
+                DataKind::Log => self.totals.copied_journal_blocks += 1,
+                DataKind::Meta => self.totals.copied_meta_blocks += 1,
+            }
+        }
     }
 }

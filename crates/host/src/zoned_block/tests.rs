@@ -1,5 +1,7 @@
 //! The device on two drives of ours, and its tables against a slow twin.
 
+mod journals;
+
 use std::collections::BTreeMap;
 
 use leyden_device::{Config, Lba, Ssd, Stamp, ZnsSsd};
@@ -347,6 +349,22 @@ proptest! {
         for (&(chunk, at), &place) in &twin {
             prop_assert_eq!(found.find(chunk, at), Some(place));
         }
+    }
+
+    /// The same as the fuzz target does: metadata in use, changed anywhere.
+    #[test]
+    fn any_metadata_is_read_or_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = fuzz::seed();
+        fuzz::tables(&bytes).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        let _ = fuzz::tables(&bytes);
     }
 
     /// Whatever words there are, tables that keep their invariants come of them, or an error.

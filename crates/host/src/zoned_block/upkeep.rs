@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use leyden_device::{Op, Payload, Status, ZoneAction};
+use leyden_device::{Op, Payload, Status, Units, ZoneAction};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
@@ -13,6 +13,7 @@ use super::load::{Found, Loader};
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Purpose};
 use super::reclaim::{Move, Next};
+use super::requests::{Asked, Does, Piece};
 use super::stored::{Stored, StoredData};
 use super::zones::{Use, Zones};
 use super::{State, ZonedBlock};
@@ -102,6 +103,7 @@ where
             self.step_job(now, number);
         }
         self.begin_jobs(now);
+        self.release_journal(now);
         self.commit(now);
         if !self.starved.is_empty() {
             self.give_up_if_stuck(now);
@@ -284,6 +286,40 @@ where
         }
     }
 
+    /// Moves what a journal has left in its zones, a part at a time; frees them when nothing is there any more.
+    fn release_journal(&mut self, now: Time) {
+        if !self.recognition.is_release_due() || self.committer.has_failed() {
+            return;
+        }
+        if is_planted(Canary::BlockJournalDropped) {
+            while let Some((chunk, at, blocks)) = self.map.next_in_journal(u32::MAX) {
+                self.map.settle(chunk, at, blocks, None);
+            }
+        }
+        let Some((chunk, first, blocks)) = self.map.next_in_journal(self.reclaim.most_blocks())
+        else {
+            let is_written = |zone| self.members.is_busy(zone);
+            if !self.map.journal().zones().any(is_written) {
+                for zone in self.map.clear_journal() {
+                    self.zones.give_up(zone);
+                }
+                self.recognition.released();
+                self.committer.want();
+            }
+            return;
+        };
+        self.recognition.begin_move();
+        let unit_sectors = self.layout.unit_sectors();
+        let block = u64::from(chunk) * u64::from(self.layout.zone_blocks) + u64::from(first);
+        let units =
+            Units::new(block * unit_sectors, u64::from(blocks) * unit_sectors, unit_sectors);
+        let request = self.requests.insert(Asked::own(now, units));
+        let (does, index, pending, in_journal, old) = (Does::Leave, 0, 0, false, Vec::new());
+        let piece = Piece { request, does, chunk, first, blocks, index, pending, in_journal, old };
+        let piece = self.requests.insert_piece(piece);
+        self.admit(now, piece);
+    }
+
     /// Writers that wait for a zone, and can get none, hear so.
     fn give_up_if_stuck(&mut self, now: Time) {
         let is_moving = !self.reclaim.is_idle() || !self.members.is_idle();
@@ -376,6 +412,7 @@ where
         self.committer.want();
         self.stats.totals.recoveries += 1;
         self.state = State::Up;
+        self.recognition.review(self.map.journal().runs());
         self.upkeep.used(now);
         for piece in std::mem::take(&mut self.upkeep.early) {
             self.admit(now, piece);
@@ -407,6 +444,7 @@ where
         self.committer.lose_power();
         self.upkeep.lose_power(now);
         self.starved.clear();
+        self.recognition.forget();
         self.ended.clear();
         self.state = State::Off;
         self.now = now;

@@ -19,7 +19,7 @@ pub use state::{State, StateError};
 
 use crate::options::guide::Guide;
 use crate::run::twice;
-use crate::{Coverage, Failure, Options, Outcome, Tally, run, zoned};
+use crate::{Coverage, Failure, Options, Outcome, Tally, run, zoned, zoned_block};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -124,6 +124,19 @@ impl Campaign {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
         let work = |seed| zoned::run_twice(&zoned::ZonedOptions::draw(seed));
+        self.run_with(&work, cancel, progress)
+    }
+
+    /// As [`Campaign::run`], with block devices on a conventional and a zoned drive.
+    ///
+    /// # Errors
+    /// If the state cannot be read or written.
+    pub fn run_zoned_block(
+        &self,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        let work = |seed| zoned_block::run_twice(&zoned_block::ZonedBlockOptions::draw(seed));
         self.run_with(&work, cancel, progress)
     }
 

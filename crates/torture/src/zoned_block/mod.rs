@@ -4,6 +4,7 @@
 //! running that ([`run()`]). **What doesn't**: the work, the cuts and the oracle: those are the conventional drive's,
 //! for the device promises what any block device does.
 
+mod moving;
 mod options;
 
 use leyden_device::{SectorStamps, Ssd, Stamp, ZnsSsd, ZoneDescriptor, ZoneState};
@@ -13,9 +14,10 @@ use leyden_host::zoned_block::{Pair, Stored};
 pub use options::ZonedBlockOptions;
 
 use crate::Outcome;
-use crate::options::mixed;
+use crate::options::{mixed, rng};
 use crate::run::{Inspected, on_stack, twice};
 use crate::witness::{Grain, Witness};
+use moving::Moving;
 
 /// A device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
@@ -59,7 +61,10 @@ fn tell(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
 
 fn on<P: Witness>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
     match device::<P>(options) {
-        Ok(device) => on_stack(&options.run, device, tells),
+        Ok(device) => {
+            let rng = rng(options.run.seed, "journals");
+            on_stack(&options.run, Moving::new(device, options.journal_moves, rng), tells)
+        }
         Err(message) => (crate::run::refused(message), Vec::new()),
     }
 }

@@ -26,6 +26,9 @@ const MOST_ZONE_BLOCKS: u32 = 96;
 pub struct ZonedBlockOptions {
     /// The layer.
     pub layer: ZonedBlockConfig,
+    /// The journal is somewhere else every so many commands; 0: never.
+    #[serde(default)]
+    pub journal_moves: u32,
     /// The zoned member.
     pub zoned: Config,
     /// The work, the cuts, and, as its device, the conventional member.
@@ -73,7 +76,15 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
         round.reload = false;
     }
     let run = Options { seed, grain, device, host: None, work, rounds };
-    let options = ZonedBlockOptions { layer, zoned, run };
+    // Drawn apart: what else a seed draws does not depend on it.
+    let mut moves = rng(seed, "journal moves");
+    let mut journal_moves = 0;
+    if layer.journal.separate && moves.below(2) == 0 {
+        layer.journal.recognise = Recognise::Superblock;
+        (layer.journal.offset, layer.journal.size) = (Bytes::new(0), Bytes::new(0));
+        journal_moves = spread(&mut moves, 400) as u32;
+    }
+    let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)
 }
 

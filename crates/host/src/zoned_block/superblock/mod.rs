@@ -18,8 +18,8 @@ mod xfs;
 
 use std::ops::Range;
 
-/// Bytes from the device's first on that both kinds of superblocks lie in.
-const HEAD_BYTES: u64 = 4096;
+/// Bytes of the device that both kinds of superblocks lie in.
+pub const HEAD: Range<u64> = 0..4096;
 
 /// Reads of a search at most: the superblock, a group descriptor, an inode, and the nodes of its extent tree.
 pub const MAX_READS: usize = 64;
@@ -42,6 +42,13 @@ impl Journal {
         let Self::At(ranges) = self else { return false };
         let next = ranges.partition_point(|range| range.start <= at);
         next.checked_sub(1).is_some_and(|last| ranges[last].contains(&at))
+    }
+
+    /// Whether all of `bytes` are.
+    pub fn contains_all(&self, bytes: &Range<u64>) -> bool {
+        let Self::At(ranges) = self else { return bytes.is_empty() };
+        let next = ranges.partition_point(|range| range.start <= bytes.start);
+        next.checked_sub(1).is_some_and(|last| bytes.end <= ranges[last].end)
     }
 
     /// Its bytes.
@@ -68,6 +75,24 @@ pub enum Why {
     Unreadable,
 }
 
+/// Looks for the journal of a device of `capacity_bytes` whose bytes `read` yields, or cannot yield; returns also which
+/// bytes it was found by, or was not.
+pub fn find(
+    capacity_bytes: u64,
+    mut read: impl FnMut(Range<u64>) -> Option<Vec<u8>>,
+) -> (Vec<Range<u64>>, Journal) {
+    let (mut search, mut range) = Search::begin(capacity_bytes);
+    loop {
+        let Some(bytes) = read(range) else {
+            return (search.wanted, Journal::Nowhere(Why::Unreadable));
+        };
+        match search.read(&bytes) {
+            Next::Read(next) => range = next,
+            Next::Found(journal) => return (search.wanted, journal),
+        }
+    }
+}
+
 /// What a search does next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
@@ -91,7 +116,7 @@ pub struct Search {
 impl Search {
     /// On a device of `capacity_bytes`; yields also the bytes that it wants first.
     pub fn begin(capacity_bytes: u64) -> (Self, Range<u64>) {
-        let head = 0..HEAD_BYTES.min(capacity_bytes);
+        let head = 0..HEAD.end.min(capacity_bytes);
         (Self { capacity_bytes, ext4: None, wanted: vec![head.clone()] }, head)
     }
 

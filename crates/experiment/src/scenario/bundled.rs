@@ -41,6 +41,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "hexa/jesd219.toml",
     "hexa/random-write.toml",
     "hexa/tpcc.toml",
+    "journal-zones/conventional.toml",
     "journal-zones/journal.toml",
     "journal-zones/journal-lazy.toml",
     "journal-zones/journal-sequential.toml",

@@ -155,20 +155,65 @@ fn members_that_do_not_belong_together_are_refused() {
     assert!(error.problem.contains("no metadata set can be read"), "{error}");
 }
 
-/// Overwrites the first blocks of these metadata sets.
-fn damage(pair: &mut Pair<Conventional, ZonedDrive>, sets: &[usize], block: u32) {
+/// Sends a command to the conventional member for block `block` of metadata set `set`; yields what it has read.
+fn to_meta(
+    pair: &mut Pair<Conventional, ZonedDrive>,
+    (set, block): (usize, u32),
+    command: impl Fn(Lba) -> Command<Stored<Stamp>>,
+) -> Vec<Stored<Stamp>> {
     let layout = Layout::new(&config(), 4096, pair.conventional.capacity_sectors(), &pair.shape);
     let layout = layout.unwrap();
+    let place = layout.meta_place(set, block);
+    let now = pair.conventional.now();
+    pair.conventional.submit(now, command(layout.lba(place.zone, place.at)));
+    let mut done = Vec::new();
+    while let Some(time) = pair.conventional.next_event() {
+        pair.conventional.advance(time, &mut done);
+    }
+    done.pop().unwrap().data().cloned().unwrap_or_default()
+}
+
+fn put_meta(pair: &mut Pair<Conventional, ZonedDrive>, at: (usize, u32), unit: &Stored<Stamp>) {
+    let data = || StoredData::Units([unit.clone()].into());
+    to_meta(pair, at, |lba| Command::write(lba, BLOCK as u32, data()));
+}
+
+/// Overwrites a block of these metadata sets.
+fn damage(pair: &mut Pair<Conventional, ZonedDrive>, sets: &[usize], block: u32) {
     for &set in sets {
-        let place = layout.meta_place(set, block);
-        let lba = layout.lba(place.zone, place.at);
-        let junk = Stored::Meta(vec![0x5a; 4096].into());
-        let now = pair.conventional.now();
-        let data = StoredData::Units([junk].into());
-        pair.conventional.submit(now, Command::write(lba, BLOCK as u32, data));
-        while let Some(time) = pair.conventional.next_event() {
-            pair.conventional.advance(time, &mut Vec::new());
+        put_meta(pair, (set, block), &Stored::Meta(vec![0x5a; 4096].into()));
+    }
+}
+
+#[test]
+fn a_stale_set_is_never_taken_for_the_newer_one() {
+    let blocks = 0..2; // superblock and tables
+    for stale in 0..2 {
+        let mut device = Device::format(&config(), pair(), 7).unwrap();
+        write(&mut device, 9, 1);
+        flush(&mut device);
+        let mut members = again(device);
+        let read_back = |lba| Command::read(lba, BLOCK as u32);
+        let old: Vec<_> =
+            blocks.clone().map(|block| to_meta(&mut members, (stale, block), read_back)).collect();
+        let mut device = Device::open(&config(), members).unwrap();
+        write(&mut device, 9, 2);
+        write(&mut device, 300, 3);
+        flush(&mut device);
+        let mut members = again(device);
+        for (block, old) in blocks.clone().zip(&old) {
+            put_meta(&mut members, (stale, block), &old[0]);
         }
+        let mut device = Device::open(&config(), members).unwrap();
+        assert_eq!((read(&mut device, 9), read(&mut device, 300)), (2, 3));
+        // The tables of the newer one are damaged, and its superblock is not: that is an error, not a step back.
+        let mut members = again(device);
+        for (block, old) in blocks.clone().zip(&old) {
+            put_meta(&mut members, (stale, block), &old[0]);
+        }
+        damage(&mut members, &[1 - stale], 1);
+        let error = Device::open(&config(), members).unwrap_err();
+        assert!(error.problem.contains("the tables is damaged"), "{error}");
     }
 }
 

@@ -401,7 +401,7 @@ pub(crate) struct TortureArgs {
     /// Torture zoned drives: zones, appends, resets, Zone Random Write Areas
     #[arg(long, conflicts_with_all = ["state", "replay"])]
     pub(crate) zoned: bool,
-    /// Torture block devices on a conventional and a zoned drive ([host.zoned_block]), journals that move among them
+    /// Torture block devices on a conventional and a zoned drive, with journals that move
     #[arg(long, conflicts_with_all = ["state", "replay", "zoned", "shrink"])]
     pub(crate) zoned_block: bool,
     /// Run this seed only

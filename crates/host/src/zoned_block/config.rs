@@ -60,8 +60,7 @@ pub enum Recognise {
     Class,
     /// It lies between `offset` and `offset + size`.
     Range,
-    /// The file system's superblock says where it is (ext4, XFS). Only a device that holds bytes knows: an image's.
-    /// Where a superblock is not believed, or the journal is on another device, nothing is kept apart.
+    /// The superblock of ext4 or XFS says where it is. Only what holds bytes has superblocks: no simulation.
     Superblock,
 }
 

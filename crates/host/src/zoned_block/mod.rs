@@ -289,6 +289,11 @@ where
         self.settle(now);
     }
 
+    /// True while blocks leave the journal's zones.
+    pub fn is_releasing(&self) -> bool {
+        self.recognition.is_releasing()
+    }
+
     /// Where the journal is, if anybody has said so.
     pub const fn journal(&self) -> Option<&superblock::Journal> {
         self.recognition.journal()

@@ -219,17 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_end_the_search(
-        data in prop::collection::vec(any::<u8>(), 0..200),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
-    ) {
+    fn any_bytes_end_the_search(data in prop::collection::vec(any::<u8>(), 0..5_000)) {
         fuzz::search(&data);
-        for mut seed in fuzz::seeds() {
-            for &(at, byte) in &changes {
-                let at = at.index(seed.len());
-                seed[at] = byte;
-            }
-            fuzz::search(&seed);
-        }
     }
 }

@@ -118,6 +118,9 @@ fn synced_files_survive_and_an_early_promise_is_found_and_made_small() {
     assert_eq!(summary["models"][0]["findings"][0]["verdict"], "lost");
     let junit = std::fs::read_to_string(bench.out().join("junit.xml")).unwrap();
     assert!(junit.contains("failures=\"1\"") && junit.contains("lost"), "{junit}");
+    let page = std::fs::read_to_string(bench.out().join("report.html")).unwrap();
+    assert!(page.contains("acknowledged lost") && page.contains("8 of 8 lies noticed"));
+    assert!(page.contains("leyden crashtest capacitor"), "nobody has asked for a curve");
 
     let finding = "crash/findings/adversarial-1.json";
     let shrunk = bench.leyden(&["shrink", "crash", finding, "--json"]).output().unwrap();
@@ -261,6 +264,33 @@ fn a_raw_device_is_worked_on_without_a_file_system() {
     let (code, summary, stderr) = bench.run(&["--states", "30", "--check", check]);
     assert_eq!(code, 0, "{stderr}{summary}");
     assert!(summary["control"]["verdicts"]["lost"].as_u64() > Some(0), "{summary}");
+    bench.is_clean();
+}
+
+#[test]
+fn the_smaller_the_bank_the_more_cuts_lose_something() {
+    let Some(bench) = Bench::new() else { return };
+    // Promised without a flush: a drive whose capacitors save its whole buffer keeps it.
+    let work = "for i in $(seq 1 24); do printf %-16384s $i | dd of=$LEYDEN_DEV bs=16384 seek=$i oflag=direct \
+                conv=notrunc status=none; echo $i >>$LEYDEN_ACK; done";
+    bench.recorded(work, &["--fs", "none", "--set", "device.buffer.region=full"]);
+    let check = "while read i; do [ \"$(dd if=$LEYDEN_DEV bs=16384 skip=$i count=1 iflag=direct status=none | \
+                 tr -d ' ')\" = $i ] || { echo lost $i; exit 1; }; done <$LEYDEN_ACKS";
+    let realistic = ["--states", "40", "--model", "realistic", "--check", check];
+    let (code, summary, stderr) = bench.run(&realistic);
+    assert_eq!(code, 0, "{stderr}{summary}");
+    let args = ["capacitor", "crash", "--uf", "50,100,2000", "--cuts", "40", "--json"];
+    let output = bench.leyden(&args).output().unwrap();
+    let curve: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let lose = |at: usize| curve[at]["cuts_that_lose"].as_u64().unwrap();
+    assert!(lose(0) > lose(1) && lose(1) > 0 && lose(2) == 0, "{curve}");
+    let page = std::fs::read_to_string(bench.out().join("report.html")).unwrap();
+    assert!(page.contains("2,000 uF") && page.contains("0 % (0 of 40)"));
+    let few = bench.leyden(&["capacitor", "crash", "--uf", "1"]).output().unwrap();
+    assert_eq!(few.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&few.stderr);
+    assert!(stderr.contains("uF or more"), "{stderr}");
     bench.is_clean();
 }
 

@@ -8,15 +8,15 @@ use leyden_sim::Capacitance;
 use serde::{Deserialize, Serialize};
 
 use crate::choose::spread;
-use crate::clock::wall;
 use crate::contract::{Flushes, cuts, cuts_at, moments};
 use crate::error::CrashError;
 use crate::pool::Runner;
-use crate::realistic;
+use crate::realistic::{self, Power};
 use crate::search::{Search, Seen};
 use crate::state::State;
 use crate::timeline::Timeline;
-use crate::verdict::{Outcome, Verdict};
+use crate::trials::Trials;
+use crate::verdict::Verdict;
 
 /// Moments at which a drive that lies is cut, and states that the positive control tries.
 const LIES: usize = 8;
@@ -87,6 +87,22 @@ pub struct Finding {
     pub said: String,
     /// Tried again, it has another verdict.
     pub is_flaky: bool,
+    /// Of the model `realistic`: what the drive did when its power failed.
+    #[serde(default)]
+    pub power: Option<Power>,
+}
+
+/// What became of the states of one moment.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Tally {
+    /// The power failed when the events before this one had happened.
+    pub at: usize,
+    /// States in which everything held; those that the check has no opinion of are left out.
+    pub held: usize,
+    /// States in which something acknowledged was lost.
+    pub lost: usize,
+    /// States that broke in another way.
+    pub broken: usize,
 }
 
 /// What a model came to.
@@ -102,6 +118,9 @@ pub struct ModelSummary {
     pub repeats: u64,
     /// States by verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
+    /// The same by moment, in the order of time.
+    #[serde(default)]
+    pub tallies: Vec<Tally>,
     /// Everything that broke, by cause; most states first.
     pub findings: Vec<Finding>,
     /// Of the model `realistic`: cuts whose states were tried, and those of them that broke something. Several
@@ -184,7 +203,7 @@ pub struct Told {
 }
 
 /// Who is told.
-type Progress<'a> = &'a mut dyn FnMut(Told);
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(Told);
 
 /// Tries states of each model, the positive control first.
 ///
@@ -207,12 +226,8 @@ pub fn explore(
     for &model in &options.models {
         models.push(explore_model(runner, timeline, recording, options, model, progress)?);
     }
-    let is_flush = |event: &crate::timeline::Event| {
-        matches!(event, crate::timeline::Event::Submitted(request)
-                 if request.op == leyden_oracle::Op::Flush)
-    };
     Ok(Summary {
-        flushes: timeline.events().iter().filter(|(_, event)| is_flush(event)).count(),
+        flushes: timeline.events().iter().filter(|(_, event)| event.is_flush()).count(),
         acks: timeline.acks().len(),
         seed: options.seed,
         atom_bytes: timeline.atom_bytes(),
@@ -256,129 +271,24 @@ fn explore_model(
             let states = realistic::states(recording, timeline, &times, options.bank)?;
             let mut seen = Seen::new(timeline);
             let mut cuts_a_state: Vec<usize> = Vec::new();
-            let mut different = Vec::new();
-            for state in states {
+            let (mut different, mut powers) = (Vec::new(), Vec::new());
+            for (state, power) in states {
                 let number = seen.number(&state);
                 if number == cuts_a_state.len() {
                     cuts_a_state.push(0);
                     different.push(state);
+                    powers.push(power);
                 }
                 cuts_a_state[number] += 1;
             }
             let mut different = different.into_iter();
             trials.run(runner, &mut || different.next(), progress)?;
             let cuts = trials.cuts(&cuts_a_state);
-            let summary = trials.end(runner, times.len(), seen.repeats())?;
+            let mut summary = trials.end(runner, times.len(), seen.repeats())?;
+            for finding in &mut summary.findings {
+                finding.power = Some(powers[finding.first - 1]);
+            }
             Ok(ModelSummary { cuts: Some(cuts), ..summary })
         }
-    }
-}
-
-/// The trials of one model.
-struct Trials {
-    model: Model,
-    limits: Limits,
-    began: std::time::Instant,
-    is_exhausted: bool,
-    /// What became of each, by number; nothing yet, or not at all.
-    tried: Vec<Option<Tried>>,
-}
-
-/// A state that was tried.
-#[derive(Clone, Debug)]
-struct Tried {
-    verdict: Verdict,
-    /// What is kept of one that broke.
-    broken: Option<(State, Outcome)>,
-}
-
-impl Trials {
-    fn new(model: Model, limits: Limits) -> Self {
-        Self { model, limits, began: wall(), is_exhausted: false, tried: Vec::new() }
-    }
-
-    fn run(
-        &mut self,
-        runner: &mut dyn Runner,
-        next: &mut dyn FnMut() -> Option<State>,
-        progress: Progress<'_>,
-    ) -> Result<(), CrashError> {
-        let Self { model, limits, began, is_exhausted, tried } = self;
-        let (mut given, mut broken) = (0, 0);
-        let mut next = || {
-            if given == limits.states || began.elapsed() > limits.budget {
-                return None;
-            }
-            let state = next();
-            *is_exhausted = state.is_none();
-            given += usize::from(state.is_some());
-            state
-        };
-        runner.run(&mut next, &mut |number, state, outcome| {
-            if tried.len() <= number {
-                tried.resize(number + 1, None);
-            }
-            let is_broken = outcome.verdict.is_broken();
-            broken += usize::from(is_broken);
-            let verdict = outcome.verdict;
-            tried[number] = Some(Tried { verdict, broken: is_broken.then_some((state, outcome)) });
-            let states = tried.len();
-            let used = began.elapsed().as_secs_f64() / limits.budget.as_secs_f64();
-            let share = used.max(states as f64 / limits.states as f64);
-            progress(Told { model: *model, states, broken, share });
-            true
-        })
-    }
-
-    /// Of cuts that left these states: how many were tried, and how many broke.
-    fn cuts(&self, cuts_a_state: &[usize]) -> (usize, usize) {
-        let tried = self.tried.iter().zip(cuts_a_state);
-        let tried = tried.filter_map(|(tried, cuts)| Some((tried.as_ref()?.verdict, *cuts)));
-        tried.fold((0, 0), |(all, broken), (verdict, cuts)| {
-            (all + cuts, broken + if verdict.is_broken() { cuts } else { 0 })
-        })
-    }
-
-    fn end(
-        self,
-        runner: &mut dyn Runner,
-        moments: usize,
-        repeats: u64,
-    ) -> Result<ModelSummary, CrashError> {
-        let mut verdicts = BTreeMap::new();
-        let mut groups: BTreeMap<(Verdict, String), Finding> = BTreeMap::new();
-        let tried =
-            (1..).zip(&self.tried).filter_map(|(number, tried)| Some((number, tried.as_ref()?)));
-        for (number, Tried { verdict, broken }) in tried {
-            *verdicts.entry(*verdict).or_insert(0) += 1;
-            let Some((state, outcome)) = broken else { continue };
-            let group = groups.entry((*verdict, outcome.cause())).or_insert_with(|| Finding {
-                verdict: *verdict,
-                cause: outcome.cause(),
-                count: 0,
-                first: number,
-                state: state.clone(),
-                said: outcome.said.clone(),
-                is_flaky: false,
-            });
-            group.count += 1;
-        }
-        let seconds = self.began.elapsed().as_secs_f64();
-        let mut findings: Vec<Finding> = groups.into_values().collect();
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.count), finding.first));
-        for finding in &mut findings {
-            finding.is_flaky = runner.run_one(&finding.state)?.verdict != finding.verdict;
-        }
-        Ok(ModelSummary {
-            model: self.model,
-            moments,
-            states: verdicts.values().sum(),
-            repeats,
-            verdicts,
-            findings,
-            cuts: None,
-            is_exhausted: self.is_exhausted,
-            seconds,
-        })
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use leyden_device::SECTOR_BYTES;
+use leyden_device::{PowerLoss, SECTOR_BYTES};
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Recording, Replay};
 use leyden_sim::{Capacitance, Rng, Span, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::choose::spread;
 use crate::error::CrashError;
@@ -27,10 +28,7 @@ pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> 
     for (time, event) in events {
         let is_interesting = match event {
             Event::Acknowledged(_) => true,
-            Event::Ended { command, .. } => matches!(
-                timeline.events()[*command].1,
-                Event::Submitted(request) if request.op == leyden_oracle::Op::Flush
-            ),
+            Event::Ended { command, .. } => timeline.events()[*command].1.is_flush(),
             Event::Submitted(_) => false,
         };
         if is_interesting {
@@ -53,7 +51,41 @@ pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> 
     all
 }
 
-/// The states in which the recorded drive is left by cuts at `times`, with another bank if one is named.
+/// What the recorded drive did when its power failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Power {
+    /// When, by the drive's clock, in nanoseconds.
+    pub time_ns: u64,
+    /// Bytes of the host's that capacitors had to save.
+    pub promised_bytes: u64,
+    /// Pages that the dump programmed.
+    pub dumped_pages: u64,
+    /// Units that had been promised, and that the capacitors' energy did not reach.
+    pub lost_units: u64,
+    /// Pages of the mapping table that it did not reach: recovery scans all of flash for their entries.
+    pub lost_map_pages: u64,
+    /// Flash pages whose program was broken off.
+    pub torn_pages: u64,
+    /// Energy left in the capacitors, in nanojoules.
+    pub energy_left_nj: u64,
+}
+
+impl Power {
+    fn new(loss: &PowerLoss) -> Self {
+        Self {
+            time_ns: loss.time.as_ns(),
+            promised_bytes: loss.cost.promised.get(),
+            dumped_pages: loss.cost.pages,
+            lost_units: loss.lost.len() as u64,
+            lost_map_pages: loss.lost_map_pages,
+            torn_pages: loss.torn_pages,
+            energy_left_nj: loss.energy_left.as_nj(),
+        }
+    }
+}
+
+/// The states in which the recorded drive is left by cuts at `times`, with another bank if one is named; and what
+/// the drive did at each.
 ///
 /// # Errors
 /// If the drive does something else than the recorded one, or reads back what nobody wrote.
@@ -62,7 +94,7 @@ pub(crate) fn states(
     timeline: &Timeline,
     times: &[Time],
     bank: Option<Capacitance>,
-) -> Result<Vec<State>, CrashError> {
+) -> Result<Vec<(State, Power)>, CrashError> {
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|&at| times[at]);
     let mut replay = match bank {
@@ -72,18 +104,18 @@ pub(crate) fn states(
     let end =
         recording.steps().position(|(_, step)| matches!(step, Step::Mark(text) if text == END));
     let last = end.map(|end| recording.steps().nth(end).expect("it is there").0);
-    let mut states = vec![State { at: 0, lost: Vec::new() }; times.len()];
+    let mut states = vec![None; times.len()];
     for at in order {
         let time = last.map_or(times[at], |last| times[at].min(last));
         replay.run_to(time)?;
         let mut cut = replay.clone();
-        cut.cut();
+        let power = Power::new(&cut.cut());
         let now = cut.now();
         cut.restore(now, None).map_err(leyden_image::recording::ReplayError::from)?;
         let happened = timeline.events().partition_point(|(when, _)| *when <= time);
-        states[at] = read_back(&cut, timeline, happened)?;
+        states[at] = Some((read_back(&cut, timeline, happened)?, power));
     }
-    Ok(states)
+    Ok(states.into_iter().flatten().collect())
 }
 
 /// Which versions the drive holds.

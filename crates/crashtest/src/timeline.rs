@@ -22,6 +22,28 @@ pub enum Event {
     Acknowledged(usize),
 }
 
+impl Event {
+    /// True of the submission of a flush.
+    pub fn is_flush(&self) -> bool {
+        matches!(self, Self::Submitted(request) if request.op == Op::Flush)
+    }
+
+    /// What it is called.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Submitted(request) => match request.op {
+                Op::Read => "read",
+                Op::Write => "write",
+                Op::Flush => "flush",
+                Op::Trim => "trim",
+                Op::WriteZeroes => "write of zeroes",
+            },
+            Self::Ended { .. } => "end",
+            Self::Acknowledged(_) => "acknowledgement",
+        }
+    }
+}
+
 /// A version of an atom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Version {

@@ -1,8 +1,8 @@
 //! One self-contained HTML file with plots, from one or several run records, or from a reproduction
-//! of the papers.
+//! of the papers, or of a crash test.
 //!
 //! Here: reading records back from JSON ([`read_records`]) and laying them out as a page
-//! ([`render`], [`render_to`]; [`render_reproduction`] for claims and the papers' figures). Not here: running anything, or computing what a record does not
+//! ([`render`], [`render_to`]; [`render_reproduction`] for claims and the papers' figures, [`render_crash_test`] for crash tests). Not here: running anything, or computing what a record does not
 //! already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
 //!
 //! What holds for every page:
@@ -16,6 +16,7 @@
 mod cards;
 mod compare;
 mod config;
+mod crash;
 mod csv;
 mod error;
 mod figures;
@@ -33,6 +34,7 @@ mod series;
 mod table;
 mod timeline;
 
+pub use crash::{CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, render_crash_test};
 pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;
 pub use metrics::{Better, Metric, MetricGroup, metric_groups};

@@ -181,12 +181,12 @@ pub(super) fn audit(
 }
 
 /// A capacitance, and what it costs.
-#[derive(Debug, serde::Serialize)]
-struct Lost {
-    capacitance_uf: u64,
-    cuts: usize,
-    cuts_that_lose: usize,
-    states: usize,
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Lost {
+    pub(super) capacitance_uf: u64,
+    pub(super) cuts: usize,
+    pub(super) cuts_that_lose: usize,
+    pub(super) states: usize,
 }
 
 /// `leyden crashtest capacitor`.
@@ -216,6 +216,8 @@ pub(super) fn capacitor(
         curve.push(Lost { capacitance_uf, cuts, cuts_that_lose, states });
     }
     drop(pool);
+    write_json(session, super::CURVE, &curve)?;
+    super::page::write(session)?;
     if common.json {
         return print_json(&curve);
     }

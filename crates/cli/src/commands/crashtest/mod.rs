@@ -2,6 +2,7 @@
 
 mod doctor;
 mod findings;
+mod page;
 mod tell;
 
 use std::path::Path;
@@ -24,6 +25,14 @@ use crate::output::progress::{self, Progress};
 
 /// The results of a run, in its folder.
 const SUMMARY: &str = "summary.json";
+/// The shares of power cuts that lose something, by capacitance.
+const CURVE: &str = "capacitor.json";
+/// All of it to look at.
+const PAGE: &str = "report.html";
+
+/// Of a check that passes whatever is lost.
+const BLIND: &str =
+    "the check passed on a drive that ignored all flushes: it does not see what a power cut takes";
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
@@ -136,16 +145,14 @@ fn run(
         tell::summary(&summary)?;
     }
     if !summary.control_works() {
-        warn(
-            "the check passed on a drive that ignored all flushes: it does not see what a power cut takes",
-        );
+        warn(BLIND);
     }
     if summary.held() {
         return Ok(());
     }
     Err(Failure::failed(anyhow::anyhow!(
         "not everything survived; see {}",
-        session.findings().display()
+        session.folder().join(PAGE).display()
     )))
 }
 
@@ -161,7 +168,21 @@ fn keep(session: &Session, summary: &Summary) -> Result<(), Failure> {
         }
     }
     session.write("junit.xml", &junit(summary)).map_err(failure)?;
-    write_json(session, SUMMARY, summary)
+    write_json(session, SUMMARY, summary)?;
+    page::write(session)
+}
+
+/// What `name` of the folder holds; nothing if it is not there yet.
+fn read_json<T: serde::de::DeserializeOwned>(
+    session: &Session,
+    name: &str,
+) -> Result<Option<T>, Failure> {
+    let path = session.folder().join(name);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    let read = serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(anyhow::anyhow!("{}: {error}\n  help: remove it", path.display()))
+    })?;
+    Ok(Some(read))
 }
 
 fn write_json(session: &Session, name: &str, value: &impl serde::Serialize) -> Result<(), Failure> {

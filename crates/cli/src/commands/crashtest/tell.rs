@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use leyden_crashtest::{Model, ModelSummary, Session, Summary, Timeline, Verdict};
+use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict};
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
-use super::{SUMMARY, failure};
+use super::{SUMMARY, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -38,16 +38,21 @@ fn table(summary: &Summary) -> Table {
     let mut table = Table::default();
     table.row(["flushes", &count(summary.flushes as u64)]);
     table.row(["acknowledged", &count(summary.acks as u64)]);
-    let control = &summary.control;
-    let seen = format!("{} of {} lies noticed", control.broken(), control.states);
-    table.row(["positive control", &seen]);
+    table.row(["positive control", &control(summary)]);
     for model in &summary.models {
         table.row([model.model.name(), &line(model)]);
     }
     table
 }
 
-fn line(model: &ModelSummary) -> String {
+/// What came of the drive that ignored all flushes.
+pub(super) fn control(summary: &Summary) -> String {
+    let control = &summary.control;
+    format!("{} of {} lies noticed", control.broken(), control.states)
+}
+
+/// A model in a line.
+pub(super) fn line(model: &ModelSummary) -> String {
     let mut line = format!(
         "{} states ({} repeats left out)",
         count(model.states as u64),
@@ -70,12 +75,11 @@ fn line(model: &ModelSummary) -> String {
 
 fn findings(model: &ModelSummary, out: &mut impl Write) -> Result<(), Failure> {
     for (at, finding) in (1..).zip(&model.findings) {
-        let flaky =
-            if finding.is_flaky { " (flaky: tried again, it came out otherwise)" } else { "" };
-        let lawful = if model.model == Model::Lying { " (on a drive that lies)" } else { "" };
+        let remarks = remarks(model.model, finding).join("; ");
+        let remarks = if remarks.is_empty() { remarks } else { format!(" ({remarks})") };
         writeln!(
             out,
-            "\n{}-{at}: {}{flaky}{lawful}, {} states, the first is number {}",
+            "\n{}-{at}: {}{remarks}, {} states, the first is number {}",
             model.model.name(),
             finding.verdict.name(),
             count(finding.count as u64),
@@ -88,6 +92,13 @@ fn findings(model: &ModelSummary, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What must be known of a finding to judge it.
+pub(super) fn remarks(model: Model, finding: &Finding) -> Vec<&'static str> {
+    let flaky = finding.is_flaky.then_some("flaky: tried again, it came out otherwise");
+    let lawful = (model == Model::Lying).then_some("on a drive that lies");
+    flaky.into_iter().chain(lawful).collect()
+}
+
 /// Lines of what a check said that are shown.
 const SAID_MOST: usize = 4;
 
@@ -95,11 +106,7 @@ const SAID_MOST: usize = 4;
 pub(super) fn show(session: &Session, json: bool) -> Result<(), Failure> {
     let plan = session.plan().map_err(failure)?;
     let timeline = session.timeline(None).map_err(failure)?;
-    let path = session.folder().join(SUMMARY);
-    let last: Option<Summary> = match std::fs::read_to_string(&path) {
-        Ok(text) => Some(serde_json::from_str(&text).map_err(Failure::usage)?),
-        Err(_) => None, // recorded, and not run yet
-    };
+    let last: Option<Summary> = read_json(session, SUMMARY)?;
     if json {
         return print_json(&serde_json::json!({
             "plan": serde_json::to_value(&plan).map_err(Failure::failed)?,

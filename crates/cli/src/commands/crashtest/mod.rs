@@ -2,6 +2,7 @@
 
 mod doctor;
 mod findings;
+mod kept;
 mod page;
 mod tell;
 
@@ -10,29 +11,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    CrashError, Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Told, explore,
-    fit, junit,
+    Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Told, explore, fit, junit,
 };
 use leyden_image::recording::Recording;
 use leyden_serve::Pace;
 use leyden_sim::Capacitance;
 
+use self::kept::{PAGE, SUMMARY, failure, write_json};
 use super::image::drive_of;
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions};
 use crate::failure::Failure;
 use crate::output::progress::{self, Progress};
-
-/// The results of a run, in its folder.
-const SUMMARY: &str = "summary.json";
-/// The shares of power cuts that lose something, by capacitance.
-const CURVE: &str = "capacitor.json";
-/// All of it to look at.
-const PAGE: &str = "report.html";
-
-/// Of a check that passes whatever is lost.
-const BLIND: &str =
-    "the check passed on a drive that ignored all flushes: it does not see what a power cut takes";
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
@@ -145,7 +135,7 @@ fn run(
         tell::summary(&summary)?;
     }
     if !summary.control_works() {
-        warn(BLIND);
+        warn(kept::BLIND);
     }
     if summary.held() {
         return Ok(());
@@ -170,24 +160,6 @@ fn keep(session: &Session, summary: &Summary) -> Result<(), Failure> {
     session.write("junit.xml", &junit(summary)).map_err(failure)?;
     write_json(session, SUMMARY, summary)?;
     page::write(session)
-}
-
-/// What `name` of the folder holds; nothing if it is not there yet.
-fn read_json<T: serde::de::DeserializeOwned>(
-    session: &Session,
-    name: &str,
-) -> Result<Option<T>, Failure> {
-    let path = session.folder().join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let read = serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(anyhow::anyhow!("{}: {error}\n  help: remove it", path.display()))
-    })?;
-    Ok(Some(read))
-}
-
-fn write_json(session: &Session, name: &str, value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)? + "\n";
-    session.write(name, &text).map(drop).map_err(failure)
 }
 
 /// Processes that try states of `session`.
@@ -218,14 +190,4 @@ fn session_of(folder: &Path) -> Result<Session, Failure> {
         )));
     }
     Session::open(folder).map_err(failure)
-}
-
-/// The exit code of a crash test that could not be made.
-fn failure(error: CrashError) -> Failure {
-    match error {
-        CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
-        CrashError::Io(..) | CrashError::Write(_) => Failure::io(error),
-        CrashError::Worker(_) => Failure::failed(error),
-        _ => Failure::usage(error),
-    }
 }

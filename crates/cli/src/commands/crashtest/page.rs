@@ -12,8 +12,8 @@ use leyden_report::{
 };
 use leyden_sim::Time;
 
-use super::findings::Lost;
-use super::{CURVE, PAGE, SUMMARY, failure, read_json, tell};
+use super::kept::{BLIND, CURVE, Lost, PAGE, SUMMARY, failure, read_json};
+use super::tell;
 use crate::failure::Failure;
 
 /// Commands of a finding that are named.
@@ -72,7 +72,7 @@ fn facts(plan: &Plan, timeline: &Timeline, summary: &Summary) -> Vec<(&'static s
 fn warnings(timeline: &Timeline, summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if !summary.control_works() {
-        warnings.push(super::BLIND.to_owned());
+        warnings.push(BLIND.to_owned());
     }
     if timeline.acks().is_empty() {
         let text = "The work acknowledged nothing: only that its data is consistent was checked.";

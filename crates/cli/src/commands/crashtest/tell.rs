@@ -6,7 +6,7 @@ use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline,
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
-use super::{SUMMARY, failure, read_json};
+use super::kept::{SUMMARY, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::output::table::Table;

@@ -3,6 +3,7 @@
 
     campaigns/crashtest.py sqlite --leyden target/release/leyden --fs ext4 --states 10000
     campaigns/crashtest.py postgres --leyden target/release/leyden --states 1000
+    campaigns/crashtest.py lmdb --leyden target/release/leyden --states 10000
 
 Prints a line of Markdown for each configuration. Takes root, /dev/fuse and loop devices; says what is lacking and
 ends with 77 if they are not there.
@@ -19,6 +20,7 @@ import tempfile
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integrations", "crashtest")
 SQLITE = [("WAL", "FULL"), ("WAL", "NORMAL"), ("WAL", "OFF"), ("DELETE", "EXTRA"), ("DELETE", "FULL"),
           ("DELETE", "OFF"), ("TRUNCATE", "FULL"), ("PERSIST", "FULL")]
+LMDB = ["sync", "nometasync", "nosync"]
 # Files begin, and go on, at multiples of 8 KiB: so that a page of PostgreSQL's lies in one unit of 8 KiB.
 ALIGNED = ["--mkfs", "-O", "--mkfs", "bigalloc", "--mkfs", "-C", "--mkfs", "8192"]
 # name, settings, bytes of an atom, arguments for mkfs
@@ -90,9 +92,19 @@ def postgres(args, folder):
         line(name, crashtest(args, where, work, "256 MiB", drive))
 
 
+def lmdb(args, folder):
+    script = os.path.join(SCRIPTS, "lightning.py")
+    for mode in LMDB:
+        work = [
+            "--setup", f"{script} setup", "--work", f"{script} work {mode} 200",
+            "--check", f"exec {script} check", "--check-server", "--sector", "512", "--atom", "512",
+        ]
+        line(mode, crashtest(args, os.path.join(folder, mode), work, "64 MiB" if args.fs != "xfs" else "320 MiB"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["sqlite", "postgres"])
+    parser.add_argument("what", choices=["sqlite", "postgres", "lmdb"])
     parser.add_argument("--leyden", required=True)
     parser.add_argument("--fs", default="ext4")
     parser.add_argument("--states", type=int, default=1000)
@@ -110,6 +122,7 @@ def main():
     if args.only:
         SQLITE[:] = [mode for mode in SQLITE if args.only in ", ".join(mode)]
         POSTGRES[:] = [setting for setting in POSTGRES if args.only in setting[0]]
+        LMDB[:] = [mode for mode in LMDB if args.only in mode]
     folder = args.folder or tempfile.mkdtemp(prefix="leyden-crashtest-")
     # PostgreSQL runs as another user, who must get there.
     os.makedirs(folder, exist_ok=True)
@@ -117,7 +130,7 @@ def main():
     print("| configuration | flushes | states (repeats) | result | first at | lies noticed | states/s |")
     print("|---|---|---|---|---|---|---|")
     try:
-        {"sqlite": sqlite, "postgres": postgres}[args.what](args, folder)
+        {"sqlite": sqlite, "postgres": postgres, "lmdb": lmdb}[args.what](args, folder)
     finally:
         if not args.folder:
             shutil.rmtree(folder)

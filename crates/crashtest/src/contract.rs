@@ -13,6 +13,7 @@ use leyden_oracle::{Effect, Ended, Id, Op, Oracle, Promise, Request};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::state::State;
 use crate::timeline::{Event, Timeline};
 
 /// Which flushes the drive does.
@@ -83,6 +84,36 @@ pub(crate) fn cuts_at(
         cuts.push(walk.cut(end));
     }
     cuts
+}
+
+/// The first of `states` that a lawful drive is never left in, by its place, and an atom that holds there what it must
+/// not.
+pub(crate) fn first_unlawful<'a>(
+    timeline: &Timeline,
+    states: impl Iterator<Item = &'a State>,
+) -> Option<(usize, u32)> {
+    let moments = moments(timeline);
+    // What an earlier moment allows, the next of these does.
+    let next = |at: usize| moments[moments.partition_point(|&moment| moment < at)];
+    let mut by_moment: BTreeMap<usize, Vec<(usize, &State)>> = BTreeMap::new();
+    for (place, state) in states.enumerate() {
+        by_moment.entry(next(state.at)).or_default().push((place, state));
+    }
+    let mut unlawful: Vec<(usize, u32)> = Vec::new();
+    for cut in cuts_at(timeline, Flushes::All, |at| by_moment.contains_key(&at)) {
+        let allowed: BTreeMap<u32, &Vec<Option<u32>>> =
+            cut.unsettled.iter().map(|unsettled| (unsettled.atom, &unsettled.versions)).collect();
+        for &(place, state) in &by_moment[&cut.at] {
+            let is_lost = |&&(atom, event): &&(u32, Option<u32>)| {
+                let bytes = |event| timeline.version_of(atom, event).map(|it| it.content);
+                let versions = allowed.get(&atom);
+                !versions
+                    .is_some_and(|versions| versions.iter().any(|&it| bytes(it) == bytes(event)))
+            };
+            unlawful.extend(state.lost.iter().find(is_lost).map(|&(atom, _)| (place, atom)));
+        }
+    }
+    unlawful.into_iter().min()
 }
 
 /// The moments of [`cuts`].
@@ -185,5 +216,42 @@ impl<'a> Walk<'a> {
             Unsettled { atom, versions }
         });
         Cut { at, unsettled: unsettled.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(op: Op, lba: u64) -> Request {
+        Request { op, lba, sectors: u32::from(op == Op::Write), fua: false, plp: false }
+    }
+
+    /// Writes sector 1, flushes, and writes it again.
+    fn timeline() -> Timeline {
+        let mut timeline = Timeline::new(4_096, 512);
+        let mut command = |op, byte: u8| {
+            let now = timeline.events().last().map_or(Time::ZERO, |(time, _)| *time);
+            let data = if op == Op::Write { vec![byte; 512] } else { Vec::new() };
+            let command = timeline.submit(now, request(op, 1), &data);
+            timeline.end(now + leyden_sim::Span::from_us(1), command, true);
+        };
+        command(Op::Write, 1);
+        command(Op::Flush, 0);
+        command(Op::Write, 2);
+        timeline
+    }
+
+    #[test]
+    fn what_a_flush_has_settled_may_not_be_lost() {
+        let timeline = timeline();
+        let state = |at, event| State { at, lost: vec![(1, event)] };
+        let end = timeline.events().len();
+        // Nothing is lost; the second write is; the first, while it is not flushed.
+        let lawful = [State { at: end, lost: Vec::new() }, state(end, Some(0)), state(2, None)];
+        assert_eq!(first_unlawful(&timeline, lawful.iter()), None);
+        // The first write, after the flush.
+        let states = [state(2, None), state(end, Some(0)), state(end, None)];
+        assert_eq!(first_unlawful(&timeline, states.iter()), Some((2, 1)));
     }
 }

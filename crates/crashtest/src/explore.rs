@@ -4,11 +4,12 @@ use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
 
 use crate::choose::spread;
-use crate::contract::{Flushes, cuts, cuts_at, moments};
+use crate::contract::{Flushes, cuts, cuts_at, first_unlawful, moments};
 use crate::error::CrashError;
 use crate::pool::Runner;
-use crate::realistic;
+use crate::realistic::{self, Power};
 use crate::search::{Search, Seen};
+use crate::state::State;
 use crate::summary::{Model, ModelSummary, Summary};
 use crate::timeline::Timeline;
 use crate::trials::{Limits, Progress, Trials};
@@ -97,6 +98,9 @@ fn explore_model(
             let most = options.limits.states.min(CUTS_MOST);
             let times = realistic::times(timeline, options.seed, most, options.even);
             let states = realistic::states(recording, timeline, &times, options.bank)?;
+            if options.bank.is_none() {
+                refuse_unlawful(timeline, &states)?;
+            }
             let mut seen = Seen::new(timeline);
             let mut cuts_a_state: Vec<usize> = Vec::new();
             let (mut different, mut powers) = (Vec::new(), Vec::new());
@@ -119,4 +123,17 @@ fn explore_model(
             Ok(ModelSummary { cuts: Some(cuts), ..summary })
         }
     }
+}
+
+/// What the recorded drive is left with must be among what a lawful one may be left with: a drive that breaks a promise
+/// by itself is no test of other software. With a smaller bank it may.
+fn refuse_unlawful(timeline: &Timeline, states: &[(State, Power)]) -> Result<(), CrashError> {
+    let Some((place, atom)) = first_unlawful(timeline, states.iter().map(|(state, _)| state))
+    else {
+        return Ok(());
+    };
+    let time = states[place].1.time_ns;
+    Err(CrashError::Worker(format!(
+        "cut at {time} ns, the recorded drive loses atom {atom}, which a flush had settled"
+    )))
 }

@@ -1,8 +1,8 @@
 //! Which of all states are tried, and in which order.
 //!
 //! Moments are spread first: the run is halved again and again. Of each moment, a few states that find most
-//! faults come first (nothing unsettled is kept; all of it; a prefix with a torn end; all but one; only one),
-//! then random ones; if there are few in all, every one of them.
+//! faults come first (nothing unsettled is kept; all of it; a prefix with a torn end; all but one; only one; a random
+//! one); then more random ones; if there are few in all, every one of them.
 
 use leyden_sim::Rng;
 
@@ -11,8 +11,20 @@ use crate::state::State;
 
 /// Rounds over all moments whose choice has a name.
 const NAMED: u64 = 5;
+/// So many unsettled atoms are many.
+const MANY: usize = 8;
 /// If a moment has no more states than this, every one of them is tried.
 const EXHAUSTED_MOST: u64 = 64;
+
+/// The round whose choice `cut`, at `place` of the order, gets when it has its turn for the `visit`-th time. Of moments
+/// with many unsettled atoms another choice comes first for each, random ones among them: many moments and few states
+/// would otherwise never see a torn page.
+pub(crate) fn round_of(cut: &Cut, visit: u64, place: usize) -> u64 {
+    if cut.unsettled.len() < MANY || visit > NAMED {
+        return visit;
+    }
+    (visit + place as u64) % (NAMED + 1)
+}
 
 /// The state of moment `cut` in round `round`; `None` if all of its states have had their turn.
 pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
@@ -129,6 +141,18 @@ mod tests {
         let states = (0..).map_while(|round| choose(&cut, round, 7));
         let different: BTreeSet<_> = states.map(|state| state.lost).collect();
         assert_eq!(different.len(), 6);
+    }
+
+    #[test]
+    fn each_moment_gets_each_choice_and_large_neighbours_another_one_first() {
+        let large = cut(&[[Some(3), None].as_slice(); MANY]);
+        let small = cut(&[&[Some(3), None]]);
+        for place in 0..10 {
+            let rounds = |cut| (0..9).map(move |visit| round_of(cut, visit, place));
+            assert_ne!(round_of(&large, 0, place), round_of(&large, 0, place + 1));
+            assert_eq!(rounds(&large).collect::<BTreeSet<_>>(), (0..9).collect());
+            assert!(rounds(&small).eq(0..9));
+        }
     }
 
     #[test]

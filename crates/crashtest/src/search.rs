@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::choose::{choose, spread};
+use crate::choose::{choose, round_of, spread};
 use crate::contract::Cut;
 use crate::state::{Fingerprints, State};
 use crate::timeline::Timeline;
@@ -59,8 +59,9 @@ impl Iterator for Search<'_> {
                 (self.next, self.is_fertile, self.round) = (0, false, self.round + 1);
             }
             let cut = &self.cuts[*self.order.get(self.next)?];
+            let round = round_of(cut, self.round, self.next);
             self.next += 1;
-            let Some(mut state) = choose(cut, self.round, self.seed) else { continue };
+            let Some(mut state) = choose(cut, round, self.seed) else { continue };
             // What has the newest bytes all the same is not lost.
             let lost = state.lost_atoms(self.timeline);
             state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());

@@ -9,6 +9,8 @@ use crate::timeline::Timeline;
 
 /// After so many rounds that bring nothing new, there is nothing new.
 const BARREN_MOST: u64 = 4;
+/// So few moments all begin with the choice that loses most: the positive control has no more.
+const FEW: usize = 16;
 
 /// States, one after the other; the same for the same cuts and seed.
 #[derive(Debug)]
@@ -59,7 +61,8 @@ impl Iterator for Search<'_> {
                 (self.next, self.is_fertile, self.round) = (0, false, self.round + 1);
             }
             let cut = &self.cuts[*self.order.get(self.next)?];
-            let round = round_of(cut, self.round, self.next);
+            let place = if self.cuts.len() > FEW { self.next } else { 0 };
+            let round = round_of(cut, self.round, place);
             self.next += 1;
             let Some(mut state) = choose(cut, round, self.seed) else { continue };
             // What has the newest bytes all the same is not lost.

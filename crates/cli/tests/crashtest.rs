@@ -279,6 +279,14 @@ fn the_smaller_the_bank_the_more_cuts_lose_something() {
     let realistic = ["--states", "40", "--model", "realistic", "--check", check];
     let (code, summary, stderr) = bench.run(&realistic);
     assert_eq!(code, 0, "{stderr}{summary}");
+    // What the drive says that it lost is in the finding, and was looked for in vain by the check.
+    let (code, summary, stderr) =
+        bench.run(&[&realistic[..], &["--capacitance-uf", "100"]].concat());
+    assert_eq!(code, 1, "{stderr}{summary}");
+    let finding = &summary["models"][0]["findings"][0];
+    assert_eq!(finding["verdict"], "lost");
+    assert!(finding["power"]["lost_units"].as_u64() > Some(0), "{finding}");
+    assert!(!finding["state"]["lost"].as_array().unwrap().is_empty(), "{finding}");
     let args = ["capacitor", "crash", "--uf", "50,100,2000", "--cuts", "40", "--json"];
     let output = bench.leyden(&args).output().unwrap();
     let curve: Value = serde_json::from_slice(&output.stdout)

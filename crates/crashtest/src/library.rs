@@ -240,6 +240,15 @@ struct InMemory<'a> {
     workload: &'a mut dyn Workload,
 }
 
+impl InMemory<'_> {
+    /// What the software says of the state that is shown.
+    fn check(&self, state: &State) -> Result<(), String> {
+        let timeline = self.view.timeline();
+        let acks = &timeline.acks()[..timeline.acks_before(state.at)];
+        self.workload.check(&mut Disk(Behind::Shown(self.view.clone())), acks)
+    }
+}
+
 impl Runner for InMemory<'_> {
     fn run(
         &mut self,
@@ -249,14 +258,11 @@ impl Runner for InMemory<'_> {
         let mut number = 0;
         while let Some(state) = next() {
             self.view.show(&state);
-            let timeline = self.view.timeline();
-            let acks = &timeline.acks()[..timeline.acks_before(state.at)];
-            let outcome =
-                match self.workload.check(&mut Disk(Behind::Shown(self.view.clone())), acks) {
-                    Ok(()) => Outcome::new(Verdict::Held, ""),
-                    Err(said) if said.starts_with("lost ") => Outcome::new(Verdict::Lost, said),
-                    Err(said) => Outcome::new(Verdict::Failed, said),
-                };
+            let outcome = match self.check(&state) {
+                Ok(()) => Outcome::new(Verdict::Held, ""),
+                Err(said) if said.starts_with("lost ") => Outcome::new(Verdict::Lost, said),
+                Err(said) => Outcome::new(Verdict::Failed, said),
+            };
             if !done(number, state, outcome) {
                 break;
             }
@@ -347,6 +353,12 @@ mod tests {
         let finding = &summary.models[0].findings[0];
         assert_eq!(finding.verdict, Verdict::Lost);
         assert!(finding.first <= 5, "at state {}", finding.first);
+        let model = &summary.models[0];
+        let sum = |of: fn(&crate::Tally) -> usize| model.tallies.iter().map(of).sum::<usize>();
+        assert_eq!(sum(|tally| tally.held), model.verdicts[&Verdict::Held]);
+        assert_eq!((sum(|tally| tally.lost), sum(|tally| tally.broken)), (finding.count, 0));
+        assert!(model.tallies.iter().any(|tally| tally.at == finding.state.at && tally.lost > 0));
+        assert!(model.tallies.is_sorted_by_key(|tally| tally.at));
     }
 
     #[test]
@@ -386,11 +398,8 @@ mod tests {
                         self.0.view.change(Lba(lba), SECTOR_BYTES as usize, Some(sector));
                     }
                 }
-                let timeline = self.0.view.timeline();
-                let acks = &timeline.acks()[..timeline.acks_before(state.at)];
-                let checked =
-                    self.0.workload.check(&mut Disk(Behind::Shown(self.0.view.clone())), acks);
-                let verdict = if checked.is_ok() { Verdict::Held } else { Verdict::Lost };
+                let verdict =
+                    if self.0.check(&state).is_ok() { Verdict::Held } else { Verdict::Lost };
                 done(number, state, Outcome::new(verdict, ""));
                 number += 1;
             }

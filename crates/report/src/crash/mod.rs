@@ -151,7 +151,7 @@ mod tests {
 
     fn crash_test() -> CrashTestPage<'static> {
         CrashTestPage {
-            title: "A crash test",
+            title: "A <b>crash</b> test",
             facts: vec![("work", "sh <work>.sh & more".to_owned())],
             warnings: Vec::new(),
             run: CrashRun {
@@ -182,6 +182,7 @@ mod tests {
     fn a_page_shows_everything_and_escapes_what_programs_say() {
         let html = render_crash_test(&crash_test()).unwrap();
         assert!(html.contains("sh &lt;work&gt;.sh &amp; more") && html.contains("lost &lt;3&gt;"));
+        assert!(html.contains("A &lt;b&gt;crash&lt;") && !html.contains("<b>crash"));
         assert!(html.contains("(1 of 400)"), "{html}");
         assert!(html.contains("acknowledged lost") && html.contains("<svg"));
         assert_eq!(html, render_crash_test(&crash_test()).unwrap());

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Flushes, Limits, Model, Pool, Runner, Seed, Session, Timeline, cuts, explore,
+    Explore, Flushes, Limits, Model, Pool, Runner, Seed, Session, Summary, Timeline, cuts, explore,
 };
 use leyden_image::recording::Recording;
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
-use super::kept::{CURVE, Lost, failure, write_json};
+use super::kept::{CURVE, Lost, SUMMARY, failure, read_json, write_json};
 use super::{launcher, page, pool, session_of};
 use crate::args::crashtest::{RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json};
@@ -209,7 +209,11 @@ pub(super) fn capacitor(
     }
     drop(pool);
     write_json(session, CURVE, &curve)?;
-    page::write(session)?;
+    if let Some(summary) = read_json::<Summary>(session, SUMMARY)? {
+        // The run may have had other atoms.
+        let timeline = session.timeline(Some(summary.atom_bytes)).map_err(failure)?;
+        page::write(session, &timeline, &summary)?;
+    }
     if common.json {
         return print_json(&curve);
     }

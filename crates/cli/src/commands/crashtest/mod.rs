@@ -11,13 +11,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Told, explore, fit, junit,
+    Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Timeline, Told, explore,
+    fit, junit,
 };
 use leyden_image::recording::Recording;
 use leyden_serve::Pace;
 use leyden_sim::Capacitance;
 
-use self::kept::{PAGE, SUMMARY, failure, write_json};
+use self::kept::{CURVE, PAGE, SUMMARY, failure, write_json};
 use super::image::drive_of;
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions};
@@ -105,6 +106,7 @@ fn run(
         let mut plan = session.plan().map_err(failure)?;
         check.clone_into(&mut plan.check);
         session.set_plan(&plan).map_err(failure)?;
+        let _ = std::fs::remove_file(session.folder().join(CURVE)); // of another check
     }
     let timeline = session.timeline(options.common.atom).map_err(failure)?;
     let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
@@ -128,7 +130,7 @@ fn run(
     drop(bar);
     drop(pool);
     let summary = summary.map_err(failure)?;
-    keep(session, &summary)?;
+    keep(session, &timeline, &summary)?;
     if options.common.json {
         print_json(&summary)?;
     } else {
@@ -147,7 +149,7 @@ fn run(
 }
 
 /// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.
-fn keep(session: &Session, summary: &Summary) -> Result<(), Failure> {
+fn keep(session: &Session, timeline: &Timeline, summary: &Summary) -> Result<(), Failure> {
     let findings = session.findings();
     let _ = std::fs::remove_dir_all(&findings); // those of an earlier run
     for model in &summary.models {
@@ -159,7 +161,7 @@ fn keep(session: &Session, summary: &Summary) -> Result<(), Failure> {
     }
     session.write("junit.xml", &junit(summary)).map_err(failure)?;
     write_json(session, SUMMARY, summary)?;
-    page::write(session)
+    page::write(session, timeline, summary)
 }
 
 /// Processes that try states of `session`.

@@ -12,26 +12,28 @@ use leyden_report::{
 };
 use leyden_sim::Time;
 
-use super::kept::{BLIND, CURVE, Lost, PAGE, SUMMARY, failure, read_json};
+use super::kept::{BLIND, CURVE, Lost, PAGE, failure, read_json};
 use super::tell;
 use crate::failure::Failure;
 
 /// Commands of a finding that are named.
 const NAMED_MOST: usize = 8;
 
-/// Writes the page of what is kept in the folder: nothing is lost with it.
-pub(super) fn write(session: &Session) -> Result<(), Failure> {
-    let Some(summary) = read_json::<Summary>(session, SUMMARY)? else { return Ok(()) };
+/// Writes the page of a run with the atoms of `timeline`, and of the curve that is kept in the folder.
+pub(super) fn write(
+    session: &Session,
+    timeline: &Timeline,
+    summary: &Summary,
+) -> Result<(), Failure> {
     let curve: Vec<Lost> = read_json(session, CURVE)?.unwrap_or_default();
     let plan = session.plan().map_err(failure)?;
-    let timeline = session.timeline(Some(summary.atom_bytes)).map_err(failure)?;
     let page = CrashTestPage {
         title: &plan.work,
-        facts: facts(&plan, &timeline, &summary),
-        warnings: warnings(&timeline, &summary),
-        run: recorded_run(&timeline),
-        models: summary.models.iter().map(|model| of_model(model, &timeline)).collect(),
-        findings: of_findings(&summary, &timeline),
+        facts: facts(&plan, timeline, summary),
+        warnings: warnings(timeline, summary),
+        run: recorded_run(timeline),
+        models: summary.models.iter().map(|model| of_model(model, timeline)).collect(),
+        findings: of_findings(summary, timeline),
         curve: curve
             .iter()
             .map(|&Lost { capacitance_uf, cuts, cuts_that_lose, .. }| CrashShare {

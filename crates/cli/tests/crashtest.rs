@@ -175,6 +175,10 @@ fn checks_that_hang_leak_daemonise_or_die_leave_nothing() {
     let (code, _, stderr) = bench.run(&["--states", "2", "--check", "no-such-program"]);
     assert_eq!(code, 2);
     assert!(stderr.contains("`no-such-program` cannot be run"), "{stderr}");
+    // The check before it is kept.
+    let shown = bench.leyden(&["show", "crash", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["plan"]["check"], "exit 77");
     bench.is_clean();
 }
 

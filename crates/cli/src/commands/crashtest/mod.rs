@@ -102,34 +102,20 @@ fn run(
     options: &RunOptions,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
+    let before = session.plan().map_err(failure)?;
     if let Some(check) = check {
-        let mut plan = session.plan().map_err(failure)?;
-        check.clone_into(&mut plan.check);
+        let plan = Plan { check: check.to_owned(), ..before.clone() };
         session.set_plan(&plan).map_err(failure)?;
-        let _ = std::fs::remove_file(session.folder().join(CURVE)); // of another check
     }
-    let timeline = session.timeline(options.common.atom).map_err(failure)?;
-    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
-    let mut pool = pool(session, &options.common, cancel)?;
-    let explored = Explore {
-        models: options.model.iter().map(|&model| model.into()).collect(),
-        seed: options.common.seed,
-        limits: Limits {
-            budget: Duration::from_nanos(options.budget.as_ns()),
-            states: options.states as usize,
-        },
-        bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
-        even: false,
-    };
-    let bar = Progress::new("states");
-    let mut progress = |told: Told| {
-        bar.phase(told.model.name());
-        bar.fraction(told.share);
-    };
-    let summary = explore(&mut pool, &timeline, Some(&recording), &explored, &mut progress);
-    drop(bar);
-    drop(pool);
-    let summary = summary.map_err(failure)?;
+    let explored = explored(session, options, cancel);
+    if check.is_some() {
+        match &explored {
+            // A check that cannot be run does not take the place of one that can.
+            Err(_) => session.set_plan(&before).map_err(failure)?,
+            Ok(_) => drop(std::fs::remove_file(session.folder().join(CURVE))), // of another check
+        }
+    }
+    let (timeline, summary) = explored?;
     keep(session, &timeline, &summary)?;
     if options.common.json {
         print_json(&summary)?;
@@ -146,6 +132,36 @@ fn run(
         "not everything survived; see {}",
         session.folder().join(PAGE).display()
     )))
+}
+
+/// Tries states: the recorded run, and what came of them.
+fn explored(
+    session: &Session,
+    options: &RunOptions,
+    cancel: &Cancel,
+) -> Result<(Timeline, Summary), Failure> {
+    let timeline = session.timeline(options.common.atom).map_err(failure)?;
+    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
+    let mut pool = pool(session, &options.common, cancel)?;
+    let options = Explore {
+        models: options.model.iter().map(|&model| model.into()).collect(),
+        seed: options.common.seed,
+        limits: Limits {
+            budget: Duration::from_nanos(options.budget.as_ns()),
+            states: options.states as usize,
+        },
+        bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
+        even: false,
+    };
+    let bar = Progress::new("states");
+    let mut progress = |told: Told| {
+        bar.phase(told.model.name());
+        bar.fraction(told.share);
+    };
+    let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut progress);
+    drop(bar);
+    drop(pool);
+    Ok((timeline, summary.map_err(failure)?))
 }
 
 /// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.

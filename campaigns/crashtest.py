@@ -61,7 +61,7 @@ def line(name, summary):
     control = summary["control"]
     noticed = sum(count for verdict, count in control["verdicts"].items() if verdict not in ("held", "skipped"))
     rate = model["states"] / max(model["seconds"], 1e-9)
-    print(f"| {name} | {summary['flushes']} | {model['states']} ({model['repeats']}) | {result} | {first} | "
+    print(f"| {name} | {summary['flushes']} | {model['states']} ({model['repeats']}, {model['inferred']}) | {result} | {first} | "
           f"{noticed} of {control['states']} | {rate:.0f} |", flush=True)
 
 
@@ -127,7 +127,7 @@ def main():
     # PostgreSQL runs as another user, who must get there.
     os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o755)
-    print("| configuration | flushes | states (repeats) | result | first at | lies noticed | states/s |")
+    print("| configuration | flushes | states (repeats, known) | result | first at | lies noticed | states/s |")
     print("|---|---|---|---|---|---|---|")
     try:
         {"sqlite": sqlite, "postgres": postgres, "lmdb": lmdb}[args.what](args, folder)

@@ -2,7 +2,7 @@
 
 use leyden_nand::{Content, Lpn};
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Level, counters};
+use leyden_sim::{Level, counters, prefetch};
 use serde::{Deserialize, Serialize};
 
 use crate::barrier::{Barrier, Epoch};
@@ -139,6 +139,12 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
         self.state.index.expect(lpn);
+    }
+
+    /// Brings `slot` near.
+    #[inline]
+    pub fn expect_slot(&self, slot: SlotId) {
+        prefetch(&self.state.slots, slot.index());
     }
 
     /// The newest version of `lpn`, if it is buffered.
@@ -298,16 +304,16 @@ impl<C: Content> WriteBuffer<C> {
         self.state.slots[slot.index()].state == State::InFlight
     }
 
-    /// The program of a slot has ended. True if it is the newest version on flash, and so to be
-    /// mapped. The slot is free.
+    /// The program of a slot has ended. The slot is free. Returns its logical page if this is the newest version
+    /// on flash, and so to be mapped.
     #[inline]
-    pub fn settle(&mut self, id: SlotId) -> bool {
+    pub fn settle(&mut self, id: SlotId) -> Option<Lpn> {
         let Slot { lpn, state, pool, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
         if is_planted(Canary::StaleVersionMapped) && state == State::Stale {
             self.state.pools.settled(pool, lpn);
             self.release(id);
-            return true;
+            return Some(lpn);
         }
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
@@ -321,7 +327,7 @@ impl<C: Content> WriteBuffer<C> {
         }
         self.state.pools.settled(pool, lpn);
         self.release(id);
-        wanted
+        wanted.then_some(lpn)
     }
 
     /// The program of a slot has failed.

@@ -27,6 +27,9 @@ impl Pool {
         // A pool that is not there costs no memory.
         let nothing = Shape { slots: 0, mapping_pages: 0, ..*shape };
         let shape = if size.slots > 0 { shape } else { &nothing };
+        // Asked at every event: a pool that is not there never reaches its threshold.
+        let threshold = if size.slots > 0 { size.threshold } else { u32::MAX };
+        let size = PoolSize { threshold, ..size };
         Self { size, used: 0, dirty: 0, schedule: Schedule::new(config, shape) }
     }
 
@@ -38,7 +41,7 @@ impl Pool {
     /// True if there is enough to be written out.
     #[inline]
     const fn wants_writing(&self) -> bool {
-        self.dirty >= self.size.threshold && self.is_there()
+        self.dirty >= self.size.threshold
     }
 
     /// True if more of its threshold is dirty than of the other's.

@@ -38,7 +38,7 @@ fn play(policy: &str, batch_units: u32) -> (Vec<u32>, Vec<u32>) {
         let lpn = buffer.lpn(slot);
         order.push(lpn.0);
         buffer.start(slot);
-        assert!(buffer.settle(slot));
+        assert!(buffer.settle(slot).is_some());
         let page = lpn.0 / 4;
         if let Some(at) = dirty.iter().position(|&other| other == page) {
             dirty.remove(at);

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,7 +22,14 @@ const CHECK: &str = "while read i; do [ \"$(cat $LEYDEN_MOUNT/f$i 2>/dev/null)\"
                      done <$LEYDEN_ACKS";
 
 /// A folder, and everything that may be left behind of it.
-struct Bench(tempfile::TempDir);
+struct Bench {
+    folder: tempfile::TempDir,
+    /// The size of its drives, which no other bench has: a loop device whose file is gone is told by it.
+    size_kib: u32,
+}
+
+/// Sizes are handed out in steps of 64 KiB.
+static BENCHES: AtomicU32 = AtomicU32::new(0);
 
 impl Bench {
     fn new() -> Option<Self> {
@@ -30,23 +38,31 @@ impl Bench {
             eprintln!("LEFT OUT: {}", String::from_utf8_lossy(&doctor.stderr).trim());
             return None;
         }
-        Some(Self(tempfile::tempdir().unwrap()))
+        let number = BENCHES.fetch_add(1, Ordering::Relaxed);
+        Some(Self { folder: tempfile::tempdir().unwrap(), size_kib: (16 << 10) + 64 * number })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn size(&self) -> String {
+        format!("{} KiB", self.size_kib)
     }
 
     fn out(&self) -> PathBuf {
-        self.0.path().join("crash")
+        self.path().join("crash")
     }
 
     fn leyden(&self, args: &[&str]) -> Command {
         let mut command = Command::new(LEYDEN);
-        command.current_dir(self.0.path()).arg("crashtest").args(args).stdin(Stdio::null());
+        command.current_dir(self.path()).arg("crashtest").args(args).stdin(Stdio::null());
         command
     }
 
     fn recording(&self, work: &str, more: &[&str]) -> Output {
-        let args =
-            ["record", "devices/hexa", "--size", "16 MiB", "--latency", "off", "--out", "crash"];
-        let mut command = self.leyden(&args);
+        let mut command = self.leyden(&["record", "devices/hexa", "--size", &self.size()]);
+        command.args(["--latency", "off", "--out", "crash"]);
         command.args(["--set", "device.buffer.region=none", "--set", "device.buffer.size=4 MiB"]);
         command.args(["--work", work, "--check", CHECK]).args(more).output().unwrap()
     }
@@ -79,15 +95,21 @@ impl Bench {
     fn left(&self) -> Vec<String> {
         let folder = self.out().display().to_string();
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-        let loops =
-            Command::new("losetup").args(["-n", "-l", "-O", "NAME,BACK-FILE"]).output().unwrap();
+        let loops = Command::new("losetup")
+            .args(["-n", "-l", "-O", "NAME,SIZELIMIT,BACK-FILE"])
+            .output()
+            .unwrap();
         let loops = String::from_utf8_lossy(&loops.stdout).into_owned();
-        let all = mounts.lines().chain(loops.lines());
-        let mut left: Vec<String> =
-            all.filter(|line| line.contains(&folder)).map(str::to_owned).collect();
+        let size_bytes = (u64::from(self.size_kib) << 10).to_string();
+        let loops = loops.lines().filter(|line| line.contains(&size_bytes));
+        let mounts = mounts.lines().filter(|line| line.contains(&folder));
+        let mut left: Vec<String> = mounts.chain(loops).map(str::to_owned).collect();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-            if String::from_utf8_lossy(&environment).contains(&folder) {
+            let names = |of: &str| {
+                let text = std::fs::read(entry.path().join(of)).unwrap_or_default();
+                String::from_utf8_lossy(&text).contains(&folder)
+            };
+            if names("environ") || names("cmdline") {
                 left.push(entry.path().display().to_string());
             }
         }
@@ -144,13 +166,52 @@ fn the_same_seed_comes_to_the_same_whoever_tries_it() {
         let (_, mut summary, stderr) =
             bench.run(&["--states", "50", "--seed", "5", "--jobs", jobs]);
         assert!(!summary.is_null(), "{stderr}");
-        for model in summary["models"].as_array_mut().unwrap() {
-            model["seconds"] = Value::Null;
-        }
-        summary["control"]["seconds"] = Value::Null;
-        summary
+        steady(&mut summary)
     };
     assert_eq!(told("1"), told("2"));
+}
+
+/// Without what depends on time.
+fn steady(summary: &mut Value) -> Value {
+    let mut summary = summary.take();
+    let count = summary["models"].as_array().unwrap().len();
+    for at in 0..=count {
+        let model = if at == count { &mut summary["control"] } else { &mut summary["models"][at] };
+        model["seconds"] = Value::Null;
+        model["inferred"] = Value::Null;
+    }
+    summary
+}
+
+#[test]
+fn states_that_read_alike_are_tried_once_and_a_check_that_is_unsteady_is_told() {
+    let Some(bench) = Bench::new() else { return };
+    let work = "for i in 1 2 3 4 5 6; do printf %-4096s $i | dd of=$LEYDEN_DEV bs=4096 seek=$i conv=notrunc \
+                status=none; done; echo early >>$LEYDEN_ACK; sync $LEYDEN_DEV; echo late >>$LEYDEN_ACK";
+    bench.recorded(work, &["--fs", "none"]);
+    // Of two blocks that were written, the others are not looked at.
+    let check = "a=$(dd if=$LEYDEN_DEV bs=4096 skip=2 count=2 iflag=direct status=none | tr -d ' \\0'); \
+                 [ ! -s $LEYDEN_ACKS ] || [ \"$a\" = 23 ] || { echo lost; exit 1; }";
+    let run = |more: &[&str]| {
+        let (code, mut summary, stderr) =
+            bench.run(&[&["--states", "200", "--check", check, "--jobs", "1"], more].concat());
+        assert_eq!(code, 1, "{stderr}{summary}");
+        let inferred = summary["models"][0]["inferred"].as_u64().unwrap();
+        (inferred, steady(&mut summary))
+    };
+    let ((inferred, guessed), (none, tried)) = (run(&[]), run(&["--try-all"]));
+    assert_eq!(guessed, tried);
+    assert_eq!(none, 0);
+    let states = tried["models"][0]["states"].as_u64().unwrap();
+    // Of 64 states between the promise and the flush, two blocks of six must be there: 16 hold, and the last state.
+    assert_eq!(verdicts(&tried), "{\"failed\":48,\"held\":17}");
+    assert!(states > 40 && inferred > states / 2, "{inferred} of {states}");
+    // It fails from its third state on, whatever the drive holds.
+    let unsteady = "echo >>$LEYDEN_TMP/n; [ $(wc -l <$LEYDEN_TMP/n) -lt 3 ]";
+    let (_, summary, stderr) = bench.run(&["--states", "60", "--check", unsteady, "--jobs", "1"]);
+    assert!(stderr.contains("--try-all"), "{stderr}");
+    assert_eq!(summary["models"][0]["is_refuted"], true);
+    bench.is_clean();
 }
 
 #[test]
@@ -193,7 +254,8 @@ fn whoever_is_interrupted_or_killed_leaves_nothing() {
     bench.recorded(SYNCED, &[]);
     for name in ["-INT", "-TERM", "-KILL"] {
         let mut child = bench
-            .leyden(&["run", "crash", "--check", "sleep 0.2", "--budget", "600 s"])
+            // All of them: what the check reads of two states is alike, and the run would soon end by itself.
+            .leyden(&["run", "crash", "--check", "sleep 0.2", "--budget", "600 s", "--try-all"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -214,17 +276,29 @@ fn whoever_is_interrupted_or_killed_leaves_nothing() {
     }
     // And while a run is recorded.
     std::fs::remove_file(bench.out().join("recording.leyrec")).unwrap();
-    let args = ["record", "devices/hexa", "--size", "16 MiB", "--latency", "off", "--out", "crash"];
-    let mut child = bench
-        .leyden(&args)
-        .args(["--work", "sleep 100", "--check", "true"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    signal(&child, "-INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    bench.is_clean();
+    let begun = bench.path().join("begun");
+    for name in ["-INT", "-KILL", "-INT"] {
+        let mut child = bench
+            .leyden(&["record", "devices/hexa", "--size", &bench.size(), "--out", "crash"])
+            .args(["--latency", "off", "--work", "touch begun; sleep 100", "--check", "true"])
+            .spawn()
+            .unwrap();
+        for _ in 0..600 {
+            if begun.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::fs::remove_file(&begun).expect("the work has begun");
+        assert!(!bench.left().is_empty(), "nothing to leave behind");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), if name == "-KILL" { None } else { Some(130) });
+        // Who comes at once waits until the worker of the one that was killed has taken everything down.
+        if name != "-KILL" {
+            bench.is_clean();
+        }
+        let _ = std::fs::remove_file(bench.out().join("recording.leyrec")); // of one that was killed
+    }
 }
 
 #[test]
@@ -338,4 +412,138 @@ fn what_is_no_recording_is_refused() {
         "1 MiB",
     );
     assert!(!Path::new(&folder.path().join("x")).exists());
+}
+
+/// The states of `model`, by verdict and cause.
+fn came_out(summary: &Value) -> Vec<(String, String)> {
+    let findings = summary["models"][0]["findings"].as_array().unwrap();
+    let mut all: Vec<_> = findings
+        .iter()
+        .map(|finding| (finding["verdict"].to_string(), finding["cause"].to_string()))
+        .collect();
+    all.push((verdicts(summary), summary["control"]["verdicts"].to_string()));
+    all
+}
+
+#[test]
+fn files_taken_out_of_an_image_are_those_that_are_mounted() {
+    let Some(bench) = Bench::new() else { return };
+    bench.recorded(HASTY, &["--fsck"]);
+    let (code, mounted, stderr) = bench.run(&["--states", "60", "--seed", "3"]);
+    assert_eq!(code, 1, "{stderr}");
+    let small = |more: &[&str]| -> Value {
+        let args = ["shrink", "crash", "crash/findings/adversarial-1.json", "--json"];
+        let output = bench.leyden(&args).args(more).output().unwrap();
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+    };
+    let of_mounted = small(&[]);
+    let (code, taken_out, stderr) = bench.run(&["--states", "60", "--seed", "3", "--extract"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(taken_out["models"][0]["inferred"], 0, "nobody knows what was read");
+    assert_eq!(came_out(&mounted), came_out(&taken_out));
+    let of_taken_out = small(&["--extract"]);
+    assert_eq!(of_mounted["state"], of_taken_out["state"]);
+    assert_eq!(of_mounted["lost"], of_taken_out["lost"]);
+    bench.is_clean();
+}
+
+#[test]
+fn a_recording_is_run_without_root() {
+    let Some(bench) = Bench::new() else { return };
+    let folder = bench.path();
+    // A user who may do nothing, and who gets to the program and the folder.
+    let as_nobody = |program: &Path, args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+        command.arg(program).args(args).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    };
+    let program = folder.join("leyden");
+    std::fs::copy(LEYDEN, &program).unwrap();
+    let namespaces = ["--user", "--map-root-user", "--mount", "--pid", "--fork", "true"];
+    if !as_nobody(Path::new("unshare"), &namespaces).status.success() {
+        eprintln!("LEFT OUT: this machine has no namespaces of users");
+        return;
+    }
+    bench.recorded(HASTY, &[]);
+    let (code, mounted, stderr) = bench.run(&["--states", "40"]);
+    assert_eq!(code, 1, "{stderr}{mounted}");
+    std::fs::remove_file(bench.out().join("report.html")).unwrap();
+    let given = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status().unwrap();
+    assert!(given.success());
+    let output = as_nobody(&program, &["crashtest", "run", "crash", "--states", "40", "--json"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let taken_out: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(came_out(&mounted), came_out(&taken_out));
+    assert!(bench.out().join("report.html").exists());
+    // What takes root says so, in a line.
+    let args = ["crashtest", "devices/hexa", "--work", "true", "--check", "true", "--out", "x"];
+    let output = as_nobody(&program, &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mounting takes root"));
+    bench.is_clean();
+}
+
+#[test]
+fn what_dm_log_writes_has_recorded_is_taken_over_and_given_out() {
+    let Some(bench) = Bench::new() else { return };
+    bench.recorded(SYNCED, &[]);
+    let (_, recorded, _) = bench.run(&["--states", "80"]);
+    let to = ["export", "crash", "run.log", "--base", "base.img"];
+    assert!(bench.leyden(&to).output().unwrap().status.success());
+    // An output replaces nothing.
+    assert_eq!(bench.leyden(&to).output().unwrap().status.code(), Some(3));
+    std::fs::rename(bench.out(), bench.path().join("first")).unwrap();
+    let import = |check: &str| {
+        let args = ["import", "devices/hexa", "run.log", "--base", "base.img", "--begin", "begin"];
+        bench.leyden(&args).args(["--check", check, "--out", "crash"]).output().unwrap()
+    };
+    let imported = import(CHECK);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let (code, again, stderr) = bench.run(&["--states", "80", "--model", "adversarial,realistic"]);
+    assert_eq!(code, 0, "{stderr}{again}");
+    assert_eq!((&again["acks"], &again["flushes"]), (&recorded["acks"], &recorded["flushes"]));
+    assert!(again["control"]["verdicts"]["lost"].as_u64() > Some(0), "{again}");
+    assert_eq!(import(CHECK).status.code(), Some(2), "a recording is not replaced");
+
+    // What QEMU writes. It knows no marks.
+    let folder = bench.path();
+    let options = "driver=raw,file.driver=blklogwrites,file.log-sector-size=512,file.file.driver=file,\
+                   file.file.filename=disk.img,file.log.driver=file,file.log.filename=qemu.log";
+    for name in ["disk.img", "qemu.log"] {
+        std::fs::File::create(folder.join(name)).unwrap().set_len(16 << 20).unwrap();
+    }
+    let qemu = Command::new("qemu-io")
+        .args([
+            "-t",
+            "writeback",
+            "--image-opts",
+            options,
+            "-c",
+            "write -P 49 4k 4k",
+            "-c",
+            "flush",
+        ])
+        .args(["-c", "write -P 50 4k 4k", "-c", "write -P 51 8k 4k"])
+        .current_dir(folder)
+        .output();
+    let Ok(qemu) = qemu else {
+        eprintln!("LEFT OUT: qemu-io is not there");
+        return;
+    };
+    assert!(qemu.status.success(), "{}", String::from_utf8_lossy(&qemu.stderr));
+    std::fs::rename(bench.out(), folder.join("second")).unwrap();
+    let check = "a=$(dd if=$LEYDEN_DEV bs=4096 skip=1 count=2 iflag=direct status=none | tr -d '\\0' | \
+                 tr -s 123); case $a in 3) echo lost; exit 1;; 23|2|13|1|'') ;; *) exit 9;; esac";
+    let args = ["import", "devices/hexa", "qemu.log", "--size", "16 MiB", "--fs", "none"];
+    let imported = bench.leyden(&args).args(["--check", check, "--out", "crash"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&imported.stderr);
+    assert!(imported.status.success() && stderr.contains("no mark"), "{stderr}");
+    // Before the flush its block may be missing, with nothing behind it; after it, it is one of two.
+    let (code, found, stderr) = bench.run(&["--states", "80"]);
+    assert_eq!(code, 0, "{stderr}{found}");
+    assert_eq!(verdicts(&found), "{\"held\":5}", "{found}");
+    assert!(found["control"]["findings"][0]["said"] == "lost", "{found}");
+    bench.is_clean();
 }

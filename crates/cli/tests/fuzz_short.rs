@@ -97,6 +97,11 @@ fn clients_of_nbd() {
 }
 
 #[test]
+fn logs_of_dm_log_writes() {
+    fuzz(&[leyden_crashtest::fuzz::log_seed()], 5_000, leyden_crashtest::fuzz::log);
+}
+
+#[test]
 fn recordings() {
     fuzz(&[leyden_image::fuzz::recording_seed()], 500, leyden_image::fuzz::recording);
 }

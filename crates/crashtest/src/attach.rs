@@ -12,6 +12,8 @@ use crate::processes::Processes;
 
 /// How often a file system that is still used is unmounted again.
 const UNMOUNTS_MOST: u32 = 1_000;
+/// How often a loop device is detached again.
+const DETACHES_MOST: u32 = 100;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -40,7 +42,13 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let _ = said(Command::new("losetup").arg("-d").arg(&self.device)); // or it goes with its last user
+        // While everything is taken down, a program that was just started may be ended with the scripts.
+        for _ in 0..DETACHES_MOST {
+            if said(Command::new("losetup").arg("-d").arg(&self.device)).is_ok() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

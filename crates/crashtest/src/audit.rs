@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{Flushes, cuts_at, moments};
 use crate::error::CrashError;
-use crate::pool::Runner;
+use crate::runner::Runner;
 use crate::search::Search;
 use crate::state::State;
 use crate::timeline::{Event, Timeline};

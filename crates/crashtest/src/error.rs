@@ -1,7 +1,7 @@
 //! What can go wrong around a crash test: none of it is a verdict about the software.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use leyden_files::WriteError;
 use leyden_image::ImageError;
@@ -54,13 +54,19 @@ impl CrashError {
     }
 }
 
+/// What a program does, well or not.
+pub(crate) fn output(command: &mut Command) -> Result<Output, CrashError> {
+    command.output().map_err(|error| {
+        let program = command.get_program().to_string_lossy();
+        CrashError::Lacking(format!("cannot run {program}: {error}\n  help: install it"))
+    })
+}
+
 /// What a program has to say; what it complains of, if it fails.
 pub(crate) fn said(command: &mut Command) -> Result<String, CrashError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| {
-        CrashError::Lacking(format!("cannot run {program}: {error}\n  help: install it"))
-    })?;
+    let output = output(command)?;
     if !output.status.success() {
+        let program = command.get_program().to_string_lossy();
         let complaint = String::from_utf8_lossy(&output.stderr);
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
         let problem = format!("{program} {}: {}", args.join(" "), complaint.trim());

@@ -24,15 +24,22 @@ mod contract;
 mod drive;
 mod error;
 mod explore;
+mod extracts;
+mod ground;
+mod janitor;
+mod known;
 mod lab;
 mod library;
 mod locate;
+mod log_writes;
+mod mounts;
 mod output;
 mod pool;
 mod processes;
 mod realistic;
 mod record;
 mod recorded;
+mod runner;
 mod search;
 mod session;
 mod shrink;
@@ -45,16 +52,24 @@ mod verdict;
 mod view;
 mod worker;
 
+/// What the fuzz target and the short fuzz test call.
+pub mod fuzz {
+    pub use leyden_wire::fuzz::{log, log_seed};
+}
+
 pub use audit::{AuditedFlush, audit};
 pub use contract::{Cut, Flushes, Unsettled, cuts};
 pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore};
+pub use ground::Access;
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;
+pub use log_writes::{Imported, Moved, export, import};
 pub use output::{Seed, junit};
-pub use pool::{Launcher, Pool, Runner};
+pub use pool::{Launcher, Pool};
 pub use realistic::Power;
+pub use runner::Runner;
 pub use session::{NO_FS, Plan, RecordPlan, Session};
 pub use shrink::shrink;
 pub use state::{Image, State};

@@ -10,7 +10,7 @@ use leyden_sim::{Span, Time};
 
 use crate::error::CrashError;
 use crate::explore::{Explore, explore};
-use crate::pool::Runner;
+use crate::runner::Runner;
 use crate::state::State;
 use crate::summary::{Model, Summary};
 use crate::timeline::Timeline;

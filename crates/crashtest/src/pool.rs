@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,9 +11,14 @@ use std::time::Duration;
 
 use crate::clock::wall;
 use crate::error::CrashError;
+use crate::ground::Access;
+use crate::janitor::Janitor;
+use crate::known::{Guess, Known};
 use crate::locate::Place;
+use crate::runner::{Runner, run_one};
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
+use crate::timeline::Timeline;
 use crate::verdict::{Outcome, Verdict};
 use crate::worker::{Answer, Ask, Kind};
 
@@ -35,33 +40,6 @@ pub struct Launcher {
     pub args: Vec<String>,
 }
 
-/// Who tries states. What is told is in the order in which states end; `tag` says which.
-pub trait Runner {
-    /// Tries what `next` yields until that is nothing, and tells `done`. `done` says whether to go on.
-    ///
-    /// # Errors
-    /// If a state cannot be tried at all.
-    fn run(
-        &mut self,
-        next: &mut dyn FnMut() -> Option<State>,
-        done: &mut dyn FnMut(usize, State, Outcome) -> bool,
-    ) -> Result<(), CrashError>;
-
-    /// Tries one state.
-    ///
-    /// # Errors
-    /// As [`Runner::run`].
-    fn run_one(&mut self, state: &State) -> Result<Outcome, CrashError> {
-        let mut states = Some(state.clone());
-        let mut found = None;
-        self.run(&mut || states.take(), &mut |_, _, outcome| {
-            found = Some(outcome);
-            true
-        })?;
-        found.ok_or(CrashError::Interrupted)
-    }
-}
-
 /// A process in namespaces of its own.
 #[derive(Debug)]
 struct Worker {
@@ -76,8 +54,17 @@ struct Worker {
 struct Task {
     number: usize,
     state: State,
+    /// What is known to come out.
+    guess: Option<Outcome>,
     deaths: u32,
     since: std::time::Instant,
+}
+
+/// What was given out so far.
+struct Given {
+    states: usize,
+    /// Nobody has said that it is enough.
+    goes_on: bool,
 }
 
 /// Workers, ended with everything that they have mounted and started when this is dropped.
@@ -87,11 +74,15 @@ pub struct Pool<'a> {
     launcher: Launcher,
     cancel: &'a AtomicBool,
     atom_bytes: Option<u32>,
+    access: Access,
     /// How long a state may take.
     most: Duration,
     workers: Vec<Worker>,
     /// Processes so far.
     started: usize,
+    /// Outcomes that need no try; nothing if all states are tried.
+    known: Option<Known<'a>>,
+    guessed: u64,
     to: Sender<(usize, Option<Answer>)>,
     answers: Receiver<(usize, Option<Answer>)>,
     janitor: Janitor,
@@ -106,17 +97,18 @@ impl<'a> Pool<'a> {
         session: &Session,
         launcher: &Launcher,
         atom_bytes: Option<u32>,
+        access: Access,
         jobs: usize,
         cancel: &'a AtomicBool,
     ) -> Result<Self, CrashError> {
         let most = Duration::from_millis(session.plan()?.timeout_ms) + GRACE;
-        let mut pool = Self::empty(session, launcher, atom_bytes, most, cancel)?;
+        let mut pool = Self::empty(session, launcher, atom_bytes, access, most, cancel)?;
         for _ in 0..jobs.max(1) {
             let child = pool.spawn()?;
             pool.workers.push(child);
         }
         for worker in 0..pool.workers.len() {
-            pool.send(worker, &Ask::Open { atom_bytes });
+            pool.send(worker, &Ask::Open { atom_bytes, core: worker, access });
         }
         for _ in 0..pool.workers.len() {
             pool.await_ready()?;
@@ -128,6 +120,7 @@ impl<'a> Pool<'a> {
         session: &Session,
         launcher: &Launcher,
         atom_bytes: Option<u32>,
+        access: Access,
         most: Duration,
         cancel: &'a AtomicBool,
     ) -> Result<Self, CrashError> {
@@ -137,9 +130,12 @@ impl<'a> Pool<'a> {
             launcher: launcher.clone(),
             cancel,
             atom_bytes,
+            access,
             most,
             workers: Vec::new(),
             started: 0,
+            known: None,
+            guessed: 0,
             to,
             answers,
             janitor: Janitor::new(&session.room().view().join("disk"))?,
@@ -154,12 +150,13 @@ impl<'a> Pool<'a> {
         session: &Session,
         launcher: &Launcher,
         plan: &RecordPlan,
+        access: Access,
         cancel: &'a AtomicBool,
     ) -> Result<u64, CrashError> {
-        let mut pool = Self::empty(session, launcher, None, GRACE, cancel)?;
+        let mut pool = Self::empty(session, launcher, None, access, GRACE, cancel)?;
         let child = pool.spawn()?;
         pool.workers.push(child);
-        match pool.ask(&Ask::Record(Box::new(plan.clone())))? {
+        match pool.ask(&Ask::Record(Box::new(plan.clone()), access))? {
             Answer::Recorded(bytes) => Ok(bytes),
             other => Err(unexpected(&other)),
         }
@@ -169,6 +166,10 @@ impl<'a> Pool<'a> {
         self.started += 1;
         let id = self.started;
         let mut command = Command::new("unshare");
+        if self.access == Access::Extracts && !nix::unistd::geteuid().is_root() {
+            // Without root a namespace of users gives the right to make the others.
+            command.args(["--user", "--map-root-user"]);
+        }
         // What is mounted and started in there ends with its first process, however that ends.
         command.args(["--mount", "--propagation", "private"]);
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
@@ -229,7 +230,7 @@ impl<'a> Pool<'a> {
         loop {
             match self.receive()? {
                 Some((_, Some(Answer::Ready { device }))) => {
-                    self.janitor.note(&device);
+                    self.janitor.note(device.as_deref());
                     return Ok(());
                 }
                 Some((_, None)) => {
@@ -246,6 +247,7 @@ impl<'a> Pool<'a> {
         self.send(0, ask);
         loop {
             match self.receive()? {
+                Some((_, Some(Answer::Ready { device }))) => self.janitor.note(device.as_deref()),
                 Some((_, Some(answer))) => return Ok(answer),
                 Some((_, None)) => return Err(CrashError::Worker("it has ended".to_owned())),
                 None => {}
@@ -279,7 +281,10 @@ impl<'a> Pool<'a> {
     fn renew(&mut self, worker: usize) -> Result<(), CrashError> {
         end(&mut self.workers[worker], Duration::ZERO);
         self.workers[worker] = self.spawn()?;
-        self.send(worker, &Ask::Open { atom_bytes: self.atom_bytes });
+        self.send(
+            worker,
+            &Ask::Open { atom_bytes: self.atom_bytes, core: worker, access: self.access },
+        );
         self.await_ready_of(worker)
     }
 
@@ -289,7 +294,7 @@ impl<'a> Pool<'a> {
         let ready = loop {
             match self.receive() {
                 Ok(Some((from, Some(Answer::Ready { device })))) if from == worker => {
-                    self.janitor.note(&device);
+                    self.janitor.note(device.as_deref());
                     break Ok(());
                 }
                 Ok(Some((from, None))) if from == worker => {
@@ -306,6 +311,50 @@ impl<'a> Pool<'a> {
         ready
     }
 
+    /// From now on a state of `timeline` is not tried in which everything that was read in an earlier one is the same.
+    pub fn learn(&mut self, timeline: &'a Timeline) {
+        self.known = Some(Known::new(timeline));
+    }
+
+    /// The next state that is to be tried; `done` is told of those whose outcome is known.
+    fn next_task(
+        &mut self,
+        given: &mut Given,
+        next: &mut dyn FnMut() -> Option<State>,
+        done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+    ) -> Option<Task> {
+        while given.goes_on && !self.cancel.load(Ordering::Relaxed) {
+            let state = next()?;
+            let number = given.states;
+            given.states += 1;
+            let guess = self.known.as_mut().map_or(Guess::Unknown, |known| known.guess(&state));
+            let guess = match guess {
+                Guess::Unknown => None,
+                Guess::Sampled(outcome) => Some(outcome),
+                Guess::Known(outcome) => {
+                    self.guessed += 1;
+                    given.goes_on = done(number, state, outcome);
+                    continue;
+                }
+            };
+            return Some(Task { number, state, guess, deaths: 0, since: wall() });
+        }
+        None
+    }
+
+    /// A task came out so; the atoms of its state that were read are `reads`.
+    fn note(&mut self, task: &Task, outcome: &Outcome, reads: Option<&[u32]>) {
+        let Some(known) = &mut self.known else { return };
+        match &task.guess {
+            Some(guess) => known.compare(guess, outcome),
+            None => {
+                if let Some(reads) = reads {
+                    known.note(&task.state, reads, outcome);
+                }
+            }
+        }
+    }
+
     fn give(&mut self, worker: usize, task: Task) {
         self.send(worker, &Ask::Try(task.state.clone()));
         self.workers[worker].busy = Some(Task { since: wall(), ..task });
@@ -318,29 +367,25 @@ impl Runner for Pool<'_> {
         next: &mut dyn FnMut() -> Option<State>,
         done: &mut dyn FnMut(usize, State, Outcome) -> bool,
     ) -> Result<(), CrashError> {
-        let (mut number, mut goes_on) = (0, true);
+        let mut given = Given { states: 0, goes_on: true };
         let mut again: VecDeque<Task> = VecDeque::new();
         loop {
             for worker in 0..self.workers.len() {
-                if self.workers[worker].busy.is_some() || !goes_on {
+                if self.workers[worker].busy.is_some() || !given.goes_on {
                     continue;
                 }
-                let fresh = |state| Task { number, state, deaths: 0, since: wall() };
-                let task = match again.pop_front() {
-                    Some(task) => Some(task),
-                    None => next().map(fresh),
-                };
+                let task = again.pop_front().or_else(|| self.next_task(&mut given, next, done));
                 let Some(task) = task else { continue };
-                number = number.max(task.number + 1);
                 self.give(worker, task);
             }
             if self.workers.iter().all(|worker| worker.busy.is_none()) {
                 return Ok(());
             }
             match self.receive()? {
-                Some((worker, Some(Answer::Tried(outcome)))) => {
+                Some((worker, Some(Answer::Tried(outcome, reads)))) => {
                     if let Some(task) = self.workers[worker].busy.take() {
-                        goes_on &= done(task.number, task.state, outcome);
+                        self.note(&task, &outcome, reads.as_deref());
+                        given.goes_on &= done(task.number, task.state, outcome);
                     }
                 }
                 Some((_, Some(other))) => return Err(unexpected(&other)),
@@ -363,10 +408,21 @@ impl Runner for Pool<'_> {
                     let task = self.workers[worker].busy.take().expect("it is late");
                     self.renew(worker)?;
                     let outcome = Outcome::new(Verdict::Hung, "the file system hangs");
-                    goes_on &= done(task.number, task.state, outcome);
+                    given.goes_on &= done(task.number, task.state, outcome);
                 }
             }
         }
+    }
+
+    fn run_one(&mut self, state: &State) -> Result<Outcome, CrashError> {
+        let known = self.known.take();
+        let tried = run_one(self, state);
+        self.known = known;
+        tried
+    }
+
+    fn guessed(&self) -> (u64, bool) {
+        (self.guessed, self.known.as_ref().is_some_and(Known::is_refuted))
     }
 }
 
@@ -397,43 +453,4 @@ fn end(worker: &mut Worker, patience: Duration) {
 
 fn unexpected(answer: &Answer) -> CrashError {
     CrashError::Worker(format!("it answers something else: {answer:?}"))
-}
-
-/// A shell that outlives this process, however it is killed, and detaches the loop devices that are left.
-#[derive(Debug)]
-struct Janitor {
-    child: Child,
-    stdin: Option<ChildStdin>,
-}
-
-impl Janitor {
-    /// For loop devices on `disk`, a path in the workers' namespaces.
-    fn new(disk: &Path) -> Result<Self, CrashError> {
-        // A device that was given to somebody else meanwhile is left alone.
-        let script = "trap '' HUP INT TERM; \
-                      while read -r device; do all=\"$all $device\"; done; \
-                      for device in $all; do i=0; while [ $i -lt 100 ]; do i=$((i + 1)); \
-                      file=$(losetup -n -O BACK-FILE \"$device\" 2>/dev/null) || break; \
-                      case \"$file\" in \"$0\"*|/disk*) losetup -d \"$device\" 2>/dev/null; sleep 0.1;; \
-                      *) break;; esac; done; done";
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).arg(disk).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(CrashError::io("sh"))?;
-        let stdin = child.stdin.take();
-        Ok(Self { child, stdin })
-    }
-
-    fn note(&mut self, device: &str) {
-        if let Some(stdin) = &mut self.stdin {
-            let _ = writeln!(stdin, "{device}"); // without it, the workers detach their devices themselves
-        }
-    }
-}
-
-impl Drop for Janitor {
-    fn drop(&mut self) {
-        self.stdin = None;
-        let _ = self.child.wait();
-    }
 }

@@ -1,10 +1,11 @@
 //! Recording a run: a served drive with a file system on it, the user's scripts, and serve's own recorder.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::Builder;
+use std::time::Duration;
 
 use leyden_image::Drive;
 use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
@@ -12,20 +13,28 @@ use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
 use crate::attach::{Loop, Mounted};
 use crate::check::{self, Environment};
 use crate::error::{CrashError, said};
+use crate::ground::Access;
 use crate::processes::Processes;
 use crate::recorded::{BEGIN, END};
 use crate::session::{Plan, RecordPlan, Room, Session};
 
-/// Records a run into the session's folder. Returns the bytes of the recording.
+/// How often it is tried to have the folder alone, and how long between two tries.
+const LOCKS_MOST: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Records a run into the session's folder. Returns the bytes of the recording. `attached` is told of each loop device.
 pub(crate) fn record(
     session: &Session,
     plan: &RecordPlan,
+    access: Access,
     processes: Processes,
+    attached: &dyn Fn(&Path) -> Result<(), CrashError>,
 ) -> Result<u64, CrashError> {
     let image = session.drive();
+    let _alone = alone(session)?;
     // What an earlier process left that was killed; the folder is this test's own.
     let _ = std::fs::remove_file(&image);
-    let recorded = record_on(&image, session, plan, processes);
+    let recorded = record_on(&image, session, plan, access, processes, attached);
     let _ = std::fs::remove_file(&image);
     if recorded.is_err() {
         let _ = std::fs::remove_file(session.recording());
@@ -36,15 +45,33 @@ pub(crate) fn record(
     Ok(length)
 }
 
+/// Nobody else records into the folder while this is held. The worker of a process that was killed does for a moment: it
+/// takes down what it has made.
+fn alone(session: &Session) -> Result<File, CrashError> {
+    let path = session.folder().join(".recording");
+    let file = File::create(&path).map_err(CrashError::io(&path))?;
+    for _ in 0..LOCKS_MOST {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(CrashError::Io(path, error)),
+        }
+    }
+    let folder = session.folder().display();
+    Err(CrashError::Input(format!("another process records into {folder}")))
+}
+
 fn record_on(
     image: &Path,
     session: &Session,
     record: &RecordPlan,
+    access: Access,
     processes: Processes,
+    attached: &dyn Fn(&Path) -> Result<(), CrashError>,
 ) -> Result<(), CrashError> {
     let plan = &record.plan;
     let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
-    let bench = Bench { plan, room: session.room(), log, processes };
+    let bench = Bench { plan, room: session.room(), log, access, processes, attached };
     let mut drive = Drive::create(image, record.drive.clone())?;
     if plan.has_fs() || plan.setup.is_some() {
         // Set-up is not what is tested: it takes no time, and is all there when the recording begins.
@@ -77,7 +104,10 @@ struct Bench<'a> {
     plan: &'a Plan,
     room: Room,
     log: File,
+    access: Access,
     processes: Processes,
+    /// Who is told of loop devices.
+    attached: &'a dyn Fn(&Path) -> Result<(), CrashError>,
 }
 
 impl Bench<'_> {
@@ -91,9 +121,15 @@ impl Bench<'_> {
         let fuse = Some(self.room.view());
         let options = ServerOptions { pace, nbd: Vec::new(), tls: None, fuse, lies: false };
         let server = Server::start(drive, &options)?;
-        let ran =
-            Loop::new(&self.room.view().join("disk"), self.plan.size_bytes, self.plan.sector_bytes)
-                .and_then(|device| run(device.device(), server.handle()));
+        let disk = self.room.view().join("disk");
+        let ran = match self.access {
+            Access::Mounts => Loop::new(&disk, self.plan.size_bytes, self.plan.sector_bytes)
+                .and_then(|device| {
+                    (self.attached)(device.device())?;
+                    run(device.device(), server.handle())
+                }),
+            Access::Extracts => run(&disk, server.handle()),
+        };
         server.handle().control(ControlAsk::Stop);
         let ended = server.join();
         ran?;

@@ -2,7 +2,7 @@
 
 use leyden_device::{SECTOR_BYTES, Status};
 use leyden_image::recording::format::Step;
-use leyden_image::recording::{Recording, Replay};
+use leyden_image::recording::{Ended, Recording, Replay};
 use leyden_oracle::{Op, Request};
 use leyden_sim::Time;
 
@@ -37,39 +37,83 @@ pub(crate) fn timeline(
     }
     let mut replay = Replay::new(recording)?;
     let mut timeline = Timeline::new(size_bytes, atom_bytes);
-    set_base(&mut timeline, &replay, unit_bytes)?;
-    let mut commands: Vec<Option<usize>> = vec![None; recording.steps().len()];
-    for (number, (time, step)) in recording.steps().enumerate() {
-        if matches!(step, Step::Mark(text) if text == END) {
-            break;
+    let atoms_a_unit = unit_bytes / atom_bytes;
+    for unit in base(&replay, size_bytes, unit_bytes) {
+        let (unit, bytes) = unit?;
+        for (at, atom) in (0..).zip(bytes.chunks_exact(atom_bytes as usize)) {
+            timeline.set_base(unit as u32 * atoms_a_unit + at, atom);
         }
-        replay.step()?;
-        for ended in replay.take_ended() {
-            if let Some(command) = commands[ended.step] {
-                timeline.end(ended.time, command, ended.status == Status::Success);
+    }
+    let mut commands: Vec<Option<usize>> = vec![None; recording.steps().len()];
+    walk(recording, &mut replay, |moment| {
+        match moment {
+            Moment::Ended(ended) => {
+                if let Some(command) = commands[ended.step] {
+                    timeline.end(ended.time, command, ended.status == Status::Success);
+                }
+            }
+            Moment::Asked { number, time, step } => {
+                commands[number] = submitted(&mut timeline, recording, time, step)?;
             }
         }
-        commands[number] = submitted(&mut timeline, recording, time, step)?;
-    }
+        Ok(())
+    })?;
     Ok(timeline)
 }
 
-fn set_base(
-    timeline: &mut Timeline,
-    replay: &Replay<'_>,
+/// The mapping units that are not all zeroes of the first `size_bytes` of a drive, before anything of its recording has
+/// happened: their numbers and bytes.
+pub(crate) fn base<'a>(
+    replay: &'a Replay<'_>,
+    size_bytes: u64,
     unit_bytes: u32,
+) -> impl Iterator<Item = Result<(u64, Vec<u8>), CrashError>> + 'a {
+    let units = (0..size_bytes / u64::from(unit_bytes)).map(|unit| {
+        let damaged =
+            || CrashError::Input("the drive was damaged when the recording began".to_owned());
+        Ok((unit, replay.read_unit(unit).ok_or_else(damaged)?))
+    });
+    let is_empty = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+    units.filter(move |unit| !matches!(unit, Ok((_, bytes)) if is_empty(bytes)))
+}
+
+/// Something of a recorded run.
+pub(crate) enum Moment<'a> {
+    /// A command has ended.
+    Ended(Ended),
+    /// A step was taken.
+    Asked {
+        /// Which.
+        number: usize,
+        /// When, by the drive's clock.
+        time: Time,
+        /// What.
+        step: &'a Step,
+    },
+}
+
+/// Runs the recorded drive again, and tells `each` what happened, in order: up to the end of the work, and what has ended
+/// by then.
+pub(crate) fn walk(
+    recording: &Recording,
+    replay: &mut Replay<'_>,
+    mut each: impl FnMut(Moment<'_>) -> Result<(), CrashError>,
 ) -> Result<(), CrashError> {
-    let atoms_a_unit = unit_bytes / timeline.atom_bytes();
-    for unit in 0..timeline.atoms() / atoms_a_unit {
-        let bytes = replay.read_unit(u64::from(unit)).ok_or_else(|| {
-            CrashError::Input("the drive was damaged when the recording began".to_owned())
-        })?;
-        if bytes.iter().all(|&byte| byte == 0) {
-            continue;
+    for (number, (time, step)) in recording.steps().enumerate() {
+        let is_end = matches!(step, Step::Mark(text) if text == END);
+        if is_end {
+            replay.run_to(time)?;
+        } else {
+            replay.step()?;
         }
-        for (at, atom) in (0..).zip(bytes.chunks_exact(timeline.atom_bytes() as usize)) {
-            timeline.set_base(unit * atoms_a_unit + at, atom);
+        // Steps at the very time of the end, behind it, are not part of the run.
+        for ended in replay.take_ended().into_iter().filter(|ended| ended.step < number) {
+            each(Moment::Ended(ended))?;
         }
+        if is_end {
+            break;
+        }
+        each(Moment::Asked { number, time, step })?;
     }
     Ok(())
 }
@@ -81,10 +125,10 @@ fn submitted(
     time: Time,
     step: &Step,
 ) -> Result<Option<usize>, CrashError> {
-    let unit_sectors = u64::from(recording.head().unit_bytes) / SECTOR_BYTES;
     let (op, lba, sectors, fua, contents) = match step {
-        Step::Write(lba, sectors, fua, contents) => {
-            (Op::Write, *lba, *sectors, *fua, &contents[..])
+        // Either flag promises that the write survives once it has ended.
+        Step::Write(lba, sectors, flags, contents) => {
+            (Op::Write, *lba, *sectors, flags.fua || flags.plp, &contents[..])
         }
         Step::WriteZeroes(lba, sectors, fua) => (Op::WriteZeroes, *lba, *sectors, *fua, &[][..]),
         Step::Trim(lba, sectors) => (Op::Trim, *lba, *sectors, false, &[][..]),
@@ -97,7 +141,12 @@ fn submitted(
             timeline.mark(time, &String::from_utf8_lossy(text));
             return Ok(None);
         }
-        Step::Read(..) | Step::Check(_) => return Ok(None),
+        Step::Read(..) | Step::ZoneReport(..) | Step::Check(_) => return Ok(None),
+        Step::Append(..) | Step::Zone(_) => {
+            let problem =
+                "the recorded drive has zones: crash tests take a block device's recording";
+            return Err(CrashError::Input(problem.to_owned()));
+        }
         Step::Cut | Step::Restore(_) => {
             let problem = "the power was cut while the run was recorded";
             return Err(CrashError::Input(problem.to_owned()));
@@ -109,15 +158,23 @@ fn submitted(
             "a command of the recording is beyond the device".to_owned(),
         ));
     }
-    let whole: Vec<u8> =
-        contents.iter().flat_map(|&content| recording.content(content)).copied().collect();
     let data = match op {
-        Op::Write => {
-            let begin = (lba.0 % unit_sectors * SECTOR_BYTES) as usize;
-            &whole[begin..begin + sectors as usize * SECTOR_BYTES as usize]
-        }
-        _ => &[],
+        Op::Write => written(recording, lba, sectors, contents),
+        _ => Vec::new(),
     };
     let request = Request { op, lba: lba.0, sectors, fua, plp: false };
-    Ok(Some(timeline.submit(time, request, data)))
+    Ok(Some(timeline.submit(time, request, &data)))
+}
+
+/// The bytes of a recorded write, of whose mapping units `contents` are.
+pub(crate) fn written(
+    recording: &Recording,
+    lba: leyden_device::Lba,
+    sectors: u32,
+    contents: &[u32],
+) -> Vec<u8> {
+    let unit_sectors = u64::from(recording.head().unit_bytes) / SECTOR_BYTES;
+    let begin = (lba.0 % unit_sectors * SECTOR_BYTES) as usize;
+    let whole = contents.iter().flat_map(|&content| recording.content(content)).copied();
+    whole.skip(begin).take(sectors as usize * SECTOR_BYTES as usize).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::contract::Cut;
 use crate::error::CrashError;
-use crate::pool::Runner;
+use crate::runner::Runner;
 use crate::state::State;
 use crate::verdict::{Outcome, Verdict};
 

@@ -66,9 +66,13 @@ impl<'a> Image<'a> {
 
     /// The bytes of an atom.
     pub fn atom(&self, atom: u32) -> &'a [u8] {
+        self.timeline.store().bytes(self.content(atom))
+    }
+
+    /// What an atom holds.
+    pub(crate) fn content(&self, atom: u32) -> Content {
         let newest = || self.timeline.newest(atom, self.at).content;
-        let content = self.lost.get(&atom).copied().unwrap_or_else(newest);
-        self.timeline.store().bytes(content)
+        self.lost.get(&atom).copied().unwrap_or_else(newest)
     }
 }
 

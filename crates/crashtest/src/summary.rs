@@ -77,6 +77,13 @@ pub struct ModelSummary {
     pub states: usize,
     /// States that were like an earlier one, and not tried.
     pub repeats: u64,
+    /// States among them whose outcome was known without a try: what was read in an earlier state is the same in them.
+    /// Depends on the order in which tries end; the outcomes do not.
+    #[serde(default)]
+    pub inferred: u64,
+    /// One of these that was tried all the same came out otherwise: outcomes depend on more than what the drive holds.
+    #[serde(default)]
+    pub is_refuted: bool,
     /// States by verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
     /// The same by moment, in the order of time.

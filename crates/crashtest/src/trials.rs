@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::wall;
 use crate::error::CrashError;
-use crate::pool::Runner;
+use crate::runner::Runner;
 use crate::state::State;
 use crate::summary::{Finding, Model, ModelSummary, Tally};
 use crate::verdict::{Outcome, Verdict};
@@ -41,6 +41,8 @@ pub(crate) struct Trials {
     limits: Limits,
     began: std::time::Instant,
     is_exhausted: bool,
+    /// Outcomes that the runner had known before.
+    known_before: u64,
     /// What became of each, by number; nothing yet, or not at all.
     tried: Vec<Option<Tried>>,
 }
@@ -57,7 +59,14 @@ struct Tried {
 
 impl Trials {
     pub(crate) fn new(model: Model, limits: Limits) -> Self {
-        Self { model, limits, began: wall(), is_exhausted: false, tried: Vec::new() }
+        Self {
+            model,
+            limits,
+            began: wall(),
+            is_exhausted: false,
+            known_before: 0,
+            tried: Vec::new(),
+        }
     }
 
     pub(crate) fn run(
@@ -66,7 +75,8 @@ impl Trials {
         next: &mut dyn FnMut() -> Option<State>,
         progress: Progress<'_>,
     ) -> Result<(), CrashError> {
-        let Self { model, limits, began, is_exhausted, tried } = self;
+        let Self { model, limits, began, is_exhausted, known_before, tried } = self;
+        *known_before = runner.guessed().0;
         let (mut given, mut broken) = (0, 0);
         let mut next = || {
             if given == limits.states || began.elapsed() > limits.budget {
@@ -130,6 +140,8 @@ impl Trials {
             group.count += 1;
         }
         let tallies = tallies(self.tried.iter().flatten());
+        let (known, is_refuted) = runner.guessed();
+        let inferred = known - self.known_before;
         let seconds = self.began.elapsed().as_secs_f64();
         let mut findings: Vec<Finding> = groups.into_values().collect();
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.count), finding.first));
@@ -141,6 +153,8 @@ impl Trials {
             moments,
             states: verdicts.values().sum(),
             repeats,
+            inferred,
+            is_refuted,
             verdicts,
             tallies,
             findings,

@@ -1,6 +1,6 @@
 //! A drive in one state after another, for a loop device: what is written to it is forgotten with the state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leyden_device::{Lba, SECTOR_BYTES};
@@ -26,13 +26,39 @@ struct Shown {
     changed: BTreeMap<u32, Box<[u8]>>,
     /// True if the superblock was read since the state was set.
     is_begun: bool,
+    reads: Reads,
+}
+
+/// Atoms that were read as the state has them, and not as somebody has written them since.
+#[derive(Debug, Default)]
+struct Reads {
+    /// In the order of their first reading.
+    order: Vec<u32>,
+    all: BTreeSet<u32>,
+    /// Written as a whole before anything of them was read.
+    hidden: BTreeSet<u32>,
+}
+
+impl Reads {
+    fn note(&mut self, atom: u32) {
+        if !self.hidden.contains(&atom) && self.all.insert(atom) {
+            self.order.push(atom);
+        }
+    }
+
+    fn hide(&mut self, atom: u32) {
+        if !self.all.contains(&atom) {
+            self.hidden.insert(atom);
+        }
+    }
 }
 
 impl View {
     /// A drive in which nothing is written yet.
     pub(crate) fn new(timeline: Arc<Timeline>, superblock: Lba) -> Self {
         let state = State { at: 0, lost: Vec::new() };
-        let shown = Shown { state, changed: BTreeMap::new(), is_begun: false };
+        let shown =
+            Shown { state, changed: BTreeMap::new(), is_begun: false, reads: Reads::default() };
         Self { timeline, shown: Arc::new(Mutex::new(shown)), superblock }
     }
 
@@ -45,7 +71,14 @@ impl View {
         let image = Image::new(&self.timeline, state);
         let changed = state.lost.iter().map(|&(atom, _)| (atom, image.atom(atom).into()));
         let changed = changed.collect();
-        *self.lock() = Shown { state: state.clone(), changed, is_begun: false };
+        let reads = Reads::default();
+        *self.lock() = Shown { state: state.clone(), changed, is_begun: false, reads };
+    }
+
+    /// The atoms that were read since the state was set, in the order of their first reading; those that were
+    /// written as a whole before are left out.
+    pub(crate) fn take_reads(&self) -> Vec<u32> {
+        std::mem::take(&mut self.lock().reads).order
     }
 
     /// True if the superblock was read since the state was set. Who mounts a file system and has not read it
@@ -80,9 +113,11 @@ impl View {
     pub(crate) fn read(&self, lba: Lba, sectors: u32) -> Vec<u8> {
         let mut data = vec![0; sectors as usize * SECTOR_BYTES as usize];
         let mut shown = self.lock();
+        let shown = &mut *shown;
         shown.is_begun |= (lba.0..lba.0 + u64::from(sectors)).contains(&self.superblock.0);
         let at = shown.state.at;
         self.parts(lba, data.len(), |atom, part, done| {
+            shown.reads.note(atom);
             let bytes = match shown.changed.get(&atom) {
                 Some(changed) => &changed[..],
                 None => self.timeline.store().bytes(self.timeline.newest(atom, at).content),
@@ -95,8 +130,12 @@ impl View {
     /// Changes sectors: with `data`, or to zeroes.
     pub(crate) fn change(&self, lba: Lba, length: usize, data: Option<&[u8]>) {
         let mut shown = self.lock();
+        let shown = &mut *shown;
         let at = shown.state.at;
         self.parts(lba, length, |atom, part, done| {
+            if part.len() == self.timeline.atom_bytes() as usize {
+                shown.reads.hide(atom);
+            }
             let bytes = shown.changed.entry(atom).or_insert_with(|| {
                 self.timeline.store().bytes(self.timeline.newest(atom, at).content).into()
             });
@@ -166,5 +205,20 @@ mod tests {
         assert!(view.is_begun());
         view.change(Lba(1), 512, None);
         assert_eq!(view.read(Lba(0), 3)[511..513], [1, 0]);
+    }
+
+    #[test]
+    fn what_was_written_as_a_whole_before_is_not_read_of_the_state() {
+        let view = View::new(Arc::new(Timeline::new(65_536, 4_096)), Lba(0));
+        view.show(&State { at: 0, lost: Vec::new() });
+        view.change(Lba(16), 4_096, Some(&[9; 4_096]));
+        view.change(Lba(24), 512, Some(&[9; 512]));
+        view.read(Lba(23), 10);
+        view.read(Lba(0), 8);
+        view.change(Lba(0), 4_096, None);
+        view.read(Lba(0), 32);
+        assert_eq!(view.take_reads(), [3, 4, 0, 1]);
+        view.show(&State { at: 0, lost: Vec::new() });
+        assert!(view.take_reads().is_empty());
     }
 }

@@ -13,9 +13,10 @@ use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CrashError;
+use crate::ground::Access;
 use crate::lab::Lab;
 use crate::locate::Place;
-use crate::processes::Processes;
+use crate::processes::{self, Processes};
 use crate::record;
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
@@ -28,9 +29,9 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
     /// Record a run.
-    Record(Box<RecordPlan>),
-    /// Be ready for states; atoms have so many bytes.
-    Open { atom_bytes: Option<u32> },
+    Record(Box<RecordPlan>, Access),
+    /// Be ready for states, on the core with this number; atoms have so many bytes.
+    Open { atom_bytes: Option<u32>, core: usize, access: Access },
     /// Check a state.
     Try(State),
     /// Say what lies in these atoms when nothing is lost.
@@ -46,10 +47,10 @@ pub(crate) enum Ask {
 pub(crate) enum Answer {
     /// It was recorded; so many bytes of it.
     Recorded(u64),
-    /// Ready; the loop device that goes with the process, or is to be detached.
-    Ready { device: String },
-    /// A state was checked.
-    Tried(Outcome),
+    /// Ready, or, while a run is recorded, at work; the loop device that goes with the process, or is to be detached.
+    Ready { device: Option<String> },
+    /// A state was checked; the atoms of it that were read, in that order, if they are known.
+    Tried(Outcome, Option<Vec<u32>>),
     /// What lies there.
     Located(Vec<Place>),
     /// The shell has ended.
@@ -119,17 +120,21 @@ fn serve(
             Ok(answer) => answer,
             Err(error) => Answer::failed(&error),
         };
-        let mut line = serde_json::to_string(&answer).expect("plain data");
-        line.push('\n');
-        let mut out = std::io::stdout().lock();
-        out.write_all(line.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(CrashError::io("standard output"))?;
+        say(&answer)?;
         if matches!(answer, Answer::Failed { .. }) {
             break;
         }
     }
     Ok(())
+}
+
+fn say(answer: &Answer) -> Result<(), CrashError> {
+    let mut line = serde_json::to_string(answer).expect("plain data");
+    line.push('\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(CrashError::io("standard output"))
 }
 
 fn do_it(
@@ -138,12 +143,15 @@ fn do_it(
     processes: Processes,
     lab: &mut Option<Lab>,
 ) -> Result<Answer, CrashError> {
-    if let Ask::Record(plan) = ask {
-        return record::record(session, &plan, processes).map(Answer::Recorded);
+    if let Ask::Record(plan, access) = ask {
+        let attached =
+            |device: &Path| say(&Answer::Ready { device: Some(device.display().to_string()) });
+        return record::record(session, &plan, access, processes, &attached).map(Answer::Recorded);
     }
-    if let Ask::Open { atom_bytes } = ask {
-        let made = Lab::new(session, atom_bytes, processes)?;
-        let device = made.device().display().to_string();
+    if let Ask::Open { atom_bytes, core, access } = ask {
+        processes::stay_on(core);
+        let made = Lab::new(session, atom_bytes, access, processes)?;
+        let device = made.loop_device().map(|device| device.display().to_string());
         *lab = Some(made);
         return Ok(Answer::Ready { device });
     }
@@ -151,10 +159,13 @@ fn do_it(
         return Err(CrashError::Worker("it was not told to be ready".to_owned()));
     };
     match ask {
-        Ask::Try(state) => lab.run(&state).map(Answer::Tried),
+        Ask::Try(state) => {
+            let outcome = lab.run(&state)?;
+            Ok(Answer::Tried(outcome, lab.take_reads()))
+        }
         Ask::Locate { at, atoms } => lab.locate(at, &atoms).map(Answer::Located),
         Ask::Shell(state) => lab.shell(&state).map(|()| Answer::Done),
-        Ask::Record(_) | Ask::Open { .. } | Ask::End => unreachable!("done above"),
+        Ask::Record(..) | Ask::Open { .. } | Ask::End => unreachable!("done above"),
     }
 }
 

@@ -1,18 +1,18 @@
 //! A drive's state at rest, saved and loaded.
 //!
-//! Layout, little-endian: magic `LEYDSNAP`, format version (u32), kind of payload (u8), length of
+//! Layout, little-endian: magic `LEYDSNAP`, format version (u32), kind of payload and of drive (u8), length of
 //! the body (u64), the body ([`State`], in postcard's encoding), CRC-32 of everything before it
 //! (u32). A snapshot belongs to a configuration: its loader must give the one it was made with.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 
 use leyden_sim::ConfigError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::controller::ControllerState;
-use crate::conventional::ConventionalState;
-use crate::{Config, Payload, Ssd};
+use crate::Payload;
+use crate::controller::{Controller, ControllerState, Namespace};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
@@ -38,59 +38,93 @@ pub enum SnapshotError {
     Config(#[from] ConfigError),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "P: Payload")]
-struct State<'a, P: Payload> {
-    controller: ControllerState,
-    namespace: ConventionalState<'a, P>,
+/// In the byte that tells kinds of payload apart: the drive is a zoned one.
+const ZONED: u8 = 128;
+
+/// A namespace whose state at rest can be saved.
+pub(crate) trait Resting<P: Payload>: Namespace<P> {
+    /// True of a zoned one.
+    const IS_ZONED: bool;
+    /// What outlives an idle moment, borrowed.
+    type State<'a>: Serialize
+    where
+        Self: 'a;
+    /// The same, owned.
+    type Loaded: DeserializeOwned;
+
+    /// The state.
+    fn state(&self) -> Self::State<'_>;
+
+    /// Takes over a state. `None` if it is of a drive of another shape.
+    ///
+    /// # Errors
+    /// Says how it contradicts itself.
+    fn restore(&mut self, state: Self::Loaded) -> Option<Result<(), String>>;
 }
 
-impl<P: Payload> Ssd<P> {
-    /// Saves the drive's state, in a stream: no copy of it is made.
-    ///
-    /// # Panics
-    /// If the drive is not idle.
-    pub fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError> {
-        assert!(self.is_idle(), "the drive is at work");
-        let state = State { controller: self.state(), namespace: self.namespace().state() };
-        let failed = |error: postcard::Error| SnapshotError::Io(io::Error::other(error));
-        let size = postcard::ser_flavors::Size::default();
-        let length = postcard::serialize_with_flavor(&state, size).map_err(failed)?;
+#[derive(Serialize, Deserialize)]
+struct State<S> {
+    controller: ControllerState,
+    namespace: S,
+}
 
-        let mut to = Hashing::new(to);
-        to.write_all(MAGIC)?;
-        to.write_all(&VERSION.to_le_bytes())?;
-        to.write_all(&[P::KIND])?;
-        to.write_all(&(length as u64).to_le_bytes())?;
-        let mut body = BufWriter::with_capacity(CHUNK_BYTES, &mut to);
-        if postcard::to_io(&state, &mut body).is_err() {
-            return Err(body_error(&mut body));
-        }
-        body.flush()?;
-        drop(body);
-        let crc = to.crc.clone().finalize();
-        to.inner.write_all(&crc.to_le_bytes())?;
-        Ok(())
-    }
+/// The byte that tells kinds of payload and of drive apart.
+const fn kind<P: Payload, N: Resting<P>>() -> u8 {
+    if N::IS_ZONED { P::KIND | ZONED } else { P::KIND }
+}
 
-    /// A drive with a saved state. `config` and `seed` are those it was saved with.
-    pub fn load(config: &Config, seed: u64, from: &mut impl Read) -> Result<Self, SnapshotError> {
-        let mut ssd = Self::new(config, seed)?;
-        let state: State<'_, P> = read_state(from)?;
-        let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
-        let namespace = ssd.restore(&state.controller);
-        let restored = namespace.restore(state.namespace).ok_or_else(foreign)?;
-        restored.map_err(|error| SnapshotError::Corrupt(error.to_string()))?;
-        Ok(ssd)
+/// Saves a drive's state, in a stream: no copy of it is made.
+///
+/// # Panics
+/// If the drive is not idle.
+pub(crate) fn save<P: Payload, N: Resting<P>>(
+    drive: &Controller<P, N>,
+    to: &mut impl Write,
+) -> Result<(), SnapshotError> {
+    assert!(drive.is_idle(), "the drive is at work");
+    let state = State { controller: drive.state(), namespace: drive.namespace().state() };
+    let failed = |error: postcard::Error| SnapshotError::Io(io::Error::other(error));
+    let size = postcard::ser_flavors::Size::default();
+    let length = postcard::serialize_with_flavor(&state, size).map_err(failed)?;
+
+    let mut to = Hashing::new(to);
+    to.write_all(MAGIC)?;
+    to.write_all(&VERSION.to_le_bytes())?;
+    to.write_all(&[kind::<P, N>()])?;
+    to.write_all(&(length as u64).to_le_bytes())?;
+    let mut body = BufWriter::with_capacity(CHUNK_BYTES, &mut to);
+    if postcard::to_io(&state, &mut body).is_err() {
+        return Err(body_error(&mut body));
     }
+    body.flush()?;
+    drop(body);
+    let crc = to.crc.clone().finalize();
+    to.inner.write_all(&crc.to_le_bytes())?;
+    Ok(())
+}
+
+/// Gives `drive`, which is new, a saved state.
+pub(crate) fn load<P: Payload, N: Resting<P>>(
+    mut drive: Controller<P, N>,
+    from: &mut impl Read,
+) -> Result<Controller<P, N>, SnapshotError> {
+    let state: State<N::Loaded> = read_state(from, kind::<P, N>())?;
+    let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
+    let namespace = drive.restore(&state.controller);
+    let restored = namespace.restore(state.namespace).ok_or_else(foreign)?;
+    restored.map_err(SnapshotError::Corrupt)?;
+    Ok(drive)
 }
 
 /// Reads header, body and checksum, and checks all three.
-fn read_state<P: Payload>(from: &mut impl Read) -> Result<State<'static, P>, SnapshotError> {
+fn read_state<S: DeserializeOwned>(
+    from: &mut impl Read,
+    kind: u8,
+) -> Result<State<S>, SnapshotError> {
     let mut from = Hashing::new(from);
     let mut header = [0; HEADER_BYTES];
     from.read_exact(&mut header).map_err(short)?;
-    let length = check_header(&header, P::KIND)?;
+    let length = check_header(&header, kind)?;
 
     let body = BufReader::with_capacity(CHUNK_BYTES, (&mut from).take(length));
     let mut scratch = [0; 16]; // for texts and bytes, of which there are none
@@ -129,7 +163,8 @@ fn check_header(header: &[u8; HEADER_BYTES], kind: u8) -> Result<u64, SnapshotEr
     }
     if header[12] != kind {
         return Err(SnapshotError::Foreign(
-            "it was saved with run.stamps set otherwise".to_owned(),
+            "it is of a drive of another kind, or was saved with run.stamps set otherwise"
+                .to_owned(),
         ));
     }
     Ok(u64::from_le_bytes(header[13..21].try_into().expect("eight bytes")))

@@ -4,7 +4,7 @@ use leyden_ftl::Config;
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::page_mapped::{Ended, Ftl, GcStep, UserUnit};
 use leyden_ftl::place::StreamId;
-use leyden_nand::{Content, DieId, Lpn};
+use leyden_nand::{Content, DieId, Lpn, Ppa};
 use leyden_sim::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,10 @@ fn ftl(dies: u32, blocks: u32, pages: u32, units: u64, victim: &str) -> Ftl<Noth
 fn end(ftl: &mut Ftl<Nothing>) {
     while let Some((_, ended)) = ftl.next_ended(Time::ZERO) {
         if let Ended::UserProgram { page, tag, .. } = ended {
-            for unit in (0..4).filter(|&unit| ftl.source(tag, unit).is_some()).collect::<Vec<_>>() {
-                ftl.commit(Time::ZERO, page, unit);
+            for unit in 0..ftl.units(tag) {
+                let place = Ppa(ftl.geometry().first_unit(page).0 + unit);
+                let lpn = ftl.medium().lpn(place).unwrap();
+                ftl.commit(Time::ZERO, page, unit, lpn);
             }
             ftl.end_program(Time::ZERO, page, tag);
         }

@@ -6,7 +6,8 @@ use leyden_device::{
     BlockDevice, Command, Completion, Config, Lba, SECTOR_BYTES, Ssd, Stamp, Status, ZnsSsd,
 };
 use leyden_host::zoned_block::superblock::{Journal, Why, find};
-use leyden_host::zoned_block::{Pair, Recognise, Stored, StoredData, fuzz, superblock};
+use leyden_host::zoned_block::victim::ReclaimConfig;
+use leyden_host::zoned_block::{ChunkPlace, Pair, Recognise, Stored, StoredData, fuzz, superblock};
 use leyden_host::{Powered, ZonedBlock, ZonedBlockConfig};
 use leyden_sim::{Bytes, Ratio};
 use proptest::prelude::*;
@@ -367,4 +368,27 @@ fn a_stale_set_is_never_taken_for_the_newer_one() {
         let error = Device::open(&config, members).unwrap_err();
         assert!(error.problem.contains("the tables is damaged"), "{error}");
     }
+}
+
+/// The chunk that `policy` moves first: chunk 0 was used longest ago, and most is written to it.
+fn first_moved(policy: &str) -> usize {
+    let victim = ReclaimConfig::by_name(policy).unwrap();
+    let config = ZonedBlockConfig { reserved_zones: 2, victim, ..ZonedBlockConfig::default() };
+    let mut disk = Disk::on(Device::format(&config, pair(), 7).unwrap());
+    for round in 0..60 {
+        disk.write(round % 3, 1);
+    }
+    for chunk in 1..=8 {
+        disk.write(chunk * CHUNK, 1);
+    }
+    while disk.device.stats().reclaimed == 0 {
+        disk.step(&mut Vec::new());
+    }
+    disk.device.chunks().position(|it| it.place == ChunkPlace::Sequential).unwrap()
+}
+
+#[test]
+fn hot_chunks_stay_in_random_zones() {
+    assert_eq!(first_moved("lru"), 0);
+    assert_eq!(first_moved("coldest"), 1);
 }

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leyden_device::{Lba, SECTOR_BYTES, Ssd};
+use leyden_device::{Lba, SECTOR_BYTES};
 use leyden_sim::BitSet;
 
+use crate::ImageError;
+use crate::device::Device;
 use crate::file::ImageFile;
 use crate::slots::Slots;
-use crate::{ImageError, Places};
 
 /// How many mapping units `sectors` sectors from `lba` on touch, wherever that may be.
 pub(crate) fn units_of(lba: Lba, sectors: u32, unit_bytes: u32) -> u64 {
@@ -65,23 +66,18 @@ impl Content {
         self.slots.is_short_of(count)
     }
 
-    /// Frees the slots that `drive` does not use, and allows for `count` more.
-    pub(crate) fn keep_used_by(&mut self, drive: &Ssd<Places>, count: u32) {
-        let used = self.used_by(drive);
+    /// Frees the slots that `device` does not use, and allows for `count` more.
+    pub(crate) fn keep_used_by(&mut self, device: &Device, count: u32) {
+        let used = self.used_by(device);
         self.slots.keep(&used, count);
     }
 
-    /// The slots that `drive` uses.
-    pub(crate) fn used_by(&self, drive: &Ssd<Places>) -> BitSet {
+    /// The slots that `device` uses.
+    pub(crate) fn used_by(&self, device: &Device) -> BitSet {
         let mut used = BitSet::new(self.slots.count());
-        let mut note = |place: u64| {
+        device.each_place(|place| {
             used.insert(self.slots.slot_of(place).0);
-        };
-        drive.contents().for_each(|places| places.each_place(&mut note));
-        for (written, read) in drive.in_flight() {
-            let written = written.into_iter().flat_map(|places| places.iter());
-            written.chain(read).copied().filter(|&place| place > 0).for_each(&mut note);
-        }
+        });
         used
     }
 
@@ -141,25 +137,73 @@ impl Content {
         file: &ImageFile,
         places: &[u64],
     ) -> Result<Option<Vec<u8>>, ImageError> {
-        let mut bytes = Vec::with_capacity(places.len() * SECTOR_BYTES as usize);
-        let mut unit = vec![0; self.unit_bytes as usize];
-        let mut has = None;
-        for &place in places {
-            if place == 0 {
-                bytes.resize(bytes.len() + SECTOR_BYTES as usize, 0);
+        let mut bytes = vec![0; places.len() * SECTOR_BYTES as usize];
+        Ok(self.read_into(file, places, &mut bytes)?.then_some(bytes))
+    }
+
+    /// Reads the bytes at `places` into `bytes`, which has as many sectors. False if some are not what was written
+    /// there.
+    pub(crate) fn read_into(
+        &self,
+        file: &ImageFile,
+        places: &[u64],
+        bytes: &mut [u8],
+    ) -> Result<bool, ImageError> {
+        let unit_sectors = self.unit_bytes as usize / SECTOR_BYTES as usize;
+        let mut unit = Vec::new(); // only of a part of a slot
+        let mut at = 0;
+        while at < places.len() {
+            let run = self.run_of(&places[at..]);
+            let into = &mut bytes[at * SECTOR_BYTES as usize..][..run * SECTOR_BYTES as usize];
+            at += run;
+            let first = places[at - run];
+            if first == 0 {
+                into.fill(0);
                 continue;
             }
-            let (slot, sector) = self.slots.slot_of(place);
-            if has != Some(slot) {
-                if !self.read_slot(file, slot, self.slots.checksum(slot), &mut unit)? {
-                    return Ok(None);
-                }
-                has = Some(slot);
+            let (slot, sector) = self.slots.slot_of(first);
+            let is_whole = if sector == 0 && run.is_multiple_of(unit_sectors) {
+                self.read_slots(file, slot, into)?
+            } else {
+                unit.resize(self.unit_bytes as usize, 0);
+                let is_whole = self.read_slot(file, slot, self.slots.checksum(slot), &mut unit)?;
+                into.copy_from_slice(&unit[(sector * SECTOR_BYTES) as usize..][..into.len()]);
+                is_whole
+            };
+            if !is_whole {
+                return Ok(false);
             }
-            let from = (sector * SECTOR_BYTES) as usize;
-            bytes.extend(&unit[from..from + SECTOR_BYTES as usize]);
         }
-        Ok(Some(bytes))
+        Ok(true)
+    }
+
+    /// How many of `places`, from the first on, are read at once: zeroes, whole slots side by side, or sectors of one slot.
+    fn run_of(&self, places: &[u64]) -> usize {
+        let unit_sectors = self.unit_bytes as usize / SECTOR_BYTES as usize;
+        let first = places[0];
+        if first == 0 {
+            return places.iter().take_while(|&&place| place == 0).count();
+        }
+        let follow = (first..).zip(places).take_while(|(place, other)| place == *other).count();
+        let sector = self.slots.slot_of(first).1 as usize;
+        match follow / unit_sectors * unit_sectors {
+            whole if sector == 0 && whole > 0 => whole,
+            _ => follow.min(unit_sectors - sector),
+        }
+    }
+
+    /// Reads whole slots from `first` on. False if the checksum of one is another one.
+    fn read_slots(
+        &self,
+        file: &ImageFile,
+        first: u32,
+        into: &mut [u8],
+    ) -> Result<bool, ImageError> {
+        file.read(into, self.at(first))?;
+        let slots = (first..).zip(into.chunks_exact(self.unit_bytes as usize));
+        let mut wrong =
+            slots.filter(|(slot, unit)| self.slots.checksum(*slot) != Some(crc32fast::hash(unit)));
+        Ok(wrong.next().is_none())
     }
 
     /// Reads a slot into `unit`, which is as large. False if its checksum is another one.

@@ -34,3 +34,10 @@ pub enum ImageError {
     )]
     Diverged(String),
 }
+
+impl ImageError {
+    /// True if the image's file system is full: a command that was refused for that has not happened.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::StorageFull)
+    }
+}

@@ -10,7 +10,7 @@ use leyden_sim::{Bytes, Ratio};
 
 use crate::layout::seal;
 use crate::recording::{Recording, RecordingError, Replay, pack_all, unpack_all};
-use crate::{Drive, ImageConfig, ImageError};
+use crate::{Drive, ImageConfig, ImageError, WriteFlags};
 
 fn config() -> ImageConfig {
     let mut device = Config::default();
@@ -55,7 +55,13 @@ fn write_seed(image: &Path, path: &Path) -> Result<(), ImageError> {
     drive.record(path)?;
     for number in 0..6 {
         let data = vec![number as u8; 4_096];
-        drive.write(drive.now(), 0, leyden_device::Lba(number * 5), &data, number % 2 == 0)?;
+        drive.write(
+            drive.now(),
+            0,
+            leyden_device::Lba(number * 5),
+            &data,
+            WriteFlags::fua(number % 2 == 0),
+        )?;
         drive.rest()?;
     }
     drive.flush(drive.now(), 0)?;

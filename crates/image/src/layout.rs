@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::ImageError;
 use crate::file::ImageFile;
 
-/// Bumped with every change of the layout.
-pub const FORMAT_VERSION: u32 = 1;
+/// Bumped with every change of the layout. Version 1 has no entries for zones in its log, and flags of writes that say
+/// force unit access only; everything that it has means what it means in version 2.
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"LEYDIMG\0";
 /// The head lies here, and has room for so much.
@@ -40,6 +41,18 @@ pub struct ImageConfig {
     pub device: Config,
     /// The version of Leyden that made it.
     pub made_by: String,
+}
+
+impl ImageConfig {
+    /// A drive that this version makes. Without a table `power` it gets one, with a dump `in_place`: what a drive in an
+    /// image does when the power goes has to be known.
+    pub fn new(name: String, seed: u64, mut device: Config) -> Self {
+        device.power.get_or_insert_with(|| leyden_power::Config {
+            dump: leyden_power::DumpConfig::by_name("in_place").expect("a dump of this name"),
+            ..leyden_power::Config::default()
+        });
+        Self { name, seed, device, made_by: env!("CARGO_PKG_VERSION").to_owned() }
+    }
 }
 
 /// The regions of an image of one shape.
@@ -135,8 +148,9 @@ pub(crate) fn read_head(file: &ImageFile) -> Result<(ImageConfig, u64), ImageErr
     }
     let mut fields = Fields(&head[8..]);
     let version = fields.u32();
-    if version != FORMAT_VERSION {
-        let what = format!("it has format version {version}, this Leyden reads {FORMAT_VERSION}");
+    if !(1..=FORMAT_VERSION).contains(&version) {
+        let what =
+            format!("it has format version {version}, this Leyden reads 1 to {FORMAT_VERSION}");
         return Err(ImageError::Foreign(what));
     }
     if unseal(&head).is_none() {

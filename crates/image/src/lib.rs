@@ -18,7 +18,9 @@
 //! - What the host has been told, the clock in the image has passed.
 //! - Bytes are overwritten only if the drive, as the log brings it back, has no use for them any more.
 
+mod asked;
 mod content;
+mod device;
 mod drive;
 mod error;
 mod file;
@@ -31,6 +33,8 @@ pub mod raw;
 pub mod recording;
 mod slots;
 
+pub use asked::{WriteFlags, ZoneAsk};
+pub use device::Device;
 pub use drive::{Checked, Done, Drive, DriveInfo, Opened};
 pub use error::ImageError;
 pub use layout::{FORMAT_VERSION, ImageConfig};

@@ -9,6 +9,7 @@ use leyden_device::Lba;
 use leyden_sim::{Capacitance, Time};
 
 use crate::ImageError;
+use crate::asked::{WriteFlags, ZoneAsk};
 use crate::file::ImageFile;
 use crate::layout::{Fields, LOG_BYTES, Regions, seal_from, unseal};
 
@@ -23,11 +24,26 @@ pub enum Event {
         lba: Lba,
         /// How many sectors.
         sectors: u32,
-        /// Force unit access.
-        fua: bool,
+        /// What it asks for beside.
+        flags: WriteFlags,
         /// For each mapping unit that it touches the slot of its bytes, and their checksum.
         slots: Vec<(u32, u32)>,
     },
+    /// A zone append of so many sectors.
+    Append {
+        /// The zone's first block.
+        lba: Lba,
+        /// How many sectors.
+        sectors: u32,
+        /// As of a write.
+        flags: WriteFlags,
+        /// As of a write.
+        slots: Vec<(u32, u32)>,
+    },
+    /// Zone Management Send.
+    Zone(ZoneAsk),
+    /// A report of so many zones at most, from the one of this block on.
+    ZoneReport(Lba, u32),
     /// A flush.
     Flush,
     /// A trim.
@@ -51,7 +67,7 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// Length (u32), sequence, time, kind, FUA, sectors, LBA.
+/// Length (u32), sequence, time, kind, flags, sectors, LBA.
 const HEADER_BYTES: usize = 4 + 8 + 8 + 1 + 1 + 4 + 8;
 const SLOT_BYTES: usize = 8;
 /// No entry is longer: a write of 64 MiB in units of 512 bytes.
@@ -61,24 +77,45 @@ const ENTRY_MOST: u64 = 1 << 20;
 const ROOM_BYTES: u64 = 1 << 20;
 
 impl Event {
+    /// The sectors that it reads or changes, of an append from the beginning of its zone on; `None` if it has none.
+    pub(crate) const fn range(&self) -> Option<(Lba, u32)> {
+        match self {
+            Self::Read(lba, sectors)
+            | Self::Trim(lba, sectors)
+            | Self::WriteZeroes(lba, sectors, _)
+            | Self::Write { lba, sectors, .. }
+            | Self::Append { lba, sectors, .. } => Some((*lba, *sectors)),
+            Self::Flush | Self::Zone(_) | Self::ZoneReport(..) | Self::Cut | Self::Restore(_) => {
+                None
+            }
+        }
+    }
+
     /// Adds the entry of this event to `log`.
     fn encode(&self, sequence: u64, time: Time, log: &mut Vec<u8>) {
-        let (kind, fua, sectors, lba, slots) = match self {
-            Event::Read(lba, sectors) => (1, false, *sectors, lba.0, &[][..]),
-            Event::Write { lba, sectors, fua, slots } => (2, *fua, *sectors, lba.0, &slots[..]),
-            Event::Flush => (3, false, 0, 0, &[][..]),
-            Event::Trim(lba, sectors) => (4, false, *sectors, lba.0, &[][..]),
-            Event::WriteZeroes(lba, sectors, fua) => (5, *fua, *sectors, lba.0, &[][..]),
-            Event::Cut => (6, false, 0, 0, &[][..]),
-            Event::Restore(bank) => {
-                (7, bank.is_some(), 0, bank.map_or(0, Capacitance::as_nf), &[][..])
+        let (kind, flags, sectors, lba, slots) = match self {
+            Event::Read(lba, sectors) => (1, 0, *sectors, lba.0, &[][..]),
+            Event::Write { lba, sectors, flags, slots } => {
+                (2, flags.bits(), *sectors, lba.0, &slots[..])
             }
+            Event::Flush => (3, 0, 0, 0, &[][..]),
+            Event::Trim(lba, sectors) => (4, 0, *sectors, lba.0, &[][..]),
+            Event::WriteZeroes(lba, sectors, fua) => (5, u8::from(*fua), *sectors, lba.0, &[][..]),
+            Event::Cut => (6, 0, 0, 0, &[][..]),
+            Event::Restore(bank) => {
+                (7, u8::from(bank.is_some()), 0, bank.map_or(0, Capacitance::as_nf), &[][..])
+            }
+            Event::Append { lba, sectors, flags, slots } => {
+                (8, flags.bits(), *sectors, lba.0, &slots[..])
+            }
+            Event::Zone(ask) => (9, ask.bits(), u32::from(ask.code()), ask.lba.0, &[][..]),
+            Event::ZoneReport(lba, most) => (10, 0, *most, lba.0, &[][..]),
         };
         let begin = log.len();
         log.extend((entry_bytes(slots.len()) as u32).to_le_bytes());
         log.extend(sequence.to_le_bytes());
         log.extend(time.as_ns().to_le_bytes());
-        log.extend([kind, u8::from(fua)]);
+        log.extend([kind, flags]);
         log.extend(sectors.to_le_bytes());
         log.extend(lba.to_le_bytes());
         for (slot, crc) in slots {
@@ -101,21 +138,30 @@ impl Entry {
         let body = unseal(bytes.get(..length).filter(|_| length >= HEADER_BYTES + 4)?)?;
         let mut fields = Fields(&body[4..]);
         let (sequence, time) = (fields.u64(), Time::from_ns(fields.u64()));
-        let (kind, fua, sectors) = (fields.u8(), fields.u8() != 0, fields.u32());
+        let (kind, flags, sectors) = (fields.u8(), fields.u8(), fields.u32());
         let number = fields.u64();
-        let lba = Lba(number);
+        let (lba, flag) = (Lba(number), flags != 0);
         let slots = fields.0.chunks_exact(SLOT_BYTES).map(|slot| {
             let mut fields = Fields(slot);
             (fields.u32(), fields.u32())
         });
         let event = match kind {
             1 => Event::Read(lba, sectors),
-            2 => Event::Write { lba, sectors, fua, slots: slots.collect() },
+            2 => {
+                let flags = WriteFlags::from_bits(flags)?;
+                Event::Write { lba, sectors, flags, slots: slots.collect() }
+            }
             3 => Event::Flush,
             4 => Event::Trim(lba, sectors),
-            5 => Event::WriteZeroes(lba, sectors, fua),
+            5 => Event::WriteZeroes(lba, sectors, flag),
             6 => Event::Cut,
-            7 => Event::Restore(fua.then(|| Capacitance::from_nf(number))),
+            7 => Event::Restore(flag.then(|| Capacitance::from_nf(number))),
+            8 => {
+                let flags = WriteFlags::from_bits(flags)?;
+                Event::Append { lba, sectors, flags, slots: slots.collect() }
+            }
+            9 => Event::Zone(ZoneAsk::from_code(u8::try_from(sectors).ok()?, lba, flags)?),
+            10 => Event::ZoneReport(lba, sectors),
             _ => return None,
         };
         Some((Self { sequence, time, event }, length as u64))
@@ -259,10 +305,19 @@ mod tests {
 
     fn events() -> impl Strategy<Value = Event> {
         let lba = || any::<u64>().prop_map(Lba);
+        let written =
+            || (lba(), any::<u32>(), 0_u8..4, prop::collection::vec(any::<(u32, u32)>(), 0..9));
+        let flags = |bits| WriteFlags::from_bits(bits).unwrap();
         prop_oneof![
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Read(lba, sectors)),
-            (lba(), any::<u32>(), any::<bool>(), prop::collection::vec(any::<(u32, u32)>(), 0..9))
-                .prop_map(|(lba, sectors, fua, slots)| Event::Write { lba, sectors, fua, slots }),
+            written().prop_map(move |(lba, sectors, bits, slots)| {
+                Event::Write { lba, sectors, flags: flags(bits), slots }
+            }),
+            written().prop_map(move |(lba, sectors, bits, slots)| {
+                Event::Append { lba, sectors, flags: flags(bits), slots }
+            }),
+            crate::asked::tests::zone_asks().prop_map(Event::Zone),
+            (lba(), any::<u32>()).prop_map(|(lba, most)| Event::ZoneReport(lba, most)),
             Just(Event::Flush),
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Trim(lba, sectors)),
             (lba(), any::<u32>(), any::<bool>())

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use leyden_device::{BlockDevice, Command, Completion, PowerLoss, Recovery, Ssd};
+use leyden_device::{Command, Completion, PowerLoss, Recovery};
 use leyden_sim::{Capacitance, ConfigError, Time};
 
+use crate::device::Device;
 use crate::{ImageConfig, ImageError, Places};
 
 /// A device whose power may be off, and whose bank may have been changed since it was configured.
@@ -13,7 +14,7 @@ pub(crate) struct Powered {
     config: ImageConfig,
     /// Another capacitance than the configuration's, since the power returned.
     bank: Option<Capacitance>,
-    ssd: Ssd<Places>,
+    device: Device,
     is_off: bool,
 }
 
@@ -34,9 +35,9 @@ fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::
 impl Powered {
     /// A new device, as its maker describes it, and so with the bank that it asks for.
     pub(crate) fn new(config: ImageConfig) -> Result<Self, ConfigError> {
-        Ssd::<Places>::blank_medium(&config.device, config.seed)?;
-        let ssd = Ssd::<Places>::new(&device_of(&config, None), config.seed)?;
-        Ok(Self { config, bank: None, ssd, is_off: false })
+        Device::check(&config.device, config.seed)?;
+        let device = Device::new(&device_of(&config, None), config.seed)?;
+        Ok(Self { config, bank: None, device, is_off: false })
     }
 
     /// A device at rest, from its snapshot.
@@ -45,8 +46,8 @@ impl Powered {
         bank: Option<Capacitance>,
         snapshot: &mut impl io::Read,
     ) -> Result<Self, ImageError> {
-        let ssd = Ssd::<Places>::load(&device_of(&config, bank), config.seed, snapshot)?;
-        Ok(Self { config, bank, ssd, is_off: false })
+        let device = Device::load(&device_of(&config, bank), config.seed, snapshot)?;
+        Ok(Self { config, bank, device, is_off: false })
     }
 
     /// What the drive is.
@@ -57,32 +58,32 @@ impl Powered {
     pub(crate) const fn bank(&self) -> Option<Capacitance> {
         self.bank
     }
-    pub(crate) const fn ssd(&self) -> &Ssd<Places> {
-        &self.ssd
+    pub(crate) const fn device(&self) -> &Device {
+        &self.device
     }
     pub(crate) const fn is_off(&self) -> bool {
         self.is_off
     }
 
     pub(crate) fn submit(&mut self, time: Time, command: Command<Places>) {
-        self.ssd.submit(time, command);
+        self.device.submit(time, command);
     }
 
     /// Lets the device do everything up to `time`, or what it has done already.
     pub(crate) fn advance(&mut self, time: Time, ended: &mut Vec<Completion<Places>>) {
-        self.ssd.advance(time.max(self.ssd.now()), ended);
+        self.device.advance(time.max(self.device.now()), ended);
     }
 
     /// The power fails.
     pub(crate) fn cut(&mut self, time: Time) -> PowerLoss {
         self.is_off = true;
-        self.ssd.cut_power(time)
+        self.device.cut_power(time)
     }
 
     /// Whether there can be such a drive with this bank.
     pub(crate) fn check_bank(&self, bank: Option<Capacitance>) -> Result<(), ConfigError> {
         if bank.is_some() {
-            Ssd::<Places>::blank_medium(&device_of(&self.config, bank), self.config.seed)?;
+            Device::check(&device_of(&self.config, bank), self.config.seed)?;
         }
         Ok(())
     }
@@ -94,13 +95,13 @@ impl Powered {
         bank: Option<Capacitance>,
     ) -> Result<Recovery, ImageError> {
         if bank.is_some() {
-            let device = device_of(&self.config, bank);
+            let config = device_of(&self.config, bank);
             self.bank = bank;
-            let empty = Ssd::<Places>::new(&device, self.config.seed)?;
-            let medium = std::mem::replace(&mut self.ssd, empty).into_medium();
-            self.ssd = Ssd::on_medium(&device, medium)?;
+            let empty = Device::new(&config, self.config.seed)?;
+            let medium = std::mem::replace(&mut self.device, empty).into_medium();
+            self.device = Device::on_medium(&config, medium)?;
         }
         self.is_off = false;
-        Ok(self.ssd.restore_power(time))
+        Ok(self.device.restore_power(time))
     }
 }

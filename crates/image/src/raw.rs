@@ -1,12 +1,12 @@
 //! The drive's content as a host sees it, in and out, in no time.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
-use leyden_device::{Lba, SECTOR_BYTES, Status};
+use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_sim::ConfigError;
 
-use crate::{Drive, ImageError};
+use crate::{Drive, ImageError, WriteFlags};
 
 /// Sectors that are moved at once: a megabyte.
 const CHUNK_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -36,11 +36,15 @@ pub fn export(drive: &Drive, raw: &File) -> Result<u64, ImageError> {
 }
 
 /// Writes all of `raw`, which is no larger than the drive, and flushes; zeroes are left out. The drive
-/// must be new. Returns the bytes that were written.
+/// must be new, and a conventional one. Returns the bytes that were written.
 ///
 /// # Errors
 /// If reading or writing fails, or the drive does.
 pub fn import(drive: &mut Drive, raw: &File) -> Result<u64, ImageError> {
+    if drive.device().zoned().is_some() {
+        let problem = "a raw image says nothing of zones: name a conventional drive";
+        return Err(ConfigError::new("zoned", problem).into());
+    }
     let length = raw.metadata()?.len();
     let mut bytes = vec![0; (CHUNK_SECTORS * SECTOR_BYTES) as usize];
     let (mut at, mut written) = (0, 0);
@@ -51,29 +55,19 @@ pub fn import(drive: &mut Drive, raw: &File) -> Result<u64, ImageError> {
         let whole = count.next_multiple_of(SECTOR_BYTES as usize);
         bytes[count..whole].fill(0);
         if bytes[..whole].iter().any(|&byte| byte != 0) {
-            drive.write(drive.now(), 0, Lba(at / SECTOR_BYTES), &bytes[..whole], false)?;
-            finish(drive)?;
+            drive.write(
+                drive.now(),
+                0,
+                Lba(at / SECTOR_BYTES),
+                &bytes[..whole],
+                WriteFlags::default(),
+            )?;
+            drive.finish_one()?;
             written += count as u64;
         }
         at += count as u64;
     }
     drive.flush(drive.now(), 0)?;
-    finish(drive)?;
+    drive.finish_one()?;
     Ok(written)
-}
-
-/// Lets what is under way end.
-fn finish(drive: &mut Drive) -> Result<(), ImageError> {
-    let mut done = Vec::new();
-    while done.is_empty() {
-        let Some(next) = drive.next_event() else { break };
-        drive.advance(next, &mut done)?;
-    }
-    match done.first().map(|done| done.status) {
-        Some(Status::Success) => Ok(()),
-        other => {
-            let what = format!("the drive could not write: {other:?}");
-            Err(io::Error::other(what).into())
-        }
-    }
 }

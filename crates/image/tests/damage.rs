@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use leyden_device::{Config, Lba, Status};
-use leyden_image::{Drive, ImageConfig, ImageError};
+use leyden_image::{Drive, ImageConfig, ImageError, WriteFlags};
 use leyden_sim::{Bytes, Ratio, Rng};
 
 fn config() -> ImageConfig {
@@ -23,7 +23,15 @@ fn image(folder: &Path) -> PathBuf {
     let mut drive = Drive::create(&path, config()).unwrap();
     for round in 0..2_u8 {
         for lba in 0..40 {
-            drive.write(drive.now(), 0, Lba(lba * 8), &[lba as u8 + round; 4_096], false).unwrap();
+            drive
+                .write(
+                    drive.now(),
+                    0,
+                    Lba(lba * 8),
+                    &[lba as u8 + round; 4_096],
+                    WriteFlags::default(),
+                )
+                .unwrap();
         }
         while !drive.is_idle() && round == 0 {
             let next = drive.next_event().unwrap();

@@ -17,7 +17,7 @@ use std::process::Command;
 
 use leyden_buffer::Region;
 use leyden_device::{Config, Lba, Status};
-use leyden_image::{Done, Drive, ImageConfig, ImageError};
+use leyden_image::{Done, Drive, ImageConfig, ImageError, WriteFlags};
 use leyden_sim::{Bytes, Ratio, Rng};
 
 const UNITS: u64 = 400;
@@ -58,7 +58,7 @@ fn write(
     while !enough(written, refused) {
         let (unit, number) = (rng.below(UNITS), rng.below(u64::MAX));
         let data = bytes_of(unit, number);
-        match drive.write(drive.now(), 0, Lba(unit * UNIT_SECTORS), &data, false) {
+        match drive.write(drive.now(), 0, Lba(unit * UNIT_SECTORS), &data, WriteFlags::default()) {
             Ok(()) => {
                 assert_eq!(wait(drive).status, Status::Success);
                 kept.insert(unit, number);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use leyden_buffer::Region;
 use leyden_device::{Config, Lba, SECTOR_BYTES, Status};
-use leyden_image::{Done, Drive, ImageConfig, ImageError};
+use leyden_image::{Done, Drive, ImageConfig, ImageError, WriteFlags};
 use leyden_sim::{Bytes, Ratio, Rng};
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn submit(drive: &mut Drive, tag: u32, step: &Step) {
     let now = drive.now();
     let asked = match *step {
         Step::Write { lba, sectors, number, fua } => {
-            drive.write(now, tag, Lba(lba), &data_of(lba, sectors, number), fua)
+            drive.write(now, tag, Lba(lba), &data_of(lba, sectors, number), WriteFlags::fua(fua))
         }
         Step::Read { lba, sectors } => drive.read(now, tag, Lba(lba), sectors as u32),
         Step::Trim { lba, sectors } => drive.trim(now, tag, Lba(lba), sectors as u32),

@@ -5,7 +5,7 @@ use std::path::Path;
 use leyden_device::{Lba, SECTOR_BYTES};
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Recording, RecordingError, Replay, ReplayError};
-use leyden_image::{Drive, ImageConfig};
+use leyden_image::{Drive, ImageConfig, WriteFlags};
 use leyden_sim::{Bytes, Capacitance, Ratio, Time};
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn act(drive: &mut Drive, now: &mut Time, act: &Act) {
     match *act {
         Act::Write(lba, sectors, byte, fua) => {
             let data = vec![byte; sectors as usize * SECTOR_BYTES as usize];
-            drive.write(*now, 0, Lba(lba), &data, fua).unwrap();
+            drive.write(*now, 0, Lba(lba), &data, WriteFlags::fua(fua)).unwrap();
         }
         Act::Trim(lba, sectors) => drive.trim(*now, 0, Lba(lba), sectors).unwrap(),
         Act::Zeroes(lba, sectors) => {
@@ -143,7 +143,9 @@ fn some_recording() -> Vec<u8> {
     let path = folder.path().join("work.leyrec");
     drive.record(&path).unwrap();
     for lba in 0..40 {
-        drive.write(drive.now(), 0, Lba(lba * 8), &[lba as u8; 4_096], false).unwrap();
+        drive
+            .write(drive.now(), 0, Lba(lba * 8), &[lba as u8; 4_096], WriteFlags::default())
+            .unwrap();
         settle(&mut drive);
         drive.settle_recording();
     }
@@ -188,7 +190,7 @@ fn a_drive_that_does_something_else_is_found() {
     let mut drive = drive(folder.path());
     let path = folder.path().join("work.leyrec");
     drive.record(&path).unwrap();
-    drive.write(drive.now(), 0, Lba(0), &[1; 4_096], false).unwrap();
+    drive.write(drive.now(), 0, Lba(0), &[1; 4_096], WriteFlags::default()).unwrap();
     settle(&mut drive);
     drive.close().unwrap();
     let recording = Recording::open(&path).unwrap();
@@ -206,7 +208,9 @@ fn clones_are_cut_at_any_moment() {
     drive.record(&path).unwrap();
     let mut flushed = Vec::new();
     for lba in 0..20_u64 {
-        drive.write(drive.now(), 0, Lba(lba * 8), &[lba as u8 + 1; 4_096], false).unwrap();
+        drive
+            .write(drive.now(), 0, Lba(lba * 8), &[lba as u8 + 1; 4_096], WriteFlags::default())
+            .unwrap();
         settle(&mut drive);
         drive.flush(drive.now(), 0).unwrap();
         settle(&mut drive);

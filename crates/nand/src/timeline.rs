@@ -184,18 +184,19 @@ impl Timeline {
     fn start_transfer(&mut self, now: Time, id: DieId, die: &mut Die, operation: Operation) {
         let span = self.transfer[operation.units as usize];
         self.channels[die.channel.index()].begin(now, span);
-        let (end, lane) = if let Kind::Program(_) = operation.kind {
-            // A program holds its die from the transfer on; it has only waited until now.
-            die.began = now;
-            (now + span + self.program, lane::PROGRAM)
-        } else {
-            (now + span, lane::TRANSFERS[usize::from(operation.units > 1)])
-        };
         if die.stage == Stage::WaitingForChannel {
             die.ticket += 1;
         }
         die.stage = Stage::Transferring;
-        self.events.schedule_in(lane, end, Wake::Die(id));
+        let (end, event) = (now + span, Wake::Die(id));
+        if let Kind::Program(_) = operation.kind {
+            // A program holds its die from the transfer on; it has only waited until now.
+            die.began = now;
+            self.events.schedule_in(lane::PROGRAM, end + self.program, event);
+        } else {
+            let lane = lane::TRANSFERS[usize::from(operation.units > 1)];
+            self.events.schedule_in(lane, end, event);
+        }
     }
 
     /// A transfer has ended on `channel` for which some of `dies` have waited.

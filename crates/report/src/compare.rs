@@ -53,8 +53,15 @@ fn groups(runs: &[Run], wanted: fn(&Metric) -> bool) -> Vec<Group> {
 }
 
 /// Groups that a record may say nothing of.
-const OPTIONAL: [&str; 6] =
-    ["Read latency", "Write latency", "Flush latency", "Key-value store", "Power loss", "Recovery"];
+const OPTIONAL: [&str; 7] = [
+    "Read latency",
+    "Write latency",
+    "Flush latency",
+    "Key-value store",
+    "Zoned block device",
+    "Power loss",
+    "Recovery",
+];
 
 fn told(metric: &Metric, runs: &[Run]) -> bool {
     runs.iter().any(|run| metric.of(run.record).is_some())

@@ -260,14 +260,18 @@ fn settled(steadiness: &Steadiness) -> Option<String> {
         let (waf, passes) = (format::number(waf), format::number(passes));
         Some(format!("{name}: {how} {waf} after {passes} times the capacity"))
     });
-    let parts: Vec<String> = parts.collect();
+    let wafs: Vec<String> =
+        steadiness.repetitions.iter().map(|run| format::number(run.waf)).collect();
+    let runs = (!wafs.is_empty())
+        .then(|| format!("write amplification of successive runs: {}", wafs.join(", ")));
+    let parts: Vec<String> = parts.chain(runs).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::Varied;
+    use leyden_experiment::{Repetition, Varied};
     use serde_json::json;
 
     fn run(policy: &str, op: &str) -> RunRecord {
@@ -320,5 +324,9 @@ mod tests {
         let told = "preconditioned: settled at 3.111 after 3.250 times the capacity; in the ramp: did not \
                     settle; at the end 3.111 after 3.250 times the capacity";
         assert_eq!(settled(&steadiness).unwrap(), told);
+        let run = |waf| Repetition { waf, ..Repetition::default() };
+        let repetitions = vec![run(2.5), run(2.625)];
+        let told = settled(&Steadiness { repetitions, ..Steadiness::default() });
+        assert_eq!(told.unwrap(), "write amplification of successive runs: 2.500, 2.625");
     }
 }

@@ -2,7 +2,7 @@
 //! The table of `leyden compare`, a report's tables and its plots over a parameter are made from this list.
 
 use crate::format;
-use leyden_experiment::{Latency, Power, Recovery, RunRecord, Store};
+use leyden_experiment::{Latency, Power, Recovery, RunRecord, Store, ZonedBlock};
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,10 @@ fn store(r: &RunRecord, pick: fn(&Store) -> f64) -> Option<f64> {
     r.zones.as_ref().and_then(|zones| zones.store.as_ref()).map(pick)
 }
 
+fn layer(r: &RunRecord, pick: fn(&ZonedBlock) -> f64) -> Option<f64> {
+    r.zoned_block.as_ref().map(pick)
+}
+
 fn recovery(r: &RunRecord, pick: fn(&Recovery) -> f64) -> Option<f64> {
     r.recovery.as_ref().map(pick)
 }
@@ -224,6 +228,22 @@ static GROUPS: &[MetricGroup] = &[
         metric("Writer stopped", Neutral, format::seconds, |r| store(r, |s| s.stalled_s)),
         metric("Writer slowed down", Neutral, format::seconds, |r| store(r, |s| s.delayed_s)),
         metric("Exposed by its order of syncs, mean", Lower, bytes, |r| store(r, |s| s.exposed_bytes_mean.round())),
+    ]),
+    group("Zoned block device", &[
+        key(metric("Write amplification, end to end", Lower, format::factor, |r| layer(r, |z| z.waf))),
+        metric("Of the layer", Lower, format::factor, |r| layer(r, |z| z.layer_waf)),
+        metric("Of the conventional drive", Lower, format::factor, |r| layer(r, |z| z.conventional_waf)),
+        metric("Of the zoned drive", Lower, format::factor, |r| layer(r, |z| z.zoned_waf)),
+        key(metric("Copied by reclaim", Lower, bytes, |r| layer(r, |z| z.copied_bytes as f64))),
+        key(metric("Of that, journal", Lower, bytes, |r| layer(r, |z| z.copied_journal_bytes as f64))),
+        metric("Of that, file-system metadata", Lower, bytes, |r| layer(r, |z| z.copied_meta_bytes as f64)),
+        metric("Of that, data", Lower, bytes, |r| layer(r, |z| z.copied_data_bytes as f64)),
+        metric("Zeroes filled in", Lower, bytes, |r| layer(r, |z| z.filled_bytes as f64)),
+        metric("Tables written", Lower, bytes, |r| layer(r, |z| z.metadata_bytes as f64)),
+        metric("To journal zones", Neutral, bytes, |r| layer(r, |z| z.separated_bytes as f64)),
+        metric("Chunks moved", Neutral, count, |r| layer(r, |z| z.reclaimed as f64)),
+        metric("Moves given up", Neutral, count, |r| layer(r, |z| z.aborted as f64)),
+        metric("Requests that waited for a zone", Lower, count, |r| layer(r, |z| z.starved as f64)),
     ]),
     group("Power loss", &[
         key(metric("Energy of a dump at the peak", Lower, format::energy, |r| power(r, |p| p.energy_mj.max))),

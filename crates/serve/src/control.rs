@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::listen::Socket;
-use crate::owner::Handle;
 use crate::switch::{Answer, Ask};
 
 /// No question is longer.
@@ -36,7 +35,7 @@ pub fn ask(image: &Path, ask: &Ask) -> io::Result<Answer> {
 }
 
 /// Answers one client until it goes.
-pub(crate) fn serve(stream: Socket, drive: &Handle) -> io::Result<()> {
+pub(crate) fn serve(stream: Socket, control: impl Fn(Ask) -> Option<Answer>) -> io::Result<()> {
     let mut out = stream.try_clone()?;
     let mut lines = BufReader::new(stream);
     loop {
@@ -45,7 +44,7 @@ pub(crate) fn serve(stream: Socket, drive: &Handle) -> io::Result<()> {
             return Ok(());
         }
         let answer = match serde_json::from_str::<Ask>(&line) {
-            Ok(ask) => drive.control(ask),
+            Ok(ask) => control(ask),
             Err(error) => Some(Answer::Refused { why: format!("that is no question: {error}") }),
         };
         let answer =

@@ -13,6 +13,8 @@
 
 mod clock;
 pub mod control;
+mod direct;
+mod door;
 mod fuse;
 pub mod fuzz;
 mod listen;
@@ -25,6 +27,8 @@ mod tls;
 mod window;
 
 pub use clock::Pace;
+pub use direct::{Call, Counts, Direct, DirectError};
+pub use door::Door;
 pub use fuse::{Blocks, Mount};
 pub use listen::Listen;
 pub use owner::{Answer, Ask, Failure, Handle};

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES, Status};
-use leyden_image::{Done, Drive, ImageError};
+use leyden_image::{Done, Drive, ImageError, WriteFlags};
 use leyden_sim::{Capacitance, Time};
 use tracing::{debug, error, info, warn};
 
@@ -330,7 +330,9 @@ impl Owner {
         let drive = &mut self.drive;
         let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
-            Ask::Write(lba, ref data, fua) => drive.write(now, tag, lba, data, fua && !self.lies),
+            Ask::Write(lba, ref data, fua) => {
+                drive.write(now, tag, lba, data, WriteFlags::fua(fua && !self.lies))
+            }
             Ask::Flush => drive.flush(now, tag),
             Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
             Ask::WriteZeroes(lba, sectors, fua) => {
@@ -451,9 +453,7 @@ impl Owner {
 
 fn failure_of(error: &ImageError) -> Failure {
     match error {
-        ImageError::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-            Failure::NoSpace
-        }
+        error if error.is_full() => Failure::NoSpace,
         _ => Failure::Image,
     }
 }

@@ -49,6 +49,11 @@ pub enum ServeError {
     /// FUSE is not to be had, or the folder is none.
     #[error("cannot mount at {0}; is there a /dev/fuse, and is fuse3 installed?")]
     Mount(String, #[source] io::Error),
+    /// The drive has zones, and its clients would not know of them.
+    #[error(
+        "{0} is a zoned drive, and NBD and FUSE know no zones: programs open it with libleyden (docs/c-interface.md)"
+    )]
+    Zoned(String),
     /// The system has no thread left.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
@@ -71,8 +76,11 @@ impl Server {
     /// Begins to serve `drive`.
     ///
     /// # Errors
-    /// If an address is in use, or the system has no threads left.
+    /// If an address is in use, the drive has zones, or the system has no threads left.
     pub fn start(drive: Drive, options: &ServerOptions) -> Result<Self, ServeError> {
+        if drive.device().zoned().is_some() && (!options.nbd.is_empty() || options.fuse.is_some()) {
+            return Err(ServeError::Zoned(drive.path().display().to_string()));
+        }
         let bind = |listen: &Listen| {
             let at = |error| ServeError::Listen(listen.to_string(), error);
             let listener = Listener::bind(listen).map_err(at)?;
@@ -99,7 +107,7 @@ impl Server {
             doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
         }
         let to = handle.clone();
-        let serve = move |stream| drop(control::serve(stream, &to));
+        let serve = move |stream| drop(control::serve(stream, |ask| to.control(ask)));
         let shut = Arc::clone(&closing);
         doors.push(thread("control", move || accept(&control, &shut, serve))?);
         let owner = thread("drive", move || owner.run())?;
@@ -147,7 +155,7 @@ impl Server {
     }
 }
 
-fn thread<T: Send + 'static>(
+pub(crate) fn thread<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, ServeError> {
@@ -156,7 +164,7 @@ fn thread<T: Send + 'static>(
 
 /// Accepts clients, and serves each in a thread of its own. Whatever goes wrong with one of them, is that
 /// one's affair.
-fn accept(
+pub(crate) fn accept(
     listener: &Listener,
     closing: &AtomicBool,
     serve: impl Fn(Socket) + Clone + Send + 'static,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use leyden_device::{PowerLoss, Recovery};
+use leyden_device::{PowerLoss, Recovery, SECTOR_BYTES};
 use leyden_image::{Drive, ImageError};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,7 @@ impl CutReport {
         let mut units: Vec<_> = loss.lost.iter().map(|lpn| u64::from(lpn.0)).collect();
         units.sort_unstable();
         units.dedup();
+        let lost_bytes = units.len() as u64 * unit_sectors * SECTOR_BYTES;
         for unit in units {
             let (lba, sectors) = range(unit, unit + 1);
             match lost.last_mut() {
@@ -122,7 +123,7 @@ impl CutReport {
         Self {
             time_ns: loss.time.as_ns(),
             interrupted_commands,
-            dumped_bytes: loss.cost.promised.get(),
+            dumped_bytes: loss.cost.promised.get().saturating_sub(lost_bytes),
             dumped_pages: loss.cost.pages,
             dump_ns: loss.cost.time.as_ns(),
             energy_nj: loss.cost.energy.as_nj(),
@@ -230,7 +231,7 @@ impl StatusReport {
             name: drive.config().name.clone(),
             is_on: !drive.is_off(),
             time_ns: info.time_ns,
-            capacity_bytes: info.capacity_sectors * leyden_device::SECTOR_BYTES,
+            capacity_bytes: info.capacity_sectors * SECTOR_BYTES,
             allocated_bytes: info.allocated_bytes,
             log_bytes: info.log_bytes,
             cuts: info.cuts,

@@ -209,6 +209,8 @@ pub enum Canary {
     BlockCommitForgotten,
     /// What a journal leaves in its zones is not moved before they are given up.
     BlockJournalDropped,
+    /// A writer that waits for a zone hears a write fault, though one is on its way.
+    BlockGivesUpEarly,
 }
 
 impl Canary {
@@ -322,6 +324,7 @@ impl Canary {
         Self::BlockPointerBelieved,
         Self::BlockCommitForgotten,
         Self::BlockJournalDropped,
+        Self::BlockGivesUpEarly,
     ];
 }
 

@@ -36,10 +36,10 @@ impl Divisor {
     /// `dividend / self`.
     #[inline]
     pub const fn divide(self, dividend: u32) -> u32 {
-        if self.divisor == 1 {
-            return dividend;
-        }
-        ((self.reciprocal as u128 * dividend as u128) >> 64) as u32
+        // With m = floor((2^64 - 1) / d), the integer part of (n + 1) m / 2^64 is that of n / d for all 32-bit n and d:
+        // 2^64 - d m is at most d, and (n + 1) d at most 2^64. So a divisor of 1 takes no branch.
+        let rounded_down = self.reciprocal.wrapping_sub(1);
+        ((rounded_down as u128 * (dividend as u128 + 1)) >> 64) as u32
     }
 }
 

@@ -1,7 +1,8 @@
-//! What the fuzz target and the short fuzz test call: any bytes as what an NBD client sends.
+//! What the fuzz targets and the short fuzz test call: any bytes as what an NBD client sends, or as a log of dm-log-writes.
 //!
 //! **Invariants**: whatever it is, it is read or refused, and what is read takes no more memory than came in.
 
+use crate::log_writes::{LogAction, LogEntry, LogError, LogReader, LogWriter};
 use crate::nbd::{
     ClientFlags, ClientOption, NbdError, OPTION_HEADER_BYTES, OptionHeader, REQUEST_BYTES, Request,
     RequestKind,
@@ -73,6 +74,51 @@ pub fn seed() -> Vec<u8> {
     bytes.extend(request(3, 0, 0));
     bytes.extend(request(2, 0, 0));
     bytes
+}
+
+/// Reads a log of dm-log-writes; what was read is written as bytes that are read as the same.
+///
+/// # Errors
+/// If it is none, or damaged.
+pub fn log(bytes: &[u8]) -> Result<(), LogError> {
+    let mut log = LogReader::new(bytes)?;
+    let (mut entries, mut length) = (Vec::new(), 0);
+    while let Some(entry) = log.entry()? {
+        if let Some(LogAction::Write { data, .. }) = &entry.action {
+            length += data.len();
+        }
+        assert!(length <= bytes.len(), "more data than came in");
+        entries.push(entry);
+    }
+    let mut again = std::io::Cursor::new(Vec::new());
+    let mut writer = LogWriter::new(&mut again, log.sector_bytes())?;
+    for entry in &entries {
+        writer.entry(entry)?;
+    }
+    writer.finish()?;
+    let again = again.into_inner();
+    let mut reader = LogReader::new(&again[..])?;
+    for entry in entries {
+        assert_eq!(reader.entry()?, Some(entry), "what was written is read otherwise");
+    }
+    Ok(())
+}
+
+/// A log with an entry of each kind.
+pub fn log_seed() -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let mut log = LogWriter::new(&mut bytes, 512).expect("memory takes everything");
+    let data = vec![7; 1_024];
+    for (flush, action) in [
+        (false, Some(LogAction::Mark(b"begin".to_vec()))),
+        (true, Some(LogAction::Write { offset_bytes: 512, data, fua: true })),
+        (false, Some(LogAction::Discard { offset_bytes: 0, length_bytes: 4_096 })),
+        (true, None),
+    ] {
+        log.entry(&LogEntry { flush, action }).expect("memory takes everything");
+    }
+    log.finish().expect("memory takes everything");
+    bytes.into_inner()
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

@@ -7,4 +7,5 @@
 //! than it was given.
 
 pub mod fuzz;
+pub mod log_writes;
 pub mod nbd;

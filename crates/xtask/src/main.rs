@@ -1,11 +1,12 @@
 //! `cargo xtask`: checks of this repository that neither rustc nor clippy can make.
 //!
-//! **What lives here**: [`mod@tidy`], and the command around it. **What doesn't**: anything a user of
+//! **What lives here**: [`mod@tidy`], the C header's generator ([`mod@header`]), and the command around them. **What doesn't**: anything a user of
 //! Leyden runs; anything that needs the other crates (their tests do that).
 //!
 //! **Invariants**: no dependencies, so that it builds in a second; a finding names file, line and
 //! remedy.
 
+mod header;
 mod tidy;
 
 use std::io::{self, Write};
@@ -16,10 +17,12 @@ use tidy::tree::Tree;
 
 const USAGE: &str = "\
 Usage: cargo xtask tidy
+       cargo xtask header
 
   tidy    check which crates depend on which, circles between files, the size of files and types,
-          module docs, unsafe code, left-overs, policy registries, paths of one machine, and the
-          documentation's links and figures
+          module docs, unsafe code, left-overs, policy registries, paths of one machine, the
+          documentation's links and figures, and whether the C header is current
+  header  write the C header, crates/capi/include/leyden.h, from its Rust source
 
 Exit codes: 0 tidy, 1 findings, 2 bad usage, 3 the repository could not be read";
 
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy(),
+        ["header"] => header(),
         ["-h" | "--help" | "help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
         _ => writeln!(io::stderr(), "{USAGE}").map(|()| 2),
     };
@@ -36,6 +40,21 @@ fn main() -> ExitCode {
             // Nothing is left to be done if standard error is closed too.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(3)
+        }
+    }
+}
+
+/// Writes the C header.
+fn header() -> io::Result<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &&str| std::fs::read_to_string(root.join(path));
+    let sources = header::SOURCES.iter().map(read).collect::<io::Result<Vec<_>>>()?;
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+    match header::header(&sources) {
+        Ok(text) => std::fs::write(root.join(header::HEADER), text).map(|()| 0),
+        Err(header::Unknown { source, line, problem }) => {
+            let path = header::SOURCES[source];
+            writeln!(io::stdout(), "{path}:{line}: {problem}").map(|()| 1)
         }
     }
 }

@@ -179,14 +179,14 @@ impl Twin {
         Some(Discarded { slot, staged })
     }
 
-    fn settle(&mut self, at: usize) -> bool {
+    fn settle(&mut self, at: usize) -> Option<Lpn> {
         let Version { lpn, state, pool, .. } = self.versions[at];
         if state == State::InFlight {
             self.make_stale(at, lpn);
         }
         self.versions.remove(at);
         self.schedules[pool.index()].settled(lpn);
-        state == State::InFlight
+        (state == State::InFlight).then_some(lpn)
     }
 
     fn fail(&mut self, at: usize) -> Failed {

@@ -38,12 +38,12 @@ pub struct NextPage {
 /// The write buffer of a zoned drive.
 #[derive(Clone, Debug)]
 pub struct ZoneBuffer<C: Content> {
-    pools: [Pool; 2],
-    zones: Vec<Queue<C>>,
+    pub(super) pools: [Pool; 2],
+    pub(super) zones: Vec<Queue<C>>,
     page_units: u32,
     /// Units that a zone can hold.
-    capacity: u32,
-    arrivals: u64,
+    pub(super) capacity: u32,
+    pub(super) arrivals: u64,
     stats: ZoneBufferStats,
 }
 
@@ -324,6 +324,11 @@ impl<C: Content> ZoneBuffer<C> {
         (queue.base, queue.units.iter().take(count))
     }
 
+    /// What is in the buffer, areas included, zone by zone.
+    pub fn contents(&self) -> impl Iterator<Item = &C> {
+        self.zones.iter().flat_map(|queue| queue.units.iter().chain(queue.window.iter().flatten()))
+    }
+
     /// Units that capacitors protect, Zone Random Write Areas among them.
     pub fn protected_units(&self) -> u64 {
         let window = |queue: &Queue<C>| queue.window.iter().flatten().count() as u64;
@@ -356,6 +361,11 @@ impl<C: Content> ZoneBuffer<C> {
             self.push(zone, PoolKind::Protected, content.unwrap_or_default());
             self.zones[zone as usize].window.push_back(None);
         }
+    }
+
+    /// True if `zone` has a Zone Random Write Area.
+    pub fn has_window(&self, zone: u32) -> bool {
+        !self.zones[zone as usize].window.is_empty()
     }
 
     /// What the area of `zone` holds, by the distance from the write pointer.

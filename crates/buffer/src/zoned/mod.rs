@@ -18,6 +18,7 @@ mod buffer;
 mod config;
 mod pool;
 mod queue;
+mod saved;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
@@ -25,3 +26,4 @@ mod tests;
 pub use buffer::{NextPage, ZoneBuffer, ZoneBufferStats};
 pub use config::{BelowProtected, DuringFlush, ZonePoolConfig, ZonePoolSizes};
 pub use pool::Pool;
+pub use saved::ZoneBufferState;

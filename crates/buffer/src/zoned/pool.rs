@@ -63,6 +63,13 @@ impl Pool {
         self.is_draining
     }
 
+    /// As it was made, with so many units in it.
+    pub(super) fn holding(self, used: u32, dirty: u32, is_draining: bool) -> Self {
+        let mut pool = Self { used, dirty, is_draining, ..self };
+        pool.peak.raise_to(used + self.reserved);
+        pool
+    }
+
     /// As it was made, but for the peak.
     pub(super) const fn emptied(self) -> Self {
         Self { used: 0, dirty: 0, is_draining: false, ..self }

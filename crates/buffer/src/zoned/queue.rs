@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use leyden_nand::Content;
+use serde::{Deserialize, Serialize};
+
 /// A page on its way to flash, or on flash before what is below it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Page {
     /// Its first unit, from the zone's beginning.
     pub(super) first: u32,
@@ -11,7 +14,7 @@ pub(super) struct Page {
     pub(super) state: PageState,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum PageState {
     InFlight,
     Done,
@@ -20,8 +23,9 @@ pub(super) enum PageState {
 }
 
 /// See the module's documentation. Units are counted from the zone's beginning.
-#[derive(Clone, Debug)]
-pub(super) struct Queue<C> {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "C: Content")]
+pub(super) struct Queue<C: Content> {
     /// Everything below is on flash.
     pub(super) base: u32,
     /// From `base` on.
@@ -43,7 +47,7 @@ pub(super) struct Queue<C> {
     pub(super) window: VecDeque<Option<C>>,
 }
 
-impl<C> Default for Queue<C> {
+impl<C: Content> Default for Queue<C> {
     fn default() -> Self {
         Self {
             base: 0,
@@ -60,7 +64,7 @@ impl<C> Default for Queue<C> {
     }
 }
 
-impl<C> Queue<C> {
+impl<C: Content> Queue<C> {
     /// Where the next unit goes.
     #[inline]
     pub(super) fn end(&self) -> u32 {

@@ -93,6 +93,20 @@ pub(crate) enum CrashtestCommand {
         #[arg(long)]
         shell: bool,
     },
+    /// Take a run that dm-log-writes has recorded, on a modelled drive: its commands, one after the other
+    Import(ImportArgs),
+    /// Write a recorded run as a log of dm-log-writes
+    Export {
+        /// The folder of the recording
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The log, which must not be there
+        #[arg(value_name = "LOG")]
+        log: PathBuf,
+        /// Write what was on the device before to this file
+        #[arg(long, value_name = "FILE")]
+        base: Option<PathBuf>,
+    },
     /// Say what was recorded, and what came out of the last run
     Show {
         /// The folder of the recording
@@ -132,15 +146,9 @@ pub(crate) struct RecordArgs {
     /// The size of the device that the software sees
     #[arg(long, value_name = "SIZE", default_value = "64 MiB", value_parser = parse_size)]
     pub(crate) size: Bytes,
-    /// The file system, or "none"
-    #[arg(long, value_name = "FS", default_value = "ext4")]
-    pub(crate) fs: String,
     /// One more argument for mkfs; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) mkfs: Vec<String>,
-    /// Options of the file system's mount, separated by commas
-    #[arg(long, value_name = "OPTIONS")]
-    pub(crate) options: Option<String>,
     /// Bytes of the device's sectors: what the kernel writes at once
     #[arg(long, value_name = "BYTES", default_value_t = 4_096, value_parser = parse_sector)]
     pub(crate) sector: u32,
@@ -153,18 +161,8 @@ pub(crate) struct RecordArgs {
     /// Lines of the work's standard output that begin so are promises, too
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
-    /// A shell command that checks what is left after a power cut
-    #[arg(long, value_name = "COMMAND", required = true)]
-    check: Option<String>,
-    /// The check stays: it reads a line for each state, and answers with "ok", "skip", "lost ..." or what is wrong
-    #[arg(long)]
-    pub(crate) check_server: bool,
-    /// Check the file system, too, with its own program
-    #[arg(long)]
-    pub(crate) fsck: bool,
-    /// A check that takes longer hangs
-    #[arg(long, value_name = "TIME", default_value = "30 s")]
-    pub(crate) timeout: Span,
+    #[command(flatten)]
+    pub(crate) checked: CheckArgs,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
     /// The folder for the recording and all results, which must hold no other recording
@@ -179,12 +177,69 @@ impl RecordArgs {
     pub(crate) fn work(&self) -> &str {
         given(self.work.as_deref())
     }
-    pub(crate) fn check(&self) -> &str {
-        given(self.check.as_deref())
-    }
     pub(crate) fn out(&self) -> &Path {
         given(self.out.as_deref())
     }
+}
+
+/// What is on the drive, and how a state of it is checked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The file system, or "none"
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    pub(crate) fs: String,
+    /// Options of the file system's mount, separated by commas
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) options: Option<String>,
+    /// A shell command that checks what is left after a power cut
+    #[arg(long, value_name = "COMMAND", required = true)]
+    check: Option<String>,
+    /// The check stays: it reads a line for each state, and answers with "ok", "skip", "lost ..." or what is wrong
+    #[arg(long)]
+    pub(crate) check_server: bool,
+    /// Check the file system, too, with its own program
+    #[arg(long)]
+    pub(crate) fsck: bool,
+    /// A check that takes longer hangs
+    #[arg(long, value_name = "TIME", default_value = "30 s")]
+    pub(crate) timeout: Span,
+}
+
+impl CheckArgs {
+    pub(crate) fn check(&self) -> &str {
+        given(self.check.as_deref())
+    }
+}
+
+/// A run that somebody else has recorded.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// The drive that it is run on: a scenario file, or the name of a bundled one, scaled down to --size
+    #[arg(value_name = "DRIVE")]
+    pub(crate) drive: String,
+    /// The log, as dm-log-writes, xfstests and QEMU's blklogwrites write it
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// What was on the device when the log begins, as a raw file; zeroes without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) base: Option<PathBuf>,
+    /// The size of the device; that of the base without
+    #[arg(long, value_name = "SIZE", required_unless_present = "base", value_parser = parse_size)]
+    pub(crate) size: Option<Bytes>,
+    /// Cut the power behind this mark of the log only
+    #[arg(long, value_name = "MARK")]
+    pub(crate) begin: Option<String>,
+    /// Marks that begin so are promises, as those that begin with "ack " are
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) ack_lines: Option<String>,
+    /// Override a key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    #[command(flatten)]
+    pub(crate) checked: CheckArgs,
+    /// The folder for the recording and all results, which must hold no other recording
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
 fn given<T>(argument: Option<T>) -> T {
@@ -210,6 +265,9 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) states: u64,
+    /// Try each state, also if all that was read in an earlier one is the same in it
+    #[arg(long)]
+    pub(crate) try_all: bool,
     /// The recorded drive with so much capacitance, in microfarads (model "realistic")
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
@@ -231,9 +289,21 @@ pub(crate) struct RunCommon {
     /// What is found does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) ground: GroundArgs,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How the software gets to its files.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct GroundArgs {
+    /// Take the files out of an image with e2fsprogs, and mount nothing; so it is without root
+    ///
+    /// For ext2, ext3, ext4 and --fs none.
+    #[arg(long)]
+    pub(crate) extract: bool,
 }
 
 /// A finding of a recording.
@@ -245,6 +315,8 @@ pub(crate) struct SeedArgs {
     /// The finding, as runs keep them in the folder `findings`
     #[arg(value_name = "FINDING")]
     pub(crate) finding: PathBuf,
+    #[command(flatten)]
+    pub(crate) ground: GroundArgs,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

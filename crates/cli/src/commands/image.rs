@@ -92,18 +92,9 @@ pub(super) fn drive_of(
     seed: Option<u64>,
     name: String,
 ) -> Result<(ImageConfig, Loaded), Failure> {
-    let mut sets = overrides(set, seed)?;
-    if Loaded::new(drive, &sets)?.scenario.device.power.is_none() {
-        // What a drive in an image does when the power goes has to be known: the defaults then.
-        sets.insert(0, super::parsed("device.power.dump=in_place")?);
-    }
-    let loaded = Loaded::new(drive, &sets)?;
-    let config = ImageConfig {
-        name,
-        seed: loaded.scenario.seed,
-        device: loaded.scenario.device.clone(),
-        made_by: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let loaded = Loaded::new(drive, &overrides(set, seed)?)?;
+    let scenario = &loaded.scenario;
+    let config = ImageConfig::new(name, scenario.seed, scenario.device.clone());
     Ok((config, loaded))
 }
 
@@ -140,6 +131,20 @@ fn info(args: &ImageArgs) -> Result<(), Failure> {
     table.row(["buffer", &bytes(device.buffer.size.get())]);
     let region = serde_json::to_value(device.buffer.region).map_err(Failure::failed)?;
     table.row(["protected", region.as_str().unwrap_or_default()]);
+    if let Some(zoned) = &device.zoned {
+        table.row(["zone size", &bytes(zoned.zone_size.get())]);
+        let capacity = zoned.zone_capacity.unwrap_or(zoned.zone_size);
+        table.row(["zone capacity", &bytes(capacity.get())]);
+        let limit =
+            |most: u32| if most == 0 { "no limit".to_owned() } else { count(u64::from(most)) };
+        table.row(["open zones", &limit(zoned.max_open)]);
+        table.row(["active zones", &limit(zoned.max_active)]);
+        let areas = zoned.zrwa.as_ref().map_or_else(
+            || "none".to_owned(),
+            |zrwa| format!("{} of {}", count(u64::from(zrwa.count)), bytes(zrwa.size.get())),
+        );
+        table.row(["random write areas", &areas]);
+    }
     Ok(table.write(&mut anstream::stdout().lock())?)
 }
 
@@ -162,6 +167,9 @@ fn show(checked: &Checked) -> Table {
     let capacity = checked.capacity_sectors * leyden_device::SECTOR_BYTES;
     table.row(["drive", &checked.name]);
     table.row(["capacity", &bytes(capacity)]);
+    if let Some(zones) = checked.zones {
+        table.row(["zones", &count(u64::from(zones))]);
+    }
     table.row(["left", if checked.is_closed { "closed" } else { "in the midst of work" }]);
     table.row(["checkpoints", &count(checked.checkpoints)]);
     table.row(["log", &format!("{} entries", count(checked.log_entries))]);

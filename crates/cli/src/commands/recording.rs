@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use leyden_device::{BlockDevice, SECTOR_BYTES};
+use leyden_device::SECTOR_BYTES;
 use leyden_files::NewFile;
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Recording, RecordingError, Replay, ReplayError};
@@ -43,6 +43,7 @@ struct Summary {
     writes: u64,
     flushes: u64,
     trims: u64,
+    zone_actions: u64,
     cuts: u64,
     marks: u64,
     written_bytes: u64,
@@ -65,6 +66,7 @@ impl Summary {
             writes: 0,
             flushes: 0,
             trims: 0,
+            zone_actions: 0,
             cuts: 0,
             marks: 0,
             written_bytes: 0,
@@ -78,7 +80,7 @@ impl Summary {
     fn add(&mut self, step: &Step) {
         match step {
             Step::Read(..) => self.reads += 1,
-            Step::Write(_, sectors, ..) => {
+            Step::Write(_, sectors, ..) | Step::Append(_, sectors, ..) => {
                 self.writes += 1;
                 self.written_bytes += u64::from(*sectors) * SECTOR_BYTES;
             }
@@ -87,7 +89,8 @@ impl Summary {
             Step::Trim(..) => self.trims += 1,
             Step::Cut => self.cuts += 1,
             Step::Mark(_) => self.marks += 1,
-            Step::Restore(_) | Step::Check(_) => {}
+            Step::Zone(_) => self.zone_actions += 1,
+            Step::ZoneReport(..) | Step::Restore(_) | Step::Check(_) => {}
         }
     }
 
@@ -103,6 +106,7 @@ impl Summary {
             ("writes", self.writes),
             ("flushes", self.flushes),
             ("trims", self.trims),
+            ("zone actions", self.zone_actions),
             ("power cuts", self.cuts),
             ("marks", self.marks),
         ];
@@ -169,7 +173,7 @@ fn cut_and_restore(
     replay: &mut Replay<'_>,
 ) -> Result<(CutReport, RestoreReport), leyden_image::ImageError> {
     let unit_sectors = u64::from(replay.device().geometry().unit_bytes()) / SECTOR_BYTES;
-    let pending = replay.device().in_flight().count() as u64;
+    let pending = replay.device().pending() as u64;
     let loss = replay.cut();
     let now = replay.now();
     let recovery = replay.restore(now, None)?;

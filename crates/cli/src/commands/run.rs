@@ -359,8 +359,8 @@ fn hints(record: &RunRecord, table: &mut Table) {
 
 /// How the drive came into its steady state, and whether it stayed there.
 fn steadiness(record: &RunRecord, table: &mut Table) {
-    let Steadiness { precondition, ramp, waf_by_third } = &record.steadiness;
-    if precondition.is_none() && ramp.is_none() {
+    let Steadiness { precondition, ramp, waf_by_third, repetitions } = &record.steadiness;
+    if precondition.is_none() && ramp.is_none() && repetitions.is_empty() {
         return;
     }
     table.head(["steady state", "settled", "after capacities", "write amplification"]);
@@ -368,6 +368,10 @@ fn steadiness(record: &RunRecord, table: &mut Table) {
         let Some(settling) = settling else { continue };
         let settled = if settling.settled { "yes" } else { "no" };
         table.row([name, settled, &number(settling.passes), &number(settling.waf)]);
+    }
+    if !repetitions.is_empty() {
+        let wafs: Vec<String> = repetitions.iter().map(|run| number(run.waf)).collect();
+        table.row(["each run", "", "", &wafs.join(" / ")]);
     }
     let thirds: Vec<String> = waf_by_third.iter().map(|waf| number(*waf)).collect();
     if !thirds.is_empty() {

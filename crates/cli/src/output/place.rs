@@ -136,7 +136,7 @@ mod tests {
         let mut swept = named("15%");
         swept.scenario = "tiny".into();
         swept.varied = vec![Varied { key: "device.ftl.op".into(), value: "15%".into() }];
-        let records = [named("a"), named("a"), named("../x, y=1"), named(""), swept];
+        let records = vec![named("a"), named("a"), named("../x, y=1"), named(""), swept];
         let paths = of_records(Path::new("out"), &records);
         assert_eq!(
             names(&paths),

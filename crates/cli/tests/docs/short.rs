@@ -23,8 +23,8 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
                 short.extend(["--commands", FEW].map(str::to_owned));
             }
         }
-        // A small drive: all of it is read, exported and imported.
-        "image" if short[1] == "create" => {
+        // A small drive: all of it is read, exported and imported. A zoned one has as many zones as it allows to be active.
+        "image" if short[1] == "create" && !short.contains(&"devices/zns".to_owned()) => {
             for small in ["channels=2", "dies_per_channel=1", "blocks_per_plane=32"] {
                 short.extend(["--set".to_owned(), format!("device.nand.{small}")]);
             }

@@ -118,6 +118,11 @@ impl<P: Payload> Desk<P> {
         self.requests.iter().map(|request| (request.action.data(), &request.read))
     }
 
+    /// How many commands are in the device.
+    pub(crate) fn pending(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Fingerprint of everything so far.
     pub(super) const fn digest(&self) -> Digest {
         self.digest

@@ -82,6 +82,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
         self.desk.in_flight()
     }
+    /// How many commands are under way.
+    pub fn pending(&self) -> usize {
+        self.desk.pending()
+    }
     /// What commands mean to this drive.
     pub const fn namespace(&self) -> &N {
         &self.namespace

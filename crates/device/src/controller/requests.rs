@@ -110,7 +110,12 @@ impl<P: Payload> Requests<P> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.places.len()
+        self.len() == 0
+    }
+
+    /// How many commands are in the device.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
     }
 
     /// A command that has ended must not be referenced.

@@ -1,6 +1,7 @@
 //! How a drive is put together.
 
 use std::collections::VecDeque;
+use std::io;
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{PoolSizes, WriteBuffer};
@@ -13,6 +14,7 @@ use super::writer::Writer;
 use super::{Conventional, Ssd, SsdStats};
 use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
+use crate::snapshot::{self, SnapshotError};
 use crate::{Config, Payload};
 
 /// The flash's shape, and the buffer's.
@@ -98,6 +100,23 @@ impl<P: Payload> Ssd<P> {
         let drive = parts.drive(config, medium)?;
         drive.check_dump_room()?;
         Ok(drive)
+    }
+
+    /// Saves the drive's state, in a stream: no copy of it is made.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn save(&self, to: &mut impl io::Write) -> Result<(), SnapshotError> {
+        snapshot::save(self, to)
+    }
+
+    /// A drive with a saved state. `config` and `seed` are those it was saved with.
+    pub fn load(
+        config: &Config,
+        seed: u64,
+        from: &mut impl io::Read,
+    ) -> Result<Self, SnapshotError> {
+        snapshot::load(Self::new(config, seed)?, from)
     }
 
     /// A medium for the drive that `config` describes, with nothing on it.

@@ -123,6 +123,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// Brings in the rest of units written in part, then takes the data into the buffer.
+    #[inline(always)]
     fn write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let units = desk.units(id);
         self.counters.units_written += u64::from(units.count());

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_buffer::{BufferState, FlushTicket, Region, SlotId, WriteBuffer};
-use leyden_ftl::page_mapped::{Ended, Ftl, FtlState, Violation};
+use leyden_ftl::page_mapped::{Ended, Ftl, FtlState};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn, Outcome};
 use leyden_power::Program;
 use leyden_sim::Time;
@@ -37,6 +37,7 @@ pub use stats::SsdStats;
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
 use crate::lba::SECTOR_BYTES;
+use crate::snapshot::Resting;
 use crate::{Action, Lba, Op, Payload, Status};
 use writer::Writer;
 
@@ -113,7 +114,7 @@ impl<P: Payload> Conventional<P> {
     /// What follows a change, in this order: flushes end, writes that wait are taken in, dies that found
     /// nothing worth collecting look again, `die` gets its next operation, trims go on, dies write what they
     /// have got to write of the mapping table, and idle dies take what is buffered.
-    #[inline]
+    #[inline(always)]
     fn after(&mut self, now: Time, changed: Changed, die: Option<DieId>, desk: &mut Desk<P>) {
         if !self.flushes.is_empty() {
             self.settle_flushes(now, desk);
@@ -166,7 +167,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// A page of the host's data was programmed, or not: what became of its units, and who waited for them.
-    #[inline]
+    #[inline(always)]
     fn program_ended(
         &mut self,
         now: Time,
@@ -413,12 +414,15 @@ pub(crate) struct ConventionalState<'a, P: Payload> {
     ftl: FtlState<'a, P>,
 }
 
-impl<P: Payload> Conventional<P> {
-    /// The state at rest.
-    ///
-    /// # Panics
-    /// If the drive is not idle.
-    pub(crate) fn state(&self) -> ConventionalState<'_, P> {
+impl<P: Payload> Resting<P> for Conventional<P> {
+    const IS_ZONED: bool = false;
+    type State<'a>
+        = ConventionalState<'a, P>
+    where
+        Self: 'a;
+    type Loaded = ConventionalState<'static, P>;
+
+    fn state(&self) -> ConventionalState<'_, P> {
         let (staged, cursor) = self.writer.staged();
         ConventionalState {
             staged: staged.to_vec(),
@@ -428,18 +432,11 @@ impl<P: Payload> Conventional<P> {
         }
     }
 
-    /// Takes over a state. `None` if it is of a drive of another shape.
-    ///
-    /// # Errors
-    /// If it contradicts itself.
-    pub(crate) fn restore(
-        &mut self,
-        state: ConventionalState<'_, P>,
-    ) -> Option<Result<(), Violation>> {
+    fn restore(&mut self, state: ConventionalState<'static, P>) -> Option<Result<(), String>> {
         let fits = self.writer.restore(state.staged, state.cursor)
             && self.writer.buffer.restore(state.buffer);
         let restored = fits.then(|| self.ftl.restore(state.ftl))??;
         self.writer.wake(&self.ftl);
-        Some(restored)
+        Some(restored.map_err(|violation| violation.to_string()))
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Writer<P: Payload> {
     cursor: u32,
     dies: u32,
     units_per_page: usize,
+    /// The slots that are being programmed, in the order in which they began.
+    in_flight: VecDeque<SlotId>,
     /// The units of the page being handed over; kept to save an allocation.
     page: Vec<UserUnit<P>>,
     /// Nothing may be written any more.
@@ -53,6 +55,7 @@ impl<P: Payload> Writer<P> {
             cursor: 0,
             dies,
             units_per_page: ftl.geometry().units_per_page() as usize,
+            in_flight: VecDeque::new(),
             page: Vec::new(),
             halted: false,
         }
@@ -224,7 +227,8 @@ impl<P: Payload> Writer<P> {
             && let Some(slot) = staged.pop_front()
         {
             let (lpn, content) = self.buffer.start(slot);
-            ftl.expect_commit(lpn);
+            ftl.expect_old(lpn);
+            self.in_flight.push_back(slot);
             self.page.push(UserUnit { lpn, content, source: slot.0 });
             if !self.waiters.is_empty() {
                 self.urgent -= count_waiting(&self.waiters, slot);
@@ -305,7 +309,9 @@ impl<P: Payload> Writer<P> {
         mut settled: impl FnMut(RequestId),
     ) {
         let failed = failed && !is_planted(Canary::FailedProgramBelieved);
-        for unit in 0..self.units_per_page as u32 {
+        let units = ftl.units(tag);
+        self.expect_ends(ftl, units as usize);
+        for unit in 0..units {
             let Some(slot) = ftl.source(tag, unit).map(SlotId) else {
                 continue;
             };
@@ -313,8 +319,8 @@ impl<P: Payload> Writer<P> {
                 self.fail(ftl, slot, &mut settled);
                 continue;
             }
-            if self.buffer.settle(slot) {
-                ftl.commit(now, page, unit);
+            if let Some(lpn) = self.buffer.settle(slot) {
+                ftl.commit(now, page, unit, lpn);
             }
             if !self.waiters.is_empty() {
                 while let Some(request) = self.waiter_of(slot) {
@@ -323,6 +329,27 @@ impl<P: Payload> Writer<P> {
             }
         }
         ftl.end_program(now, page, tag);
+    }
+
+    /// A program of `units` of the host's units has ended. Brings near what those will change that end soon:
+    /// they end more or less in the order in which they began. Each step needs what the one before it has
+    /// brought. Only the simulator's speed depends on this.
+    #[inline]
+    fn expect_ends(&mut self, ftl: &Ftl<P>, units: usize) {
+        for _ in 0..units {
+            self.in_flight.pop_front();
+            if let Some(&slot) = self.in_flight.get(4 * self.units_per_page) {
+                self.buffer.expect_slot(slot);
+            }
+            if let Some(&slot) = self.in_flight.get(2 * self.units_per_page) {
+                let lpn = self.buffer.lpn(slot);
+                self.buffer.expect(lpn);
+                ftl.map().expect(lpn);
+            }
+            if let Some(&slot) = self.in_flight.get(self.units_per_page) {
+                ftl.expect_commit(self.buffer.lpn(slot));
+            }
+        }
     }
 
     fn fail(&mut self, ftl: &Ftl<P>, slot: SlotId, settled: &mut impl FnMut(RequestId)) {

@@ -1,6 +1,7 @@
 //! How a zoned drive is put together.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 
 use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
@@ -13,6 +14,7 @@ use super::waits::Waits;
 use super::{ZnsSsd, Zoned, ZonedStats};
 use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
+use crate::snapshot::{self, SnapshotError};
 use crate::{Config, Payload};
 
 /// What the parts of a zoned drive are made with.
@@ -125,6 +127,23 @@ impl<P: Payload> ZnsSsd<P> {
         let drive = Parts::of(config)?.drive(config, medium)?;
         drive.check_dump_room()?;
         Ok(drive)
+    }
+
+    /// Saves the drive's state, in a stream: no copy of it is made.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn save(&self, to: &mut impl io::Write) -> Result<(), SnapshotError> {
+        snapshot::save(self, to)
+    }
+
+    /// A drive with a saved state. `config` and `seed` are those it was saved with.
+    pub fn load(
+        config: &Config,
+        seed: u64,
+        from: &mut impl io::Read,
+    ) -> Result<Self, SnapshotError> {
+        snapshot::load(Self::new(config, seed)?, from)
     }
 
     /// A medium for the drive that `config` describes, with nothing on it.

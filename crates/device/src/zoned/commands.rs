@@ -98,6 +98,13 @@ impl<P: Payload> Zoned<P> {
         }
     }
 
+    /// The units that a read of these sectors covers; or what is wrong with it.
+    pub(super) fn readable(&self, lba: Lba, sectors: u32) -> Result<Units, Status> {
+        let units = self.units(lba, sectors)?;
+        self.may_read(units)?;
+        Ok(units)
+    }
+
     /// Whether `units` can be read.
     fn may_read(&self, units: Units) -> Result<(), Status> {
         let first = units.first().0;

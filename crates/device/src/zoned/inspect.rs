@@ -5,9 +5,9 @@ use leyden_ftl::zoned::{ZoneId, ZoneState};
 
 use super::ZnsSsd;
 use crate::units::Units;
-use crate::{Payload, ZoneDescriptor, ZoneShape};
+use crate::{Lba, Payload, Status, ZoneDescriptor, ZoneShape};
 
-/// How full the pools of the buffer are, in mapping units.
+/// Of the pools of the buffer, how full or how large they are, in mapping units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolFill {
     /// In the protected pool.
@@ -62,6 +62,12 @@ impl<P: Payload> ZnsSsd<P> {
         PoolFill { protected: used(PoolKind::Protected), plain: used(PoolKind::Plain) }
     }
 
+    /// How large the pools of the buffer are, that of the protected one with the room of Zone Random Write Areas.
+    pub fn pool_sizes(&self) -> PoolFill {
+        let slots = |kind| self.namespace().buffer.pool(kind).slots();
+        PoolFill { protected: slots(PoolKind::Protected), plain: slots(PoolKind::Plain) }
+    }
+
     /// What a read of every zone would return if it took no time: the buffer's content, and flash's for the rest.
     /// Costs a pass over the units, unless there is no content.
     pub fn whole(&self) -> P::ReadData {
@@ -77,6 +83,34 @@ impl<P: Payload> ZnsSsd<P> {
             P::gather(&mut data, units.part(index), &namespace.peek(zone, unit));
         }
         data
+    }
+
+    /// Whether a read of these sectors would be carried out now.
+    ///
+    /// # Errors
+    /// The status that it would end with.
+    pub fn may_read(&self, lba: Lba, sectors: u32) -> Result<(), Status> {
+        self.namespace().readable(lba, sectors).map(drop)
+    }
+
+    /// What a read of the logical block that holds `lba` would return if it took no time; zeroes of an offline zone.
+    ///
+    /// # Panics
+    /// If `lba` is beyond the drive's capacity.
+    pub fn newest(&self, lba: Lba) -> P {
+        let unit = lba.0 / self.namespace().unit_sectors();
+        assert!(unit < u64::from(self.mapping_units()), "{lba:?} is beyond the drive");
+        let (zone, unit) = self.namespace().zone_of(unit as u32);
+        self.namespace().peek(zone, unit)
+    }
+
+    /// The content of everything that holds content, in a fixed order: units of the medium that were written since
+    /// their block's erase, of the buffer with its Zone Random Write Areas, and those that copies under way have read.
+    /// What lies elsewhere ([`crate::Controller::in_flight`] apart) is of no use to the drive.
+    pub fn contents(&self) -> impl Iterator<Item = &P> {
+        let namespace = self.namespace();
+        let copies = namespace.copies.values().flatten();
+        namespace.ftl.medium().contents().chain(namespace.buffer.contents()).chain(copies)
     }
 
     /// The zones that the controller has changed since the last call: the Changed Zone List (log page BFh).

@@ -17,6 +17,7 @@ mod dump;
 mod inspect;
 mod manage;
 mod provision;
+mod saved;
 mod stats;
 mod turns;
 mod waits;

@@ -8,6 +8,7 @@ use leyden_buffer::zoned::schedule::{ZoneScheduleConfig, ZoneView};
 use leyden_ftl::zoned::ZoneId;
 use leyden_nand::DieId;
 use leyden_sim::Time;
+use serde::{Deserialize, Serialize};
 
 use super::Zoned;
 use crate::Payload;
@@ -17,6 +18,14 @@ enum Listed {
     Nowhere,
     On(DieId),
     WithoutBlock,
+}
+
+/// Whose turn it is on a drive at rest: the order in which zones came is part of it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TurnsState {
+    by_die: Vec<Vec<ZoneId>>,
+    without_block: Vec<ZoneId>,
+    were_draining: [bool; 2],
 }
 
 /// See the module's documentation.
@@ -61,6 +70,43 @@ impl Turns {
     /// Zones that have a page to program and no block for it.
     pub(super) fn without_block(&self) -> Vec<ZoneId> {
         self.without_block.clone()
+    }
+
+    /// The state at rest.
+    pub(super) fn state(&self) -> TurnsState {
+        TurnsState {
+            by_die: self.by_die.clone(),
+            without_block: self.without_block.clone(),
+            were_draining: self.was_draining,
+        }
+    }
+
+    /// Takes over a state: this has nothing listed. `die_of` says where a zone with a page belongs, `None` if it has
+    /// none. False if the state says otherwise.
+    pub(super) fn restore(
+        &mut self,
+        state: &TurnsState,
+        die_of: impl Fn(ZoneId) -> Option<Option<DieId>>,
+    ) -> bool {
+        if state.by_die.len() != self.by_die.len() {
+            return false;
+        }
+        let on_dies = (0..).map(DieId).zip(&state.by_die);
+        let listed =
+            on_dies.flat_map(|(die, zones)| zones.iter().map(move |&zone| (zone, Some(die))));
+        let waiting = state.without_block.iter().map(|&zone| (zone, None));
+        for (zone, die) in listed.chain(waiting) {
+            let is_listed = self.listed.get(zone.index()) != Some(&Listed::Nowhere);
+            if is_listed || die_of(zone) != Some(die) {
+                return false;
+            }
+            self.list(zone, die.map_or(Listed::WithoutBlock, Listed::On));
+        }
+        self.was_draining = state.were_draining;
+        let zones = (0..self.listed.len() as u32).map(ZoneId);
+        zones
+            .zip(&self.listed)
+            .all(|(zone, &place)| place != Listed::Nowhere || die_of(zone).is_none())
     }
 
     fn list(&mut self, zone: ZoneId, place: Listed) {

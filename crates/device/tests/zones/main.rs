@@ -7,6 +7,7 @@ mod copies;
 mod cuts;
 mod refused;
 mod resources;
+mod saved;
 mod zrwa;
 
 use leyden_buffer::Region;

@@ -174,7 +174,7 @@ where
     let expected = options.expected_requests;
     match replay.pace {
         Pace::QueueDepth(queue_depth) => {
-            let source = replay::ByDepth::new(trace, queue_depth, expected);
+            let source = replay::ByDepth::new(trace, queue_depth, replay.barriers, expected);
             run_trace(device, source, replay.zones, content, watch, options)
         }
         Pace::Timestamps { speed, max_outstanding } => {

@@ -86,6 +86,9 @@ impl Ramp {
 pub struct Replay {
     /// When requests are submitted.
     pub pace: Pace,
+    /// In closed loop, a flush or a write with FUA waits for all requests before it, and all after wait for it: the
+    /// software that sent it did so, too, if one thread of it wrote.
+    pub barriers: bool,
     /// What to do with requests that do not fit on the device.
     pub beyond_end: BeyondEnd,
     /// Replay the trace so many times, each after the other's last arrival; at least 1.
@@ -141,7 +144,13 @@ impl Pace {
 
 impl Default for Replay {
     fn default() -> Self {
-        Self { pace: Pace::RECORDED, beyond_end: BeyondEnd::Error, loops: 1, zones: None }
+        Self {
+            pace: Pace::RECORDED,
+            barriers: false,
+            beyond_end: BeyondEnd::Error,
+            loops: 1,
+            zones: None,
+        }
     }
 }
 

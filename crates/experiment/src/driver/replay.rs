@@ -176,15 +176,27 @@ where
 /// Keeps a number of requests outstanding, whatever the timestamps say.
 pub(super) struct ByDepth<I, F> {
     trace: Trace<I, F>,
+    queue_depth: u32,
     room: u32,
+    barriers: bool,
+    /// A barrier, which waits for what is outstanding.
+    waiting: Option<Request>,
+    /// A barrier is outstanding, and nothing else.
+    in_barrier: bool,
     ended: bool,
     expected: Option<u64>,
 }
 
 impl<I, F> ByDepth<I, F> {
-    pub(super) fn new(trace: Trace<I, F>, queue_depth: u32, expected: Option<u64>) -> Self {
+    pub(super) fn new(
+        trace: Trace<I, F>,
+        queue_depth: u32,
+        barriers: bool,
+        expected: Option<u64>,
+    ) -> Self {
         assert!(queue_depth > 0, "a replay that never submits anything");
-        Self { trace, room: queue_depth, ended: false, expected }
+        let (room, waiting, in_barrier) = (queue_depth, None, false);
+        Self { trace, queue_depth, room, barriers, waiting, in_barrier, ended: false, expected }
     }
 }
 
@@ -199,16 +211,26 @@ where
         if self.ended {
             return Ok(Next::End);
         }
-        if self.room == 0 {
+        if self.room == 0 || self.in_barrier {
             return Ok(Next::Wait);
         }
-        let Some(request) = self.trace.next()? else {
+        let next = match self.waiting.take() {
+            None => self.trace.next()?,
+            waiting => waiting,
+        };
+        let Some(request) = next else {
             self.ended = true;
             return Ok(Next::End);
         };
         if request.op == Op::WritePrepare {
             return Ok(Next::Announce(request));
         }
+        let is_barrier = self.barriers && (request.op == Op::Flush || request.fua);
+        if is_barrier && self.room < self.queue_depth {
+            self.waiting = Some(request);
+            return Ok(Next::Wait);
+        }
+        self.in_barrier = is_barrier;
         self.room -= 1;
         Ok(Next::Submit { request, owner: 0, arrived: now })
     }
@@ -225,6 +247,7 @@ where
     #[inline]
     fn completed(&mut self, _: u32, _: Time) {
         self.room += 1;
+        self.in_barrier = false; // if it is true, nothing but the barrier was outstanding
     }
 
     fn fraction(&self, _: Time) -> f64 {

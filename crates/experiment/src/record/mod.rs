@@ -10,6 +10,7 @@ mod zoned_block;
 mod zones;
 
 pub use leyden_device::{Programs, Reads, ZoneState};
+pub use leyden_host::zoned_block::{Chunk, ChunkPlace, RandomZone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub use host::{Cache, Hints, Tenant};
 pub use power::{
     Bank, MadeCut, Power, PowerMoment, Recovery, RecoveryStep, Sampled, Spread, WithLess, Worst,
 };
-pub use steadiness::{Settling, Steadiness};
+pub use steadiness::{Repetition, Settling, Steadiness};
 pub use zoned_block::ZonedBlock;
 pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 

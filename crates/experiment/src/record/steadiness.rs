@@ -16,6 +16,20 @@ pub struct Steadiness {
     /// little to tell.
     #[serde(default)]
     pub waf_by_third: Vec<f64>,
+    /// What each of successive runs came to (`run.repeat`), the measured one last; empty if there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repetitions: Vec<Repetition>,
+}
+
+/// One of successive runs of the same work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Repetition {
+    /// Commands that succeeded.
+    pub commands: u64,
+    /// Reads and writes a simulated second.
+    pub iops: f64,
+    /// Write amplification.
+    pub waf: f64,
 }
 
 /// How write amplification settled.

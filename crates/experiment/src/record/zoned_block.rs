@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Chunk, RandomZone};
+
 /// The layer that makes a block device of two drives. Write amplification of the whole is `waf`; it is the layer's
 /// times the drives', each drive's weighted by what it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,4 +55,16 @@ pub struct ZonedBlock {
     pub zoned_waf: f64,
     /// Bytes that the flash of both has programmed, over bytes that the host has written.
     pub waf: f64,
+    /// Blocks of a chunk, and of a zone.
+    #[serde(default)]
+    pub chunk_blocks: u64,
+    /// Bytes of a block, which is a mapping unit of the drives.
+    #[serde(default)]
+    pub block_bytes: u64,
+    /// Each chunk at the end of the run, in the order of addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<Chunk>,
+    /// What each zone of the conventional drive was for at the end of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub random_zones: Vec<RandomZone>,
 }

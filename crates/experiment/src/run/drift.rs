@@ -3,8 +3,8 @@
 use crate::record::RunRecord;
 use crate::scenario::{PreconditionKind, Scenario};
 
-/// More than this from the first third of a run to the last, and it was not in a steady state.
-const MOST_DRIFT: f64 = 0.05;
+/// More than this from the first third of a run to the last, or from a run to the next, and it was not in a steady state.
+pub(super) const MOST_DRIFT: f64 = 0.05;
 
 /// A warning if jobs, which ask for the same from beginning to end, saw another drive at the end than at the
 /// beginning, though it was brought into a steady state.

@@ -20,6 +20,7 @@ mod outage;
 pub(crate) mod power;
 mod precondition;
 mod recorded;
+mod repeated;
 mod sampled;
 mod snapshot;
 pub(crate) mod stationary;
@@ -285,15 +286,25 @@ where
         let Past { mut warnings, settling } = past;
         let promise = Promises::of(stack.region());
         let mut content = content(stack.capacity_sectors(), promise);
-        hooks.progress(Phase::Running, 0.0);
-        let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
-        let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
-        let follower = bounds.window.map(|window| Follower::new(stack.now(), window));
-        let mut watcher = Watcher::new(&stack, outages, follower);
-        let clocks = machine::Clocks::start();
-        let watched = (&mut watcher, bounds.limit);
-        let measured = drive(&mut stack, scenario, &mut content, hooks, watched)?;
-        let took = clocks.stop();
+        let (last, mut repetitions) = (scenario.run.repeat.get() - 1, Vec::new());
+        let (mut watcher, measured, took) = loop {
+            let number = repetitions.len() as u32;
+            hooks.progress(Phase::Running, 0.0);
+            let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
+            let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
+            let window = bounds.window.filter(|_| number == last);
+            let follower = window.map(|window| Follower::new(stack.now(), window));
+            let mut watcher = Watcher::new(&stack, outages, follower);
+            let clocks = machine::Clocks::start();
+            let watched = (&mut watcher, bounds.limit);
+            let measured = drive(&mut stack, (scenario, number), &mut content, hooks, watched)?;
+            let took = clocks.stop();
+            if number == last || measured.interrupted {
+                break (watcher, measured, took);
+            }
+            let record = describe(scenario, stack.drive(), &measured, Vec::new());
+            repetitions.push(repeated::repetition(&record));
+        };
         if !measured.interrupted && bounds.limit.is_none() {
             warnings.extend(watcher.outages.not_made(measured.end));
         }
@@ -305,6 +316,11 @@ where
         warnings.extend(hint_way::idle(scenario, &measured));
         let mut record = describe(scenario, stack.drive(), &measured, warnings);
         record.steadiness.precondition = settling;
+        if last > 0 {
+            repetitions.push(repeated::repetition(&record));
+            record.warnings.extend(repeated::warning(&repetitions));
+            record.steadiness.repetitions = repetitions;
+        }
         record.warnings.extend(drift::warning(scenario, &record));
         record.hints = watcher.hints(&stack, &measured, hint_way::name(scenario));
         record.cache = watcher.cache(&stack);
@@ -366,7 +382,7 @@ fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepar
 
 fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
     stack: &mut S,
-    scenario: &Scenario,
+    (scenario, number): (&Scenario, u32),
     content: &mut C,
     hooks: &mut Hooks<'_>,
     (watcher, limit): (&mut Watcher<'_>, Option<u64>),
@@ -389,7 +405,8 @@ fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
         let measured = driver::replay(stack, || trace.open(), &replay, content, watcher, options)?;
         return Ok(measured);
     }
-    let jobs = build_jobs(&scenario.workload, scenario.seed, stack.capacity_sectors())?;
+    let seed = repeated::seed_of(scenario, number);
+    let jobs = build_jobs(&scenario.workload, seed, stack.capacity_sectors())?;
     Ok(driver::run_jobs(stack, jobs, content, watcher, options)?)
 }
 

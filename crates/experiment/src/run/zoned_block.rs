@@ -236,7 +236,14 @@ where
         mapping_units: device.mapping_units(),
     };
     let mut record = recorded::begin(scenario, left, &measured, Vec::new());
-    record.zoned_block = Some(layer_record(&counts, unit_bytes(stack.drive())));
+    let device = stack.drive();
+    record.zoned_block = Some(Record {
+        chunk_blocks: device.zone_blocks().into(),
+        block_bytes: unit_bytes(device),
+        chunks: device.chunks().collect(),
+        random_zones: device.random_zones().collect(),
+        ..layer_record(&counts, unit_bytes(device))
+    });
     record.sim.checked = true;
     took.fill(&measured, &mut record);
     let (slowest, timeline) = ([None; 3], None);
@@ -280,5 +287,6 @@ fn layer_record(counts: &Counts, unit: u64) -> Record {
         conventional_waf: share(flash(conventional), counts.conventional.ssd.units_written),
         zoned_waf: share(flash(zoned), counts.zones.units_written),
         waf: share(flash(conventional) + flash(zoned), layer.host_blocks),
+        ..Record::default()
     }
 }

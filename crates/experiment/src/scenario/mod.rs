@@ -25,6 +25,8 @@ mod source;
 mod tree;
 mod workload;
 
+use std::num::NonZeroU32;
+
 use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +95,9 @@ impl Default for Scenario {
 pub struct RunConfig {
     /// The beginning of the run, which is left out of the measurement.
     pub ramp: Ramp,
+    /// Run the workload so many times in a row on the same drive; the last time is measured, and the record says what
+    /// each came to. A trace is replayed again; random jobs go on to other requests.
+    pub repeat: NonZeroU32,
     /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
     /// every read. Costs memory and some speed.
     pub stamps: bool,
@@ -106,7 +111,13 @@ pub struct RunConfig {
 
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { ramp: Ramp::default(), stamps: true, check: Check::Auto, cut: Vec::new() }
+        Self {
+            ramp: Ramp::default(),
+            repeat: NonZeroU32::MIN,
+            stamps: true,
+            check: Check::Auto,
+            cut: Vec::new(),
+        }
     }
 }
 
@@ -138,11 +149,25 @@ impl Scenario {
         }
         cut::check(&self.run.cut, self.device.power.is_some())?;
         self.run.ramp.check(self.workload.is_of_jobs(), !self.run.cut.is_empty())?;
+        self.check_repeat()?;
         self.host.check()?;
         self.workload.check()?;
         self.check_announcers()?;
         self.precondition.check()?;
         sampled::check(self)
+    }
+
+    fn check_repeat(&self) -> Result<(), ConfigError> {
+        let problem = if self.run.repeat == NonZeroU32::MIN {
+            return Ok(());
+        } else if !self.run.cut.is_empty() {
+            "run.cut names times, and it would be unclear of which run; leave one of them out"
+        } else if self.device.zoned.is_some() {
+            "a zoned drive's work begins with empty zones; replay a trace several times with workload.trace.loops"
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("run.repeat", problem))
     }
 
     /// A page cache announces what it holds; a trace's hints speak of the cache of another host.

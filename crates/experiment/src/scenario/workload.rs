@@ -130,6 +130,10 @@ struct Table {
     /// Requests kept outstanding in closed-loop replay.
     #[serde(default = "default_queue_depth")]
     queue_depth: u32,
+    /// In closed-loop replay a flush and a write with FUA wait for all requests before them, and all that follow wait
+    /// for them, as a thread waits for its fsync. Otherwise nothing waits but for room.
+    #[serde(default, skip_serializing_if = "is_false")]
+    barriers: bool,
     /// How much faster than recorded open-loop replay runs: `2` is twice as fast, `"50 %"` half.
     #[serde(default = "default_speed")]
     speed: Ratio,
@@ -188,6 +192,7 @@ impl From<&str> for TraceConfig {
             window: None,
             mode: ReplayMode::default(),
             queue_depth: default_queue_depth(),
+            barriers: false,
             speed: default_speed(),
             loops: default_loops(),
             beyond_end: BeyondEnd::default(),
@@ -327,7 +332,13 @@ impl TraceConfig {
                 Pace::Timestamps { speed: table.speed, max_outstanding: MAX_OUTSTANDING }
             }
         };
-        Replay { pace, beyond_end: table.beyond_end, loops: table.loops, zones: None }
+        Replay {
+            pace,
+            barriers: table.barriers,
+            beyond_end: table.beyond_end,
+            loops: table.loops,
+            zones: None,
+        }
     }
 
     /// Whether it is replayed as fast as the drive lets it.
@@ -348,6 +359,7 @@ impl TraceConfig {
             ReplayMode::Open if table.queue_depth != default_queue_depth() => {
                 vec![idle("queue_depth", "open-loop", "closed")]
             }
+            ReplayMode::Open if table.barriers => vec![idle("barriers", "open-loop", "closed")],
             ReplayMode::Closed if table.speed != default_speed() => {
                 vec![idle("speed", "closed-loop", "open")]
             }

@@ -274,15 +274,21 @@ impl VictimIndex {
         Some(valid)
     }
 
-    /// Brings near what changes when `block` loses a unit.
+    /// Brings near the lists that change when `block`, which is near, loses a unit.
     #[inline]
-    pub fn expect(&self, block: BlockId) {
+    pub fn expect_lists(&self, block: BlockId) {
         let node = &self.nodes[block.index()];
         if node.valid != ABSENT {
             let (_, list, _) = self.place(self.blocks_per_die.divide(block.0), node);
             // The next lower one is beside it.
             prefetch(&self.lists, list.saturating_sub(1));
         }
+    }
+
+    /// Brings near what is kept of `block`.
+    #[inline]
+    pub fn expect(&self, block: BlockId) {
+        prefetch(&self.nodes, block.index());
     }
 
     /// Notes that `block` has lost a valid unit. False if it is not in the index.

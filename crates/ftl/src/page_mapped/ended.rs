@@ -1,6 +1,6 @@
 //! Operations that have ended: what changes in which room, in one order.
 
-use leyden_nand::{BlockId, Content, DieId, Kind, Operation, Outcome, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Kind, Lpn, Operation, Outcome, Ppa, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
@@ -70,7 +70,7 @@ impl<C: Content> Ftl<C> {
     /// True if programs wait at the gate, and may pass now.
     #[inline]
     pub fn has_gate_to_look_at(&self) -> bool {
-        self.table.next_event().is_some()
+        self.table.has_event()
     }
 
     /// The next program to pass the gate, with what the caller must know of it.
@@ -128,7 +128,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// A program of data has ended, and may change the map.
-    #[inline]
+    #[inline(always)]
     fn data_program_ended(&mut self, outcome: Outcome, page: Ppn, tag: u32) -> Ended {
         let Outcome { time, die, failed, .. } = outcome;
         if self.programs.cause(tag) == ProgramCause::User {
@@ -180,15 +180,21 @@ impl<C: Content> Ftl<C> {
     }
 
     /// Makes unit `unit` of `page`, whose program of the host's data has ended, the current version of
-    /// its logical page.
+    /// `lpn`, whose data it holds.
     #[inline]
-    pub fn commit(&mut self, now: Time, page: Ppn, unit: u32) {
+    pub fn commit(&mut self, now: Time, page: Ppn, unit: u32, lpn: Lpn) {
         let geometry = self.medium.geometry();
         let unit = unit_of(geometry, page, unit);
-        let lpn = self.medium.lpn(unit).expect("committed a unit that was not written");
+        debug_assert_eq!(self.medium.lpn(unit), Some(lpn), "committed what was not written");
         let emptier = self.data.commit(now, geometry, lpn, unit, &mut self.stats);
         self.collector.unstick_die_of(geometry, emptier);
         self.table.note_change(lpn, Some(unit), &self.data);
+    }
+
+    /// How many units of a program have a source: the first ones. The others are padding.
+    #[inline]
+    pub fn units(&self, tag: u32) -> u32 {
+        self.programs.units(tag)
     }
 
     /// The source of unit `unit` of a program; `None` for padding.

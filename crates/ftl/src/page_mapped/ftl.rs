@@ -262,19 +262,24 @@ impl<C: Content> Ftl<C> {
     /// True if no operation is in progress.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.medium.is_idle() && self.table.next_event().is_none()
+        self.medium.is_idle() && !self.table.has_event()
     }
     /// When something next happens; [`Time::MAX`] if nothing will, or only at the end of time.
     #[inline]
     pub fn next_time(&self) -> Time {
-        self.medium.next_time().min(self.table.next_event().unwrap_or(Time::MAX))
+        self.medium.next_time().min(self.table.next_time())
     }
     /// True if `die` would take a program, or a step of garbage collection.
     #[inline]
     pub fn accepts(&self, die: DieId) -> bool {
         self.medium.accepts(die)
     }
-    /// Brings near what a commit of `lpn` will touch, whose map entry is near already.
+    /// Brings near what is kept of the unit where `lpn` lies, whose map entry is near, and of its block.
+    #[inline]
+    pub fn expect_old(&self, lpn: Lpn) {
+        self.data.expect_old(self.geometry(), lpn);
+    }
+    /// Brings near what else a commit of `lpn` will change, once [`Ftl::expect_old`] has taken effect.
     #[inline]
     pub fn expect_commit(&self, lpn: Lpn) {
         self.data.expect_commit(self.geometry(), lpn);

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
-use leyden_nand::{BlockId, BlockUse, Content, DieId, Health, Medium, PageKind};
+use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Health, Medium, PageKind};
+use serde::{Deserialize, Serialize};
 
 use super::place::{DieView, PlacePolicy};
 use crate::dump_area::DumpBlocks;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct DieBlocks {
     /// Erased; the one that was erased first is used first.
     free: VecDeque<BlockId>,
@@ -21,7 +22,7 @@ struct DieBlocks {
 }
 
 /// See the module's documentation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blocks {
     dies: Vec<DieBlocks>,
     /// Blocks of each die to keep back for dumps.
@@ -183,6 +184,24 @@ impl Blocks {
                 die.kept.push(block);
             }
         }
+    }
+
+    /// Whether these can be the blocks of a drive on flash of this shape that keeps back `keep` of each die.
+    pub(super) fn fits(&self, geometry: &Geometry, keep: u32) -> bool {
+        let is_right = |(die, blocks): (DieId, &DieBlocks)| {
+            let all = blocks.free.iter().chain(&blocks.kept).chain(&blocks.to_erase);
+            let mut all = all.copied();
+            all.all(|block| block.0 < geometry.blocks() && geometry.die_of(block) == die)
+        };
+        self.keep == keep
+            && self.dies.len() == geometry.dies() as usize
+            && self.last.index() < self.dies.len()
+            && (0..).map(DieId).zip(&self.dies).all(is_right)
+    }
+
+    /// Sets on each die that are being filled.
+    pub(super) fn open_sets(&self) -> impl Iterator<Item = u32> + '_ {
+        self.dies.iter().map(|die| die.open_sets)
     }
 
     /// All blocks in the queues.

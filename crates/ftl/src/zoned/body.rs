@@ -11,9 +11,10 @@
 //! **Invariants**: extents are in the order of their first units, and cover everything below `end`.
 
 use leyden_nand::{BlockId, DieId, Geometry, Ppa, Ppn};
+use serde::{Deserialize, Serialize};
 
 /// A matrix of blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Set {
     pub(super) lanes: u32,
     /// Level by level; `None` where the block was given back, unwritten.
@@ -50,6 +51,22 @@ impl Set {
         (number + self.lanes - 1 - lane) / self.lanes
     }
 
+    /// Whether flash of this shape has such a set. Levels that are begun have all their blocks.
+    fn fits(&self, geometry: &Geometry) -> bool {
+        let per_block = geometry.pages_per_block();
+        let known = |block: &Option<BlockId>| block.is_none_or(|it| it.0 < geometry.blocks());
+        let levels = (self.blocks.len() as u32).checked_div(self.lanes);
+        let pages =
+            levels.map_or(0, |levels| u64::from(levels * self.lanes) * u64::from(per_block));
+        let level_pages = u64::from(per_block) * u64::from(self.lanes);
+        let begun = u64::from(self.pages).div_ceil(level_pages.max(1)) * u64::from(self.lanes);
+        self.lanes > 0
+            && self.next <= self.pages
+            && u64::from(self.pages) <= pages
+            && self.blocks.iter().all(known)
+            && self.blocks.iter().take(begun as usize).all(Option::is_some)
+    }
+
     /// The blocks of levels that are not begun: nobody will use them if the set is closed now.
     pub(super) fn close(&mut self, geometry: &Geometry) -> Vec<BlockId> {
         let level_pages = geometry.pages_per_block() * self.lanes;
@@ -61,7 +78,7 @@ impl Set {
 }
 
 /// A stretch of the zone's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Extent {
     /// Its first unit, from the zone's beginning.
     pub(super) first: u32,
@@ -72,7 +89,7 @@ pub(super) struct Extent {
 }
 
 /// Where a zone's data lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Body {
     pub(super) sets: Vec<Set>,
     extents: Vec<Extent>,
@@ -169,6 +186,27 @@ impl Body {
             self.end = unit;
             self.extents.retain(|extent| extent.first < unit);
         }
+    }
+
+    /// Whether a zone of `capacity` units on flash of this shape can have this body.
+    pub(super) fn fits(&self, geometry: &Geometry, capacity: u32) -> bool {
+        let per_page = geometry.units_per_page();
+        if self.end > capacity || !self.sets.iter().all(|set| set.fits(geometry)) {
+            return false;
+        }
+        // Where each extent ends, the last one with the zone.
+        let ends = self.extents.iter().skip(1).map(|extent| extent.first).chain([self.end]);
+        let mut begin = 0;
+        for (extent, end) in self.extents.iter().zip(ends) {
+            let Some(set) = self.sets.get(extent.set as usize) else { return false };
+            let pages = u64::from(end.saturating_sub(extent.first).div_ceil(per_page));
+            let is_in_set = u64::from(extent.page) + pages <= u64::from(set.next);
+            if extent.first != begin || end <= begin || !is_in_set {
+                return false;
+            }
+            begin = end;
+        }
+        begin == self.end
     }
 
     /// All blocks.

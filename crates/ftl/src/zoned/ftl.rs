@@ -73,6 +73,11 @@ pub struct ZonedFtl<C: Content> {
 fn blocks_of<C: Content>(medium: &Medium<C>, keep: u32) -> (Blocks, Vec<BlockId>, DumpArea) {
     let mut found = Vec::new();
     let blocks = Blocks::new(medium, keep, |block| found.push(block));
+    (blocks, found, dumps_of(medium))
+}
+
+/// The dumps that the medium holds.
+pub(super) fn dumps_of<C: Content>(medium: &Medium<C>) -> DumpArea {
     let holds_dump = |&block: &BlockId| {
         let kind = medium.used_for(block).map(|used_for| used_for.kind);
         kind.is_some_and(|kind| kind != PageKind::Data)
@@ -80,8 +85,7 @@ fn blocks_of<C: Content>(medium: &Medium<C>, keep: u32) -> (Blocks, Vec<BlockId>
             && !medium.is_poisoned(block)
     };
     let all = (0..medium.geometry().blocks()).map(BlockId);
-    let dumps = DumpArea::new(medium, all.filter(holds_dump));
-    (blocks, found, dumps)
+    DumpArea::new(medium, all.filter(holds_dump))
 }
 
 impl<C: Content> ZonedFtl<C> {
@@ -170,6 +174,10 @@ impl<C: Content> ZonedFtl<C> {
     /// Blocks that no zone has.
     pub const fn blocks(&self) -> &Blocks {
         &self.blocks
+    }
+    /// Blocks of each die to keep back for dumps.
+    pub(super) const fn dump_blocks_per_die(&self) -> u32 {
+        self.durability.dump_blocks_per_die
     }
     /// The counters.
     pub const fn stats(&self) -> &FtlStats {

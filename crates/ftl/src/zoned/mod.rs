@@ -14,12 +14,12 @@
 
 mod blocks;
 mod body;
-mod check;
 mod config;
 mod ftl;
 pub mod place;
 mod recover;
 mod root;
+mod saved;
 mod scan;
 mod state;
 mod version;
@@ -30,6 +30,7 @@ pub use config::{Config, ZoneShape, ZrwaConfig};
 pub use ftl::{Ended, PageEnded, ZonedFtl};
 pub use recover::{RecoveredUnit, RecoveredZones};
 pub use root::zone_root_bytes;
+pub use saved::ZonedFtlState;
 pub use state::{Refusal, ZoneAction, ZoneState};
 pub use zones::{Refused, Zone, ZoneTable};
 

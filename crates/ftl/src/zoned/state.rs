@@ -47,6 +47,22 @@ pub enum ZoneAction {
     FlushZrwa,
 }
 
+impl ZoneAction {
+    /// The zone send action (ZSA) of Zone Management Send; `None` of a write.
+    pub const fn code(self) -> Option<u8> {
+        match self {
+            Self::Write => None,
+            Self::Close => Some(0x01),
+            Self::Finish => Some(0x02),
+            Self::Open => Some(0x03),
+            Self::Reset => Some(0x04),
+            Self::Offline => Some(0x05),
+            Self::SetExtension => Some(0x10),
+            Self::FlushZrwa => Some(0x11),
+        }
+    }
+}
+
 /// Why a zone's state does not allow an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {

@@ -77,6 +77,14 @@ pub struct ZoneTable {
     implicit_closes: u64,
 }
 
+/// The zones of a drive at rest.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ZoneTableState {
+    zones: Vec<Zone>,
+    openings: u64,
+    changed: BTreeSet<u32>,
+}
+
 impl ZoneTable {
     pub(crate) fn new(shape: ZoneShape) -> Self {
         Self {
@@ -227,6 +235,35 @@ impl ZoneTable {
             self.zones[zone.index()].has_zrwa = true;
             self.zrwas += 1;
         }
+    }
+
+    /// The state at rest.
+    pub(super) fn state(&self) -> ZoneTableState {
+        let (zones, changed) = (self.zones.clone(), self.changed.clone());
+        ZoneTableState { zones, openings: self.openings, changed }
+    }
+
+    /// Takes over a state; what is counted is counted again. False if it is of another drive, or contradicts itself
+    /// or the limits.
+    pub(super) fn restore_all(&mut self, state: ZoneTableState) -> bool {
+        let is_known = |zone: &u32| (*zone as usize) < self.zones.len();
+        let fits = state.zones.len() == self.zones.len()
+            && state.changed.iter().all(is_known)
+            && state.zones.iter().all(|zone| zone.opened <= state.openings)
+            && state.zones.iter().all(|zone| zone.state.is_active() || !zone.has_zrwa);
+        if !fits {
+            return false;
+        }
+        let count =
+            |what: fn(&Zone) -> bool| state.zones.iter().filter(|&it| what(it)).count() as u32;
+        self.open = count(|zone| zone.state.is_open());
+        self.active = count(|zone| zone.state.is_active());
+        self.zrwas = count(|zone| zone.has_zrwa);
+        let numbered = (0..).zip(&state.zones);
+        let implicit = numbered.filter(|(_, zone)| zone.state == ZoneState::ImplicitlyOpen);
+        self.implicit = implicit.map(|(number, zone)| (zone.opened, number)).collect();
+        (self.zones, self.openings, self.changed) = (state.zones, state.openings, state.changed);
+        self.check().is_ok()
     }
 
     fn change(&mut self, zone: ZoneId, to: ZoneState) {

@@ -15,7 +15,7 @@ use leyden_sim::canary::{Canary, is_planted};
 
 use super::layout::{Layout, Member};
 use super::map::{Map, Snapshot};
-use super::members::{Members, Purpose};
+use super::members::{Keep, Members, Purpose};
 use super::metadata::{Superblock, digest, encode_block};
 use super::stored::{MetaBytes, Stored, StoredData};
 use crate::Powered;
@@ -264,7 +264,7 @@ impl Committer {
         for (number, bytes) in &self.encoded {
             let place = self.layout.meta_place(set, 1 + number);
             let data = StoredData::Units([Stored::Meta(bytes.clone())].into());
-            members.write(now, place, data, false, Purpose::Commit);
+            members.write(now, place, data, Keep::Later, Purpose::Commit);
             self.pending += 1;
         }
         self.cost.blocks += u64::from(self.pending);
@@ -285,7 +285,7 @@ impl Committer {
         };
         let bytes = Stored::Meta(superblock.encode(&self.layout).into());
         let place = self.layout.meta_place(set, 0);
-        members.write(now, place, StoredData::Units([bytes].into()), true, Purpose::Commit);
+        members.write(now, place, StoredData::Units([bytes].into()), Keep::Fua, Purpose::Commit);
         (self.stage, self.pending) = (Stage::Super(turn), 1);
         self.cost.blocks += 1;
     }

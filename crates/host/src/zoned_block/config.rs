@@ -49,6 +49,10 @@ pub struct JournalConfig {
     pub size: Bytes,
     /// The most random zones that journals get. What does not fit is treated as other data.
     pub max_zones: u32,
+    /// Whether writes to journal zones ask the conventional drive to protect them (the PLP flag of Selective-PLP): then
+    /// they are durable in its buffer, where that has a protected region.
+    #[serde(skip_serializing_if = "is_off")]
+    pub protect: bool,
 }
 
 /// What tells that a block is a journal's.
@@ -77,6 +81,11 @@ pub enum Merge {
     NewZone,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_off(flag: &bool) -> bool {
+    !*flag
+}
+
 impl Default for JournalConfig {
     fn default() -> Self {
         Self {
@@ -85,6 +94,7 @@ impl Default for JournalConfig {
             offset: Bytes::new(0),
             size: Bytes::new(0),
             max_zones: 4,
+            protect: false,
         }
     }
 }
@@ -139,6 +149,11 @@ impl ZonedBlockConfig {
         }
         if journal.max_zones > 1 << 12 {
             return refuse("journal.max_zones", format!("{} is more than 4096", journal.max_zones));
+        }
+        if journal.protect && !journal.separate {
+            let problem =
+                "there are no journal zones to protect: set journal.separate, or turn this off";
+            return refuse("journal.protect", problem.to_owned());
         }
         let is_range = journal.recognise == Recognise::Range;
         if is_range != (journal.size.get() > 0) {

@@ -32,6 +32,17 @@ pub(super) enum Purpose {
     Load { step: u32 },
 }
 
+/// What a write asks of the drive below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keep {
+    /// Nothing: a FLUSH will.
+    Later,
+    /// To protect it in its buffer, where that has a region for it.
+    Protected,
+    /// To have it on flash, or protected, when it ends.
+    Fua,
+}
+
 /// The end of a command.
 #[derive(Debug)]
 pub(super) struct Ended<P: Payload> {
@@ -113,11 +124,12 @@ where
         now: Time,
         place: Place,
         data: StoredData<P>,
-        fua: bool,
+        keep: Keep,
         purpose: Purpose,
     ) {
         let lba = self.layout.lba(place.zone, place.at);
-        let command = Command::write(lba, self.sectors(place.blocks), data).fua(fua);
+        let command = Command::write(lba, self.sectors(place.blocks), data);
+        let command = command.fua(keep == Keep::Fua).plp(keep == Keep::Protected);
         self.send(now, self.layout.member(place.zone), command, (purpose, Some(place.zone)));
     }
 

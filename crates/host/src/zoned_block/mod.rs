@@ -3,8 +3,8 @@
 //!
 //! **What lives here**: [`ZonedBlock`]: where the blocks of chunks lie ([`map`], [`journal`], [`layout`]), which
 //! zones are free ([`zones`]), how requests go through ([`serve`], [`requests`], [`traffic`]), how random zones are
-//! freed ([`reclaim`], [`victim`]), and how the tables survive power cuts ([`metadata`], [`commit`], [`load`]). **What
-//! doesn't**: how the members keep what they have been told to keep, and what a file system does.
+//! freed ([`reclaim`], [`victim`], [`heat`]), how the tables survive power cuts ([`metadata`], [`commit`], [`load`]), and what
+//! is shown of all that ([`view`]). **What doesn't**: how the members keep what they have been told to keep, and what a file system does.
 //!
 //! - The device's address space is cut into chunks, as large as a zone. A chunk's first write gets it a random zone, on
 //!   the conventional member, where blocks may be written in any order.
@@ -24,6 +24,7 @@
 mod commit;
 mod config;
 pub mod fuzz;
+mod heat;
 mod journal;
 mod layout;
 mod load;
@@ -43,13 +44,14 @@ mod tests;
 mod traffic;
 mod upkeep;
 pub mod victim;
+mod view;
 mod zones;
 
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Op, Payload, SECTOR_BYTES, Status, Units,
-    ZoneAction, ZoneShape,
+    BlockDevice, Command, CommandId, Completion, Hint, Op, Payload, Region, SECTOR_BYTES, Status,
+    Units, ZoneAction, ZoneShape,
 };
 use leyden_sim::{ConfigError, Time};
 
@@ -59,7 +61,7 @@ pub use config::{JournalConfig, Merge, Recognise, ZonedBlockConfig};
 use layout::{Layout, Place};
 use load::Loader;
 use map::Map;
-use members::{Members, Purpose, is_known};
+use members::{Keep, Members, Purpose, is_known};
 use metadata::{LABEL, Superblock};
 use reclaim::Reclaim;
 use recognise::Recognition;
@@ -67,6 +69,7 @@ use requests::{Asked, Requests};
 pub use stats::ZonedBlockStats;
 pub use stored::{MetaBytes, Stored, StoredData};
 use traffic::Traffic;
+pub use view::{Chunk, ChunkPlace, RandomZone};
 use zones::{Use, Zones};
 
 /// The two drives below.
@@ -172,6 +175,11 @@ where
             return Err(ConfigError::new("conventional.ftl.mapping_unit", problem));
         }
         config.check(unit)?;
+        if config.journal.protect && conventional.region() == Region::None {
+            let problem = "the conventional member protects nothing: give its buffer.region \"selective\" or \"full\", \
+                           or turn this off";
+            return Err(ConfigError::new("journal.protect", problem));
+        }
         let layout = Layout::new(config, unit, conventional.capacity_sectors(), &shape)?;
         let now = conventional.now().max(zoned.now());
         Ok(Self {
@@ -203,7 +211,7 @@ where
         let purpose = Purpose::Load { step: 0 };
         self.members.manage(now, zone, ZoneAction::Reset, purpose);
         let place = Place { zone, at: 0, blocks: 1 };
-        self.members.write(now, place, StoredData::Units([bytes].into()), true, purpose);
+        self.members.write(now, place, StoredData::Units([bytes].into()), Keep::Fua, purpose);
         let mut failed = false;
         self.run_members(|ended| failed |= ended.status != Status::Success);
         self.members.manage(self.now, zone, ZoneAction::Finish, purpose);
@@ -318,6 +326,22 @@ where
     pub fn stats(&self) -> ZonedBlockStats {
         let cost = self.committer.cost();
         ZonedBlockStats { commits: cost.commits, metadata_blocks: cost.blocks, ..self.stats.totals }
+    }
+
+    /// Every chunk, in order.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
+        let copied = self.stats.copied_of_chunks();
+        (0..).zip(copied).map(|(chunk, copied)| view::chunk(&self.layout, &self.map, chunk, copied))
+    }
+
+    /// What each zone of the conventional member is for, in order.
+    pub fn random_zones(&self) -> impl Iterator<Item = RandomZone> + '_ {
+        view::random_zones(&self.layout, &self.zones)
+    }
+
+    /// Blocks that a zone holds, and a chunk.
+    pub const fn zone_blocks(&self) -> u32 {
+        self.layout.zone_blocks
     }
 
     /// What a command asks for, or what is wrong with it.

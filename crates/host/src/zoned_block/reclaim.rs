@@ -15,6 +15,7 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::config::{Merge, ZonedBlockConfig};
+use super::heat::Heat;
 use super::layout::{Layout, Place, ZoneNo};
 use super::map::{Entry, Map};
 use super::traffic::Traffic;
@@ -160,6 +161,7 @@ pub(super) struct Reclaim {
     most_blocks: u32,
     jobs: Vec<Option<Job>>,
     candidates: Vec<Candidate>,
+    heat: Heat,
     /// Jobs in a row that a member failed.
     failures: u32,
 }
@@ -178,8 +180,14 @@ impl Reclaim {
             most_blocks: (config.copy_size.get() / u64::from(layout.unit_bytes)) as u32,
             jobs: vec![None; config.reclaims as usize],
             candidates: Vec::new(),
+            heat: Heat::new(&layout),
             failures: 0,
         }
+    }
+
+    /// The host has written blocks of `chunk` to its zones.
+    pub(super) fn wrote(&mut self, chunk: u32, blocks: u32) {
+        self.heat.wrote(chunk, blocks);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -202,6 +210,7 @@ impl Reclaim {
     /// Everything is forgotten.
     pub(super) fn clear(&mut self) {
         self.jobs.fill(None);
+        self.heat.clear();
         self.failures = 0;
     }
 
@@ -250,6 +259,7 @@ impl Reclaim {
                 chunk,
                 is_buffer,
                 age: zones.age(zone),
+                heat: self.heat.of(chunk),
                 to_copy,
                 data_blocks,
                 zone_blocks: self.layout.zone_blocks,

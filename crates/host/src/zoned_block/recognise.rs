@@ -56,6 +56,11 @@ impl Recognition {
         self.config.recognise == Recognise::Superblock
     }
 
+    /// Whether its zones are to be protected by the conventional member.
+    pub(super) const fn is_protected(&self) -> bool {
+        self.config.protect
+    }
+
     /// Where the journal is, as far as anybody has said so.
     pub(super) const fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()

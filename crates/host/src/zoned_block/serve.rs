@@ -8,7 +8,7 @@ use leyden_sim::canary::{Canary, is_planted};
 
 use super::layout::Place;
 use super::map::Entry as ChunkZones;
-use super::members::{Ended, Purpose};
+use super::members::{Ended, Keep, Purpose};
 use super::requests::{Asked, Does, Piece};
 use super::stored::{Stored, StoredData};
 use super::traffic::Entry;
@@ -321,12 +321,19 @@ where
             let units: Arc<[Stored<P>]> = (from..from + place.blocks).map(unit).collect();
             StoredData::Units(units)
         };
-        let (chunk, fua) = (piece.chunk, asked.fua);
+        let chunk = piece.chunk;
+        let is_protected =
+            self.recognition.is_protected() && self.zones.usage(place.zone) == Use::Journal;
+        let keep = match asked.fua {
+            true => Keep::Fua,
+            false if is_protected => Keep::Protected,
+            false => Keep::Later,
+        };
         self.zones.touch(place.zone);
         if is_planted(Canary::BlockValidBeforeWritten) {
             self.map.settle(chunk, at, place.blocks, Some(place));
         }
-        self.members.write(now, place, data, fua, Purpose::Write { piece: id, at, place });
+        self.members.write(now, place, data, keep, Purpose::Write { piece: id, at, place });
     }
 
     /// A command below has ended.
@@ -391,6 +398,9 @@ where
                 let is_log = self.is_journal(chunk, at, said == DataKind::Log);
                 let kind = if is_log { DataKind::Log } else { said };
                 self.stats.wrote(chunk, at, place.blocks, kind);
+                if self.zones.usage(place.zone) != Use::Journal {
+                    self.reclaim.wrote(chunk, place.blocks);
+                }
                 self.note_changed(chunk, at, place.blocks);
             }
         } else {

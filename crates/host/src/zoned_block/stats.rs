@@ -56,6 +56,8 @@ counters! {
 pub(super) struct Counters {
     pub(super) totals: ZonedBlockStats,
     kinds: Vec<DataKind>,
+    /// Blocks of each chunk that were copied.
+    copied: Vec<u64>,
     zone_blocks: u32,
 }
 
@@ -63,7 +65,8 @@ impl Counters {
     pub(super) fn new(layout: &Layout) -> Self {
         let blocks = layout.chunks as usize * layout.zone_blocks as usize;
         let kinds = vec![DataKind::Data; blocks];
-        Self { totals: ZonedBlockStats::default(), kinds, zone_blocks: layout.zone_blocks }
+        let copied = vec![0; layout.chunks as usize];
+        Self { totals: ZonedBlockStats::default(), kinds, copied, zone_blocks: layout.zone_blocks }
     }
 
     fn block(&self, chunk: u32, at: u32) -> usize {
@@ -82,7 +85,13 @@ impl Counters {
         }
     }
 
+    /// Blocks that reclaim has copied, chunk by chunk.
+    pub(super) fn copied_of_chunks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.copied.iter().copied()
+    }
+
     pub(super) fn copied(&mut self, chunk: u32, at: u32, blocks: u32) {
+        self.copied[chunk as usize] += u64::from(blocks);
         for block in at..at + blocks {
             match self.kinds[self.block(chunk, block)] {
                 DataKind::Data => self.totals.copied_data_blocks += 1,

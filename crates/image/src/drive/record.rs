@@ -22,7 +22,7 @@ impl Drive {
     /// If the drive is not idle, or without power.
     pub fn record(&mut self, path: &Path) -> Result<(), ImageError> {
         assert!(!self.is_off() && self.is_idle(), "the drive is at work");
-        self.content.keep_used_by(self.powered.ssd(), 0);
+        self.content.keep_used_by(self.powered.device(), 0);
         let head = Head {
             config: self.config().clone(),
             capacitance_nf: self.powered.bank().map(Capacitance::as_nf),

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use leyden_device::Command;
 use leyden_sim::{Capacitance, Time};
 
 use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root};
@@ -32,13 +31,13 @@ impl Drive {
         // It was killed between the two, and has done nothing since, if the clock is the older one.
         let clock = Some(clock).filter(|clock| clock.generation == root.generation);
         let (powered, content) = load(&file, regions, config, &root)?;
-        if u64::from(powered.ssd().geometry().units()) != units {
+        if u64::from(powered.device().geometry().units()) != units {
             return Err(ImageError::Damaged("its head names a drive of another size".to_owned()));
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
         let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
         let mut drive = Self::with(file, regions, powered, content, log, root);
-        drive.content.keep_used_by(drive.powered.ssd(), 0);
+        drive.content.keep_used_by(drive.powered.device(), 0);
         drive.come_back(clock, &entries)
     }
 
@@ -102,41 +101,35 @@ impl Drive {
         self.drop_completions(entry.time);
         let made_by = self.config().made_by.clone();
         let diverged = || ImageError::Diverged(made_by.clone());
-        let command = match &entry.event {
+        match &entry.event {
             Event::Cut | Event::Restore(_) if self.is_off() == (entry.event == Event::Cut) => {
                 return Err(diverged());
             }
             Event::Cut => {
                 self.powered.cut(entry.time);
-                return Ok(());
             }
             Event::Restore(bank) => {
                 self.powered.restore(entry.time, *bank)?;
-                return Ok(());
             }
-            Event::Read(lba, sectors) => Command::read(*lba, *sectors),
-            Event::Flush => Command::flush(),
-            Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
-            Event::WriteZeroes(lba, sectors, fua) => {
-                Command::write_zeroes(*lba, *sectors, std::sync::Arc::default()).fua(*fua)
-            }
-            Event::Write { lba, sectors, fua, slots } => {
+            Event::Write { lba, sectors, slots, .. }
+            | Event::Append { lba, sectors, slots, .. } => {
                 let count = slots.len() as u32;
                 if count != self.content.slots_of(*lba, *sectors) {
                     let what = "an entry of its log names more or fewer slots than it has units";
                     return Err(ImageError::Damaged(what.to_owned()));
                 }
                 if self.content.is_short_of(count) {
-                    self.content.keep_used_by(self.powered.ssd(), count);
+                    self.content.keep_used_by(self.powered.device(), count);
                 }
                 if !self.content.take(slots) {
                     return Err(diverged());
                 }
-                let places = self.content.places(*lba, *sectors, slots);
-                Command::write(*lba, *sectors, places).fua(*fua)
             }
-        };
-        self.powered.submit(entry.time, command);
+            _ => {}
+        }
+        if let Some(command) = self.command(&entry.event) {
+            self.powered.submit(entry.time, command);
+        }
         Ok(())
     }
 
@@ -155,7 +148,7 @@ impl Drive {
     /// If the drive is not idle.
     pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
         let slots = self.content.slots().clone();
-        self.content.keep_used_by(self.powered.ssd(), 0);
+        self.content.keep_used_by(self.powered.device(), 0);
         let root = Root {
             generation: self.root.generation + 1,
             checkpoint_bytes: 0,
@@ -226,7 +219,7 @@ pub(super) fn load(
     let checksums = body[PREFIX_BYTES..].chunks_exact(4).map(|bytes| Fields(bytes).u32()).collect();
     let bank = (bank > 0).then(|| Capacitance::from_nf(bank));
     let powered = Powered::load(config, bank, &mut region)?;
-    let unit_bytes = powered.ssd().geometry().unit_bytes();
+    let unit_bytes = powered.device().geometry().unit_bytes();
     Ok((powered, Content::new(regions.content(), unit_bytes, checksums)))
 }
 

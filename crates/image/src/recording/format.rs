@@ -9,11 +9,12 @@ use leyden_sim::{Capacitance, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::ImageConfig;
+use crate::asked::{WriteFlags, ZoneAsk};
 use crate::content::units_of;
 use crate::layout::{seal, unseal};
 
-/// Bumped with every change of the format.
-pub const FORMAT_VERSION: u32 = 1;
+/// Bumped with every change of the format. Version 1 has no records of zones, and of no flag but force unit access.
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"LEYDREC\0";
 /// Magic, version, checksum.
@@ -39,9 +40,14 @@ pub struct Head {
 pub enum Step {
     /// A read of so many sectors.
     Read(Lba, u32),
-    /// A write: where, how many sectors, force unit access, and for each mapping unit that it touches the
-    /// number of its bytes.
-    Write(Lba, u32, bool, Vec<u32>),
+    /// A write: where, how many sectors, its flags, and for each mapping unit that it touches the number of its bytes.
+    Write(Lba, u32, WriteFlags, Vec<u32>),
+    /// An append to the zone that begins there.
+    Append(Lba, u32, WriteFlags, Vec<u32>),
+    /// Zone Management Send.
+    Zone(ZoneAsk),
+    /// A report of so many zones at most, from the one of this block on.
+    ZoneReport(Lba, u32),
     /// A flush.
     Flush,
     /// A trim.
@@ -141,10 +147,32 @@ impl Step {
                 begin(10);
                 range(to, *lba, *sectors);
             }
-            Self::Write(lba, sectors, fua, contents) => {
-                begin(if *fua { 12 } else { 11 });
+            Self::Write(lba, sectors, flags, contents) => {
+                begin(match flags {
+                    WriteFlags { fua: false, plp: false } => 11,
+                    WriteFlags { fua: true, plp: false } => 12,
+                    _ => 21,
+                });
+                if flags.plp {
+                    to.push(flags.bits());
+                }
                 range(to, *lba, *sectors);
                 to.extend(contents.iter().flat_map(|content| content.to_le_bytes()));
+            }
+            Self::Append(lba, sectors, flags, contents) => {
+                begin(22);
+                to.push(flags.bits());
+                range(to, *lba, *sectors);
+                to.extend(contents.iter().flat_map(|content| content.to_le_bytes()));
+            }
+            Self::Zone(ask) => {
+                begin(23);
+                to.extend([ask.code(), ask.bits()]);
+                to.extend(ask.lba.0.to_le_bytes());
+            }
+            Self::ZoneReport(lba, most) => {
+                begin(24);
+                range(to, *lba, *most);
             }
             Self::Flush => begin(13),
             Self::Trim(lba, sectors) => {
@@ -180,18 +208,29 @@ impl Step {
                 let (lba, sectors) = range(bytes)?;
                 Self::Read(lba, sectors)
             }
-            11 | 12 => {
+            11 | 12 | 21 | 22 => {
+                let flags = match kind {
+                    11 | 12 => WriteFlags::fua(kind == 12),
+                    _ => WriteFlags::from_bits(number::<1>(bytes)? as u8)?,
+                };
                 let (lba, sectors) = range(bytes)?;
                 let count = usize::try_from(units_of(lba, sectors, unit_bytes)).ok()?;
                 let (contents, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
                 *bytes = rest;
                 let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
-                Self::Write(
-                    lba,
-                    sectors,
-                    kind == 12,
-                    contents.chunks_exact(4).map(number).collect(),
-                )
+                let contents = contents.chunks_exact(4).map(number).collect();
+                match kind {
+                    22 => Self::Append(lba, sectors, flags, contents),
+                    _ => Self::Write(lba, sectors, flags, contents),
+                }
+            }
+            23 => {
+                let (code, bits) = (number::<1>(bytes)? as u8, number::<1>(bytes)? as u8);
+                Self::Zone(ZoneAsk::from_code(code, Lba(number::<8>(bytes)?), bits)?)
+            }
+            24 => {
+                let (lba, most) = range(bytes)?;
+                Self::ZoneReport(lba, most)
             }
             13 => Self::Flush,
             14 => {
@@ -239,13 +278,20 @@ mod tests {
         let lba = || any::<u64>().prop_map(|lba| Lba(lba >> 1));
         prop_oneof![
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Step::Read(lba, sectors)),
-            (lba(), 0_u32..200, any::<bool>(), any::<u32>()).prop_map(
-                |(lba, sectors, fua, first)| {
+            (lba(), 0_u32..200, 0_u8..4, any::<u32>(), any::<bool>()).prop_map(
+                |(lba, sectors, flags, first, is_append)| {
                     let count = units_of(lba, sectors, 4_096) as u32;
                     let contents = (0..count).map(|at| first.wrapping_add(at)).collect();
-                    Step::Write(lba, sectors, fua, contents)
+                    let flags = WriteFlags::from_bits(flags).unwrap();
+                    if is_append {
+                        Step::Append(lba, sectors, flags, contents)
+                    } else {
+                        Step::Write(lba, sectors, flags, contents)
+                    }
                 }
             ),
+            crate::asked::tests::zone_asks().prop_map(Step::Zone),
+            (lba(), any::<u32>()).prop_map(|(lba, most)| Step::ZoneReport(lba, most)),
             Just(Step::Flush),
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Step::Trim(lba, sectors)),
             (lba(), any::<u32>(), any::<bool>())

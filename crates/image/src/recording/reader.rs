@@ -51,10 +51,11 @@ impl Recording {
         }
         match version_of(&head) {
             None => return Err(foreign("it does not begin as a recording does")),
-            Some(FORMAT_VERSION) => {}
+            Some(1..=FORMAT_VERSION) => {}
             Some(version) => {
-                let what =
-                    format!("it has format version {version}, this Leyden reads {FORMAT_VERSION}");
+                let what = format!(
+                    "it has format version {version}, this Leyden reads 1 to {FORMAT_VERSION}"
+                );
                 return Err(foreign(&what));
             }
         }
@@ -178,7 +179,7 @@ impl Building {
             recording.units.resize(recording.head.base_units as usize, NONE);
         }
         let first = recording.units.len() as u32;
-        if let Step::Write(.., contents) = &step {
+        if let Step::Write(.., contents) | Step::Append(.., contents) = &step {
             if contents.iter().any(|&content| content as usize >= recording.contents()) {
                 return Err(damaged("a write has bytes that are not there"));
             }

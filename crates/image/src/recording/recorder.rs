@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use leyden_device::Lba;
 use leyden_sim::Time;
 use sha2::{Digest as _, Sha256};
 
@@ -58,12 +59,14 @@ impl Recorder {
     pub(crate) fn event(&mut self, time: Time, event: &Event, data: &[u8]) {
         let step = match event {
             Event::Read(lba, sectors) => Step::Read(*lba, *sectors),
-            Event::Write { lba, sectors, fua, .. } => {
-                let unit_bytes = self.unit_bytes as usize;
-                let units = whole_units(*lba, data, self.unit_bytes);
-                let units = units.chunks_exact(unit_bytes).map(|unit| self.content(unit));
-                Step::Write(*lba, *sectors, *fua, units.collect())
+            Event::Write { lba, sectors, flags, .. } => {
+                Step::Write(*lba, *sectors, *flags, self.units(*lba, data))
             }
+            Event::Append { lba, sectors, flags, .. } => {
+                Step::Append(*lba, *sectors, *flags, self.units(*lba, data))
+            }
+            Event::Zone(ask) => Step::Zone(*ask),
+            Event::ZoneReport(lba, most) => Step::ZoneReport(*lba, *most),
             Event::Flush => Step::Flush,
             Event::Trim(lba, sectors) => Step::Trim(*lba, *sectors),
             Event::WriteZeroes(lba, sectors, fua) => Step::WriteZeroes(*lba, *sectors, *fua),
@@ -77,6 +80,13 @@ impl Recorder {
     pub(crate) fn mark(&mut self, time: Time, text: &[u8]) {
         let text = text[..text.len().min(MARK_MOST)].to_vec();
         self.note(&Record::Step(time, Step::Mark(text)));
+    }
+
+    /// The numbers of the bytes of each mapping unit that a write touches.
+    fn units(&mut self, lba: Lba, data: &[u8]) -> Vec<u32> {
+        let unit_bytes = self.unit_bytes as usize;
+        let units = whole_units(lba, data, self.unit_bytes);
+        units.chunks_exact(unit_bytes).map(|unit| self.content(unit)).collect()
     }
 
     /// The number of these bytes: they are kept once.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use leyden_device::{Command, Completion, Lba, PowerLoss, Recovery, SECTOR_BYTES, Ssd, Status};
+use leyden_device::{Command, Completion, Lba, PowerLoss, Recovery, SECTOR_BYTES, Status};
 use leyden_sim::{Capacitance, Time};
 use thiserror::Error;
 
 use super::error::RecordingError;
 use super::format::Step;
 use super::reader::Recording;
+use crate::asked;
+use crate::device::Device;
 use crate::powered::Powered;
 use crate::{ImageError, Places};
 
@@ -80,7 +82,7 @@ impl<'a> Replay<'a> {
     ) -> Result<Self, RecordingError> {
         let head = recording.head();
         let powered = Powered::load(head.config.clone(), bank, &mut &recording.base[..])?;
-        if powered.ssd().geometry().unit_bytes() != head.unit_bytes {
+        if powered.device().geometry().unit_bytes() != head.unit_bytes {
             let what = "its drive has mapping units of another size";
             return Err(RecordingError::Damaged(what.to_owned()));
         }
@@ -89,13 +91,13 @@ impl<'a> Replay<'a> {
     }
 
     /// The device: for its counters.
-    pub const fn device(&self) -> &Ssd<Places> {
-        self.powered.ssd()
+    pub const fn device(&self) -> &Device {
+        self.powered.device()
     }
 
     /// The drive's clock.
     pub const fn now(&self) -> Time {
-        self.powered.ssd().now()
+        self.powered.device().now()
     }
 
     /// The number of the next step; the number of all steps at the end.
@@ -173,10 +175,16 @@ impl<'a> Replay<'a> {
             Step::WriteZeroes(lba, sectors, fua) => {
                 Some(Command::write_zeroes(*lba, *sectors, Arc::default()).fua(*fua))
             }
-            Step::Write(lba, sectors, fua, _) => {
+            Step::Write(lba, sectors, flags, _) => {
                 let places = self.places(*lba, *sectors, *first);
-                Some(Command::write(*lba, *sectors, places).fua(*fua))
+                Some(flags.of(Command::write(*lba, *sectors, places)))
             }
+            Step::Append(lba, sectors, flags, _) => {
+                let places = self.places(*lba, *sectors, *first);
+                Some(flags.of(Command::zone_append(*lba, *sectors, places)))
+            }
+            Step::Zone(ask) => Some(ask.command()),
+            Step::ZoneReport(lba, most) => Some(asked::report(*lba, *most)),
         };
         if let Some(command) = command {
             self.powered.submit(*time, command.tag(self.next as u32));

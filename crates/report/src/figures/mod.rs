@@ -19,6 +19,7 @@ mod sweep;
 mod tenants;
 mod wear;
 pub(crate) mod zombie;
+mod zoned_block;
 mod zones;
 
 use crate::run::Run;
@@ -198,6 +199,10 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     let zones = zones::figures(runs);
     if !zones.is_empty() {
         sections.push(Section::new("zones", "Zones", zones));
+    }
+    let layer = zoned_block::figures(runs);
+    if !layer.is_empty() {
+        sections.push(Section::new("zoned-block", "Zoned block device", layer));
     }
     let power = power::figures(runs);
     if !power.is_empty() {

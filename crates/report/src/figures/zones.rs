@@ -48,14 +48,21 @@ pub(crate) struct ZoneMap {
     cells: Vec<Cell>,
 }
 
+impl ZoneMap {
+    /// A map of `cells`, in rows.
+    pub(super) fn new(cells: Vec<Cell>) -> Self {
+        Self { columns: COLUMNS.min(cells.len()), cells }
+    }
+}
+
 /// A zone, or some neighbours.
 #[derive(Debug, Serialize)]
-struct Cell {
-    title: String,
+pub(super) struct Cell {
+    pub(super) title: String,
     /// Index into the palette.
-    colour: usize,
+    pub(super) colour: usize,
     /// The share that is written, 0..=1.
-    share: f64,
+    pub(super) share: f64,
 }
 
 /// The figures of every run on a zoned drive; none for others.
@@ -108,7 +115,7 @@ fn map(mut figure: Figure, zones: &Zones) -> Figure {
         }
     }
     figure.table = Some(table);
-    figure.zones = Some(ZoneMap { columns: COLUMNS.min(cells.len()), cells });
+    figure.zones = Some(ZoneMap::new(cells));
     let grouped = match each {
         1 => "A cell is a zone".to_owned(),
         _ => format!(

@@ -7,7 +7,6 @@ use leyden_device::{Completion, Op, Status};
 use leyden_host::Powered;
 use leyden_oracle::{Ended, Id, Request};
 
-use super::room::{lacks_blocks, lacks_dump_room};
 use super::runner::Runner;
 use super::{Inspected, Trouble};
 use crate::Kind;
@@ -89,9 +88,8 @@ where
     }
 
     /// True if the drive has a reason to fail writes that can be seen on its flash.
-    fn may_fault(&mut self) -> bool {
-        let Some(ssd) = self.ssd() else { return self.drive.drive().may_fault() };
-        lacks_blocks(self.options, ssd) || ssd.is_read_only() && lacks_dump_room(ssd)
+    fn may_fault(&self) -> bool {
+        self.drive.drive().may_fault(&self.options.device)
     }
 
     /// `sectors` and the rest of the units that they lie in.

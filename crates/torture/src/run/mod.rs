@@ -13,7 +13,7 @@ pub(crate) mod power;
 mod room;
 pub(crate) mod runner;
 
-use leyden_device::{Payload, SectorStamps, Ssd};
+use leyden_device::{Config, Payload, SectorStamps, Ssd};
 use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::Violation;
@@ -25,6 +25,7 @@ use crate::options::{mixed, rng};
 use crate::panics::caught;
 use crate::witness::{Grain, Witness};
 use crate::{Failure, Host, Kind, Options, Tally};
+pub(crate) use room::may_fault;
 use runner::Runner;
 
 /// The outcome of a run.
@@ -46,8 +47,9 @@ pub trait Inspected<P: Payload> {
     fn ssd(&self) -> Option<&Ssd<P>> {
         None
     }
-    /// True if writes may fail for a cause that the run can't see for itself.
-    fn may_fault(&self) -> bool {
+    /// True if writes may fail: for a cause that can be seen on the flash of a drive of `config`, or one that
+    /// can't be seen.
+    fn may_fault(&self, _config: &Config) -> bool {
         true
     }
     /// The same, to exchange it for one that was saved and loaded.
@@ -59,6 +61,9 @@ pub trait Inspected<P: Payload> {
 impl<P: Payload> Inspected<P> for Ssd<P> {
     fn ssd(&self) -> Option<&Self> {
         Some(self)
+    }
+    fn may_fault(&self, config: &Config) -> bool {
+        may_fault(config, self)
     }
     fn ssd_mut(&mut self) -> Option<&mut Self> {
         Some(self)

@@ -1,17 +1,19 @@
 //! Whether a drive has enough good blocks for its data, judged by its flash alone.
 
-use leyden_device::Ssd;
+use leyden_device::{Config, Payload, Ssd};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_nand::{BlockId, DieId, Health, PageKind};
 
-use crate::Options;
-use crate::witness::Witness;
+/// True if a drive has a reason to fail writes that can be seen on its flash.
+pub(crate) fn may_fault<P: Payload>(config: &Config, ssd: &Ssd<P>) -> bool {
+    lacks_blocks(config, ssd) || ssd.is_read_only() && lacks_dump_room(ssd)
+}
 
 /// True if so many blocks have gone bad that the good ones cannot hold all that the host may address. Never true of a
 /// drive whose blocks are all good.
-pub(super) fn lacks_blocks<P: Witness>(options: &Options, ssd: &Ssd<P>) -> bool {
+fn lacks_blocks<P: Payload>(config: &Config, ssd: &Ssd<P>) -> bool {
     let geometry = ssd.geometry();
-    let config = &options.device.ftl;
+    let config = &config.ftl;
     let map_pages = ssd.mapping_units().div_ceil(config.map.entries_per_page(geometry));
     let for_map = match &config.map.protection {
         ProtectionConfig::Full(_) => 0,
@@ -54,7 +56,7 @@ struct Census {
 }
 
 impl Census {
-    fn of<P: Witness>(ssd: &Ssd<P>, die: DieId) -> Self {
+    fn of<P: Payload>(ssd: &Ssd<P>, die: DieId) -> Self {
         let medium = ssd.medium();
         let is_good = |block: &BlockId| medium.health(*block) == Health::Good;
         let mut census = Self::default();
@@ -80,7 +82,7 @@ impl Census {
 
 /// True if some die has lost blocks, and of the good ones fewer hold nothing than a dump may need. A drive does
 /// not collect garbage before it is ready, but it does erase what holds nothing.
-pub(super) fn lacks_dump_room<P: Witness>(ssd: &Ssd<P>) -> bool {
+fn lacks_dump_room<P: Payload>(ssd: &Ssd<P>) -> bool {
     let medium = ssd.medium();
     let needed = ssd.dump_blocks_needed() as usize;
     let valid = valid_units(ssd);
@@ -96,7 +98,7 @@ pub(super) fn lacks_dump_room<P: Witness>(ssd: &Ssd<P>) -> bool {
 }
 
 /// For each block, how many mapping units it holds.
-fn valid_units<P: Witness>(ssd: &Ssd<P>) -> Vec<u32> {
+fn valid_units<P: Payload>(ssd: &Ssd<P>) -> Vec<u32> {
     let mut valid = vec![0; ssd.geometry().blocks() as usize];
     for place in ssd.places().flatten() {
         valid[ssd.geometry().block_of(place).index()] += 1;
@@ -104,7 +106,7 @@ fn valid_units<P: Witness>(ssd: &Ssd<P>) -> Vec<u32> {
     valid
 }
 
-fn blocks_of<P: Witness>(ssd: &Ssd<P>, die: DieId) -> impl Iterator<Item = BlockId> {
+fn blocks_of<P: Payload>(ssd: &Ssd<P>, die: DieId) -> impl Iterator<Item = BlockId> {
     let geometry = *ssd.geometry();
     (0..geometry.blocks()).map(BlockId).filter(move |&block| geometry.die_of(block) == die)
 }

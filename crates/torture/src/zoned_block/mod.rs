@@ -7,7 +7,7 @@
 mod moving;
 mod options;
 
-use leyden_device::{SectorStamps, Ssd, Stamp, ZnsSsd, ZoneDescriptor, ZoneState};
+use leyden_device::{Config, SectorStamps, Ssd, Stamp, ZnsSsd, ZoneDescriptor, ZoneState};
 use leyden_host::ZonedBlock;
 use leyden_host::zoned_block::{Pair, Stored};
 
@@ -23,14 +23,14 @@ use moving::Moving;
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
 
 impl<P: Witness> Inspected<P> for OnOurs<P> {
-    /// Nothing fails by itself: a member has lost blocks, has no block left for a zone, or can only be read.
-    fn may_fault(&self) -> bool {
+    /// Nothing fails by itself: the conventional member, which is of `config`, has too few good blocks; or the zoned one
+    /// has lost some, and so may have none left for a zone; or can only be read.
+    fn may_fault(&self, config: &Config) -> bool {
         let (conventional, zoned) = (self.conventional(), self.zoned());
         let is_lost =
             |zone: ZoneDescriptor| matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline);
-        conventional.is_read_only()
+        crate::run::may_fault(config, conventional)
             || zoned.is_read_only()
-            || conventional.medium().bad_blocks() > 0
             || zoned.stats().ftl.program_failures > 0
             || zoned.stats().ftl.erase_failures > 0
             || zoned.all_zones().into_iter().any(is_lost)

@@ -64,7 +64,7 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
         layer.journal.offset = Bytes::new(first * unit);
         layer.journal.size = Bytes::new((1 + choices.below(u64::from(zones.capacity) * 2)) * unit);
     }
-    let device = draw_conventional(&mut choices, units, is_faulty)?;
+    let mut device = draw_conventional(&mut choices, units, is_faulty)?;
     let grain = if choices.below(8) == 0 { Grain::Sector } else { Grain::Unit };
     let mut work = draw_work(&mut rng(seed, "work"));
     // Reclaim needs a device that is in use.
@@ -75,7 +75,6 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
     for round in &mut rounds {
         round.reload = false;
     }
-    let run = Options { seed, grain, device, host: None, work, rounds };
     // Drawn apart: what else a seed draws does not depend on it.
     let mut moves = rng(seed, "journal moves");
     let mut journal_moves = 0;
@@ -84,6 +83,13 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
         (layer.journal.offset, layer.journal.size) = (Bytes::new(0), Bytes::new(0));
         journal_moves = spread(&mut moves, 400) as u32;
     }
+    let mut extra = rng(seed, "protected journal");
+    if layer.journal.separate && device.buffer.region == Region::Full && extra.below(2) == 0 {
+        device.buffer.region = Region::Selective;
+        device.buffer.protected_size = Bytes::new(device.buffer.size.get() / 2);
+        layer.journal.protect = true;
+    }
+    let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)
 }

@@ -22,9 +22,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
-    ("crashtest", &["serve", "image", "oracle", "device", "files", "sim"]),
+    ("capi", &["serve", "image", "experiment", "device", "sim"]),
+    ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
     ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
-    ("image", &["device", "power", "buffer", "nand", "sim"]),
+    ("image", &["device", "power", "buffer", "ftl", "nand", "sim"]),
     ("wire", &[]),
     ("report", &["experiment"]),
     (

@@ -6,6 +6,7 @@
 mod circles;
 mod code;
 mod figures;
+mod header;
 mod layers;
 mod leftovers;
 mod links;
@@ -57,6 +58,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         policies::check,
         links::check,
         figures::check,
+        header::check,
     ];
     let mut findings: Vec<_> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

@@ -2,7 +2,8 @@
 
 use super::tree::Tree;
 use super::{
-    Finding, circles, code, figures, layers, leftovers, links, modules, policies, safety, types,
+    Finding, circles, code, figures, header, layers, leftovers, links, modules, policies, safety,
+    types,
 };
 
 /// `path:line` of each finding.
@@ -267,4 +268,26 @@ fn findings_name_file_line_problem_and_remedy() {
     let finding = Finding::new("a.rs", 7, "a problem", "the remedy");
     assert_eq!(finding.to_string(), "a.rs:7: a problem: the remedy");
     assert_eq!(code::line_of("x\ny", 2), 2);
+}
+
+#[test]
+fn a_c_header_that_is_not_current_is_found() {
+    let source = "//! Top.\n\n/// A flag.\npub const LEYDEN_A: u32 = 1;\n";
+    let path = crate::header::HEADER;
+    let mut files: Vec<(&str, &str)> =
+        crate::header::SOURCES.iter().map(|&path| (path, "//! Nothing.\n")).collect();
+    files[0].1 = source;
+    let texts: Vec<&str> = files.iter().map(|file| file.1).collect();
+    let made = crate::header::header(&texts).unwrap();
+    let with = |header: &str| {
+        let mut files = files.clone();
+        files.push((path, header));
+        places(&header::check(&Tree::of(&files)))
+    };
+    assert_eq!(with(&made), [""; 0]);
+    let changed = made.replace("UINT32_C(1)", "UINT32_C(2)");
+    let line = made.lines().position(|line| line.contains("UINT32_C(1)")).unwrap() + 1;
+    assert_eq!(with(&changed), [format!("{path}:{line}")]);
+    files[1].1 = "//! Top.\nfn helper() {}\n";
+    assert_eq!(places(&header::check(&Tree::of(&files))), [format!("{}:2", files[1].0)]);
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use leyden_crashtest::NO_FS;
+use leyden_crashtest::{Access, NO_FS};
 
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -20,7 +20,7 @@ struct Need {
 }
 
 pub(super) fn main(fs: &str) -> Result<(), Failure> {
-    let needs = needs(fs);
+    let needs = needs(fs, access(false), Purpose::Record);
     let mut table = Table::default();
     for need in &needs {
         let said = need.lacking.clone().unwrap_or_else(|| "there".to_owned());
@@ -31,9 +31,23 @@ pub(super) fn main(fs: &str) -> Result<(), Failure> {
     refuse(&needs)
 }
 
+/// What the machine is needed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A run is recorded.
+    Record,
+    /// States of one that was recorded are tried.
+    Try,
+}
+
+/// How the software gets to its files: without root by other programs than the kernel.
+pub(super) fn access(extract: bool) -> Access {
+    if extract || !is_root() { Access::Extracts } else { Access::Mounts }
+}
+
 /// Refuses what cannot be done on this machine, before anything is begun.
-pub(super) fn check(fs: &str) -> Result<(), Failure> {
-    refuse(&needs(fs))
+pub(super) fn check(fs: &str, access: Access, purpose: Purpose) -> Result<(), Failure> {
+    refuse(&needs(fs, access, purpose))
 }
 
 fn refuse(needs: &[Need]) -> Result<(), Failure> {
@@ -47,44 +61,35 @@ fn refuse(needs: &[Need]) -> Result<(), Failure> {
     )))
 }
 
-fn needs(fs: &str) -> Vec<Need> {
-    let need = |name: &str, is_there: bool, lacking: &str| Need {
-        name: name.to_owned(),
-        lacking: (!is_there).then(|| lacking.to_owned()),
-        is_optional: false,
-    };
-    let fuse = File::options().read(true).write(true).open("/dev/fuse").is_ok();
-    let mut needs = vec![
-        need("root", is_root(), "mounting takes root: use sudo, or a container with CAP_SYS_ADMIN"),
-        need("/dev/fuse", fuse, "load the kernel's module fuse, or give the container this device"),
-        need(
+fn needs(fs: &str, access: Access, purpose: Purpose) -> Vec<Need> {
+    let extracts = access == Access::Extracts;
+    let mut needs = Vec::new();
+    if purpose == Purpose::Record && fs != NO_FS {
+        needs.push(Need::of(
+            "root",
+            is_root(),
+            "mounting takes root: use sudo, or a container with CAP_SYS_ADMIN; recordings of ext4 and raw devices are \
+             run without",
+        ));
+    }
+    if !extracts || purpose == Purpose::Record {
+        needs.extend(fuse());
+    }
+    if !extracts {
+        needs.push(Need::of(
             "loop devices",
             ends_well("losetup", &["-f"]),
             "load the kernel's module loop, or give the container /dev/loop*",
-        ),
-        need("unshare", ends_well("unshare", &["--version"]), "install util-linux"),
-        need(
-            "namespaces",
-            ends_well("unshare", &["--mount", "--pid", "--fork", "--mount-proc", "true"]),
-            "the container needs CAP_SYS_ADMIN, and a profile that allows unshare(2)",
-        ),
-        need("fusermount3", ends_well("fusermount3", &["--version"]), "install fuse3"),
-    ];
+        ));
+    }
+    needs.push(Need::of("unshare", ends_well("unshare", &["--version"]), "install util-linux"));
+    needs.push(Need::of(
+        "namespaces",
+        namespaces(),
+        "the container needs CAP_SYS_ADMIN, and a profile that allows unshare(2); without root, namespaces of users",
+    ));
     if fs != NO_FS {
-        let mkfs = format!("mkfs.{fs}");
-        needs.push(need(
-            &mkfs,
-            is_program(&mkfs),
-            "install it, or choose another file system with --fs",
-        ));
-        let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-        let is_known = known.lines().any(|line| line.split_whitespace().last() == Some(fs))
-            || ends_well("modprobe", &["-n", fs]);
-        needs.push(need(
-            &format!("{fs} in the kernel"),
-            is_known,
-            "the kernel knows no such file system",
-        ));
+        needs.extend(if extracts && purpose == Purpose::Try { e2fsprogs(fs) } else { kernel(fs) });
     }
     for (program, what) in [
         ("filefrag", "install e2fsprogs: without it `shrink` names no files"),
@@ -93,10 +98,58 @@ fn needs(fs: &str) -> Vec<Need> {
             "install e2fsprogs: without it `shrink` does not tell ext4's journal from metadata",
         ),
     ] {
-        let optional = need(program, is_program(program), what);
-        needs.push(Need { is_optional: true, ..optional });
+        needs.push(Need { is_optional: true, ..Need::of(program, is_program(program), what) });
     }
     needs
+}
+
+impl Need {
+    fn of(name: &str, is_there: bool, lacking: &str) -> Self {
+        let lacking = (!is_there).then(|| lacking.to_owned());
+        Self { name: name.to_owned(), lacking, is_optional: false }
+    }
+}
+
+fn fuse() -> [Need; 2] {
+    let device = File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    [
+        Need::of(
+            "/dev/fuse",
+            device,
+            "load the kernel's module fuse, or give the container, or this user, this device",
+        ),
+        Need::of("fusermount3", ends_well("fusermount3", &["--version"]), "install fuse3"),
+    ]
+}
+
+/// What makes and mounts a file system.
+fn kernel(fs: &str) -> Vec<Need> {
+    let mkfs = format!("mkfs.{fs}");
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let is_known = known.lines().any(|line| line.split_whitespace().last() == Some(fs))
+        || ends_well("modprobe", &["-n", fs]);
+    vec![
+        Need::of(&mkfs, is_program(&mkfs), "install it, or choose another file system with --fs"),
+        Need::of(&format!("{fs} in the kernel"), is_known, "the kernel knows no such file system"),
+    ]
+}
+
+/// What takes files out of an image.
+fn e2fsprogs(fs: &str) -> Vec<Need> {
+    let is_ext = matches!(fs, "ext2" | "ext3" | "ext4");
+    let mut needs = vec![Need::of(fs, is_ext, "it takes root: e2fsprogs know ext2, ext3 and ext4")];
+    for program in ["e2fsck", "debugfs"] {
+        needs.push(Need::of(program, is_program(program), "install e2fsprogs"));
+    }
+    needs
+}
+
+fn namespaces() -> bool {
+    let mut args = vec!["--mount", "--pid", "--fork", "--mount-proc", "true"];
+    if !is_root() {
+        args.splice(0..0, ["--user", "--map-root-user"]);
+    }
+    ends_well("unshare", &args)
 }
 
 fn is_root() -> bool {

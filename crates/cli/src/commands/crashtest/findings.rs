@@ -11,6 +11,7 @@ use leyden_image::recording::Recording;
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
+use super::doctor::{self, Purpose};
 use super::kept::{CURVE, Lost, SUMMARY, failure, read_json, write_json};
 use super::{launcher, page, pool, session_of};
 use crate::args::crashtest::{RunCommon, SeedArgs};
@@ -48,8 +49,10 @@ fn opened<'a>(
         );
         Failure::usage(anyhow::anyhow!(what))
     })?;
-    let pool =
-        Pool::new(&session, &launcher()?, Some(seed.atom_bytes), 1, cancel).map_err(failure)?;
+    let access = doctor::access(args.ground.extract);
+    doctor::check(&session.plan().map_err(failure)?.fs, access, Purpose::Try)?;
+    let pool = Pool::new(&session, &launcher()?, Some(seed.atom_bytes), access, 1, cancel);
+    let pool = pool.map_err(failure)?;
     Ok((session, seed, timeline, pool))
 }
 

@@ -15,6 +15,10 @@ pub(super) const PAGE: &str = "report.html";
 pub(super) const BLIND: &str =
     "the check passed on a drive that ignored all flushes: it does not see what a power cut takes";
 
+/// Of a check whose outcome is another for the same drive.
+pub(super) const UNSTEADY: &str = "two states in which the same was read came out differently: the check depends on more \
+    than the drive holds\n  help: --try-all tries every state";
+
 /// A capacitance, and what it costs.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Lost {

@@ -4,6 +4,7 @@ mod doctor;
 mod findings;
 mod kept;
 mod page;
+mod recordings;
 mod tell;
 
 use std::path::Path;
@@ -11,27 +12,29 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Launcher, Limits, Plan, Pool, RecordPlan, Session, Summary, Timeline, Told, explore,
-    fit, junit,
+    Explore, Launcher, Limits, Plan, Pool, Session, Summary, Timeline, Told, explore, junit,
 };
 use leyden_image::recording::Recording;
-use leyden_serve::Pace;
 use leyden_sim::Capacitance;
 
+use self::doctor::Purpose;
 use self::kept::{CURVE, PAGE, SUMMARY, failure, write_json};
-use super::image::drive_of;
 use super::{Cancel, print_json, threads, warn};
-use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RecordArgs, RunCommon, RunOptions};
+use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RunCommon, RunOptions};
 use crate::failure::Failure;
-use crate::output::progress::{self, Progress};
+use crate::output::progress::Progress;
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
-        let session = record(&args.record, cancel)?;
+        let session = recordings::record(&args.record, cancel)?;
         return run(&session, None, &args.run, cancel);
     };
     match command {
-        CrashtestCommand::Record(args) => record(args, cancel).map(drop),
+        CrashtestCommand::Record(args) => recordings::record(args, cancel).map(drop),
+        CrashtestCommand::Import(args) => recordings::import(args),
+        CrashtestCommand::Export { folder, log, base } => {
+            recordings::export(&session_of(folder)?, log, base.as_deref())
+        }
         CrashtestCommand::Run { folder, check, options } => {
             run(&session_of(folder)?, check.as_deref(), options, cancel)
         }
@@ -47,52 +50,6 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
         CrashtestCommand::Doctor { fs } => doctor::main(fs),
         CrashtestCommand::Worker { folder } => leyden_crashtest::work(folder).map_err(failure),
     }
-}
-
-/// Records a run.
-fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
-    doctor::check(&args.fs)?;
-    let name = "crashtest".to_owned();
-    let (mut drive, _) = drive_of(args.drive(), &args.set, None, name)?;
-    fit(&mut drive.device, args.size.get()).map_err(failure)?;
-    let cwd = std::env::current_dir().map_err(Failure::io)?;
-    let plan = Plan {
-        fs: args.fs.clone(),
-        mkfs: args.mkfs.clone(),
-        mount_options: args.options.clone(),
-        size_bytes: args.size.get(),
-        sector_bytes: args.sector,
-        setup: args.setup.clone(),
-        work: args.work().to_owned(),
-        ack_prefix: args.ack_lines.clone(),
-        check: args.check().to_owned(),
-        is_check_server: args.check_server,
-        fsck: args.fsck,
-        timeout_ms: args.timeout.as_ns() / 1_000_000,
-        cwd,
-    };
-    let speed = match args.pace.pace() {
-        Pace::Times(speed) => Some(speed),
-        Pace::Untimed => None,
-    };
-    let session = Session::create(args.out()).map_err(failure)?;
-    if session.recording().exists() {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
-            args.out().display()
-        )));
-    }
-    let plan = RecordPlan { drive, speed, plan };
-    let bytes = Pool::record(&session, &launcher()?, &plan, cancel).map_err(failure)?;
-    let timeline = session.timeline(None).map_err(failure)?;
-    if timeline.acks().is_empty() {
-        warn(
-            "the work acknowledged nothing: only that its data is consistent can be checked\n  \
-             help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines",
-        );
-    }
-    progress::note(&tell::recorded(&timeline, bytes));
-    Ok(session)
 }
 
 /// Tries states of a recorded run.
@@ -125,6 +82,9 @@ fn run(
     if !summary.control_works() {
         warn(kept::BLIND);
     }
+    if summary.models.iter().any(|model| model.is_refuted) {
+        warn(kept::UNSTEADY);
+    }
     if summary.held() {
         return Ok(());
     }
@@ -143,6 +103,9 @@ fn explored(
     let timeline = session.timeline(options.common.atom).map_err(failure)?;
     let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
     let mut pool = pool(session, &options.common, cancel)?;
+    if !options.try_all {
+        pool.learn(&timeline);
+    }
     let options = Explore {
         models: options.model.iter().map(|&model| model.into()).collect(),
         seed: options.common.seed,
@@ -187,10 +150,11 @@ fn pool<'a>(
     cancel: &'a AtomicBool,
 ) -> Result<Pool<'a>, Failure> {
     let plan = session.plan().map_err(failure)?;
-    doctor::check(&plan.fs)?;
+    let access = doctor::access(common.ground.extract);
+    doctor::check(&plan.fs, access, Purpose::Try)?;
     // Btrfs knows its devices by an identity that copies share: two at once would be mixed up.
     let jobs = if plan.fs == "btrfs" { 1 } else { threads(common.jobs) };
-    Pool::new(session, &launcher()?, common.atom, jobs, cancel).map_err(failure)
+    Pool::new(session, &launcher()?, common.atom, access, jobs, cancel).map_err(failure)
 }
 
 /// This program, as a worker.

@@ -65,6 +65,9 @@ pub(super) fn line(model: &ModelSummary) -> String {
     {
         line.extend([", ", &count(*states as u64), " ", verdict.name()]);
     }
+    if model.inferred > 0 {
+        line.extend(["; ", &count(model.inferred), " known from what earlier ones read"]);
+    }
     let rate = model.states as f64 / model.seconds.max(1e-9);
     line.extend(["; ", &number(rate), " states/s"]);
     if model.is_exhausted {

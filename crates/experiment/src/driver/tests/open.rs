@@ -102,6 +102,21 @@ fn by_depth_ignores_timestamps() {
     assert_eq!(measured.traffic.writes.count(), 6);
 }
 
+#[test]
+fn barriers_wait_and_are_waited_for() {
+    let flush = Request { op: Op::Flush, ..at(0, 0, 0) };
+    let fua = Request { fua: true, ..at(0, 64, 8) };
+    let write = |n: u64| at(0, n * 8, 8);
+    let requests = [write(0), write(1), flush, write(2), write(3), fua, fua, write(4)];
+    let config = |barriers| Replay { pace: Pace::QueueDepth(4), barriers, ..Replay::default() };
+    let mut mock = Mock::new(Span::from_us(10), 10);
+    trace(&mut mock, &requests, config(true));
+    assert_eq!(submitted_us(&mock), [0, 0, 10, 20, 20, 30, 40, 50]);
+    let mut mock = Mock::new(Span::from_us(10), 10);
+    trace(&mut mock, &requests, config(false));
+    assert_eq!(submitted_us(&mock), [0, 0, 0, 0, 10, 10, 10, 10]);
+}
+
 fn hint(us: u64, lba: u64, sectors: u32) -> Request {
     Request { op: Op::WritePrepare, class: Class::Data, ..at(us, lba, sectors) }
 }

@@ -96,3 +96,28 @@ fn a_ramp_that_settles_is_refused_where_it_has_no_end() {
     let trace = format!("{DRIVE} workload.trace = \"a.csv\"");
     assert!(wrong(&trace, &["run.ramp.settle=1 %"]).contains("only [[workload.job]]"));
 }
+
+#[test]
+fn successive_runs_are_told_apart_and_the_last_is_measured() {
+    let age = [
+        "precondition.kind=none",
+        "workload.job.0.read_share=0 %",
+        "workload.job.0.requests=30000",
+    ];
+    let once = record(&small(&age));
+    assert!(once.steadiness.repetitions.is_empty());
+    let scenario = small(&[&age[..], &["run.repeat=4"]].concat());
+    let record = record(&scenario);
+    let runs = &record.steadiness.repetitions;
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run.commands == 30_000), "{runs:?}");
+    // The first is the single run; the drive ages from run to run, and stays where it settles.
+    assert_eq!((runs[0].waf, runs[0].iops), (once.flash.waf, once.host.iops));
+    assert_eq!((runs[3].waf, runs[3].iops), (record.flash.waf, record.host.iops));
+    assert!(runs[0].waf < runs[1].waf && runs[1].waf < runs[2].waf * 1.02, "{runs:?}");
+    assert!((runs[3].waf / runs[2].waf - 1.0).abs() < 0.03, "{runs:?}");
+    assert!(!record.warnings.iter().any(|warning| warning.contains("run.repeat")));
+    // Stopped too early, it says so.
+    let early = super::record(&small(&[&age[..], &["run.repeat=2"]].concat()));
+    assert!(early.warnings.iter().any(|warning| warning.contains("run.repeat")), "{runs:?}");
+}

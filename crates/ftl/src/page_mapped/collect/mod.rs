@@ -168,7 +168,7 @@ impl Collector {
     ///
     /// # Panics
     /// If the die does not accept operations.
-    #[inline]
+    #[inline(always)]
     pub(in crate::page_mapped) fn step<C: Content>(
         &mut self,
         now: Time,
@@ -184,6 +184,7 @@ impl Collector {
         self.step_wanted(now, die, around)
     }
 
+    #[inline(never)]
     fn step_wanted<C: Content>(
         &mut self,
         now: Time,
@@ -378,8 +379,7 @@ impl Collector {
         around: &mut Around<'_, C>,
     ) {
         let Around { medium, data, programs, stats, .. } = around;
-        let sources = units.iter().map(|from| from.0);
-        let tag = programs.insert(ProgramCause::Gc, NO_VERSION, sources);
+        let tag = programs.insert(ProgramCause::Gc, NO_VERSION, units.iter().map(|from| from.0));
         let count = units.len() as u32;
         let first = medium.geometry().first_unit(page).0;
         for (unit, &from) in (first..).map(Ppa).zip(units) {
@@ -397,8 +397,8 @@ impl Collector {
         medium.program(now, page, count, used_for, tag);
     }
 
-    /// Reads the victim's next page that holds valid units. If there is none, the victim has been
-    /// emptied.
+    /// Reads the victim's next page that holds valid units; if there is none, the victim is emptied.
+    #[inline(always)]
     fn read_next<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
         let collection = &mut self.dies[die.index()];
         let Some((victim, from)) = collection.victim else {

@@ -142,13 +142,22 @@ impl Data {
         self.streams.for_host(old)
     }
 
-    /// Brings near what a [`Data::commit`] of `lpn` will touch besides its map entry, which is near already
-    /// ([`MapTable::expect`]): what is kept of the unit where it lies now, and of its block.
+    /// Brings near what is kept of the unit where `lpn` lies, whose map entry is near already
+    /// ([`MapTable::expect`]), and of its block.
     #[inline]
-    pub(crate) fn expect_commit(&self, geometry: &Geometry, lpn: Lpn) {
+    pub(crate) fn expect_old(&self, geometry: &Geometry, lpn: Lpn) {
         if let Some(old) = self.map.get(lpn) {
             self.validity.expect(old);
             self.index.expect(geometry.block_of(old));
+        }
+    }
+
+    /// Brings near what else a [`Data::commit`] of `lpn` will change, once what [`Data::expect_old`] brings is
+    /// near.
+    #[inline]
+    pub(crate) fn expect_commit(&self, geometry: &Geometry, lpn: Lpn) {
+        if let Some(old) = self.map.get(lpn) {
+            self.index.expect_lists(geometry.block_of(old));
         }
     }
 

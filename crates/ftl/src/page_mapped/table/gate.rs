@@ -22,22 +22,31 @@ struct Waiting {
 }
 
 /// Programs that wait, in the order they ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
     waiting: VecDeque<Waiting>,
     /// The sum of what they need.
     need: u32,
     /// Pages of copies that wait, by die: what they were copied from must not be written again before.
     copies: Vec<u32>,
-    /// The earliest time at which the gate should be checked again.
-    open_at: Option<Time>,
+    /// The gate should be checked again.
+    is_due: bool,
+    /// The earliest time at which it should; [`Time::MAX`] if it should not.
+    open_at: Time,
     /// Used to count pages; kept to save an allocation.
     scratch: Vec<MapPage>,
 }
 
 impl Gate {
     pub(super) fn new(dies: u32) -> Self {
-        Self { copies: vec![0; dies as usize], ..Self::default() }
+        Self {
+            waiting: VecDeque::new(),
+            need: 0,
+            copies: vec![0; dies as usize],
+            is_due: false,
+            open_at: Time::MAX,
+            scratch: Vec::new(),
+        }
     }
 
     #[inline]
@@ -50,9 +59,15 @@ impl Gate {
         self.waiting.is_empty()
     }
 
-    /// The earliest time at which the gate should be checked again.
+    /// True if the gate should be checked again.
     #[inline]
-    pub(super) const fn open_at(&self) -> Option<Time> {
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// The earliest time at which it should; [`Time::MAX`] if it should not, or only at the end of time.
+    #[inline]
+    pub(super) const fn open_at(&self) -> Time {
         self.open_at
     }
 
@@ -65,7 +80,7 @@ impl Gate {
     #[inline]
     pub(super) fn check_at(&mut self, now: Time) {
         if !self.is_empty() {
-            self.open_at = Some(now);
+            (self.is_due, self.open_at) = (true, now);
         }
     }
 
@@ -92,7 +107,7 @@ impl Gate {
         medium: &Medium<C>,
         data: &Data,
     ) -> Option<Outcome> {
-        self.open_at = None;
+        (self.is_due, self.open_at) = (false, Time::MAX);
         let Waiting { outcome, need, is_copy } = *self.waiting.front()?;
         let needs_now = self.new_dirty_pages(&outcome, store, programs, medium, data);
         if !store.has_room(needs_now) {
@@ -103,7 +118,7 @@ impl Gate {
         self.waiting.pop_front();
         self.need -= need;
         self.copies[outcome.die.index()] -= u32::from(is_copy);
-        self.open_at = (!self.is_empty()).then_some(now);
+        self.check_at(now);
         Some(Outcome { time: now, ..outcome })
     }
 

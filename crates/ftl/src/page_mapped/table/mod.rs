@@ -94,9 +94,14 @@ impl TableWriter {
     pub(super) fn store_mut(&mut self) -> &mut MapStore {
         &mut self.store
     }
-    /// When the gate should be checked.
+    /// True if the gate should be checked.
     #[inline]
-    pub(super) const fn next_event(&self) -> Option<Time> {
+    pub(super) const fn has_event(&self) -> bool {
+        self.gate.is_due()
+    }
+    /// When the gate should be checked; [`Time::MAX`] if it should not, or only at the end of time.
+    #[inline]
+    pub(super) const fn next_time(&self) -> Time {
         self.gate.open_at()
     }
     /// How many programs that have ended wait at the gate.

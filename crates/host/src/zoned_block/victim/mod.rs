@@ -12,6 +12,9 @@ leyden_sim::policies! {
         /// The zone with the largest age x (1 - u) / 2u, u being the share of a zone that has to be copied, and
         /// age the uses of zones since it was last used (Kawaguchi et al., USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
+        /// The zone of the coldest chunk: the fewest blocks written lately, be it to this zone or to those that the
+        /// chunk had before. Of equals, the one used longest ago.
+        Coldest(coldest::Coldest) = "coldest",
     }
 }
 
@@ -30,6 +33,8 @@ pub struct Candidate {
     pub is_buffer: bool,
     /// Uses of zones since it was last used.
     pub age: u64,
+    /// Blocks written to the chunk lately: halved whenever as much was written as the random zones hold.
+    pub heat: u64,
     /// Blocks that are copied to free it.
     pub to_copy: u32,
     /// Valid blocks of the chunk's data zone.
@@ -52,6 +57,7 @@ mod tests {
         chunk: 0,
         is_buffer: false,
         age: 10,
+        heat: 100,
         to_copy: 8,
         data_blocks: 8,
         zone_blocks: 16,
@@ -67,6 +73,17 @@ mod tests {
         assert_eq!(policy.victim(&[]), None);
         assert_eq!(policy.victim(&[buffer, PLAIN, older, heavy]), Some(2));
         assert_eq!(policy.victim(&[buffer, heavy]), Some(1));
+    }
+
+    #[test]
+    fn the_coldest_is_the_least_written_one_however_long_ago_it_was_used() {
+        let policy = ReclaimConfig::by_name("coldest").unwrap();
+        let policy = policy.policy();
+        let cold = Candidate { heat: 99, age: 1, is_buffer: true, ..PLAIN };
+        let older = Candidate { age: 11, ..PLAIN };
+        assert_eq!(policy.victim(&[PLAIN, cold, older]), Some(1));
+        assert_eq!(policy.victim(&[PLAIN, older]), Some(1));
+        assert_eq!(policy.victim(&[]), None);
     }
 
     #[test]

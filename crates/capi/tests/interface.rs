@@ -1,0 +1,196 @@
+//! The interface from C: compiled with warnings as errors, run plain and under sanitizers, and killed.
+//!
+//! `tests/c/interface.c` has every call, rightly and wrongly; `examples/log.c` is the worked example of
+//! docs/c-interface.md. What a machine cannot do is said on standard error, and left out.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use leyden_sim::Rng;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where cargo puts `libleyden.so`: beside this test.
+fn libraries() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    assert!(folder.join("libleyden.so").exists(), "no libleyden.so in {}", folder.display());
+    folder
+}
+
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn say(what: &str) {
+    eprintln!("{what}");
+}
+
+/// Compiles a program of ours with `compiler` and more `flags`. `None`, with a word about it, if the compiler is not
+/// there, or cannot do what the flags ask for.
+fn compiled(compiler: &str, source: &str, to: &Path, flags: &[&str]) -> Option<PathBuf> {
+    let probe = to.join("probe.c");
+    std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
+    let compile = |source: &OsStr, program: &Path, more: &[&OsStr]| {
+        Command::new(compiler)
+            .args(["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+            .args(flags)
+            .arg(source)
+            .arg("-o")
+            .arg(program)
+            .args(more)
+            .output()
+    };
+    let probed = to.join("probe");
+    let can = compile(probe.as_os_str(), &probed, &[]).is_ok_and(|out| out.status.success())
+        && Command::new(&probed).output().is_ok_and(|out| out.status.success());
+    if !can {
+        say(&format!("SKIPPED: {compiler} {} is not to be had here", flags.join(" ")));
+        return None;
+    }
+    let program = to.join(Path::new(source).file_stem().unwrap());
+    let libraries = libraries();
+    let (include, rpath) = (root().join("include"), format!("-Wl,-rpath,{}", libraries.display()));
+    let more: Vec<&OsStr> = vec![
+        "-I".as_ref(),
+        include.as_os_str(),
+        "-L".as_ref(),
+        libraries.as_os_str(),
+        "-lleyden".as_ref(),
+        "-lpthread".as_ref(),
+        rpath.as_ref(),
+    ];
+    let out = compile(root().join(source).as_os_str(), &program, &more).unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some(program)
+}
+
+fn succeeds(out: &Output) -> String {
+    let [stdout, stderr] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(out.status.success(), "{}\n{stdout}\n{stderr}", out.status);
+    stdout.into_owned()
+}
+
+fn every_call(compiler: &str, flags: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(compiler, "tests/c/interface.c", folder.path(), flags) else {
+        return;
+    };
+    let work = folder.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let mut program = Command::new(&program);
+    // What the library allocates is handed from thread to thread under locks that the sanitizer does not see: it looks
+    // at the program alone.
+    program.env("TSAN_OPTIONS", "ignore_noninstrumented_modules=1");
+    let out = program.arg(&work).output().unwrap();
+    assert_eq!(succeeds(&out).trim(), "all is well");
+}
+
+#[test]
+fn every_call_from_c() {
+    every_call("cc", &["-std=c11"]);
+}
+
+#[test]
+fn every_call_under_the_address_sanitizer() {
+    every_call("cc", &["-std=c11", "-fsanitize=address,undefined"]);
+}
+
+#[test]
+fn every_call_under_the_thread_sanitizer() {
+    every_call("cc", &["-std=c11", "-fsanitize=thread"]);
+}
+
+/// A planted slip, so that the sanitizers are known to look: a buffer that is shorter than what is read into it.
+#[test]
+fn the_address_sanitizer_finds_a_buffer_that_is_too_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-std=c11", "-fsanitize=address"];
+    let Some(program) = compiled("cc", "tests/c/overrun.c", folder.path(), &flags) else { return };
+    let out = Command::new(&program).arg(folder.path().join("disk.leyden")).output().unwrap();
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && told.contains("AddressSanitizer"), "{told}");
+}
+
+#[test]
+fn the_header_is_c99_and_cpp() {
+    let header = root().join("include/leyden.h");
+    for (compiler, flags) in [
+        ("cc", ["-std=c99", "-xc"]),
+        ("c++", ["-std=c++11", "-xc++"]),
+        ("clang", ["-std=c17", "-xc"]),
+    ] {
+        let out = Command::new(compiler)
+            .args(["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+            .args(flags)
+            .arg(&header)
+            .output();
+        match out {
+            Err(_) => say(&format!("SKIPPED: there is no {compiler}")),
+            // A compiler may warn that a header was given alone.
+            Ok(out) => {
+                let told = String::from_utf8_lossy(&out.stderr);
+                assert!(out.status.success(), "{compiler}: {told}");
+            }
+        }
+    }
+}
+
+/// The program of docs/c-interface.md, as it stands there.
+#[test]
+fn the_program_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(root().join("../../docs/c-interface.md")).unwrap();
+    let program = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let source = folder.path().join("first.c");
+    std::fs::write(&source, program).unwrap();
+    let flags = ["-std=c11", "-Wno-missing-field-initializers"];
+    let compiled = compiled("cc", source.to_str().unwrap(), folder.path(), &flags);
+    let Some(program) = compiled else { return };
+    let told = succeeds(&Command::new(program).current_dir(folder.path()).output().unwrap());
+    assert!(page.contains(&format!("prints `{}`", told.trim())), "{told}");
+}
+
+/// The worked example, killed at random moments: every record that it has told of is there.
+#[test]
+fn what_a_killed_program_was_promised_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("cc", "examples/log.c", folder.path(), &["-std=c99"]) else {
+        return;
+    };
+    let image = folder.path().join("disk.leyden");
+    let log = |command: &str, more: &[&str]| {
+        let mut log = Command::new(&program);
+        log.arg(command).arg(&image).args(more);
+        log
+    };
+    succeeds(&log("create", &[]).output().unwrap());
+    let mut rng = Rng::new(5, "capi.kill");
+    let (mut promised, mut in_all) = (0, 0);
+    for round in 0..12 {
+        let mut child = log("append", &["100000"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut left = rng.below(600);
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let number: u64 = line.unwrap().parse().unwrap();
+            assert_eq!(number, promised, "round {round}");
+            promised += 1;
+            if left == 0 {
+                child.kill().unwrap();
+            }
+            left = left.saturating_sub(1);
+        }
+        child.wait().unwrap();
+        let told = succeeds(&log("check", &[]).output().unwrap());
+        let found: u64 = told.split(' ').next().unwrap().parse().unwrap();
+        // One record may have been written, and not told of.
+        assert!((promised..=promised + 1).contains(&found), "round {round}: {found} of {promised}");
+        in_all += found - promised;
+        promised = found;
+    }
+    say(&format!("{promised} records, {in_all} of them not told of"));
+    assert!(promised > 500);
+}

@@ -1,0 +1,137 @@
+//! Runs that are recorded, taken from others and given to others.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use leyden_crashtest::{Imported, Plan, Pool, RecordPlan, Session, fit};
+use leyden_report::format::count;
+use leyden_serve::Pace;
+use leyden_sim::Bytes;
+
+use super::doctor::{self, Purpose};
+use super::kept::failure;
+use super::{launcher, tell};
+use crate::args::crashtest::{CheckArgs, ImportArgs, RecordArgs};
+use crate::commands::image::drive_of;
+use crate::commands::{Cancel, warn};
+use crate::failure::Failure;
+use crate::output::progress;
+
+/// Records a run.
+pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
+    let access = doctor::access(false);
+    doctor::check(&args.checked.fs, access, Purpose::Record)?;
+    let name = "crashtest".to_owned();
+    let (mut drive, _) = drive_of(args.drive(), &args.set, None, name)?;
+    fit(&mut drive.device, args.size.get()).map_err(failure)?;
+    let plan = Plan {
+        mkfs: args.mkfs.clone(),
+        setup: args.setup.clone(),
+        ack_prefix: args.ack_lines.clone(),
+        ..plan(&args.checked, args.work(), args.size.get(), args.sector)?
+    };
+    let speed = match args.pace.pace() {
+        Pace::Times(speed) => Some(speed),
+        Pace::Untimed => None,
+    };
+    let session = new_session(args.out())?;
+    let plan = RecordPlan { drive, speed, plan };
+    let bytes = Pool::record(&session, &launcher()?, &plan, access, cancel).map_err(failure)?;
+    let timeline = session.timeline(None).map_err(failure)?;
+    if timeline.acks().is_empty() {
+        warn(
+            "the work acknowledged nothing: only that its data is consistent can be checked\n  \
+             help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines",
+        );
+    }
+    progress::note(&tell::recorded(&timeline, bytes));
+    Ok(session)
+}
+
+/// `leyden crashtest import`.
+pub(super) fn import(args: &ImportArgs) -> Result<(), Failure> {
+    let open = |path: &Path| {
+        File::open(path).map_err(|error| {
+            Failure::usage(anyhow::Error::from(error).context(path.display().to_string()))
+        })
+    };
+    let (log, base) = (open(&args.log)?, args.base.as_deref().map(open).transpose()?);
+    let length = base.as_ref().map(File::metadata).transpose()?.map_or(0, |of| of.len());
+    let size_bytes = args.size.map_or(length, Bytes::get);
+    if size_bytes < length || size_bytes == 0 || !size_bytes.is_multiple_of(1 << 16) {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "a device of {} bytes with {} bytes on it\n  help: name its size with --size, in steps of 64 KiB",
+            count(size_bytes),
+            count(length)
+        )));
+    }
+    let (mut drive, _) = drive_of(&args.drive, &args.set, None, "crashtest".to_owned())?;
+    fit(&mut drive.device, size_bytes).map_err(failure)?;
+    let work = format!("imported from {}", args.log.display());
+    // The sectors are the log's; 512 bytes are no more than any has.
+    let plan = plan(&args.checked, &work, size_bytes, 512)?;
+    let plan = Plan { ack_prefix: args.ack_lines.clone(), ..plan };
+    let session = new_session(&args.out)?;
+    let begin = args.begin.as_deref();
+    let imported = Imported { drive, plan, log: &log, base: base.as_ref(), begin };
+    let moved = leyden_crashtest::import(&session, &imported).map_err(failure)?;
+    writeln!(
+        anstream::stdout(),
+        "{}: {} entries, {} marks of them promises or the beginning",
+        args.out.display(),
+        count(moved.entries),
+        count(moved.marks)
+    )?;
+    let timeline = session.timeline(None).map_err(failure)?;
+    if timeline.acks().is_empty() {
+        warn(
+            "no mark of the log is a promise: only that its data is consistent can be checked\n  \
+             help: marks are promises that begin with `ack `, or as --ack-lines says",
+        );
+    }
+    Ok(())
+}
+
+/// `leyden crashtest export`.
+pub(super) fn export(session: &Session, log: &Path, base: Option<&Path>) -> Result<(), Failure> {
+    let entries = leyden_crashtest::export(session, log, base).map_err(failure)?;
+    writeln!(anstream::stdout(), "{}: {} entries", log.display(), count(entries))?;
+    Ok(())
+}
+
+/// What is the same for all runs.
+fn plan(
+    checked: &CheckArgs,
+    work: &str,
+    size_bytes: u64,
+    sector_bytes: u32,
+) -> Result<Plan, Failure> {
+    Ok(Plan {
+        fs: checked.fs.clone(),
+        mkfs: Vec::new(),
+        mount_options: checked.options.clone(),
+        size_bytes,
+        sector_bytes,
+        setup: None,
+        work: work.to_owned(),
+        ack_prefix: None,
+        check: checked.check().to_owned(),
+        is_check_server: checked.check_server,
+        fsck: checked.fsck,
+        timeout_ms: checked.timeout.as_ns() / 1_000_000,
+        cwd: std::env::current_dir().map_err(Failure::io)?,
+    })
+}
+
+/// A folder without a recording.
+fn new_session(folder: &Path) -> Result<Session, Failure> {
+    let session = Session::create(folder).map_err(failure)?;
+    if session.recording().exists() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
+            folder.display()
+        )));
+    }
+    Ok(session)
+}

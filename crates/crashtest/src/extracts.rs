@@ -1,0 +1,117 @@
+//! States in a file, out of which e2fsprogs take the files: no root, no mount, no loop device.
+//!
+//! What the kernel does beyond playing the journal back, like ending truncates that were under way (ext4's list of
+//! orphans), is not done.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use crate::error::{CrashError, output};
+use crate::ground::{Entered, Ground};
+use crate::locate::{self, Place};
+use crate::processes::Processes;
+use crate::session::{Plan, Room};
+use crate::state::{Image, State};
+use crate::timeline::Timeline;
+
+/// e2fsck(8): from this exit code on, something was left uncorrected, or it failed.
+const UNCORRECTED: i32 = 4;
+
+/// The drive as a file.
+#[derive(Debug)]
+pub(crate) struct InFile {
+    plan: Plan,
+    room: Room,
+    timeline: Arc<Timeline>,
+    path: PathBuf,
+}
+
+impl InFile {
+    pub(crate) fn new(
+        plan: &Plan,
+        room: &Room,
+        timeline: Arc<Timeline>,
+    ) -> Result<Self, CrashError> {
+        if plan.has_fs() && !matches!(plan.fs.as_str(), "ext2" | "ext3" | "ext4") {
+            let problem = format!(
+                "without root there are ext2, ext3, ext4 and no file system, and the run was recorded on {}\n  \
+                 help: use sudo",
+                plan.fs
+            );
+            return Err(CrashError::Lacking(problem));
+        }
+        let path = room.view().join("disk");
+        File::create(&path).map_err(CrashError::io(&path))?;
+        Ok(Self { plan: plan.clone(), room: room.clone(), timeline, path })
+    }
+}
+
+impl Ground for InFile {
+    fn device(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_loop(&self) -> bool {
+        false
+    }
+
+    /// Writes it anew: what programs have changed in it is not known.
+    fn show(&mut self, state: &State) -> Result<(), CrashError> {
+        let io = |error| CrashError::Io(self.path.clone(), error);
+        let file = File::options().write(true).truncate(true).open(&self.path).map_err(io)?;
+        file.set_len(self.plan.size_bytes).map_err(io)?;
+        let image = Image::new(&self.timeline, state);
+        let atom_bytes = u64::from(self.timeline.atom_bytes());
+        let (mut begin, mut run) = (0, Vec::new());
+        for atom in 0..=self.timeline.atoms() {
+            let bytes = (atom < self.timeline.atoms()).then(|| image.atom(atom));
+            match bytes.filter(|bytes| bytes.iter().any(|&byte| byte != 0)) {
+                Some(bytes) => {
+                    if run.is_empty() {
+                        begin = u64::from(atom) * atom_bytes;
+                    }
+                    run.extend(bytes);
+                }
+                None if run.is_empty() => {}
+                None => {
+                    file.write_all_at(&run, begin).map_err(io)?;
+                    run.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&self, _: Processes) -> Result<Result<Entered, String>, CrashError> {
+        if !self.plan.has_fs() {
+            return Ok(Ok(Entered::Device));
+        }
+        let played =
+            output(Command::new("e2fsck").args(["-fy", "-E", "journal_only"]).arg(&self.path))?;
+        if played.status.code().is_none_or(|code| code >= UNCORRECTED) {
+            let said = [&played.stdout[..], &played.stderr[..]].concat();
+            return Ok(Err(String::from_utf8_lossy(&said).trim().to_owned()));
+        }
+        // In that folder: debugfs takes no names with spaces.
+        let mut dump = Command::new("debugfs");
+        dump.args(["-R", "rdump / ."]).arg(&self.path).current_dir(self.room.mnt());
+        let dumped = output(&mut dump)?;
+        // Owners that this user may not give are complained of, too; only a file system that is none is not opened.
+        let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
+        if said.contains("Filesystem not open") {
+            return Ok(Err(said.trim().to_owned()));
+        }
+        Ok(Ok(Entered::Extracted(self.room.mnt())))
+    }
+
+    fn take_reads(&mut self) -> Option<Vec<u32>> {
+        None
+    }
+
+    fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place> {
+        locate::in_image(atoms, atom_bytes, &self.plan.fs, &self.path)
+    }
+}

@@ -1,0 +1,78 @@
+//! What a state is set up on, and how the software gets to its files.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::attach::Mounted;
+use crate::error::CrashError;
+use crate::locate::Place;
+use crate::processes::Processes;
+use crate::state::State;
+
+/// How the software gets to its files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// The kernel mounts a loop device: takes root.
+    Mounts,
+    /// Programs take them out of an image: takes no root, and ext2, ext3, ext4 or no file system.
+    Extracts,
+}
+
+/// A drive whose state can be set, and whose files can be reached.
+pub(crate) trait Ground: fmt::Debug {
+    /// The drive: a device, or a file.
+    fn device(&self) -> &Path;
+
+    /// True if the device outlives this process when it is killed.
+    fn is_loop(&self) -> bool;
+
+    /// Sets the state; what was written to the last one is forgotten.
+    fn show(&mut self, state: &State) -> Result<(), CrashError>;
+
+    /// Recovers the file system and makes its files reachable; or says why that does not go.
+    fn enter(&self, processes: Processes) -> Result<Result<Entered, String>, CrashError>;
+
+    /// The atoms of the state that were read, in the order of their first reading; `None` if nobody knows.
+    fn take_reads(&mut self) -> Option<Vec<u32>>;
+
+    /// What lies in these atoms; the files have been entered.
+    fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place>;
+}
+
+/// Files that can be reached.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    /// There is no file system.
+    Device,
+    /// They are mounted.
+    Mounted(Mounted),
+    /// They were taken out, to this folder.
+    Extracted(PathBuf),
+}
+
+impl Entered {
+    /// Takes them away.
+    pub(crate) fn end(self, processes: Processes) -> Result<(), CrashError> {
+        match self {
+            Self::Device => Ok(()),
+            Self::Mounted(mounted) => mounted.end(processes),
+            Self::Extracted(folder) => {
+                let entries = std::fs::read_dir(&folder).map_err(CrashError::io(&folder))?;
+                for entry in entries.flatten() {
+                    let path = entry.path();
+                    let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                    let removed = if is_folder {
+                        std::fs::remove_dir_all(&path)
+                    } else {
+                        std::fs::remove_file(&path)
+                    };
+                    removed.map_err(CrashError::io(path))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

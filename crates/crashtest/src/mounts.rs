@@ -1,0 +1,104 @@
+//! States on a loop device, which the kernel mounts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leyden_serve::Mount;
+use nix::errno::Errno;
+
+use crate::attach::{Loop, Mounted};
+use crate::error::CrashError;
+use crate::ground::{Entered, Ground};
+use crate::locate::{self, Place};
+use crate::processes::Processes;
+use crate::session::{Plan, Room};
+use crate::state::State;
+use crate::timeline::Timeline;
+use crate::view::View;
+
+/// How often a mount that found another state in a cache is tried again.
+const MOUNTS_MOST: u32 = 40;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A view of the drive, as a file of a FUSE mount, below a loop device.
+#[derive(Debug)]
+pub(crate) struct OnLoop {
+    plan: Plan,
+    room: Room,
+    // In this order they are dropped.
+    device: Loop,
+    view: View,
+    #[expect(dead_code, reason = "what it does, it does when it is dropped")]
+    mount: Mount,
+}
+
+impl OnLoop {
+    pub(crate) fn new(
+        plan: &Plan,
+        room: &Room,
+        timeline: Arc<Timeline>,
+    ) -> Result<Self, CrashError> {
+        let view = View::new(timeline, plan.superblock());
+        let mount = Mount::new(&room.view(), view.clone()).map_err(CrashError::io(room.view()))?;
+        let device = Loop::new(&room.view().join("disk"), plan.size_bytes, plan.sector_bytes)?;
+        Ok(Self { plan: plan.clone(), room: room.clone(), device, view, mount })
+    }
+}
+
+impl Ground for OnLoop {
+    fn device(&self) -> &Path {
+        self.device.device()
+    }
+
+    fn is_loop(&self) -> bool {
+        true
+    }
+
+    fn show(&mut self, state: &State) -> Result<(), CrashError> {
+        self.view.show(state);
+        Ok(())
+    }
+
+    fn enter(&self, processes: Processes) -> Result<Result<Entered, String>, CrashError> {
+        if !self.plan.has_fs() {
+            return Ok(Ok(Entered::Device));
+        }
+        let options = self.plan.mount_options();
+        for _ in 0..MOUNTS_MOST {
+            let mount =
+                Mounted::new(self.device(), &self.room.mnt(), &self.plan.fs, options.as_deref());
+            // Another program may have had the device open since the last state, and with it the kernel's
+            // cache of it: what was mounted then was not this state.
+            let is_this = self.view.is_begun();
+            match mount {
+                Ok(mounted) if is_this => return Ok(Ok(Entered::Mounted(mounted))),
+                Err(error) if is_this => {
+                    return Ok(Err(std::io::Error::from(error).to_string()));
+                }
+                Err(Errno::ENODEV) => {
+                    let problem = format!("the kernel knows no file system {}", self.plan.fs);
+                    return Err(CrashError::Lacking(problem));
+                }
+                Ok(mounted) => mounted.end(processes)?,
+                Err(_) => {}
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let problem = format!(
+            "{}: the kernel shows an earlier state; something holds the device open",
+            self.device().display()
+        );
+        Err(CrashError::Lacking(problem))
+    }
+
+    fn take_reads(&mut self) -> Option<Vec<u32>> {
+        Some(self.view.take_reads())
+    }
+
+    fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place> {
+        let found = locate::files(&self.room.mnt(), atoms, atom_bytes);
+        locate::with_metadata(found, atoms, atom_bytes, &self.plan.fs, self.device())
+    }
+}

@@ -1,0 +1,44 @@
+//! Who tries states: processes that mount them, or software in memory.
+
+use crate::error::CrashError;
+use crate::state::State;
+use crate::verdict::Outcome;
+
+/// Who tries states. What is told is in the order in which states end.
+pub trait Runner {
+    /// Tries what `next` yields until that is nothing, and tells `done`. `done` says whether to go on.
+    ///
+    /// # Errors
+    /// If a state cannot be tried at all.
+    fn run(
+        &mut self,
+        next: &mut dyn FnMut() -> Option<State>,
+        done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+    ) -> Result<(), CrashError>;
+
+    /// Tries one state, whatever is known of it.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    fn run_one(&mut self, state: &State) -> Result<Outcome, CrashError> {
+        run_one(self, state)
+    }
+
+    /// How many outcomes were known without a try, and whether one that was tried all the same came out otherwise.
+    fn guessed(&self) -> (u64, bool) {
+        (0, false)
+    }
+}
+
+pub(crate) fn run_one<R: Runner + ?Sized>(
+    runner: &mut R,
+    state: &State,
+) -> Result<Outcome, CrashError> {
+    let mut states = Some(state.clone());
+    let mut found = None;
+    runner.run(&mut || states.take(), &mut |_, _, outcome| {
+        found = Some(outcome);
+        true
+    })?;
+    found.ok_or(CrashError::Interrupted)
+}

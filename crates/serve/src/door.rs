@@ -1,0 +1,46 @@
+//! The control socket of a drive in the caller's process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use crate::control::{self, socket_of};
+use crate::direct::Direct;
+use crate::listen::{Listen, Listener};
+use crate::server::{ServeError, accept, thread};
+
+/// Lets `leyden cut`, `restore` and `status` reach a drive that a program has opened itself, until it is dropped.
+#[derive(Debug)]
+pub struct Door {
+    address: Listen,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Opens the socket beside the drive's image. Who asks a drive that is gone is told so.
+    ///
+    /// # Errors
+    /// If somebody else listens there, or the system has no thread left.
+    pub fn open(drive: &Arc<Direct>) -> Result<Self, ServeError> {
+        let address = Listen::Unix(socket_of(&drive.path()));
+        let listener = Listener::bind(&address)
+            .map_err(|error| ServeError::Listen(address.to_string(), error))?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let (shut, drive) = (Arc::clone(&closing), Arc::downgrade(drive));
+        let answer = move |drive: &Weak<Direct>, ask| Some(drive.upgrade()?.control(ask));
+        let serve = move |stream| drop(control::serve(stream, |ask| answer(&drive, ask)));
+        let thread = thread("control", move || accept(&listener, &shut, serve))?;
+        Ok(Self { address, closing, thread: Some(thread) })
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        self.address.knock(); // wakes the accepting thread, which then sees the flag
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // it has nothing to say
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// What a URI says: leyden:IMAGE?NAME:VALUE,NAME:VALUE
+
+#pragma once
+
+#include <string>
+
+#include "rocksdb/io_status.h"
+
+namespace leyden_fs {
+
+using rocksdb::IOStatus;
+
+// What of the drive's write buffer the file system relies on.
+enum class Mode { kAuto, kNone, kSelective, kFull };
+
+const char* ModeName(Mode mode);
+
+struct Options {
+  std::string image;
+  // kAuto: what the drive has. Anything else must be what the drive has, or kNone.
+  Mode mode = Mode::kAuto;
+  // Flush the drive before the metadata record of a synced file. The published host code does not.
+  bool flush_before_record = true;
+  // Protect log data. Without it the file system acknowledges as if it did: for study only.
+  bool protect_logs = true;
+  // Protect metadata. The same.
+  bool protect_metadata = true;
+  // Make a file system if all zones are empty.
+  bool format_if_empty = false;
+  // Change nothing: neither names nor data can be written.
+  bool read_only = false;
+  // Share of real time at which the drive runs; 0 for no latency.
+  double speed = 0;
+  // The image answers `leyden cut`, `restore` and `status`.
+  bool control = false;
+  // A file to record the drive's commands in; empty for none.
+  std::string record;
+
+  // The options as one text: two mounts of one image must agree in it.
+  std::string Canonical() const;
+};
+
+// Reads a URI. RocksDB takes an "=" in it as the beginning of an option map, so values follow a colon; an "="
+// is taken, too, where it gets here.
+IOStatus ParseUri(const std::string& uri, Options* options);
+
+}  // namespace leyden_fs

@@ -82,7 +82,7 @@ impl Census {
 
 /// True if some die has lost blocks, and of the good ones fewer hold nothing than a dump may need. A drive does
 /// not collect garbage before it is ready, but it does erase what holds nothing.
-fn lacks_dump_room<P: Payload>(ssd: &Ssd<P>) -> bool {
+pub(super) fn lacks_dump_room<P: Payload>(ssd: &Ssd<P>) -> bool {
     let medium = ssd.medium();
     let needed = ssd.dump_blocks_needed() as usize;
     let valid = valid_units(ssd);

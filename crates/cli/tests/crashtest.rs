@@ -243,6 +243,32 @@ fn checks_that_hang_leak_daemonise_or_die_leave_nothing() {
     bench.is_clean();
 }
 
+#[test]
+fn a_program_that_holds_the_device_open_does_not_spoil_states() {
+    let Some(bench) = Bench::new() else { return };
+    bench.recorded(HASTY, &[]);
+    let args = ["run", "crash", "--json", "--states", "60", "--jobs", "1", "--try-all"];
+    let alone: Value = serde_json::from_slice(&bench.leyden(&args).output().unwrap().stdout).unwrap();
+    let mut command = bench.leyden(&args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let size_bytes = (u64::from(bench.size_kib) << 10).to_string();
+    let device = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let mut left = bench.left().into_iter();
+        let line = left.find(|line| line.starts_with("/dev/loop") && line.contains(&size_bytes))?;
+        line.split_whitespace().next().map(PathBuf::from)
+    });
+    // Whoever holds it keeps the kernel's cache of it, with an earlier state in it.
+    let held = std::fs::File::open(device.expect("a loop device")).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(held);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let beside: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(came_out(&alone), came_out(&beside));
+    bench.is_clean();
+}
+
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());

@@ -1,6 +1,7 @@
 //! States on a loop device, which the kernel mounts.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use leyden_serve::Mount;
 use nix::errno::Errno;
 
 use crate::attach::{Loop, Mounted};
-use crate::error::CrashError;
+use crate::clock;
+use crate::error::{CrashError, said};
 use crate::ground::{Entered, Ground};
 use crate::locate::{self, Place};
 use crate::processes::Processes;
@@ -17,8 +19,8 @@ use crate::state::State;
 use crate::timeline::Timeline;
 use crate::view::View;
 
-/// How often a mount that found another state in a cache is tried again.
-const MOUNTS_MOST: u32 = 40;
+/// How long a mount that found another state in a cache is tried again.
+const STALE_MOST: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -66,7 +68,8 @@ impl Ground for OnLoop {
             return Ok(Ok(Entered::Device));
         }
         let options = self.plan.mount_options();
-        for _ in 0..MOUNTS_MOST {
+        let begun = clock::wall();
+        loop {
             let mount =
                 Mounted::new(self.device(), &self.room.mnt(), &self.plan.fs, options.as_deref());
             // Another program may have had the device open since the last state, and with it the kernel's
@@ -84,13 +87,19 @@ impl Ground for OnLoop {
                 Ok(mounted) => mounted.end(processes)?,
                 Err(_) => {}
             }
+            if begun.elapsed() > STALE_MOST {
+                let problem = format!(
+                    "{}: the kernel shows an earlier state; something holds the device open",
+                    self.device().display()
+                );
+                return Err(CrashError::Lacking(problem));
+            }
+            // The cache ends with the device's last user, whom this does not wait for. What the kernel has
+            // changed in the wrong state, or changes only now, went into this one.
+            said(Command::new("blockdev").arg("--flushbufs").arg(self.device()))?;
+            self.view.again();
             std::thread::sleep(PAUSE);
         }
-        let problem = format!(
-            "{}: the kernel shows an earlier state; something holds the device open",
-            self.device().display()
-        );
-        Err(CrashError::Lacking(problem))
     }
 
     fn take_reads(&mut self) -> Option<Vec<u32>> {

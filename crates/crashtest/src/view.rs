@@ -75,6 +75,12 @@ impl View {
         *self.lock() = Shown { state: state.clone(), changed, is_begun: false, reads };
     }
 
+    /// Shows the same state anew.
+    pub(crate) fn again(&self) {
+        let state = self.lock().state.clone();
+        self.show(&state);
+    }
+
     /// The atoms that were read since the state was set, in the order of their first reading; those that were
     /// written as a whole before are left out.
     pub(crate) fn take_reads(&self) -> Vec<u32> {

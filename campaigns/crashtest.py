@@ -85,7 +85,7 @@ def postgres(args, folder):
     for name, settings, unit, mkfs in POSTGRES:
         work = [
             "--setup", " ".join([script, "setup", *settings]), "--work", f"{script} work 600",
-            "--check", f"{script} check",
+            "--check", f"exec {script} check", "--check-server",
         ]
         drive = ["--set", f"device.ftl.mapping_unit={unit} B", *mkfs]
         where = os.path.join(folder, name.replace(" ", "-").replace("=", "-").replace(",", ""))

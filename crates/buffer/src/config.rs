@@ -22,6 +22,10 @@ pub struct Config {
     /// Share of the buffer that dirty data may fill before it is written out. Hexa (section IV):
     /// half.
     pub flush_threshold: Ratio,
+    /// Once a pool is written out, it is until dirty data fills no more than this share of it. Unless given,
+    /// `flush_threshold` on conventional drives, and nothing on zoned ones (Selective-PLP, section 4.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_to: Option<Ratio>,
     /// Which pages go to flash next. Zoned drives have `zones.schedule` instead.
     pub schedule: ScheduleConfig,
     /// What else there is to say of a zoned drive's buffer.
@@ -36,6 +40,7 @@ impl Default for Config {
             size: Bytes::new(64 << 20),
             protected_size: Bytes::new(0),
             flush_threshold: Ratio::from_percent(50),
+            drain_to: None,
             schedule: ScheduleConfig::default(),
             zones: ZonePoolConfig::default(),
         }
@@ -63,12 +68,7 @@ impl Config {
         page_units: u32,
         streams: u8,
     ) -> Result<PoolSizes, ConfigError> {
-        if self.flush_threshold == Ratio::ZERO || self.flush_threshold > Ratio::ONE {
-            return Err(ConfigError::new(
-                "flush_threshold",
-                format!("{} is not above 0 % and up to 100 %", self.flush_threshold),
-            ));
-        }
+        self.check_shares()?;
         // A page of each stream may wait for its last unit; twice that, so that one page can be on
         // its way while the next is gathered.
         let least = u64::from(page_units) * u64::from(streams) * 2;
@@ -85,7 +85,8 @@ impl Config {
                 ));
             }
             let threshold = self.flush_threshold.of(slots).clamp(least / 2, slots);
-            Ok(PoolSize { slots: slots as u32, threshold: threshold as u32 })
+            let low = self.drain_to.map_or(threshold, |share| share.of(slots).min(threshold));
+            Ok(PoolSize { slots: slots as u32, threshold: threshold as u32, low: low as u32 })
         };
         let none = PoolSize::default();
         match self.region {
@@ -161,11 +162,23 @@ impl Config {
                 return Err(ConfigError::new(key, problem));
             }
         }
-        if self.flush_threshold == Ratio::ZERO || self.flush_threshold > Ratio::ONE {
-            let problem = format!("{} is not above 0 % and up to 100 %", self.flush_threshold);
-            return Err(ConfigError::new("flush_threshold", problem));
-        }
+        self.check_shares()?;
         let zrwa = zrwa_units as u32;
         Ok(ZonePoolSizes { protected: protected as u32, plain: plain as u32, zrwa })
+    }
+
+    fn check_shares(&self) -> Result<(), ConfigError> {
+        let threshold = self.flush_threshold;
+        if threshold == Ratio::ZERO || threshold > Ratio::ONE {
+            let problem = format!("{threshold} is not above 0 % and up to 100 %");
+            return Err(ConfigError::new("flush_threshold", problem));
+        }
+        match self.drain_to {
+            Some(share) if share > threshold => {
+                let problem = format!("{share} is more than flush_threshold, {threshold}");
+                Err(ConfigError::new("drain_to", problem))
+            }
+            _ => Ok(()),
+        }
     }
 }

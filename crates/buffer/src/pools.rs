@@ -19,6 +19,9 @@ struct Pool {
     size: PoolSize,
     used: u32,
     dirty: u32,
+    /// It reached its threshold, and has not been written out since. Not saved: at rest there is nothing to write.
+    #[serde(skip)]
+    is_draining: bool,
     schedule: Schedule,
 }
 
@@ -30,7 +33,7 @@ impl Pool {
         // Asked at every event: a pool that is not there never reaches its threshold.
         let threshold = if size.slots > 0 { size.threshold } else { u32::MAX };
         let size = PoolSize { threshold, ..size };
-        Self { size, used: 0, dirty: 0, schedule: Schedule::new(config, shape) }
+        Self { size, used: 0, dirty: 0, is_draining: false, schedule: Schedule::new(config, shape) }
     }
 
     #[inline]
@@ -38,10 +41,36 @@ impl Pool {
         self.size.slots > 0
     }
 
-    /// True if there is enough to be written out.
+    /// True if there is enough to be written out, or there was and not enough of that has been.
     #[inline]
     const fn wants_writing(&self) -> bool {
-        self.dirty >= self.size.threshold
+        self.dirty >= self.size.threshold || self.is_draining
+    }
+
+    #[inline]
+    const fn add_dirty(&mut self, slots: u32) {
+        self.dirty += slots;
+        if self.dirty >= self.size.threshold {
+            self.is_draining = true;
+        }
+    }
+
+    #[inline]
+    const fn remove_dirty(&mut self, slots: u32) {
+        self.dirty -= slots;
+        if self.dirty <= self.size.low {
+            self.is_draining = false;
+        }
+    }
+
+    /// The slot to write next. With none left it is drained: what is dirty still waits for a page to be full.
+    #[inline]
+    fn pop(&mut self) -> Option<SlotId> {
+        let slot = self.schedule.pop();
+        if slot.is_none() {
+            self.is_draining = false;
+        }
+        slot
     }
 
     /// True if more of its threshold is dirty than of the other's.
@@ -100,7 +129,7 @@ impl Pools {
     pub(crate) fn push(&mut self, kind: PoolKind, slot: SlotId, lpn: Lpn) {
         let pool = &mut self.pools[kind.index()];
         pool.used += 1;
-        pool.dirty += 1;
+        pool.add_dirty(1);
         pool.schedule.push(slot, lpn);
     }
 
@@ -110,10 +139,10 @@ impl Pools {
     pub(crate) fn pop(&mut self, a_flush_waits: bool) -> Option<SlotId> {
         let [protected, plain] = &mut self.pools;
         if !protected.is_there() {
-            return plain.schedule.pop();
+            return plain.pop();
         }
         if !plain.is_there() {
-            return protected.schedule.pop();
+            return protected.pop();
         }
         let plain_first = match (protected.wants_writing(), plain.wants_writing() || a_flush_waits)
         {
@@ -126,7 +155,7 @@ impl Pools {
             order.reverse();
         }
         order.into_iter().find_map(|kind| {
-            let slot = self.pools[kind.index()].schedule.pop()?;
+            let slot = self.pools[kind.index()].pop()?;
             self.last = kind;
             Some(slot)
         })
@@ -151,12 +180,12 @@ impl Pools {
     /// A slot's program starts, or it is dropped before that.
     #[inline]
     pub(crate) const fn start(&mut self, kind: PoolKind) {
-        self.pools[kind.index()].dirty -= 1;
+        self.pools[kind.index()].remove_dirty(1);
     }
 
     /// A slot's program has failed: it waits again.
     pub(crate) const fn restart(&mut self, kind: PoolKind) {
-        self.pools[kind.index()].dirty += 1;
+        self.pools[kind.index()].add_dirty(1);
     }
 
     /// A slot is free.
@@ -171,8 +200,8 @@ impl Pools {
         let [protected, plain] = &mut self.pools;
         plain.used -= 1;
         protected.used += 1;
-        plain.dirty -= u32::from(is_dirty);
-        protected.dirty += u32::from(is_dirty);
+        plain.remove_dirty(u32::from(is_dirty));
+        protected.add_dirty(u32::from(is_dirty));
         protected.schedule.push(slot, lpn);
         if is_scheduled {
             plain.schedule.remove(slot);

@@ -45,6 +45,8 @@ pub struct PoolSize {
     pub slots: u32,
     /// Dirty slots from which on it is written out.
     pub threshold: u32,
+    /// Dirty slots down to which it is then; no more than `threshold`.
+    pub low: u32,
 }
 
 /// The sizes of the pools, by [`PoolKind::index`].

@@ -19,8 +19,14 @@ impl Content for Nothing {}
 /// The order in which the writes leave the buffer, and the mapping pages written back.
 fn play(policy: &str, batch_units: u32) -> (Vec<u32>, Vec<u32>) {
     let schedule = ScheduleConfig::by_name(policy).expect("a policy");
-    let shape = Shape { slots: 8, mapping_pages: 5, entries_per_mapping_page: 4, batch_units };
-    let pools = [PoolSize { slots: 8, threshold: 4 }, PoolSize::default()];
+    let shape = Shape {
+        slots: 8,
+        mapping_pages: 5,
+        entries_per_mapping_page: 4,
+        batch_units,
+        is_table_protected: false,
+    };
+    let pools = [PoolSize { slots: 8, threshold: 4, low: 4 }, PoolSize::default()];
     let mut buffer: WriteBuffer<Nothing> =
         WriteBuffer::new(&Config { schedule, ..Config::default() }, shape, &pools);
     // The least recently used page first.

@@ -378,6 +378,12 @@ pub(crate) struct ReproduceArgs {
     /// measurement takes the next three.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) seeds: u16,
+    /// Override a key in every run, for another reading of the papers; may be repeated
+    ///
+    /// device.buffer.drain_to=0% writes out all of the buffer once it is half full;
+    /// device.ftl.map.copies=dirty lets garbage collection make mapping pages dirty.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
 }
 
 /// `leyden torture`.

@@ -248,7 +248,8 @@ fn a_program_that_holds_the_device_open_does_not_spoil_states() {
     let Some(bench) = Bench::new() else { return };
     bench.recorded(HASTY, &[]);
     let args = ["run", "crash", "--json", "--states", "60", "--jobs", "1", "--try-all"];
-    let alone: Value = serde_json::from_slice(&bench.leyden(&args).output().unwrap().stdout).unwrap();
+    let alone: Value =
+        serde_json::from_slice(&bench.leyden(&args).output().unwrap().stdout).unwrap();
     let mut command = bench.leyden(&args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let size_bytes = (u64::from(bench.size_kib) << 10).to_string();

@@ -99,6 +99,24 @@ pub struct MapConfig {
     pub protection: ProtectionConfig,
     /// Entries of a mapping page, if not as many as fit in a flash page (4 bytes each).
     pub entries_per_page: Option<u32>,
+    /// What garbage collection's copies do to the table, where a share of it is protected.
+    pub copies: Copies,
+    /// Blocks of each die that are kept back for the table and its journal, if more than they need: so that drives
+    /// with different protection have as many for data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_blocks: Option<u32>,
+}
+
+/// What garbage collection's copies do to a table of which a share is protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Copies {
+    /// They make no mapping page dirty: flash points to where the data was copied from, which stays until its
+    /// mapping pages have become dirty otherwise, or are written back because the die needs the block.
+    #[default]
+    Deferred,
+    /// They make mapping pages dirty as writes do (Hexa, figure 4: mapping pages written for garbage collection).
+    Dirty,
 }
 
 impl MapConfig {
@@ -109,6 +127,13 @@ impl MapConfig {
 
     /// Blocks of each die that are kept back for `pages` mapping pages.
     pub fn blocks_per_die(&self, geometry: &Geometry, pages: u32) -> u32 {
+        let needed = self.needed_blocks_per_die(geometry, pages);
+        self.kept_blocks.map_or(needed, |kept| {
+            kept.saturating_sub(self.journal_blocks_per_die(geometry, pages)).max(needed)
+        })
+    }
+
+    fn needed_blocks_per_die(&self, geometry: &Geometry, pages: u32) -> u32 {
         if self.protection.writes_back() { map_blocks_per_die(geometry, pages) } else { 0 }
     }
 

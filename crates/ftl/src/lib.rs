@@ -18,4 +18,4 @@ pub mod place;
 pub mod recovery;
 pub mod zoned;
 
-pub use config::{Config, GcConfig, MapConfig, Pace};
+pub use config::{Config, Copies, GcConfig, MapConfig, Pace};

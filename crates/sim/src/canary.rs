@@ -27,6 +27,8 @@ pub enum Canary {
     TrimNotSaved,
     /// A FLUSH does not wait until the trims before it are on flash.
     FlushForgetsTrims,
+    /// A copy of garbage collection leaves its mapping page clean, and what it was copied from is erased.
+    CopyLeavesPageClean,
     /// The scan for the newest copy of a unit prefers the oldest.
     OlderVersionWins,
     /// An older version whose program ends late is mapped over a newer one.
@@ -225,6 +227,7 @@ impl Canary {
         Self::DumpMapPageSkipped,
         Self::TrimNotSaved,
         Self::FlushForgetsTrims,
+        Self::CopyLeavesPageClean,
         Self::OlderVersionWins,
         Self::StaleVersionMapped,
         Self::TornPageBelieved,

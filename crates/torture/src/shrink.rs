@@ -2,6 +2,7 @@
 //! the same kind of failure.
 
 use leyden_buffer::schedule::ScheduleConfig;
+use leyden_ftl::Copies;
 use leyden_ftl::gc::VictimConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
@@ -100,7 +101,7 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 45] = [
+        let changes: [fn(&mut Options); 48] = [
             |o| o.host = None,
             |o| o.host.iter_mut().for_each(|host| host.page_cache = None),
             |o| o.host.iter_mut().for_each(|host| host.failing_writes = Ratio::ZERO),
@@ -139,6 +140,9 @@ impl Shrinking<'_> {
             |o| o.device.ftl.zombie_block = false,
             |o| o.device.buffer.schedule = ScheduleConfig::default(),
             |o| o.device.ftl.map.protection = ProtectionConfig::default(),
+            |o| o.device.ftl.map.copies = Copies::default(),
+            |o| o.device.ftl.map.kept_blocks = None,
+            |o| o.device.buffer.drain_to = None,
             default_dump,
             |o| halve(&mut o.device.nand.blocks_per_plane),
             |o| halve(&mut o.device.nand.pages_per_block),

@@ -21,6 +21,7 @@ const WITHIN: &[(Canary, u64)] = &[
     (Canary::DumpMapPageSkipped, 1_000),
     (Canary::TrimNotSaved, 1_000),
     (Canary::FlushForgetsTrims, 1_000),
+    (Canary::CopyLeavesPageClean, 1_000),
     (Canary::OlderVersionWins, 1_000),
     (Canary::StaleVersionMapped, 1_000),
     (Canary::TornPageBelieved, 1_000),

@@ -11,20 +11,25 @@ const LPNS: u32 = 20;
 const THRESHOLD: u32 = 5;
 const PROTECTED_SLOTS: u32 = 5;
 const PROTECTED_THRESHOLD: u32 = 3;
-const SHAPE: Shape =
-    Shape { slots: SLOTS, mapping_pages: 5, entries_per_mapping_page: 4, batch_units: 3 };
+const SHAPE: Shape = Shape {
+    slots: SLOTS,
+    mapping_pages: 5,
+    entries_per_mapping_page: 4,
+    batch_units: 3,
+    is_table_protected: false,
+};
 
-/// One pool of all slots, or two.
-fn pools(region: Region) -> PoolSizes {
+/// One pool of all slots, or two; they are written out down to `low`.
+fn pools(region: Region, low: u32) -> PoolSizes {
     let none = PoolSize::default();
-    let all = PoolSize { slots: SLOTS, threshold: THRESHOLD };
+    let pool = |slots, threshold: u32| PoolSize { slots, threshold, low: low.min(threshold) };
+    let all = pool(SLOTS, THRESHOLD);
     match region {
         Region::Full => [all, none],
         Region::None => [none, all],
-        Region::Selective => [
-            PoolSize { slots: PROTECTED_SLOTS, threshold: PROTECTED_THRESHOLD },
-            PoolSize { slots: SLOTS - PROTECTED_SLOTS, threshold: THRESHOLD },
-        ],
+        Region::Selective => {
+            [pool(PROTECTED_SLOTS, PROTECTED_THRESHOLD), pool(SLOTS - PROTECTED_SLOTS, THRESHOLD)]
+        }
     }
 }
 
@@ -54,6 +59,8 @@ impl Version {
 struct Twin {
     versions: Vec<Version>,
     sizes: PoolSizes,
+    /// By pool: it reached its threshold, and has not been written out since.
+    draining: [bool; 2],
     /// Where the last slot was taken from.
     last: PoolKind,
     /// By pool.
@@ -97,14 +104,36 @@ impl Twin {
         f64::from(self.count(pool, Version::is_dirty)) / f64::from(threshold)
     }
 
+    fn wants(&self, pool: PoolKind) -> bool {
+        self.fill(pool) >= 1.0 || self.draining[pool.index()]
+    }
+
     fn wants_writing(&self) -> bool {
-        PoolKind::ALL.into_iter().any(|pool| self.fill(pool) >= 1.0) || self.is_forced()
+        PoolKind::ALL.into_iter().any(|pool| self.wants(pool)) || self.is_forced()
+    }
+
+    fn dirty(&self) -> [u32; 2] {
+        PoolKind::ALL.map(|pool| self.count(pool, Version::is_dirty))
+    }
+
+    /// Where there is more or less dirty than before.
+    fn look(&mut self, before: [u32; 2]) {
+        let now = self.dirty();
+        for (i, size) in self.sizes.into_iter().enumerate() {
+            if now[i] > before[i] && now[i] >= size.threshold {
+                self.draining[i] = true;
+            }
+            if now[i] < before[i] && now[i] <= size.low {
+                self.draining[i] = false;
+            }
+        }
     }
 
     /// From the pool that is to be written out, from both in turn, or from the fuller one; else from the other.
     fn pop(&mut self) -> Option<SlotId> {
         let (plain, protected) = (self.fill(PoolKind::Plain), self.fill(PoolKind::Protected));
-        let wants = (protected >= 1.0, plain >= 1.0 || self.is_forced());
+        let wants =
+            (self.wants(PoolKind::Protected), self.wants(PoolKind::Plain) || self.is_forced());
         let plain_first = match wants {
             (true, true) => self.last == PoolKind::Protected,
             (false, false) => plain > protected,
@@ -114,7 +143,11 @@ impl Twin {
         if plain_first {
             order.reverse();
         }
-        let pop = |pool: PoolKind| Some((pool, self.schedules[pool.index()].pop()?));
+        let pop = |pool: PoolKind| {
+            let slot = self.schedules[pool.index()].pop();
+            self.draining[pool.index()] &= slot.is_some();
+            Some((pool, slot?))
+        };
         let (pool, slot) = order.into_iter().find_map(pop)?;
         self.last = pool;
         Some(slot)
@@ -254,16 +287,17 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(policy: usize, region: Region) -> Self {
+    fn new(policy: usize, region: Region, low: u32) -> Self {
         let schedule = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
         let schedules = [(); 2].map(|()| SlowSchedule::new(&schedule, SHAPE));
         let config = Config { region, schedule, ..Config::default() };
-        let sizes = pools(region);
+        let sizes = pools(region, low);
         Self {
             buffer: WriteBuffer::new(&config, SHAPE, &sizes),
             twin: Twin {
                 versions: Vec::new(),
                 sizes,
+                draining: [false; 2],
                 last: PoolKind::Plain,
                 schedules,
                 flushed: 0,
@@ -275,6 +309,12 @@ impl Pair {
     }
 
     fn step(&mut self, step: Step) {
+        let before = self.twin.dirty();
+        self.do_step(step);
+        self.twin.look(before);
+    }
+
+    fn do_step(&mut self, step: Step) {
         match step {
             Step::Write(lpn, pool) => match self.config.region {
                 Region::None => self.write(Lpn(lpn), PoolKind::Plain),
@@ -370,7 +410,7 @@ impl Pair {
     /// A new buffer goes on from the state of this one, which must be at rest.
     fn restore(&mut self) {
         let under_way = self.twin.versions.iter().any(|version| !version.is_dirty());
-        let mut next = WriteBuffer::new(&self.config, SHAPE, &pools(self.config.region));
+        let mut next = WriteBuffer::new(&self.config, SHAPE, &self.twin.sizes);
         assert_eq!(next.restore(self.buffer.state()), !under_way);
         if !under_way {
             self.buffer = next;
@@ -427,9 +467,10 @@ proptest! {
             1 => Just(Region::Full),
             2 => Just(Region::Selective),
         ],
+        low in 0..=THRESHOLD,
         steps in steps(),
     ) {
-        let mut pair = Pair::new(policy, region);
+        let mut pair = Pair::new(policy, region, low);
         for step in steps {
             pair.step(step);
             pair.check();
@@ -441,7 +482,7 @@ proptest! {
 /// A state is taken over only by a buffer of the same schedule and sizes.
 #[test]
 fn a_foreign_state_is_refused() {
-    let sizes = pools(Region::Full);
+    let sizes = pools(Region::Full, THRESHOLD);
     let configs = ScheduleConfig::POLICIES.iter().map(|policy| Config {
         schedule: ScheduleConfig::by_name(policy.name).unwrap(),
         ..Config::default()

@@ -259,8 +259,13 @@ impl HarvestQueue {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape =
-        Shape { slots: 64, mapping_pages: 4, entries_per_mapping_page: 64, batch_units: 4 };
+    const SHAPE: Shape = Shape {
+        slots: 64,
+        mapping_pages: 4,
+        entries_per_mapping_page: 64,
+        batch_units: 4,
+        is_table_protected: false,
+    };
 
     /// A queue of these writes, in slots 0, 1, ...
     fn queue(lpns: impl IntoIterator<Item = u32>) -> HarvestQueue {

@@ -45,7 +45,11 @@ impl PageLists {
         Self {
             links: Links::new(shape.slots),
             slots: vec![Waiting { map_page: 0, arrival: 0 }; shape.slots as usize],
-            pages: vec![MapPage::default(); shape.mapping_pages as usize],
+            // What is as good as dirty from the start never becomes clean: nobody says that it does.
+            pages: vec![
+                MapPage { dirty: shape.is_table_protected, ..MapPage::default() };
+                shape.mapping_pages as usize
+            ],
             arrivals: 0,
             entries_per_map_page: shape.entries_per_mapping_page,
         }

@@ -59,6 +59,8 @@ pub struct Shape {
     pub entries_per_mapping_page: u32,
     /// Slots that the dies can be programmed with at once: one page on each.
     pub batch_units: u32,
+    /// No mapping page is ever written back for the host's writes: all of them cost nothing (Hexa, section III).
+    pub is_table_protected: bool,
 }
 
 /// The dirty slots in the order of a policy. An enum and not a trait object: called per unit.

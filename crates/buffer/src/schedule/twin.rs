@@ -54,7 +54,7 @@ impl SlowSchedule {
             waiting: Vec::new(),
             batch: Vec::new(),
             taken: Vec::new(),
-            dirty: BTreeSet::new(),
+            dirty: (0..shape.mapping_pages).filter(|_| shape.is_table_protected).collect(),
             zero_cost: Vec::new(),
             harvest: Vec::new(),
             stream: None,
@@ -314,10 +314,17 @@ proptest! {
     fn schedules_behave_like_their_twins(
         policy in 0..ScheduleConfig::POLICIES.len(),
         batch_units in 1_u32..7,
+        is_table_protected: bool,
         steps in steps(),
     ) {
         let config = ScheduleConfig::by_name(ScheduleConfig::POLICIES[policy].name).unwrap();
-        let shape = Shape { slots: SLOTS, mapping_pages: 8, entries_per_mapping_page: 4, batch_units };
+        let shape = Shape {
+            slots: SLOTS,
+            mapping_pages: 8,
+            entries_per_mapping_page: 4,
+            batch_units,
+            is_table_protected,
+        };
         let mut schedule = Schedule::new(&config, &shape);
         let mut twin = SlowSchedule::new(&config, shape);
         let mut waiting: Vec<(SlotId, Lpn)> = Vec::new();

@@ -5,10 +5,10 @@ use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Ratio, counters};
 use serde::Serialize;
 
+use super::ZonePoolSizes;
 use super::pool::Pool;
 use super::queue::{Page, PageState, Queue};
 use super::schedule::ZoneView;
-use super::{ZonePoolConfig, ZonePoolSizes};
 use crate::PoolKind;
 
 counters! {
@@ -48,15 +48,14 @@ pub struct ZoneBuffer<C: Content> {
 }
 
 impl<C: Content> ZoneBuffer<C> {
-    /// An empty buffer for `zones` zones of `capacity` units, of which `page_units` make a page.
+    /// An empty buffer whose pools are written out from `threshold` on, down to `drain_to`, for `zones` zones of `capacity` units, of which `page_units` make a page.
     pub fn new(
-        config: &ZonePoolConfig,
-        threshold: Ratio,
+        (threshold, drain_to): (Ratio, Ratio),
         sizes: ZonePoolSizes,
         (zones, capacity): (u32, u32),
         page_units: u32,
     ) -> Self {
-        let pool = |slots, reserved| Pool::new(slots, reserved, threshold, config.drain_to);
+        let pool = |slots, reserved| Pool::new(slots, reserved, threshold, drain_to);
         Self {
             pools: [pool(sizes.protected, sizes.zrwa), pool(sizes.plain, 0)],
             zones: vec![Queue::default(); zones as usize],

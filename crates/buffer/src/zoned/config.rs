@@ -1,6 +1,5 @@
 //! How the buffer of a zoned drive is cut into pools: the table `[device.buffer.zones]`.
 
-use leyden_sim::Ratio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,29 +7,15 @@ use super::schedule::ZoneScheduleConfig;
 
 /// The buffer of a zoned drive, beyond what every drive's has: its size, its region, and the share that
 /// dirty data may fill of each pool before it is written out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ZonePoolConfig {
     /// Which zone is written to flash next.
     pub schedule: ZoneScheduleConfig,
-    /// Once a pool is written out, it is until dirty data fills no more than this share of it.
-    /// Selective-PLP (section 4.3) writes out all of it.
-    pub drain_to: Ratio,
     /// What a protected write does above unprotected data of its zone that flash does not hold.
     pub below_protected: BelowProtected,
     /// What becomes of writes that arrive while a FLUSH writes out their pool.
     pub during_flush: DuringFlush,
-}
-
-impl Default for ZonePoolConfig {
-    fn default() -> Self {
-        Self {
-            schedule: ZoneScheduleConfig::default(),
-            drain_to: Ratio::ZERO,
-            below_protected: BelowProtected::default(),
-            during_flush: DuringFlush::default(),
-        }
-    }
 }
 
 /// What becomes of a write that arrives while a FLUSH writes out its pool.

@@ -16,7 +16,7 @@ impl Content for Number {}
 
 fn buffer(protected: u32, plain: u32) -> ZoneBuffer<Number> {
     let sizes = ZonePoolSizes { protected, plain, zrwa: 0 };
-    ZoneBuffer::new(&ZonePoolConfig::default(), Ratio::from_percent(50), sizes, (4, 64), 2)
+    ZoneBuffer::new((Ratio::from_percent(50), Ratio::ZERO), sizes, (4, 64), 2)
 }
 
 #[test]
@@ -79,8 +79,7 @@ fn what_is_below_a_protected_unit_is_protected() {
 #[test]
 fn an_area_slides_over_what_it_commits() {
     let sizes = ZonePoolSizes { protected: 8, plain: 0, zrwa: 4 };
-    let config = ZonePoolConfig::default();
-    let mut buffer = ZoneBuffer::new(&config, Ratio::from_percent(50), sizes, (4, 64), 2);
+    let mut buffer = ZoneBuffer::new((Ratio::from_percent(50), Ratio::ZERO), sizes, (4, 64), 2);
     buffer.open_window(3, 4);
     assert_eq!(buffer.pool(PoolKind::Protected).room(), 4, "the area has its room");
     buffer.write_window(3, 0, Number(1));

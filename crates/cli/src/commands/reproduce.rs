@@ -10,6 +10,7 @@ use leyden_experiment::claims::{
     self, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale, Step,
     Value, Verdict, digest_of, hexa, selective, zombie,
 };
+use leyden_experiment::scenario::Set;
 use leyden_report::{Reproduction, render_reproduction};
 
 use leyden_report::format::{count, number};
@@ -59,7 +60,7 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
     if args.json {
         print_json(&judged)?;
     } else {
-        show(&judged, &mut anstream::stdout().lock())?;
+        show(&judged, &args.set, &mut anstream::stdout().lock())?;
     }
     outcome(&results, &specs)
 }
@@ -119,7 +120,7 @@ fn make(
         bar.runs(step.done);
     };
     let threads = args.jobs.map_or(cores, usize::from);
-    Ok(Runner { cache: &cache, threads, cancel, watch: &watch }.run(specs))
+    Ok(Runner { cache: &cache, threads, sets: &args.set, cancel, watch: &watch }.run(specs))
 }
 
 /// What tells this build from every other: a change of the code changes results, and not always
@@ -172,7 +173,7 @@ fn list(claims: &[Claim]) -> Result<(), Failure> {
 }
 
 /// The claims as a table, and what is to be said of those that do not hold.
-fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
+fn show(judged: &ClaimResults, sets: &[Set], out: &mut dyn Write) -> std::io::Result<()> {
     let mut table = Table::default();
     table.head(["claim", "paper", "measured", "holds within", "verdict"]);
     for claim in &judged.claims {
@@ -196,6 +197,9 @@ fn show(judged: &ClaimResults, out: &mut dyn Write) -> std::io::Result<()> {
             "\nmeasured: the mean over {} seeds, and the least and the most of them",
             spread.seeds
         )?;
+    }
+    for set in sets {
+        writeln!(out, "\nin every run: {set}")?;
     }
     let count = |verdict| judged.claims.iter().filter(|claim| claim.verdict == verdict).count();
     for claim in judged.claims.iter().filter(|claim| claim.verdict == Verdict::Differs) {
@@ -281,6 +285,9 @@ fn page(
     }
     if args.seeds > 1 {
         command = format!("{command} --seeds {}", args.seeds);
+    }
+    for set in &args.set {
+        command = format!("{command} --set {}", claims::quote(&set.to_string()));
     }
     render_reproduction(&Reproduction {
         title: &title,

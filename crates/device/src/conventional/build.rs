@@ -5,6 +5,7 @@ use std::io;
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{PoolSizes, WriteBuffer};
+use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Geometry, Medium};
 use leyden_sim::ConfigError;
@@ -68,6 +69,7 @@ impl Parts {
             mapping_pages: ftl.map().pages(),
             entries_per_mapping_page: ftl.map().entries_per_page(),
             batch_units: self.geometry.dies() * self.geometry.units_per_page(),
+            is_table_protected: matches!(config.ftl.map.protection, ProtectionConfig::Full(_)),
         };
         let buffer = WriteBuffer::new(&config.buffer, shape, &self.pools);
         if config.buffer.schedule != ScheduleConfig::default() {

@@ -7,7 +7,7 @@ use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
 use leyden_nand::{Geometry, Medium};
 use leyden_power::Demand;
-use leyden_sim::{Bytes, ConfigError};
+use leyden_sim::{Bytes, ConfigError, Ratio};
 
 use super::turns::Turns;
 use super::waits::Waits;
@@ -58,8 +58,7 @@ impl Parts {
         let ftl = ZonedFtl::on_medium(zoned, cycles, medium, durability);
         let ftl = ftl.map_err(|error| error.within("zoned"))?;
         let buffer = ZoneBuffer::new(
-            &config.buffer.zones,
-            config.buffer.flush_threshold,
+            (config.buffer.flush_threshold, config.buffer.drain_to.unwrap_or(Ratio::ZERO)),
             self.pools,
             (self.zones.zones, self.zones.capacity),
             self.geometry.units_per_page(),

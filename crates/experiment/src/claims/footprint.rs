@@ -3,7 +3,7 @@
 use leyden_device::{Op, SECTOR_BYTES};
 use leyden_workload::Request;
 
-use super::hexa::{BUFFERS, Cell, Scale, WORKLOADS};
+use super::hexa::{BUFFERS, Cell, Scale, Table, WORKLOADS};
 use super::spec::Results;
 use crate::RunError;
 use crate::driver::DriveError;
@@ -43,7 +43,7 @@ pub struct WorkloadRow {
 pub fn workload_rows(results: &Results, scale: Scale) -> Result<Vec<WorkloadRow>, RunError> {
     let mut rows = Vec::new();
     for workload in WORKLOADS {
-        let cell = Cell { workload, buffer: BUFFERS[0], schedule: "fifo", share: 1 };
+        let cell = Cell { workload, buffer: BUFFERS[0], schedule: "fifo", table: Table::Share(1) };
         let spec = cell.spec(scale);
         let (Ok(record), Ok(loaded)) = (results.get(&spec), spec.load()) else {
             continue;

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::cache::{Cache, Found};
 use super::spec::{Results, RunSpec};
 use crate::run::{Hooks, RunError, run};
+use crate::scenario::Set;
 
 /// How a caller watches and stops the runs.
 pub struct Runner<'a> {
@@ -17,6 +18,8 @@ pub struct Runner<'a> {
     pub cache: &'a Cache,
     /// Threads; at least 1.
     pub threads: usize,
+    /// What is set on top of every run, as `--set` takes it.
+    pub sets: &'a [Set],
     /// Once true, no further run is begun and those under way end soon.
     pub cancel: &'a AtomicBool,
     /// Told what is done, from any thread.
@@ -92,13 +95,13 @@ impl Runner<'_> {
 
     /// The run's record, and whether it was kept before.
     fn make(&self, spec: &RunSpec, warnings: &mut Vec<String>) -> (Made, bool) {
-        let scenario = match spec.load() {
+        let scenario = match spec.load_with(self.sets) {
             Ok(loaded) => loaded.scenario,
             Err(error) => return (Made::Failed(error.to_string()), false),
         };
         match self.cache.look_up(&scenario) {
             Found::Record(mut record) => {
-                record.reproduce = spec.command();
+                record.reproduce = spec.command_with(self.sets);
                 return (Made::Record(record), true);
             }
             Found::Useless(problem) => warnings.push(format!("{problem}: the run is made again")),
@@ -110,7 +113,7 @@ impl Runner<'_> {
             Ok(_) | Err(RunError::Interrupted) => return (Made::Interrupted, false),
             Err(error) => return (Made::Failed(error.to_string()), false),
         };
-        record.reproduce = spec.command();
+        record.reproduce = spec.command_with(self.sets);
         if let Err(error) = self.cache.keep(&scenario, &record) {
             let path = self.cache.path(&scenario);
             warnings.push(format!("{} cannot be written: {error}", path.display()));
@@ -135,7 +138,7 @@ mod tests {
 
     fn go(cache: &Cache, threads: usize, specs: &[RunSpec], cancel: &AtomicBool) -> Results {
         let specs = specs.iter().cloned().collect();
-        Runner { cache, threads, cancel, watch: &|_| {} }.run(&specs)
+        Runner { cache, threads, sets: &[], cancel, watch: &|_| {} }.run(&specs)
     }
 
     #[test]
@@ -181,7 +184,9 @@ mod tests {
         let specs: Vec<_> = (1..=3).map(tiny).collect();
         let stop = |step: &Step<'_>| cancel.store(step.done == 1, Ordering::Relaxed);
         let set = specs.iter().cloned().collect();
-        let results = Runner { cache: &cache, threads: 1, cancel: &cancel, watch: &stop }.run(&set);
+        let results =
+            Runner { cache: &cache, threads: 1, sets: &[], cancel: &cancel, watch: &stop }
+                .run(&set);
         assert!(results.interrupted);
         assert_eq!(results.records.len(), 1);
         assert!(results.get(&specs[2]).unwrap_err().contains("interrupted"));

@@ -54,13 +54,26 @@ impl RunSpec {
 
     /// The scenario with its overrides.
     pub fn load(&self) -> Result<Loaded, LoadError> {
+        self.load_with(&[])
+    }
+
+    /// The scenario with its overrides, and `more` of them.
+    pub fn load_with(&self, more: &[Set]) -> Result<Loaded, LoadError> {
         let sets = self.sets.iter().map(|set| set.parse());
-        Loaded::new(self.scenario, &sets.collect::<Result<Vec<Set>, _>>()?)
+        let mut sets = sets.collect::<Result<Vec<Set>, _>>()?;
+        sets.extend_from_slice(more);
+        Loaded::new(self.scenario, &sets)
     }
 
     /// The command that makes this run alone.
     pub fn command(&self) -> String {
-        run_command(self.scenario, &self.sets)
+        self.command_with(&[])
+    }
+
+    /// The command that makes this run with `more` overrides.
+    pub fn command_with(&self, more: &[Set]) -> String {
+        let sets = self.sets.iter().cloned().chain(more.iter().map(ToString::to_string));
+        run_command(self.scenario, &sets.collect::<Vec<String>>())
     }
 }
 

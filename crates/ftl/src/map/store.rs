@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dirty::DirtySet;
 use super::{MapLog, MapPage, ProtectionConfig, Record};
+use crate::{Copies, MapConfig};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Level, Ratio, counters};
 
@@ -47,6 +48,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct MapStore {
     mode: Mode,
+    copies: Copies,
     limit: u32,
     dirty: DirtySet,
     /// Pages asked to be written back, of those that are dirty.
@@ -79,7 +81,8 @@ pub struct MapStoreState {
 impl MapStore {
     /// The store of a table of `pages` mapping pages on flash of this shape. With `keep`, the records of
     /// a journal are kept, not just counted.
-    pub fn new(protection: &ProtectionConfig, pages: u32, geometry: &Geometry, keep: bool) -> Self {
+    pub fn new(config: &MapConfig, pages: u32, geometry: &Geometry, keep: bool) -> Self {
+        let protection = &config.protection;
         let page_units = geometry.units_per_page(); // as many entries may change at once
         let log = match protection {
             ProtectionConfig::Journal(journal) => {
@@ -98,6 +101,7 @@ impl MapStore {
         let tracked = if mode == Mode::Off { 0 } else { pages as usize };
         Self {
             mode,
+            copies: config.copies,
             limit,
             dirty: DirtySet::new(tracked as u32),
             wanted: vec![false; tracked],
@@ -233,7 +237,7 @@ impl MapStore {
 
     /// True if copies of garbage collection need not make pages dirty.
     pub const fn leaves_copies(&self) -> bool {
-        matches!(self.mode, Mode::Changes)
+        matches!((self.mode, self.copies), (Mode::Changes, Copies::Deferred))
     }
 
     /// True if it matters to this store that a unit was mapped.

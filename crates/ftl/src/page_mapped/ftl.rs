@@ -82,8 +82,7 @@ impl Dram {
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
         let data = Data::new(medium, map, streams, kept, order, logs);
-        let protection = &config.map.protection;
-        let store = MapStore::new(protection, pages, geometry, durability.power_cuts);
+        let store = MapStore::new(&config.map, pages, geometry, durability.power_cuts);
         let poisoned = (0..geometry.blocks()).map(BlockId).filter(|&block| {
             medium.is_poisoned(block) && data.blocks().state(block) == BlockState::Collected
         });

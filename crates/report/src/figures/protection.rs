@@ -6,7 +6,7 @@ use super::{Bar, Figure, Key, Section, Segment, Size};
 use crate::format;
 use crate::table::Table;
 use leyden_experiment::RunRecord;
-use leyden_experiment::claims::hexa::{BUFFERS, SCHEDULES, WORKLOADS, Workload};
+use leyden_experiment::claims::hexa::{self, BUFFERS, SCHEDULES, WORKLOADS, Workload};
 use leyden_experiment::claims::{Cell, WorkloadRow};
 use serde_json::json;
 
@@ -77,8 +77,8 @@ impl Panel<'_> {
         Figure::new(format!("{kind}-{place}"), title)
     }
 
-    /// This panel's runs under `schedule`, by share.
-    fn of(&self, schedule: &str) -> Vec<(u32, &RunRecord)> {
+    /// This panel's runs under `schedule`: by share, and then those without one.
+    fn of(&self, schedule: &str) -> Vec<(hexa::Table, &RunRecord)> {
         let here = |cell: &Cell| {
             (cell.workload, cell.buffer, cell.schedule) == (self.workload, self.buffer, schedule)
         };
@@ -86,9 +86,9 @@ impl Panel<'_> {
             .cells
             .iter()
             .filter(|(cell, _)| here(cell))
-            .map(|(cell, record)| (cell.share, *record))
+            .map(|(cell, record)| (cell.table, *record))
             .collect();
-        found.sort_by_key(|(share, _)| *share);
+        found.sort_by_key(|(table, _)| *table);
         found
     }
 
@@ -97,7 +97,7 @@ impl Panel<'_> {
         let figure = self.figure(kind);
         let mut lines = Vec::new();
         for (colour, (schedule, _)) in SCHEDULES.iter().enumerate() {
-            let found = self.of(schedule);
+            let found: Vec<_> = self.of(schedule).into_iter().filter_map(with_share).collect();
             if found.is_empty() {
                 continue;
             }
@@ -110,7 +110,13 @@ impl Panel<'_> {
             return figure.nothing("None of these runs was made.");
         }
         let mut figure = figure;
-        figure.table = Some(table(&lines, unit));
+        let mut rows = table(&lines, unit);
+        for (name, record) in self.of("fifo").into_iter().filter_map(without_share) {
+            let dashes = SCHEDULES[1..].iter().map(|_| format::DASH.to_owned());
+            let cells = [name, shown(unit, of(record))];
+            rows.rows.push(cells.into_iter().chain(dashes).collect());
+        }
+        figure.table = Some(rows);
         let title = figure.title.clone();
         figure.chart(chart(lines, unit, &title))
     }
@@ -120,11 +126,11 @@ impl Panel<'_> {
         let mut figure = self.figure("traffic");
         let mut rows = Vec::new();
         for (schedule, letter) in SCHEDULES {
-            for (share, record) in self.of(schedule) {
-                rows.push((share, *letter, TRAFFIC.map(|(_, of)| of(record))));
+            for (protected, record) in self.of(schedule) {
+                rows.push((protected, *letter, TRAFFIC.map(|(_, of)| of(record))));
             }
         }
-        rows.sort_by_key(|(share, ..)| *share); // stable: schedules keep their order
+        rows.sort_by_key(|(protected, ..)| *protected); // stable: schedules keep their order
         let most = rows.iter().map(|(.., counts)| counts.iter().sum()).max().unwrap_or(0);
         if most == 0 {
             return figure.nothing("None of these runs was made.");
@@ -140,13 +146,13 @@ impl Panel<'_> {
             })
             .collect();
         figure.bars =
-            rows.iter().map(|(share, letter, counts)| bar(*share, letter, counts, most)).collect();
+            rows.iter().map(|(table, letter, counts)| bar(*table, letter, counts, most)).collect();
         let mut table = Table::new(
             ["Protected", "Schedule"].into_iter().chain(TRAFFIC.map(|(label, _)| label)),
         );
-        for (share, letter, counts) in &rows {
+        for (protected, letter, counts) in &rows {
             let cells = counts.iter().map(|count| format::count(*count as f64));
-            let head = [format!("{share} %"), name_of(letter).to_owned()];
+            let head = [name_of_table(*protected), name_of(letter).to_owned()];
             table.rows.push(head.into_iter().chain(cells).collect());
         }
         figure.table = Some(table);
@@ -156,14 +162,40 @@ impl Panel<'_> {
     }
 }
 
+/// A run with a share of the table protected, and the share.
+fn with_share((table, record): (hexa::Table, &RunRecord)) -> Option<(u32, &RunRecord)> {
+    match table {
+        hexa::Table::Share(share) => Some((share, record)),
+        hexa::Table::Journal | hexa::Table::Nothing => None,
+    }
+}
+
+/// A run without one, and what it is called.
+fn without_share((table, record): (hexa::Table, &RunRecord)) -> Option<(String, &RunRecord)> {
+    let has_none = !matches!(table, hexa::Table::Share(_));
+    has_none.then(|| (name_of_table(table), record))
+}
+
+fn name_of_table(table: hexa::Table) -> String {
+    match table {
+        hexa::Table::Share(share) => format!("{share} %"),
+        hexa::Table::Journal => "journal".to_owned(),
+        hexa::Table::Nothing => "none".to_owned(),
+    }
+}
+
+fn shown(unit: Unit, value: f64) -> String {
+    if unit == Unit::Hits { format::percent(value) } else { format::number(value) }
+}
+
 fn name_of(letter: &str) -> &'static str {
     SCHEDULES.iter().find(|(_, other)| *other == letter).map_or("", |(name, _)| name)
 }
 
-fn bar(share: u32, letter: &str, counts: &[u64; 4], most: u64) -> Bar {
+fn bar(table: hexa::Table, letter: &str, counts: &[u64; 4], most: u64) -> Bar {
     let segments = TRAFFIC.iter().zip(counts).enumerate();
     Bar {
-        label: format!("{share} % {letter}"),
+        label: format!("{} {letter}", name_of_table(table)),
         value: format::count(counts.iter().sum::<u64>() as f64),
         segments: segments
             .filter(|(_, (_, count))| **count > 0)
@@ -204,8 +236,7 @@ fn table(lines: &[Line], unit: Unit) -> Table {
         let cells = lines.iter().map(|line| {
             let (x, y) = line.points.here();
             match x.iter().position(|at| at.total_cmp(&share).is_eq()) {
-                Some(at) if unit == Unit::Hits => format::percent(y[at]),
-                Some(at) => format::number(y[at]),
+                Some(at) => shown(unit, y[at]),
                 None => format::DASH.to_owned(),
             }
         });

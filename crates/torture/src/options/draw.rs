@@ -2,7 +2,8 @@
 //! weight. Groce et al., "Swarm Testing" (ISSTA 2012): leaving features out finds what no mix of all
 //! of them does.
 
-use leyden_device::{Region, Ssd, Stamp};
+use leyden_device::{Config, Region, Ssd, Stamp};
+use leyden_ftl::Copies;
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
 use super::bank::without_energy;
@@ -13,7 +14,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 8;
+pub(crate) const DRAW_VERSION: u32 = 9;
 
 impl Options {
     /// The options of `seed`.
@@ -21,7 +22,8 @@ impl Options {
         let mut choices = rng(seed, "device");
         let size = Size::drawn(&mut rng(seed, "size"));
         let (mut device, units) = loop {
-            let Some(device) = draw_device(&mut choices, size) else { continue };
+            let Some(mut device) = draw_device(&mut choices, size) else { continue };
+            draw_variations(&mut device, seed);
             if let Ok(drive) = Ssd::<Stamp>::new(&device, mixed(seed)) {
                 break (device, drive.mapping_units());
             }
@@ -62,6 +64,27 @@ impl Options {
         }
         let grain = if rng(seed, "grain").below(8) == 0 { Grain::Sector } else { Grain::Unit };
         Self { seed, grain, device, host, work, rounds }
+    }
+}
+
+/// What was added to drives since their draws were settled: each from a generator of its own, so that no other draw
+/// changes.
+fn draw_variations(device: &mut Config, seed: u64) {
+    if coin(&mut rng(seed, "copies")) {
+        device.ftl.map.copies = Copies::Dirty;
+    }
+    let mut drain = rng(seed, "drain");
+    if drain.below(3) == 0 {
+        let most = device.buffer.flush_threshold.as_ppm();
+        device.buffer.drain_to = Some(Ratio::from_ppm(drain.below(most + 1)));
+    }
+    let mut kept = rng(seed, "kept blocks");
+    if kept.below(8) == 0 {
+        let mut more = device.clone();
+        more.ftl.map.kept_blocks = Some(1 + kept.below(6) as u32);
+        if Ssd::<Stamp>::new(&more, 0).is_ok() {
+            *device = more;
+        }
     }
 }
 

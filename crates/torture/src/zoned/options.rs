@@ -146,9 +146,11 @@ pub(crate) fn draw_device(rng: &mut Rng) -> Config {
         config.buffer.protected_size = Bytes::new(0);
     }
     config.buffer.flush_threshold = Ratio::from_percent(10 + rng.below(90));
+    let schedule = drawn(rng, ZoneScheduleConfig::POLICIES, ZoneScheduleConfig::by_name);
+    let drain_to = Ratio::from_percent(rng.below(100));
+    config.buffer.drain_to = Some(drain_to.min(config.buffer.flush_threshold));
     config.buffer.zones = ZonePoolConfig {
-        schedule: drawn(rng, ZoneScheduleConfig::POLICIES, ZoneScheduleConfig::by_name),
-        drain_to: Ratio::from_percent(rng.below(100)),
+        schedule,
         below_protected: [BelowProtected::Promote, BelowProtected::Promote, BelowProtected::Refuse]
             [rng.below(3) as usize],
         ..ZonePoolConfig::default()

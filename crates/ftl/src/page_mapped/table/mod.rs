@@ -211,7 +211,9 @@ impl TableWriter {
     #[inline]
     pub(super) fn note_copy(&mut self, lpn: Lpn, unit: Ppa, from: BlockId, data: &Data) {
         if !self.moves.are_kept() {
-            self.note_change(lpn, Some(unit), data);
+            if !is_planted(Canary::CopyLeavesPageClean) {
+                self.note_change(lpn, Some(unit), data);
+            }
             return;
         }
         let page = data.map().page_of(lpn);

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -27,6 +29,7 @@ const char* Remedy(leyden_status status) {
 
 IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
   if (status == LEYDEN_OK) return IOStatus::OK();
+  if (dies_at_cut_ && (status == LEYDEN_E_POWER_LOST || status == LEYDEN_NVME_NOT_READY)) raise(SIGKILL);
   const std::string what = image_ + ": " + doing + ": " + leyden_status_name(status);
   const std::string more = std::string(leyden_last_error()) + "; " + Remedy(status);
   switch (status) {
@@ -60,6 +63,7 @@ IOStatus Device::Open(const Options& options, std::unique_ptr<Device>* device) {
   std::unique_ptr<Device> opened(new Device(options.image, drive));
   IOStatus s = opened->Explain(status, "open");
   if (!s.ok()) return s;
+  opened->dies_at_cut_ = options.die_at_cut;
   opened->was_killed_ = report.was_killed != 0;
   opened->identity_.size = sizeof opened->identity_;
   s = opened->Explain(leyden_identify(drive, &opened->identity_), "identify");

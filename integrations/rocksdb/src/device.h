@@ -70,6 +70,7 @@ class Device {
   leyden_identity identity_{};
   Mode mode_ = Mode::kNone;
   bool was_killed_ = false;
+  bool dies_at_cut_ = false;
 };
 
 }  // namespace leyden_fs

@@ -10,7 +10,8 @@ IOStatus Wrong(const std::string& uri, const std::string& what) {
   return IOStatus::InvalidArgument(uri + ": " + what,
                                    "write leyden:IMAGE?mode:auto|none|selective|full,order:sound|published,"
                                    "plp:on|off,metadata:protected|volatile,format:off|empty,speed:X,"
-                                   "access:write|read,control:off|on,record:FILE");
+                                   "access:write|read,control:off|on,at_cut:fail|die,"
+                                   "record:FILE");
 }
 
 // Sets `*flag` by which of two words `value` is.
@@ -44,6 +45,7 @@ bool SetOption(const std::string& name, const std::string& value, Options* o) {
   if (name == "access") return Choice(value, "read", "write", &o->read_only);
   if (name == "format") return Choice(value, "empty", "off", &o->format_if_empty);
   if (name == "control") return Choice(value, "on", "off", &o->control);
+  if (name == "at_cut") return Choice(value, "die", "fail", &o->die_at_cut);
   if (name == "speed") return SetSpeed(value, &o->speed);
   if (name == "record" && !value.empty()) {
     o->record = value;
@@ -66,8 +68,9 @@ const char* ModeName(Mode mode) {
 
 std::string Options::Canonical() const {
   return std::string("mode:") + ModeName(mode) + (flush_before_record ? "" : ",order:published") +
-         (protect_logs ? "" : ",plp:off") + (protect_metadata ? "" : ",metadata:volatile") + (read_only ? ",access:read" : "") + ",speed:" +
-         std::to_string(speed) + (control ? ",control:on" : "") + (record.empty() ? "" : ",record:" + record);
+         (protect_logs ? "" : ",plp:off") + (protect_metadata ? "" : ",metadata:volatile") +
+         (read_only ? ",access:read" : "") + ",speed:" + std::to_string(speed) + (control ? ",control:on" : "") +
+         (die_at_cut ? ",at_cut:die" : "") + (record.empty() ? "" : ",record:" + record);
 }
 
 IOStatus ParseUri(const std::string& uri, Options* options) {

@@ -33,6 +33,8 @@ struct Options {
   double speed = 0;
   // The image answers `leyden cut`, `restore` and `status`.
   bool control = false;
+  // A command that finds the drive without power kills this process: so a machine and its drive go together.
+  bool die_at_cut = false;
   // A file to record the drive's commands in; empty for none.
   std::string record;
 

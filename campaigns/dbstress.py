@@ -30,8 +30,10 @@ STDBUF = "/usr/libexec/coreutils/libstdbuf.so"
 FLAGS = ["-std=c++17", "-O1", "-DGFLAGS=gflags", "-DROCKSDB_PLATFORM_POSIX", "-DROCKSDB_LIB_IO_POSIX", "-DOS_LINUX",
          "-DROCKSDB_FALLOCATE_PRESENT", "-DZSTD"]
 # Of what db_crashtest.py draws: without these a write that was acknowledged at sync=0 is promised. A run with them
-# lets a database lose its last writes, and looks only for gaps.
-PROMISE = {"disable_wal": 0, "sync_fault_injection": 0, "manual_wal_flush_one_in": 0}
+# lets a database lose its last writes, and looks only for gaps. Nor are errors injected between RocksDB and the plugin
+# when the database is opened: after one db_stress drops unsynced data by itself, and divides by zero when there is none.
+PROMISE = {"disable_wal": 0, "sync_fault_injection": 0, "manual_wal_flush_one_in": 0, "open_metadata_write_fault_one_in": 0,
+           "open_write_fault_one_in": 0, "open_read_fault_one_in": 0}
 # Small, so that tables are flushed and logs deleted many times a second.
 SMALL = {"max_key": 20_000, "write_buffer_size": 256 << 10, "target_file_size_base": 1 << 20,
          "max_bytes_for_level_base": 4 << 20}
@@ -170,7 +172,8 @@ class Lane:
         for number, text in self.heard():
             for line in text.splitlines():
                 if "erification failed" in line or "Corruption" in line:
-                    return f"run {number}: {line[:300]}"
+                    # Names of files matter, not where this machine has them.
+                    return f"run {number}: " + line.replace(f"{self.folder}/", "")[:160]
         return None
 
     def verify(self):
@@ -259,7 +262,7 @@ def main():
     parser.add_argument("--times", type=int, default=5, help="`wrongs`: how often each is planted")
     parser.add_argument("--region", choices=["selective", "full", "none"], default="selective",
                         help="what of the drive's buffer is protected")
-    parser.add_argument("--interval", type=int, default=2, help="seconds to a kill")
+    parser.add_argument("--interval", type=int, default=3, help="seconds to a kill")
     parser.add_argument("--lanes", type=int, default=4, help="at once: each sleeps half of the time")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at once")
     parser.add_argument("--seed", type=int, default=1)

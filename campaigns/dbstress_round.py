@@ -20,7 +20,7 @@ import time
 
 PR_SET_PDEATHSIG = 1
 # Opening a database takes some time: an earlier end only tries the mount again.
-YOUNGEST = 0.5
+YOUNGEST = 1.0
 
 
 def die_with_parent():

@@ -3,6 +3,10 @@
 #include <array>
 #include <cstring>
 
+#ifdef __x86_64__
+#include <nmmintrin.h>
+#endif
+
 namespace leyden_fs {
 namespace {
 
@@ -23,12 +27,36 @@ Tables MakeTables() {
 }
 
 void PutNumber(std::string* out, uint64_t value, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) out->push_back(static_cast<char>(value >> (8 * i)));
+  char text[8];
+  for (size_t i = 0; i < bytes; i++) text[i] = static_cast<char>(value >> (8 * i));
+  out->append(text, bytes);
 }
+
+#ifdef __x86_64__
+// The processor's own instruction, several times as fast.
+__attribute__((target("sse4.2"))) uint32_t Crc32cOfProcessor(const char* data, size_t n, uint32_t seed) {
+  uint64_t crc = ~seed;
+  for (; n >= 8; n -= 8, data += 8) {
+    uint64_t word;
+    memcpy(&word, data, 8);
+    crc = _mm_crc32_u64(crc, word);
+  }
+  for (; n > 0; n--, data++) crc = _mm_crc32_u8(static_cast<uint32_t>(crc), static_cast<uint8_t>(*data));
+  return ~static_cast<uint32_t>(crc);
+}
+#endif
 
 }  // namespace
 
 uint32_t Crc32c(const char* data, size_t n, uint32_t seed) {
+#ifdef __x86_64__
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  if (has_instruction) return Crc32cOfProcessor(data, n, seed);
+#endif
+  return Crc32cByTables(data, n, seed);
+}
+
+uint32_t Crc32cByTables(const char* data, size_t n, uint32_t seed) {
   static const Tables tables = MakeTables();
   uint32_t crc = ~seed;
   for (; n >= 8; n -= 8, data += 8) {

@@ -9,6 +9,8 @@ namespace leyden_fs {
 
 // CRC-32C (Castagnoli), as RFC 3720 has it.
 uint32_t Crc32c(const char* data, size_t n, uint32_t seed = 0);
+// The same on processors that have no instruction for it.
+uint32_t Crc32cByTables(const char* data, size_t n, uint32_t seed = 0);
 
 void PutU8(std::string* out, uint8_t value);
 void PutU32(std::string* out, uint32_t value);

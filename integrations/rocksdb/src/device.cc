@@ -3,7 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace leyden_fs {
 namespace {
@@ -29,7 +31,11 @@ const char* Remedy(leyden_status status) {
 
 IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
   if (status == LEYDEN_OK) return IOStatus::OK();
-  if (dies_at_cut_ && (status == LEYDEN_E_POWER_LOST || status == LEYDEN_NVME_NOT_READY)) raise(SIGKILL);
+  if (dies_at_cut_ && (status == LEYDEN_E_POWER_LOST || status == LEYDEN_NVME_NOT_READY)) {
+    // Whoever has cut the power is told of it by a thread of this process: let it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    raise(SIGKILL);
+  }
   const std::string what = image_ + ": " + doing + ": " + leyden_status_name(status);
   const std::string more = std::string(leyden_last_error()) + "; " + Remedy(status);
   switch (status) {

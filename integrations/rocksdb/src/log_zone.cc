@@ -98,6 +98,7 @@ IOStatus LogZone::Append(uint32_t kind, uint64_t sequence, const std::string& he
   if (!failed_.ok()) return failed_;
   const size_t before = tail_.size();
   std::string header;
+  header.reserve(kHeaderBytes);
   PutU32(&header, Crc32c(data, n, Crc32c(head.data(), head.size())));
   PutU32(&header, static_cast<uint32_t>(head.size() + n));
   PutU32(&header, salt_);
@@ -127,16 +128,19 @@ IOStatus LogZone::Append(uint32_t kind, uint64_t sequence, const std::string& he
 IOStatus LogZone::WriteTail(Durability durability) {
   const uint64_t block = device_->block_bytes();
   const size_t used = tail_.size();
-  std::string blocks = tail_;
-  blocks.resize(RoundUp(used, block));
-  const size_t most = in_area_ ? device_->identity().zrwa_size_bytes / block * block : blocks.size();
-  for (size_t done = 0; done < blocks.size(); done += most) {
-    const size_t n = std::min(most, blocks.size() - done);
-    IOStatus s = device_->Write(start_ + tail_start_ + done, blocks.data() + done, n, durability);
-    // Only the first of several writes can fail as if nothing had happened.
-    if (!s.ok()) return done == 0 ? s : IOStatus::IOError(s.ToString());
+  // Filled up for the write only, without a copy: a log does this with each record.
+  tail_.resize(RoundUp(used, block));
+  const size_t whole = tail_.size();
+  const size_t most = in_area_ ? device_->identity().zrwa_size_bytes / block * block : whole;
+  IOStatus s;
+  size_t done = 0;
+  for (; s.ok() && done < whole; done += most) {
+    s = device_->Write(start_ + tail_start_ + done, tail_.data() + done, std::min(most, whole - done), durability);
   }
-  const uint64_t written = in_area_ ? used / block * block : blocks.size();
+  tail_.resize(used);
+  // Only the first of several writes can fail as if nothing had happened.
+  if (!s.ok()) return done == most ? s : IOStatus::IOError(s.ToString());
+  const uint64_t written = in_area_ ? used / block * block : whole;
   tail_start_ += written;
   tail_.erase(0, std::min<size_t>(written, used));
   is_volatile_ = durability == Durability::kVolatile;

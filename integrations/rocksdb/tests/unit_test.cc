@@ -68,6 +68,11 @@ void Codec() {
   // RFC 3720, B.4.
   CHECK(leyden_fs::Crc32c(std::string(32, '\0').data(), 32) == 0x8a9136aaU);
   CHECK(leyden_fs::Crc32c("123456789", 9) == 0xe3069283U);
+  CHECK(leyden_fs::Crc32cByTables("123456789", 9) == 0xe3069283U);
+  std::string text;
+  for (size_t n = 0; n < 100; n++, text.push_back(static_cast<char>(n * 37))) {
+    CHECK(leyden_fs::Crc32c(text.data(), n, 7) == leyden_fs::Crc32cByTables(text.data(), n, 7));
+  }
   leyden_fs::Decoder in("\x05\0\0\0ab", 6);
   CHECK(in.Text().empty() && !in.ok());
 }

@@ -103,7 +103,8 @@ fn logs_of_dm_log_writes() {
 
 #[test]
 fn recordings() {
-    fuzz(&[leyden_image::fuzz::recording_seed()], 500, leyden_image::fuzz::recording);
+    let seeds = [leyden_image::fuzz::recording_seed(), leyden_image::fuzz::zoned_recording_seed()];
+    fuzz(&seeds, 400, leyden_image::fuzz::recording);
 }
 
 #[test]

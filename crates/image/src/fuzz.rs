@@ -5,12 +5,12 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use leyden_device::{Config, SECTOR_BYTES};
+use leyden_device::{Config, Lba, Region, SECTOR_BYTES, Status, ZoneAction};
 use leyden_sim::{Bytes, Ratio};
 
 use crate::layout::seal;
 use crate::recording::{Recording, RecordingError, Replay, pack_all, unpack_all};
-use crate::{Drive, ImageConfig, ImageError, WriteFlags};
+use crate::{Drive, ImageConfig, ImageError, WriteFlags, ZoneAsk};
 
 fn config() -> ImageConfig {
     let mut device = Config::default();
@@ -40,10 +40,23 @@ pub fn recording(records: &[u8]) -> Result<(), RecordingError> {
 /// # Panics
 /// If there is no temporary folder.
 pub fn recording_seed() -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("leyden-fuzz-{}", std::process::id()));
+    recorded("recording", write_seed)
+}
+
+/// The same of a zoned drive: appends, flags, an area, actions, a report and a power cut.
+///
+/// # Panics
+/// If there is no temporary folder, or the drive refuses one of these: a seed of refusals would show little.
+pub fn zoned_recording_seed() -> Vec<u8> {
+    recorded("zoned-recording", write_zoned_seed)
+}
+
+/// The records of what `write` does, given the paths of an image and of its recording.
+fn recorded(name: &str, write: fn(&Path, &Path) -> Result<(), ImageError>) -> Vec<u8> {
+    let folder = std::env::temp_dir().join(format!("leyden-fuzz-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let (image, path) = (folder.join("image"), folder.join("recording"));
-    let written = write_seed(&image, &path);
+    let written = write(&image, &path);
     let bytes = std::fs::read(&path);
     let _ = std::fs::remove_dir_all(&folder);
     written.expect("a drive that can be recorded");
@@ -55,19 +68,74 @@ fn write_seed(image: &Path, path: &Path) -> Result<(), ImageError> {
     drive.record(path)?;
     for number in 0..6 {
         let data = vec![number as u8; 4_096];
-        drive.write(
-            drive.now(),
-            0,
-            leyden_device::Lba(number * 5),
-            &data,
-            WriteFlags::fua(number % 2 == 0),
-        )?;
+        drive.write(drive.now(), 0, Lba(number * 5), &data, WriteFlags::fua(number % 2 == 0))?;
         drive.rest()?;
     }
     drive.flush(drive.now(), 0)?;
-    drive.trim(drive.now(), 0, leyden_device::Lba(3), 9)?;
+    drive.trim(drive.now(), 0, Lba(3), 9)?;
     drive.mark(b"promised");
     drive.rest()?;
+    drive.cut(drive.now())?;
+    drive.restore(drive.now(), None)?;
+    drive.rest()?;
+    drive.close()
+}
+
+/// Four dies; zones of 32 blocks on one die each, of which two may have an area of eight blocks.
+fn zoned_config() -> ImageConfig {
+    let mut config = config();
+    let device = &mut config.device;
+    device.nand.channels = 2;
+    device.buffer.size = Bytes::new(512 << 10);
+    device.buffer.region = Region::Selective;
+    device.buffer.protected_size = Bytes::new(256 << 10);
+    let zoned = device.zoned.insert(Default::default());
+    zoned.zone_size = Bytes::new(128 << 10);
+    zoned.dies_per_zone = 1;
+    (zoned.max_open, zoned.max_active) = (3, 4);
+    let area = zoned.zrwa.insert(Default::default());
+    (area.size, area.count) = (Bytes::new(32 << 10), 2);
+    config
+}
+
+fn write_zoned_seed(image: &Path, path: &Path) -> Result<(), ImageError> {
+    let block = (4_096 / SECTOR_BYTES) as u32;
+    let mut drive = Drive::create(image, zoned_config())?;
+    drive.record(path)?;
+    let lba = |zone: u64, at: u64| Lba(zone * (128 << 10) / SECTOR_BYTES + at * u64::from(block));
+    let mut rested =
+        |ask: &dyn Fn(&mut Drive) -> Result<(), ImageError>| -> Result<(), ImageError> {
+            ask(&mut drive)?;
+            let mut done = Vec::new();
+            while let (false, Some(next)) = (drive.is_idle(), drive.next_event()) {
+                drive.advance(next, &mut done)?;
+            }
+            assert!(done.iter().all(|done| done.status == Status::Success), "{done:?}");
+            Ok(())
+        };
+    let act = |drive: &mut Drive, action, zone| {
+        drive.zone(drive.now(), 0, ZoneAsk::new(action, lba(zone, 0)))
+    };
+    for number in 0..4_u8 {
+        let flags = WriteFlags { fua: number == 1, plp: number == 2 };
+        rested(&|drive| drive.append(drive.now(), 0, lba(0, 0), &[number; 4_096], flags))?;
+    }
+    let area = ZoneAsk { zrwa: true, ..ZoneAsk::new(ZoneAction::Open, lba(1, 0)) };
+    rested(&|drive| drive.zone(drive.now(), 0, area))?;
+    for at in [0, 2, 0] {
+        let flags = WriteFlags::default();
+        rested(&|drive| drive.write(drive.now(), 0, lba(1, at), &[7; 4_096], flags))?;
+    }
+    let commit = ZoneAsk::new(ZoneAction::FlushZrwa, lba(1, 3));
+    rested(&|drive| drive.zone(drive.now(), 0, commit))?;
+    rested(&|drive| drive.write(drive.now(), 0, lba(2, 0), &[9; 8_192], WriteFlags::default()))?;
+    rested(&|drive| act(drive, ZoneAction::Close, 2))?;
+    rested(&|drive| act(drive, ZoneAction::Finish, 2))?;
+    rested(&|drive| drive.flush(drive.now(), 0))?;
+    rested(&|drive| drive.zone_report(drive.now(), 0, lba(0, 0), 3))?;
+    rested(&|drive| drive.read(drive.now(), 0, lba(1, 0), block))?;
+    rested(&|drive| act(drive, ZoneAction::Reset, 0))?;
+    drive.mark(b"promised");
     drive.cut(drive.now())?;
     drive.restore(drive.now(), None)?;
     drive.rest()?;
@@ -100,6 +168,6 @@ pub fn log(path: &Path, bytes: &[u8]) -> Result<(), ImageError> {
         drive.restore(drive.now(), None)?;
     }
     drive.rest()?;
-    let _ = drive.peek(leyden_device::Lba(0), (4_096 / SECTOR_BYTES) as u32)?;
+    let _ = drive.peek(Lba(0), (4_096 / SECTOR_BYTES) as u32)?;
     drive.close()
 }

@@ -369,6 +369,9 @@ pub(crate) struct ReproduceArgs {
     /// Runs made at once; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
+    /// Say what measures Selective-PLP live: RocksDB's own db_bench on modelled drives
+    #[arg(long, conflicts_with_all = ["list", "only", "json", "out", "quick"])]
+    pub(crate) live: bool,
     /// Take a first look: smaller drives and fewer requests
     #[arg(long)]
     pub(crate) quick: bool,

@@ -1,9 +1,13 @@
 // What each layer promises to the one above it, on the drive in memory.
 
 #include <leyden.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -370,6 +374,25 @@ void BadImages() {
 }
 
 // Every bit of the metadata counts: flipped, it is found or makes no difference, and never takes the process along.
+// A database must not see the error, only the end: db_stress believes a put that has failed.
+void DiesAtCut() {
+  Fs fs;
+  for (const char* option : {"", ",at_cut:fail", ",at_cut:die"}) {
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      fake::Make("unit", fake::Shape());
+      const Status mounted = Mount(std::string("?format:empty") + option, &fs);
+      fake::Cut("unit", 1);
+      _exit(mounted.ok() && !Put(fs.get(), "/1.log", "x").ok() ? 0 : 1);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    CHECK(strcmp(option, ",at_cut:die") == 0 ? is_killed : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+}
+
 void FlippedBits() {
   uint64_t found = 0;
   uint64_t unharmed = 0;
@@ -423,6 +446,7 @@ int main() {
                {"threads", Threads},
                {"too many names", TooManyNames},
                {"bad images", BadImages},
+               {"dies at cut", DiesAtCut},
                {"flipped bits", FlippedBits}};
   for (const auto& t : tests) {
     const int before = failures;

@@ -25,7 +25,13 @@ use crate::output::table::{Table, wrap};
 /// Width of the notes under the table.
 const NOTE_WIDTH: usize = 90;
 
+/// What measures Selective-PLP with RocksDB itself: neither that nor its plugin is a part of this program.
+const LIVE: &str = "campaigns/selective_plp_live.py --build build --libraries target/release";
+
 pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure> {
+    if args.live {
+        return tell_live(&args.papers);
+    }
     let file = ClaimsFile::bundled().map_err(Failure::failed)?;
     let claims = claims::select(&file.claims, &args.papers, &args.only)
         .map_err(|problem| Failure::usage(anyhow!(problem)))?;
@@ -63,6 +69,19 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         show(&judged, &args.set, &mut anstream::stdout().lock())?;
     }
     outcome(&results, &specs)
+}
+
+/// Says how Selective-PLP is measured live.
+fn tell_live(papers: &[Paper]) -> Result<(), Failure> {
+    if papers.is_empty() || !papers.iter().all(Paper::is_of_stores) {
+        return Err(Failure::usage(anyhow!(
+            "only Selective-PLP is measured live\n  help: leyden reproduce selective-plp --live"
+        )));
+    }
+    let line = format!(
+        "db_bench on the plugin of docs/rocksdb.md, built into `build`, is measured by:\n\n    {LIVE}\n"
+    );
+    anstream::stdout().lock().write_all(line.as_bytes()).map_err(Failure::io)
 }
 
 /// Which figures are drawn.

@@ -89,11 +89,11 @@ fn zoned_config() -> ImageConfig {
     device.buffer.size = Bytes::new(512 << 10);
     device.buffer.region = Region::Selective;
     device.buffer.protected_size = Bytes::new(256 << 10);
-    let zoned = device.zoned.insert(Default::default());
+    let zoned = device.zoned.get_or_insert_default();
     zoned.zone_size = Bytes::new(128 << 10);
     zoned.dies_per_zone = 1;
     (zoned.max_open, zoned.max_active) = (3, 4);
-    let area = zoned.zrwa.insert(Default::default());
+    let area = zoned.zrwa.get_or_insert_default();
     (area.size, area.count) = (Bytes::new(32 << 10), 2);
     config
 }

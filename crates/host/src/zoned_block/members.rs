@@ -68,8 +68,10 @@ pub(super) struct Members<P: Payload, C, Z> {
     free: Vec<u32>,
     /// Commands to each zone that are under way.
     busy: Vec<u32>,
-    /// What has ended below: kept for its memory.
-    ended: Vec<Completion<Stored<P>>>,
+    /// What the members say has ended: kept for its memory.
+    completions: Vec<Completion<Stored<P>>>,
+    /// The same with what it was for, the last first.
+    ended: Vec<Ended<P>>,
 }
 
 impl<P, C, Z> Members<P, C, Z>
@@ -80,8 +82,8 @@ where
 {
     pub(super) fn new(conventional: C, zoned: Z, layout: Layout) -> Self {
         let busy = vec![0; layout.zones() as usize];
-        let (sent, free, ended) = (Vec::new(), Vec::new(), Vec::new());
-        Self { conventional, zoned, layout, sent, free, busy, ended }
+        let (sent, free, completions, ended) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { conventional, zoned, layout, sent, free, busy, completions, ended }
     }
 
     fn send(
@@ -171,16 +173,18 @@ where
         now
     }
 
-    /// Lets everything up to `now` happen below; yields what has ended.
-    pub(super) fn advance(&mut self, now: Time, mut each: impl FnMut(Ended<P>)) {
-        let mut ended = std::mem::take(&mut self.ended);
+    /// Lets everything up to `now` happen below. What has ended is taken with [`Members::take_ended`], and is not
+    /// under way any more.
+    pub(super) fn advance(&mut self, now: Time) {
+        assert!(self.ended.is_empty(), "somebody has not heard of the end of a command");
+        let mut completions = std::mem::take(&mut self.completions);
         if self.conventional.next_event().is_some_and(|event| event <= now) {
-            self.conventional.advance(now, &mut ended);
+            self.conventional.advance(now, &mut completions);
         }
         if self.zoned.next_event().is_some_and(|event| event <= now) {
-            self.zoned.advance(now, &mut ended);
+            self.zoned.advance(now, &mut completions);
         }
-        for end in ended.drain(..) {
+        for end in completions.drain(..) {
             let sent = self.sent[end.tag as usize].take().expect("a command ends once");
             self.free.push(end.tag);
             if let Some(zone) = sent.zone {
@@ -191,9 +195,16 @@ where
                 leyden_device::Output::Read(read) => read,
                 _ => Vec::new(),
             };
-            each(Ended { purpose: sent.purpose, status: end.status, read, zones });
+            self.ended.push(Ended { purpose: sent.purpose, status: end.status, read, zones });
         }
-        self.ended = ended;
+        self.completions = completions;
+        self.ended.reverse();
+    }
+
+    /// The first of what has ended, and nobody has taken.
+    #[inline]
+    pub(super) fn take_ended(&mut self) -> Option<Ended<P>> {
+        self.ended.pop()
     }
 
     /// True if a command to `zone` is under way.
@@ -211,6 +222,7 @@ where
         self.sent.clear();
         self.free.clear();
         self.busy.fill(0);
+        self.ended.clear();
         (self.conventional.cut_power(now), self.zoned.cut_power(now))
     }
 }

@@ -229,7 +229,10 @@ where
     fn run_members(&mut self, mut each: impl FnMut(&members::Ended<P>)) {
         while let Some(time) = self.members.next_event().filter(|_| !self.members.is_idle()) {
             self.now = self.now.max(time);
-            self.members.advance(self.now, |ended| each(&ended));
+            self.members.advance(self.now);
+            while let Some(ended) = self.members.take_ended() {
+                each(&ended);
+            }
         }
     }
 
@@ -397,9 +400,8 @@ where
             // What is overdue happens now.
             let time = event.max(self.now);
             self.now = time;
-            let mut below = Vec::new();
-            self.members.advance(time, |ended| below.push(ended));
-            for ended in below {
+            self.members.advance(time);
+            while let Some(ended) = self.members.take_ended() {
                 self.command_ended(time, ended);
             }
             self.settle(time);

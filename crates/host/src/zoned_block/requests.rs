@@ -40,6 +40,13 @@ pub(super) struct Piece<P> {
 }
 
 impl<P> Piece<P> {
+    /// What `request` has of `stretch`.
+    pub(super) fn new(request: u32, stretch: Stretch) -> Self {
+        let Stretch { does, chunk, first, blocks, index } = stretch;
+        let (pending, in_journal, old) = (0, false, Vec::new());
+        Self { request, does, chunk, first, blocks, index, pending, in_journal, old }
+    }
+
     /// Its blocks, up to, not including, the second.
     pub(super) fn range(&self) -> (u32, u32) {
         (self.first, self.first + self.blocks)
@@ -101,34 +108,47 @@ impl<P: Payload> Asked<P> {
         self.op
     }
 
-    /// What it does with its units, piece by piece, in chunks of `chunk_blocks`: chunk, first block, blocks, index.
-    pub(super) fn cut(&self, chunk_blocks: u32) -> Vec<(Does, u32, u32, u32, u32)> {
+    /// What it does with its units, piece by piece, in chunks of `chunk_blocks`.
+    pub(super) fn cut(&self, chunk_blocks: u32) -> impl Iterator<Item = Stretch> + Clone + use<P> {
         let (first, count) = (self.units.first().0, self.units.count());
         let (whole, whole_end) = self.units.whole();
-        let parts = match self.op {
-            Op::Read => vec![(Does::Read, first, first + count)],
-            Op::Write => vec![(Does::Write, first, first + count)],
-            Op::Trim => vec![(Does::Trim, whole.0, whole_end.0)],
-            Op::WriteZeroes if whole.0 >= whole_end.0 => {
-                vec![(Does::Zero, first, first + count)]
-            }
-            Op::WriteZeroes => vec![
+        let end = first + count;
+        const NONE: (Does, u32, u32) = (Does::Trim, 0, 0);
+        let ranges = match self.op {
+            Op::Read => [(Does::Read, first, end), NONE, NONE],
+            Op::Write => [(Does::Write, first, end), NONE, NONE],
+            Op::Trim => [(Does::Trim, whole.0, whole_end.0), NONE, NONE],
+            Op::WriteZeroes if whole.0 >= whole_end.0 => [(Does::Zero, first, end), NONE, NONE],
+            Op::WriteZeroes => [
                 (Does::Zero, first, whole.0),
                 (Does::Trim, whole.0, whole_end.0),
-                (Does::Zero, whole_end.0, first + count),
+                (Does::Zero, whole_end.0, end),
             ],
-            _ => Vec::new(),
+            _ => [NONE; 3],
         };
-        let mut pieces = Vec::with_capacity(1);
-        for (does, mut at, end) in parts {
-            while at < end {
-                let blocks = (end - at).min(chunk_blocks - at % chunk_blocks);
-                pieces.push((does, at / chunk_blocks, at % chunk_blocks, blocks, at - first));
+        ranges.into_iter().flat_map(move |(does, begin, end)| {
+            let mut at = begin;
+            std::iter::from_fn(move || {
+                let blocks = end.checked_sub(at)?.min(chunk_blocks - at % chunk_blocks);
+                let (chunk, index) = (at / chunk_blocks, at.wrapping_sub(first));
+                let stretch = Stretch { does, chunk, first: at % chunk_blocks, blocks, index };
                 at += blocks;
-            }
-        }
-        pieces
+                (blocks > 0).then_some(stretch)
+            })
+        })
     }
+}
+
+/// What a request is to do to blocks of one chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    pub(super) does: Does,
+    pub(super) chunk: u32,
+    /// The first block, counted from the chunk's.
+    pub(super) first: u32,
+    pub(super) blocks: u32,
+    /// Which of the request's units the first block is.
+    pub(super) index: u32,
 }
 
 /// Requests and pieces, in slabs.

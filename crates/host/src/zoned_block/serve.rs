@@ -43,16 +43,13 @@ where
         if op == Op::Flush {
             return self.upkeep_flush(now, request);
         }
-        self.requests.get_mut(request).pieces = pieces.len() as u32;
-        if pieces.is_empty() {
+        let count = pieces.clone().count() as u32;
+        if count == 0 {
             return self.complete(now, request);
         }
-        for (does, chunk, first, blocks, index) in pieces {
-            let (pending, old) = (0, Vec::new());
-            let in_journal = false;
-            let piece =
-                Piece { request, does, chunk, first, blocks, index, pending, in_journal, old };
-            let piece = self.requests.insert_piece(piece);
+        self.requests.get_mut(request).pieces = count;
+        for stretch in pieces {
+            let piece = self.requests.insert_piece(Piece::new(request, stretch));
             self.admit(now, piece);
         }
     }
@@ -197,20 +194,33 @@ where
         self.recognition.is_journal(self.device_blocks(chunk, at, 1).start, says_log)
     }
 
-    /// The place of block `at` of `chunk` among the journal's, if it has or gets one.
-    fn journal_place(&mut self, chunk: u32, at: u32, is_journal: bool) -> Option<Place> {
-        let place = |slot: super::journal::Slot| Place { zone: slot.zone, at: slot.at, blocks: 1 };
-        if let Some(slot) = self.map.slot(chunk, at) {
-            return Some(place(slot));
+    /// Gives the blocks of a journal places in its zones, as far as there are any.
+    fn give_slots(&mut self, chunk: u32, (first, end): (u32, u32), says_log: bool) {
+        for at in first..end {
+            let has_slot = self.map.slot(chunk, at).is_some();
+            if self.layout.journal == 0 || has_slot || !self.is_journal(chunk, at, says_log) {
+                continue;
+            }
+            if self.map.journal().wants_zone() {
+                let Some(zone) = self.zones.take_random(Use::Journal) else { continue };
+                self.map.add_journal_zone(zone);
+            }
+            self.map.add_slot(chunk, at);
         }
-        if !is_journal || self.layout.journal == 0 {
-            return None;
-        }
-        if self.map.journal().wants_zone() {
-            let zone = self.zones.take_random(Use::Journal)?;
-            self.map.add_journal_zone(zone);
-        }
-        self.map.add_slot(chunk, at).map(place)
+    }
+
+    /// The blocks from `at` of `chunk` on that one command writes, before `end`: their number, and their place among
+    /// the journal's if they have one and go there. Others are the chunk's own.
+    fn run(&self, chunk: u32, at: u32, end: u32, keeps_out: bool) -> (u32, Option<Place>) {
+        let slot = |at| if keeps_out { None } else { self.map.slot(chunk, at) };
+        let first = slot(at);
+        let follows = |n: &u32| match (first, slot(at + n)) {
+            (None, None) => true,
+            (Some(first), Some(it)) => it.zone == first.zone && it.at == first.at + n,
+            _ => false,
+        };
+        let blocks = 1 + (1..end - at).take_while(follows).count() as u32;
+        (blocks, first.map(|it| Place { zone: it.zone, at: it.at, blocks }))
     }
 
     /// True if a run of blocks goes to the write pointer of the chunk's sequential zone.
@@ -221,8 +231,9 @@ where
         }) && !buffer.is_some_and(in_buffer)
     }
 
-    /// Sees that the chunk has the zones that runs of blocks need; false if there is no zone for it now.
-    fn provide(&mut self, chunk: u32, mut runs: impl Iterator<Item = (u32, u32)>) -> bool {
+    /// Sees that the chunk has the zones that `runs` runs of its own blocks need, of which the first is `first`; false
+    /// if there is no zone for it now.
+    fn provide(&mut self, chunk: u32, (at, blocks): (u32, u32), runs: u32) -> bool {
         let entry = self.map.chunk(chunk);
         let Some(data) = entry.data else {
             let Some(zone) = self.zones.take_random(Use::Data(chunk)) else { return false };
@@ -230,9 +241,7 @@ where
             return true;
         };
         // A second run does not begin at the write pointer that the first one finds.
-        let first = runs.next();
-        let is_direct = first.is_some_and(|(at, blocks)| self.is_direct(entry, at, blocks));
-        let needs_none = first.is_none() || is_direct && runs.next().is_none();
+        let needs_none = runs == 1 && self.is_direct(entry, at, blocks);
         if self.layout.is_random(data) || entry.buffer.is_some() || needs_none {
             return true;
         }
@@ -258,42 +267,38 @@ where
     /// Finds a place for what a piece writes, and writes it there.
     pub(super) fn place(&mut self, now: Time, id: u32) {
         let piece = self.requests.piece(id);
-        let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
+        let (chunk, (first, end)) = (piece.chunk, piece.range());
         let says_log = self.requests.get(piece.request).kind == DataKind::Log;
         // A piece that has not waited for whoever has the chunk keeps out of it.
-        let has_left = self.recognition.is_releasing() && !piece.in_journal;
-        // Runs of blocks with their places; those without are the chunk's own.
-        let mut runs: Vec<(u32, u32, Option<Place>)> = Vec::with_capacity(1);
-        for at in first..first + blocks {
-            let is_journal = self.is_journal(chunk, at, says_log);
-            let place = if has_left { None } else { self.journal_place(chunk, at, is_journal) };
-            match (runs.last_mut(), place) {
-                (Some((_, count, None)), None) => *count += 1,
-                (Some((_, count, Some(run))), Some(place))
-                    if run.zone == place.zone && run.at + run.blocks == place.at =>
-                {
-                    *count += 1;
-                    run.blocks += 1;
-                }
-                _ => runs.push((at, 1, place)),
-            }
+        let keeps_out = self.recognition.is_releasing() && !piece.in_journal;
+        if !keeps_out {
+            self.give_slots(chunk, (first, end), says_log);
         }
-        let own = runs.iter().filter(|(_, _, place)| place.is_none());
-        let own: Vec<_> = own.map(|&(at, count, _)| (at, count)).collect();
-        if !own.is_empty() && !self.provide(chunk, own.into_iter()) {
+        let (mut commands, mut own_runs, mut first_own) = (0, 0, None);
+        let mut at = first;
+        while at < end {
+            let (blocks, slots) = self.run(chunk, at, end, keeps_out);
+            if slots.is_none() {
+                first_own = first_own.or(Some((at, blocks)));
+                own_runs += 1;
+            }
+            commands += 1;
+            at += blocks;
+        }
+        if first_own.is_some_and(|run| !self.provide(chunk, run, own_runs)) {
             self.stats.totals.starved += 1;
             self.starved.push_back(id);
             return;
         }
-        let mut places = Vec::with_capacity(runs.len());
-        for (at, count, place) in runs {
-            let separated = if place.is_some() { u64::from(count) } else { 0 };
-            self.stats.totals.separated_blocks += separated;
-            places.push((at, place.unwrap_or_else(|| self.chunk_place(chunk, at, count))));
-        }
-        self.requests.piece_mut(id).pending = places.len() as u32;
-        for (at, place) in places {
+        self.requests.piece_mut(id).pending = commands;
+        let mut at = first;
+        while at < end {
+            let (blocks, slots) = self.run(chunk, at, end, keeps_out);
+            let separated = if slots.is_some() { blocks } else { 0 };
+            self.stats.totals.separated_blocks += u64::from(separated);
+            let place = slots.unwrap_or_else(|| self.chunk_place(chunk, at, blocks));
             self.write(now, id, at, place);
+            at += blocks;
         }
     }
 

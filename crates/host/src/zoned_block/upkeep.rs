@@ -13,7 +13,7 @@ use super::load::{Found, Loader};
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Keep, Purpose};
 use super::reclaim::{Move, Next};
-use super::requests::{Asked, Does, Piece};
+use super::requests::{Asked, Does, Piece, Stretch};
 use super::stored::{Stored, StoredData};
 use super::zones::{Use, Zones};
 use super::{State, ZonedBlock};
@@ -314,9 +314,8 @@ where
         let units =
             Units::new(block * unit_sectors, u64::from(blocks) * unit_sectors, unit_sectors);
         let request = self.requests.insert(Asked::own(now, units));
-        let (does, index, pending, in_journal, old) = (Does::Leave, 0, 0, false, Vec::new());
-        let piece = Piece { request, does, chunk, first, blocks, index, pending, in_journal, old };
-        let piece = self.requests.insert_piece(piece);
+        let stretch = Stretch { does: Does::Leave, chunk, first, blocks, index: 0 };
+        let piece = self.requests.insert_piece(Piece::new(request, stretch));
         self.admit(now, piece);
     }
 

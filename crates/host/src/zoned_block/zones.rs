@@ -185,6 +185,9 @@ impl Zones {
     /// Frees what can be; returns the zones that are to be reset first.
     pub(super) fn release(&mut self, is_busy: impl Fn(ZoneNo) -> bool) -> Vec<ZoneNo> {
         let mut to_reset = Vec::new();
+        if self.releasing.is_empty() {
+            return to_reset;
+        }
         let all = std::mem::take(&mut self.releasing);
         let (busy, ready): (Vec<_>, Vec<_>) = all.into_iter().partition(|&zone| is_busy(zone));
         self.releasing = busy;

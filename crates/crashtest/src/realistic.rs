@@ -121,7 +121,7 @@ pub(crate) fn states(
 /// Which versions the drive holds.
 fn read_back(drive: &Replay<'_>, timeline: &Timeline, at: usize) -> Result<State, CrashError> {
     let atom_sectors = u64::from(timeline.atom_sectors());
-    let unit_bytes = u64::from(drive.device().geometry().unit_bytes());
+    let unit_bytes = u64::from(drive.device().unit_bytes());
     let atoms_a_unit = unit_bytes / SECTOR_BYTES / atom_sectors;
     let mut lost = Vec::new();
     let mut unit: Option<(u64, Vec<u8>)> = None;

@@ -22,7 +22,13 @@ fn drive() -> ImageConfig {
     device.buffer.region = Region::None;
     device.power.get_or_insert_default();
     fit(&mut device, SIZE_BYTES).unwrap();
-    ImageConfig { name: "test".to_owned(), seed: 1, device, made_by: "test".to_owned() }
+    ImageConfig {
+        name: "test".to_owned(),
+        seed: 1,
+        device,
+        stack: None,
+        made_by: "test".to_owned(),
+    }
 }
 
 fn plan() -> Plan {

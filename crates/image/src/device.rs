@@ -1,15 +1,15 @@
-//! The device of an image: of one kind or of the other.
+//! The device of an image: a drive of one kind or of the other, or a block device on both.
 
 use std::io;
 
 use leyden_device::{
-    BlockDevice, Command, Completion, Config, Geometry, Lba, PowerLoss, Recovery, SnapshotError,
-    Ssd, Stats, Status, ZnsSsd,
+    BlockDevice, Command, Completion, Config, Lba, PowerLoss, Recovery, SnapshotError, Ssd, Stats,
+    Status, ZnsSsd,
 };
-use leyden_nand::Medium;
 use leyden_sim::{ConfigError, Digest, Time};
 
-use crate::Places;
+use crate::stack::Stack;
+use crate::{ImageConfig, ImageError, Places};
 
 /// A device that moves places. What it is follows from its configuration.
 #[derive(Clone, Debug)]
@@ -19,36 +19,45 @@ pub enum Device {
     Conventional(Ssd<Places>),
     /// A zoned one.
     Zoned(ZnsSsd<Places>),
+    /// A block device on one of each.
+    Stack(Box<Stack>),
 }
 
 /// The same of whichever it is.
 macro_rules! of {
     ($device:expr, $ssd:ident => $what:expr) => {
+        of!($device, $ssd => $what, $ssd => $what)
+    };
+    ($device:expr, $ssd:ident => $what:expr, $stack:ident => $other:expr) => {
         match $device {
             Device::Conventional($ssd) => $what,
             Device::Zoned($ssd) => $what,
+            Device::Stack($stack) => $other,
         }
     };
 }
 
 impl Device {
     /// An empty device.
-    pub(crate) fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
-        Ok(match config.zoned {
-            None => Self::Conventional(Ssd::new(config, seed)?),
-            Some(_) => Self::Zoned(ZnsSsd::new(config, seed)?),
+    pub(crate) fn new(config: &ImageConfig) -> Result<Self, ConfigError> {
+        let ImageConfig { device, seed, .. } = config;
+        Ok(match (&config.stack, &device.zoned) {
+            (Some(_), _) => Self::Stack(Box::new(Stack::new(config)?)),
+            (None, None) => Self::Conventional(Ssd::new(device, *seed)?),
+            (None, Some(_)) => Self::Zoned(ZnsSsd::new(device, *seed)?),
         })
     }
 
     /// A device at rest, from its snapshot.
     pub(crate) fn load(
-        config: &Config,
-        seed: u64,
+        config: &ImageConfig,
         snapshot: &mut impl io::Read,
-    ) -> Result<Self, SnapshotError> {
-        Ok(match config.zoned {
-            None => Self::Conventional(Ssd::load(config, seed, snapshot)?),
-            Some(_) => Self::Zoned(ZnsSsd::load(config, seed, snapshot)?),
+    ) -> Result<Self, ImageError> {
+        let ImageConfig { device, seed, .. } = config;
+        Ok(match (&config.stack, &device.zoned) {
+            (Some(_), _) => Self::Stack(Box::new(Stack::load(config, snapshot)?)),
+            (None, None) => Self::Conventional(Ssd::load(device, *seed, snapshot)?),
+            (None, Some(_)) => Self::Zoned(ZnsSsd::load(device, *seed, snapshot)?),
         })
     }
 
@@ -58,28 +67,28 @@ impl Device {
     }
 
     /// Whether there can be such a device, and with its medium.
-    pub(crate) fn check(config: &Config, seed: u64) -> Result<(), ConfigError> {
-        match config.zoned {
-            None => Ssd::<Places>::blank_medium(config, seed).map(drop),
-            Some(_) => ZnsSsd::<Places>::blank_medium(config, seed).map(drop),
+    pub(crate) fn check(config: &ImageConfig) -> Result<(), ConfigError> {
+        let ImageConfig { device, seed, .. } = config;
+        match (&config.stack, &device.zoned) {
+            (Some(_), _) => Stack::new(config).map(drop),
+            (None, None) => Ssd::<Places>::blank_medium(device, *seed).map(drop),
+            (None, Some(_)) => ZnsSsd::<Places>::blank_medium(device, *seed).map(drop),
         }
     }
 
-    /// A device without power on a medium that holds data.
-    pub(crate) fn on_medium(config: &Config, medium: Medium<Places>) -> Result<Self, ConfigError> {
-        Ok(match config.zoned {
-            None => Self::Conventional(Ssd::on_medium(config, medium)?),
-            Some(_) => Self::Zoned(ZnsSsd::on_medium(config, medium)?),
+    /// The device of this configuration, without power, on the medium of this one.
+    pub(crate) fn on_medium_of(self, config: &Config) -> Result<Self, ConfigError> {
+        Ok(match self {
+            Self::Conventional(ssd) => {
+                Self::Conventional(Ssd::on_medium(config, ssd.into_medium())?)
+            }
+            Self::Zoned(ssd) => Self::Zoned(ZnsSsd::on_medium(config, ssd.into_medium())?),
+            Self::Stack(_) => return Err(no_bank()),
         })
     }
 
-    /// What a power cut leaves.
-    pub(crate) fn into_medium(self) -> Medium<Places> {
-        of!(self, ssd => ssd.into_medium())
-    }
-
     pub(crate) fn submit(&mut self, now: Time, command: Command<Places>) {
-        of!(self, ssd => ssd.submit(now, command));
+        of!(self, ssd => { ssd.submit(now, command); });
     }
 
     pub(crate) fn advance(&mut self, now: Time, completions: &mut Vec<Completion<Places>>) {
@@ -94,32 +103,45 @@ impl Device {
         of!(self, ssd => ssd.restore_power(now))
     }
 
-    /// The zoned drive; `None` if it is a conventional one.
+    /// The zoned drive; `None` if it is something else.
     pub const fn zoned(&self) -> Option<&ZnsSsd<Places>> {
-        match self {
-            Self::Conventional(_) => None,
-            Self::Zoned(ssd) => Some(ssd),
-        }
+        if let Self::Zoned(ssd) = self { Some(ssd) } else { None }
+    }
+    /// The block device on two drives; `None` if it is one drive.
+    pub const fn stack(&self) -> Option<&Stack> {
+        if let Self::Stack(stack) = self { Some(stack) } else { None }
+    }
+    /// The same, to change it.
+    pub(crate) const fn stack_mut(&mut self) -> Option<&mut Stack> {
+        if let Self::Stack(stack) = self { Some(stack) } else { None }
     }
 
     /// The latest time it has been told.
-    pub const fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         of!(self, ssd => ssd.now())
     }
-    /// The flash's shape.
-    pub fn geometry(&self) -> &Geometry {
-        of!(self, ssd => ssd.geometry())
+    /// Physical units of flash.
+    pub(crate) fn units(&self) -> u64 {
+        of!(self, ssd => u64::from(ssd.geometry().units()), stack => stack.units())
+    }
+    /// Bytes of a mapping unit.
+    pub fn unit_bytes(&self) -> u32 {
+        of!(self, ssd => ssd.geometry().unit_bytes(), stack => stack.unit_bytes())
+    }
+    /// Bytes of flash.
+    pub fn flash_bytes(&self) -> u64 {
+        of!(self, ssd => ssd.geometry().flash_bytes(), stack => stack.flash_bytes())
     }
     /// Sectors that can be addressed.
     pub fn capacity_sectors(&self) -> u64 {
         of!(self, ssd => ssd.capacity_sectors())
     }
     /// Fingerprint of everything it has done.
-    pub const fn digest(&self) -> Digest {
-        of!(self, ssd => ssd.digest())
+    pub fn digest(&self) -> Digest {
+        of!(self, ssd => ssd.digest(), stack => stack.digest())
     }
     /// Power cuts so far.
-    pub const fn cuts(&self) -> u64 {
+    pub fn cuts(&self) -> u64 {
         of!(self, ssd => ssd.cuts())
     }
     /// Its counters.
@@ -149,7 +171,11 @@ impl Device {
 
     /// Whether a read of these sectors, which are the drive's, would be carried out.
     pub(crate) fn may_read(&self, lba: Lba, sectors: u32) -> Result<(), Status> {
-        self.zoned().map_or(Ok(()), |ssd| ssd.may_read(lba, sectors))
+        match self {
+            Self::Conventional(_) => Ok(()),
+            Self::Zoned(ssd) => ssd.may_read(lba, sectors),
+            Self::Stack(stack) => stack.may_read(),
+        }
     }
 
     /// Calls `note` for every place that it has a use for: on the medium, in the buffer, in commands under way.
@@ -160,6 +186,13 @@ impl Device {
                 let written = written.into_iter().flat_map(|places| places.iter());
                 written.chain(read).copied().filter(|&place| place > 0).for_each(&mut note);
             }
-        });
+        }, stack => stack.each_place(note));
     }
+}
+
+/// A stack's banks stay as they are.
+pub(crate) fn no_bank() -> ConfigError {
+    let problem = "a block device on two drives keeps the capacitors that both were made with: restore it without a \
+                   capacitance";
+    ConfigError::new("power.bank.capacitance", problem)
 }

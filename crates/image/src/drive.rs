@@ -1,5 +1,6 @@
 //! The drive on top of an image.
 
+mod journal;
 mod look;
 mod record;
 mod replay;
@@ -84,7 +85,7 @@ impl Drive {
     /// # Errors
     /// If the configuration is impossible or has no `power` table, or there is such a file.
     pub fn create(path: &Path, config: ImageConfig) -> Result<Self, ImageError> {
-        if config.device.power.is_none() {
+        if config.drives().any(|device| device.power.is_none()) {
             let problem = "an image needs to know what happens when the power goes; add the table, as in \
                            --set device.power.dump=in_place";
             return Err(ConfigError::new("power", problem).into());
@@ -101,7 +102,7 @@ impl Drive {
 
     fn fill(file: ImageFile, powered: Powered) -> Result<Self, ImageError> {
         let device = powered.device();
-        let units = u64::from(device.geometry().units());
+        let units = device.units();
         let regions = Regions::new(units);
         write_head(&file, powered.config(), units)?;
         let root = Root {
@@ -111,7 +112,7 @@ impl Drive {
             time: device.now(),
             is_closed: false,
         };
-        let content = Content::new(regions.content(), device.geometry().unit_bytes(), Vec::new());
+        let content = Content::new(regions.content(), device.unit_bytes(), Vec::new());
         let log = Log::empty(regions, 0);
         let mut drive = Self::with(file, regions, powered, content, log, root);
         drive.checkpoint(true)?;
@@ -127,7 +128,7 @@ impl Drive {
         self.powered.device()
     }
     /// The drive's time.
-    pub const fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         self.device().now()
     }
     /// Sectors that can be addressed.
@@ -136,7 +137,7 @@ impl Drive {
     }
     /// Bytes of a mapping unit.
     pub fn unit_bytes(&self) -> u32 {
-        self.device().geometry().unit_bytes()
+        self.device().unit_bytes()
     }
     /// True if the power is off.
     pub const fn is_off(&self) -> bool {
@@ -330,11 +331,11 @@ impl Drive {
         }
     }
 
-    /// What the device is asked by an event; `None` if it is none of the host's, but of the switch.
+    /// What the device is asked by an event; `None` if it is none of the host's.
     fn command(&self, event: &Event) -> Option<Command<Places>> {
         let places = |lba, sectors, slots| self.content.places(lba, sectors, slots);
         Some(match event {
-            Event::Cut | Event::Restore(_) => return None,
+            Event::Cut | Event::Restore(_) | Event::Remount | Event::Journal { .. } => return None,
             Event::Read(lba, sectors) => Command::read(*lba, *sectors),
             Event::Flush => Command::flush(),
             Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
@@ -361,7 +362,7 @@ impl Drive {
             self.ended.push(self.done(completion)?);
         }
         self.completions = completions;
-        Ok(())
+        self.follow_journal()
     }
 
     /// Runs the drive up to `now`. Adds completed commands to `done`; clients may now hear of them.
@@ -470,6 +471,7 @@ impl Drive {
         self.log.prepare(&self.file, 0)?;
         self.note(now, &Event::Restore(bank), &[]);
         let recovery = self.powered.restore(now, bank)?;
+        self.find_journal()?;
         self.write_clock()?;
         Ok(recovery)
     }
@@ -524,7 +526,7 @@ mod tests {
         device.buffer.size = Bytes::new(128 << 10);
         device.power = Some(leyden_power::Config::default());
         let (name, made_by) = ("test".to_owned(), "test".to_owned());
-        let config = ImageConfig { name, seed: 1, device, made_by };
+        let config = ImageConfig { name, seed: 1, device, stack: None, made_by };
         Drive::create(&folder.path().join("disk.leyden"), config).unwrap()
     }
 

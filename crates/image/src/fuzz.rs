@@ -19,7 +19,13 @@ fn config() -> ImageConfig {
     device.ftl.over_provisioning = Ratio::from_percent(70);
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
-    ImageConfig { name: "fuzz".to_owned(), seed: 1, device, made_by: "fuzz".to_owned() }
+    ImageConfig {
+        name: "fuzz".to_owned(),
+        seed: 1,
+        device,
+        stack: None,
+        made_by: "fuzz".to_owned(),
+    }
 }
 
 /// Reads `records`, unpacked, as a recording and runs it.

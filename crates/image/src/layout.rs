@@ -4,6 +4,7 @@
 //! record.
 
 use leyden_device::Config;
+use leyden_host::ZonedBlockConfig;
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +12,10 @@ use crate::ImageError;
 use crate::file::ImageFile;
 
 /// Bumped with every change of the layout. Version 1 has no entries for zones in its log, and flags of writes that say
-/// force unit access only; everything that it has means what it means in version 2.
-pub const FORMAT_VERSION: u32 = 2;
+/// force unit access only; everything that it has means what it means in version 2. Version 3 is of block devices on two
+/// drives only: a drive by itself is still written as version 2.
+pub const FORMAT_VERSION: u32 = 3;
+const FORMAT_OF_ONE_DRIVE: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"LEYDIMG\0";
 /// The head lies here, and has room for so much.
@@ -37,22 +40,53 @@ pub struct ImageConfig {
     pub name: String,
     /// What everything random in it comes from.
     pub seed: u64,
-    /// The drive.
+    /// The drive; of a block device on two drives the zoned one.
     pub device: Config,
+    /// What else makes up a block device on two drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
     /// The version of Leyden that made it.
     pub made_by: String,
+}
+
+/// A block device on a zoned drive: what beside that makes it up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StackConfig {
+    /// The conventional drive.
+    pub conventional: Config,
+    /// The layer on both.
+    pub layer: ZonedBlockConfig,
 }
 
 impl ImageConfig {
     /// A drive that this version makes. Without a table `power` it gets one, with a dump `in_place`: what a drive in an
     /// image does when the power goes has to be known.
-    pub fn new(name: String, seed: u64, mut device: Config) -> Self {
-        device.power.get_or_insert_with(|| leyden_power::Config {
-            dump: leyden_power::DumpConfig::by_name("in_place").expect("a dump of this name"),
-            ..leyden_power::Config::default()
-        });
-        Self { name, seed, device, made_by: env!("CARGO_PKG_VERSION").to_owned() }
+    pub fn new(name: String, seed: u64, device: Config) -> Self {
+        let made_by = env!("CARGO_PKG_VERSION").to_owned();
+        Self { name, seed, device: with_power(device), stack: None, made_by }
     }
+
+    /// The same with a layer and a conventional drive, which make a block device of it.
+    #[must_use]
+    pub fn stacked(mut self, conventional: Config, layer: ZonedBlockConfig) -> Self {
+        self.stack = Some(StackConfig { conventional: with_power(conventional), layer });
+        self
+    }
+
+    /// The drives.
+    pub(crate) fn drives(&self) -> impl Iterator<Item = &Config> {
+        [Some(&self.device), self.stack.as_ref().map(|stack| &stack.conventional)]
+            .into_iter()
+            .flatten()
+    }
+}
+
+fn with_power(mut device: Config) -> Config {
+    device.power.get_or_insert_with(|| leyden_power::Config {
+        dump: leyden_power::DumpConfig::by_name("in_place").expect("a dump of this name"),
+        ..leyden_power::Config::default()
+    });
+    device
 }
 
 /// The regions of an image of one shape.
@@ -129,7 +163,8 @@ pub(crate) fn write_head(
         return Err(ImageError::Foreign("its configuration is longer than a megabyte".to_owned()));
     }
     let mut head = MAGIC.to_vec();
-    head.extend(FORMAT_VERSION.to_le_bytes());
+    let version = if config.stack.is_some() { FORMAT_VERSION } else { FORMAT_OF_ONE_DRIVE };
+    head.extend(version.to_le_bytes());
     head.extend((text.len() as u32).to_le_bytes());
     head.extend(crc32fast::hash(&text).to_le_bytes());
     head.extend(units.to_le_bytes());

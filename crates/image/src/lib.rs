@@ -32,11 +32,13 @@ mod powered;
 pub mod raw;
 pub mod recording;
 mod slots;
+mod stack;
 
 pub use asked::{WriteFlags, ZoneAsk};
 pub use device::Device;
 pub use drive::{Checked, Done, Drive, DriveInfo, Opened};
 pub use error::ImageError;
-pub use layout::{FORMAT_VERSION, ImageConfig};
+pub use layout::{FORMAT_VERSION, ImageConfig, StackConfig};
 pub use log::{Entry, Event};
 pub use places::Places;
+pub use stack::Stack;

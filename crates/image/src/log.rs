@@ -5,6 +5,8 @@
 //! no other. A kill may tear the last entry: its completion was not reported, and it is ignored. Any other malformed
 //! entry is damage.
 
+use std::ops::Range;
+
 use leyden_device::Lba;
 use leyden_sim::{Capacitance, Time};
 
@@ -54,6 +56,16 @@ pub enum Event {
     Cut,
     /// The power returned; with another bank, if one is named.
     Restore(Option<Capacitance>),
+    /// A block device on two drives wrote its tables, and was taken down and up again: a checkpoint was taken, or would
+    /// have been.
+    Remount,
+    /// The journal of the file system on such a device was found.
+    Journal {
+        /// The bytes that it was found by.
+        sources: Vec<Range<u64>>,
+        /// Its own; `None` if there is none, or nobody knows where.
+        journal: Option<Vec<Range<u64>>>,
+    },
 }
 
 /// An entry of the log.
@@ -85,14 +97,30 @@ impl Event {
             | Self::WriteZeroes(lba, sectors, _)
             | Self::Write { lba, sectors, .. }
             | Self::Append { lba, sectors, .. } => Some((*lba, *sectors)),
-            Self::Flush | Self::Zone(_) | Self::ZoneReport(..) | Self::Cut | Self::Restore(_) => {
-                None
+            Self::Flush
+            | Self::Zone(_)
+            | Self::ZoneReport(..)
+            | Self::Cut
+            | Self::Restore(_)
+            | Self::Remount
+            | Self::Journal { .. } => None,
+        }
+    }
+
+    /// Room that its entry takes, in slots.
+    pub(crate) fn slots(&self) -> usize {
+        match self {
+            Self::Write { slots, .. } | Self::Append { slots, .. } => slots.len(),
+            Self::Journal { sources, journal } => {
+                RANGE_SLOTS * (sources.len() + journal.as_ref().map_or(0, Vec::len))
             }
+            _ => 0,
         }
     }
 
     /// Adds the entry of this event to `log`.
     fn encode(&self, sequence: u64, time: Time, log: &mut Vec<u8>) {
+        let ranges; // as slots
         let (kind, flags, sectors, lba, slots) = match self {
             Event::Read(lba, sectors) => (1, 0, *sectors, lba.0, &[][..]),
             Event::Write { lba, sectors, flags, slots } => {
@@ -110,6 +138,12 @@ impl Event {
             }
             Event::Zone(ask) => (9, ask.bits(), u32::from(ask.code()), ask.lba.0, &[][..]),
             Event::ZoneReport(lba, most) => (10, 0, *most, lba.0, &[][..]),
+            Event::Remount => (11, 0, 0, 0, &[][..]),
+            Event::Journal { sources, journal } => {
+                let all = sources.iter().chain(journal.iter().flatten());
+                ranges = all.flat_map(|it| [halves(it.start), halves(it.end)]).collect::<Vec<_>>();
+                (12, u8::from(journal.is_some()), sources.len() as u32, 0, &ranges[..])
+            }
         };
         let begin = log.len();
         log.extend((entry_bytes(slots.len()) as u32).to_le_bytes());
@@ -124,6 +158,21 @@ impl Event {
         }
         seal_from(log, begin);
     }
+}
+
+/// Slots that a range of bytes takes in an entry: its ends.
+const RANGE_SLOTS: usize = 2;
+
+const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+/// Ranges of bytes, from an entry's slots; `None` if they are none.
+fn ranges(slots: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Range<u64>>> {
+    let words: Vec<_> = slots.map(|(low, high)| u64::from(low) | u64::from(high) << 32).collect();
+    let (pairs, rest) = words.as_chunks::<RANGE_SLOTS>();
+    let ranges = pairs.iter().map(|&[start, end]| start..end);
+    rest.is_empty().then(|| ranges.collect())
 }
 
 /// Bytes of an entry with so many slots.
@@ -162,6 +211,13 @@ impl Entry {
             }
             9 => Event::Zone(ZoneAsk::from_code(u8::try_from(sectors).ok()?, lba, flags)?),
             10 => Event::ZoneReport(lba, sectors),
+            11 => Event::Remount,
+            12 => {
+                let all = ranges(slots)?;
+                let (sources, journal) = all.split_at_checked(sectors as usize)?;
+                let journal = flag.then(|| journal.to_vec());
+                Event::Journal { sources: sources.to_vec(), journal }
+            }
             _ => return None,
         };
         Some((Self { sequence, time, event }, length as u64))

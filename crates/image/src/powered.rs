@@ -5,7 +5,8 @@ use std::io;
 use leyden_device::{Command, Completion, PowerLoss, Recovery};
 use leyden_sim::{Capacitance, ConfigError, Time};
 
-use crate::device::Device;
+use crate::device::{Device, no_bank};
+use crate::stack::Stack;
 use crate::{ImageConfig, ImageError, Places};
 
 /// A device whose power may be off, and whose bank may have been changed since it was configured.
@@ -18,25 +19,28 @@ pub(crate) struct Powered {
     is_off: bool,
 }
 
-/// The drive's configuration, with another bank if one is named.
-fn device_of(config: &ImageConfig, bank: Option<Capacitance>) -> leyden_device::Config {
-    let mut device = config.device.clone();
-    if let Some(power) = &mut device.power {
-        // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
-        // without a whole dump, from the first page on.
-        power.allow_underprovisioned = true;
-        if bank.is_some() {
-            (power.bank.capacitance, power.bank.parts) = (bank, None);
+/// The configuration, with another bank if one is named.
+fn made(config: &ImageConfig, bank: Option<Capacitance>) -> ImageConfig {
+    let mut config = config.clone();
+    let conventional = config.stack.as_mut().map(|stack| &mut stack.conventional);
+    for device in [Some(&mut config.device), conventional].into_iter().flatten() {
+        if let Some(power) = &mut device.power {
+            // Its bank may be made smaller one day: the medium must hold what it takes to find the way back
+            // without a whole dump, from the first page on.
+            power.allow_underprovisioned = true;
+            if bank.is_some() {
+                (power.bank.capacitance, power.bank.parts) = (bank, None);
+            }
         }
     }
-    device
+    config
 }
 
 impl Powered {
     /// A new device, as its maker describes it, and so with the bank that it asks for.
     pub(crate) fn new(config: ImageConfig) -> Result<Self, ConfigError> {
-        Device::check(&config.device, config.seed)?;
-        let device = Device::new(&device_of(&config, None), config.seed)?;
+        Device::check(&config)?;
+        let device = Device::new(&made(&config, None))?;
         Ok(Self { config, bank: None, device, is_off: false })
     }
 
@@ -46,7 +50,7 @@ impl Powered {
         bank: Option<Capacitance>,
         snapshot: &mut impl io::Read,
     ) -> Result<Self, ImageError> {
-        let device = Device::load(&device_of(&config, bank), config.seed, snapshot)?;
+        let device = Device::load(&made(&config, bank), snapshot)?;
         Ok(Self { config, bank, device, is_off: false })
     }
 
@@ -74,6 +78,25 @@ impl Powered {
         self.device.advance(time.max(self.device.now()), ended);
     }
 
+    /// A block device on two drives writes its tables: it can be saved then.
+    pub(crate) fn settle(&mut self, time: Time) {
+        if let Some(stack) = self.device.stack_mut() {
+            stack.settle(time);
+        }
+    }
+
+    /// It is taken down and up again, as opening what was saved does.
+    pub(crate) fn remount(&mut self) {
+        if let Some(stack) = self.device.stack_mut() {
+            stack.remount();
+        }
+    }
+
+    /// What a block device on two drives has to be told of its journal; `None` if it is one drive.
+    pub(crate) const fn stack_mut(&mut self) -> Option<&mut Stack> {
+        self.device.stack_mut()
+    }
+
     /// The power fails.
     pub(crate) fn cut(&mut self, time: Time) -> PowerLoss {
         self.is_off = true;
@@ -83,7 +106,10 @@ impl Powered {
     /// Whether there can be such a drive with this bank.
     pub(crate) fn check_bank(&self, bank: Option<Capacitance>) -> Result<(), ConfigError> {
         if bank.is_some() {
-            Device::check(&device_of(&self.config, bank), self.config.seed)?;
+            if self.config.stack.is_some() {
+                return Err(no_bank());
+            }
+            Device::check(&made(&self.config, bank))?;
         }
         Ok(())
     }
@@ -95,11 +121,12 @@ impl Powered {
         bank: Option<Capacitance>,
     ) -> Result<Recovery, ImageError> {
         if bank.is_some() {
-            let config = device_of(&self.config, bank);
+            self.check_bank(bank)?;
+            let config = made(&self.config, bank);
             self.bank = bank;
-            let empty = Device::new(&config, self.config.seed)?;
-            let medium = std::mem::replace(&mut self.device, empty).into_medium();
-            self.device = Device::on_medium(&config, medium)?;
+            let empty = Device::new(&config)?;
+            let device = std::mem::replace(&mut self.device, empty);
+            self.device = device.on_medium_of(&config.device)?;
         }
         self.is_off = false;
         Ok(self.device.restore_power(time))

@@ -14,7 +14,13 @@ fn config() -> ImageConfig {
     device.ftl.over_provisioning = Ratio::from_percent(60);
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
-    ImageConfig { name: "test".to_owned(), seed: 1, device, made_by: "test".to_owned() }
+    ImageConfig {
+        name: "test".to_owned(),
+        seed: 1,
+        device,
+        stack: None,
+        made_by: "test".to_owned(),
+    }
 }
 
 /// An image with data in its checkpoint and in its log, left in the midst of work.

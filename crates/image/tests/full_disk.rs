@@ -31,7 +31,13 @@ fn config() -> ImageConfig {
     device.buffer.region = Region::Full;
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
-    ImageConfig { name: "test".to_owned(), seed: 3, device, made_by: "test".to_owned() }
+    ImageConfig {
+        name: "test".to_owned(),
+        seed: 3,
+        device,
+        stack: None,
+        made_by: "test".to_owned(),
+    }
 }
 
 fn bytes_of(unit: u64, number: u64) -> Vec<u8> {

@@ -25,7 +25,7 @@ fn config(region: Region, seed: u64) -> ImageConfig {
     device.buffer.region = region;
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
-    ImageConfig { name: "test".to_owned(), seed, device, made_by: "test".to_owned() }
+    ImageConfig { name: "test".to_owned(), seed, device, stack: None, made_by: "test".to_owned() }
 }
 
 /// What sector `lba` holds after write `number`.

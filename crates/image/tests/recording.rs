@@ -17,7 +17,7 @@ fn drive(folder: &Path) -> Drive {
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
     let (name, made_by) = ("test".to_owned(), "test".to_owned());
-    let config = ImageConfig { name, seed: 1, device, made_by };
+    let config = ImageConfig { name, seed: 1, device, stack: None, made_by };
     Drive::create(&folder.join("disk.leyden"), config).unwrap()
 }
 

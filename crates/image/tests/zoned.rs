@@ -49,7 +49,7 @@ fn config(region: Region, seed: u64) -> ImageConfig {
         ..leyden_ftl::zoned::Config::default()
     });
     device.power = Some(leyden_power::Config::default());
-    ImageConfig { name: "test".to_owned(), seed, device, made_by: "test".to_owned() }
+    ImageConfig { name: "test".to_owned(), seed, device, stack: None, made_by: "test".to_owned() }
 }
 
 /// What a block holds after write `number`; 0 is zeroes.

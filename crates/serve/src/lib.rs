@@ -34,6 +34,6 @@ pub use listen::Listen;
 pub use owner::{Answer, Ask, Failure, Handle};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{
-    Answer as ControlAnswer, Ask as ControlAsk, CutReport, RestoreReport, StatusReport,
+    Answer as ControlAnswer, Ask as ControlAsk, CutReport, LayerReport, RestoreReport, StatusReport,
 };
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use leyden_device::{PowerLoss, Recovery, SECTOR_BYTES};
-use leyden_image::{Drive, ImageError};
+use leyden_image::{Drive, ImageError, Stack};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
@@ -219,6 +219,45 @@ pub struct StatusReport {
     pub late_p99_ns: u64,
     /// Units that were programmed for each unit that the host has written, since the drive was opened.
     pub waf: f64,
+    /// Of a block device on two drives: what its layer does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zoned_block: Option<LayerReport>,
+}
+
+/// What the layer of a block device on two drives does, since the drive was opened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LayerReport {
+    /// Bytes of the file system's journal, if it is looked for and was found; else 0.
+    pub journal_bytes: u64,
+    /// Bytes that the host has written.
+    pub host_bytes: u64,
+    /// Of those, a journal's.
+    pub host_journal_bytes: u64,
+    /// Bytes that went to journal zones.
+    pub separated_bytes: u64,
+    /// Bytes that reclaim has copied.
+    pub copied_bytes: u64,
+    /// Of those, a journal's.
+    pub copied_journal_bytes: u64,
+    /// Chunks that were moved.
+    pub reclaimed: u64,
+}
+
+impl LayerReport {
+    fn new(stack: &Stack, unit_bytes: u64) -> Self {
+        let stats = stack.layer_stats();
+        let copied =
+            stats.copied_data_blocks + stats.copied_meta_blocks + stats.copied_journal_blocks;
+        Self {
+            journal_bytes: stack.journal_bytes(),
+            host_bytes: stats.host_blocks * unit_bytes,
+            host_journal_bytes: stats.host_journal_blocks * unit_bytes,
+            separated_bytes: stats.separated_blocks * unit_bytes,
+            copied_bytes: copied * unit_bytes,
+            copied_journal_bytes: stats.copied_journal_blocks * unit_bytes,
+            reclaimed: stats.reclaimed,
+        }
+    }
 }
 
 impl StatusReport {
@@ -226,7 +265,10 @@ impl StatusReport {
         let info = drive.info()?;
         let stats = drive.device().stats();
         let programmed = stats.ftl.user_units + stats.ftl.gc.copied_units;
-        let waf = programmed as f64 / stats.ftl.user_units.max(1) as f64;
+        let stack = drive.device().stack();
+        let written = stack.map_or(stats.ftl.user_units, |stack| stack.layer_stats().host_blocks);
+        let waf = programmed as f64 / written.max(1) as f64;
+        let unit_bytes = u64::from(drive.unit_bytes());
         Ok(Self {
             name: drive.config().name.clone(),
             is_on: !drive.is_off(),
@@ -244,6 +286,7 @@ impl StatusReport {
             late_p50_ns: served.late.value_at_quantile(0.5),
             late_p99_ns: served.late.value_at_quantile(0.99),
             waf,
+            zoned_block: stack.map(|stack| LayerReport::new(stack, unit_bytes)),
         })
     }
 }

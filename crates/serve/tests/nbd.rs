@@ -31,7 +31,7 @@ impl Served {
         device.buffer.size = Bytes::new(128 << 10);
         device.power = Some(leyden_power::Config::default());
         let made_by = "test".to_owned();
-        let config = ImageConfig { name: "disk".to_owned(), seed: 1, device, made_by };
+        let config = ImageConfig { name: "disk".to_owned(), seed: 1, device, stack: None, made_by };
         let folder = tempfile::tempdir().unwrap();
         let drive = Drive::create(&folder.path().join("disk.leyden"), config).unwrap();
         let mut served = Self { folder, server: None };

@@ -95,6 +95,16 @@ pub(super) fn drive_of(
     let loaded = Loaded::new(drive, &overrides(set, seed)?)?;
     let scenario = &loaded.scenario;
     let config = ImageConfig::new(name, scenario.seed, scenario.device.clone());
+    let config = match (&scenario.host.conventional, &scenario.host.zoned_block) {
+        (None, None) => config,
+        (Some(conventional), Some(layer)) => config.stacked(conventional.clone(), layer.clone()),
+        (conventional, _) => {
+            let missing = if conventional.is_some() { "zoned_block" } else { "conventional" };
+            let problem = "a block device on two drives needs [host.zoned_block] and [host.conventional], and this is \
+                           not there: add it, or leave out the other one";
+            return Err(Failure::usage(loaded.complaint(&format!("host.{missing}"), problem)));
+        }
+    };
     Ok((config, loaded))
 }
 
@@ -105,7 +115,8 @@ fn made(args: &CreateArgs) -> Result<Drive, Failure> {
     let (config, loaded) = drive_of(&args.drive, &args.set, args.seed, name)?;
     Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
-            let within = error.within("device");
+            let is_below = error.key.starts_with("host.");
+            let within = if is_below { error } else { error.within("device") };
             Failure::usage(loaded.complaint(&within.key, &within.problem))
         }
         ImageError::Io(error) => {
@@ -144,6 +155,15 @@ fn info(args: &ImageArgs) -> Result<(), Failure> {
             |zrwa| format!("{} of {}", count(u64::from(zrwa.count)), bytes(zrwa.size.get())),
         );
         table.row(["random write areas", &areas]);
+    }
+    if let Some(stack) = &config.stack {
+        let capacity = stack.conventional.ftl.capacity;
+        let capacity = capacity.map_or_else(|| "by its flash".to_owned(), |it| bytes(it.get()));
+        table.row(["conventional drive", &capacity]);
+        let journal = &stack.layer.journal;
+        let recognise = serde_json::to_value(journal.recognise).map_err(Failure::failed)?;
+        let by = format!("by {}", recognise.as_str().unwrap_or_default());
+        table.row(["journals kept apart", if journal.separate { &by } else { "no" }]);
     }
     Ok(table.write(&mut anstream::stdout().lock())?)
 }

@@ -172,7 +172,7 @@ fn replay(
 fn cut_and_restore(
     replay: &mut Replay<'_>,
 ) -> Result<(CutReport, RestoreReport), leyden_image::ImageError> {
-    let unit_sectors = u64::from(replay.device().geometry().unit_bytes()) / SECTOR_BYTES;
+    let unit_sectors = u64::from(replay.device().unit_bytes()) / SECTOR_BYTES;
     let pending = replay.device().pending() as u64;
     let loss = replay.cut();
     let now = replay.now();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use leyden_image::Drive;
+use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
     ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport, Tls,
@@ -77,7 +77,13 @@ pub(super) fn open(image: &Path, stay_off: bool) -> Result<Drive, Failure> {
         let recovery = drive.restore(now, None).map_err(named)?;
         restore_table(&RestoreReport::new(&recovery, now)).write(&mut out)?;
     }
-    Ok(drive)
+    match drive.device().stack().and_then(Stack::problem) {
+        None => Ok(drive),
+        Some(problem) => {
+            let what = format!("{}: {problem}", image.display());
+            Err(Failure::usage(anyhow::anyhow!(what)))
+        }
+    }
 }
 
 /// Records what `drive` is asked from now on.
@@ -202,6 +208,19 @@ fn status_table(report: &StatusReport) -> Table {
     let late = format!("half by {}, 99 % by {}", us(report.late_p50_ns), us(report.late_p99_ns));
     table.row(["answered later", &late]);
     table.row(["WAF", &number(report.waf)]);
+    if let Some(layer) = &report.zoned_block {
+        let journal = match layer.journal_bytes {
+            0 => "none found".to_owned(),
+            size => bytes(size),
+        };
+        table.row(["journal", &journal]);
+        table.row(["written", &bytes(layer.host_bytes)]);
+        table.row(["  of journals", &bytes(layer.host_journal_bytes)]);
+        table.row(["  kept apart", &bytes(layer.separated_bytes)]);
+        table.row(["copied by reclaim", &bytes(layer.copied_bytes)]);
+        table.row(["  of journals", &bytes(layer.copied_journal_bytes)]);
+        table.row(["chunks moved", &count(layer.reclaimed)]);
+    }
     table
 }
 

@@ -1,7 +1,7 @@
 //! A run on a block device that a conventional and a zoned drive make up.
 
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp, Stats, ZnsSsd, ZonedStats};
-use leyden_host::zoned_block::{Pair, Stored};
+use leyden_host::zoned_block::{Pair, Stored, flash_of_both};
 use leyden_host::{PageCache, Powered, ZonedBlock, ZonedBlockConfig, ZonedBlockStats};
 use leyden_sim::Counted;
 
@@ -44,24 +44,7 @@ impl Counts {
 
     /// Both drives' flash as one.
     fn flash(&self) -> Stats {
-        let (mut all, other) = (self.zoned.clone(), &self.conventional);
-        let (to, from) = (&mut all.ftl, &other.ftl);
-        to.programs.user += from.programs.user;
-        to.programs.gc_user += from.programs.gc_user;
-        to.programs.map += from.programs.map;
-        to.programs.gc_map += from.programs.gc_map;
-        to.reads.host += from.reads.host;
-        to.reads.rmw += from.reads.rmw;
-        to.reads.gc_user += from.reads.gc_user;
-        to.erases += from.erases;
-        to.user_units += from.user_units;
-        to.padded_units += from.padded_units;
-        to.gc.copied_units += from.gc.copied_units;
-        to.gc.collections += from.gc.collections;
-        all.ssd.units_written = self.layer.host_blocks;
-        all.die_busy.extend(&other.die_busy);
-        all.channel_busy.extend(&other.channel_busy);
-        all
+        flash_of_both(&self.zoned, &self.conventional, self.layer.host_blocks)
     }
 }
 

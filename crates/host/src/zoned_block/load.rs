@@ -37,7 +37,7 @@ pub(super) struct Found {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Loader<P: Payload> {
     layout: Layout,
     pending: u32,

@@ -44,7 +44,7 @@ pub(super) enum Keep {
 }
 
 /// The end of a command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ended<P: Payload> {
     pub(super) purpose: Purpose,
     pub(super) status: Status,
@@ -59,7 +59,7 @@ struct Sent {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Members<P: Payload, C, Z> {
     pub(super) conventional: C,
     pub(super) zoned: Z,
@@ -217,12 +217,17 @@ where
         self.free.len() == self.sent.len()
     }
 
-    /// The power fails below, and with it every command.
-    pub(super) fn cut_power(&mut self, now: Time) -> (Cut, Cut) {
+    /// No command was ever sent.
+    pub(super) fn begin_anew(&mut self) {
         self.sent.clear();
         self.free.clear();
         self.busy.fill(0);
         self.ended.clear();
+    }
+
+    /// The power fails below, and with it every command.
+    pub(super) fn cut_power(&mut self, now: Time) -> (Cut, Cut) {
+        self.begin_anew();
         (self.conventional.cut_power(now), self.zoned.cut_power(now))
     }
 }

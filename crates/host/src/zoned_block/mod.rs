@@ -4,7 +4,7 @@
 //! **What lives here**: [`ZonedBlock`]: where the blocks of chunks lie ([`map`], [`journal`], [`layout`]), which
 //! zones are free ([`zones`]), how requests go through ([`serve`], [`requests`], [`traffic`]), how random zones are
 //! freed ([`reclaim`], [`victim`], [`heat`]), how the tables survive power cuts ([`metadata`], [`commit`], [`load`]), and what
-//! is shown of all that ([`view`]). **What doesn't**: how the members keep what they have been told to keep, and what a file system does.
+//! is shown of all that ([`view`], [`held`]). **What doesn't**: how the members keep what they have been told to keep, and what a file system does.
 //!
 //! - The device's address space is cut into chunks, as large as a zone. A chunk's first write gets it a random zone, on
 //!   the conventional member, where blocks may be written in any order.
@@ -25,6 +25,7 @@ mod commit;
 mod config;
 pub mod fuzz;
 mod heat;
+mod held;
 mod journal;
 mod layout;
 mod load;
@@ -58,6 +59,7 @@ use leyden_sim::{ConfigError, Time};
 use crate::Powered;
 use commit::Committer;
 pub use config::{JournalConfig, Merge, Recognise, ZonedBlockConfig};
+pub use held::Home;
 use layout::{Layout, Place};
 use load::Loader;
 use map::Map;
@@ -66,14 +68,14 @@ use metadata::{LABEL, Superblock};
 use reclaim::Reclaim;
 use recognise::Recognition;
 use requests::{Asked, Requests};
-pub use stats::ZonedBlockStats;
+pub use stats::{ZonedBlockStats, flash_of_both};
 pub use stored::{MetaBytes, Stored, StoredData};
 use traffic::Traffic;
 pub use view::{Chunk, ChunkPlace, RandomZone};
 use zones::{Use, Zones};
 
 /// The two drives below.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pair<C, Z> {
     /// The conventional drive, for random zones and metadata.
     pub conventional: C,
@@ -84,7 +86,7 @@ pub struct Pair<C, Z> {
 }
 
 /// Whether commands can be served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State<P: Payload> {
     Up,
     /// The tables are being read; commands wait.
@@ -96,7 +98,7 @@ enum State<P: Payload> {
 }
 
 /// A block device on two drives. See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ZonedBlock<P: Payload, C, Z> {
     layout: Layout,
     recognition: Recognition,

@@ -11,6 +11,8 @@
 //!
 //! A sequential zone has no holes: what is not valid below the next block is filled with zeroes.
 
+use std::sync::Arc;
+
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
@@ -151,10 +153,10 @@ fn take_valid(map: &mut Map, zone: ZoneNo, mut each: impl FnMut(&mut Map, u32)) 
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reclaim {
     layout: Layout,
-    policy: Box<dyn ReclaimPolicy>,
+    policy: Arc<dyn ReclaimPolicy>,
     merge: Merge,
     low_free: leyden_sim::Ratio,
     high_free: leyden_sim::Ratio,
@@ -173,7 +175,7 @@ impl Reclaim {
     pub(super) fn new(config: &ZonedBlockConfig, layout: Layout) -> Self {
         Self {
             layout,
-            policy: config.victim.policy(),
+            policy: config.victim.policy().into(),
             merge: config.merge,
             low_free: config.low_free,
             high_free: config.high_free,

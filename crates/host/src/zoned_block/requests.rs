@@ -152,7 +152,7 @@ pub(super) struct Stretch {
 }
 
 /// Requests and pieces, in slabs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Requests<P: Payload> {
     asked: Vec<Option<Asked<P>>>,
     free: Vec<u32>,
@@ -229,6 +229,16 @@ impl<P: Payload> Requests<P> {
             status: asked.status,
             output,
         })
+    }
+
+    /// The requests under way.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Asked<P>> {
+        self.asked.iter().flatten()
+    }
+
+    /// Their pieces under way.
+    pub(super) fn all_pieces(&self) -> impl Iterator<Item = &Piece<P>> {
+        self.pieces.iter().flatten()
     }
 
     /// All of them are gone.

@@ -1,6 +1,6 @@
 //! What a zoned block device counts.
 
-use leyden_device::DataKind;
+use leyden_device::{DataKind, Stats};
 use leyden_sim::counters;
 use serde::Serialize;
 
@@ -51,8 +51,30 @@ counters! {
     }
 }
 
+/// The flash of both members as one drive's, which has written `host_blocks` for the host.
+pub fn flash_of_both(zoned: &Stats, conventional: &Stats, host_blocks: u64) -> Stats {
+    let (mut all, other) = (zoned.clone(), conventional);
+    let (to, from) = (&mut all.ftl, &other.ftl);
+    to.programs.user += from.programs.user;
+    to.programs.gc_user += from.programs.gc_user;
+    to.programs.map += from.programs.map;
+    to.programs.gc_map += from.programs.gc_map;
+    to.reads.host += from.reads.host;
+    to.reads.rmw += from.reads.rmw;
+    to.reads.gc_user += from.reads.gc_user;
+    to.erases += from.erases;
+    to.user_units += from.user_units;
+    to.padded_units += from.padded_units;
+    to.gc.copied_units += from.gc.copied_units;
+    to.gc.collections += from.gc.collections;
+    all.ssd.units_written = host_blocks;
+    all.die_busy.extend(&other.die_busy);
+    all.channel_busy.extend(&other.channel_busy);
+    all
+}
+
 /// What is counted, and what each block holds, as far as anybody said so. Power cuts change neither.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Counters {
     pub(super) totals: ZonedBlockStats,
     kinds: Vec<DataKind>,

@@ -43,7 +43,7 @@ pub enum Stored<P> {
 
 impl<P: Payload> Stored<P> {
     /// The data; of metadata, which nobody above may see, zeroes.
-    pub(super) fn data(&self) -> P {
+    pub fn data(&self) -> P {
         match self {
             Self::Data(data) => data.clone(),
             Self::Meta(_) => P::default(),

@@ -20,7 +20,7 @@ use super::{State, ZonedBlock};
 use crate::Powered;
 
 /// When things are due, and who waits for the tables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Upkeep {
     idle: Span,
     commit_interval: Span,

@@ -68,11 +68,11 @@ impl Drive {
     /// # Errors
     /// If the file cannot be asked.
     pub fn info(&self) -> Result<DriveInfo, ImageError> {
-        let unit_bytes = self.device().geometry().unit_bytes();
+        let unit_bytes = self.unit_bytes();
         Ok(DriveInfo {
             capacity_sectors: self.capacity_sectors(),
             unit_bytes,
-            flash_bytes: self.device().geometry().flash_bytes(),
+            flash_bytes: self.device().flash_bytes(),
             allocated_bytes: self.file.allocated_bytes()?,
             content_bytes: u64::from(self.content.slots_in_use()) * u64::from(unit_bytes),
             log_bytes: self.log.len(),

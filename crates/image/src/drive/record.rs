@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leyden_sim::Capacitance;
+use leyden_sim::{Capacitance, ConfigError};
 
 use super::Drive;
 use crate::ImageError;
@@ -16,11 +16,15 @@ impl Drive {
     /// If writing fails later, the drive goes on without, and [`Drive::close`] says so.
     ///
     /// # Errors
-    /// If there is such a file, or it cannot be written.
+    /// If there is such a file, or it cannot be written; or if this is a block device on two drives.
     ///
     /// # Panics
     /// If the drive is not idle, or without power.
     pub fn record(&mut self, path: &Path) -> Result<(), ImageError> {
+        if self.device().stack().is_some() {
+            let problem = "a block device on two drives cannot be recorded: record a drive";
+            return Err(ConfigError::new("host.zoned_block", problem).into());
+        }
         assert!(!self.is_off() && self.is_idle(), "the drive is at work");
         self.content.keep_used_by(self.powered.device(), 0);
         let head = Head {

@@ -31,7 +31,7 @@ impl Drive {
         // It was killed between the two, and has done nothing since, if the clock is the older one.
         let clock = Some(clock).filter(|clock| clock.generation == root.generation);
         let (powered, content) = load(&file, regions, config, &root)?;
-        if u64::from(powered.device().geometry().units()) != units {
+        if powered.device().units() != units {
             return Err(ImageError::Damaged("its head names a drive of another size".to_owned()));
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
@@ -69,6 +69,7 @@ impl Drive {
     ) -> Result<(Self, Opened), ImageError> {
         let replayed = entries.len() as u64;
         if self.root.is_closed && entries.is_empty() {
+            self.find_journal()?;
             return Ok((self, Opened { cut: None, replayed }));
         }
         let told = |entry: &Entry| clock.is_some_and(|clock| entry.sequence < clock.next_sequence);
@@ -111,6 +112,13 @@ impl Drive {
             Event::Restore(bank) => {
                 self.powered.restore(entry.time, *bank)?;
             }
+            Event::Remount | Event::Journal { .. } if self.device().stack().is_none() => {
+                return Err(diverged());
+            }
+            Event::Remount => self.remount(entry.time),
+            Event::Journal { sources, journal } => {
+                self.believe_journal(entry.time, sources.clone(), journal.clone());
+            }
             Event::Write { lba, sectors, slots, .. }
             | Event::Append { lba, sectors, slots, .. } => {
                 let count = slots.len() as u32;
@@ -147,6 +155,23 @@ impl Drive {
     /// # Panics
     /// If the drive is not idle.
     pub fn checkpoint(&mut self, is_closed: bool) -> Result<(), ImageError> {
+        if self.device().stack().is_none() {
+            return self.save(is_closed);
+        }
+        self.log.prepare(&self.file, 0)?;
+        let now = self.now();
+        // If the checkpoint fails, the old log goes on, and has it.
+        self.note(now, &Event::Remount, &[]);
+        self.powered.settle(now);
+        if !self.is_idle() {
+            let what = "the drive does not take the tables of the block device on it";
+            return Err(io::Error::other(what).into());
+        }
+        self.save(is_closed)?;
+        if is_closed { Ok(()) } else { self.find_journal() }
+    }
+
+    fn save(&mut self, is_closed: bool) -> Result<(), ImageError> {
         let slots = self.content.slots().clone();
         self.content.keep_used_by(self.powered.device(), 0);
         let root = Root {
@@ -161,9 +186,12 @@ impl Drive {
             Err(error) => {
                 // The old log goes on, and hands out the slots that it would have without this.
                 self.content.set_slots(slots);
+                self.powered.remount();
                 return Err(error);
             }
         }
+        // What goes on is what opening the checkpoint gives.
+        self.powered.remount();
         self.write_clock()?;
         self.log.restart(&self.file)?;
         self.content.punch_dead(&self.file)
@@ -219,7 +247,7 @@ pub(super) fn load(
     let checksums = body[PREFIX_BYTES..].chunks_exact(4).map(|bytes| Fields(bytes).u32()).collect();
     let bank = (bank > 0).then(|| Capacitance::from_nf(bank));
     let powered = Powered::load(config, bank, &mut region)?;
-    let unit_bytes = powered.device().geometry().unit_bytes();
+    let unit_bytes = powered.device().unit_bytes();
     Ok((powered, Content::new(regions.content(), unit_bytes, checksums)))
 }
 

@@ -72,6 +72,9 @@ impl Recorder {
             Event::WriteZeroes(lba, sectors, fua) => Step::WriteZeroes(*lba, *sectors, *fua),
             Event::Cut => Step::Cut,
             Event::Restore(bank) => Step::Restore(*bank),
+            Event::Remount | Event::Journal { .. } => {
+                unreachable!("a block device on two drives is not recorded")
+            }
         };
         self.note(&Record::Step(time, step));
     }

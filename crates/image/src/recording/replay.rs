@@ -82,7 +82,7 @@ impl<'a> Replay<'a> {
     ) -> Result<Self, RecordingError> {
         let head = recording.head();
         let powered = Powered::load(head.config.clone(), bank, &mut &recording.base[..])?;
-        if powered.device().geometry().unit_bytes() != head.unit_bytes {
+        if powered.device().unit_bytes() != head.unit_bytes {
             let what = "its drive has mapping units of another size";
             return Err(RecordingError::Damaged(what.to_owned()));
         }
@@ -96,7 +96,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The drive's clock.
-    pub const fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         self.powered.device().now()
     }
 

@@ -30,13 +30,15 @@ from stack import Broken, Stack
 MEMORY_MOST_KIB = 1 << 20
 
 
-def one_round(work, number, drive, rng, span):
+def one_round(work, number, drive, rng, span, is_layered):
     """Returns what is to be told of the round."""
     begun = threading.Event()
     worker = threading.Thread(target=work.run, args=(begun,), daemon=True)
     worker.start()
     begun.wait(60)
     time.sleep(rng.uniform(*span))
+    if is_layered and number % 2 == 0 and drive.note_layer() == 0:
+        raise Broken("the journal was not found")
     told = {"round": number, "by": "cut" if number % 2 else "kill"}
     if number % 2:
         loss = drive.cut()
@@ -68,6 +70,7 @@ def main():
     parser.add_argument("--region", choices=["none", "full"], default="none")
     parser.add_argument("--lie", action="store_true", help="the drive answers flushes without doing them")
     parser.add_argument("--expect-broken", action="store_true")
+    parser.add_argument("--zoned-block", action="store_true", help="a block device on a conventional and a zoned drive")
     parser.add_argument("--latency", choices=["on", "off"], default="off", help="of the drive")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--span", default="0.05,0.6", help="seconds of work before the cut, from and to")
@@ -85,13 +88,13 @@ def main():
     folder = stack.folder_for(args)
     os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o755)
-    sets = [
-        f"device.nand.blocks_per_plane={args.size}",
-        "device.ftl.over_provisioning=20 %",
-        f"device.buffer.size={args.buffer}",
-        *args.set,
-    ]
-    drive = Stack(args.leyden, folder, args.fs, region=args.region, lie=args.lie, latency=args.latency, sets=sets)
+    sets = [f"device.buffer.size={args.buffer}", *args.set]
+    if not args.zoned_block:
+        sets = [f"device.nand.blocks_per_plane={args.size}", "device.ftl.over_provisioning=20 %", *sets]
+    options = {"region": args.region, "lie": args.lie, "latency": args.latency, "sets": sets}
+    if args.zoned_block:
+        options["drive"] = stack.TWO_DRIVES
+    drive = Stack(args.leyden, folder, args.fs, **options)
     broken, done, work, began = None, 0, None, time.monotonic()
     try:
         drive.up()
@@ -101,10 +104,12 @@ def main():
             minutes = (time.monotonic() - began) / 60
             if number > args.rounds if args.minutes is None else minutes > args.minutes:
                 break
-            told = one_round(work, number, drive, rng, span)
+            told = one_round(work, number, drive, rng, span, args.zoned_block)
             done = number
             print(json.dumps(told), flush=True)
         work.stop()
+        if args.zoned_block and done > 1 and not drive.layer["separated_bytes"]:
+            raise Broken("no journal was kept apart")
         drive.down()
     except Broken as problem:
         broken = str(problem)
@@ -116,6 +121,8 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
     seconds = round(time.monotonic() - began, 1)
     what = {"fs": args.fs, "work": args.work, "region": args.region, "rounds": done, "seconds": seconds}
+    if args.zoned_block:
+        what["layer"] = drive.layer
     print(json.dumps({**what, "promised": work.promised(), "broken": broken}))
     sys.exit(int((broken is not None) != args.expect_broken))
 

@@ -66,10 +66,33 @@ MAKE = {
 OPTIONS = {"ext4": "data=ordered", "ext4-journal": "data=journal", "xfs": "defaults"}
 
 
+ONE_DRIVE = ["--drive", "devices/hexa"]
+
+# A block device of 0.5 GiB on a conventional drive of 64 zones and a zoned one, small enough for reclaim to have work
+# in every round. Journals are found by superblocks, and kept apart; XFS's has 64 MiB.
+TWO_DRIVES = ["--drive", "devices/zoned-block"]
+for one in [
+    *(f"{drive}.nand.{what}=4" for drive in ("device", "host.conventional") for what in ("channels", "dies_per_channel")),
+    "device.nand.blocks_per_plane=36",
+    "device.zoned.zone_size=4 MiB",
+    "device.zoned.dies_per_zone=4",
+    "host.conventional.nand.blocks_per_plane=24",
+    "host.conventional.ftl.capacity=256 MiB",
+    "host.zoned_block.low_free=60 %",
+    "host.zoned_block.high_free=80 %",
+    "host.zoned_block.journal.separate=true",
+    "host.zoned_block.journal.recognise=superblock",
+    "host.zoned_block.journal.max_zones=17",
+]:
+    TWO_DRIVES += ["--set", one]
+
+
 class Stack:
     """`leyden serve` with FUSE, a loop device with direct I/O, a mounted file system."""
 
-    def __init__(self, leyden, folder, fs, region="none", lie=False, latency="off", sets=(), keep=()):
+    def __init__(
+        self, leyden, folder, fs, region="none", lie=False, latency="off", sets=(), keep=(), drive=ONE_DRIVE
+    ):
         if os.getuid() != 0:
             skip("loop devices need root")
         if not os.path.exists("/dev/fuse"):
@@ -86,7 +109,8 @@ class Stack:
         os.makedirs(self.mount, exist_ok=True)
         self.server = self.loop = None
         self.mounted = False
-        drive = ["--drive", "devices/hexa", "--set", f"device.buffer.region={region}"]
+        self.layer = {}
+        drive = [*drive, "--set", f"device.buffer.region={region}"]
         for one in sets:
             drive += ["--set", one]
         said(leyden, "image", "create", self.image, *drive, *keep)
@@ -193,6 +217,14 @@ class Stack:
         self.attach()
         self.repair()
         return report
+
+    def note_layer(self):
+        """Adds what the layer of a block device on two drives has done since its server began; how large its journal is."""
+        told = json.loads(said(self.leyden, "status", self.image, "--json").stdout).get("zoned_block", {})
+        journal = told.pop("journal_bytes", 0)
+        for what, number in told.items():
+            self.layer[what] = self.layer.get(what, 0) + number
+        return journal
 
     def kill(self):
         """SIGKILL of the server: a power cut, too."""

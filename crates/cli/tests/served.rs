@@ -353,3 +353,10 @@ fn xfs_and_sqlite_keep_what_was_committed() {
 fn a_drive_that_lies_is_found_out() {
     rounds(&["--work", "files", "--lie", "--expect-broken", "--rounds", "10"]);
 }
+
+/// A block device on a conventional and a zoned drive; the journal is found and kept apart, or the rounds fail.
+#[test]
+fn a_file_system_on_a_zoned_drive_keeps_what_was_synced() {
+    rounds(&["--zoned-block", "--fs", "ext4-journal", "--work", "fio", "--rounds", "2"]);
+    rounds(&["--zoned-block", "--fs", "xfs", "--work", "files", "--rounds", "2"]);
+}

@@ -171,8 +171,8 @@ const fn halves(word: u64) -> (u32, u32) {
 fn ranges(slots: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Range<u64>>> {
     let words: Vec<_> = slots.map(|(low, high)| u64::from(low) | u64::from(high) << 32).collect();
     let (pairs, rest) = words.as_chunks::<RANGE_SLOTS>();
-    let ranges = pairs.iter().map(|&[start, end]| start..end);
-    rest.is_empty().then(|| ranges.collect())
+    let are_ranges = rest.is_empty() && pairs.iter().all(|[start, end]| start <= end);
+    are_ranges.then(|| pairs.iter().map(|&[start, end]| start..end).collect())
 }
 
 /// Bytes of an entry with so many slots.
@@ -364,7 +364,12 @@ mod tests {
         let written =
             || (lba(), any::<u32>(), 0_u8..4, prop::collection::vec(any::<(u32, u32)>(), 0..9));
         let flags = |bits| WriteFlags::from_bits(bits).unwrap();
+        let ends = || (any::<u64>(), any::<u64>()).prop_map(|(a, b)| a.min(b)..a.max(b));
+        let ranges = move || prop::collection::vec(ends(), 0..9);
         prop_oneof![
+            Just(Event::Remount),
+            (ranges(), prop::option::of(ranges()))
+                .prop_map(|(sources, journal)| Event::Journal { sources, journal }),
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Read(lba, sectors)),
             written().prop_map(move |(lba, sectors, bits, slots)| {
                 Event::Write { lba, sectors, flags: flags(bits), slots }

@@ -15,7 +15,7 @@ use leyden_device::{
 use leyden_host::zoned_block::superblock::Journal;
 use leyden_host::zoned_block::{Home, Pair, Stored, StoredData, flash_of_both};
 use leyden_host::{Powered, ZonedBlock, ZonedBlockStats};
-use leyden_sim::{ConfigError, Digest, Time};
+use leyden_sim::{ConfigError, Counted, Digest, Time};
 
 use crate::layout::{ImageConfig, StackConfig};
 use crate::{ImageError, Places};
@@ -32,6 +32,8 @@ const PACKED: i32 = 1;
 #[derive(Clone, Debug)]
 pub struct Stack {
     layer: Layered,
+    /// What the layer had counted when the image was opened: in a log that was run again.
+    before: ZonedBlockStats,
 }
 
 /// The configuration of the layer that `config`, of a stack, has.
@@ -53,7 +55,7 @@ impl Stack {
         let zoned = ZnsSsd::new(&config.device, !config.seed)?;
         let device = ZonedBlock::format(layer, pair(conventional, zoned), config.seed)
             .map_err(|error| error.within("zoned_block").within("host"))?;
-        Ok(Self { layer: device })
+        Ok(Self { layer: device, before: ZonedBlockStats::default() })
     }
 
     /// A device at rest, from its snapshot.
@@ -67,7 +69,7 @@ impl Stack {
         let conventional = Ssd::load(conventional, config.seed, &mut unpacked)?;
         let zoned = ZnsSsd::load(&config.device, !config.seed, from)?;
         let device = ZonedBlock::open(layer, pair(conventional, zoned))?;
-        Ok(Self { layer: device })
+        Ok(Self { layer: device, before: ZonedBlockStats::default() })
     }
 
     /// Saves it; it has been [settled](Stack::settle).
@@ -155,9 +157,14 @@ impl Stack {
         self.layer.problem()
     }
 
-    /// What the layer counts.
+    /// What the layer has counted since the image was opened.
     pub fn layer_stats(&self) -> ZonedBlockStats {
-        self.layer.stats()
+        self.layer.stats().since(&self.before)
+    }
+
+    /// What was counted until now does not count.
+    pub(crate) fn count_anew(&mut self) {
+        self.before = self.layer.stats();
     }
 
     /// Bytes of the journal, if it was found.
@@ -242,10 +249,14 @@ impl Stack {
                 }
                 None => {}
             }
-            read.iter().for_each(|unit| of_unit(unit, &mut note));
+            for unit in read {
+                of_unit(unit, &mut note);
+            }
         }
         for (written, read) in self.layer.in_flight() {
-            written.into_iter().for_each(|places| each(places, &mut note));
+            if let Some(places) = written {
+                each(places, &mut note);
+            }
             each(read, &mut note);
         }
         self.layer.old_units().for_each(|places| places.each_place(&mut note));

@@ -235,9 +235,8 @@ fn a_journal_is_found_and_kept_apart() {
     // It is found again after a kill, a checkpoint, and when the image is opened.
     disk.kill();
     assert_eq!(of(&disk), 16 * 4096);
-    let before = separated(&disk);
     disk.write(41, true);
-    assert_eq!(separated(&disk), before + 1);
+    assert_eq!(separated(&disk), 1, "counted since the image was opened");
     let drive = disk.drive();
     drive.rest().unwrap();
     drive.checkpoint(false).unwrap();

@@ -266,7 +266,7 @@ impl StatusReport {
         let stats = drive.device().stats();
         let programmed = stats.ftl.user_units + stats.ftl.gc.copied_units;
         let stack = drive.device().stack();
-        let written = stack.map_or(stats.ftl.user_units, |stack| stack.layer_stats().host_blocks);
+        let written = stack.map_or(stats.ftl.user_units, |_| stats.ssd.units_written);
         let waf = programmed as f64 / written.max(1) as f64;
         let unit_bytes = u64::from(drive.unit_bytes());
         Ok(Self {

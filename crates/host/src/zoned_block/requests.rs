@@ -113,18 +113,18 @@ impl<P: Payload> Asked<P> {
         let (first, count) = (self.units.first().0, self.units.count());
         let (whole, whole_end) = self.units.whole();
         let end = first + count;
-        const NONE: (Does, u32, u32) = (Does::Trim, 0, 0);
+        let none = (Does::Trim, 0, 0);
         let ranges = match self.op {
-            Op::Read => [(Does::Read, first, end), NONE, NONE],
-            Op::Write => [(Does::Write, first, end), NONE, NONE],
-            Op::Trim => [(Does::Trim, whole.0, whole_end.0), NONE, NONE],
-            Op::WriteZeroes if whole.0 >= whole_end.0 => [(Does::Zero, first, end), NONE, NONE],
+            Op::Read => [(Does::Read, first, end), none, none],
+            Op::Write => [(Does::Write, first, end), none, none],
+            Op::Trim => [(Does::Trim, whole.0, whole_end.0), none, none],
+            Op::WriteZeroes if whole.0 >= whole_end.0 => [(Does::Zero, first, end), none, none],
             Op::WriteZeroes => [
                 (Does::Zero, first, whole.0),
                 (Does::Trim, whole.0, whole_end.0),
                 (Does::Zero, whole_end.0, end),
             ],
-            _ => [NONE; 3],
+            _ => [none; 3],
         };
         ranges.into_iter().flat_map(move |(does, begin, end)| {
             let mut at = begin;

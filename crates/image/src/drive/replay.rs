@@ -86,6 +86,9 @@ impl Drive {
         for entry in rest {
             self.repeat(entry)?;
         }
+        if let Some(stack) = self.powered.stack_mut() {
+            stack.count_anew();
+        }
         if self.is_off() {
             return Ok((self, Opened { cut: None, replayed }));
         }

@@ -1,18 +1,18 @@
 //! The drive on top of an image.
 
+mod done;
 mod journal;
 mod look;
 mod record;
 mod replay;
 
+pub use done::Done;
 pub use look::{Checked, DriveInfo};
 
 use std::path::Path;
 use std::sync::Arc;
 
-use leyden_device::{
-    Command, Completion, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status, ZoneReport,
-};
+use leyden_device::{Command, Completion, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status};
 use leyden_sim::{Capacitance, ConfigError, Time};
 
 use crate::asked::{self, WriteFlags, ZoneAsk};
@@ -29,30 +29,6 @@ use crate::{ImageError, Places};
 const WORTH_A_CHECKPOINT: u64 = 64 << 20;
 /// Bytes of log from which on commands should wait for one.
 const NEEDS_A_CHECKPOINT: u64 = 4 << 30;
-
-/// A command that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// The caller's own note.
-    pub tag: u32,
-    /// How it ended.
-    pub status: Status,
-    /// When, by the drive's clock.
-    pub time: Time,
-    /// What was read; empty if it was no read, or has failed.
-    pub data: Vec<u8>,
-    /// Where an append has written; `None` if it was none, or has failed.
-    pub appended: Option<Lba>,
-    /// The zones of a report; `None` if it was none, or has failed.
-    pub zones: Option<Box<ZoneReport>>,
-}
-
-impl Done {
-    /// The end of a command that returns nothing but its status.
-    const fn bare(tag: u32, status: Status, time: Time) -> Self {
-        Self { tag, status, time, data: Vec::new(), appended: None, zones: None }
-    }
-}
 
 /// What opening an image has found.
 #[derive(Clone, Debug)]

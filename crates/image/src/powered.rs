@@ -3,6 +3,7 @@
 use std::io;
 
 use leyden_device::{Command, Completion, PowerLoss, Recovery};
+use leyden_host::zoned_block::superblock::Journal;
 use leyden_sim::{Capacitance, ConfigError, Time};
 
 use crate::device::{Device, no_bank};
@@ -92,7 +93,19 @@ impl Powered {
         }
     }
 
-    /// What a block device on two drives has to be told of its journal; `None` if it is one drive.
+    /// The journal on a block device on two drives was found.
+    pub(crate) fn found_journal(
+        &mut self,
+        time: Time,
+        sources: Vec<std::ops::Range<u64>>,
+        journal: Journal,
+    ) {
+        if let Some(stack) = self.device.stack_mut() {
+            stack.found_journal(time, sources, journal);
+        }
+    }
+
+    /// The block device on two drives; `None` if it is one drive.
     pub(crate) const fn stack_mut(&mut self) -> Option<&mut Stack> {
         self.device.stack_mut()
     }

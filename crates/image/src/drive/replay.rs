@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use leyden_host::zoned_block::superblock::{Journal, Why};
 use leyden_sim::{Capacitance, Time};
 
-use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root};
+use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root, journal};
 use crate::layout::{Clock, Fields, read_head, seal, unseal};
 use crate::log::{Entry, Event};
+use crate::stack::Stack;
 use crate::{ImageConfig, ImageError};
 
 /// What a checkpoint has before the drive: the bank (u64, 0 if it is the configuration's) and the number
@@ -118,9 +120,15 @@ impl Drive {
             Event::Remount | Event::Journal { .. } if self.device().stack().is_none() => {
                 return Err(diverged());
             }
-            Event::Remount => self.remount(entry.time),
+            Event::Remount => {
+                self.powered.settle(entry.time);
+                self.powered.remount();
+            }
             Event::Journal { sources, journal } => {
-                self.believe_journal(entry.time, sources.clone(), journal.clone());
+                // Why there was none is not known any more.
+                let nowhere = Journal::Nowhere(Why::NoFileSystem);
+                let journal = journal.clone().map_or(nowhere, Journal::At);
+                self.powered.found_journal(entry.time, sources.clone(), journal);
             }
             Event::Write { lba, sectors, slots, .. }
             | Event::Append { lba, sectors, slots, .. } => {
@@ -148,6 +156,25 @@ impl Drive {
     fn drop_completions(&mut self, time: Time) {
         self.powered.advance(time, &mut self.completions);
         self.completions.clear();
+    }
+
+    /// Looks for the journal again if the device says so.
+    pub(super) fn follow_journal(&mut self) -> Result<(), ImageError> {
+        let has_changed = self.powered.stack_mut().is_some_and(Stack::take_superblock_changed);
+        if has_changed && !self.is_off() { self.find_journal() } else { Ok(()) }
+    }
+
+    /// Looks for the journal, and tells the device, if it wants to know.
+    pub(super) fn find_journal(&mut self) -> Result<(), ImageError> {
+        if !self.device().stack().is_some_and(Stack::needs_superblocks) {
+            return Ok(());
+        }
+        let (sources, journal) = journal::find(self)?;
+        let (now, event) = (self.now(), journal::event(sources.clone(), &journal));
+        self.log.prepare(&self.file, event.slots())?;
+        self.note(now, &event, &[]);
+        self.powered.found_journal(now, sources, journal);
+        Ok(())
     }
 
     /// Saves the drive at rest, and starts a new log.

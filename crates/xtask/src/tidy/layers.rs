@@ -25,7 +25,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("capi", &["serve", "image", "experiment", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
     ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
-    ("image", &["device", "power", "buffer", "ftl", "nand", "sim"]),
+    // An image holds a whole stack: what stands on two drives loses its power with them.
+    ("image", &["host", "device", "power", "buffer", "ftl", "nand", "sim"]),
     ("wire", &[]),
     ("report", &["experiment"]),
     (

@@ -391,6 +391,7 @@ static void cut_amid(double speed)
         EXPECT(held == acknowledged || held == acknowledged + 1 ||
                (held == 0 && acknowledged == 256 * KIB / BLOCK));
     }
+    OK(leyden_zone_reset_all(drive)); /* a zone may be full, and others append to it next */
     OK(leyden_close(drive));
 }
 

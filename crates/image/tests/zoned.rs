@@ -209,6 +209,8 @@ impl Twin {
                     zone.commit((wp + beyond).min(CAPACITY));
                 }
             }
+            // A zone with a Zone Random Write Area takes no appends.
+            Asked::Append { zone, .. } if self.zones[zone as usize].has_area => {}
             Asked::Write { zone, blocks, number, flags, .. }
             | Asked::Append { zone, blocks, number, flags } => {
                 let twin = &mut self.zones[zone as usize];

@@ -28,7 +28,8 @@ use shell::Line;
 /// A traveller through a page: a folder with what was saved, and a drive that is served.
 struct Reader {
     folder: tempfile::TempDir,
-    served: Option<Child>,
+    /// With its switch.
+    served: Option<(Child, PathBuf)>,
 }
 
 impl Reader {
@@ -108,8 +109,9 @@ impl Reader {
             args.extend(["--nbd".to_owned(), self.expand("unix:/tmp/leyden.sock")]);
         }
         let child = self.leyden(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        self.served = Some(child.unwrap());
-        let switch = self.switch(); // the last that is opened
+        // The last that is opened.
+        let switch = self.path().join(format!("{}.sock", args[1]));
+        self.served = Some((child.unwrap(), switch.clone()));
         for _ in 0..1200 {
             if switch.exists() {
                 return;
@@ -119,23 +121,19 @@ impl Reader {
         panic!("nothing is served: {args:?}");
     }
 
-    fn switch(&self) -> PathBuf {
-        self.path().join("disk.leyden.sock")
-    }
-
     /// Ends the server, if one runs, as Ctrl-C does.
     fn close(&mut self) {
-        let Some(mut child) = self.served.take() else { return };
+        let Some((mut child, switch)) = self.served.take() else { return };
         let term = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         assert!(term.unwrap().success());
         assert!(child.wait().unwrap().success());
-        assert!(!self.switch().exists());
+        assert!(!switch.exists());
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if let Some(mut child) = self.served.take() {
+        if let Some((mut child, _)) = self.served.take() {
             child.kill().unwrap();
             child.wait().unwrap();
         }

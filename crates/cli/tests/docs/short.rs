@@ -24,7 +24,7 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
             }
         }
         // A small drive: all of it is read, exported and imported. A zoned one has as many zones as it allows to be active.
-        "image" if short[1] == "create" && !short.contains(&"devices/zns".to_owned()) => {
+        "image" if short[1] == "create" && !short.iter().any(|word| ZONED.contains(&&**word)) => {
             for small in ["channels=2", "dies_per_channel=1", "blocks_per_plane=32"] {
                 short.extend(["--set".to_owned(), format!("device.nand.{small}")]);
             }
@@ -53,6 +53,9 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
     }
     short
 }
+
+/// Drives with zones.
+const ZONED: [&str; 2] = ["devices/zns", "devices/zoned-block"];
 
 /// What makes the work of the scenario `file` short. A record or a report is as it is: what it was made by was
 /// short.

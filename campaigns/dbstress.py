@@ -24,6 +24,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from commands import lacks, run
+
 ROUND = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dbstress_round.py")
 STDBUF = "/usr/libexec/coreutils/libstdbuf.so"
 # What RocksDB's Makefile defines for Linux, as far as db_stress sees it.
@@ -44,18 +46,6 @@ WRONGS = [
     ("volatile metadata", ",metadata:volatile", 1),
     ("volatile metadata", ",metadata:volatile", 0),
 ]
-
-
-def lacks(what):
-    print(f"SKIPPED: {what}")
-    sys.exit(77)
-
-
-def run(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\n{(done.stdout + done.stderr)[-2000:]}")
-    return done.stdout
 
 
 def fetch(args):

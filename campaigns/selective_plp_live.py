@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from commands import lacks, run
+
 BUFFERS = [64, 128, 256, 512]
 REGIONS = [8, 16, 32, 64, 128]
 DUMPED = [32, 64, 128, 256]
@@ -32,18 +34,6 @@ MODES = ["none", "selective", "full"]
 # Of the paper, section 5.1; its compression is not told, and tables as large as memtables are what it counts on.
 PAPER = ["--key_size=100", "--value_size=800", "--write_buffer_size=8388608", "--target_file_size_base=8388608",
          "--compression_type=none"]
-
-
-def lacks(what):
-    print(f"SKIPPED: {what}")
-    sys.exit(77)
-
-
-def run(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.returncode}\n{(done.stdout + done.stderr)[-2000:]}")
-    return done.stdout
 
 
 class Bench:

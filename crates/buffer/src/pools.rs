@@ -41,7 +41,7 @@ impl Pool {
         self.size.slots > 0
     }
 
-    /// True if there is enough to be written out, or there was and not enough of that has been.
+    /// True from the threshold on, until it is drained.
     #[inline]
     const fn wants_writing(&self) -> bool {
         self.dirty >= self.size.threshold || self.is_draining

@@ -176,7 +176,7 @@ fn outcome(results: &Results, specs: &BTreeSet<RunSpec>) -> Result<(), Failure> 
         Some((spec, why)) => {
             let failed = results.failures.len();
             let rest = if failed > 1 { format!(" ({failed} runs failed)") } else { String::new() };
-            Err(Failure::failed(anyhow!("{}{rest}: {why}", spec.command())))
+            Err(Failure::failed(anyhow!("{}{rest}: {why}", results.command_of(spec))))
         }
     }
 }

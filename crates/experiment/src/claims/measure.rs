@@ -158,7 +158,7 @@ impl Measure {
         match self {
             Self::Of(quantity, spec) => {
                 let record = results.get(spec)?;
-                let note = format!("{} in `{}`", quantity.name, spec.command());
+                let note = format!("{} in `{}`", quantity.name, results.command_of(spec));
                 Ok((Value::One((quantity.of)(record)), note))
             }
             Self::OfBase(quantity, fold, groups) => {

@@ -49,7 +49,8 @@ impl Runner<'_> {
     pub fn run(&self, specs: &BTreeSet<RunSpec>) -> Results {
         let specs: Vec<&RunSpec> = specs.iter().collect();
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let results = Mutex::new(Results::default());
+        let sets = self.sets.to_vec();
+        let results = Mutex::new(Results { sets, ..Results::default() });
         let work = || {
             while !self.cancel.load(Ordering::Relaxed) {
                 let Some(spec) = specs.get(next.fetch_add(1, Ordering::Relaxed)) else {
@@ -157,6 +158,31 @@ mod tests {
         let again = go(&cache("one"), 2, &specs, &cancel);
         assert_eq!(again.cached, 4);
         assert_eq!(again.records, one.records);
+    }
+
+    #[test]
+    fn what_is_set_on_top_is_in_every_run_and_in_its_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path(), "build").unwrap();
+        let cancel = AtomicBool::new(false);
+        let specs = [tiny(1), tiny(1).set("device.buffer.size=1 B")];
+        let sets = ["device.buffer.drain_to=0 %".parse().unwrap()];
+        let all = specs.iter().cloned().collect();
+        let results =
+            Runner { cache: &cache, threads: 1, sets: &sets, cancel: &cancel, watch: &|_| {} }
+                .run(&all);
+        let record = results.get(&specs[0]).unwrap();
+        assert!(
+            record.reproduce.ends_with("--set 'device.buffer.drain_to=0 %'"),
+            "{}",
+            record.reproduce
+        );
+        let plain = go(&cache, 1, &specs[..1], &cancel);
+        let digest = &plain.get(&specs[0]).unwrap().sim.digest;
+        assert_eq!(plain.cached, 0, "another run");
+        assert_ne!(record.sim.digest, *digest);
+        let why = results.get(&specs[1]).unwrap_err();
+        assert!(why.contains("drain_to=0 %"), "{why}");
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub fn quote(text: &str) -> String {
 /// The outcomes of the runs that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
+    /// What was set on top of every run.
+    pub sets: Vec<Set>,
     /// Finished runs.
     pub records: BTreeMap<RunSpec, RunRecord>,
     /// Runs that failed, and why.
@@ -121,7 +123,12 @@ impl Results {
             Some(failure) => failure.lines().next().unwrap_or_default(), // places come after
             None => "interrupted before it was run",
         };
-        Err(format!("{}: {why}", spec.command()))
+        Err(format!("{}: {why}", self.command_of(spec)))
+    }
+
+    /// The command that makes this run alone, as it was made.
+    pub fn command_of(&self, spec: &RunSpec) -> String {
+        spec.command_with(&self.sets)
     }
 }
 

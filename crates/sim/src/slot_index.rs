@@ -28,7 +28,13 @@ pub struct SlotIndex {
 impl SlotIndex {
     /// An empty map with room for `slots` keys. Keys and slots are less than `u32::MAX`.
     pub fn new(slots: u32) -> Self {
-        let places = (slots as usize * 2).next_power_of_two().max(4);
+        Self::with_places(slots, 2)
+    }
+
+    /// The same with `per_slot` places (8 bytes each) for every slot, at least two: the more there are, the
+    /// fewer keys share a home, and the fewer branches are mispredicted that look for the one wanted.
+    pub fn with_places(slots: u32, per_slot: u32) -> Self {
+        let places = (slots as usize * per_slot.max(2) as usize).next_power_of_two().max(4);
         Self { places: vec![EMPTY; places], shift: 32 - places.trailing_zeros() }
     }
 
@@ -84,9 +90,9 @@ impl SlotIndex {
         self.places[hole] = EMPTY;
     }
 
-    /// True if this is of the size that [`SlotIndex::new`] makes for `slots`.
-    pub fn fits(&self, slots: u32) -> bool {
-        self.places.len() == Self::new(slots).places.len()
+    /// True if this is of the size that [`SlotIndex::with_places`] makes.
+    pub fn fits(&self, slots: u32, per_slot: u32) -> bool {
+        self.places.len() == Self::with_places(slots, per_slot).places.len()
     }
 
     /// Where `key` is, or the empty place where it would be.

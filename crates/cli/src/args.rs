@@ -347,7 +347,8 @@ A claim that differs is a result, and no failure: the command ends with 0 when e
 /// `leyden reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReproduceArgs {
-    /// The papers; all of them if none is named
+    /// The papers; all of them if none is named. Or `frontier`, alone: all protections, schedules and dumps against each
+    /// other
     #[arg(value_name = "PAPER", value_parser = paper_parser())]
     pub(crate) papers: Vec<Paper>,
     /// List the claims
@@ -470,7 +471,7 @@ fn paper_parser() -> impl TypedValueParser<Value = Paper> {
         Some((first, _)) => PossibleValue::new(paper.name).alias(first),
         None => PossibleValue::new(paper.name),
     };
-    PossibleValuesParser::new(PAPERS.map(name))
+    PossibleValuesParser::new(PAPERS.into_iter().chain([Paper::FRONTIER]).map(name))
         .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
 }
 

@@ -114,7 +114,7 @@
   }
 
   // Where points stand at a few places only: what distances are measured in along the axis.
-  const DISCRETE = { protected_share: Math.log, locality: Math.log, reads_per_write: (x) => x, parameter: (x) => x };
+  const DISCRETE = { protected_share: Math.log, locality: Math.log, reads_per_write: (x) => x, capacitance: Math.log, parameter: (x) => x };
 
   function nearest(chart, x, scale) {
     const all = chart.lines.flatMap((line) => points(line).x);
@@ -128,6 +128,7 @@
     protected_share: (x) => three(x * 100) + " % protected",
     locality: (x) => "h = " + three(x * 100),
     reads_per_write: (x) => three(x) + " reads per write",
+    capacitance: (x) => three(x) + " µF",
     parameter: (x) => four(x),
   };
 

@@ -1,7 +1,9 @@
 //! The page of `leyden reproduce`: claims beside what was measured, and the papers' figures.
 
-use crate::figures::{Section, protection, selective, zombie};
+use crate::figures::{Section, frontier, protection, selective, zombie};
 use crate::{ReportError, format, page};
+use leyden_experiment::claims::frontier::Point;
+use leyden_experiment::claims::hexa::Workload;
 use leyden_experiment::claims::{ClaimResult, Spread, Value, Verdict, WorkloadRow};
 use minijinja::Environment;
 use serde::Serialize;
@@ -35,6 +37,8 @@ pub struct Reproduction<'a> {
     pub databases: &'a [FinishedDatabase<'a>],
     /// Selective-PLP's runs that are finished; no figures if empty.
     pub stores: &'a [FinishedStore<'a>],
+    /// The designs under each workload; no figures if empty.
+    pub frontiers: &'a [(Workload, Vec<Point>)],
 }
 
 #[derive(Serialize)]
@@ -74,6 +78,7 @@ pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError>
     let mut sections = protection::sections(of.cells, of.workloads);
     sections.extend(selective::sections(of.stores));
     sections.extend(zombie::sections(of.zombies, of.databases));
+    sections.extend(frontier::sections(of.frontiers));
     let data = page::data(&[], &sections)?;
     let page = Page {
         title: of.title,

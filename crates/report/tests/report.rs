@@ -334,6 +334,7 @@ fn reproduction(matrix: &[(Cell, RunRecord)], nasty: &str) -> String {
         zombies: &[],
         databases: &[],
         stores: &[],
+        frontiers: &[],
     })
     .unwrap()
 }

@@ -67,6 +67,17 @@ pub enum Table {
     Nothing,
 }
 
+impl Table {
+    /// What it is called.
+    pub fn name(self) -> String {
+        match self {
+            Self::Share(share) => format!("{share} %"),
+            Self::Journal => "journal".to_owned(),
+            Self::Nothing => "none".to_owned(),
+        }
+    }
+}
+
 impl Cell {
     /// The run.
     pub fn spec(&self, scale: Scale) -> RunSpec {

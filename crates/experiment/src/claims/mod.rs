@@ -13,6 +13,7 @@
 mod cache;
 mod file;
 mod footprint;
+pub mod frontier;
 pub mod hexa;
 pub mod journal;
 mod measure;
@@ -54,7 +55,10 @@ pub const PAPERS: [Paper; 5] = [
 ];
 
 impl Paper {
-    /// The paper called `name`, or whose name begins with that word.
+    /// No paper: the frontier of designs ([`frontier`]), which is asked for like one and makes no claims.
+    pub const FRONTIER: Self = Self { name: "frontier", prefixes: &[] };
+
+    /// The paper called `name`, or whose name begins with that word, or [`Paper::FRONTIER`].
     pub fn by_name(name: &str) -> Option<Self> {
         let begins = |paper: &Self| {
             paper
@@ -62,7 +66,7 @@ impl Paper {
                 .strip_prefix(name)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
-        PAPERS.into_iter().find(begins)
+        PAPERS.into_iter().chain([Self::FRONTIER]).find(begins)
     }
 
     /// Whether `claim` is this paper's.

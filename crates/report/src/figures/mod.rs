@@ -5,10 +5,11 @@
 //! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
 //! figure per run with common axes.
 //!
-//! The figures of `leyden reproduce` are in [`protection`], [`selective`] and [`zombie`].
+//! The figures of `leyden reproduce` are in [`protection`], [`selective`], [`zombie`] and [`frontier`].
 
 mod busy;
 mod causes;
+pub(crate) mod frontier;
 mod over_time;
 mod percentiles;
 mod power;

@@ -152,7 +152,7 @@ impl Panel<'_> {
         );
         for (protected, letter, counts) in &rows {
             let cells = counts.iter().map(|count| format::count(*count as f64));
-            let head = [name_of_table(*protected), name_of(letter).to_owned()];
+            let head = [protected.name(), name_of(letter).to_owned()];
             table.rows.push(head.into_iter().chain(cells).collect());
         }
         figure.table = Some(table);
@@ -173,15 +173,7 @@ fn with_share((table, record): (hexa::Table, &RunRecord)) -> Option<(u32, &RunRe
 /// A run without one, and what it is called.
 fn without_share((table, record): (hexa::Table, &RunRecord)) -> Option<(String, &RunRecord)> {
     let has_none = !matches!(table, hexa::Table::Share(_));
-    has_none.then(|| (name_of_table(table), record))
-}
-
-fn name_of_table(table: hexa::Table) -> String {
-    match table {
-        hexa::Table::Share(share) => format!("{share} %"),
-        hexa::Table::Journal => "journal".to_owned(),
-        hexa::Table::Nothing => "none".to_owned(),
-    }
+    has_none.then(|| (table.name(), record))
 }
 
 fn shown(unit: Unit, value: f64) -> String {
@@ -195,7 +187,7 @@ fn name_of(letter: &str) -> &'static str {
 fn bar(table: hexa::Table, letter: &str, counts: &[u64; 4], most: u64) -> Bar {
     let segments = TRAFFIC.iter().zip(counts).enumerate();
     Bar {
-        label: format!("{} {letter}", name_of_table(table)),
+        label: format!("{} {letter}", table.name()),
         value: format::count(counts.iter().sum::<u64>() as f64),
         segments: segments
             .filter(|(_, (_, count))| **count > 0)

@@ -87,6 +87,8 @@ pub(crate) enum Across {
     Locality,
     /// Reads for each write.
     ReadsPerWrite,
+    /// Microfarads.
+    Capacitance,
     /// Whatever key was varied.
     Parameter,
 }

@@ -1,5 +1,7 @@
 //! `leyden reproduce`: the papers' claims beside what our drive does.
 
+mod frontier;
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +33,9 @@ const LIVE: &str = "campaigns/selective_plp_live.py --build build --libraries ta
 pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure> {
     if args.live {
         return tell_live(&args.papers);
+    }
+    if args.papers.contains(&Paper::FRONTIER) {
+        return frontier::main(args, cancel);
     }
     let file = ClaimsFile::bundled().map_err(Failure::failed)?;
     let claims = claims::select(&file.claims, &args.papers, &args.only)
@@ -292,9 +297,26 @@ fn page(
     };
     let names: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
     let title = if names.is_empty() { "All papers".to_owned() } else { names.join(", ") };
+    render_reproduction(&Reproduction {
+        title: &title,
+        command: &command_of(args),
+        quick: args.quick,
+        claims: &judged.claims,
+        cells: &finished,
+        workloads: &workloads,
+        zombies: &zombies,
+        databases: &databases,
+        stores: &stores,
+        frontiers: &[],
+    })
+    .map_err(Failure::failed)
+}
+
+/// The command that repeats this.
+fn command_of(args: &ReproduceArgs) -> String {
     let mut command = "leyden reproduce".to_owned();
-    for word in names {
-        command = format!("{command} {word}");
+    for paper in &args.papers {
+        command = format!("{command} {}", paper.name);
     }
     for id in &args.only {
         command = format!("{command} --only {id}");
@@ -308,16 +330,5 @@ fn page(
     for set in &args.set {
         command = format!("{command} --set {}", claims::quote(&set.to_string()));
     }
-    render_reproduction(&Reproduction {
-        title: &title,
-        command: &command,
-        quick: args.quick,
-        claims: &judged.claims,
-        cells: &finished,
-        workloads: &workloads,
-        zombies: &zombies,
-        databases: &databases,
-        stores: &stores,
-    })
-    .map_err(Failure::failed)
+    command
 }

@@ -22,9 +22,13 @@ use crate::output::table::Table;
 type Frontiers = Vec<(Workload, Vec<Point>)>;
 
 pub(super) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure> {
-    if args.papers.len() > 1 || !args.only.is_empty() || args.list {
+    if args.papers.len() > 1 || !args.only.is_empty() {
         let problem = "`frontier` makes no claims, and is reproduced alone\n  help: leyden reproduce frontier";
         return Err(Failure::usage(anyhow!(problem)));
+    }
+    if args.list {
+        let names: String = frontier::designs().iter().map(|design| design.name() + "\n").collect();
+        return anstream::stdout().lock().write_all(names.as_bytes()).map_err(Failure::io);
     }
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let specs: BTreeSet<RunSpec> = frontier::needs(scale, args.seeds).collect();

@@ -100,7 +100,9 @@ class Lane:
             "preload": f"{STDBUF}:{build}/libleyden_rocksdb.so", "interval": args.interval,
             "image": self.image, "leyden": self.leyden,
         }
-        run(self.leyden, "image", "create", "--drive", "devices/zns", "--set", "device.zoned.zrwa.count=4",
+        # For single records of the log; without a protected region there are none.
+        areas = [] if args.region == "none" else ["--set", "device.zoned.zrwa.count=4"]
+        run(self.leyden, "image", "create", "--drive", "devices/zns", *areas,
             "--set", f"device.buffer.region={args.region}", self.image)
         run(self.leyden_fs, "mkfs", self.image, env=self.environment)
 

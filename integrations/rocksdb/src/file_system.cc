@@ -6,6 +6,7 @@
 #include <set>
 
 #include "file_objects.h"
+#include "trace.h"
 
 namespace leyden_fs {
 namespace {
@@ -31,6 +32,7 @@ class Lock : public FileLock {
 
 // A mounted image, and the files that are locked in it.
 struct Mounted {
+  std::shared_ptr<Trace> trace;
   std::unique_ptr<Volume> volume;
   std::string options;
   std::mutex mu;
@@ -43,7 +45,10 @@ class Mounts {
   // Programs such as db_bench leave without destroying their file system: the image is closed all the same.
   ~Mounts() {
     for (auto& m : mounts_) {
-      if (auto mounted = m.second.lock()) mounted->volume->Unmount().PermitUncheckedError();
+      auto mounted = m.second.lock();
+      if (mounted == nullptr) continue;
+      if (mounted->trace != nullptr) EndTrace(mounted->trace.get()).PermitUncheckedError();
+      mounted->volume->Unmount().PermitUncheckedError();
     }
   }
   IOStatus Get(const Options& options, std::shared_ptr<Mounted>* mounted);
@@ -69,6 +74,7 @@ IOStatus Mounts::Get(const Options& options, std::shared_ptr<Mounted>* mounted) 
   auto fresh = std::make_shared<Mounted>();
   fresh->options = options.Canonical();
   IOStatus s = Volume::Mount(options, &fresh->volume);
+  if (s.ok() && !options.trace.empty()) s = BeginTrace(options.trace, &fresh->trace);
   if (!s.ok()) return s;
   mounts_[name] = fresh;
   *mounted = fresh;
@@ -270,7 +276,9 @@ Status OpenFileSystem(const std::string& uri, std::unique_ptr<FileSystem>* file_
     if (!s.ok()) return s;
     std::shared_ptr<Mounted> mounted;
     s = AllMounts().Get(options, &mounted);
-    if (s.ok()) file_system->reset(new LeydenFileSystem(uri, mounted));
+    if (!s.ok()) return s;
+    file_system->reset(new LeydenFileSystem(uri, mounted));
+    if (mounted->trace != nullptr) *file_system = Traced(std::move(*file_system), mounted->trace);
     return s;
   });
 }

@@ -11,7 +11,7 @@ IOStatus Wrong(const std::string& uri, const std::string& what) {
                                    "write leyden:IMAGE?mode:auto|none|selective|full,order:sound|published,"
                                    "plp:on|off,metadata:protected|volatile,format:off|empty,speed:X,"
                                    "access:write|read,control:off|on,at_cut:fail|die,"
-                                   "record:FILE");
+                                   "record:FILE,trace:FILE");
 }
 
 // Sets `*flag` by which of two words `value` is.
@@ -51,6 +51,10 @@ bool SetOption(const std::string& name, const std::string& value, Options* o) {
     o->record = value;
     return true;
   }
+  if (name == "trace" && !value.empty()) {
+    o->trace = value;
+    return true;
+  }
   return false;
 }
 
@@ -70,7 +74,8 @@ std::string Options::Canonical() const {
   return std::string("mode:") + ModeName(mode) + (flush_before_record ? "" : ",order:published") +
          (protect_logs ? "" : ",plp:off") + (protect_metadata ? "" : ",metadata:volatile") +
          (read_only ? ",access:read" : "") + ",speed:" + std::to_string(speed) + (control ? ",control:on" : "") +
-         (die_at_cut ? ",at_cut:die" : "") + (record.empty() ? "" : ",record:" + record);
+         (die_at_cut ? ",at_cut:die" : "") + (record.empty() ? "" : ",record:" + record) +
+         (trace.empty() ? "" : ",trace:" + trace);
 }
 
 IOStatus ParseUri(const std::string& uri, Options* options) {

@@ -37,6 +37,8 @@ struct Options {
   bool die_at_cut = false;
   // A file to record the drive's commands in; empty for none.
   std::string record;
+  // A file to write down what the file system is asked for; empty for none.
+  std::string trace;
 
   // The options as one text: two mounts of one image must agree in it.
   std::string Canonical() const;

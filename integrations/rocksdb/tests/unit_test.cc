@@ -393,6 +393,57 @@ void DiesAtCut() {
   }
 }
 
+// What a program does twice is one line; reads of several files in turn are one line each; what comes after the file
+// system is closed is not written.
+void Traces() {
+  const std::string path = "unit.files";
+  unlink(path.c_str());
+  Fs fs = Fresh(fake::Shape(), "?format:empty,trace:" + path);
+  std::unique_ptr<FSWritableFile> log;
+  CHECK(fs->NewWritableFile("/1.log", FileOptions(), &log, nullptr).ok());
+  for (int i = 0; i < 3; i++) CHECK(log->Append("0123456789", kIo, nullptr).ok());
+  CHECK(Put(fs.get(), "/2.sst", "table").ok());
+  std::unique_ptr<FSRandomAccessFile> files[2];
+  CHECK(fs->NewRandomAccessFile("/1.log", FileOptions(), &files[0], nullptr).ok());
+  CHECK(fs->NewRandomAccessFile("/2.sst", FileOptions(), &files[1], nullptr).ok());
+  char scratch[4];
+  Slice got;
+  for (int i = 0; i < 6; i++) CHECK(files[i % 2]->Read(0, 4, kIo, &got, scratch, nullptr).ok());
+  std::thread([&] { CHECK(fs->RenameFile("/2.sst", "/3.sst", kIo, nullptr).ok()); }).join();
+  CHECK(log->Close(kIo, nullptr).ok());
+  CHECK(fs->DeleteFile("/3.sst", kIo, nullptr).ok());
+  log.reset();
+  files[0].reset();
+  files[1].reset();
+  fs.reset();
+  std::string text;
+  CHECK(ReadFileToString(FileSystem::Default().get(), path, &text).ok());
+  std::string lines;
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    unsigned long long sequence, work, file, count, bytes;
+    unsigned thread;
+    char op;
+    char name[16] = "";
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    if (sscanf(line.c_str(), "%llu %u %llu %c %llu %llu %llu %15s", &sequence, &thread, &work, &op, &file, &count,
+               &bytes, name) < 7) {
+      lines += line + ";";
+      continue;
+    }
+    lines += std::to_string(sequence) + " " + std::to_string(thread) + " " + op + " " + std::to_string(file) + " " +
+             std::to_string(count) + " " + std::to_string(bytes) + name + ";";
+  }
+  const std::string expected =
+      "leyden-files 1;0 0 c 0 1 0/1.log;1 0 a 0 3 30;2 0 c 1 1 0/2.sst;3 0 a 1 1 5;4 0 s 1 1 0;"
+      "7 1 n 1 1 0/3.sst;5 0 r 0 3 12;6 0 r 1 3 12;8 0 x 0 1 0;9 0 d 1 1 0;end;";
+  if (lines != expected) printf("%s\n", lines.c_str());
+  CHECK(lines == expected);
+  Fs other;
+  const Status again = Mount("?trace:" + path, &other);
+  CHECK(Says(again, path) && Says(again, "name a new file"));
+  unlink(path.c_str());
+}
+
 void FlippedBits() {
   uint64_t found = 0;
   uint64_t unharmed = 0;
@@ -447,6 +498,7 @@ int main() {
                {"too many names", TooManyNames},
                {"bad images", BadImages},
                {"dies at cut", DiesAtCut},
+               {"traces", Traces},
                {"flipped bits", FlippedBits}};
   for (const auto& t : tests) {
     const int before = failures;

@@ -3,7 +3,12 @@
 use leyden_buffer::Region;
 use leyden_device::{NoData, Payload, SECTOR_BYTES, Stamp, Stats, ZnsSsd, ZoneId, ZoneState};
 use leyden_sim::{Span, Time};
-use leyden_workload::zoned::{Host, LOG, Lsm, Streams, ZoneLayout, ZoneLeft};
+use std::path::Path;
+use std::sync::Arc;
+
+use leyden_workload::zoned::{
+    FileTrace, Host, LOG, Lsm, LsmFigures, Recorded, Streams, ZoneLayout, ZoneLeft,
+};
 
 use super::outage::Outages;
 use super::power::Sampler;
@@ -14,7 +19,7 @@ use crate::driver::{
     ZonePromise, ZonePromises, ZoneProtection,
 };
 use crate::record::{FlushWaits, RunRecord, Store, Tenant, ZoneMoment, Zones};
-use crate::scenario::{Scenario, TraceConfig, WorkloadConfig};
+use crate::scenario::{Scenario, TraceConfig, TraceSource};
 
 /// The most moments that a record keeps of the zones.
 const MOST_MOMENTS: usize = 256;
@@ -111,16 +116,28 @@ fn zones_left<P: Payload>(drive: &ZnsSsd<P>) -> Vec<ZoneLeft> {
 enum Work<'s> {
     Streams(Streams),
     Lsm(Box<Lsm>),
+    Recorded(Box<Recorded>),
     Trace(&'s TraceConfig),
 }
 
 impl<'s> Work<'s> {
-    fn new(
-        config: &'s WorkloadConfig,
-        layout: ZoneLayout,
-        start: Time,
-        seed: u64,
-    ) -> Result<Self, RunError> {
+    fn new(scenario: &'s Scenario, layout: ZoneLayout, start: Time) -> Result<Self, RunError> {
+        let (config, seed) = (&scenario.workload, scenario.seed);
+        if let Some(recorded) = &config.recorded {
+            let wrong = |error: String| RunError::config("workload.recorded.path", error);
+            let source = TraceSource::called(Path::new(&recorded.path));
+            let named = |error: String| wrong(format!("{}: {error}", recorded.path));
+            let bytes = source.bytes().map_err(|error| named(error.to_string()))?;
+            let trace = FileTrace::read(&bytes[..]).map_err(|error| named(error.to_string()))?;
+            if recorded.skip >= trace.puts() {
+                let problem =
+                    format!("{} puts or more: the recording has {}", recorded.skip, trace.puts());
+                return Err(RunError::config("workload.recorded.skip", problem));
+            }
+            let has_region = scenario.device.buffer.region != Region::None;
+            let store = Recorded::new(recorded, Arc::new(trace), layout, has_region, start);
+            return Ok(Self::Recorded(Box::new(store)));
+        }
         if let Some(lsm) = &config.lsm {
             lsm.check(&layout).map_err(|error| error.within("workload.lsm"))?;
             return Ok(Self::Lsm(Box::new(Lsm::new(lsm, layout, start, seed))));
@@ -129,8 +146,8 @@ impl<'s> Work<'s> {
             return Ok(Self::Trace(trace));
         }
         if config.zone_job.is_empty() {
-            let problem = "this drive has zones: add a [[workload.zone_job]], a [workload.lsm], or a \
-                           [workload.trace] of a zoned drive";
+            let problem = "this drive has zones: add a [[workload.zone_job]], a [workload.lsm], a \
+                           [workload.recorded], or a [workload.trace] of a zoned drive";
             return Err(RunError::config("workload", problem));
         }
         let mut left = layout.zones;
@@ -140,6 +157,18 @@ impl<'s> Work<'s> {
             left -= job.zones;
         }
         Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
+    }
+
+    /// What to say if a recording was not replayed to its end.
+    fn left(&self) -> Option<String> {
+        let Self::Recorded(recorded) = self else { return None };
+        let left = recorded.left();
+        (left > 0).then(|| {
+            format!(
+                "{left} puts of the recording were not made: the drive has no zone free, or its power was cut; give \
+                 it more zones, or fewer workload.recorded.puts"
+            )
+        })
     }
 
     /// Does it on `drive`, which offers `protection`.
@@ -154,6 +183,7 @@ impl<'s> Work<'s> {
         let host: &mut dyn Host = match self {
             Self::Streams(streams) => streams,
             Self::Lsm(lsm) => lsm.as_mut(),
+            Self::Recorded(recorded) => recorded.as_mut(),
             Self::Trace(trace) => {
                 let zone_sectors = layout(drive).size;
                 let zones = Some(OnZones { zone_sectors, protection });
@@ -181,7 +211,7 @@ fn layout<P: Payload>(drive: &ZnsSsd<P>) -> ZoneLayout {
 /// Checks that `scenario` can be run.
 pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
     let drive = ZnsSsd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
-    Work::new(&scenario.workload, layout(&drive), drive.now(), scenario.seed)?;
+    Work::new(scenario, layout(&drive), drive.now())?;
     let refused = [
         (!scenario.host.is_bare(), "host", "the page cache and hints are for conventional drives"),
         (
@@ -225,7 +255,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
 ) -> Result<Outcome, RunError> {
     let mut drive = ZnsSsd::<P>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let start = drive.now();
-    let mut work = Work::new(&scenario.workload, layout(&drive), start, scenario.seed)?;
+    let mut work = Work::new(scenario, layout(&drive), start)?;
     let mut content = content(layout(&drive));
     let mut watch = ZonedWatch::new(&drive, scenario, bounds);
     hooks.progress(Phase::Running, 0.0);
@@ -254,6 +284,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
     record.sim.checked = true;
     record.warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     record.warnings.extend(refused_of_trace(scenario, &record));
+    record.warnings.extend(work.left().filter(|_| !measured.interrupted));
     if !measured.interrupted && bounds.limit.is_none() {
         record.warnings.extend(watch.outages.not_made(measured.end));
     }
@@ -298,30 +329,7 @@ fn zones<P: Payload>(
         (_, Some(wp)) => ((wp.0 - zone.start.0) * 1_000 / zone.capacity) as u32,
         _ => 0,
     };
-    let store = match work {
-        Work::Streams(_) | Work::Trace(_) => None,
-        Work::Lsm(lsm) => {
-            let figures = lsm.figures(watch.start, drive.now());
-            let elapsed = drive.now().since(watch.start).as_secs_f64();
-            let pair = scenario.workload.lsm.as_ref().map_or(0, |config| config.pair.get());
-            let log = tenants.iter().find(|tenant| tenant.name == LOG);
-            let puts_per_s = if elapsed > 0.0 { figures.puts as f64 / elapsed } else { 0.0 };
-            Some(Store {
-                puts: figures.puts,
-                puts_per_s,
-                mib_per_s: puts_per_s * pair as f64 / 1_048_576.0,
-                flushed: figures.flushed,
-                compacted: figures.compacted,
-                stalled_s: figures.stalled.as_secs_f64(),
-                delayed_s: figures.delayed.as_secs_f64(),
-                log_append_p99_us: log.map_or(0.0, |log| log.write_latency_us.p99),
-                exposed_bytes_mean: figures.exposed_mean,
-                exposed_bytes_peak: figures.exposed_peak,
-                lost_puts: figures.lost_puts,
-                lost_table_bytes: figures.lost_table_bytes,
-            })
-        }
-    };
+    let store = store(watch.start, drive.now(), work, scenario, tenants);
     Zones {
         zones: u64::from(shape.zones),
         capacity_bytes: u64::from(shape.capacity) * unit,
@@ -348,4 +356,44 @@ fn zones<P: Payload>(
         moments: watch.moments.clone(),
         store,
     }
+}
+
+/// What the key-value store has done, if there is one.
+fn store(
+    start: Time,
+    now: Time,
+    work: &Work<'_>,
+    scenario: &Scenario,
+    tenants: &[Tenant],
+) -> Option<Store> {
+    let workload = &scenario.workload;
+    let (figures, elapsed, pair): (LsmFigures, _, _) = match work {
+        Work::Streams(_) | Work::Trace(_) => return None,
+        Work::Lsm(lsm) => {
+            let pair = workload.lsm.as_ref().map_or(0, |config| config.pair.get());
+            (lsm.figures(start, now), now.since(start), pair)
+        }
+        Work::Recorded(recorded) => {
+            let pair = workload.recorded.as_ref().map_or(0, |config| config.pair.get());
+            let (figures, elapsed) = recorded.figures(now);
+            (figures, elapsed, pair)
+        }
+    };
+    let elapsed = elapsed.as_secs_f64();
+    let log = tenants.iter().find(|tenant| tenant.name == LOG);
+    let puts_per_s = if elapsed > 0.0 { figures.puts as f64 / elapsed } else { 0.0 };
+    Some(Store {
+        puts: figures.puts,
+        puts_per_s,
+        mib_per_s: puts_per_s * pair as f64 / 1_048_576.0,
+        flushed: figures.flushed,
+        compacted: figures.compacted,
+        stalled_s: figures.stalled.as_secs_f64(),
+        delayed_s: figures.delayed.as_secs_f64(),
+        log_append_p99_us: log.map_or(0.0, |log| log.write_latency_us.p99),
+        exposed_bytes_mean: figures.exposed_mean,
+        exposed_bytes_peak: figures.exposed_peak,
+        lost_puts: figures.lost_puts,
+        lost_table_bytes: figures.lost_table_bytes,
+    })
 }

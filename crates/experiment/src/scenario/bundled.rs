@@ -50,7 +50,9 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "journal-zones/xfs.toml",
     "selective-plp/conventional.toml",
     "selective-plp/fillseq.toml",
+    "selective-plp/fillseq-recorded.toml",
     "selective-plp/overwrite.toml",
+    "selective-plp/overwrite-recorded.toml",
     "selective-plp/power-cuts.toml",
     "zombie/figure2.toml",
     "zombie/micro-16bank.toml",
@@ -101,6 +103,7 @@ const TRACES: &[(&str, &[u8])] = &[
         "traces/ext4-ordered-seqwrite4k-fsync32.csv.zst",
         include_bytes!("../../../../scenarios/traces/ext4-ordered-seqwrite4k-fsync32.csv.zst"),
     ),
+    ("traces/rocksdb.files.zst", include_bytes!("../../../../scenarios/traces/rocksdb.files.zst")),
     (
         "traces/xfs-randwrite4k-fsync16.csv.zst",
         include_bytes!("../../../../scenarios/traces/xfs-randwrite4k-fsync16.csv.zst"),

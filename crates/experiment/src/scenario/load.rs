@@ -271,6 +271,10 @@ impl Loaded {
             trace.source = locate(&trace_base, trace.path());
             trace.hints_source = trace.hints_path().map(|path| locate(&hints_base, path));
         }
+        let recorded_base = base_of("workload.recorded.path");
+        if let Some(recorded) = &mut self.scenario.workload.recorded {
+            recorded.path = locate(&recorded_base, &recorded.path).place();
+        }
         let snapshot_base = base_of("precondition.snapshot");
         let precondition = &mut self.scenario.precondition;
         if let Some(snapshot) = &precondition.snapshot {

@@ -1,5 +1,6 @@
 //! Where a trace is: on disk, or in this program.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use leyden_workload::trace::{self, OpenOptions, Reader, TraceError};
@@ -42,6 +43,17 @@ impl TraceSource {
             Some((name, bytes)) => Self::Bundled { name, bytes },
             None => Self::Disk(path.to_owned()),
         }
+    }
+
+    /// All of its bytes, as they are there.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn bytes(&self) -> std::io::Result<Cow<'static, [u8]>> {
+        Ok(match self {
+            Self::Disk(path) => std::fs::read(path)?.into(),
+            Self::Bundled { bytes, .. } => Cow::Borrowed(bytes),
+        })
     }
 
     /// Opens it; `name` is what messages call it.

@@ -11,7 +11,7 @@ use leyden_workload::trace::{
     BlkAction, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing, TraceError,
     Unsorted,
 };
-use leyden_workload::zoned::{LsmConfig, ZoneJobConfig};
+use leyden_workload::zoned::{LsmConfig, RecordedConfig, ZoneJobConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -38,6 +38,9 @@ pub struct WorkloadConfig {
     /// A key-value store on a zoned drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lsm: Option<LsmConfig>,
+    /// A recorded key-value store on a zoned drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedConfig>,
 }
 
 /// A recorded trace.
@@ -247,6 +250,13 @@ impl WorkloadConfig {
             let problem = "there are jobs for zones, or a store, too: keep one kind";
             return Err(ConfigError::new("workload.trace", problem));
         }
+        if let Some(recorded) = &self.recorded {
+            if !(WorkloadConfig { recorded: None, ..self.clone() }).is_empty() {
+                let problem = "there are jobs, a trace or another store, too: keep one kind";
+                return Err(ConfigError::new("workload.recorded", problem));
+            }
+            recorded.check().map_err(|error| error.within("workload.recorded"))?;
+        }
         if self.lsm.is_some() && !(self.zone_job.is_empty() && self.job.is_empty()) {
             let problem = "there are jobs, too: keep one kind";
             return Err(ConfigError::new("workload.lsm", problem));
@@ -268,6 +278,7 @@ impl WorkloadConfig {
             && self.trace.is_none()
             && self.zone_job.is_empty()
             && self.lsm.is_none()
+            && self.recorded.is_none()
     }
 }
 

@@ -386,7 +386,7 @@ impl Lsm {
     }
 }
 
-fn request(op: Op, run: Run, class: Class) -> Request {
+pub(super) fn request(op: Op, run: Run, class: Class) -> Request {
     let (lba, sectors) = (Lba(run.lba), run.sectors as u32);
     Request { at: Time::ZERO, op, lba, sectors, fua: false, class }
 }

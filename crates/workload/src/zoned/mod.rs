@@ -1,8 +1,8 @@
 //! What hosts ask of zoned drives.
 //!
 //! **What lives here**: streams of writes and appends that reset their zones when they come round
-//! ([`ZoneJobConfig`]), and an LSM key-value store on a small zoned file system ([`LsmConfig`]). **What
-//! doesn't**: time and queues (the driver's); what a drive does with it.
+//! ([`ZoneJobConfig`]), an LSM key-value store on a small zoned file system ([`LsmConfig`]), and the same of a store that
+//! was recorded ([`RecordedConfig`]). **What doesn't**: time and queues (the driver's); what a drive does with it.
 //!
 //! A host is a state machine: [`Host::next`] says what it asks for next, [`Host::completed`] that something
 //! has ended. Everything random in it comes from a seed.
@@ -16,6 +16,7 @@ mod lsm_config;
 mod lsm_figures;
 mod lsm_threads;
 mod pace;
+mod recorded;
 mod streams;
 mod streams_config;
 
@@ -27,6 +28,7 @@ use crate::{Class, Request};
 pub use lsm::{LOG, Lsm};
 pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
 pub use lsm_figures::LsmFigures;
+pub use recorded::{Event, FileOp, FileTrace, FileTraceError, Recorded, RecordedConfig, Role};
 pub use streams::Streams;
 pub use streams_config::{ZoneJobConfig, ZonePattern};
 

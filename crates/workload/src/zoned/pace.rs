@@ -57,9 +57,14 @@ impl Pace {
     /// much again.
     pub(super) fn puts(&mut self) -> Span {
         let work = self.work_ns / 2 + self.rng.below(self.work_ns + 1);
-        let paced = self.rate.map_or(0, |rate| self.bytes * 1_000_000_000 / rate);
-        self.delayed += Span::from_ns(paced.saturating_sub(work));
-        Span::from_ns(work.max(paced))
+        self.takes(Span::from_ns(work), self.bytes)
+    }
+
+    /// How long puts of so many bytes take that are so much work.
+    pub(super) fn takes(&mut self, work: Span, bytes: u64) -> Span {
+        let paced = self.rate.map_or(0, |rate| bytes * 1_000_000_000 / rate);
+        self.delayed += Span::from_ns(paced.saturating_sub(work.as_ns()));
+        work.max(Span::from_ns(paced))
     }
 
     pub(super) const fn delayed(&self) -> Span {

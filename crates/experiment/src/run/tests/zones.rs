@@ -274,3 +274,69 @@ fn a_trace_of_a_zoned_drive_is_replayed_in_the_order_of_its_zones() {
     assert!(record.host.errors > 0);
     assert!(record.warnings.iter().any(|it| it.contains("zone_size")), "{:?}", record.warnings);
 }
+
+/// Calls of a store with a memtable of 40 puts, a flush of its table, and 40 puts more.
+fn recording() -> String {
+    let calls = "0 0 1000 c 0 1 0 /db/000004.log\n\
+                 1 0 1000 c 1 1 0 /db/MANIFEST-000005\n\
+                 2 1 400000 a 0 40 37000\n\
+                 3 1 500 c 2 1 0 /db/000006.log\n\
+                 4 2 7000 c 3 1 0 /db/000007.sst\n\
+                 5 2 90000 a 3 2 36000\n\
+                 6 2 1000 s 3 1 0\n\
+                 7 2 1000 a 1 1 90\n\
+                 8 2 1000 s 1 1 0\n\
+                 9 2 1000 d 0 1 0\n\
+                 10 1 4000000 a 2 40 37000\n";
+    format!("leyden-files 1\n{calls}end\n")
+}
+
+#[test]
+fn a_recorded_store_is_replayed_on_drives_of_every_region() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, packed) = (folder.path().join("a.files"), folder.path().join("b.files.zst"));
+    std::fs::write(&plain, recording()).unwrap();
+    std::fs::write(&packed, zstd_of(recording().as_bytes())).unwrap();
+    let text = "
+        device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16 }
+        device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2 }
+        device.buffer = { size = \"1 MiB\", protected_size = \"256 KiB\" }
+        device.power.dump = \"balanced\"
+        workload.recorded.stop_at = 30
+    ";
+    let store = |path: &std::path::Path, sets: &[&str]| {
+        let path = format!("workload.recorded.path={}", path.display());
+        record(&loaded(text, &[&[path.as_str()], sets].concat()))
+    };
+    let selective = store(&plain, &["device.buffer.region=selective"]);
+    assert_eq!(selective.host.errors, 0);
+    let figures = selective.zones.unwrap().store.unwrap();
+    assert_eq!((figures.puts, figures.flushed), (80, 1));
+    let again = store(&packed, &["device.buffer.region=selective"]);
+    assert_eq!(again.sim.digest, selective.sim.digest, "packed or not");
+    for region in ["none", "full"] {
+        let set = format!("device.buffer.region={region}");
+        let other = store(&plain, &[&set, "workload.recorded.skip=40"]);
+        assert_eq!((other.host.errors, other.zones.unwrap().store.unwrap().puts), (0, 40));
+    }
+    let refused = |path: &std::path::Path, set: &str| {
+        let path = format!("workload.recorded.path={}", path.display());
+        validate(&loaded(text, &[&path, set])).unwrap_err().to_string()
+    };
+    let missing = refused(&folder.path().join("none"), "seed=1");
+    assert!(missing.contains("workload.recorded.path") && missing.contains("none"), "{missing}");
+    let short = refused(&plain, "workload.recorded.skip=80");
+    assert!(short.contains("the recording has 80"), "{short}");
+    std::fs::write(&plain, recording().replace("end\n", "")).unwrap();
+    assert!(refused(&plain, "seed=1").contains("no line `end`"));
+}
+
+/// As `zstd` packs it.
+fn zstd_of(bytes: &[u8]) -> Vec<u8> {
+    // A frame of one raw block (RFC 8878, 3.1.1): this crate has no packer.
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x60];
+    frame.extend((bytes.len() as u16 - 256).to_le_bytes());
+    frame.extend(&((bytes.len() as u32) << 3 | 1).to_le_bytes()[..3]);
+    frame.extend(bytes);
+    frame
+}

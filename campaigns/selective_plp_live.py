@@ -8,8 +8,9 @@ Figures 10 to 13 and five of the paper's six claims, with the drive's regions `n
 at `--speed` of real time, and all times are the drive's: so a slow host is made faster, and a busy one disturbs less.
 Twenty-five minutes as it stands, most of them waiting.
 
-In virtual time the host's share of a put is what a put takes live with 512 MiB of protected buffer, where nothing
-waits, and as much is compacted as RocksDB counts in such a run.
+In virtual time the same work is replayed as the plugin has recorded it (`trace:FILE`): what RocksDB's threads asked of
+their files, and their processor time between. The host's share of a put is what a put takes live with 512 MiB of
+protected buffer, where nothing waits.
 Prints Markdown. Exits with 77 if this machine cannot do it.
 """
 
@@ -34,6 +35,10 @@ MODES = ["none", "selective", "full"]
 # Of the paper, section 5.1; its compression is not told, and tables as large as memtables are what it counts on.
 PAPER = ["--key_size=100", "--value_size=800", "--write_buffer_size=8388608", "--target_file_size_base=8388608",
          "--compression_type=none"]
+
+
+# What db_bench says if it is not told.
+DELAYED = 8 << 20
 
 
 class Bench:
@@ -61,10 +66,13 @@ class Bench:
             *(part for setting in settings for part in ("--set", setting)), self.image)
         run(f"{self.args.build}/leyden-fs", "mkfs", self.image, env=self.environment)
 
-    def command(self, benchmarks, puts, options):
-        uri = f"leyden:{self.image}?speed:{self.args.speed}{options}"
+    def command(self, benchmarks, puts, options, speed=None):
+        speed = self.args.speed if speed is None else speed
+        uri = f"leyden:{self.image}?speed:{speed}{options}"
+        # RocksDB slows writers down by the host's clock: db_bench's 8 MiB a second of the drive's time.
+        rate = round(DELAYED * speed) if speed > 0 else DELAYED
         return ["db_bench", f"--fs_uri={uri}", "--db=/bench", f"--benchmarks={benchmarks}", f"--num={puts}",
-                f"--seed={self.args.seed}", *PAPER]
+                f"--seed={self.args.seed}", f"--delayed_write_rate={rate}", *PAPER]
 
     def preloaded(self):
         return {**self.environment, "LD_PRELOAD": "libleyden_rocksdb.so"}
@@ -92,22 +100,25 @@ class Bench:
             bench.wait()
         return reports
 
-    def compacted(self):
-        """What overwrite compacts of a byte that it flushes, counted by RocksDB: far less than in a long run."""
+    def recorded(self):
+        """What RocksDB asks of its files in one such run, as the plugin writes it down. No latency: processor time only."""
         self.create("selective", 128, 32, "balanced")
-        run(*self.command("fillseq", self.args.puts, ""), env=self.preloaded())
-        command = self.command("overwrite", self.args.puts, "")
-        text = run(*command, "--use_existing_db=1", "--statistics", env=self.preloaded())
-        compacted, flushed = (int(re.search(rf"^rocksdb.{of}.write.bytes COUNT : (\d+)", text, re.M)[1])
-                              for of in ["compact", "flush"])
-        return compacted / flushed
+        trace = os.path.join(os.path.dirname(self.image), "recorded.files")
+        command = self.command("fillseq,overwrite", self.args.puts, f",trace:{trace}", speed=0)
+        run(*command, env=self.preloaded())
+        with open(trace) as file:
+            text = file.read()
+        os.remove(trace)
+        return text
 
-    def virtual(self, benchmark, put_us, compacted, region, buffer, protected=32):
-        """The same of the reproduction's store."""
-        settings = [*self.settings(region, buffer, protected, "balanced"), f"workload.lsm.puts={self.args.puts}",
-                    f"workload.lsm.put_time={put_us * 1000:.0f} ns", f"seed={self.args.seed}",
-                    f"workload.lsm.compaction_factor={round(compacted)}"]
-        text = run(self.leyden, "--quiet", "run", f"selective-plp/{benchmark}", "--json",
+    def virtual(self, benchmark, put_us, trace, region, buffer, protected=32):
+        """The same in virtual time, of the recorded calls in the file `trace`."""
+        skip = self.args.puts if benchmark == "overwrite" else 0
+        settings = [*self.settings(region, buffer, protected, "balanced"), f"workload.recorded.path={trace}",
+                    f"workload.recorded.skip={skip}", f"workload.recorded.puts={self.args.puts}",
+                    f"workload.recorded.put_time={put_us * 1000:.0f} ns",
+                    f"workload.recorded.work={self.args.speed * 100:g} %"]
+        text = run(self.leyden, "--quiet", "run", f"selective-plp/{benchmark}-recorded", "--json",
                    *(part for setting in settings for part in ("--set", setting)))
         return json.loads(text)["zones"]["store"]["puts_per_s"]
 
@@ -136,17 +147,19 @@ def measure(args, bench):
     return rates
 
 
-def in_virtual_time(bench, rates, compacted):
+def in_virtual_time(bench, rates, recorded, folder):
     """Every live cell again. The host's share of a put is that of live runs that wait for nothing: the largest buffer,
     all of it protected."""
+    trace = os.path.join(folder, "live.files")
+    with open(trace, "w") as file:
+        file.write(recorded)
     virtual = {}
     for benchmark in ["fillseq", "overwrite"]:
         put_us = 1e6 / statistics.mean(rates[benchmark, "full", BUFFERS[-1], 32])
         print(f"A put of {benchmark} takes the host {put_us:.1f} us of the drive's time.\n")
         for cell in rates:
             if cell[0] == benchmark:
-                virtual[cell] = bench.virtual(benchmark, put_us, compacted, *cell[1:])
-    print(f"Overwrite compacts {compacted:.2f} bytes for each that it flushes: in virtual time {round(compacted)}.\n")
+                virtual[cell] = bench.virtual(benchmark, put_us, trace, *cell[1:])
     return virtual
 
 
@@ -247,6 +260,15 @@ def text_of(cell):
     return " ".join(map(str, cell))
 
 
+def keep(args, recorded, rates, found, energy):
+    """What was measured, before anything is made of it."""
+    if args.json:
+        kept = {"puts": args.puts, "speed": args.speed, "seed": args.seed, "recorded": recorded,
+                **{of: keyed(values, text_of) for of, values in [("live", rates), ("cuts", found), ("energy", energy)]}}
+        with open(args.json, "w") as out:
+            json.dump(kept, out, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="where the plugin was built")
@@ -271,16 +293,12 @@ def main():
                 kept = json.load(file)
             args.puts, args.speed, args.seed = kept["puts"], kept["speed"], kept["seed"]
             rates, found, energy = (keyed(kept[of], cell_of) for of in ["live", "cuts", "energy"])
-            compacted = kept["compacted"]
+            recorded = kept["recorded"]
         else:
-            rates, compacted = measure(args, bench), bench.compacted()
+            recorded, rates = bench.recorded(), measure(args, bench)
             found, energy = dumps(args, bench), energies(args, bench)
-        virtual = in_virtual_time(bench, rates, compacted)
-    if args.json:
-        kept = {"puts": args.puts, "speed": args.speed, "seed": args.seed, "compacted": compacted,
-                **{of: keyed(values, text_of) for of, values in [("live", rates), ("cuts", found), ("energy", energy)]}}
-        with open(args.json, "w") as out:
-            json.dump(kept, out, indent=1)
+            keep(args, recorded, rates, found, energy)
+        virtual = in_virtual_time(bench, rates, recorded, folder)
     tables(rates, virtual)
     claims(rates, virtual, table_of_dumps(found), energy)
     return 0

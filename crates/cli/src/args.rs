@@ -104,6 +104,16 @@ pub(crate) enum Command {
     /// and checked. It takes root, /dev/fuse and loop devices; `leyden crashtest doctor` says what is there.
     #[command(after_long_help = crashtest::EXAMPLES)]
     Crashtest(Box<crashtest::CrashtestArgs>),
+    /// Make and look after the file system that RocksDB keeps on a zoned image
+    ///
+    /// This is done by `leyden-fs`, a program of the RocksDB plugin (docs/rocksdb.md), found beside this one, in PATH,
+    /// or named by LEYDEN_FS: `mkfs`, `info`, `ls`, `check`, `export` and `import`. Its exit code is the command's.
+    #[command(disable_help_flag = true, after_long_help = FS_EXAMPLES)]
+    Fs {
+        /// What leyden-fs is called with
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        args: Vec<std::ffi::OsString>,
+    },
     /// Make drives in files, and look after them
     #[command(subcommand)]
     Image(served::ImageCommand),
@@ -333,6 +343,13 @@ pub(crate) struct Common {
     pub(crate) csv: Option<PathBuf>,
 }
 
+const FS_EXAMPLES: &str = "\
+Examples:
+  leyden fs mkfs rocks.leyden
+  leyden fs ls rocks.leyden /bench
+  leyden fs check rocks.leyden
+  leyden fs export rocks.leyden /bench bench";
+
 const REPRODUCE_EXAMPLES: &str = "\
 Examples:
   leyden reproduce hexa dawid --out papers
@@ -370,8 +387,12 @@ pub(crate) struct ReproduceArgs {
     /// Runs made at once; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
-    /// Say what measures Selective-PLP live: RocksDB's own db_bench on modelled drives
-    #[arg(long, conflicts_with_all = ["list", "only", "json", "out", "quick"])]
+    /// Measure Selective-PLP live: RocksDB's own db_bench on modelled drives, beside the same in virtual time
+    ///
+    /// Takes python3, db_bench and the plugin of docs/rocksdb.md, in `build`, beside this program, or named by
+    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, all that was measured is kept as live.json. Half an hour, mostly
+    /// waiting; with --quick each cell is measured once.
+    #[arg(long, conflicts_with_all = ["list", "only", "json", "jobs", "seeds", "set"])]
     pub(crate) live: bool,
     /// Take a first look: smaller drives and fewer requests
     #[arg(long)]

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::main(&check),
         Command::Policies { json } => commands::lists::policies(json),
         Command::Schema { of } => commands::lists::schema(of),
+        Command::Fs { args } => commands::fs::main(&args),
         Command::Image(command) => commands::image::main(&command),
         Command::Serve(args) => commands::serve::main(&args, &cancel),
         Command::Mount(args) => commands::mount::main(&args, &cancel),

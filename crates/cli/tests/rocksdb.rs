@@ -50,3 +50,56 @@ fn the_plugin_passes_its_tests() {
     run(Command::new("cmake").arg("--build").arg(build.path()));
     run(Command::new("ctest").arg("--output-on-failure").arg("--test-dir").arg(build.path()));
 }
+
+/// The command, in a folder with nothing beside it and an empty PATH.
+fn alone(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let program = folder.join("leyden");
+    if !program.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_leyden"), &program).unwrap();
+    }
+    let mut command = Command::new(program);
+    let output = command.args(args).env("PATH", "").current_dir(folder).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn what_a_machine_lacks_is_said_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = alone(folder.path(), &["reproduce", "selective-plp", "--live"]);
+    assert_eq!(code, Some(2), "{said}");
+    for word in
+        ["python3", "rocksdb-tools", "leyden-capi", "integrations/rocksdb", "LEYDEN_ROCKSDB"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let (code, said) = alone(folder.path(), &["fs", "check", "no.leyden"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("integrations/rocksdb") && said.contains("LEYDEN_FS"), "{said}");
+}
+
+#[test]
+fn fs_becomes_the_tool_beside_the_command_or_the_one_that_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |name: &str, says: &str, code: u8| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\necho {says} \"$@\"\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    };
+    tool("leyden-fs", "beside", 7);
+    let fs = ["fs", "mkfs", "a b.leyden", "--force", "--help"];
+    let (code, said) = alone(folder.path(), &fs);
+    assert_eq!((code, said.trim()), (Some(7), "beside mkfs a b.leyden --force --help"));
+    let other = tool("other", "named", 0);
+    let run = |named: &Path| {
+        let mut command = Command::new(folder.path().join("leyden"));
+        command.args(["fs", "ls"]).env("LEYDEN_FS", named).output().unwrap()
+    };
+    let output = run(&other);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "named ls\n");
+    let output = run(Path::new("missing"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("LEYDEN_FS names missing"));
+}

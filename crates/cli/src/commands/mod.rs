@@ -3,11 +3,14 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod crashtest;
+pub(crate) mod fs;
 pub(crate) mod image;
 pub(crate) mod lifetime;
 pub(crate) mod lists;
+mod live;
 mod log;
 pub(crate) mod mount;
+mod programs;
 pub(crate) mod recording;
 pub(crate) mod reproduce;
 pub(crate) mod run;

@@ -17,7 +17,7 @@ use leyden_report::{Reproduction, render_reproduction};
 
 use leyden_report::format::{count, number};
 
-use super::{Cancel, make_folder, print_json, warn};
+use super::{Cancel, live, make_folder, print_json, warn};
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
@@ -27,12 +27,9 @@ use crate::output::table::{Table, wrap};
 /// Width of the notes under the table.
 const NOTE_WIDTH: usize = 90;
 
-/// What measures Selective-PLP with RocksDB itself: neither that nor its plugin is a part of this program.
-const LIVE: &str = "campaigns/selective_plp_live.py --build build --libraries target/release";
-
 pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure> {
     if args.live {
-        return tell_live(&args.papers);
+        return measure_live(args);
     }
     if args.papers.contains(&Paper::FRONTIER) {
         return frontier::main(args, cancel);
@@ -76,17 +73,14 @@ pub(crate) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
     outcome(&results, &specs)
 }
 
-/// Says how Selective-PLP is measured live.
-fn tell_live(papers: &[Paper]) -> Result<(), Failure> {
-    if papers.is_empty() || !papers.iter().all(Paper::is_of_stores) {
+/// Selective-PLP, and nothing else, is measured live.
+fn measure_live(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.papers.is_empty() || !args.papers.iter().all(Paper::is_of_stores) {
         return Err(Failure::usage(anyhow!(
             "only Selective-PLP is measured live\n  help: leyden reproduce selective-plp --live"
         )));
     }
-    let line = format!(
-        "db_bench on the plugin of docs/rocksdb.md, built into `build`, is measured by:\n\n    {LIVE}\n"
-    );
-    anstream::stdout().lock().write_all(line.as_bytes()).map_err(Failure::io)
+    live::main(args)
 }
 
 /// Which figures are drawn.

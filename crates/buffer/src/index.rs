@@ -6,18 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::SlotId;
 
-/// Places for each slot. A buffer is full most of the time, and its index is asked thrice for each unit written:
-/// with two places a write cost 9 % more processor time (`bench/limits/compare`).
-const PLACES_PER_SLOT: u32 = 8;
+/// Places, as a multiple of a plain index's. A buffer is full most of the time, and its index is asked thrice for each unit
+/// written: plain, a write cost 9 % more processor time (`bench/limits/compare`).
+const TIMES: usize = 4;
 
-/// From LPN to slot.
+/// From LPN to slot. Saved as a plain index, as the first images have it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "leyden_sim::SlotIndex", into = "leyden_sim::SlotIndex")]
 pub(crate) struct SlotIndex(leyden_sim::SlotIndex);
+
+impl From<leyden_sim::SlotIndex> for SlotIndex {
+    fn from(plain: leyden_sim::SlotIndex) -> Self {
+        Self(plain.spread(TIMES))
+    }
+}
+
+impl From<SlotIndex> for leyden_sim::SlotIndex {
+    fn from(index: SlotIndex) -> Self {
+        index.0.packed(TIMES)
+    }
+}
 
 impl SlotIndex {
     pub(crate) fn new(slots: u32) -> Self {
-        Self(leyden_sim::SlotIndex::with_places(slots, PLACES_PER_SLOT))
+        leyden_sim::SlotIndex::new(slots).into()
     }
 
     #[inline]
@@ -43,6 +55,6 @@ impl SlotIndex {
     }
 
     pub(crate) fn fits(&self, slots: u32) -> bool {
-        self.0.fits(slots, PLACES_PER_SLOT)
+        self.0.fits(slots, TIMES)
     }
 }

@@ -28,14 +28,40 @@ pub struct SlotIndex {
 impl SlotIndex {
     /// An empty map with room for `slots` keys. Keys and slots are less than `u32::MAX`.
     pub fn new(slots: u32) -> Self {
-        Self::with_places(slots, 2)
+        Self::of(Self::places_for(slots))
     }
 
-    /// The same with `per_slot` places (8 bytes each) for every slot, at least two: the more there are, the
-    /// fewer keys share a home, and the fewer branches are mispredicted that look for the one wanted.
-    pub fn with_places(slots: u32, per_slot: u32) -> Self {
-        let places = (slots as usize * per_slot.max(2) as usize).next_power_of_two().max(4);
+    /// The same keys in `times` as many places (8 bytes each), a power of two: fewer keys share a home, and fewer
+    /// branches are mispredicted that look for the one wanted.
+    #[must_use]
+    pub fn spread(&self, times: usize) -> Self {
+        self.in_places(self.places.len() * times)
+    }
+
+    /// Undoes [`Self::spread`].
+    #[must_use]
+    pub fn packed(&self, times: usize) -> Self {
+        self.in_places(self.places.len() / times)
+    }
+
+    fn places_for(slots: u32) -> usize {
+        (slots as usize * 2).next_power_of_two().max(4)
+    }
+
+    fn of(places: usize) -> Self {
         Self { places: vec![EMPTY; places], shift: 32 - places.trailing_zeros() }
+    }
+
+    /// The same keys in so many places. Where they lie depends on the keys only, not on when each came.
+    fn in_places(&self, places: usize) -> Self {
+        let mut keys: Vec<_> = self.places.iter().filter(|place| place.0 != EMPTY.0).collect();
+        if !places.is_power_of_two() || keys.len() >= places {
+            return self.clone(); // a damaged one: it fits nowhere
+        }
+        keys.sort_unstable();
+        let mut index = Self::of(places);
+        keys.into_iter().for_each(|&(key, slot)| index.set(key, slot));
+        index
     }
 
     /// Brings near what will be asked of `key`.
@@ -90,9 +116,9 @@ impl SlotIndex {
         self.places[hole] = EMPTY;
     }
 
-    /// True if this is of the size that [`SlotIndex::with_places`] makes.
-    pub fn fits(&self, slots: u32, per_slot: u32) -> bool {
-        self.places.len() == Self::with_places(slots, per_slot).places.len()
+    /// True if this is of the size that [`Self::new`] makes, spread so many `times`.
+    pub fn fits(&self, slots: u32, times: usize) -> bool {
+        self.places.len() == Self::places_for(slots) * times
     }
 
     /// Where `key` is, or the empty place where it would be.
@@ -146,8 +172,11 @@ mod tests {
     proptest! {
         /// Against the slow twin: an ordered map. Keys that collide are likely.
         #[test]
-        fn behaves_like_a_map(steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 0..400)) {
-            let mut index = SlotIndex::new(16);
+        fn behaves_like_a_map(
+            steps in proptest::collection::vec((any::<bool>(), 0_u32..40), 0..400),
+            times in prop_oneof![Just(1_usize), Just(4)],
+        ) {
+            let mut index = SlotIndex::new(16).spread(times);
             let mut twin = BTreeMap::new();
             for (i, (insert, key)) in steps.into_iter().enumerate() {
                 let key = key * 0x1000;
@@ -162,6 +191,12 @@ mod tests {
                 for key in (0..40).map(|key| key * 0x1000) {
                     prop_assert_eq!(index.get(key), twin.get(&key).copied());
                 }
+            }
+            let packed = index.packed(times);
+            prop_assert!(packed.fits(16, 1) && packed.spread(4).fits(16, 4));
+            for key in (0..40).map(|key| key * 0x1000) {
+                prop_assert_eq!(packed.get(key), twin.get(&key).copied());
+                prop_assert_eq!(packed.spread(4).get(key), twin.get(&key).copied());
             }
         }
     }

@@ -47,6 +47,7 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
             if let Some(out) = short.iter().position(|word| word == "--out") {
                 short.drain(out..out + 2);
             }
+            short.retain(|word| word != "--live" && word != "--list");
             short.push("--list".to_owned());
         }
         _ => {}
@@ -79,6 +80,9 @@ fn shorter_work(file: &str, ask: &dyn Fn(&[String]) -> Output) -> Vec<String> {
     sets.extend((0..jobs).map(|job| format!("workload.zone_job.{job}.requests={FEW}")));
     if scenario.contains("[workload.trace]") {
         sets.push(format!("workload.trace.limit={FEW}"));
+    }
+    if scenario.contains("[workload.recorded]") {
+        sets.extend(["skip=0", "puts=30"].map(|set| format!("workload.recorded.{set}")));
     }
     if scenario.contains("[workload.lsm]") {
         sets.push("workload.lsm.puts=20000".to_owned());

@@ -2,18 +2,18 @@
 
 mod answers;
 pub(crate) mod crashtest;
+pub(crate) mod reproduce;
 pub(crate) mod served;
 mod traces;
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leyden_experiment::Set;
-use leyden_experiment::claims::{PAPERS, Paper};
 
 pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
+pub(crate) use reproduce::ReproduceArgs;
 pub(crate) use traces::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 
 use crate::version::VERSION;
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
     /// Measure what the papers claim, and print it beside their figures
-    #[command(after_long_help = REPRODUCE_EXAMPLES)]
+    #[command(after_long_help = reproduce::EXAMPLES)]
     Reproduce(ReproduceArgs),
     /// Say how long a drive lasts: write amplification, drive writes a day, and years
     #[command(after_long_help = answers::LIFETIME_EXAMPLES)]
@@ -350,67 +350,6 @@ Examples:
   leyden fs check rocks.leyden
   leyden fs export rocks.leyden /bench bench";
 
-const REPRODUCE_EXAMPLES: &str = "\
-Examples:
-  leyden reproduce hexa dawid --out papers
-  leyden reproduce --only hexa.figure1.fifo_flushes --only hexa.figure1.hexa_flushes
-  leyden reproduce hexa --json | jq -r '.claims[] | [.id, .verdict] | @tsv'
-
-Runs that are needed: about 170 for hexa and dawid each (hours; with --quick minutes), 40 for zombie-chasing.
-About 90 for selective-plp and 50 for journal-zones (minutes each).
-
-A claim that differs is a result, and no failure: the command ends with 0 when every run was made.";
-
-/// `leyden reproduce`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReproduceArgs {
-    /// The papers; all of them if none is named. Or `frontier`, alone: all protections, schedules and dumps against each
-    /// other
-    #[arg(value_name = "PAPER", value_parser = paper_parser())]
-    pub(crate) papers: Vec<Paper>,
-    /// List the claims
-    #[arg(long)]
-    pub(crate) list: bool,
-    /// Measure this claim only, with the runs that it needs; may be repeated
-    #[arg(long, value_name = "ID")]
-    pub(crate) only: Vec<String>,
-    /// Print the claims as JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Make the papers' figures too, and keep everything in this folder
-    ///
-    /// reproduce.html holds the claims and the figures, claims.json the claims, runs/ every finished
-    /// run. Without it, only what the claims need is run, and kept in ~/.cache/leyden/runs. What is
-    /// there already from the same build is not run again: after Ctrl-C, the same command goes on.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Runs made at once; as many as there are cores if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) jobs: Option<u16>,
-    /// Measure Selective-PLP live: RocksDB's own db_bench on modelled drives, beside the same in virtual time
-    ///
-    /// Takes python3, db_bench and the plugin of docs/rocksdb.md, in `build`, beside this program, or named by
-    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, all that was measured is kept as live.json. Half an hour, mostly
-    /// waiting; with --quick each cell is measured once.
-    #[arg(long, conflicts_with_all = ["list", "only", "json", "jobs", "seeds", "set"])]
-    pub(crate) live: bool,
-    /// Take a first look: smaller drives and fewer requests
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Measure each claim with this many seeds; what is told is the mean, and the least and the most
-    ///
-    /// Figures are of the first seed. Selective-PLP's claims are means over three seeds already: each
-    /// measurement takes the next three.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub(crate) seeds: u16,
-    /// Override a key in every run, for another reading of the papers; may be repeated
-    ///
-    /// device.buffer.drain_to=0% writes out all of the buffer once it is half full;
-    /// device.ftl.map.copies=dirty lets garbage collection make mapping pages dirty.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
-    pub(crate) set: Vec<Set>,
-}
-
 /// `leyden torture`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TortureArgs {
@@ -484,16 +423,6 @@ pub(crate) struct ReportArgs {
     /// Its title; the runs' names if not given
     #[arg(long)]
     pub(crate) title: Option<String>,
-}
-
-/// The names of the papers; their first words will do.
-fn paper_parser() -> impl TypedValueParser<Value = Paper> {
-    let name = |paper: Paper| match paper.name.split_once('-') {
-        Some((first, _)) => PossibleValue::new(paper.name).alias(first),
-        None => PossibleValue::new(paper.name),
-    };
-    PossibleValuesParser::new(PAPERS.into_iter().chain([Paper::FRONTIER]).map(name))
-        .try_map(|name| Paper::by_name(&name).ok_or("no such paper"))
 }
 
 fn parse_set(text: &str) -> Result<Set, String> {

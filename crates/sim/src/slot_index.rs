@@ -60,7 +60,9 @@ impl SlotIndex {
         }
         keys.sort_unstable();
         let mut index = Self::of(places);
-        keys.into_iter().for_each(|&(key, slot)| index.set(key, slot));
+        for &(key, slot) in keys {
+            index.set(key, slot);
+        }
         index
     }
 

@@ -38,7 +38,8 @@ impl Reader {
         // What a reader has who comes from elsewhere: a trace of the FIU kind, what a store asked of its files, and a home.
         let trace = "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,0,8192,4096\n";
         fs::write(folder.path().join("LUN3.csv.gz"), trace).unwrap();
-        let files = "leyden-files 1\n0 0 1000 c 0 1 0 /db/000004.log\n1 0 400000 a 0 40 37000\nend\n";
+        let files =
+            "leyden-files 1\n0 0 1000 c 0 1 0 /db/000004.log\n1 0 400000 a 0 40 37000\nend\n";
         fs::write(folder.path().join("mine.files"), files).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
         Self { folder, served: None }

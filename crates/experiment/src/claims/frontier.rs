@@ -143,11 +143,13 @@ pub fn points(workload: Workload, results: &Results, scale: Scale, seeds: u16) -
             (0..seeds).map(|n| Figures::of(results.get(&spec.replicate(n)).ok()?)).collect();
         Figures::mean(&all?)
     };
-    judged(designs().iter().filter_map(|design| Some((*design, figures(design)?))).collect())
+    let found: Vec<_> =
+        designs().iter().filter_map(|design| Some((*design, figures(design)?))).collect();
+    judged(&found)
 }
 
 /// Holds every design against all others.
-fn judged(found: Vec<(Design, Figures)>) -> Vec<Point> {
+fn judged(found: &[(Design, Figures)]) -> Vec<Point> {
     let dominator = |figures: &Figures| {
         let better = found.iter().filter(|(_, other)| other.dominates(figures));
         better.max_by(|a, b| a.1.iops.total_cmp(&b.1.iops)).map(|(design, _)| *design)
@@ -188,7 +190,7 @@ mod tests {
             (design("balanced"), figures(90.0, 10.0)),
             (design("balanced_slc"), figures(80.0, 5.0)),
         ];
-        let points = judged(found);
+        let points = judged(&found);
         let of = |dump| points.iter().find(|point| point.design.dump == dump).unwrap();
         assert_eq!(of("balanced").dominated_by.map(|design| design.dump), Some("in_place"));
         assert_eq!(of("in_place").dominated_by, None);

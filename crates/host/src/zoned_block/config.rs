@@ -16,6 +16,8 @@ pub struct ZonedBlockConfig {
     pub victim: ReclaimConfig,
     /// What becomes of a chunk whose buffer zone is reclaimed.
     pub merge: Merge,
+    /// When a move ends because somebody wants to use the chunk.
+    pub give_up: GiveUp,
     /// Reclaim begins when no more than this share of the random zones is free
     /// (`DMZ_RECLAIM_LOW_UNMAP_FRAC`).
     pub low_free: Ratio,
@@ -81,6 +83,19 @@ pub enum Merge {
     NewZone,
 }
 
+/// When a move ends because somebody wants to use the chunk, who waits until then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GiveUp {
+    /// As dm-zoned (`dmz_reclaim_copy`): when a run of valid blocks is copied, however long it is, with what was filled
+    /// before it; the move of a buffer behind its sequential zone is never given up. What is one run is moved for good.
+    #[default]
+    AfterRun,
+    /// When what is under way has ended, `copy_size` at most: whoever comes waits least, and a chunk that is in use
+    /// is never moved.
+    AfterCopy,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 const fn is_off(flag: &bool) -> bool {
     !*flag
@@ -105,6 +120,7 @@ impl Default for ZonedBlockConfig {
             reserved_zones: 16,
             victim: ReclaimConfig::default(),
             merge: Merge::default(),
+            give_up: GiveUp::default(),
             low_free: Ratio::from_percent(30),
             high_free: Ratio::from_percent(50),
             idle: Span::from_ms(10_000),

@@ -58,7 +58,7 @@ use leyden_sim::{ConfigError, Time};
 
 use crate::Powered;
 use commit::Committer;
-pub use config::{JournalConfig, Merge, Recognise, ZonedBlockConfig};
+pub use config::{GiveUp, JournalConfig, Merge, Recognise, ZonedBlockConfig};
 pub use held::Home;
 use layout::{Layout, Place};
 use load::Loader;

@@ -1,8 +1,8 @@
 //! Reclaim: random zones are freed by moving what they hold to sequential ones.
 //!
-//! A *job* moves one chunk. Nobody else uses the chunk meanwhile: whoever comes ends the job, and waits until it has
-//! let go; unless writers wait for a zone, when the job goes on and they wait for it. The tables change when all is
-//! moved, so a job that ends early has changed nothing.
+//! A *job* moves one chunk. Nobody else uses the chunk meanwhile: whoever comes makes the job end early, where
+//! [`GiveUp`] lets it, and waits until then; while writers wait for a zone, the job goes on and they wait for it. The
+//! tables change when all is moved, so a job that ends early has changed nothing.
 //!
 //! How a chunk is moved (drivers/md/dm-zoned-reclaim.c, `dmz_do_reclaim`):
 //! - its data lies in a random zone: to a new sequential zone;
@@ -14,9 +14,9 @@
 use std::sync::Arc;
 
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Span, Time};
+use leyden_sim::{Ratio, Span, Time};
 
-use super::config::{Merge, ZonedBlockConfig};
+use super::config::{GiveUp, Merge, ZonedBlockConfig};
 use super::heat::Heat;
 use super::layout::{Layout, Place, ZoneNo};
 use super::map::{Entry, Map};
@@ -94,7 +94,10 @@ pub(super) struct Job {
     begun: Time,
     /// It rests until then.
     rests: Option<Time>,
-    pub(super) is_aborted: bool,
+    /// Somebody wants to use the chunk.
+    is_unwelcome: bool,
+    /// What is copied next belongs to what was copied last, or filled.
+    is_amid_run: bool,
 }
 
 impl Job {
@@ -111,6 +114,17 @@ impl Job {
         let end = (at + most).min(layout.zone_blocks);
         let blocks = (at..end).take_while(|&at| map.is_valid(zone, at)).count() as u32;
         Next::Copy(Place { zone, at, blocks }, Place { zone: target, at, blocks })
+    }
+
+    /// True if it ends here, because somebody wants to use the chunk.
+    fn ends(&self, give_up: GiveUp) -> bool {
+        self.is_unwelcome
+            && match give_up {
+                GiveUp::AfterCopy => true,
+                GiveUp::AfterRun => {
+                    !self.is_amid_run && !matches!(self.movement, Move::Append { .. })
+                }
+            }
     }
 
     /// All is moved: the tables say so. Returns the zones that nobody needs any more.
@@ -158,14 +172,23 @@ pub(super) struct Reclaim {
     layout: Layout,
     policy: Arc<dyn ReclaimPolicy>,
     merge: Merge,
-    low_free: leyden_sim::Ratio,
-    high_free: leyden_sim::Ratio,
+    give_up: GiveUp,
+    low_free: Ratio,
+    high_free: Ratio,
     most_blocks: u32,
     jobs: Vec<Option<Job>>,
     candidates: Vec<Candidate>,
     heat: Heat,
     /// Jobs in a row that a member failed.
     failures: u32,
+    /// Few zones were free when a writer took one, or when a job had ended.
+    is_asked: bool,
+}
+
+fn are_few((free, all): (u32, u32), limit: Ratio) -> bool {
+    // One is none (`dmz_reclaim_percentage`).
+    let is_last = free <= 1 && limit > Ratio::ZERO;
+    is_last || u64::from(free) * 1_000_000 <= limit.as_ppm() * u64::from(all)
 }
 
 /// So many, and nothing is reclaimed any more until the power has come back.
@@ -177,6 +200,7 @@ impl Reclaim {
             layout,
             policy: config.victim.policy().into(),
             merge: config.merge,
+            give_up: config.give_up,
             low_free: config.low_free,
             high_free: config.high_free,
             most_blocks: (config.copy_size.get() / u64::from(layout.unit_bytes)) as u32,
@@ -184,6 +208,7 @@ impl Reclaim {
             candidates: Vec::new(),
             heat: Heat::new(&layout),
             failures: 0,
+            is_asked: false,
         }
     }
 
@@ -214,6 +239,7 @@ impl Reclaim {
         self.jobs.fill(None);
         self.heat.clear();
         self.failures = 0;
+        self.is_asked = false;
     }
 
     /// A member did not do what a job asked for.
@@ -221,16 +247,16 @@ impl Reclaim {
         self.failures += 1;
     }
 
+    /// A writer takes a random zone, of which so many were free before (`dmz_alloc_zone` asks before it takes one), or
+    /// a job has ended.
+    pub(super) fn ask(&mut self, room: (u32, u32)) {
+        self.is_asked = are_few(room, self.low_free);
+    }
+
     /// Whether zones should be reclaimed (`dmz_should_reclaim`): with so many of all random zones free.
-    pub(super) fn is_due(
-        &self,
-        (free, all): (u32, u32),
-        is_idle: bool,
-        is_waited_for: bool,
-    ) -> bool {
-        let limit = if self.is_idle() { self.low_free } else { self.high_free };
-        let (free, all) = (u64::from(free), u64::from(all));
-        is_waited_for || is_idle || free * 1_000_000 <= limit.as_ppm() * all
+    pub(super) fn is_due(&self, room: (u32, u32), is_idle: bool, is_waited_for: bool) -> bool {
+        let is_more = !self.is_idle() && are_few(room, self.high_free);
+        is_waited_for || is_idle || self.is_asked || is_more
     }
 
     /// How long a job rests after a step that took `elapsed` (`dmz_reclaim_work`: the copies' throttle).
@@ -306,7 +332,8 @@ impl Reclaim {
             copying: None,
             begun: now,
             rests: None,
-            is_aborted: false,
+            is_unwelcome: false,
+            is_amid_run: false,
         });
         Some(number as u32)
     }
@@ -317,8 +344,18 @@ impl Reclaim {
         let job = self.job_mut(number);
         let next = job.next(map, zones, &layout, most);
         (job.begun, job.rests) = (now, None);
+        // What is filled is part of the run that follows.
+        job.is_amid_run = next != Next::Done;
         job.copying = match next {
-            Next::Copy(_, to) => Some(to),
+            Next::Copy(from, to) => {
+                // Where the source ends, nobody is asked any more: all is moved.
+                let end = from.at + from.blocks;
+                let is_random = layout.is_random(from.zone);
+                let source_ends =
+                    if is_random { layout.zone_blocks } else { zones.written(from.zone) };
+                job.is_amid_run = end >= source_ends || map.is_valid(from.zone, end);
+                Some(to)
+            }
             Next::Fill(_) | Next::Done => None,
         };
         next
@@ -342,9 +379,19 @@ impl Reclaim {
         now + rest
     }
 
-    /// Somebody uses the chunk of job `number`.
+    /// Somebody wants to use the chunk of job `number`.
     pub(super) fn abort(&mut self, number: u32) {
-        self.job_mut(number).is_aborted = true;
+        self.job_mut(number).is_unwelcome = true;
+    }
+
+    /// True if job `number` is to end before it writes what it has read.
+    pub(super) fn ends_amid_copy(&self, number: u32) -> bool {
+        self.job(number).is_unwelcome && self.give_up == GiveUp::AfterCopy
+    }
+
+    /// True if job `number` is to end now, before all is moved.
+    pub(super) fn ends(&self, number: u32) -> bool {
+        self.job(number).ends(self.give_up)
     }
 
     /// The tables take over what job `number` has moved; returns the zones that nobody needs any more.
@@ -360,7 +407,8 @@ impl Reclaim {
 
     /// A job that has rested until `now`, or is to stop resting.
     pub(super) fn rested(&self, now: Time) -> Option<u32> {
-        let is_over = |job: &Job| job.rests.is_some_and(|until| until <= now || job.is_aborted);
+        let is_over =
+            |job: &Job| job.rests.is_some_and(|until| until <= now || job.ends(self.give_up));
         let number = self.jobs.iter().position(|job| job.as_ref().is_some_and(is_over));
         number.map(|number| number as u32)
     }

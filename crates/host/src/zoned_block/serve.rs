@@ -6,7 +6,7 @@ use leyden_device::{DataKind, Op, Payload, Status};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
-use super::layout::Place;
+use super::layout::{Place, ZoneNo};
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Keep, Purpose};
 use super::requests::{Asked, Does, Piece};
@@ -194,6 +194,13 @@ where
         self.recognition.is_journal(self.device_blocks(chunk, at, 1).start, says_log)
     }
 
+    /// A random zone for `usage`. Asks whether to reclaim first, as dm-zoned does: so reclaim begins with the zone after
+    /// the one that leaves few.
+    fn take_random(&mut self, usage: Use) -> Option<ZoneNo> {
+        self.reclaim.ask(self.zones.random_room_soon());
+        self.zones.take_random(usage)
+    }
+
     /// Gives the blocks of a journal places in its zones, as far as there are any.
     fn give_slots(&mut self, chunk: u32, (first, end): (u32, u32), says_log: bool) {
         for at in first..end {
@@ -202,7 +209,7 @@ where
                 continue;
             }
             if self.map.journal().wants_zone() {
-                let Some(zone) = self.zones.take_random(Use::Journal) else { continue };
+                let Some(zone) = self.take_random(Use::Journal) else { continue };
                 self.map.add_journal_zone(zone);
             }
             self.map.add_slot(chunk, at);
@@ -236,7 +243,7 @@ where
     fn provide(&mut self, chunk: u32, (at, blocks): (u32, u32), runs: u32) -> bool {
         let entry = self.map.chunk(chunk);
         let Some(data) = entry.data else {
-            let Some(zone) = self.zones.take_random(Use::Data(chunk)) else { return false };
+            let Some(zone) = self.take_random(Use::Data(chunk)) else { return false };
             self.map.set_chunk(chunk, ChunkZones { data: Some(zone), buffer: None });
             return true;
         };
@@ -245,7 +252,7 @@ where
         if self.layout.is_random(data) || entry.buffer.is_some() || needs_none {
             return true;
         }
-        let Some(zone) = self.zones.take_random(Use::Buffer(chunk)) else { return false };
+        let Some(zone) = self.take_random(Use::Buffer(chunk)) else { return false };
         self.map.set_chunk(chunk, ChunkZones { buffer: Some(zone), ..entry });
         true
     }

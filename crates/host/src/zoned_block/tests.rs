@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leyden_device::{Config, Lba, Ssd, Stamp, ZnsSsd};
-use leyden_sim::{Bytes, Ratio};
+use leyden_sim::{Bytes, Counted as _, Ratio};
 use proptest::prelude::*;
 
 use super::layout::ZoneNo;
@@ -246,6 +246,62 @@ fn impossible_devices_are_refused_with_the_key() {
         (it.journal.separate, it.journal.max_zones) = (true, 12);
     };
     assert_eq!(refused(&too_large), "conventional");
+}
+
+/// Writes these blocks of the first chunk at once, lets reclaim move it, and wants a block as soon as one is copied.
+fn wanted_amid_a_move(give_up: GiveUp, before: u32, runs: &[(u64, u32)]) -> ZonedBlockStats {
+    let all = Ratio::ONE;
+    // Reclaim begins whenever a chunk is quiet, and copies block by block.
+    let copy_size = Bytes::new(4096);
+    let config = ZonedBlockConfig { low_free: all, high_free: all, copy_size, give_up, ..config() };
+    let mut device = Device::format(&config, pair(), 7).unwrap();
+    let mut done = Vec::new();
+    let mut run_until = |device: &mut Device, is_there: &dyn Fn(&ZonedBlockStats) -> bool| {
+        while !is_there(&device.stats()) {
+            let time = device.next_event().expect("it is moved");
+            device.advance(time, &mut done);
+        }
+    };
+    if before > 0 {
+        device.submit(Powered::now(&device), Command::write(Lba(0), before * BLOCK as u32, 1));
+        run_until(&mut device, &|stats| stats.reclaimed == 1);
+    }
+    for &(block, blocks) in runs {
+        let command = Command::write(Lba(block * BLOCK), blocks * BLOCK as u32, 2);
+        device.submit(Powered::now(&device), command);
+    }
+    run_until(&mut device, &|stats| stats.copied_data_blocks > u64::from(before));
+    let moved = device.stats();
+    assert_eq!(read(&mut device, runs[0].0), 2);
+    device.check();
+    let stats = device.stats().since(&moved);
+    ZonedBlockStats { copied_data_blocks: stats.copied_data_blocks + 1, ..stats }
+}
+
+#[test]
+fn a_run_that_is_moved_is_moved_to_its_end() {
+    let whole = wanted_amid_a_move(GiveUp::AfterRun, 0, &[(0, 32)]);
+    assert_eq!((whole.aborted, whole.reclaimed, whole.copied_data_blocks), (0, 1, 32));
+    let at_once = wanted_amid_a_move(GiveUp::AfterCopy, 0, &[(0, 32)]);
+    assert_eq!((at_once.aborted, at_once.reclaimed), (1, 0));
+    assert!(at_once.copied_data_blocks < 3, "{at_once:?}");
+}
+
+#[test]
+fn a_chunk_of_several_runs_is_given_up_between_them() {
+    let runs = [(0, 6), (20, 8)];
+    let several = wanted_amid_a_move(GiveUp::AfterRun, 0, &runs);
+    assert_eq!((several.aborted, several.reclaimed), (1, 0));
+    assert_eq!((several.copied_data_blocks, several.filled_blocks), (6, 0));
+}
+
+#[test]
+fn a_buffer_is_appended_though_the_chunk_is_wanted() {
+    let runs = [(18, 2), (24, 4)];
+    let appended = wanted_amid_a_move(GiveUp::AfterRun, 16, &runs);
+    assert_eq!((appended.aborted, appended.reclaimed, appended.copied_data_blocks), (0, 1, 6));
+    let at_once = wanted_amid_a_move(GiveUp::AfterCopy, 16, &runs);
+    assert_eq!((at_once.aborted, at_once.reclaimed), (1, 0));
 }
 
 fn layout() -> Layout {

@@ -162,7 +162,7 @@ where
     /// Begins to move a chunk, if more random zones should be free, and one can be moved.
     fn begin_job(&mut self, now: Time) -> bool {
         let is_waited_for = !self.starved.is_empty();
-        let room = self.zones.random_room();
+        let room = self.zones.random_room_soon();
         if self.committer.has_failed()
             || !self.zones.has_mapped_random()
             || !self.reclaim.is_due(room, self.is_idle(now), is_waited_for)
@@ -190,7 +190,7 @@ where
 
     /// What job `number` does next.
     fn step_job(&mut self, now: Time, number: u32) {
-        if self.reclaim.job(number).is_aborted {
+        if self.reclaim.ends(number) {
             return self.end_job(now, number);
         }
         match self.reclaim.next(now, number, &self.map, &self.zones) {
@@ -208,8 +208,8 @@ where
 
     /// What job `number` moves has been read.
     fn copy_read(&mut self, now: Time, number: u32, ended: Ended<P>) {
-        let job = self.reclaim.job(number);
-        let Some(place) = job.copying.filter(|_| !job.is_aborted) else {
+        let copying = self.reclaim.job(number).copying;
+        let Some(place) = copying.filter(|_| !self.reclaim.ends_amid_copy(number)) else {
             return self.end_job(now, number);
         };
         if ended.status != Status::Success {
@@ -232,9 +232,9 @@ where
         if let Some(Place { at, blocks, .. }) = job.copying {
             self.stats.copied(job.chunk, at, blocks);
         }
-        let (room, is_idle) = (self.zones.random_room(), self.is_idle(now));
+        let (room, is_idle) = (self.zones.random_room_soon(), self.is_idle(now));
         let until = self.reclaim.copied(now, number, room, is_idle);
-        if until <= now || job.is_aborted {
+        if until <= now || self.reclaim.ends(number) {
             self.step_job(now, number);
         }
     }
@@ -254,6 +254,7 @@ where
     /// A job ends before its time: it has changed nothing.
     fn end_job(&mut self, now: Time, number: u32) {
         let job = self.reclaim.end(number);
+        self.reclaim.ask(self.zones.random_room_soon());
         self.stats.totals.aborted += 1;
         if let Some(zone) = job.movement.new_zone() {
             self.zones.drop_target(zone);
@@ -280,6 +281,7 @@ where
             Move::Drop { .. } | Move::Append { .. } => {}
         }
         self.stats.totals.reclaimed += 1;
+        self.reclaim.ask(self.zones.random_room_soon());
         self.committer.want();
         for piece in self.traffic.unlock(job.chunk) {
             self.admit(now, piece);

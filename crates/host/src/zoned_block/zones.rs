@@ -281,6 +281,15 @@ impl Zones {
         (self.free_random.len() as u32, all)
     }
 
+    /// As [`random_room`](Self::random_room), with the zones that are free as soon as the tables say so: dm-zoned counts
+    /// a zone as free when it gives it up.
+    pub(super) fn random_room_soon(&self) -> (u32, u32) {
+        let (free, all) = self.random_room();
+        let lists = [&self.given_up, &self.committing, &self.releasing];
+        let soon = lists.into_iter().flatten().filter(|&&zone| self.layout.is_random(zone));
+        (free + soon.count() as u32, all)
+    }
+
     /// True if a random zone holds data of a chunk.
     pub(super) fn has_mapped_random(&self) -> bool {
         let (free, all) = self.random_room();

@@ -4,7 +4,7 @@ use leyden_buffer::Region;
 use leyden_device::{Config, NoData, Ssd, provision_of_zones};
 use leyden_ftl::gc::VictimConfig;
 use leyden_host::zoned_block::victim::ReclaimConfig;
-use leyden_host::zoned_block::{JournalConfig, Merge, Recognise, ZonedBlockConfig};
+use leyden_host::zoned_block::{GiveUp, JournalConfig, Merge, Recognise, ZonedBlockConfig};
 use leyden_power::DumpConfig;
 use leyden_sim::{Bytes, Ratio, Rng, Span};
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,9 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
         device.buffer.protected_size = Bytes::new(device.buffer.size.get() / 2);
         layer.journal.protect = true;
     }
+    if coin(&mut rng(seed, "moves given up")) {
+        layer.give_up = GiveUp::AfterCopy;
+    }
     let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)
@@ -156,6 +159,8 @@ fn draw_layer(rng: &mut Rng) -> ZonedBlockConfig {
         reclaims: 1 + rng.below(3) as u32,
         copy_size: Bytes::new(4096 * spread(rng, 64)),
         commit_interval: or_never(rng, interval),
+        // Drawn apart.
+        give_up: GiveUp::default(),
         journal: JournalConfig {
             separate: coin(rng),
             recognise: if coin(rng) { Recognise::Class } else { Recognise::Range },

@@ -49,7 +49,7 @@ build() {
     mkdir -p "$root"/{proc,sys,dev,run,tmp,mnt,host,run-this}
     cat > "$root/sbin/guest-init" <<'I'
 #!/bin/bash
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/ LC_ALL=C
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /tmp
 mount -t debugfs debugfs /sys/kernel/debug; mount -t tracefs tracefs /sys/kernel/tracing
 [ -e /usr/bin/python3 ] || ln -s "$(ls /usr/bin/python3.* | head -1)" /usr/bin/python3

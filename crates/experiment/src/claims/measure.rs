@@ -191,7 +191,7 @@ fn folded(
             let (run, base) = (results.get(run)?, results.get(base)?);
             ratios.push(against((quantity.of)(run), (quantity.of)(base)));
         }
-        let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect();
+        let each: Vec<String> = ratios.iter().map(|&ratio| shown(ratio)).collect();
         parts.push(format!("{} {}", group.name, each.join(" / ")));
         means.push((group.name, mean(&ratios)));
     }
@@ -211,6 +211,11 @@ fn folded(
         }
     };
     Ok((Value::One(figure), format!("{}, {what}: {}", quantity.name, parts.join("; "))))
+}
+
+/// A ratio, or that there is none: of nothing to nothing.
+fn shown(ratio: f64) -> String {
+    if ratio.is_nan() { "none".to_owned() } else { format!("{ratio:.3}") }
 }
 
 fn best(group: Option<&(&str, f64)>) -> (String, f64) {

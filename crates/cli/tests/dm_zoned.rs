@@ -1,0 +1,51 @@
+//! The block device on two drives beside Linux's dm-zoned, of which `campaigns/dm_zoned.json` says what it did.
+
+#![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What reclaim reads and writes may differ by, in percent. The rest is explained in docs/papers/journal-zones.md.
+const MOST: f64 = 10.0;
+const CASES: [&str; 6] =
+    ["fill", "bursts-1", "bursts-2", "bursts-3", "ordered-sequential", "journal-sequential"];
+
+fn python(arguments: &[&str]) -> Option<String> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut python = Command::new("python3");
+    python.args(arguments).current_dir(root).env("PYTHONDONTWRITEBYTECODE", "1");
+    let Ok(output) = python.output() else {
+        eprintln!("LEFT OUT: there is no python3");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+    Some(said + &errors)
+}
+
+/// The percentages of a row: of what is read, and of what is written.
+fn differences(row: &str) -> Vec<f64> {
+    let cells = row.split('|').filter_map(|cell| cell.trim().strip_suffix(" %"));
+    cells.map(|percent| percent.parse().expect("a number")).collect()
+}
+
+#[test]
+fn reclaim_copies_what_the_kernels_copies() {
+    let cases = CASES.join(",");
+    let script = ["campaigns/dm_zoned.py", "--leyden", env!("CARGO_BIN_EXE_leyden")];
+    let recorded = ["--recorded", "campaigns/dm_zoned.json", "--only", &cases];
+    let never_idle = ["--set", "host.zoned_block.idle=0 s"];
+    let Some(table) = python(&[&script[..], &recorded, &never_idle].concat()) else { return };
+    for case in CASES {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {case} |")));
+        let found = differences(row.unwrap_or_else(|| panic!("{case} is not in {table}")));
+        assert_eq!(found.len(), 2, "{table}");
+        assert!(found.iter().all(|percent| percent.abs() <= MOST), "{table}");
+    }
+}
+
+#[test]
+fn the_campaigns_own_tests_pass() {
+    python(&["-m", "unittest", "discover", "campaigns"]);
+}

@@ -19,6 +19,7 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import statistics
 import struct
@@ -84,7 +85,7 @@ def as_text(requests):
 
 
 def ours(args, folder, case):
-    """Our layer's run of a case."""
+    """Our layer's runs of a case, one of each seed."""
     path = case["trace"]
     if path is None:
         path = os.path.join(folder, f"{case['name']}.csv")
@@ -96,8 +97,8 @@ def ours(args, folder, case):
         file.write(f'extends = "{SCENARIOS}/devices/zoned-block.toml"\n[workload.trace]\npath = "{path}"\n{mode}\n')
     own = [] if case["trace"] else SMALL
     sets = [part for setting in [*own, *args.set] for part in ("--set", setting)]
-    told = run(args.leyden, "--quiet", "run", scenario, *sets, "--json")
-    return json.loads(told)
+    words = [args.leyden, "--quiet", "run", scenario, *sets, "--json", "--set"]
+    return [json.loads(run(*words, f"seed={seed}")) for seed in range(1, args.seeds + 1)]
 
 
 def cases(args, folder):
@@ -107,8 +108,8 @@ def cases(args, folder):
         found.append({"name": f"bursts-{seed}", "requests": then_idle(bursts(20, seed)), "trace": None})
     for name, file in TRACES.items():
         found.append({"name": name, "trace": os.path.join(SCENARIOS, "traces", f"{file}.csv.zst")})
-    if args.only:
-        found = [case for case in found if {case["name"], case["name"].rstrip("-0123456789")} & set(args.only)]
+    names = chosen([case["name"] for case in found], args.only)
+    found = [case for case in found if case["name"] in names]
     for case in found:
         if case["trace"]:
             text = os.path.join(folder, f"{case['name']}.csv")
@@ -187,20 +188,45 @@ def spread(values):
 
 
 def row(name, kernel, own):
-    """A line of the table: what the kernel did, what we did, how much more or less."""
+    """A line of the table: what the kernel did, what we did, how much more or less; of all runs."""
     cells = [name]
     for key in ("read", "written"):
-        values = [mib(result[key]) for result in kernel]
-        mean, ours_mib = statistics.mean(values), mib(own[key])
-        more = "" if mean == 0 else f"{(ours_mib / mean - 1) * 100:+.1f} %"
-        cells += [spread(values), f"{ours_mib:,.0f}", more]
+        values, ours_mib = ([mib(result[key]) for result in results] for results in (kernel, own))
+        mean = statistics.mean(values)
+        more = "" if mean == 0 else f"{(statistics.mean(ours_mib) / mean - 1) * 100:+.1f} %"
+        cells += [spread(values), spread(ours_mib), more]
     for key in ("moved", "given_up"):
-        cells.append(f"{spread([result[key] for result in kernel])} / {own[key]:,}")
+        cells.append(" / ".join(spread([result[key] for result in results]) for results in (kernel, own)))
     return "| " + " | ".join(cells) + " |"
 
 
 HEAD = ("| requests | read by reclaim, MiB: kernel | ours | | written by it, MiB: kernel | ours | "
         "| moves ended: kernel / ours | given up |\n|---|---|---|---|---|---|---|---|---|")
+
+
+def read_recorded(path):
+    """The kernel's numbers of an earlier run; ends the campaign where it is not one."""
+    try:
+        with open(path) as file:
+            recorded = json.load(file)
+        for told in recorded.values():
+            for result in told["results"]:
+                of_kernel(result)
+            assert told["linux"] and told["results"]
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        sys.exit(f"{path} is not what --json has written")
+    return recorded
+
+
+def chosen(known, only):
+    """Those of the requests `known` that `--only` names, all bursts by one name; ends the campaign where a name is not known."""
+    named = lambda name: {name, re.sub(r"^bursts-\d+$", "bursts", name)}
+    for asked in only or []:
+        if not any(asked in named(name) for name in known):
+            sys.exit(f"--only {asked}: there are {', '.join(known)}")
+    return [name for name in known if not only or named(name) & set(only)]
 
 
 def need_guest(args):
@@ -223,7 +249,8 @@ def main():
     parser.add_argument("--recorded", help="no guest: the kernel's numbers of an earlier run's --json")
     parser.add_argument("--only", type=lambda text: text.split(","), help="these requests only")
     parser.add_argument("--repeats", type=int, default=3, help="how often the kernel gets each; seeds of bursts")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="the first of bursts")
+    parser.add_argument("--seeds", type=int, default=8, help="how often ours gets each, with seeds from 1 on")
     parser.add_argument("--drives", type=int, choices=[1, 2], default=1, help="what dm-zoned lies on: one drive with "
                         "conventional zones, or a regular and a zoned one")
     parser.add_argument("--set", action="append", default=[], help="a setting of our run")
@@ -234,9 +261,8 @@ def main():
     args = parser.parse_args()
     recorded = {}
     if args.recorded:
-        with open(args.recorded) as file:
-            recorded = json.load(file)
-        args.only = [name for name in recorded if not args.only or name in args.only]
+        recorded = read_recorded(args.recorded)
+        args.only = chosen(list(recorded), args.only)
     else:
         need_guest(args)
     kept = {}
@@ -244,13 +270,13 @@ def main():
         share = args.logs or os.path.join(folder, "share")
         os.makedirs(share, exist_ok=True)
         for case in cases(args, folder):
-            record = ours(args, folder, case)
-            told = recorded.get(case["name"]) or dict(zip(("linux", "results"), theirs(args, share, case, record)))
+            records = ours(args, folder, case)
+            told = recorded.get(case["name"]) or dict(zip(("linux", "results"), theirs(args, share, case, records[0])))
             counts = [of_kernel(result) for result in told["results"]]
             if not kept:
                 print(f"Linux {told['linux']}\n\n{HEAD}")
-            kept[case["name"]] = {**told, "kernel": counts, "ours": of_ours(record)}
-            print(row(case["name"], counts, of_ours(record)), flush=True)
+            kept[case["name"]] = {**told, "kernel": counts, "ours": [of_ours(record) for record in records]}
+            print(row(case["name"], counts, kept[case["name"]]["ours"]), flush=True)
             if args.json:
                 with open(args.json, "w") as file:
                     json.dump(kept, file, indent=1)

@@ -3,6 +3,7 @@
 import os
 import struct
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -88,8 +89,11 @@ class Counts(unittest.TestCase):
     def test_a_line_says_how_far_they_are_apart(self):
         kernel = [{"read": 25600, "written": 25600, "moved": 2, "given_up": 0},
                   {"read": 51200, "written": 25600, "moved": 2, "given_up": 4}]
-        line = dm_zoned.row("x", kernel, {"read": 42240, "written": 25600, "moved": 3, "given_up": 1})
+        own = {"read": 42240, "written": 25600, "moved": 3, "given_up": 1}
+        line = dm_zoned.row("x", kernel, [own])
         self.assertEqual(line, "| x | 150 (100 to 200) | 165 | +10.0 % | 100 | 100 | +0.0 % | 2 / 3 | 2 (0 to 4) / 1 |")
+        line = dm_zoned.row("x", kernel, [own, {**own, "read": 34560, "moved": 5}])
+        self.assertEqual(line, "| x | 150 (100 to 200) | 150 (135 to 165) | +0.0 % | 100 | 100 | +0.0 % | 2 / 4 (3 to 5) | 2 (0 to 4) / 1 |")
 
 
 class Requests(unittest.TestCase):
@@ -124,6 +128,31 @@ class Requests(unittest.TestCase):
         self.assertEqual(dm_zoned.of_trace(dm_zoned.as_text(requests).splitlines()), requests)
         packed = b"".join(dm_zoned.REQUEST.pack(*request) for request in requests)
         self.assertEqual(list(dm_zoned_guest.REQUEST.iter_unpack(packed)), requests)
+
+
+class Asked(unittest.TestCase):
+    def test_only_names_what_there_is(self):
+        known = ["fill", "bursts-1", "bursts-12", "journal"]
+        self.assertEqual(dm_zoned.chosen(known, None), known)
+        self.assertEqual(dm_zoned.chosen(known, ["bursts"]), ["bursts-1", "bursts-12"])
+        self.assertEqual(dm_zoned.chosen(known, ["journal", "bursts-1"]), ["bursts-1", "journal"])
+        for wrong in ("nonsense", "bursts-", "journal-lazy", ""):
+            with self.assertRaises(SystemExit) as ended:
+                dm_zoned.chosen(known, ["fill", wrong])
+            self.assertEqual(ended.exception.code, f"--only {wrong}: there are fill, bursts-1, bursts-12, journal")
+
+    def test_a_record_is_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "kernel.json")
+            with self.assertRaises(SystemExit) as ended:
+                dm_zoned.read_recorded(path)
+            self.assertEqual(ended.exception.code, f"{path}: No such file or directory")
+            for text in ("", "[]", "{", '{"fill": 1}', '{"fill": {"results": []}}', '{"fill": {"linux": "6.1", "results": [{}]}}'):
+                with open(path, "w") as file:
+                    file.write(text)
+                with self.assertRaises(SystemExit, msg=text) as ended:
+                    dm_zoned.read_recorded(path)
+                self.assertEqual(ended.exception.code, f"{path} is not what --json has written")
 
 
 if __name__ == "__main__":

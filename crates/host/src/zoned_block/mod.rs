@@ -191,7 +191,7 @@ where
             zones: Zones::new(layout),
             requests: Requests::new(),
             traffic: Traffic::new(layout.chunks),
-            reclaim: Reclaim::new(config, layout),
+            reclaim: Reclaim::new(config, layout, identity),
             committer: Committer::new(layout, identity),
             state: State::Up,
             upkeep: upkeep::Upkeep::new(config, now),

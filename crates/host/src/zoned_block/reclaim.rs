@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use leyden_sim::canary::{Canary, is_planted};
-use leyden_sim::{Ratio, Span, Time};
+use leyden_sim::{Ratio, Rng, Span, Time};
 
 use super::config::{GiveUp, Merge, ZonedBlockConfig};
 use super::heat::Heat;
@@ -173,6 +173,8 @@ pub(super) struct Reclaim {
     policy: Arc<dyn ReclaimPolicy>,
     merge: Merge,
     give_up: GiveUp,
+    writers_first: Ratio,
+    rng: Rng,
     low_free: Ratio,
     high_free: Ratio,
     most_blocks: u32,
@@ -195,12 +197,14 @@ fn are_few((free, all): (u32, u32), limit: Ratio) -> bool {
 const MOST_FAILURES: u32 = 16;
 
 impl Reclaim {
-    pub(super) fn new(config: &ZonedBlockConfig, layout: Layout) -> Self {
+    pub(super) fn new(config: &ZonedBlockConfig, layout: Layout, seed: u64) -> Self {
         Self {
             layout,
             policy: config.victim.policy().into(),
             merge: config.merge,
             give_up: config.give_up,
+            writers_first: config.writers_first,
+            rng: Rng::new(seed, "reclaim"),
             low_free: config.low_free,
             high_free: config.high_free,
             most_blocks: (config.copy_size.get() / u64::from(layout.unit_bytes)) as u32,
@@ -247,8 +251,8 @@ impl Reclaim {
         self.failures += 1;
     }
 
-    /// A writer takes a random zone, of which so many were free before (`dmz_alloc_zone` asks before it takes one), or
-    /// a job has ended.
+    /// A writer takes a random zone, of which so many were free before (`dmz_alloc_zone` asks before it takes one), or a job
+    /// has ended (`dmz_reclaim_work`).
     pub(super) fn ask(&mut self, room: (u32, u32)) {
         self.is_asked = are_few(room, self.low_free);
     }
@@ -344,19 +348,18 @@ impl Reclaim {
         let job = self.job_mut(number);
         let next = job.next(map, zones, &layout, most);
         (job.begun, job.rests) = (now, None);
-        // What is filled is part of the run that follows.
-        job.is_amid_run = next != Next::Done;
-        job.copying = match next {
+        (job.copying, job.is_amid_run) = match next {
             Next::Copy(from, to) => {
                 // Where the source ends, nobody is asked any more: all is moved.
                 let end = from.at + from.blocks;
                 let is_random = layout.is_random(from.zone);
                 let source_ends =
                     if is_random { layout.zone_blocks } else { zones.written(from.zone) };
-                job.is_amid_run = end >= source_ends || map.is_valid(from.zone, end);
-                Some(to)
+                (Some(to), end >= source_ends || map.is_valid(from.zone, end))
             }
-            Next::Fill(_) | Next::Done => None,
+            // What is filled is part of the run that follows.
+            Next::Fill(_) => (None, true),
+            Next::Done => (None, false),
         };
         next
     }
@@ -400,9 +403,14 @@ impl Reclaim {
         self.job(number).settle(map)
     }
 
-    /// Job `number` is over.
+    /// Job `number` is over. Who calls this asks next, or admits those who have waited for the chunk and asks then.
     pub(super) fn end(&mut self, number: u32) -> Job {
         self.jobs[number as usize].take().expect("a job under way")
+    }
+
+    /// True if writers that have waited for a moved chunk take their zones before [`Reclaim::ask`].
+    pub(super) fn draw_writers_first(&mut self) -> bool {
+        self.rng.chance(self.writers_first)
     }
 
     /// A job that has rested until `now`, or is to stop resting.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leyden_device::{Config, Lba, Ssd, Stamp, ZnsSsd};
-use leyden_sim::{Bytes, Counted as _, Ratio};
+use leyden_sim::{Bytes, Counted as _, Ratio, Span};
 use proptest::prelude::*;
 
 use super::layout::ZoneNo;
@@ -237,6 +237,7 @@ fn impossible_devices_are_refused_with_the_key() {
     assert_eq!(refused(&|it| it.reserved_zones = 1), "reserved_zones");
     assert_eq!(refused(&|it| it.reserved_zones = 500), "reserved_zones");
     assert_eq!(refused(&|it| it.low_free = Ratio::from_percent(60)), "low_free");
+    assert_eq!(refused(&|it| it.writers_first = Ratio::from_ppm(1_000_001)), "writers_first");
     assert_eq!(refused(&|it| it.reclaims = 0), "reclaims");
     assert_eq!(refused(&|it| it.copy_size = Bytes::new(512)), "copy_size");
     assert_eq!(refused(&|it| it.journal.size = Bytes::new(4096)), "journal.size");
@@ -302,6 +303,77 @@ fn a_buffer_is_appended_though_the_chunk_is_wanted() {
     assert_eq!((appended.aborted, appended.reclaimed, appended.copied_data_blocks), (0, 1, 6));
     let at_once = wanted_amid_a_move(GiveUp::AfterCopy, 16, &runs);
     assert_eq!((at_once.aborted, at_once.reclaimed), (1, 0));
+}
+
+/// Fills chunks from the first on, each whole, until few random zones are free, and one more; lets reclaim go on until it stops.
+/// With `is_wanted` a writer waits for the second chunk that is moved. How many were moved.
+fn moved_when_few_are_free(writers_first: Ratio, is_wanted: bool) -> u64 {
+    let config = ZonedBlockConfig { idle: Span::ZERO, writers_first, ..config() };
+    let mut device = Device::format(&config, pair(), 7).unwrap();
+    let rest = |device: &mut Device| {
+        device.run_until(|device| {
+            assert!(device.stats().reclaimed < 10, "reclaim stops");
+            device.reclaim.is_idle() && device.committer.is_idle()
+        });
+    };
+    let is_few = |device: &Device| {
+        let (free, all) = device.zones.random_room();
+        free * 100 <= 30 * all
+    };
+    let whole = |chunk: u64| Command::write(Lba(chunk * 32 * BLOCK), 32 * BLOCK as u32, 1);
+    let mut chunk = 0;
+    while !is_few(&device) {
+        end(&mut device, whole(chunk));
+        chunk += 1;
+        rest(&mut device);
+        assert_eq!(device.stats().reclaimed, 0, "{:?}", device.zones.random_room());
+    }
+    device.submit(Powered::now(&device), whole(chunk));
+    if is_wanted {
+        device.run_until(|device| device.stats().copied_data_blocks > 32);
+        device.submit(Powered::now(&device), Command::write(Lba(33 * BLOCK), BLOCK as u32, 2));
+    }
+    device.run_until(|device| device.requests.is_empty());
+    rest(&mut device);
+    device.check();
+    device.stats().reclaimed
+}
+
+#[test]
+fn reclaim_is_asked_before_a_zone_is_taken() {
+    // The last chunk's writer asks, and so does the end of each move.
+    assert_eq!(moved_when_few_are_free(Ratio::ZERO, false), 2);
+    assert_eq!(moved_when_few_are_free(Ratio::ONE, false), 2);
+}
+
+#[test]
+fn reclaim_goes_on_where_writers_who_have_waited_take_zones_first() {
+    assert_eq!(moved_when_few_are_free(Ratio::ZERO, true), 2);
+    assert_eq!(moved_when_few_are_free(Ratio::ONE, true), 3);
+}
+
+#[test]
+fn the_members_got_what_the_layer_counts() {
+    let got = |device: Device| {
+        let (conventional, zoned) = device.into_members();
+        conventional.stats().ssd.units_written + zoned.stats().ssd.units_written
+    };
+    let mut device = Device::format(&config(), pair(), 7).unwrap();
+    let blocks = device.capacity_sectors() / BLOCK;
+    for step in [3, 5] {
+        for block in (0..blocks).step_by(step) {
+            write(&mut device, block, 10_000 + block);
+        }
+    }
+    while let Some(time) = device.next_event() {
+        device.advance(time, &mut Vec::new());
+    }
+    let stats = device.stats();
+    let copied = stats.copied_journal_blocks + stats.copied_meta_blocks + stats.copied_data_blocks;
+    assert!(copied > 200 && stats.filled_blocks > 200, "{stats:?}");
+    let sent = stats.host_blocks + copied + stats.filled_blocks + stats.metadata_blocks;
+    let label = 1;
+    assert_eq!(got(device), label + sent, "{stats:?}");
 }
 
 fn layout() -> Layout {

@@ -281,10 +281,16 @@ where
             Move::Drop { .. } | Move::Append { .. } => {}
         }
         self.stats.totals.reclaimed += 1;
-        self.reclaim.ask(self.zones.random_room_soon());
         self.committer.want();
+        let writers_first = self.reclaim.draw_writers_first();
+        if !writers_first {
+            self.reclaim.ask(self.zones.random_room_soon());
+        }
         for piece in self.traffic.unlock(job.chunk) {
             self.admit(now, piece);
+        }
+        if writers_first {
+            self.reclaim.ask(self.zones.random_room_soon());
         }
     }
 

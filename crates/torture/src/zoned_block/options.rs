@@ -92,6 +92,7 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
     if coin(&mut rng(seed, "moves given up")) {
         layer.give_up = GiveUp::AfterCopy;
     }
+    layer.writers_first = Ratio::from_percent(50 * rng(seed, "after a move").below(3));
     let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)
@@ -161,6 +162,7 @@ fn draw_layer(rng: &mut Rng) -> ZonedBlockConfig {
         commit_interval: or_never(rng, interval),
         // Drawn apart.
         give_up: GiveUp::default(),
+        writers_first: Ratio::ZERO,
         journal: JournalConfig {
             separate: coin(rng),
             recognise: if coin(rng) { Recognise::Class } else { Recognise::Range },

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The schedule `harvest` where it was not made: other distributions, mixes, buffers, dies and seeds than those of Hexa's figures.
+
+    campaigns/schedules.py --leyden target/release/leyden                       # all: half an hour on two cores
+    campaigns/schedules.py --leyden target/release/leyden --only zipf,log --seeds 5
+
+Prints Markdown: for each point IOPS of `harvest` over those of the better of `fifo` and `hexa`, mean and range over the seeds. All drives are
+aged by the work that is measured, until steady, and have the same blocks for data (scenarios/hexa/random-write.toml).
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import sys
+import tempfile
+
+from commands import run
+
+SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios")
+# A quarter of Hexa's drive, with dies of the full size, as in `leyden reproduce hexa --quick`.
+DRIVE = ["device.nand.channels=4", "device.nand.dies_per_channel=4", "device.ftl.capacity=3 GiB", "run.ramp.requests=100_000"]
+JOB = {"span": "1 GiB", "requests": 400_000, "threads": 4, "queue_depth": 64, "block_size": "4 KiB", "pattern": "random"}
+WORK = {
+    "random, 70 % reads": [{"read_share": "70 %"}],
+    "zipf 0.9": [{"distribution": {"zipf": {"theta": 0.9}}}],
+    "zipf 1.2": [{"distribution": {"zipf": {"theta": 1.2}}}],
+    "hot 90/10": [{"distribution": {"hot_cold": {"hot_share_of_space": "10 %", "hot_share_of_accesses": "90 %"}}}],
+    "self-similar 0.2": [{"distribution": {"self_similar": {"h": "20 %"}}}],
+    "random of 16 KiB": [{"block_size": "16 KiB", "requests": 200_000}],
+    "log beside random": [{"requests": 200_000}, {"pattern": "sequential", "offset": "1 GiB", "requests": 200_000, "threads": 1}],
+    "random in all of the drive": [{"span": "3 GiB"}],
+}
+BUFFERS = ["4 MiB", "16 MiB", "128 MiB"]
+SHARES = ["1 %", "10 %", "50 %"]
+SCHEDULES = ["fifo", "hexa", "harvest"]
+
+
+def toml(value):
+    """A value as TOML has it, in a line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def scenario(jobs):
+    """The text of a scenario with these jobs on Hexa's drive."""
+    lines = [f'extends = "{SCENARIOS}/hexa/random-write.toml"']
+    for job in jobs:
+        lines.append("[[workload.job]]")
+        lines += [f"{key} = {toml(value)}" for key, value in {**JOB, **job}.items()]
+    return "\n".join(lines) + "\n"
+
+
+def iops_of(lines):
+    """IOPS by seed and schedule, of what `leyden compare --csv` writes."""
+    found = {}
+    for line in csv.DictReader(lines):
+        found.setdefault(int(line["seed"]), {})[line["device.buffer.schedule"]] = float(line["host.iops"])
+    return found
+
+
+def ratios(iops):
+    """`harvest` over the better of the others, of each seed."""
+    return [of["harvest"] / max(of["fifo"], of["hexa"]) for of in iops.values()]
+
+
+def percent(ratio):
+    return f"{(ratio - 1) * 100:+.1f}"
+
+
+def cell(values):
+    """Mean, least and most, in percent more; in bold where it is behind by more than 1 %."""
+    mean = statistics.mean(values)
+    text = f"{percent(mean)} ({percent(min(values))} to {percent(max(values))})"
+    return f"**{text}**" if mean < 0.99 else text
+
+
+def measured(args, folder, file, buffer, share):
+    table = os.path.join(folder, "runs.csv")
+    sets = [*DRIVE, f"device.buffer.size={buffer}", f'device.ftl.map.protection={{ policy = "partial", protected = "{share}" }}']
+    words = [args.leyden, "--quiet", "compare", file, "--vary", f"device.buffer.schedule={','.join(SCHEDULES)}"]
+    words += ["--seeds", str(args.seeds), "--csv", table, *(part for setting in sets for part in ("--set", setting))]
+    run(*words)
+    with open(table) as lines:
+        found = iops_of(lines)
+    os.remove(table)
+    return ratios(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--leyden", required=True)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[""], help="work whose name has one of these in it")
+    parser.add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args()
+    work = {name: jobs for name, jobs in WORK.items() if any(part in name for part in args.only)}
+    if not work:
+        sys.exit(f"--only: there are {'; '.join(WORK)}")
+    print("| work | buffer | " + " | ".join(SHARES) + " |\n|---|---|" + "---|" * len(SHARES), flush=True)
+    points = []
+    with tempfile.TemporaryDirectory(prefix="leyden-schedules-") as folder:
+        for name, jobs in work.items():
+            file = os.path.join(folder, "work.toml")
+            with open(file, "w") as out:
+                out.write(scenario(jobs))
+            for buffer in BUFFERS:
+                of_shares = [measured(args, folder, file, buffer, share) for share in SHARES]
+                points += of_shares
+                print(f"| {name} | {buffer} | " + " | ".join(map(cell, of_shares)) + " |", flush=True)
+    means = [statistics.mean(values) for values in points]
+    behind = [mean for mean in means if mean < 0.99]
+    print(f"\n{len(behind)} of {len(means)} points are more than 1 % behind, the last {percent(min(means))} %; "
+          f"the mean is {percent(statistics.geometric_mean(means))} %.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,13 @@
 //! Loop devices and mounted file systems, taken down on every way out.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{CrashError, said};
 use crate::processes::Processes;
@@ -17,10 +19,58 @@ const DETACHES_MOST: u32 = 100;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// One attachment of a loop device. When it has been detached, the next process may get the same device: of another
+/// crash test, with the same name of the file in its own namespace. It is told by its sequence number.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Attachment {
+    device: PathBuf,
+    /// As the kernel numbers attachments; empty before Linux 5.15, which has no numbers.
+    sequence: String,
+}
+
+impl Attachment {
+    /// Of a device that is attached.
+    pub(crate) fn of(device: PathBuf) -> Self {
+        let sequence = sequence(&device);
+        Self { device, sequence }
+    }
+
+    pub(crate) fn device(&self) -> &Path {
+        &self.device
+    }
+
+    pub(crate) fn sequence(&self) -> &str {
+        &self.sequence
+    }
+
+    /// Detaches the device; false if that did not go and is to be tried again.
+    fn detach(&self) -> bool {
+        if !self.is_current() {
+            return true;
+        }
+        // While it is held open, it is detached only when it is closed, and nobody else gets it between the look and
+        // the command.
+        let _held = File::open(&self.device);
+        !self.is_current() || said(Command::new("losetup").arg("-d").arg(&self.device)).is_ok()
+    }
+
+    /// True if the device was not detached since.
+    pub(crate) fn is_current(&self) -> bool {
+        sequence(&self.device) == self.sequence
+    }
+}
+
+/// The number of the last change between attached and detached.
+fn sequence(device: &Path) -> String {
+    let name = device.file_name().unwrap_or_default();
+    let text = std::fs::read_to_string(Path::new("/sys/block").join(name).join("diskseq"));
+    text.unwrap_or_default().trim().to_owned()
+}
+
 /// A loop device with direct I/O; detached when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Loop {
-    device: PathBuf,
+    attachment: Attachment,
 }
 
 impl Loop {
@@ -32,11 +82,15 @@ impl Loop {
                 .args(["--show", "-f", "--direct-io=on", "-b", &sector, "--sizelimit", &bytes])
                 .arg(disk),
         )?;
-        Ok(Self { device: PathBuf::from(device) })
+        Ok(Self { attachment: Attachment::of(PathBuf::from(device)) })
     }
 
     pub(crate) fn device(&self) -> &Path {
-        &self.device
+        self.attachment.device()
+    }
+
+    pub(crate) fn attachment(&self) -> &Attachment {
+        &self.attachment
     }
 }
 
@@ -44,7 +98,7 @@ impl Drop for Loop {
     fn drop(&mut self) {
         // While everything is taken down, a program that was just started may be ended with the scripts.
         for _ in 0..DETACHES_MOST {
-            if said(Command::new("losetup").arg("-d").arg(&self.device)).is_ok() {
+            if self.attachment.detach() {
                 return;
             }
             std::thread::sleep(PAUSE);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::attach::Attachment;
 use crate::error::{CrashError, output};
 use crate::ground::{Entered, Ground};
 use crate::locate::{self, Place};
@@ -54,8 +55,8 @@ impl Ground for InFile {
         &self.path
     }
 
-    fn is_loop(&self) -> bool {
-        false
+    fn attachment(&self) -> Option<&Attachment> {
+        None
     }
 
     /// Writes it anew: what programs have changed in it is not known.

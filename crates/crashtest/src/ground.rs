@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attach::Mounted;
+use crate::attach::{Attachment, Mounted};
 use crate::error::CrashError;
 use crate::locate::Place;
 use crate::processes::Processes;
@@ -26,8 +26,8 @@ pub(crate) trait Ground: fmt::Debug {
     /// The drive: a device, or a file.
     fn device(&self) -> &Path;
 
-    /// True if the device outlives this process when it is killed.
-    fn is_loop(&self) -> bool;
+    /// The loop device, which outlives this process when it is killed; nothing for a file.
+    fn attachment(&self) -> Option<&Attachment>;
 
     /// Sets the state; what was written to the last one is forgotten.
     fn show(&mut self, state: &State) -> Result<(), CrashError>;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::attach::Attachment;
 use crate::check::{self, CheckServer, Environment};
 use crate::error::{CrashError, output};
 use crate::extracts::InFile;
@@ -56,8 +57,8 @@ impl Lab {
     }
 
     /// The loop device, which outlives this process if that is killed.
-    pub(crate) fn loop_device(&self) -> Option<&Path> {
-        self.ground.is_loop().then(|| self.ground.device())
+    pub(crate) fn attachment(&self) -> Option<&Attachment> {
+        self.ground.attachment()
     }
 
     /// Tries a state.

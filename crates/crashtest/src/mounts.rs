@@ -8,7 +8,7 @@ use std::time::Duration;
 use leyden_serve::Mount;
 use nix::errno::Errno;
 
-use crate::attach::{Loop, Mounted};
+use crate::attach::{Attachment, Loop, Mounted};
 use crate::clock;
 use crate::error::{CrashError, said};
 use crate::ground::{Entered, Ground};
@@ -54,8 +54,8 @@ impl Ground for OnLoop {
         self.device.device()
     }
 
-    fn is_loop(&self) -> bool {
-        true
+    fn attachment(&self) -> Option<&Attachment> {
+        Some(self.device.attachment())
     }
 
     fn show(&mut self, state: &State) -> Result<(), CrashError> {

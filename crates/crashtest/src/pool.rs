@@ -230,7 +230,7 @@ impl<'a> Pool<'a> {
         loop {
             match self.receive()? {
                 Some((_, Some(Answer::Ready { device }))) => {
-                    self.janitor.note(device.as_deref());
+                    self.janitor.note(device.as_ref());
                     return Ok(());
                 }
                 Some((_, None)) => {
@@ -247,7 +247,7 @@ impl<'a> Pool<'a> {
         self.send(0, ask);
         loop {
             match self.receive()? {
-                Some((_, Some(Answer::Ready { device }))) => self.janitor.note(device.as_deref()),
+                Some((_, Some(Answer::Ready { device }))) => self.janitor.note(device.as_ref()),
                 Some((_, Some(answer))) => return Ok(answer),
                 Some((_, None)) => return Err(CrashError::Worker("it has ended".to_owned())),
                 None => {}
@@ -294,7 +294,7 @@ impl<'a> Pool<'a> {
         let ready = loop {
             match self.receive() {
                 Ok(Some((from, Some(Answer::Ready { device })))) if from == worker => {
-                    self.janitor.note(device.as_deref());
+                    self.janitor.note(device.as_ref());
                     break Ok(());
                 }
                 Ok(Some((from, None))) if from == worker => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use leyden_image::Drive;
 use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
 
-use crate::attach::{Loop, Mounted};
+use crate::attach::{Attachment, Loop, Mounted};
 use crate::check::{self, Environment};
 use crate::error::{CrashError, said};
 use crate::ground::Access;
@@ -28,7 +28,7 @@ pub(crate) fn record(
     plan: &RecordPlan,
     access: Access,
     processes: Processes,
-    attached: &dyn Fn(&Path) -> Result<(), CrashError>,
+    attached: &dyn Fn(&Attachment) -> Result<(), CrashError>,
 ) -> Result<u64, CrashError> {
     let image = session.drive();
     let _alone = alone(session)?;
@@ -67,7 +67,7 @@ fn record_on(
     record: &RecordPlan,
     access: Access,
     processes: Processes,
-    attached: &dyn Fn(&Path) -> Result<(), CrashError>,
+    attached: &dyn Fn(&Attachment) -> Result<(), CrashError>,
 ) -> Result<(), CrashError> {
     let plan = &record.plan;
     let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
@@ -107,7 +107,7 @@ struct Bench<'a> {
     access: Access,
     processes: Processes,
     /// Who is told of loop devices.
-    attached: &'a dyn Fn(&Path) -> Result<(), CrashError>,
+    attached: &'a dyn Fn(&Attachment) -> Result<(), CrashError>,
 }
 
 impl Bench<'_> {
@@ -125,7 +125,7 @@ impl Bench<'_> {
         let ran = match self.access {
             Access::Mounts => Loop::new(&disk, self.plan.size_bytes, self.plan.sector_bytes)
                 .and_then(|device| {
-                    (self.attached)(device.device())?;
+                    (self.attached)(device.attachment())?;
                     run(device.device(), server.handle())
                 }),
             Access::Extracts => run(&disk, server.handle()),

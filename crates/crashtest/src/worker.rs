@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
 
+use crate::attach::Attachment;
 use crate::error::CrashError;
 use crate::ground::Access;
 use crate::lab::Lab;
@@ -48,7 +49,7 @@ pub(crate) enum Answer {
     /// It was recorded; so many bytes of it.
     Recorded(u64),
     /// Ready, or, while a run is recorded, at work; the loop device that goes with the process, or is to be detached.
-    Ready { device: Option<String> },
+    Ready { device: Option<Attachment> },
     /// A state was checked; the atoms of it that were read, in that order, if they are known.
     Tried(Outcome, Option<Vec<u32>>),
     /// What lies there.
@@ -144,14 +145,13 @@ fn do_it(
     lab: &mut Option<Lab>,
 ) -> Result<Answer, CrashError> {
     if let Ask::Record(plan, access) = ask {
-        let attached =
-            |device: &Path| say(&Answer::Ready { device: Some(device.display().to_string()) });
+        let attached = |device: &Attachment| say(&Answer::Ready { device: Some(device.clone()) });
         return record::record(session, &plan, access, processes, &attached).map(Answer::Recorded);
     }
     if let Ask::Open { atom_bytes, core, access } = ask {
         processes::stay_on(core);
         let made = Lab::new(session, atom_bytes, access, processes)?;
-        let device = made.loop_device().map(|device| device.display().to_string());
+        let device = made.attachment().cloned();
         *lab = Some(made);
         return Ok(Answer::Ready { device });
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use leyden_experiment::scenario::{TraceSource, devices};
+use leyden_sim::Bytes;
 use leyden_workload::trace::{
     self, BlkAction, Compression, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,
     Unsorted, WriteOptions, Writer,
@@ -263,6 +264,7 @@ fn announced(p: &Profile, table: &mut Table) {
 fn places(p: &Profile, table: &mut Table) {
     table.head(["addresses", ""]);
     table.row(["smallest drive that holds it", &bytes(p.end_byte)]);
+    table.row(["  packed (pack = true)", &Bytes::new(p.packed_bytes).to_string()]);
     table.row(["footprint", &bytes(p.footprint_bytes)]);
     table.row(["  written", &bytes(p.footprint_written_bytes)]);
     table.row(["  read", &bytes(p.footprint_read_bytes)]);

@@ -69,6 +69,9 @@ pub struct Profile {
     pub footprint_written_bytes: u64,
     /// Distinct 4 KiB units read or written, in bytes.
     pub footprint_bytes: u64,
+    /// Distinct 4 KiB units that requests or hints touch, in bytes: the smallest device that holds the trace packed
+    /// ([`Packing`](super::Packing)).
+    pub packed_bytes: u64,
     /// First byte that a request touches.
     pub first_byte: u64,
     /// First byte beyond all that requests touch: the smallest device that holds the trace.
@@ -132,6 +135,8 @@ struct Profiler {
     profile: Profile,
     written: Extents,
     read: Cover,
+    /// By what neither reads nor writes.
+    others: Cover,
     announced: Announced,
     /// Distances in units, by [`bucket`].
     distances: Vec<u64>,
@@ -154,6 +159,7 @@ impl Default for Profiler {
             profile: Profile::default(),
             written: Extents::default(),
             read: Cover::default(),
+            others: Cover::default(),
             announced: Announced::default(),
             distances: vec![0; bucket(u64::MAX) + 1],
             read_sizes: [0; 65],
@@ -218,6 +224,8 @@ impl Profiler {
         if matches!(request.op, Op::Read | Op::Write) {
             self.aligned += u64::from(begin % UNIT_SECTORS == 0 && end % UNIT_SECTORS == 0);
             self.units(request, begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
+        } else if sectors > 0 {
+            self.others.add(begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
         }
     }
 
@@ -225,7 +233,11 @@ impl Profiler {
         let end = hint.lba.0 + u64::from(hint.sectors);
         self.profile.hints += 1;
         self.profile.bytes_announced += u64::from(hint.sectors) * SECTOR_BYTES;
-        self.announced.hint(hint.lba.0 / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
+        let (first, beyond) = (hint.lba.0 / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
+        self.announced.hint(first, beyond);
+        if hint.sectors > 0 {
+            self.others.add(first, beyond);
+        }
     }
 
     fn sequence(&mut self, begin: u64, end: u64) {
@@ -265,6 +277,10 @@ impl Profiler {
             self.read.add(begin, end);
         }
         profile.footprint_bytes = self.read.units() * UNIT_BYTES;
+        for (begin, end) in self.others.iter() {
+            self.read.add(begin, end);
+        }
+        profile.packed_bytes = self.read.units() * UNIT_BYTES;
         profile.read_sizes = octaves(&self.read_sizes);
         profile.write_sizes = octaves(&self.write_sizes);
         let by_class = Class::NAMES.into_iter().zip(self.written_by_class);

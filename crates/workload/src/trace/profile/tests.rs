@@ -2,6 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "the same sums of the same numbers")]
 
+use super::super::Packing;
 use super::*;
 use leyden_device::Lba;
 use proptest::prelude::*;
@@ -13,6 +14,7 @@ fn request() -> impl Strategy<Value = Request> {
         1 => Just(Op::Flush),
         1 => Just(Op::Trim),
         1 => Just(Op::WriteZeroes),
+        1 => Just(Op::WritePrepare),
     ];
     let lba = prop_oneof![0u64..400, (0u64..50).prop_map(|unit| unit * 8)];
     let sectors = prop_oneof![1u32..60, Just(8)];
@@ -29,8 +31,9 @@ fn request() -> impl Strategy<Value = Request> {
     })
 }
 
-/// Distances in units, footprints in units: written, read, either.
-fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 3]) {
+/// Distances in units, footprints in units: written, read, either, touched by anything.
+fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 4]) {
+    let mut touched: Vec<u64> = Vec::new();
     let mut writes: Vec<u64> = Vec::new();
     let mut reads: Vec<u64> = Vec::new();
     let mut distances = Vec::new();
@@ -38,6 +41,7 @@ fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 3]) {
         let begin = request.lba.0 * SECTOR_BYTES / UNIT_BYTES;
         let end = (request.lba.0 + u64::from(request.sectors)).div_ceil(8);
         for unit in begin..end {
+            touched.push(unit);
             match request.op {
                 Op::Read => reads.push(unit),
                 Op::Write => {
@@ -57,7 +61,7 @@ fn twin(requests: &[Request]) -> (Vec<u64>, [u64; 3]) {
     };
     let either = [writes.clone(), reads.clone()].concat();
     distances.sort_unstable();
-    (distances, [distinct(writes), distinct(reads), distinct(either)])
+    (distances, [distinct(writes), distinct(reads), distinct(either), distinct(touched)])
 }
 
 proptest! {
@@ -71,10 +75,13 @@ proptest! {
             request.at = Time::from_ns(now);
         }
         let profile = profile(requests.iter().copied().map(Ok)).unwrap();
-        let (distances, [written, read, either]) = twin(&requests);
+        let (distances, [written, read, either, touched]) = twin(&requests);
         prop_assert_eq!(profile.footprint_written_bytes, written * UNIT_BYTES);
         prop_assert_eq!(profile.footprint_read_bytes, read * UNIT_BYTES);
         prop_assert_eq!(profile.footprint_bytes, either * UNIT_BYTES);
+        prop_assert_eq!(profile.packed_bytes, touched * UNIT_BYTES);
+        let packing = Packing::of(requests.iter().copied().map(Ok)).unwrap();
+        prop_assert_eq!(packing.sectors() * SECTOR_BYTES, profile.packed_bytes);
         let measured = &profile.overwrite_distances;
         prop_assert_eq!(measured.count, distances.len() as u64);
         prop_assert_eq!(measured.histogram.values().sum::<u64>(), distances.len() as u64);

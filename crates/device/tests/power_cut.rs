@@ -8,6 +8,7 @@ use leyden_device::{
     provision_of,
 };
 use leyden_ftl::map::ProtectionConfig;
+use leyden_ftl::recovery::StepName;
 use leyden_nand::{FaultTarget, Occasion};
 use leyden_power::DumpConfig;
 use leyden_sim::{Bytes, Energy, Ratio, Rng, Span, Time};
@@ -308,4 +309,68 @@ fn an_operation_that_is_named_to_fail_does() {
     config.nand.faults.occasions = vec![occasion(FaultTarget::Erase, 0)];
     let error = Ssd::<Stamp>::new(&config, 1).unwrap_err();
     assert_eq!(error.key, "nand.faults.occasions");
+}
+
+/// What recovery reads of a dump takes as long as it lies: on one die, or over all of them.
+#[test]
+fn recovery_reads_a_dump_where_it_lies() {
+    let put_back = |dump: &str, stride: u64| {
+        let mut ssd = Ssd::<Stamp>::new(&config("full", dump, Region::Full), 1).unwrap();
+        // Two units share a page; every fourth page belongs to the same of four dies.
+        let units = (0..7).map(|page| page * stride).flat_map(|page| [2 * page, 2 * page + 1]);
+        let units: Vec<u64> = units.collect();
+        for &unit in &units {
+            submit(&mut ssd, Op::Write, unit, unit + 1);
+        }
+        while !ssd.is_idle() {
+            let time = ssd.next_event().unwrap();
+            ssd.advance(time, &mut Vec::new());
+        }
+        let loss = ssd.cut_power(ssd.now());
+        assert_eq!(loss.cost.promised, Bytes::new(14 * 4096), "all of it is still in the buffer");
+        let recovery = ssd.restore_power(ssd.now());
+        ssd.advance(recovery.ready_at, &mut Vec::new());
+        assert!(units.iter().all(|&unit| read(&mut ssd, unit) == unit + 1));
+        let step = recovery.steps.iter().find(|step| step.name == StepName::PutBack).unwrap();
+        assert_eq!(step.pages, 7);
+        step.time
+    };
+    let nand = leyden_nand::Config::default();
+    let one = nand.read + nand.channel_rate.time_for(8192);
+    // Seven pages on one die; two at most on each; and the same wherever they belong.
+    assert_eq!(put_back("in_place", 4), one.saturating_mul(7));
+    assert!(put_back("in_place", 1) < one.saturating_mul(3));
+    assert!(put_back("balanced", 4) < one.saturating_mul(4));
+}
+
+/// Programs of the dump fail, as many as the bank and the blocks for dumps are made for. Nothing is lost, and their
+/// blocks are not used again.
+#[test]
+fn programs_of_a_dump_that_fail_lose_nothing() {
+    for dump in DumpConfig::POLICIES {
+        let mut config = config("partial", dump.name, Region::Full);
+        config.nand.faults.program_failures = Ratio::from_percent(20);
+        config.power.as_mut().unwrap().failed_programs = 3;
+        let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+        let mut failed = 0;
+        let mut cuts = 0;
+        while !ssd.is_read_only() && cuts < 12 {
+            let bad = ssd.medium().bad_blocks();
+            fill_buffer(&mut ssd, 1);
+            let cost = ssd.cut_cost().unwrap();
+            let loss = ssd.cut_power(ssd.now());
+            assert_eq!(loss.cost, cost, "what a cut would cost is what it costs");
+            assert!(loss.lost.is_empty() && loss.uncertain.is_empty(), "{}: {loss:?}", dump.name);
+            failed += loss.cost.failed_programs;
+            assert!(loss.cost.failed_programs <= 3);
+            // The dump is obsolete when the drive is ready; its blocks go when the next one is.
+            let ready_at = ssd.restore_power(ssd.now()).ready_at;
+            ssd.advance(ready_at, &mut Vec::new());
+            assert!((0..24).all(|unit| read(&mut ssd, unit) == unit + 1), "{}", dump.name);
+            cuts += 1;
+            assert!(ssd.medium().bad_blocks() >= bad);
+        }
+        assert!(failed > 3, "{}: {failed} of {cuts} dumps", dump.name);
+        assert!(ssd.medium().bad_blocks() > 0, "{}", dump.name);
+    }
 }

@@ -220,17 +220,7 @@ impl DumpArea {
         medium: &mut Medium<C>,
         blocks: &mut impl DumpBlocks,
     ) -> Option<Ppn> {
-        let written = &mut self.dies[die.index()].written;
-        let open = written.last().copied();
-        let open = open.filter(|&open| medium.written_pages(open) < pages_per_block);
-        let block = match open {
-            Some(open) => open,
-            None => blocks.take_for_dump(die)?,
-        };
-        if open.is_none() {
-            written.push(block);
-        }
-        let place = medium.next_page(block)?;
+        let place = self.next_place(die, pages_per_block, medium, blocks)?;
         let (kind, units, bytes) = match page {
             DumpPage::Root(part) => (PageKind::Root, Vec::new(), part),
             DumpPage::Units(units) => (PageKind::Dump, units, Box::default()),
@@ -250,6 +240,40 @@ impl DumpArea {
         medium.program_dump(place, count, meta);
         self.pages += 1;
         Some(place)
+    }
+
+    /// A program of the dump fails on `die`. Returns the page that it spoils; `None` if there is no room.
+    pub fn fail<C: Content>(
+        &mut self,
+        die: DieId,
+        pages_per_block: u32,
+        medium: &mut Medium<C>,
+        blocks: &mut impl DumpBlocks,
+    ) -> Option<Ppn> {
+        let place = self.next_place(die, pages_per_block, medium, blocks)?;
+        medium.fail_dump(place);
+        Some(place)
+    }
+
+    /// The page of `die` that is programmed next.
+    fn next_place<C: Content>(
+        &mut self,
+        die: DieId,
+        pages_per_block: u32,
+        medium: &Medium<C>,
+        blocks: &mut impl DumpBlocks,
+    ) -> Option<Ppn> {
+        let written = &mut self.dies[die.index()].written;
+        let open = written.last().copied();
+        let open = open.filter(|&open| medium.written_pages(open) < pages_per_block);
+        let block = match open {
+            Some(open) => open,
+            None => blocks.take_for_dump(die)?,
+        };
+        if open.is_none() {
+            written.push(block);
+        }
+        medium.next_page(block)
     }
 
     /// How many dumps there were, or might have been ([`DumpArea::skip`]).

@@ -14,15 +14,17 @@
 //!   changes nothing: it is begun again. The dump is used up only when the drive is ready, and has room
 //!   for another.
 
-use leyden_nand::{Content, DieId, Lpn, Medium};
+use leyden_nand::{Content, DieId, Lpn, Medium, PageKind};
 use leyden_sim::Span;
+
+use crate::dump_area::DumpArea;
 
 /// A step of recovery.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum StepName {
     /// Find the dump's root page, or else every mapping page by the out-of-band areas of their blocks.
     FindCheckpoint,
-    /// Load the mapping pages.
+    /// Read the dump's root, and load the mapping pages.
     LoadMap,
     /// Find the newest copy of every unit by the out-of-band areas of all pages.
     RollForward,
@@ -88,6 +90,18 @@ impl Reads {
 
     pub(crate) fn add(&mut self, die: DieId, pages: u64) {
         self.by_die[die.index()] += pages;
+    }
+
+    /// The pages of the last dump that are of `kind`, where they lie.
+    pub(crate) fn add_dumped<C: Content>(
+        &mut self,
+        dumps: &DumpArea,
+        medium: &Medium<C>,
+        kind: PageKind,
+    ) {
+        for (place, _) in dumps.pages(medium).iter().filter(|(_, page)| page.kind == kind) {
+            self.add(medium.geometry().die_of_page(*place), 1);
+        }
     }
 
     /// What it takes to read these pages, and to transfer `units` units of each: dies read side by side,

@@ -304,6 +304,12 @@ impl<C: Content> Medium<C> {
         self.pages.insert(page, self.kept(meta));
     }
 
+    /// A program of a dump fails: nothing of `page` can be read, and its block is failing.
+    pub fn fail_dump(&mut self, page: Ppn) {
+        self.append(page, BlockUse { kind: PageKind::Dump, stream: 0 });
+        self.program_failed(page);
+    }
+
     /// Programs a page of data while the power fails, which the caller times: its first `units` units are
     /// stored, the rest is padding.
     pub fn program_untimed(&mut self, page: Ppn, units: u32, used_for: BlockUse) {

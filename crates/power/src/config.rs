@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BankConfig, DumpConfig};
 
+/// More than any drive's dump has pages.
+const FAILED_PROGRAMS_MOST: u32 = 1_000_000;
+
 /// Power loss: the capacitors, what a dump draws from them, and how it is laid out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +26,9 @@ pub struct Config {
     pub reset: Span,
     /// Where the pages of a dump go.
     pub dump: DumpConfig,
+    /// Programs of a dump that may fail: the bank and the blocks for dumps do for so many more pages. They fail with
+    /// the chance `nand.faults.program_failures`, and no more of them than this; the page is programmed again.
+    pub failed_programs: u32,
     /// Run a drive whose bank cannot keep its promises at worst, and see what it loses.
     pub allow_underprovisioned: bool,
 }
@@ -42,6 +48,7 @@ impl Default for Config {
             // (drivers/mtd/nand/raw/nand_timings.c). That today's flash keeps to it is an assumption.
             reset: Span::from_us(500),
             dump: DumpConfig::default(),
+            failed_programs: 0,
             allow_underprovisioned: false,
         }
     }
@@ -70,6 +77,10 @@ impl Config {
         }
         if self.reset > Span::from_ms(1_000) {
             return Err(ConfigError::new("reset", format!("{} is more than 1 s", self.reset)));
+        }
+        if self.failed_programs > FAILED_PROGRAMS_MOST {
+            let problem = format!("{} is more than {FAILED_PROGRAMS_MOST}", self.failed_programs);
+            return Err(ConfigError::new("failed_programs", problem));
         }
         self.dump.check()
     }
@@ -108,6 +119,7 @@ mod tests {
         assert_eq!(wrong(|c| c.charge_power = Power::ZERO), "charge_power");
         assert_eq!(wrong(|c| c.reset = Span::from_ms(5_000)), "reset");
         assert_eq!(wrong(|c| c.bank.parts = Some(0)), "bank.parts");
+        assert_eq!(wrong(|c| c.failed_programs = 1_000_001), "failed_programs");
         Config::default().check().unwrap();
     }
 }

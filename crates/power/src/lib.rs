@@ -25,6 +25,6 @@ pub use bank::{Bank, BankConfig, Part};
 pub use budget::Budget;
 pub use config::Config;
 pub use costs::Costs;
-pub use dump::{DieLoad, Dump, DumpConfig, Program, Step};
+pub use dump::{DieLoad, Dump, DumpConfig, Failures, Program, Step};
 pub use provision::{Shortfall, Supply, provision};
 pub use worst::{Demand, Need, worst_case};

@@ -39,7 +39,7 @@ pub struct Demand {
 /// What a dump needs at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Pages that are dumped.
+    /// Pages that are dumped, and programs of them that fail.
     pub pages: u64,
     /// Pages that every die must keep free for the dump, for this bound to hold.
     pub room_per_die: u64,
@@ -84,9 +84,15 @@ pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
     let others = u64::from(costs.dies_per_channel()) - 1;
     let (transfer, turn) = (costs.transfer, costs.dump_time());
 
+    // Where nothing is dumped, nothing fails.
+    let failed = if pages == 0 { 0 } else { u64::from(config.failed_programs) };
+    let wanted = pages;
+    let pages = wanted.saturating_add(failed);
+
     let (room_per_die, mut time) = if config.dump.is_in_place() {
-        let on_one = demand.most_on_one_die.map_or(pages, |most| most.min(pages));
-        let beside = (pages - on_one).min(others.saturating_mul(on_one));
+        let most = demand.most_on_one_die.map_or(wanted, |most| most.min(wanted));
+        let on_one = most.saturating_add(failed);
+        let beside = (pages - most).min(others.saturating_mul(on_one));
         let time = turn.saturating_mul(on_one) + transfer.saturating_mul(beside);
         (on_one, time)
     } else if pages == 0 {
@@ -97,6 +103,7 @@ pub fn worst_case(demand: &Demand, costs: &Costs, config: &Config) -> Need {
         let time = round.saturating_mul(rounds) + transfer.saturating_mul(2 * others) + turn;
         (rounds + 1, time)
     };
+    time += (turn + transfer.saturating_mul(others)).saturating_mul(failed);
     time += costs.latest_free();
     let energy = config.base_power.during(time)
         + costs.program_energy.saturating_mul(dies)

@@ -73,6 +73,8 @@ points! {
     DumpLargeTable,
     /// dump: with less than two programs' energy to spare
     DumpTight,
+    /// dump: a program fails
+    DumpFailed,
     /// dump: done before the power came back
     DumpInTime,
     /// dump: the power came back in its midst

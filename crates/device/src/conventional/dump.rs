@@ -100,6 +100,10 @@ impl<P: Payload> Conventional<P> {
         let mut roots = self.ftl.dump_root(listed, supply.root_pages()).into_iter();
         for program in programs {
             let at = program.page as usize;
+            if program.failed {
+                self.ftl.fail_dump_page(program.die, supply.pages_per_block());
+                continue;
+            }
             if is_skipped(items, at) {
                 continue;
             }

@@ -125,6 +125,10 @@ impl<P: Payload> Zoned<P> {
         in_order.sort_by_key(|program| program.page);
         for program in in_order {
             let at = program.page as usize;
+            if program.failed {
+                self.ftl.fail_dump_page(program.die, supply.pages_per_block());
+                continue;
+            }
             if is_planted(Canary::DumpPageSkipped) && last == Some(at) {
                 is_written[at] = true;
                 continue;

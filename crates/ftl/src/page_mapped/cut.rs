@@ -1,6 +1,6 @@
 //! What a power cut finds, what a dump must save of it, and the beginning and end of the way back.
 
-use leyden_nand::{BlockId, Content, DieId, Interrupted, Kind, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Health, Interrupted, Kind, Ppn};
 
 use super::data::BlockState;
 use super::ftl::Ftl;
@@ -138,6 +138,34 @@ impl<C: Content> Ftl<C> {
         Some(place)
     }
 
+    /// A program of the dump fails on `die`. Its block is used on for this dump, and never again.
+    pub fn fail_dump_page(&mut self, die: DieId, pages_per_block: u32) {
+        let blocks = self.data.blocks_mut();
+        self.dumps.fail(die, pages_per_block, &mut self.medium, blocks);
+        self.stats.programs.dump += 1;
+        self.stats.program_failures += 1;
+    }
+
+    /// A block of `die` to be erased whose dump is obsolete. Those in which a program has failed are retired.
+    pub(super) fn take_old_dump(&mut self, die: DieId) -> Option<BlockId> {
+        while let Some(block) = self.dumps.take_old(die) {
+            if !self.retire_failing(block) {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Retires a block of the dump area in which a program has failed. True if it was one.
+    fn retire_failing(&mut self, block: BlockId) -> bool {
+        let fails = self.medium.health(block) == Health::Failing;
+        if fails {
+            self.data.blocks_mut().retire(block);
+            self.medium.retire(block);
+        }
+        fails
+    }
+
     /// Builds the state from what flash holds. Changes nothing on flash.
     ///
     /// # Panics
@@ -159,7 +187,9 @@ impl<C: Content> Ftl<C> {
         let mut old = Vec::new();
         self.dumps.erase_old(|block| old.push(block));
         for block in old {
-            self.erase_now(block);
+            if !self.retire_failing(block) {
+                self.erase_now(block);
+            }
         }
         for die in (0..self.geometry().dies()).map(DieId) {
             while self.dump_blocks(die) < self.durability.blocks_per_dump() {

@@ -398,7 +398,7 @@ impl<C: Content> Ftl<C> {
     #[inline]
     pub fn map_step(&mut self, now: Time, die: DieId) -> bool {
         if self.blocks().keeps_for_dumps()
-            && let Some(block) = self.dumps.take_old(die)
+            && let Some(block) = self.take_old_dump(die)
         {
             self.medium.erase(now, block);
             return true;

@@ -59,7 +59,9 @@ impl<C: Content> Recovery<'_, C> {
         steps.push(self.open_blocks());
         let units = found.dump.map(|dump| dump.units).unwrap_or_default();
         if !units.is_empty() {
-            steps.push(self.put_back_step(units.len()));
+            let reads = self.dumped(PageKind::Dump);
+            let per_page = self.ftl.geometry().units_per_page();
+            steps.push(reads.step(StepName::PutBack, &self.ftl.medium, per_page));
         }
         steps.extend(self.erase_old_step());
         self.ftl.stats.reads.recovery += steps.iter().map(|step| step.pages).sum::<u64>();
@@ -146,12 +148,12 @@ impl<C: Content> Recovery<'_, C> {
     /// cut is nowhere.
     fn load_map(&mut self, found: &Found<C>) -> (Step, Vec<MapPage>) {
         let all = || (0..found.saved.len() as u32).map(MapPage);
-        let mut reads = Reads::none(&self.ftl.medium);
+        let mut reads = self.dumped(PageKind::Root);
+        reads.add_dumped(&self.ftl.dumps, &self.ftl.medium, PageKind::Mapping);
         let mut is_dumped = vec![false; found.saved.len()];
         for (page, saved) in found.dumped_pages() {
             is_dumped[page.index()] = true;
             self.ftl.data.load(*page, &saved.entries);
-            reads.add(self.ftl.die_of_map_page(*page), 1);
         }
         for page in all().filter(|page| !is_dumped[page.index()]) {
             if let Some(saved) = &found.saved[page.index()] {
@@ -266,10 +268,9 @@ impl<C: Content> Recovery<'_, C> {
         if is_planted(Canary::JournalReversed) {
             records.reverse();
         }
-        let mut reads = Reads::none(&self.ftl.medium);
+        let mut reads = self.dumped(PageKind::Journal);
         let log = self.ftl.store().log()?;
-        let on_flash = log.places().map(|(number, _)| number);
-        for number in on_flash.chain(dump.journal.iter().map(|&(number, _)| number)) {
+        for (number, _) in log.places() {
             reads.add(log.die_of(number), 1);
         }
         for (number, record) in records {
@@ -294,15 +295,10 @@ impl<C: Content> Recovery<'_, C> {
         reads.step(StepName::OpenBlocks, &self.ftl.medium, 0)
     }
 
-    /// The time to read the pages of the dump that hold `units` units of the host's data.
-    fn put_back_step(&self, units: usize) -> Step {
-        let per_page = self.ftl.geometry().units_per_page();
-        let pages = (units as u64).div_ceil(u64::from(per_page));
-        let dies = u64::from(self.ftl.geometry().dies());
+    /// The pages of a kind that the dump holds, each on the die that it went to.
+    fn dumped(&self, kind: PageKind) -> Reads {
         let mut reads = Reads::none(&self.ftl.medium);
-        for die in 0..dies {
-            reads.add(DieId(die as u32), (pages + dies - 1 - die) / dies);
-        }
-        reads.step(StepName::PutBack, &self.ftl.medium, per_page)
+        reads.add_dumped(&self.ftl.dumps, &self.ftl.medium, kind);
+        reads
     }
 }

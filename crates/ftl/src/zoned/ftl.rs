@@ -352,7 +352,11 @@ impl<C: Content> ZonedFtl<C> {
     /// If the die does not accept operations.
     #[inline]
     pub fn erase_step(&mut self, now: Time, die: DieId, urgently: bool) -> bool {
-        if !urgently && let Some(block) = self.dumps.take_old(die) {
+        while !urgently && let Some(block) = self.dumps.take_old(die) {
+            if self.medium.health(block) == Health::Failing {
+                self.medium.retire(block);
+                continue;
+            }
             self.medium.erase(now, block);
             return true;
         }

@@ -1,6 +1,6 @@
 //! What a power cut saves, and the way back: the zone table from the dump, and the zones' data.
 
-use leyden_nand::{BlockId, Content, DieId, Lpn, PageKind, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Health, Lpn, PageKind, Ppa, Ppn};
 use leyden_sim::canary::{Canary, is_planted};
 
 use super::body::{Body, Set};
@@ -58,6 +58,13 @@ impl<C: Content> ZonedFtl<C> {
         Some(place)
     }
 
+    /// A program of the dump fails on `die`. Its block is used on for this dump, and never again.
+    pub fn fail_dump_page(&mut self, die: DieId, pages_per_block: u32) {
+        self.dumps.fail(die, pages_per_block, &mut self.medium, &mut self.blocks);
+        self.stats.programs.dump += 1;
+        self.stats.program_failures += 1;
+    }
+
     /// While the power fails, programs the next page of `zone` itself, which the caller times.
     pub fn program_home(
         &mut self,
@@ -99,6 +106,10 @@ impl<C: Content> ZonedFtl<C> {
         let mut old = Vec::new();
         self.dumps.erase_old(|block| old.push(block));
         for block in old {
+            if self.medium.health(block) == Health::Failing {
+                self.medium.retire(block);
+                continue;
+            }
             let failed = self.medium.erase_now(block);
             self.erase_ended(block, failed);
         }
@@ -127,7 +138,11 @@ impl<C: Content> ZonedFtl<C> {
             self.settle_zone(id, root, &dumped, &mut units);
         }
         if !units.is_empty() {
-            steps.push(self.put_back_step(units.len()));
+            // All that was dumped, needed or not: which of it is, its zones tell.
+            let mut reads = Reads::none(&self.medium);
+            reads.add_dumped(&self.dumps, &self.medium, PageKind::Dump);
+            let per_page = self.geometry().units_per_page();
+            steps.push(reads.step(StepName::PutBack, &self.medium, per_page));
         }
         let dies = (0..self.medium.geometry().dies()).map(DieId);
         let old = dies.map(|die| self.dumps.old_blocks(die)).max().unwrap_or(0) as u64;
@@ -153,9 +168,7 @@ impl<C: Content> ZonedFtl<C> {
         let pages = self.dumps.pages(&self.medium);
         let roots = pages.iter().filter(|(_, page)| page.kind == PageKind::Root);
         let mut reads = Reads::none(&self.medium);
-        for &(place, _) in roots.clone() {
-            reads.add(self.geometry().die_of_page(place), 1);
-        }
+        reads.add_dumped(&self.dumps, &self.medium, PageKind::Root);
         steps.push(reads.step(StepName::LoadMap, &self.medium, self.geometry().units_per_page()));
         let roots: Vec<&[u8]> = roots.map(|(_, page)| &*page.bytes).collect();
         let zones = root::decode(&roots).filter(|zones| zones.len() == self.bodies.len());
@@ -353,17 +366,5 @@ impl<C: Content> ZonedFtl<C> {
         for set in self.bodies.iter().filter_map(Body::open_set) {
             self.blocks.opened_set(set.lane_dies(&geometry));
         }
-    }
-
-    /// What it takes to read the pages of the dump that hold `units` units of the host's data.
-    fn put_back_step(&self, units: usize) -> Step {
-        let per_page = self.geometry().units_per_page();
-        let pages = (units as u64).div_ceil(u64::from(per_page));
-        let dies = u64::from(self.geometry().dies());
-        let mut reads = Reads::none(&self.medium);
-        for die in 0..dies {
-            reads.add(DieId(die as u32), (pages + dies - 1 - die) / dies);
-        }
-        reads.step(StepName::PutBack, &self.medium, per_page)
     }
 }

@@ -15,6 +15,7 @@ fn both(now: Time, (a, b): (PowerLoss, PowerLoss)) -> PowerLoss {
             promised: leyden_sim::Bytes::new(a.cost.promised.get() + b.cost.promised.get()),
             map_pages: a.cost.map_pages + b.cost.map_pages,
             pages: a.cost.pages + b.cost.pages,
+            failed_programs: a.cost.failed_programs + b.cost.failed_programs,
             time: a.cost.time.max(b.cost.time),
             energy: a.cost.energy + b.cost.energy,
             capacitance: a.cost.capacitance.max(b.cost.capacitance),

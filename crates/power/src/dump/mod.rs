@@ -2,6 +2,7 @@
 
 pub mod balanced;
 pub mod balanced_slc;
+mod failures;
 pub mod in_place;
 mod planner;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod twin;
 
 use leyden_sim::{ConfigError, Span};
 
+pub use failures::Failures;
 pub use planner::{DieLoad, Dump, Program, Step};
 
 leyden_sim::policies! {

@@ -13,6 +13,7 @@ use leyden_nand::DieId;
 use leyden_sim::Span;
 use leyden_sim::canary::{Canary, is_planted};
 
+use super::Failures;
 use crate::{Budget, Costs, DumpConfig};
 
 /// A die at the cut.
@@ -35,6 +36,8 @@ pub struct Program {
     pub start: Span,
     /// When its program ends.
     pub end: Span,
+    /// It fails: what it holds cannot be read, and the page is programmed again.
+    pub failed: bool,
 }
 
 /// What a dump does next.
@@ -44,7 +47,7 @@ pub enum Step {
     Program(Program),
     /// It stops: the budget does not reach for the page that would be next.
     Spent,
-    /// Every page that was added is programmed.
+    /// Every page that was added is programmed, unless programs have failed and no die has room for it.
     Done,
 }
 
@@ -68,6 +71,7 @@ pub enum Step {
 pub struct Dump {
     costs: Costs,
     in_place: bool,
+    failures: Failures,
     dies: Vec<Die>,
     /// When each channel is free.
     channels: Vec<Span>,
@@ -77,6 +81,8 @@ pub struct Dump {
     ready: BinaryHeap<Reverse<(Span, u32)>>,
     /// Dies that had nothing to do when their turn came, and are not in `ready`.
     idle: Vec<u32>,
+    /// Pages whose programs have failed, and that no die has room for.
+    homeless: Vec<u32>,
     /// Pages that can still be added.
     room: u64,
     /// For each die, one that is nearer to the next die with room; itself if it has room.
@@ -88,8 +94,8 @@ struct Die {
     free_at: Span,
     /// Pages that it can take beside its own.
     room: u32,
-    /// Pages that only this die may take.
-    own: VecDeque<u32>,
+    /// Pages that only this die may take, and since when it may.
+    own: VecDeque<(u32, Span)>,
     is_idle: bool,
 }
 
@@ -124,14 +130,22 @@ impl Dump {
         Self {
             costs,
             in_place: policy.is_in_place(),
+            failures: Failures::none(),
             channels,
             shared: VecDeque::new(),
             ready: all.clone().map(|die| Reverse((dies[die as usize].free_at, die))).collect(),
             idle: Vec::new(),
+            homeless: Vec::new(),
             room: dies.iter().map(|die| u64::from(die.room)).sum(),
             towards_room: all.map(towards_room).collect(),
             dies,
         }
+    }
+
+    /// The same dump, in which programs fail.
+    #[must_use]
+    pub fn with_failures(self, failures: Failures) -> Self {
+        Self { failures, ..self }
     }
 
     /// Adds `page`, whose address names `home`, behind all others; false if no die has room for it.
@@ -142,7 +156,7 @@ impl Dump {
         }
         if self.in_place {
             let die = self.next_with_room(home);
-            self.give(page, die);
+            self.give(page, die, Span::ZERO);
         } else {
             self.room -= 1;
             self.shared.push_back(page);
@@ -156,7 +170,7 @@ impl Dump {
     /// Programs the next page, if `budget` reaches for it. Once it does not, nothing more is
     /// programmed.
     pub fn next(&mut self, budget: &mut Budget) -> Step {
-        let Some(id) = self.next_die() else {
+        let Some((id, is_own)) = self.next_die() else {
             return Step::Done;
         };
         let die = &self.dies[id as usize];
@@ -171,41 +185,75 @@ impl Dump {
         }
         self.ready.pop();
         let die = &mut self.dies[id as usize];
-        let page = die.own.pop_front().unwrap_or_else(|| {
+        let page = if is_own {
+            die.own.pop_front().map(|(page, _)| page)
+        } else {
             take_room(die, id, &mut self.towards_room);
-            self.shared.pop_front().expect("a die that has something to do")
-        });
+            self.shared.pop_front()
+        };
+        let page = page.expect("a die that has something to do");
         die.free_at = end;
         self.channels[channel.index()] = start + self.costs.transfer;
         self.ready.push(Reverse((end, id)));
-        Step::Program(Program { page, die: DieId(id), start, end })
+        let failed = self.failures.next();
+        if failed {
+            self.again(page, DieId(id), end);
+        }
+        Step::Program(Program { page, die: DieId(id), start, end, failed })
     }
 
-    /// The pages that were added and are not programmed: what is lost if the budget is spent.
+    /// The program of `page` on `id` has failed at `since`: the die goes on with it, or, if it has no room, the
+    /// next die that has. If none has, the page is left.
+    fn again(&mut self, page: u32, id: DieId, since: Span) {
+        let die = &mut self.dies[id.index()];
+        if die.room > 0 {
+            take_room(die, id.0, &mut self.towards_room);
+            self.room = self.room.saturating_sub(1);
+            die.own.push_front((page, since));
+        } else if self.dies.iter().any(|die| die.room > 0) {
+            let next = self.next_with_room(id);
+            self.give(page, next, since);
+        } else {
+            self.homeless.push(page);
+        }
+    }
+
+    /// The pages that were added and are not programmed: what is lost if budget or room are spent.
     pub fn left(&self) -> impl Iterator<Item = u32> {
-        self.dies.iter().flat_map(|die| &die.own).chain(&self.shared).copied()
+        let own = self.dies.iter().flat_map(|die| &die.own).map(|(page, _)| page);
+        own.chain(&self.shared).chain(&self.homeless).copied()
     }
 
-    /// The die that goes next: it stays at the head of `ready`.
-    fn next_die(&mut self) -> Option<u32> {
-        while let Some(&Reverse((_, id))) = self.ready.peek() {
+    /// The die that goes next, and whether with a page of its own: it stays at the head of `ready`.
+    fn next_die(&mut self) -> Option<(u32, bool)> {
+        while let Some(&Reverse((free_at, id))) = self.ready.peek() {
             let die = &mut self.dies[id as usize];
-            if !die.own.is_empty() || die.room > 0 && !self.shared.is_empty() {
-                return Some(id);
+            let since = die.own.front().map(|&(_, since)| since);
+            if since.is_some_and(|since| since <= free_at) {
+                return Some((id, true));
             }
-            die.is_idle = true;
-            self.idle.push(id);
+            if die.room > 0 && !self.shared.is_empty() {
+                return Some((id, false));
+            }
             self.ready.pop();
+            if let Some(since) = since {
+                // What it is to do has not failed elsewhere yet.
+                die.free_at = since;
+                self.ready.push(Reverse((since, id)));
+            } else {
+                die.is_idle = true;
+                self.idle.push(id);
+            }
         }
         None
     }
 
     /// Gives `page` to `die`, which has room, as one of its own.
-    fn give(&mut self, page: u32, id: DieId) {
+    fn give(&mut self, page: u32, id: DieId, since: Span) {
         let die = &mut self.dies[id.index()];
         take_room(die, id.0, &mut self.towards_room);
-        die.own.push_back(page);
-        self.room -= 1;
+        die.own.push_back((page, since));
+        self.room = self.room.saturating_sub(1);
         if die.is_idle {
             let at = self.idle.iter().position(|&idle| idle == id.0).expect("an idle die");
             self.idle.swap_remove(at);

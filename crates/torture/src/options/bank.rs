@@ -37,6 +37,14 @@ pub(super) fn draw_bank(rng: &mut Rng, config: &mut Config) {
     power.base_power = Power::from_mw(spread(rng, 10_000));
     power.program_power = Power::from_mw(spread(rng, 1_000));
     power.charge_power = Power::from_mw(spread(rng, 1_000_000));
+    power.failed_programs = draw_failed_programs(rng);
+}
+
+/// Programs of a dump that may fail: none for half of the drives. Takes nothing from `rng`, which deals what seeds
+/// have always dealt.
+pub(crate) fn draw_failed_programs(rng: &Rng) -> u32 {
+    let mut own = Rng::new(rng.clone().next_u64(), "failed programs");
+    if coin(&mut own) { 0 } else { 1 + own.below(6) as u32 }
 }
 
 /// The bank's size: for half of the drives exactly what they need at worst, for an eighth 50 to 99 % of that,

@@ -17,6 +17,8 @@ use leyden_device::Config;
 use leyden_sim::{Ratio, Span};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use bank::draw_failed_programs;
+
 use crate::witness::Grain;
 
 /// A drive, its work, and its power cuts.

@@ -1,7 +1,34 @@
 //! How far a dump gets: a look at every die for every page.
 //!
 //! One page at a time on each die and each channel. Of the dies that have a page to program, the one that is
-//! free first goes next. The first page that the energy does not reach for ends the dump (docs/power.md).
+//! free first goes next. The first page that the energy does not reach for ends the dump (docs/power.md). A page
+//! whose program fails is programmed again: by the same die, or else by the next one with room.
+
+use leyden_sim::{Ratio, Rng, Time};
+
+/// Chooses the programs that fail, as a drive's configuration says.
+#[derive(Clone, Debug)]
+pub(super) struct Fate {
+    share: Ratio,
+    most: u32,
+    so_far: u32,
+    rng: Rng,
+}
+
+impl Fate {
+    /// Of the dump of a cut at `at`: `most` programs at most.
+    pub(super) fn new(share: Ratio, most: u32, at: Time) -> Self {
+        Self { share, most, so_far: 0, rng: Rng::new(at.as_ns(), "dump failures") }
+    }
+
+    fn strikes(&mut self) -> bool {
+        if self.so_far == self.most || !self.rng.chance(self.share) {
+            return false;
+        }
+        self.so_far += 1;
+        true
+    }
+}
 
 /// What is left in the bank.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +62,23 @@ impl Bank {
     }
 }
 
+/// How far a dump got.
+#[derive(Clone, Debug)]
+pub(super) struct Ran {
+    /// Those that failed included.
+    pub(super) programs: u64,
+    pub(super) failed: u32,
+    /// The pages that are left.
+    pub(super) left: Vec<usize>,
+}
+
 /// Where pages go, and when dies and channels are free.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     die_free_ns: Vec<u128>,
     channel_free_ns: Vec<u128>,
-    /// By die, the pages that only it may take, last first.
-    own: Vec<Vec<usize>>,
+    /// By die, the pages that only it may take, last first, and since when it may.
+    own: Vec<Vec<(usize, u128)>>,
     /// The pages that any die may take, last first.
     shared: Vec<usize>,
     /// By die, how many of the shared pages it may take.
@@ -88,7 +125,7 @@ impl Plan {
                 let mut with_room = from_home.filter(|&die| self.room[die] > 0);
                 let die = with_room.next().expect("there is room somewhere");
                 self.room[die] -= 1;
-                self.own[die].push(page);
+                self.own[die].push((page, 0));
             } else {
                 self.shared.push(page);
             }
@@ -98,37 +135,73 @@ impl Plan {
         homeless
     }
 
-    /// Programs page after page; yields how many, and the pages that are left.
+    /// Programs page after page.
     pub(super) fn run(
         mut self,
         bank: &mut Bank,
+        mut fate: Fate,
         transfer_ns: u128,
         program_ns: u128,
         program_pj: u128,
-    ) -> (u64, Vec<usize>) {
-        let mut saved = 0;
+    ) -> Ran {
+        let mut programs = 0;
+        let mut homeless = Vec::new();
         loop {
-            let has_work = |&die: &usize| {
-                !self.own[die].is_empty() || self.room[die] > 0 && !self.shared.is_empty()
+            let ready = |die: usize| self.ready_ns(die).map(|ready_ns| (ready_ns, die));
+            let Some((ready_ns, die)) = (0..self.die_free_ns.len()).filter_map(ready).min() else {
+                break;
             };
-            let dies = (0..self.die_free_ns.len()).filter(has_work);
-            let Some(die) = dies.min_by_key(|&die| self.die_free_ns[die]) else { break };
             let channel = die % self.channel_free_ns.len();
-            let start_ns = self.die_free_ns[die].max(self.channel_free_ns[channel]);
+            let start_ns = ready_ns.max(self.channel_free_ns[channel]);
             let end_ns = start_ns + transfer_ns + program_ns;
             if !bank.start(end_ns, program_pj) {
                 break;
             }
-            if self.own[die].pop().is_none() {
-                self.shared.pop();
-                self.room[die] -= 1;
-            }
+            let page = self.take(die, ready_ns);
             self.die_free_ns[die] = end_ns;
             self.channel_free_ns[channel] = start_ns + transfer_ns;
-            saved += 1;
+            programs += 1;
+            if fate.strikes() {
+                homeless.extend(self.repeat(page, die, end_ns));
+            }
         }
-        let left = self.own.into_iter().flatten().chain(self.shared);
-        (saved, left.collect())
+        let own = self.own.into_iter().flatten().map(|(page, _)| page);
+        let left = own.chain(self.shared).chain(homeless).collect();
+        Ran { programs, failed: fate.so_far, left }
+    }
+
+    /// When `die` can begin the next page but for its channel; nothing if there is none for it.
+    fn ready_ns(&self, die: usize) -> Option<u128> {
+        let free_ns = self.die_free_ns[die];
+        if self.room[die] > 0 && !self.shared.is_empty() {
+            return Some(free_ns);
+        }
+        self.own[die].last().map(|&(_, since_ns)| free_ns.max(since_ns))
+    }
+
+    /// The page that `die`, which is ready, programs next: one of its own, if it is there by then.
+    fn take(&mut self, die: usize, ready_ns: u128) -> usize {
+        if let Some(&(page, since_ns)) = self.own[die].last()
+            && since_ns <= ready_ns
+        {
+            self.own[die].pop();
+            return page;
+        }
+        self.room[die] -= 1;
+        self.shared.pop().expect("the die has work")
+    }
+
+    /// `page` is to be programmed again; yields it if no die has room.
+    fn repeat(&mut self, page: usize, die: usize, since_ns: u128) -> Option<usize> {
+        let dies = self.room.len();
+        let Some(next) = (die..dies).chain(0..die).find(|&die| self.room[die] > 0) else {
+            return Some(page);
+        };
+        self.room[next] -= 1;
+        // First of all on the die itself, which was at it; last of all elsewhere.
+        let at = if next == die { self.own[next].len() } else { 0 };
+        self.own[next].insert(at, (page, since_ns));
+        None
     }
 }
 
@@ -142,8 +215,29 @@ mod tests {
         let homeless = plan.place([0, 0, 0, 0, 2].into_iter(), &[9; 4], is_in_place);
         assert!(homeless.is_empty());
         let mut bank = Bank::new(energy, 1);
-        let (saved, left) = plan.run(&mut bank, 10, 100, 7);
-        (saved, left, bank.used_pj())
+        let none = Fate::new(Ratio::ZERO, 0, Time::ZERO);
+        let ran = plan.run(&mut bank, none, 10, 100, 7);
+        (ran.programs, ran.left, bank.used_pj())
+    }
+
+    #[test]
+    fn a_program_that_fails_is_repeated() {
+        let mut plan = Plan::new(1, 1);
+        plan.place([0, 0].into_iter(), &[3], true);
+        let mut bank = Bank::new(None, 1);
+        // Half of all programs fail, and one may: the third page of room is the last.
+        let fate = Fate::new(Ratio::from_percent(50), 1, Time::from_ns(1));
+        let ran = plan.clone().run(&mut bank, fate, 10, 100, 7);
+        assert!(ran.left.is_empty() && ran.programs == 2 + u64::from(ran.failed));
+        let always = (0..).map(|at| Fate::new(Ratio::from_percent(50), 2, Time::from_ns(at)));
+        let twice = |fate: &Fate| {
+            let mut fate = fate.clone();
+            (0..2).all(|_| fate.strikes())
+        };
+        let fate = always.into_iter().find(twice).unwrap();
+        let ran = plan.run(&mut Bank::new(None, 1), fate, 10, 100, 7);
+        let found = (ran.programs, ran.failed, ran.left.len());
+        assert_eq!(found, (3, 2, 1), "room for three programs, of which two fail");
     }
 
     #[test]

@@ -14,10 +14,10 @@ mod dump;
 use leyden_device::{Config, DumpPageHolds, DumpPageView, Payload, PowerLoss, Ssd};
 use leyden_nand::{Interrupted, Kind};
 use leyden_power::DumpConfig;
-use leyden_sim::Time;
+use leyden_sim::{Ratio, Time};
 
 use crate::coverage::{Hits, Point};
-use dump::{Bank, Plan};
+use dump::{Bank, Fate, Plan};
 
 /// A drive's constants.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Physics {
     bits_per_cell: u32,
     may_lose: bool,
     units_per_page: usize,
+    failure_share: Ratio,
+    failures_most: u32,
 }
 
 /// What a cut must lose, and what it must cost.
@@ -48,6 +50,7 @@ pub(crate) struct Expected {
     lost_map_pages: u64,
     lost_roots: u64,
     pages: u64,
+    failed: u64,
     time_ns: u128,
     used_pj: u128,
     torn_pages: u64,
@@ -123,6 +126,8 @@ impl Physics {
             },
             may_lose: power.allow_underprovisioned,
             units_per_page: geometry.units_per_page() as usize,
+            failure_share: nand.faults.program_failures,
+            failures_most: power.failed_programs,
         })
     }
 
@@ -154,10 +159,11 @@ impl Physics {
         self.check_pages(&pages)?;
         let homes = pages.iter().map(|page| page.home.0 as usize);
         let homeless = plan.place(homes, &room, self.is_in_place);
-        let (saved, left) =
-            plan.run(&mut bank, self.transfer_ns, self.dump_program_ns, self.dump_pj);
+        let fate = Fate::new(self.failure_share, self.failures_most, now);
+        let ran = plan.run(&mut bank, fate, self.transfer_ns, self.dump_program_ns, self.dump_pj);
         let mut expected = Expected {
-            pages: saved,
+            pages: ran.programs,
+            failed: ran.failed.into(),
             time_ns: bank.latest_end_ns,
             used_pj: bank.used_pj(),
             torn_pages,
@@ -165,7 +171,7 @@ impl Physics {
             ended_programs: ended.len() as u64,
             ..Expected::default()
         };
-        for page in homeless.into_iter().chain(left) {
+        for page in homeless.into_iter().chain(ran.left) {
             expected.lose(&pages[page].holds, drive.mapping_units());
         }
         expected.lost.sort_unstable();
@@ -229,6 +235,7 @@ impl Physics {
         let cost = &said.cost;
         let numbers = [
             ("pages programmed", cost.pages.into(), expected.pages.into()),
+            ("programs of the dump failed", cost.failed_programs.into(), expected.failed.into()),
             ("ns until the last program has ended", cost.time.as_ns().into(), expected.time_ns),
             ("pJ drawn", cost.energy.as_pj().into(), expected.used_pj),
             ("torn pages", said.torn_pages.into(), expected.torn_pages.into()),
@@ -289,6 +296,7 @@ impl Expected {
             (has.roots > 1, Point::DumpLargeRoot),
             (has.large_table, Point::DumpLargeTable),
             (is_tight, Point::DumpTight),
+            (self.failed > 0, Point::DumpFailed),
             (!self.lost.is_empty(), Point::LossUnits),
             (self.lost_map_pages > 0 && has.map > 0, Point::LossMap),
             (self.lost_map_pages > 0 && has.journal > 0, Point::LossJournal),

@@ -12,7 +12,7 @@ use leyden_sim::{Bytes, Capacitance, PolicyInfo, Ratio, Rng};
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::rng;
+use crate::options::{draw_failed_programs, rng};
 
 /// Draws until a drive can be built: some combinations are refused, as they must be.
 const MOST_DRAWS: u64 = 200;
@@ -159,6 +159,9 @@ pub(crate) fn draw_device(rng: &mut Rng) -> Config {
         dump: drawn(rng, DumpConfig::POLICIES, DumpConfig::by_name),
         ..leyden_power::Config::default()
     };
+    if !matches!(power.dump, DumpConfig::InPlace(_)) {
+        power.failed_programs = draw_failed_programs(rng);
+    }
     if rng.below(4) == 0 {
         power.allow_underprovisioned = true;
         power.bank.capacitance = Some(Capacitance::from_uf(40 + rng.below(1_500)));

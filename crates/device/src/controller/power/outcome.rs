@@ -12,8 +12,10 @@ pub struct CutCost {
     /// Mapping pages that flash does not hold as they are; or, if the table's changes are logged, pages
     /// of the journal that it does not hold.
     pub map_pages: u64,
-    /// Pages that the dump programs.
+    /// Pages that the dump programs, those that fail included.
     pub pages: u64,
+    /// Programs of the dump that fail: their pages are programmed again.
+    pub failed_programs: u64,
     /// From the cut until the last program has ended.
     pub time: Span,
     /// What dump and controller draw until then, programs that were in flight included.

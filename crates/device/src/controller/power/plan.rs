@@ -90,6 +90,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             ),
             map_pages: plan.to_dump.table_pages,
             pages: plan.programs.len() as u64,
+            failed_programs: plan.programs.iter().filter(|program| program.failed).count() as u64,
             time: plan.budget.latest_end(),
             energy,
             capacitance: supply.supply.bank.capacitance_for(energy),
@@ -119,7 +120,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
                 * supply.pages_per_block()
                 + to_dump.at_home.get(die as usize).copied().unwrap_or(0),
         });
-        let mut dump = Dump::new(&supply.config.dump, supply.costs, loads, channels);
+        let mut dump = Dump::new(&supply.config.dump, supply.costs, loads, channels)
+            .with_failures(supply.failures(now));
         let mut left = Vec::new();
         for (item, &home) in to_dump.homes.iter().enumerate() {
             if !dump.add(item as u32, home) {
@@ -127,16 +129,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             }
         }
         let mut programs = Vec::with_capacity(to_dump.items.len());
-        loop {
-            match dump.next(&mut budget) {
-                Step::Program(program) => programs.push(program),
-                Step::Done => break,
-                Step::Spent => {
-                    left.extend(dump.left());
-                    break;
-                }
-            }
+        while let Step::Program(program) = dump.next(&mut budget) {
+            programs.push(program);
         }
+        left.extend(dump.left());
         Plan { to_dump, programs, left, interrupted, budget }
     }
 

@@ -2,8 +2,8 @@
 
 use leyden_ftl::page_mapped::Durability;
 use leyden_nand::Geometry;
-use leyden_power::{Budget, Costs, Demand, Supply, provision, worst_case};
-use leyden_sim::{ConfigError, Span};
+use leyden_power::{Budget, Costs, Demand, Failures, Supply, provision, worst_case};
+use leyden_sim::{ConfigError, Ratio, Span, Time};
 
 use crate::Config;
 
@@ -19,6 +19,8 @@ pub struct PowerSupply {
     pages_per_block: u32,
     blocks_per_dump: u32,
     root_pages: u32,
+    /// Of all programs, those that fail.
+    failure_share: Ratio,
 }
 
 impl PowerSupply {
@@ -50,6 +52,12 @@ impl PowerSupply {
         geometry: Geometry,
         demand: Demand,
     ) -> Result<Self, ConfigError> {
+        let power = config.power.as_ref();
+        if power.is_some_and(|power| power.dump.is_in_place() && power.failed_programs > 0) {
+            // A zone whose page fails goes on in another block, for which there is no time in a dump.
+            let problem = "a zoned drive's dump in place has no programs that fail: use dump = { policy = \"balanced\" }";
+            return Err(ConfigError::new("power.failed_programs", problem));
+        }
         Self::with_room(config, geometry, demand, |power, costs, demand| {
             let even = worst_case(demand, costs, &power.balanced()).room_per_die;
             if power.dump.is_in_place() { even.max(demand.journal_pages) } else { even }
@@ -78,6 +86,7 @@ impl PowerSupply {
             pages_per_block,
             blocks_per_dump: blocks,
             root_pages,
+            failure_share: config.nand.faults.program_failures,
         })
     }
 
@@ -111,6 +120,11 @@ impl PowerSupply {
         self.supply.budget(&self.config)
     }
 
+    /// Which programs of a dump that begins at `now` fail.
+    pub(super) fn failures(&self, now: Time) -> Failures {
+        Failures::new(self.failure_share, self.config.failed_programs, now)
+    }
+
     /// What the FTL must be ready for with this supply.
     pub(crate) fn durability(supply: Option<&Self>) -> Durability {
         supply.map_or(Durability::default(), |supply| Durability {
@@ -126,7 +140,7 @@ fn room_per_die(power: &leyden_power::Config, costs: &Costs, demand: &mut Demand
     if !power.dump.is_in_place() {
         return worst_case(demand, costs, power).room_per_die;
     }
-    let pages = demand.pages(power, costs);
+    let pages = demand.pages(power, costs) + u64::from(power.failed_programs);
     let share = pages.div_ceil(u64::from(costs.geometry.dies()));
     let room = (share * IN_PLACE_SKEW).min(pages);
     let pages_per_block = u64::from(power.dump.pages_per_block(costs.geometry.pages_per_block()));

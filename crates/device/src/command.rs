@@ -49,7 +49,11 @@ pub enum Action<P: Payload> {
         hint: Option<Hint>,
     },
     /// Flush: on completion, every write acknowledged before it survives a power cut.
-    Flush,
+    Flush {
+        /// The file that it is asked for, as `fsync` does: of a page cache's dirty pages, those in this range. A
+        /// drive knows no files, and flushes everything.
+        file: Option<(Lba, u32)>,
+    },
     /// Dataset management, deallocate: the whole mapping units of the range read as zeroes from now
     /// on.
     Trim {
@@ -154,7 +158,7 @@ impl<P: Payload> Action<P> {
         match self {
             Self::Read { .. } => Op::Read,
             Self::Write { .. } => Op::Write,
-            Self::Flush => Op::Flush,
+            Self::Flush { .. } => Op::Flush,
             Self::Trim { .. } => Op::Trim,
             Self::WriteZeroes { .. } => Op::WriteZeroes,
             Self::WritePrepare { .. } => Op::WritePrepare,
@@ -179,7 +183,7 @@ impl<P: Payload> Action<P> {
             | Self::Trim { lba, sectors }
             | Self::WriteZeroes { lba, sectors, .. }
             | Self::ZoneAppend { lba, sectors, .. } => Some((lba, sectors)),
-            Self::Flush
+            Self::Flush { .. }
             | Self::WritePrepare { .. }
             | Self::Copy { .. }
             | Self::Zone { .. }
@@ -222,6 +226,8 @@ const fn sectors_of(ranges: &[CopyRange]) -> u32 {
 pub struct Command<P: Payload> {
     /// What to do.
     pub action: Action<P>,
+    /// A read or write that passes a page cache by (`O_DIRECT`). Others do the same with it or without.
+    pub direct: bool,
     /// Handed back in the completion: the driver's own note, like the thread that asked.
     pub tag: u32,
 }
@@ -229,7 +235,7 @@ pub struct Command<P: Payload> {
 impl<P: Payload> From<Action<P>> for Command<P> {
     #[inline]
     fn from(action: Action<P>) -> Self {
-        Self { action, tag: 0 }
+        Self { action, direct: false, tag: 0 }
     }
 }
 
@@ -250,7 +256,13 @@ impl<P: Payload> Command<P> {
     /// A flush.
     #[inline]
     pub fn flush() -> Self {
-        Action::Flush.into()
+        Action::Flush { file: None }.into()
+    }
+
+    /// A flush of the file that lies in a range (`fsync`).
+    #[inline]
+    pub fn sync(lba: Lba, sectors: u32) -> Self {
+        Action::Flush { file: Some((lba, sectors)) }.into()
     }
 
     /// A trim.
@@ -373,6 +385,13 @@ impl<P: Payload> Command<P> {
             *kind = of;
         }
         self
+    }
+
+    /// Passes page caches by, or doesn't.
+    #[inline]
+    #[must_use]
+    pub fn direct(self, direct: bool) -> Self {
+        Self { direct, ..self }
     }
 
     /// Takes a hint along, if this reads or writes; else it stays as it is.

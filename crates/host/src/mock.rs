@@ -91,7 +91,7 @@ impl Mock {
                 // Zeroes in a part of a unit: the unit is what that write made of it.
                 Action::WriteZeroes { data, .. } if !is_whole(command, unit) => *held = data,
                 Action::Trim { .. } | Action::WriteZeroes { .. } => *held = 0,
-                Action::Flush | Action::WritePrepare { .. } => {}
+                Action::Flush { .. } | Action::WritePrepare { .. } => {}
                 Action::ZoneAppend { .. }
                 | Action::Zone { .. }
                 | Action::ZoneExtension { .. }

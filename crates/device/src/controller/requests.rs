@@ -98,7 +98,7 @@ impl<P: Payload> Requests<P> {
         let action = &mut self.get_mut(id).action;
         let has_data = std::mem::needs_drop::<P::WriteData>();
         if has_data || !matches!(action, Action::Read { .. } | Action::Write { .. }) {
-            *action = Action::Flush;
+            *action = Action::Flush { file: None };
         }
         self.mark(id, false);
         self.free.push(id);

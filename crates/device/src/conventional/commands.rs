@@ -55,7 +55,7 @@ impl<P: Payload> Conventional<P> {
                 self.on_hint(now, hint);
                 self.write(now, id, desk);
             }
-            Action::Flush => self.flush(now, id, desk),
+            Action::Flush { .. } => self.flush(now, id, desk),
             Action::Trim { .. } | Action::WriteZeroes { .. } => {
                 self.note_trim(desk.units(id));
                 self.trim(now, id, desk);

@@ -48,6 +48,8 @@ pub(super) struct Flusher {
     pub(super) failed: bool,
     /// Pages that were lost, and not yet asked for.
     lost: PageSet,
+    /// Pages that were lost, and of whose file no flush has said so.
+    unsynced: PageSet,
 }
 
 impl Flusher {
@@ -71,6 +73,7 @@ impl Flusher {
             retry: VecDeque::new(),
             failed: false,
             lost: PageSet::new(pages as usize),
+            unsynced: PageSet::new(pages as usize),
         }
     }
 
@@ -81,6 +84,7 @@ impl Flusher {
         (self.dirty, self.writeback, self.in_flight) = (0, 0, 0);
         (self.lap, self.sync, self.failed) = (None, None, false);
         self.lost.clear();
+        self.unsynced.clear();
         self.epochs = Epochs::new();
     }
 
@@ -113,7 +117,31 @@ impl Flusher {
     /// What was written to these pages has not got below: the next flush says so.
     pub(super) fn lose(&mut self, first: u32, end: u32) {
         self.failed = !is_planted(Canary::CacheFailureKept);
-        (first..end).for_each(|number| self.lost.insert(number));
+        for number in first..end {
+            self.lost.insert(number);
+            self.unsynced.insert(number);
+        }
+    }
+
+    /// True if a page of the range was lost since a file's flush last said so. A flush of everything says so once
+    /// more, as each open file does in Linux (`errseq_t`).
+    pub(super) fn take_unsynced(&mut self, first: u32, end: u32) -> bool {
+        let mut any = false;
+        while let Some(number) = self.unsynced.next(first).filter(|&number| number < end) {
+            self.unsynced.remove(number);
+            any = true;
+        }
+        any
+    }
+
+    /// True if the device below takes another write of pages.
+    pub(super) const fn has_room(&self) -> bool {
+        self.in_flight < self.depth
+    }
+
+    /// The first dirty page of a range that is not being written.
+    pub(super) fn first_writable(&self, first: u32, end: u32) -> Option<u32> {
+        self.writable.next(first).filter(|&number| number < end)
     }
 
     /// Takes the lost pages out, in order.
@@ -165,7 +193,7 @@ impl Flusher {
 impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// Writes out what has to be, as far as the queue has room.
     pub(super) fn pump(&mut self, now: Time) {
-        while self.flusher.in_flight < self.flusher.depth {
+        while self.flusher.has_room() {
             if let Some(number) = self.next_retry().or_else(|| self.next_for_flush()) {
                 self.write_back(now, number, self.drive_pages, None);
                 continue;
@@ -211,7 +239,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         now: Time,
         first: u32,
         end: u32,
-        fua: Option<RequestId>,
+        owner: Option<RequestId>,
     ) -> u32 {
         let (mut count, mut write) = (0, 0);
         let mut first_page = PageId(0);
@@ -240,10 +268,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.flusher.in_flight += 1;
         self.stats.writebacks += 1;
         self.stats.written_back_pages += u64::from(count);
-        let tag = self.commands.insert(Below::Writeback { first_page, first, count, fua });
+        let tag = self.commands.insert(Below::Writeback { first_page, first, count, owner });
+        let is_fua = owner.is_some_and(|owner| self.requests.get(owner).fua);
         let (lba, sectors) = self.sectors_of(first, count);
         let data = self.content_of(first, count);
-        let command = Command::write(lba, sectors, data).fua(fua.is_some()).tag(tag);
+        let command = Command::write(lba, sectors, data).fua(is_fua).tag(tag);
         self.device.submit(now, command);
         count
     }
@@ -262,7 +291,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         &mut self,
         now: Time,
         (first_page, first, count): (PageId, u32, u32),
-        fua: Option<RequestId>,
+        owner: Option<RequestId>,
         status: Status,
     ) {
         self.flusher.writeback -= count;
@@ -294,7 +323,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             // Also with FUA: the page may hold what another write has put there.
             self.flusher.lose(first, first + count);
         }
-        if let Some(request) = fua {
+        if let Some(request) = owner {
             self.persisted(now, request, status);
         }
     }

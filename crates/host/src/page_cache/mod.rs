@@ -16,7 +16,9 @@
 //! - With more than `dirty_ratio` dirty or being written, a write ends only when that is no longer so.
 //! - A flush is `fsync`: all that is dirty when it comes is written, by page number; then it is passed
 //!   on. If a write-back has failed since the last one, it fails; the data is lost. So it is when a trim
-//!   fails that has dropped dirty pages.
+//!   fails that has dropped dirty pages. A flush of a file is about the pages of its range alone.
+//! - A direct request passes the cache by (mm/filemap.c, `generic_file_direct_write`): a read has what is dirty of its
+//!   range written out first, a write drops what is cached of it.
 //!
 //! Where it is simpler than Linux: in 2.6.34 a writer over the limit writes out itself, in 3.1 and
 //! later it is slowed down from half-way between the two limits on; here it waits, and the flusher
@@ -30,7 +32,7 @@
 //! **Invariants**
 //! - A read returns the last write that ended before it came, or a later one.
 //! - No page has two writes under way.
-//! - Memory is a fixed amount for each page of the cache, two bits for each of the drive, and what is
+//! - Memory is a fixed amount for each page of the cache, three bits for each of the drive, and what is
 //!   under way.
 
 mod config;
@@ -56,7 +58,7 @@ pub use config::PageCacheConfig;
 use epochs::Epoch;
 use flusher::Flusher;
 use pages::Pages;
-use requests::{Below, Commands, Request, RequestId, Requests, Stage};
+use requests::{Below, Commands, Request, RequestId, Requests, Stage, range_of};
 pub use stats::PageCacheStats;
 
 /// A write-back cache on top of a device.
@@ -94,11 +96,11 @@ pub struct PageCache<P: Payload, D> {
     throttled: VecDeque<RequestId>,
     /// Requests that wait for a page, in order.
     starved: VecDeque<RequestId>,
-    /// Writes with FUA that have pages left to write out.
+    /// Writes with FUA, flushes of files and direct reads that have pages left to write out.
     persisting: VecDeque<RequestId>,
     /// Flushes that wait for pages to be written out, in order.
     flushes: VecDeque<(Epoch, RequestId)>,
-    /// Trims and zeroes that have their range for themselves.
+    /// Trims, zeroes and direct writes that have their range for themselves.
     exclusive: Vec<RequestId>,
     /// Requests that wait for these to end, in order.
     blocked: VecDeque<RequestId>,
@@ -215,6 +217,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
         let request = self.requests.get_mut(id);
         match request.op {
+            Op::Flush => return self.begin_sync(id),
+            Op::Read if request.direct => return self.begin_sync(id),
+            Op::Write if request.direct => return self.begin_trim(id),
             Op::Read => request.stage = Stage::Reading,
             Op::Write if request.partial().next().is_some() => {
                 request.stage = Stage::Preparing;
@@ -228,7 +233,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// What is wrong with a command.
     #[inline]
     fn check(&self, command: &Command<P>) -> Status {
-        let Some((lba, sectors)) = command.extent() else { return Status::Success };
+        let Some((lba, sectors)) = range_of(command) else { return Status::Success };
         match lba.0.checked_add(sectors.into()) {
             _ if sectors == 0 => Status::InvalidField,
             Some(end) if end <= self.capacity_sectors() => Status::Success,
@@ -250,10 +255,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             Below::Fill { first, count, owner, waiters } => {
                 self.filled(now, (first, count), (owner, waiters), (status, completion.data()));
             }
-            Below::Writeback { first_page, first, count, fua } => {
-                self.written_back(now, (first_page, first, count), fua, status);
+            Below::Writeback { first_page, first, count, owner } => {
+                self.written_back(now, (first_page, first, count), owner, status);
             }
-            Below::Pass(request) => self.passed(now, request, status),
+            Below::Pass(request) => self.passed(now, request, status, completion.data()),
             Below::Free => unreachable!("command {} has ended before", completion.tag),
         }
     }
@@ -321,12 +326,13 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
             self.device.announce(now, hint);
         }
         let status = self.check(&command);
-        let units = match command.extent() {
+        let units = match range_of(&command) {
             Some((lba, sectors)) if status == Status::Success => {
                 Units::new(lba.0, sectors.into(), self.unit_sectors)
             }
             _ => Units::NONE,
         };
+        self.stats.direct_requests += u64::from(command.direct);
         let mut request = Request::new(id, now, &command, units);
         request.status = status;
         if command.op() == Op::Write {
@@ -339,7 +345,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
             return id;
         }
         match command.op() {
-            Op::Flush => self.flush(request),
+            Op::Flush if range_of(&command).is_none() => self.flush(request),
             // It is made for conventional drives; one says so to commands for zones.
             Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
                 let tag = self.commands.insert(Below::Pass(request));

@@ -1,6 +1,6 @@
-//! Flushes, writes with FUA, trims and zeroes: what has to be kept in order.
+//! Flushes, writes with FUA, direct requests, trims and zeroes: what has to be kept in order.
 //!
-//! A trim, or zeroes, has its range for itself: it waits for the requests and the writes in its range
+//! A trim, or zeroes, or a direct write, has its range for itself: it waits for the requests and the writes in its range
 //! that came before it, and the requests in its range that come after it wait for it. So neither
 //! can a write of old data overtake it, nor a read bring old data back.
 
@@ -65,20 +65,29 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.device.submit(now, command.tag(tag));
     }
 
-    /// What was passed on has ended.
-    pub(super) fn passed(&mut self, now: Time, id: RequestId, status: Status) {
+    /// What was passed on has ended; `data` is what a read has returned.
+    pub(super) fn passed(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        status: Status,
+        data: Option<&P::ReadData>,
+    ) {
         let request = self.requests.get_mut(id);
+        if let Some(data) = data {
+            request.read = data.clone();
+        }
         if request.status == Status::Success {
             request.status = status;
         }
-        let is_trim = matches!(request.op, Op::Trim | Op::WriteZeroes);
-        if is_trim && status != Status::Success && request.has_dropped {
+        let is_exclusive = request.is_exclusive();
+        if is_exclusive && status != Status::Success && request.has_dropped {
             // What was dropped is neither below nor replaced.
             let (first, end) = request.whole();
             self.flusher.lose(first, end);
         }
         self.end(now, id);
-        if is_trim {
+        if is_exclusive {
             self.exclusive.retain(|&other| other != id);
             for blocked in std::mem::take(&mut self.blocked) {
                 self.admit(now, blocked);
@@ -86,14 +95,50 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
     }
 
-    /// Writes the pages of requests with FUA out, as far as they are not being written already.
+    /// A flush of a file, or a direct read: what is dirty of its range is written out first.
+    pub(super) fn begin_sync(&mut self, id: RequestId) {
+        self.requests.get_mut(id).stage = Stage::Persisting;
+        self.persisting.push_back(id);
+    }
+
+    /// Writes the pages of requests with FUA out, as far as they are not being written already; and those of flushes
+    /// of files and of direct reads.
     pub(super) fn persist(&mut self, now: Time) {
         for _ in 0..self.persisting.len() {
             let Some(id) = self.persisting.pop_front() else { return };
-            if !self.persist_request(now, id) {
+            let is_fua = self.requests.get(id).fua;
+            let is_under_way =
+                if is_fua { self.persist_request(now, id) } else { self.sync_request(now, id) };
+            if !is_under_way {
                 self.persisting.push_back(id);
             }
         }
+    }
+
+    /// Goes over the range of a flush of a file, or a direct read, once. False if a page is being written, which may
+    /// be older than what it waits for, or too much is under way.
+    fn sync_request(&mut self, now: Time, id: RequestId) -> bool {
+        loop {
+            let request = self.requests.get(id);
+            let (number, end) = (request.first + request.next, request.end());
+            let dirty = self.flusher.first_writable(number, end);
+            let written = self.commands.first_written(number, end);
+            let Some(next) = dirty.into_iter().chain(written).min() else { break };
+            // Those that this request has written itself are behind it.
+            self.requests.get_mut(id).next = next - self.requests.get(id).first;
+            if dirty != Some(next) || !self.flusher.has_room() {
+                return false;
+            }
+            self.requests.get_mut(id).pending += 1;
+            let count = self.write_back(now, next, end, Some(id));
+            self.requests.get_mut(id).next += count;
+        }
+        let request = self.requests.get_mut(id);
+        request.next = request.count;
+        if request.pending == 0 {
+            self.persist_ended(now, id);
+        }
+        true
     }
 
     /// False if a page of it is being written.
@@ -129,7 +174,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     pub(super) fn persisted(&mut self, now: Time, id: RequestId, status: Status) {
         let request = self.requests.get_mut(id);
         request.pending -= 1;
-        if status != Status::Success {
+        // A direct read finds what there is.
+        if status != Status::Success && request.op != Op::Read {
             request.status = status;
         }
         if request.pending == 0 && request.next == request.count {
@@ -138,14 +184,20 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     }
 
     fn persist_ended(&mut self, now: Time, id: RequestId) {
-        if self.requests.get(id).needs_flush {
-            self.pass(now, id, Op::Flush);
-        } else {
-            self.end(now, id);
+        let request = self.requests.get(id);
+        let (first, end) = (request.first, request.end());
+        match request.op {
+            Op::Read => self.pass(now, id, Op::Read),
+            Op::Flush if self.flusher.take_unsynced(first, end) => {
+                self.requests.get_mut(id).status = Status::WriteFault;
+                self.end(now, id);
+            }
+            _ if request.needs_flush => self.pass(now, id, Op::Flush),
+            _ => self.end(now, id),
         }
     }
 
-    /// A trim or zeroes, whose range is its own from now on.
+    /// A trim, zeroes or a direct write, whose range is its own from now on.
     pub(super) fn begin_trim(&mut self, id: RequestId) {
         self.requests.get_mut(id).stage = Stage::Draining;
         self.exclusive.push(id);
@@ -203,12 +255,12 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
     }
 
-    /// Zeroes in a part of a page are written to what is below, so that has to be up to date. True if
-    /// a page is on its way there.
+    /// A part of a page is written to what is below, so that has to be up to date. True if a page is on its way
+    /// there.
     fn write_edges(&mut self, now: Time, id: RequestId) -> bool {
         let request = self.requests.get(id);
         let mut waits = false;
-        if request.op == Op::WriteZeroes {
+        if request.changes_parts() {
             for number in request.partial() {
                 if self.flusher.writable.contains(number) {
                     self.write_back(now, number, number + 1, None);
@@ -226,7 +278,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
         let request = self.requests.get(id);
         let (first, end) = match request.op {
-            Op::WriteZeroes => (request.first, request.end()),
+            _ if request.changes_parts() => (request.first, request.end()),
             _ => request.whole(), // parts of pages keep their data
         };
         for number in self.cached_in(first, end) {

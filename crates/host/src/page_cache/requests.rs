@@ -1,6 +1,6 @@
 //! What is under way above and below: the host's commands, and the cache's own to the device.
 
-use leyden_device::{Command, CommandId, Op, Payload, Status, Units};
+use leyden_device::{Action, Command, CommandId, Op, Payload, Status, Units};
 use leyden_sim::Time;
 
 use super::pages::PageId;
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Preparing,
     /// A write whose data is going in.
     Writing,
-    /// A write with FUA whose pages are being written out.
+    /// A write with FUA, a flush of a file, or a direct read: its pages are being written out.
     Persisting,
     /// A trim, or zeroes: waits for requests in its range.
     Draining,
@@ -47,6 +47,8 @@ pub(super) struct Request<P: Payload> {
     pub(super) stage: Stage,
     pub(super) op: Op,
     pub(super) fua: bool,
+    /// Passes the cache by.
+    pub(super) direct: bool,
     pub(super) tag: u32,
     pub(super) status: Status,
     /// The pages that it touches.
@@ -78,12 +80,13 @@ pub(super) struct Request<P: Payload> {
 impl<P: Payload> Request<P> {
     /// `units` are those that `command` touches, if its range is on the drive.
     pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, units: Units) -> Self {
-        let (lba, sectors) = command.extent().unwrap_or_default();
+        let (lba, sectors) = range_of(command).unwrap_or_default();
         Self {
             id,
             stage: Stage::Done,
             op: command.op(),
             fua: command.is_fua(),
+            direct: command.direct,
             tag: command.tag,
             status: Status::Success,
             first: units.first().0,
@@ -92,7 +95,7 @@ impl<P: Payload> Request<P> {
             next: 0,
             pending: 0,
             starved: false,
-            needs_flush: false,
+            needs_flush: command.op() == Op::Flush,
             has_dropped: false,
             submitted: now,
             since: now,
@@ -102,6 +105,20 @@ impl<P: Payload> Request<P> {
             lba,
             sectors,
         }
+    }
+
+    /// True if it has its range for itself: what is cached of it goes.
+    pub(super) const fn is_exclusive(&self) -> bool {
+        match self.op {
+            Op::Trim | Op::WriteZeroes => true,
+            Op::Write => self.direct,
+            _ => false,
+        }
+    }
+
+    /// True if it changes pages in part, below the cache.
+    pub(super) const fn changes_parts(&self) -> bool {
+        matches!(self.op, Op::WriteZeroes | Op::Write)
     }
 
     /// The page after the last one.
@@ -122,6 +139,16 @@ impl<P: Payload> Request<P> {
     /// The pages that it touches in part: none, one or two.
     pub(super) fn partial(&self) -> impl Iterator<Item = u32> + use<P> {
         self.units.partial().map(|lpn| lpn.0)
+    }
+}
+
+/// The sectors that `command` touches, or asks to be flushed; nothing if it is about all of them, or none.
+pub(super) const fn range_of<P: Payload>(
+    command: &Command<P>,
+) -> Option<(leyden_device::Lba, u32)> {
+    match command.action {
+        Action::Flush { file } => file,
+        _ => command.extent(),
     }
 }
 
@@ -176,10 +203,12 @@ impl<P: Payload> Requests<P> {
         self.places.iter().any(busy)
     }
 
-    /// Page `number` could not be written: every write with FUA whose data was in it has failed, no matter
-    /// which request wrote the page out.
+    /// Page `number` could not be written: every write with FUA whose data was in it has failed, and every flush of a
+    /// file that waits for it, no matter which request wrote the page out.
     pub(super) fn fail_persisting(&mut self, number: u32) {
-        for request in self.places.iter_mut().filter(|request| request.fua) {
+        for request in
+            self.places.iter_mut().filter(|request| request.fua || request.op == Op::Flush)
+        {
             let Some(index) = number.checked_sub(request.first) else { continue };
             let has_data_there = match request.stage {
                 Stage::Writing => index < request.next,
@@ -200,8 +229,8 @@ pub(super) enum Below {
     Free,
     /// Reads pages for a request; others that wait for the same pages are in a list.
     Fill { first: u32, count: u32, owner: RequestId, waiters: u32 },
-    /// Writes pages out; for a write with FUA, or because they are dirty.
-    Writeback { first_page: PageId, first: u32, count: u32, fua: Option<RequestId> },
+    /// Writes pages out; for a request that waits for it, or because they are dirty.
+    Writeback { first_page: PageId, first: u32, count: u32, owner: Option<RequestId> },
     /// Does what the host has asked for: a trim, zeroes, the end of a flush.
     Pass(RequestId),
 }
@@ -289,11 +318,19 @@ impl Commands {
         self.free.len() == self.places.len()
     }
 
+    /// The first page of the range that is being written.
+    pub(super) fn first_written(&self, from: u32, to: u32) -> Option<u32> {
+        let written = |command: &Below| match *command {
+            Below::Writeback { first, count, .. } if first < to && from < first + count => {
+                Some(first.max(from))
+            }
+            _ => None,
+        };
+        self.places.iter().filter_map(written).min()
+    }
+
     /// True if pages of the range are being written.
     pub(super) fn is_writing(&self, from: u32, to: u32) -> bool {
-        self.places.iter().any(|command| match *command {
-            Below::Writeback { first, count, .. } => first < to && from < first + count,
-            _ => false,
-        })
+        self.first_written(from, to).is_some()
     }
 }

@@ -28,6 +28,8 @@ counters! {
         pub discarded_pages: u64,
         /// Pages that could not be written out. Their data is lost, and the next flush fails.
         pub failed_pages: u64,
+        /// Requests that passed the cache by.
+        pub direct_requests: u64,
         /// Laps of the flusher because data was too old.
         pub laps: u64,
         /// Writes that had to wait because too much was dirty.

@@ -238,7 +238,7 @@ pub(super) const fn is_known<P: Payload>(action: &Action<P>) -> bool {
         action,
         Action::Read { .. }
             | Action::Write { .. }
-            | Action::Flush
+            | Action::Flush { .. }
             | Action::Trim { .. }
             | Action::WriteZeroes { .. }
             | Action::WritePrepare { .. }

@@ -75,7 +75,11 @@ fn random_command(rng: &mut Rng, stamp: u64) -> Command<Stamp> {
         sectors = 1 + rng.below(sectors.min(UNITS * 8 - lba));
     }
     let fua = op == Op::Write && rng.below(8) == 0;
-    Command::new(op, Lba(lba), sectors as u32, stamp).fua(fua)
+    if op == Op::Flush && rng.below(2) == 0 {
+        return Command::sync(Lba(lba), sectors as u32);
+    }
+    let direct = rng.below(5) == 0;
+    Command::new(op, Lba(lba), sectors as u32, stamp).fua(fua).direct(direct)
 }
 
 /// What is checked of the device below when a flush or a write with FUA has ended.
@@ -133,14 +137,18 @@ impl<D: BlockDevice<Stamp>> Game<D> {
             };
             versions.find(same).expect("it was submitted").completed = Some(end.time);
         }
-        if let (Some(data), Some((lba, _))) = (end.data(), command.extent()) {
+        if let (Some(data), Some((lba, sectors))) = (end.data(), command.extent()) {
+            let units = (lba.0 + u64::from(sectors)).div_ceil(8) - lba.0 / 8;
+            prop_assert_eq!(data.len() as u64, units, "{:?}", &command);
             for (unit, stamp) in (lba.0 as usize / 8..).zip(data) {
                 let allowed = self.twin.allows(unit, stamp.0, end.submitted, end.time);
                 prop_assert!(allowed, "unit {unit} reads {stamp:?}: {:?}", self.twin.history[unit]);
             }
         }
-        if command.op() == Op::Flush {
-            for unit in 0..UNITS as usize {
+        if let Action::Flush { file } = command.action {
+            let file =
+                file.map(|(lba, sectors)| lba.0 / 8..(lba.0 + u64::from(sectors)).div_ceil(8));
+            for unit in file.unwrap_or(0..UNITS).map(|unit| unit as usize) {
                 if let Some(stamp) = (self.durable)(self.cache.device(), unit) {
                     let allowed = self.twin.allows(unit, stamp, end.submitted, end.time);
                     let history = &self.twin.history[unit];

@@ -1,6 +1,7 @@
 //! The page cache on a device whose every answer is known, and on a real drive.
 
 mod content;
+mod files;
 mod order;
 mod rules;
 mod sectors;

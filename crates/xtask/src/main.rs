@@ -1,11 +1,13 @@
 //! `cargo xtask`: checks of this repository that neither rustc nor clippy can make.
 //!
-//! **What lives here**: [`mod@tidy`], the C header's generator ([`mod@header`]), and the command around them. **What doesn't**: anything a user of
+//! **What lives here**: [`mod@tidy`], the C header's generator ([`mod@header`]), the papers' tables against their records
+//! ([`mod@figures`]), and the command around them. **What doesn't**: anything a user of
 //! Leyden runs; anything that needs the other crates (their tests do that).
 //!
-//! **Invariants**: no dependencies, so that it builds in a second; a finding names file, line and
+//! **Invariants**: no dependency but `serde_json`, so that it builds in seconds; a finding names file, line and
 //! remedy.
 
+mod figures;
 mod header;
 mod tidy;
 
@@ -17,19 +19,27 @@ use tidy::tree::Tree;
 
 const USAGE: &str = "\
 Usage: cargo xtask tidy
+       cargo xtask figures
+       cargo xtask figures record NAME LEYDEN FOLDER
        cargo xtask header
 
   tidy    check which crates depend on which, circles between files, the size of files and types,
           module docs, unsafe code, left-overs, policy registries, paths of one machine, the
           documentation's links and figures, and whether the C header is current
+  figures check every number in the tables of docs/papers against the saved records of
+          docs/papers/figures, with the rounding that is printed. `record` makes the record NAME
+          anew: it runs the commands that the record names with the program LEYDEN, keeps what they
+          write in FOLDER (what is there already is not run again), and takes what the tables use
   header  write the C header, crates/capi/include/leyden.h, from its Rust source
 
-Exit codes: 0 tidy, 1 findings, 2 bad usage, 3 the repository could not be read";
+Exit codes: 0 nothing found, 1 findings, 2 bad usage, 3 the repository could not be read";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy(),
+        ["figures"] => figures(),
+        ["figures", "record", name, leyden, folder] => record(name, leyden, folder),
         ["header"] => header(),
         ["-h" | "--help" | "help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
         _ => writeln!(io::stderr(), "{USAGE}").map(|()| 2),
@@ -57,6 +67,35 @@ fn header() -> io::Result<u8> {
             writeln!(io::stdout(), "{path}:{line}: {problem}").map(|()| 1)
         }
     }
+}
+
+/// Checks the tables of the papers' pages, and prints what it finds.
+fn figures() -> io::Result<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let outcome = figures::check(&Tree::read(&root)?);
+    let mut out = io::stdout().lock();
+    for finding in &outcome.findings {
+        writeln!(out, "{finding}")?;
+    }
+    for table in &outcome.unrecorded {
+        writeln!(out, "no record: {table}")?;
+    }
+    let (tables, cells) = (outcome.tables, outcome.cells);
+    write!(out, "figures: {tables} tables, {cells} cells, {} records", outcome.records)?;
+    writeln!(
+        out,
+        ", {} tables without one, findings: {}",
+        outcome.unrecorded.len(),
+        outcome.findings.len()
+    )?;
+    Ok(u8::from(!outcome.findings.is_empty()))
+}
+
+/// Makes a record anew.
+fn record(name: &str, leyden: &str, folder: &str) -> io::Result<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let made = figures::make::make(&root, name, Path::new(leyden), Path::new(folder))?;
+    writeln!(io::stdout(), "{made}").map(|()| 0)
 }
 
 /// Checks the repository this was built in, and prints what it finds.

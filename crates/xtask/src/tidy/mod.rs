@@ -35,7 +35,12 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// A finding at line `line` of `path`, counted from 1.
-    fn new(path: &str, line: usize, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        path: &str,
+        line: usize,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self { path: path.to_owned(), line, problem: problem.into(), remedy: remedy.into() }
     }
 }

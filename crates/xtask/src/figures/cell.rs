@@ -95,15 +95,12 @@ fn add_value(
     };
     let style = styles.next().unwrap_or(Style { decimals: DECIMALS, has_sign: false });
     text.push_str(&number(mean(&numbers), style)?);
-    if is_range {
-        let [least, most] = [least(&numbers), most(&numbers)].map(|value| number(value, style));
-        let (least, most) = (least?, most?);
-        if least != most {
-            for part in [" (", &least, " to ", &most, ")"] {
-                text.push_str(part);
-            }
-            styles.next();
-            styles.next();
+    let (least, most) = (least(&numbers), most(&numbers));
+    if is_range && number(least, style)? != number(most, style)? {
+        let ends = [styles.next().unwrap_or(style), styles.next().unwrap_or(style)];
+        let (least, most) = (number(least, ends[0])?, number(most, ends[1])?);
+        for part in [" (", &least, " to ", &most, ")"] {
+            text.push_str(part);
         }
     }
     Ok(())

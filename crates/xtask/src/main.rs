@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         ["figures"] => figures(),
         ["figures", "record", name, leyden, folder] => record(name, leyden, folder),
         ["header"] => header(),
-        ["-h" | "--help" | "help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
+        ["help"] | [.., "-h" | "--help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
         _ => writeln!(io::stderr(), "{USAGE}").map(|()| 2),
     };
     match outcome {

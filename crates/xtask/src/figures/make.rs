@@ -26,8 +26,9 @@ const VERSION: &str = "version.txt";
 /// Makes the record `name` of the repository at `root`: with `leyden`, what it writes kept in `folder`.
 pub(crate) fn make(root: &Path, name: &str, leyden: &Path, folder: &Path) -> io::Result<String> {
     let path = root.join(RECORDS).join(format!("{name}.json"));
-    let text = std::fs::read_to_string(&path)?;
-    let mut record = Record::parse(&text).map_err(io::Error::other)?;
+    let with_path = |problem: String| io::Error::other(format!("{}: {problem}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| with_path(error.to_string()))?;
+    let mut record = Record::parse(&text).map_err(with_path)?;
     let mut found = Found::default();
     for (label, command) in &record.commands {
         let folder = folder.join(name).join(if label.is_empty() { ONLY } else { label });
@@ -50,7 +51,9 @@ pub(crate) fn make(root: &Path, name: &str, leyden: &Path, folder: &Path) -> io:
 
 /// Runs `command`; the folder has its name only once all is written.
 fn run(root: &Path, command: &str, leyden: &Path, folder: &Path) -> io::Result<()> {
-    let part = folder.with_extension("part");
+    let mut part = folder.as_os_str().to_owned();
+    part.push(".part"); // a label may have a point
+    let part = std::path::absolute(part)?;
     std::fs::create_dir_all(&part)?;
     let line = if let Some(arguments) = command.strip_prefix("leyden ") {
         format!("exec \"$0\" {arguments} --out \"$1\"")
@@ -61,7 +64,6 @@ fn run(root: &Path, command: &str, leyden: &Path, folder: &Path) -> io::Result<(
         return Err(io::Error::other(format!("`{command}` is not run from here")));
     };
     let leyden = std::path::absolute(leyden)?;
-    let part = std::path::absolute(part)?;
     let shell = Command::new("sh")
         .current_dir(root)
         .arg("-c")

@@ -24,7 +24,7 @@ use leyden_device::{
 use leyden_sim::{ConfigError, Rng, Span, Time};
 
 pub use config::{Channel, HintChannelConfig};
-use queue::RangeQueue;
+use queue::{RangeQueue, Shape};
 pub use stats::HintChannelStats;
 
 /// The most commands with hints that are under way at once: a slow drive is not flooded.
@@ -77,8 +77,11 @@ impl<D> HintChannel<D> {
             device,
             config: config.clone(),
             rng: Rng::new(seed, "hint errors"),
-            waiting: RangeQueue::new(config.queue, true),
-            held: RangeQueue::new(MOST_HELD, false),
+            waiting: RangeQueue::new(config.queue, config.shape()),
+            held: RangeQueue::new(
+                MOST_HELD,
+                Shape { merging: false, most_units: Hint::MOST_UNITS },
+            ),
             quiet: true,
             under_way: VecDeque::new(),
             now: Time::ZERO,

@@ -210,6 +210,31 @@ fn what_is_beyond_the_end_is_ignored_whole() {
     assert_eq!(channel.stats().beyond_end_units, 3);
 }
 
+/// 255 sectors, as the paper's length byte counts (Zombie Chasing, section 4.1).
+#[test]
+fn a_hint_names_no_more_than_it_may() {
+    let paper = HintChannelConfig { max_sectors: 255, ..piggyback() };
+    for (config, expected) in [
+        (piggyback(), vec![hint(0, 52)]),
+        (paper.clone(), vec![hint(0, 12), hint(12, 31), hint(43, 9)]),
+        (
+            HintChannelConfig { merge: false, ..paper },
+            vec![hint(0, 4), hint(4, 4), hint(8, 4), hint(12, 31), hint(43, 9)],
+        ),
+    ] {
+        let mut channel = channel(&config);
+        for announced in [hint(0, 4), hint(4, 4), hint(8, 4), hint(12, 40)] {
+            channel.announce(us(0), announced);
+        }
+        for _ in 0..5 {
+            channel.submit(us(1), command(Op::Read, 100, 1));
+        }
+        let sent: Vec<Hint> = ridden(&channel).into_iter().flatten().collect();
+        assert_eq!(sent.iter().map(|hint| hint.units()).sum::<u32>(), 52);
+        assert_eq!(sent, expected, "{config:?}");
+    }
+}
+
 #[test]
 fn a_flood_drops_the_oldest() {
     let mut channel = channel(&HintChannelConfig { queue: 2, ..piggyback() });
@@ -255,6 +280,11 @@ fn impossible_configurations_are_refused() {
     assert_eq!(of(|c| c.batch = 0), "batch: 0 is not in 1..=256");
     assert_eq!(of(|c| c.batch = 257), "batch: 257 is not in 1..=256");
     assert_eq!(of(|c| c.queue = 0), "queue: 0 is not in 1..=16777216");
+    let length = |n: u32| {
+        format!("max_sectors: {n} is not in 8..=2040: a hint names 1 to 255 units of 4 KiB")
+    };
+    assert_eq!(of(|c| c.max_sectors = 7), length(7));
+    assert_eq!(of(|c| c.max_sectors = 2_041), length(2_041));
     let too_much = Ratio::from_percent(101);
     let mut config = HintChannelConfig { missing: too_much, ..piggyback() };
     assert_eq!(config.check().unwrap_err().to_string(), "missing: 101 % is more than 100 %");
@@ -316,12 +346,15 @@ proptest! {
         commands: bool,
         (batch, queue, late_us) in (1_u32..5, 1_u32..12, prop_oneof![Just(0_u64), 1_u64..2_000]),
         missing in 0_u64..40,
+        (max_sectors, merge) in (prop_oneof![Just(2_040_u32), 8_u32..60], any::<bool>()),
     ) {
         let config = HintChannelConfig {
             channel: if commands { Channel::Command } else { Channel::Piggyback },
             queue,
             late: Span::from_us(late_us),
             missing: Ratio::from_percent(missing),
+            max_sectors,
+            merge,
             ..in_commands(batch)
         };
         let mut channel = HintChannel::new(&config, Mock::new(100), 7).unwrap();
@@ -362,6 +395,7 @@ proptest! {
                     _ => hint_of(command).into_iter().collect(),
                 };
                 for hint in hints {
+                    prop_assert!(hint.sectors() <= max_sectors, "{hint:?}");
                     let named = hint.first_unit()..hint.first_unit() + hint.units();
                     prop_assert!(named.clone().all(|unit| announced.contains(&unit)), "{hint:?}");
                 }

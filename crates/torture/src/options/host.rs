@@ -32,10 +32,11 @@ pub(super) fn draw_host(rng: &mut Rng, drive_pages: u64, unit_bytes: u64) -> Opt
     let kind = rng.below(16);
     let pages = (FEWEST_PAGES - 1 + spread(rng, 256)).min(drive_pages);
     let page_cache = draw_page_cache(rng, Bytes::new(pages * unit_bytes));
-    let hints = draw_hints(rng);
+    let mut hints = draw_hints(rng);
     // Few enough that some flushes still end well.
     let is_faulty = coin(rng);
     let failing_writes = Ratio::from_ppm(if is_faulty { 200 + spread(rng, 10_000) } else { 0 });
+    draw_shape(rng, &mut hints);
     match kind {
         0..4 if pages >= FEWEST_PAGES => {
             Some(Host { page_cache: Some(page_cache), failing_writes, hints })
@@ -77,5 +78,15 @@ fn draw_hints(rng: &mut Rng) -> HintChannelConfig {
         late,
         missing: Ratio::from_ppm(missing),
         false_share: Ratio::from_ppm(false_share),
+        ..HintChannelConfig::default()
+    }
+}
+
+/// In a quarter of the cases hints shorter than they could be, or neighbours apart. Drawn last: what a seed
+/// drew before these keys were there stays.
+fn draw_shape(rng: &mut Rng, hints: &mut HintChannelConfig) {
+    if rng.below(4) == 0 {
+        hints.max_sectors = 7 + spread(rng, u64::from(hints.max_sectors) - 7) as u32;
+        hints.merge = coin(rng);
     }
 }

@@ -4,7 +4,7 @@
 //! through them keeps their order. Nothing is allocated once as many wait as ever will.
 //!
 //! **Invariants**
-//! - No unit is in two ranges; each range fits into a hint.
+//! - No unit is in two ranges; no range is longer than its [`Shape`] says, so that each fits into a hint.
 //! - The list is in ascending order of `place`.
 //! - There are never more ranges than the limit.
 //! - `waiting` has the units of the ranges, and no others.
@@ -45,8 +45,16 @@ pub(super) struct RangeQueue {
     newest: u32,
     next_place: u64,
     limit: usize,
-    /// Neighbours become one range.
-    merging: bool,
+    shape: Shape,
+}
+
+/// How long ranges get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Neighbours become one range, in the place of the older, while it is no longer than a range may be.
+    pub(super) merging: bool,
+    /// The most units of a range: what one hint names.
+    pub(super) most_units: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +78,12 @@ pub(super) struct Added {
 }
 
 impl RangeQueue {
-    /// At most `limit` ranges. If `merging`, neighbours that fit into one hint become one range, in
-    /// the place of the older.
-    pub(super) fn new(limit: u32, merging: bool) -> Self {
+    /// At most `limit` ranges.
+    pub(super) fn new(limit: u32, shape: Shape) -> Self {
+        assert!(
+            (1..=Hint::MOST_UNITS).contains(&shape.most_units),
+            "a range is not a hint: {shape:?}"
+        );
         Self {
             firsts: None,
             waiting: Runs::new(0),
@@ -85,7 +96,7 @@ impl RangeQueue {
             newest: NONE,
             next_place: 0,
             limit: limit as usize,
-            merging,
+            shape,
         }
     }
 
@@ -179,7 +190,7 @@ impl RangeQueue {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.limit as u32, self.merging);
+        *self = Self::new(self.limit as u32, self.shape);
     }
 
     /// Drops the oldest ranges while there are too many; returns their units.
@@ -222,16 +233,28 @@ impl RangeQueue {
         index.get(firsts.next(at as u32)?)
     }
 
-    /// Adds a range that touches no other.
+    /// Adds units that touch no range: in as many ranges as it takes, the last of them the short one.
     fn insert(&mut self, first: u64, end: u64, since: Time) {
-        const MOST: u64 = Hint::MOST_UNITS as u64;
-        let (left, right) = if self.merging { self.neighbours(first, end) } else { (NONE, NONE) };
-        if left != NONE && end - self.slots[left as usize].first <= MOST {
+        let most = u64::from(self.shape.most_units);
+        let mut at = first;
+        while end - at > most {
+            self.insert_range(at, at + most, since);
+            at += most;
+        }
+        self.insert_range(at, end, since);
+    }
+
+    /// Adds a range that touches no other, and is not too long.
+    fn insert_range(&mut self, first: u64, end: u64, since: Time) {
+        let most = u64::from(self.shape.most_units);
+        let (left, right) =
+            if self.shape.merging { self.neighbours(first, end) } else { (NONE, NONE) };
+        if left != NONE && end - self.slots[left as usize].first <= most {
             self.move_end(left, end);
             if right != NONE {
-                self.join(left, right, MOST);
+                self.join(left, right, most);
             }
-        } else if right != NONE && self.slots[right as usize].end - first <= MOST {
+        } else if right != NONE && self.slots[right as usize].end - first <= most {
             self.move_first(right, first);
         } else {
             let place = self.next_place;

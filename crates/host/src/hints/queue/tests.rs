@@ -6,12 +6,15 @@ use proptest::prelude::*;
 /// Units of the drive.
 const BOUND: u32 = 3_000;
 
+/// The shape that a channel has by default.
+const MERGING: Shape = Shape { merging: true, most_units: 255 };
+
 /// The slow twin: a list in order of arrival, searched from the front.
 struct Twin {
     ranges: Vec<(u64, u64, u64, Time)>, // first, end, place, since
     next_place: u64,
     limit: usize,
-    merging: bool,
+    shape: Shape,
 }
 
 impl Twin {
@@ -30,19 +33,23 @@ impl Twin {
         let new: Vec<u64> = units.iter().copied().filter(|&unit| !self.holds(unit)).collect();
         let repeated_units = (units.len() - new.len()) as u64;
         for run in new.chunk_by(|a, b| a + 1 == *b) {
-            self.insert(run[0], run[run.len() - 1] + 1, since);
+            for range in run.chunks(self.shape.most_units as usize) {
+                self.insert(range[0], range[range.len() - 1] + 1, since);
+            }
         }
         Added { repeated_units, dropped_units: self.drop_surplus() }
     }
 
     fn insert(&mut self, mut first: u64, mut end: u64, mut since: Time) {
         let mut place = self.next_place;
+        let Shape { merging, most_units } = self.shape;
+        let most = u64::from(most_units);
         let left = self.ranges.iter().position(|range| range.1 == first);
-        if let Some(at) = left.filter(|&at| self.merging && end - self.ranges[at].0 <= 255) {
+        if let Some(at) = left.filter(|&at| merging && end - self.ranges[at].0 <= most) {
             (first, _, place, since) = self.ranges.remove(at);
         }
         let right = self.ranges.iter().position(|range| range.0 == end);
-        if let Some(at) = right.filter(|&at| self.merging && self.ranges[at].1 - first <= 255) {
+        if let Some(at) = right.filter(|&at| merging && self.ranges[at].1 - first <= most) {
             let range = self.ranges.remove(at);
             end = range.1;
             if range.2 < place {
@@ -85,10 +92,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn behaves_like_a_list(steps in steps(), limit in prop_oneof![1_u32..20, Just(200)], merging: bool) {
-        let mut queue = RangeQueue::new(limit, merging);
+    fn behaves_like_a_list(
+        steps in steps(),
+        limit in prop_oneof![1_u32..20, Just(200)],
+        merging: bool,
+        most_units in prop_oneof![Just(255_u32), 1_u32..40],
+    ) {
+        let shape = Shape { merging, most_units };
+        let mut queue = RangeQueue::new(limit, shape);
         queue.reserve(BOUND.into());
-        let mut twin = Twin { ranges: Vec::new(), next_place: 0, limit: limit as usize, merging };
+        let mut twin = Twin { ranges: Vec::new(), next_place: 0, limit: limit as usize, shape };
         for (i, step) in steps.into_iter().enumerate() {
             let since = Time::from_ns(i as u64);
             match step {
@@ -110,6 +123,7 @@ proptest! {
             }
             prop_assert_eq!(queue.len(), twin.ranges.len());
             prop_assert_eq!(queue.oldest_since(), twin.ranges.first().map(|range| range.3));
+            prop_assert!(twin.ranges.iter().all(|range| range.1 - range.0 <= u64::from(most_units)));
             let units = twin.ranges.iter().map(|range| range.1 - range.0).sum::<u64>();
             prop_assert_eq!(queue.units(), units);
         }
@@ -118,7 +132,7 @@ proptest! {
 
 #[test]
 fn many_ranges_are_found_again() {
-    let mut queue = RangeQueue::new(1_000, true);
+    let mut queue = RangeQueue::new(1_000, MERGING);
     queue.reserve(3_000);
     for first in 0..1_000 {
         queue.add(Hint::new(first * 3, NonZeroU8::MIN), Time::ZERO);
@@ -131,7 +145,7 @@ fn many_ranges_are_found_again() {
 
 #[test]
 fn neighbours_merge_until_a_hint_is_full() {
-    let mut queue = RangeQueue::new(10, true);
+    let mut queue = RangeQueue::new(10, MERGING);
     queue.reserve(1_000);
     let hint = |first, units| Hint::new(first, NonZeroU8::new(units).unwrap());
     for first in (0..400).step_by(4) {
@@ -139,4 +153,28 @@ fn neighbours_merge_until_a_hint_is_full() {
     }
     let sent: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(hint, _)| hint).collect();
     assert_eq!(sent, [hint(0, 252), hint(252, 148)]);
+}
+
+/// A length byte that counts sectors (Zombie Chasing, section 4.1) names 31 whole units: seven of the
+/// micro-benchmark's writes of 16 KiB.
+#[test]
+fn short_hints_take_fewer_neighbours_and_long_ranges_are_cut() {
+    let shape = Shape { merging: true, most_units: 31 };
+    let hint = |first, units| Hint::new(first, NonZeroU8::new(units).unwrap());
+    let sent = |shape, added: &[Hint]| {
+        let mut queue = RangeQueue::new(100, shape);
+        queue.reserve(1_000);
+        for &hint in added {
+            queue.add(hint, Time::ZERO);
+        }
+        std::iter::from_fn(move || queue.pop()).map(|(hint, _)| hint).collect::<Vec<_>>()
+    };
+    let writes: Vec<Hint> = (0..40).step_by(4).map(|first| hint(first, 4)).collect();
+    assert_eq!(sent(shape, &writes), [hint(0, 28), hint(28, 12)]);
+    assert_eq!(sent(Shape { merging: false, ..shape }, &writes), writes);
+    // Cut where it is too long, and only there; the short end takes what follows it.
+    let long = [hint(200, 70), hint(270, 5)];
+    assert_eq!(sent(shape, &long), [hint(200, 31), hint(231, 31), hint(262, 13)]);
+    let cut = [hint(200, 31), hint(231, 31), hint(262, 8), hint(270, 5)];
+    assert_eq!(sent(Shape { merging: false, ..shape }, &long), cut);
 }

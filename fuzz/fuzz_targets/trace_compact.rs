@@ -8,4 +8,5 @@ fuzz_target!(|data: &[u8]| {
     let mut sealed = data.to_vec();
     fuzz::reseal(&mut sealed);
     let _ = fuzz::read_all(Some(Format::Compact), &sealed);
+    fuzz::write_back(Format::Compact, &sealed);
 });

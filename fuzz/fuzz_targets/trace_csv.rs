@@ -5,4 +5,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let _ = fuzz::read_all(Some(Format::Csv), data);
+    fuzz::write_back(Format::Csv, data);
 });

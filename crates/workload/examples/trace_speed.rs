@@ -42,7 +42,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let start = Instant::now();
-    let profile = trace::profile(open()?)?;
+    let profile = {
+        let reader = open()?;
+        let classes = reader.classes().clone();
+        trace::profile(reader, &classes)?
+    };
     let seconds = start.elapsed().as_secs_f64();
     println!("  profiled in {seconds:.3} s: footprint {} MiB", profile.footprint_bytes >> 20);
     Ok(())

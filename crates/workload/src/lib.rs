@@ -6,8 +6,10 @@
 //!
 //! **Invariants**: the same specification and seed yield the same requests, on every machine.
 
+mod class;
 mod request;
 pub mod synth;
 pub mod trace;
 pub mod zoned;
-pub use request::{Class, Request};
+pub use class::{BadName, Class, ClassNames, NameId};
+pub use request::Request;

@@ -3,36 +3,7 @@
 use leyden_device::{Lba, Op};
 use leyden_sim::Time;
 
-/// What a request's data belongs to, where a trace knows it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Class {
-    /// Nothing is known.
-    #[default]
-    Unknown,
-    /// File or table data.
-    Data,
-    /// A database's write-ahead log.
-    Wal,
-    /// A file system's journal.
-    Journal,
-    /// A file system's other metadata.
-    FsMeta,
-}
-
-impl Class {
-    /// Their names, in their order.
-    pub const NAMES: [&str; 5] = ["unknown", "data", "wal", "journal", "fs-meta"];
-
-    /// What it is called.
-    ///
-    /// ```
-    /// use leyden_workload::Class;
-    /// assert_eq!((Class::Unknown.name(), Class::FsMeta.name()), ("unknown", "fs-meta"));
-    /// ```
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
+use crate::Class;
 
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,3 +21,6 @@ pub struct Request {
     /// What the data belongs to.
     pub class: Class,
 }
+
+/// Readers keep tens of thousands of them back, to sort them.
+const _: () = assert!(size_of::<Request>() == 24, "a request has grown");

@@ -10,7 +10,7 @@ use leyden_workload::trace::{Format, fuzz};
 const MUTANTS: u64 = 4_000;
 
 /// What is put into mutants: what means something to one reader or another.
-const TOKENS: [&[u8]; 20] = [
+const TOKENS: [&[u8]; 23] = [
     b",",
     b"\n",
     b"\r\n",
@@ -31,6 +31,9 @@ const TOKENS: [&[u8]; 20] = [
     b"\xff",
     b"\x00",
     b"\x80",
+    b"heap",
+    b"index\n",
+    b"\x05fresh",
 ];
 
 fn seeds(format: Format) -> Vec<(PathBuf, Vec<u8>)> {
@@ -66,9 +69,13 @@ fn mutated_seeds_are_read_or_refused() {
                 }
                 let _ = fuzz::read_all(Some(format), &mutant);
                 let _ = fuzz::read_all(None, &mutant);
+                if matches!(format, Format::Csv | Format::Compact) {
+                    fuzz::write_back(format, &mutant);
+                }
                 if format == Format::Compact {
                     fuzz::reseal(&mut mutant);
                     let _ = fuzz::read_all(Some(format), &mutant);
+                    fuzz::write_back(format, &mutant);
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use leyden_workload::trace::{
-    self, Devices, Format, OpenOptions, TraceError, WriteOptions, Writer,
+    self, Devices, Format, Merged, OpenOptions, Profile, TraceError, WriteOptions, Writer,
 };
 
 fn folder() -> Option<PathBuf> {
@@ -16,6 +16,11 @@ fn folder() -> Option<PathBuf> {
     }
     eprintln!("SKIPPED: no real traces in {}", folder.display());
     None
+}
+
+fn profiled(merged: Merged) -> Profile {
+    let classes = merged.trace().classes().clone();
+    trace::profile(merged, &classes).unwrap()
 }
 
 fn overlaid() -> OpenOptions {
@@ -38,7 +43,7 @@ fn real_traces_are_read_to_their_ends() {
         let requests = requests.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(requests.len() as u64, reader.counts().requests);
         eprintln!("{name}: {} {} {:?}", reader.format(), requests.len(), reader.warnings());
-        let profile = trace::profile(trace::open(&path, &overlaid()).unwrap()).unwrap();
+        let profile = profiled(Merged::from(trace::open(&path, &overlaid()).unwrap()));
         assert_eq!(profile.requests + profile.hints, requests.len() as u64);
         assert_eq!(profile.hints > 0, name.contains("hints"));
         eprintln!("{}", serde_json::to_string_pretty(&profile).unwrap());
@@ -50,13 +55,13 @@ fn known_figures_of_real_traces_come_out() {
     let Some(folder) = folder() else { return };
     // What the traces' own notes say of the TPC-C run: 4,037 MiB written, highest address 8.19 GiB.
     let tpcc = trace::open(&folder.join("pg-tpcc5w.csv.zst"), &OpenOptions::default()).unwrap();
-    let profile = trace::profile(tpcc).unwrap();
+    let profile = profiled(Merged::from(tpcc));
     assert_eq!(profile.bytes_written >> 20, 4037);
     let gib = profile.end_byte as f64 / f64::from(1 << 30);
     assert!((gib - 8.19).abs() < 0.01, "{gib}");
     let blkparse = folder.join("blkparse-sample.txt.zst");
     let reader = trace::open(&blkparse, &OpenOptions::default()).unwrap();
-    let profile = trace::profile(reader).unwrap();
+    let profile = profiled(Merged::from(reader));
     // blkparse's own summary: 161 reads of 644 KiB, 512 writes of 131,072 KiB dispatched.
     assert_eq!((profile.reads, profile.bytes_read >> 10), (161, 644));
     assert_eq!((profile.writes, profile.bytes_written >> 10), (512, 131_072));
@@ -70,7 +75,7 @@ fn hints_announce_nearly_all_data_and_no_log() {
             let path = folder.join(format!("{name}{kind}.csv.zst"));
             trace::open(&path, &OpenOptions::default()).unwrap()
         };
-        let profile = trace::profile(trace::Merged::new(open(""), open(".hints"))).unwrap();
+        let profile = profiled(Merged::new(open(""), open(".hints")));
         let announced = &profile.announced_share_by_class;
         assert!(announced["data"] > data_share, "{name}: {announced:?}");
         assert!(announced["wal"] < 0.001, "{name}: {announced:?}");
@@ -86,9 +91,12 @@ fn a_converted_trace_is_the_same_trace() {
     let before: Vec<_> = open(&path).map(Result::unwrap).collect();
     for format in [Format::Compact, Format::Csv] {
         let converted = out.path().join(format.name());
-        let writer = Writer::create(&converted, &WriteOptions::new(format)).unwrap();
+        let reader = open(&path);
+        let classes = reader.classes().clone();
+        let options = WriteOptions { classes, ..WriteOptions::new(format) };
+        let writer = Writer::create(&converted, &options).unwrap();
         let go_on = AtomicBool::new(false);
-        let written = trace::convert(open(&path), writer, &mut |_| {}, &go_on).unwrap();
+        let written = trace::convert(reader, writer, &mut |_| {}, &go_on).unwrap();
         assert!(written.lost.is_nothing());
         let after: Vec<_> = open(&converted).map(Result::unwrap).collect();
         assert!(before == after);

@@ -135,6 +135,34 @@ proptest! {
         }
     }
 
+    /// Our text, the compact format and our text again: the same bytes, whatever the classes are called.
+    #[test]
+    fn names_of_classes_survive_every_way_round(
+        classes in proptest::collection::vec(
+            prop_oneof![
+                4 => "[a-zA-Z0-9_./:+-]{1,40}", 4 => "[a-d]", 1 => Just("wal".to_owned()), 1 => Just("-".to_owned()),
+            ],
+            1..200,
+        ),
+        compression in prop_oneof![Just(Compression::None), Just(Compression::Zstd)],
+    ) {
+        // These mean the same as `-`, which is how they are written.
+        let plain = |class: &str| if matches!(class, "other" | "unknown") { "-".to_owned() } else { class.to_owned() };
+        let line = |(i, class): (usize, &String)| format!("{i},W,{},8,W,{}\n", i * 8, plain(class));
+        let lines: String = classes.iter().enumerate().map(line).collect();
+        let text = format!("time_us,op,lba,len,flags,class\n{lines}").into_bytes();
+        let convert = |bytes: Vec<u8>, format: Format, compression: Compression| {
+            let bytes = Box::new(Cursor::new(bytes));
+            let reader = Reader::new(Path::new("test"), bytes, &OpenOptions::default()).unwrap();
+            let classes = reader.classes().clone();
+            let options = WriteOptions { classes, compression, ..WriteOptions::new(format) };
+            let requests: Vec<Request> = reader.map(Result::unwrap).collect();
+            written(&requests, &options).0
+        };
+        let compact = convert(text.clone(), Format::Compact, compression);
+        prop_assert!(convert(compact, Format::Csv, Compression::None) == text);
+    }
+
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = fuzz::read_all(None, &bytes);

@@ -29,7 +29,8 @@ pub(crate) fn main(command: &TraceCommand, cancel: &Cancel) -> Result<(), Failur
 fn info(args: &InfoArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut watched = Watched::open(&args.file, &args.read, cancel)?;
     watched.stops = true;
-    let profile = trace::profile(&mut watched);
+    let classes = watched.requests.trace().classes().clone();
+    let profile = trace::profile(&mut watched, &classes);
     if cancelled(cancel) {
         return Err(Failure::interrupted("a profile of a part would mislead"));
     }
@@ -50,12 +51,14 @@ fn info(args: &InfoArgs, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
+    let format = target(args)?;
+    let mut watched = Watched::open(&args.input, &args.read, cancel)?;
     let options = WriteOptions {
         compression: compression(&args.output),
         overwrite: args.force,
-        ..WriteOptions::new(target(args)?)
+        classes: watched.requests.trace().classes().clone(),
+        ..WriteOptions::new(format)
     };
-    let mut watched = Watched::open(&args.input, &args.read, cancel)?;
     let writer = Writer::create(&args.output, &options).map_err(|error| failure(&error))?;
     let written = trace::convert(&mut watched, writer, &mut |_| {}, cancel);
     let warnings = watched.requests.warnings();
@@ -129,6 +132,7 @@ impl<'a> Watched<'a> {
                 ActionArg::Complete => BlkAction::Complete,
             },
             unsorted: Unsorted::within(args.window),
+            ..OpenOptions::default()
         };
         let open = |path: &Path, options: &OpenOptions| {
             let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
@@ -242,7 +246,7 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
     if p.bytes_written_by_class.len() > 1 {
         table.head(["written, by class", ""]);
         for (class, written) in &p.bytes_written_by_class {
-            table.row([(*class).to_owned(), bytes(*written)]);
+            table.row([class.clone(), bytes(*written)]);
         }
     }
     table.write(&mut out).context("standard output").map_err(Failure::io)

@@ -9,6 +9,7 @@ use leyden_workload::{Class, Request};
 
 use super::DriveError;
 use super::pump::{Next, Source};
+use super::tenants::Names;
 
 /// With more jobs than this they are not measured apart.
 const MOST_TENANTS: usize = 256;
@@ -369,11 +370,12 @@ impl Source for Jobs {
         self.states[self.last_job as usize].job.look_ahead()
     }
 
-    fn tenants(&self) -> Vec<String> {
-        match self.states.len() {
+    fn tenants(&self) -> Names {
+        let names = match self.states.len() {
             2..=MOST_TENANTS => self.states.iter().map(|job| job.job.name().to_owned()).collect(),
             _ => Vec::new(),
-        }
+        };
+        Names::Of(names)
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use leyden_device::{Op, Stats, Status};
 use leyden_sim::{Digest, Span, Time};
 
 use super::series::{Intervals, Outstanding, Snapshot};
-use super::tenants::Tenants;
+use super::tenants::{Names, Tenants};
 use super::traffic::{Sample, Traffic};
 use super::{Ramp, Settler};
 use crate::record::Settling;
@@ -108,7 +108,7 @@ impl Measure {
         start: Time,
         (ramp, settler): (Ramp, Option<Settler>),
         before: Stats,
-        tenants: Vec<String>,
+        tenants: Names,
     ) -> Self {
         let series = Intervals::new(start, Snapshot::new(&before), Outstanding::default());
         let is_settling = settler.is_some();

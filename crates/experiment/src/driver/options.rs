@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use leyden_sim::{ConfigError, Ratio, Span, Time};
-use leyden_workload::Request;
 use leyden_workload::zoned::{is_protected, wants_area};
+use leyden_workload::{ClassNames, Request};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +82,7 @@ impl Ramp {
 }
 
 /// How to replay a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Replay {
     /// When requests are submitted.
     pub pace: Pace,
@@ -95,6 +95,8 @@ pub struct Replay {
     pub loops: u32,
     /// The drive's zones, if it has any.
     pub zones: Option<OnZones>,
+    /// The names of the trace's classes, from whoever reads it.
+    pub classes: ClassNames,
 }
 
 /// What replaying on a zoned drive needs to know of it.
@@ -150,6 +152,7 @@ impl Default for Replay {
             beyond_end: BeyondEnd::Error,
             loops: 1,
             zones: None,
+            classes: ClassNames::default(),
         }
     }
 }

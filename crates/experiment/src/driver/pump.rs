@@ -8,6 +8,7 @@ use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
 
 use super::measure::{Measure, Measured};
+use super::tenants::Names;
 use super::traffic::Sample;
 use super::{Content, DriveError, Options, Watch};
 
@@ -45,8 +46,8 @@ pub(super) trait Source {
     fn upcoming(&mut self) -> &[Request] {
         &[]
     }
-    /// The names of the tenants that share the drive; empty if it is not shared.
-    fn tenants(&self) -> Vec<String>;
+    /// The names of the tenants that share the drive; none if it is not shared.
+    fn tenants(&self) -> Names;
     /// Which of them asks for `request`, which is `owner`'s.
     fn tenant(&self, owner: u32, request: &Request) -> u8;
     /// A request of `owner`'s completed at `now`.
@@ -424,6 +425,6 @@ const fn kind_of(class: Class) -> DataKind {
     match class {
         Class::Wal | Class::Journal => DataKind::Log,
         Class::FsMeta => DataKind::Meta,
-        Class::Unknown | Class::Data => DataKind::Data,
+        Class::Unknown | Class::Data | Class::Named(_) => DataKind::Data,
     }
 }

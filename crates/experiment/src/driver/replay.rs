@@ -6,9 +6,10 @@ use std::error::Error;
 
 use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
-use leyden_workload::{Class, Request};
+use leyden_workload::{ClassNames, Request};
 
 use super::pump::{Next, Source};
+use super::tenants::Names;
 use super::{BeyondEnd, DriveError, Replay};
 
 /// A trace's requests, over all loops, made to fit the device. Generic over what opens it.
@@ -18,6 +19,7 @@ pub(super) struct Trace<I, F> {
     loops_left: u32,
     beyond_end: BeyondEnd,
     capacity_sectors: u64,
+    classes: ClassNames,
     /// Added to the timestamps of this loop.
     shift: Span,
     /// The latest arrival so far.
@@ -37,6 +39,7 @@ impl<I, F> Trace<I, F> {
             loops_left: replay.loops,
             beyond_end: replay.beyond_end,
             capacity_sectors,
+            classes: replay.classes.clone(),
             shift: Span::ZERO,
             latest: Time::ZERO,
             number: 0,
@@ -235,13 +238,13 @@ where
         Ok(Next::Submit { request, owner: 0, arrived: now })
     }
 
-    fn tenants(&self) -> Vec<String> {
-        Class::NAMES.map(str::to_owned).into()
+    fn tenants(&self) -> Names {
+        Names::Classes(self.trace.classes.clone())
     }
 
     #[inline]
     fn tenant(&self, _: u32, request: &Request) -> u8 {
-        request.class as u8
+        request.class.number()
     }
 
     #[inline]
@@ -353,13 +356,13 @@ where
         Ok(Next::Submit { request, owner: 0, arrived })
     }
 
-    fn tenants(&self) -> Vec<String> {
-        Class::NAMES.map(str::to_owned).into()
+    fn tenants(&self) -> Names {
+        Names::Classes(self.trace.classes.clone())
     }
 
     #[inline]
     fn tenant(&self, _: u32, request: &Request) -> u8 {
-        request.class as u8
+        request.class.number()
     }
 
     #[inline]

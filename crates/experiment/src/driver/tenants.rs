@@ -3,13 +3,43 @@
 //!
 //! A single tenant is not measured separately: it saw what the host saw.
 
+use leyden_workload::{Class, ClassNames};
+
 use super::traffic::{Sample, Traffic};
+
+/// What tenants are called, by number.
+#[derive(Clone, Debug)]
+pub(super) enum Names {
+    /// These; none if there can be one tenant only.
+    Of(Vec<String>),
+    /// As the classes of a trace, which may name more as it goes.
+    Classes(ClassNames),
+}
+
+impl Names {
+    /// How many there can be.
+    fn most(&self) -> usize {
+        match self {
+            Self::Of(names) => names.len(),
+            Self::Classes(_) => Class::MOST,
+        }
+    }
+
+    /// All of them, by number.
+    fn all(&self) -> Vec<&str> {
+        match self {
+            Self::Of(names) => names.iter().map(String::as_str).collect(),
+            Self::Classes(names) => names.all().collect(),
+        }
+    }
+}
 
 /// All tenants, by their number in a [`Sample`].
 #[derive(Clone, Debug)]
 pub(super) struct Tenants {
-    /// Empty if there can be one only.
-    names: Vec<String>,
+    names: Names,
+    /// How many there can be; 0 if there can be one only.
+    most: usize,
     heard: Heard,
 }
 
@@ -23,8 +53,8 @@ enum Heard {
 }
 
 impl Tenants {
-    pub(super) fn new(names: Vec<String>) -> Self {
-        Self { names, heard: Heard::Nobody }
+    pub(super) fn new(names: Names) -> Self {
+        Self { most: names.most(), names, heard: Heard::Nobody }
     }
 
     /// Forgets what was measured.
@@ -35,7 +65,7 @@ impl Tenants {
     /// `all` is the traffic of all tenants so far.
     #[inline]
     pub(super) fn record(&mut self, sample: &Sample, latency_ns: u64, all: &Traffic) {
-        if self.names.is_empty() {
+        if self.most == 0 {
             return;
         }
         match &mut self.heard {
@@ -55,7 +85,7 @@ impl Tenants {
     fn hear_another(&mut self, tenant: u8, all: &Traffic) {
         self.heard = match self.heard {
             Heard::One(first) => {
-                let mut shares = vec![None; self.names.len()];
+                let mut shares = vec![None; self.most];
                 shares[usize::from(first)] = Some(Box::new(all.clone()));
                 Heard::Several(shares)
             }
@@ -63,13 +93,21 @@ impl Tenants {
         };
     }
 
-    /// The names and shares of the tenants with completions, if there are several.
+    /// The names and shares of the tenants with completions, if there are several: by number, and classes
+    /// that their trace names, by name.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&str, &Traffic)> {
         let shares = match &self.heard {
             Heard::Several(shares) => shares.as_slice(),
             Heard::Nobody | Heard::One(_) => &[],
         };
-        let named = self.names.iter().zip(shares);
-        named.filter_map(|(name, share)| Some((name.as_str(), share.as_deref()?)))
+        let named = self.names.all().into_iter().zip(shares);
+        let mut rows: Vec<_> =
+            named.filter_map(|(name, share)| Some((name, share.as_deref()?))).collect();
+        if matches!(self.names, Names::Classes(_)) {
+            // In which order names come first is chance.
+            let known = |name: &str| Class::NAMES.iter().position(|&known| known == name);
+            rows.sort_by_key(|&(name, _)| (known(name).unwrap_or(usize::MAX), name));
+        }
+        rows.into_iter()
     }
 }

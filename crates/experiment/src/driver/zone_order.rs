@@ -16,6 +16,7 @@ use leyden_workload::zoned::{ZoneLeft, wants_area};
 use super::DriveError;
 use super::options::OnZones;
 use super::pump::{Next, Source};
+use super::tenants::Names;
 
 /// A request that was submitted.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +126,7 @@ impl<S: Source> Source for ZoneOrder<S> {
         })
     }
 
-    fn tenants(&self) -> Vec<String> {
+    fn tenants(&self) -> Names {
         self.trace.tenants()
     }
 
@@ -176,8 +177,8 @@ mod tests {
             let next = self.0.pop_front();
             Ok(next.map_or(Next::End, |request| Next::Submit { request, owner: 7, arrived: now }))
         }
-        fn tenants(&self) -> Vec<String> {
-            Vec::new()
+        fn tenants(&self) -> Names {
+            Names::Of(Vec::new())
         }
         fn tenant(&self, owner: u32, _: &Request) -> u8 {
             owner as u8

@@ -5,6 +5,7 @@ use leyden_workload::Request;
 use leyden_workload::zoned::{Ask, Host, ZoneLeft};
 
 use super::pump::{Next, Source};
+use super::tenants::Names;
 use super::{DriveError, ZoneProtection};
 
 /// A host, and what it may ask for.
@@ -29,8 +30,8 @@ impl Source for Zones<'_> {
         })
     }
 
-    fn tenants(&self) -> Vec<String> {
-        self.host.tenants()
+    fn tenants(&self) -> Names {
+        Names::Of(self.host.tenants())
     }
 
     fn tenant(&self, owner: u32, _: &Request) -> u8 {

@@ -8,7 +8,7 @@ use super::Latency;
 /// A tenant of the drive: a job of the workload, or a class of a trace's requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
-    /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `unknown`.
+    /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `unknown`, or what the trace calls it.
     pub name: String,
     /// Read commands completed.
     pub reads: u64,

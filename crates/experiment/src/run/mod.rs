@@ -402,7 +402,14 @@ fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
     };
     if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();
-        let measured = driver::replay(stack, || trace.open(), &replay, content, watcher, options)?;
+        let measured = driver::replay(
+            stack,
+            || trace.open_naming(&replay.classes),
+            &replay,
+            content,
+            watcher,
+            options,
+        )?;
         return Ok(measured);
     }
     let seed = repeated::seed_of(scenario, number);

@@ -188,7 +188,14 @@ impl<'s> Work<'s> {
                 let zone_sectors = layout(drive).size;
                 let zones = Some(OnZones { zone_sectors, protection });
                 let replay = Replay { zones, ..trace.replay() };
-                return driver::replay(drive, || trace.open(), &replay, content, watch, options);
+                return driver::replay(
+                    drive,
+                    || trace.open_naming(&replay.classes),
+                    &replay,
+                    content,
+                    watch,
+                    options,
+                );
             }
         };
         driver::run_host(drive, host, protection, content, watch, options)

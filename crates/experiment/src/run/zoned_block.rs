@@ -201,7 +201,14 @@ where
     };
     let measured = if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();
-        driver::replay(&mut stack, || trace.open(), &replay, content, &mut watch, options)?
+        driver::replay(
+            &mut stack,
+            || trace.open_naming(&replay.classes),
+            &replay,
+            content,
+            &mut watch,
+            options,
+        )?
     } else {
         let jobs = build_jobs(&scenario.workload, scenario.seed, stack.capacity_sectors())?;
         driver::run_jobs(&mut stack, jobs, content, &mut watch, options)?

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use leyden_device::SECTOR_BYTES;
 use leyden_sim::{Bytes, ConfigError, Ratio, Span, Time};
+use leyden_workload::ClassNames;
 use leyden_workload::synth::JobConfig;
 use leyden_workload::trace::{
     BlkAction, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing, TraceError,
@@ -349,6 +350,7 @@ impl TraceConfig {
             beyond_end: table.beyond_end,
             loops: table.loops,
             zones: None,
+            classes: ClassNames::default(),
         }
     }
 
@@ -402,12 +404,17 @@ impl TraceConfig {
 
     /// Opens the trace with its hints, cut to what is to be replayed.
     pub fn open(&self) -> Result<Requests, TraceError> {
-        self.open_with(self.hints_source.as_ref())
+        self.open_naming(&ClassNames::default())
+    }
+
+    /// As [`open`](Self::open), and puts the names of its classes into `classes`.
+    pub fn open_naming(&self, classes: &ClassNames) -> Result<Requests, TraceError> {
+        self.open_with(self.hints_source.as_ref(), classes)
     }
 
     /// Opens the trace, cut likewise, without the file of hints. Hints in the trace itself remain.
     pub fn open_without_hints(&self) -> Result<Requests, TraceError> {
-        self.open_with(None)
+        self.open_with(None, &ClassNames::default())
     }
 
     /// Where the trace's addresses move to; `None` if they stay.
@@ -418,18 +425,26 @@ impl TraceConfig {
         if let Some(packing) = self.packing.0.get() {
             return Ok(Some(Arc::clone(packing)));
         }
-        let packing = Arc::new(Packing::of(self.merged(self.hints_source.as_ref())?)?);
+        let packing = Arc::new({
+            let whole = self.merged(self.hints_source.as_ref(), &ClassNames::default())?;
+            Packing::of(whole)?
+        });
         Ok(Some(Arc::clone(self.packing.0.get_or_init(|| packing))))
     }
 
     /// The whole trace, with `hints`.
-    fn merged(&self, hints: Option<&TraceSource>) -> Result<Merged, TraceError> {
+    fn merged(
+        &self,
+        hints: Option<&TraceSource>,
+        classes: &ClassNames,
+    ) -> Result<Merged, TraceError> {
         let table = &self.table;
         let options = OpenOptions {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
             blkparse_action: table.action.unwrap_or_default(),
             devices: devices(table.device.as_deref(), table.overlay, table.stack),
             unsorted: table.window.map_or_else(Unsorted::default, Unsorted::within),
+            classes: classes.clone(),
         };
         let reader = self.source.open(&table.path, &options)?;
         Ok(match (hints, &table.hints) {
@@ -440,7 +455,11 @@ impl TraceConfig {
         })
     }
 
-    fn open_with(&self, hints: Option<&TraceSource>) -> Result<Requests, TraceError> {
+    fn open_with(
+        &self,
+        hints: Option<&TraceSource>,
+        classes: &ClassNames,
+    ) -> Result<Requests, TraceError> {
         let table = &self.table;
         let at = |span: Span| Time::ZERO + span;
         let cut = Cut {
@@ -449,7 +468,7 @@ impl TraceConfig {
             until: table.until.map(at),
             ..Cut::default()
         };
-        let requests = cut.apply(self.merged(hints)?);
+        let requests = cut.apply(self.merged(hints, classes)?);
         Ok(match self.packing()? {
             Some(packing) => packing.apply(requests),
             None => Packed::not(requests),

@@ -15,8 +15,9 @@ use leyden_device::{Lba, Op};
 use leyden_sim::Time;
 use serde::Serialize;
 
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
+use super::classes::Classes;
 use super::error::ErrorKind;
 
 /// First sector that has no byte address below 2^64.
@@ -153,6 +154,7 @@ impl Unsorted {
 /// The state that parsers share.
 pub(crate) struct Context {
     pub(crate) counts: ReadCounts,
+    pub(crate) classes: Classes,
     devices: Devices,
     /// The device seen last and where its addresses begin, in sectors (`None`: not asked for).
     last_device: Option<(Vec<u8>, Option<u64>)>,
@@ -169,9 +171,10 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(devices: Devices, window: usize) -> Self {
+    pub(crate) fn new(devices: Devices, window: usize, classes: ClassNames) -> Self {
         Self {
             counts: ReadCounts::default(),
+            classes: Classes::new(classes),
             devices,
             last_device: None,
             stacked: BTreeMap::new(),

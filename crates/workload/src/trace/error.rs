@@ -97,6 +97,12 @@ pub enum ErrorKind {
         /// What belongs there.
         want: &'static str,
     },
+    /// There is no room for another name of a class.
+    #[error("a class beyond the {most} that a trace may name")]
+    TooManyClasses {
+        /// How many there may be.
+        most: usize,
+    },
     /// A number is larger than any we can hold.
     #[error("column `{column}` is too large")]
     Overflow {
@@ -174,6 +180,9 @@ impl ErrorKind {
             Self::Header { .. } => "Name another format, or add the header",
             Self::Columns { .. } | Self::Field { .. } | Self::LineTooLong { .. } => {
                 "Mend the line, or name another format if this one was guessed wrongly"
+            }
+            Self::TooManyClasses { .. } => {
+                "Give several classes one name, or none: `-` in the column `class`"
             }
             Self::Overflow { .. } | Self::Range => {
                 "Mend the record: no device is that large, and no capture that long"

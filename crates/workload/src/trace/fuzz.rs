@@ -11,8 +11,10 @@ use std::path::Path;
 use leyden_device::Op;
 use leyden_sim::{Rng, Time};
 
+use crate::{Class, ClassNames, Request};
+
 use super::read::compact::{BLOCK_HEADER_BYTES, HEADER_BYTES};
-use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError};
+use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError, WriteOptions, Writer};
 
 /// Reads all of `data` as `format` (or as what it looks like), and returns how many requests it
 /// held, or what was wrong.
@@ -39,6 +41,8 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
         assert_eq!(covers_nothing, request.sectors == 0);
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         assert!(end.is_some_and(|end| end <= 1 << 55));
+        let class = reader.classes().name(request.class);
+        assert!(class.is_some_and(|name| (1..=ClassNames::MOST_BYTES).contains(&name.len())));
         requests += 1;
     };
     assert!(reader.next().is_none(), "something followed the end");
@@ -49,6 +53,45 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
         assert!(!matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Write(_)));
     }
     ended
+}
+
+/// Reads all of `data`; if it is a trace, writes it as our text and as the compact format, and reads these.
+///
+/// # Panics
+/// If anything of a request, or the name of a class, is not what it was.
+pub fn write_back(format: Format, data: &[u8]) {
+    let Ok(found) = everything(Some(format), data.to_vec(), Format::Csv) else { return };
+    for format in [Format::Compact, Format::Csv] {
+        let written = everything(None, found.1.clone(), format).expect("our own text");
+        assert_eq!(written.0, found.0, "as it was");
+        let back = everything(None, written.1, Format::Csv).expect("what was written");
+        assert_eq!(back.0, found.0, "{format}");
+    }
+}
+
+/// The requests of a trace with their classes' names, and the trace written as `to`.
+#[expect(clippy::type_complexity, reason = "used here only")]
+fn everything(
+    format: Option<Format>,
+    data: Vec<u8>,
+    to: Format,
+) -> Result<(Vec<(Request, String)>, Vec<u8>), TraceError> {
+    let options = OpenOptions { format, devices: Devices::Overlay, ..OpenOptions::default() };
+    let reader = Reader::new(Path::new("(fuzz)"), Box::new(Cursor::new(data)), &options)?;
+    let classes = reader.classes().clone();
+    let mut writer =
+        Writer::in_memory(&WriteOptions { classes: classes.clone(), ..WriteOptions::new(to) })?;
+    let mut requests = Vec::new();
+    for request in reader {
+        let request = request?;
+        writer.write(&request)?;
+        let name = classes.name(request.class).unwrap_or_default().to_owned();
+        // By number, classes of two readers differ.
+        requests.push((Request { class: Class::Unknown, ..request }, name));
+    }
+    let (bytes, written) = writer.into_bytes()?;
+    assert!(written.lost.is_nothing(), "{:?}", written.lost);
+    Ok((requests, bytes))
 }
 
 /// Changes `bytes` somewhere: a bit, a byte, an end, a gap, a piece of `other`, or one of `tokens`.

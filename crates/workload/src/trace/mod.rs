@@ -26,6 +26,7 @@
 //!   counted. No input panics.
 //! - Requests come in time order, the first at time zero.
 
+mod classes;
 mod context;
 mod cut;
 mod error;

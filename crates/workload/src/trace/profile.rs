@@ -17,7 +17,7 @@ use leyden_device::{Op, SECTOR_BYTES};
 use leyden_sim::Time;
 use serde::Serialize;
 
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
 use super::error::TraceError;
 use announced::Announced;
@@ -91,13 +91,13 @@ pub struct Profile {
     /// Share of the reads and writes that begin and end at multiples of 4 KiB.
     pub aligned_share: f64,
     /// Bytes written by class of their data.
-    pub bytes_written_by_class: BTreeMap<&'static str, u64>,
+    pub bytes_written_by_class: BTreeMap<String, u64>,
     /// Share of the units written that a hint had announced since they were last written.
     pub announced_share: f64,
     /// Likewise of the units that were written before in the trace.
     pub announced_overwrite_share: f64,
     /// The first of these shares by class of the data written, where there are hints.
-    pub announced_share_by_class: BTreeMap<&'static str, f64>,
+    pub announced_share_by_class: BTreeMap<String, f64>,
 }
 
 /// How many bytes (of other units) are written between two writes of the same 4 KiB unit.
@@ -117,15 +117,16 @@ pub struct Distances {
     pub histogram: BTreeMap<u64, u64>,
 }
 
-/// Profiles a trace, to its end.
+/// Profiles a trace, to its end. `classes` has the names of its classes.
 pub fn profile(
     requests: impl Iterator<Item = Result<Request, TraceError>>,
+    classes: &ClassNames,
 ) -> Result<Profile, TraceError> {
     let mut profiler = Profiler::default();
     for request in requests {
         profiler.take(&request?);
     }
-    Ok(profiler.finish())
+    Ok(profiler.finish(classes))
 }
 
 /// Counts by power of two: slot `n` counts those up to 2^n and above 2^(n-1).
@@ -142,7 +143,7 @@ struct Profiler {
     distances: Vec<u64>,
     read_sizes: Octaves,
     write_sizes: Octaves,
-    written_by_class: [u64; Class::NAMES.len()],
+    written_by_class: Vec<u64>,
     ends: [u64; STREAMS],
     next_end: usize,
     addressed: u64,
@@ -164,7 +165,7 @@ impl Default for Profiler {
             distances: vec![0; bucket(u64::MAX) + 1],
             read_sizes: [0; 65],
             write_sizes: [0; 65],
-            written_by_class: [0; Class::NAMES.len()],
+            written_by_class: vec![0; Class::MOST],
             ends: [0; STREAMS],
             next_end: 0,
             addressed: 0,
@@ -203,7 +204,7 @@ impl Profiler {
                 self.profile.writes += 1;
                 self.profile.bytes_written += bytes;
                 self.write_sizes[octave(bytes)] += 1;
-                self.written_by_class[request.class as usize] += bytes;
+                self.written_by_class[usize::from(request.class.number())] += bytes;
             }
             Op::Trim => {
                 self.profile.trims += 1;
@@ -265,11 +266,11 @@ impl Profiler {
             overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
             distances[bucket(distance)] += units;
         });
-        announced.write(request.class as usize, begin, end);
+        announced.write(request.class.number(), begin, end);
         self.units_written += end - begin;
     }
 
-    fn finish(mut self) -> Profile {
+    fn finish(mut self, classes: &ClassNames) -> Profile {
         let mut profile = std::mem::take(&mut self.profile);
         profile.footprint_read_bytes = self.read.units() * UNIT_BYTES;
         profile.footprint_written_bytes = self.written.units() * UNIT_BYTES;
@@ -283,7 +284,7 @@ impl Profiler {
         profile.packed_bytes = self.read.units() * UNIT_BYTES;
         profile.read_sizes = octaves(&self.read_sizes);
         profile.write_sizes = octaves(&self.write_sizes);
-        let by_class = Class::NAMES.into_iter().zip(self.written_by_class);
+        let by_class = classes.all().map(str::to_owned).zip(self.written_by_class.iter().copied());
         profile.bytes_written_by_class = by_class.filter(|&(_, bytes)| bytes > 0).collect();
         profile.first_byte = self.first.unwrap_or(0) * SECTOR_BYTES;
         let ns = self.last.as_ns();
@@ -295,7 +296,7 @@ impl Profiler {
         }
         let overwritten = profile.overwrite_distances.count;
         profile.overwrite_share = share(overwritten, self.units_written);
-        self.announced(&mut profile);
+        self.announced(classes, &mut profile);
         profile.sequential_share = share(self.sequential, self.addressed);
         profile.aligned_share = share(self.aligned, profile.reads + profile.writes);
         summarize(&self.distances, &mut profile.overwrite_distances);
@@ -305,7 +306,7 @@ impl Profiler {
 
 impl Profiler {
     /// Says what hints were worth, if there are any.
-    fn announced(&self, profile: &mut Profile) {
+    fn announced(&self, classes: &ClassNames, profile: &mut Profile) {
         if profile.hints == 0 {
             return;
         }
@@ -313,10 +314,10 @@ impl Profiler {
         profile.announced_share = share(announced.units(), self.units_written);
         let overwritten = profile.overwrite_distances.count;
         profile.announced_overwrite_share = share(announced.overwritten_units(), overwritten);
-        let by_class = Class::NAMES.into_iter().zip(announced.by_class());
+        let by_class = classes.all().zip(announced.by_class());
         profile.announced_share_by_class = by_class
             .filter(|&(_, (written, _))| written > 0)
-            .map(|(class, (written, announced))| (class, share(announced, written)))
+            .map(|(class, (written, announced))| (class.to_owned(), share(announced, written)))
             .collect();
     }
 }

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 
 use leyden_sim::Time;
 
-use crate::Request;
+use crate::{ClassNames, Request};
 
+use super::classes::Classes;
 use super::context::{Context, Devices, ReadCounts, Unsorted};
 use super::error::{ErrorKind, TraceError};
 use super::input::{Input, Position};
@@ -38,6 +39,8 @@ pub struct OpenOptions {
     pub unsorted: Unsorted,
     /// What several devices in one file mean.
     pub devices: Devices,
+    /// Where names of classes are kept; readers whose options are clones of one share them.
+    pub classes: ClassNames,
 }
 
 /// The requests of a trace, in time order, streamed.
@@ -94,7 +97,7 @@ impl Reader {
             path: name.to_owned(),
             format,
             source,
-            context: Context::new(options.devices.clone(), window),
+            context: Context::new(options.devices.clone(), window, options.classes.clone()),
             window,
             position,
             buffer: Vec::new(),
@@ -115,6 +118,20 @@ impl Reader {
     /// The format that was given or told.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// The names of the classes of what was read so far.
+    pub fn classes(&self) -> &ClassNames {
+        self.context.classes.names()
+    }
+
+    /// Names classes as `classes` does, with which another reader names its own.
+    ///
+    /// # Panics
+    /// If anything was read already: it bears names of its own.
+    pub(super) fn name_classes_by(&mut self, classes: &ClassNames) {
+        assert!(self.buffer.is_empty() && self.base.is_none(), "classes were named already");
+        self.context.classes = Classes::new(classes.clone());
     }
 
     /// What was counted so far, beside the requests themselves.

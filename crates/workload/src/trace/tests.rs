@@ -10,10 +10,11 @@ use super::{
     BlkAction, Devices, ErrorKind, Format, OpenOptions, Place, ReadCounts, Reader, TraceError,
     Unsorted,
 };
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
 mod bad;
 mod binary;
+mod classes;
 mod cloud;
 mod elsewhere;
 mod text;

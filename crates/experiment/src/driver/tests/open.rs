@@ -24,13 +24,13 @@ fn at(us: u64, lba: u64, sectors: u32) -> Request {
 fn try_trace(
     mock: &mut Mock,
     requests: &[Request],
-    config: Replay,
+    config: &Replay,
 ) -> Result<Measured, DriveError> {
     let open = || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
-    replay(mock, open, &config, &mut Unchecked, &mut Mock::stats, Options::default())
+    replay(mock, open, config, &mut Unchecked, &mut Mock::stats, Options::default())
 }
 
-fn trace(mock: &mut Mock, requests: &[Request], config: Replay) -> Measured {
+fn trace(mock: &mut Mock, requests: &[Request], config: &Replay) -> Measured {
     try_trace(mock, requests, config).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn arrivals_are_respected_at_any_speed() {
     for (percent, expected) in [(100, [0, 3, 3, 100]), (50, [0, 6, 6, 200]), (300, [0, 1, 1, 33])] {
         let mut mock = Mock::new(Span::from_us(10), 10);
         let config = by_time(Ratio::from_percent(percent), 100);
-        let measured = trace(&mut mock, &requests, config);
+        let measured = trace(&mut mock, &requests, &config);
         assert_eq!(submitted_us(&mock), expected);
         assert_eq!(measured.traffic.writes.max_ns(), 10_000);
         assert!(measured.warnings.is_empty());
@@ -59,7 +59,7 @@ fn arrivals_are_respected_at_any_speed() {
 fn a_bound_delays_arrivals_and_latency_counts_from_them() {
     let requests: Vec<_> = (0..5).map(|n| at(n, n * 8, 8)).collect();
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, by_time(Ratio::ONE, 2));
+    let measured = trace(&mut mock, &requests, &by_time(Ratio::ONE, 2));
     assert_eq!(submitted_us(&mock), [0, 1, 10, 11, 20]);
     assert_eq!(mock.deepest, 2);
     assert_eq!(measured.traffic.writes.max_ns(), 26_000, "arrived at 4 us, done at 30 us");
@@ -70,7 +70,7 @@ fn a_bound_delays_arrivals_and_latency_counts_from_them() {
 fn requests_stamped_backwards_follow_their_predecessors() {
     let requests = [at(5, 0, 8), at(2, 8, 8), at(6, 16, 8)];
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, Replay::default());
+    let measured = trace(&mut mock, &requests, &Replay::default());
     assert_eq!(submitted_us(&mock), [5, 5, 6]);
     assert!(measured.warnings[0].starts_with("1 requests were stamped earlier"));
 }
@@ -80,14 +80,14 @@ fn loops_shift_time_and_start_over() {
     let requests = [at(0, 0, 8), at(30, 8, 8)];
     let mut mock = Mock::new(Span::from_us(10), 10);
     let config = Replay { loops: 3, ..Replay::default() };
-    let measured = trace(&mut mock, &requests, config);
+    let measured = trace(&mut mock, &requests, &config);
     assert_eq!(submitted_us(&mock), [0, 30, 30, 60, 60, 90]);
     assert_eq!(measured.traffic.writes.count(), 6);
 }
 
 #[test]
 fn an_empty_trace_is_refused() {
-    let replayed = try_trace(&mut Mock::new(Span::from_us(10), 1), &[], Replay::default());
+    let replayed = try_trace(&mut Mock::new(Span::from_us(10), 1), &[], &Replay::default());
     assert!(matches!(replayed, Err(DriveError::NothingToReplay)));
 }
 
@@ -96,7 +96,7 @@ fn by_depth_ignores_timestamps() {
     let requests: Vec<_> = (0..6).map(|n| at(n * 1_000, n * 8, 8)).collect();
     let mut mock = Mock::new(Span::from_us(10), 10);
     let config = Replay { pace: Pace::QueueDepth(2), ..Replay::default() };
-    let measured = trace(&mut mock, &requests, config);
+    let measured = trace(&mut mock, &requests, &config);
     assert_eq!(submitted_us(&mock), [0, 0, 10, 10, 20, 20]);
     assert_eq!(mock.deepest, 2);
     assert_eq!(measured.traffic.writes.count(), 6);
@@ -110,10 +110,10 @@ fn barriers_wait_and_are_waited_for() {
     let requests = [write(0), write(1), flush, write(2), write(3), fua, fua, write(4)];
     let config = |barriers| Replay { pace: Pace::QueueDepth(4), barriers, ..Replay::default() };
     let mut mock = Mock::new(Span::from_us(10), 10);
-    trace(&mut mock, &requests, config(true));
+    trace(&mut mock, &requests, &config(true));
     assert_eq!(submitted_us(&mock), [0, 0, 10, 20, 20, 30, 40, 50]);
     let mut mock = Mock::new(Span::from_us(10), 10);
-    trace(&mut mock, &requests, config(false));
+    trace(&mut mock, &requests, &config(false));
     assert_eq!(submitted_us(&mock), [0, 0, 0, 0, 10, 10, 10, 10]);
 }
 
@@ -144,7 +144,7 @@ fn hints_keep_their_place_and_take_no_room() {
     ];
     let closed = Replay { pace: Pace::QueueDepth(1), ..Replay::default() };
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, closed);
+    let measured = trace(&mut mock, &requests, &closed);
     let expected = [
         (0, 'w', 0),
         (10, 'h', 2),
@@ -161,7 +161,7 @@ fn hints_keep_their_place_and_take_no_room() {
     assert_eq!(measured.end, Time::from_ns(30_000), "nobody waits for a hint");
 
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, by_time(Ratio::ONE, 1));
+    let measured = trace(&mut mock, &requests, &by_time(Ratio::ONE, 1));
     // The write of 1 us waits for the one before, and all that follows it in the trace with it.
     let expected = [
         (0, 'w', 0),
@@ -186,7 +186,7 @@ fn hints_change_nothing_of_what_is_measured() {
     for pace in [Pace::QueueDepth(4), Pace::RECORDED] {
         let config = Replay { pace, loops: 2, ..Replay::default() };
         let run =
-            |requests: &[Request]| trace(&mut Mock::new(Span::from_us(10), 3), requests, config);
+            |requests: &[Request]| trace(&mut Mock::new(Span::from_us(10), 3), requests, &config);
         let (without, with) = (run(&writes), run(&hinted));
         assert_eq!(with.digest.value(), without.digest.value());
         assert_eq!((with.end, with.hints), (without.end, 400));
@@ -203,13 +203,13 @@ fn hints_follow_their_writes_beyond_the_end() {
         (BeyondEnd::Clip, vec![end / 8 - 1]),
     ] {
         let mut mock = Mock::new(Span::from_us(10), 10);
-        let measured = trace(&mut mock, &requests, Replay { beyond_end, ..Replay::default() });
+        let measured = trace(&mut mock, &requests, &Replay { beyond_end, ..Replay::default() });
         let seen: Vec<u64> =
             order(&mock).iter().filter(|(_, kind, _)| *kind == 'h').map(|(_, _, at)| *at).collect();
         assert_eq!(seen, hints);
         assert!(measured.warnings.is_empty(), "{:?}", measured.warnings);
     }
-    let only = try_trace(&mut Mock::new(Span::from_us(10), 1), &requests[1..], Replay::default());
+    let only = try_trace(&mut Mock::new(Span::from_us(10), 1), &requests[1..], &Replay::default());
     assert!(matches!(only, Err(DriveError::NothingToReplay)));
 }
 
@@ -220,17 +220,17 @@ fn requests_beyond_the_end_are_refused_wrapped_or_clipped() {
     let config = |beyond_end| Replay { beyond_end, ..Replay::default() };
 
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let error = try_trace(&mut mock, &requests, config(BeyondEnd::Error)).unwrap_err();
+    let error = try_trace(&mut mock, &requests, &config(BeyondEnd::Error)).unwrap_err();
     assert!(matches!(error, DriveError::BeyondEnd { number: 2, .. }), "{error}");
     assert!(error.to_string().contains("wrap"), "names the remedy: {error}");
 
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, config(BeyondEnd::Wrap));
+    let measured = trace(&mut mock, &requests, &config(BeyondEnd::Wrap));
     assert_eq!(measured.traffic.bytes_written, (8 + 4 + 8) * 512);
     assert!(measured.warnings[0].starts_with("2 of 3 requests ended beyond"));
 
     let mut mock = Mock::new(Span::from_us(10), 10);
-    let measured = trace(&mut mock, &requests, config(BeyondEnd::Clip));
+    let measured = trace(&mut mock, &requests, &config(BeyondEnd::Clip));
     assert_eq!(measured.traffic.bytes_written, (8 + 4) * 512);
     assert_eq!(measured.traffic.writes.count(), 2);
     assert!(measured.warnings[0].contains("1 of them left out"));

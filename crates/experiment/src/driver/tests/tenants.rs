@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::synth::JobConfig;
-use leyden_workload::{Class, Request};
+use leyden_workload::{Class, ClassNames, Request};
 
 use super::mock::Mock;
 use super::{Options, run, writes};
@@ -55,34 +55,47 @@ fn a_single_tenant_is_not_measured_separately() {
 
 #[test]
 fn classes_of_a_trace_share_it_and_the_ramp_does_not_count() {
-    let class = |n: u64| match n % 4 {
-        0 => Class::Wal,
-        _ => Class::Data,
+    let go = |requests: &[Request]| shares(requests, &ClassNames::default());
+    let requests = of_classes(|n| if n % 4 == 0 { Class::Wal } else { Class::Data });
+    assert_eq!(go(&requests), [("data".to_owned(), 15), ("wal".to_owned(), 5)]);
+    assert_eq!(go(&of_classes(|_| Class::Data)), [], "a trace of one class");
+}
+
+/// They stand behind the known ones and in the order of their names, whichever came first.
+#[test]
+fn classes_that_a_trace_names_have_rows_by_their_names() {
+    let classes = ClassNames::default();
+    let called = |name: &str| classes.class(name).unwrap();
+    let (index, heap) = (called("index"), called("heap"));
+    let requests = of_classes(|n| match n % 4 {
+        0 => index,
+        1 => Class::Wal,
+        _ => heap,
+    });
+    let rows = [("wal", 5), ("heap", 10), ("index", 5)].map(|(name, n)| (name.to_owned(), n));
+    assert_eq!(shares(&requests, &classes), rows);
+}
+
+/// Forty writes.
+fn of_classes(class: impl Fn(u64) -> Class) -> Vec<Request> {
+    let write = |n| Request {
+        at: Time::ZERO,
+        op: Op::Write,
+        lba: Lba(n * 8),
+        sectors: 8,
+        fua: false,
+        class: class(n),
     };
-    let requests: Vec<Request> = (0..40)
-        .map(|n| Request {
-            at: Time::ZERO,
-            op: Op::Write,
-            lba: Lba(n * 8),
-            sectors: 8,
-            fua: false,
-            class: class(n),
-        })
-        .collect();
-    let go = |requests: &[Request]| {
-        let open =
-            || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
-        let config = Replay { pace: Pace::QueueDepth(1), ..Replay::default() };
-        let options =
-            Options { ramp: Ramp { requests: 20, ..Ramp::default() }, ..Options::default() };
-        tenants(
-            &replay(&mut mock(), open, &config, &mut Unchecked, &mut Mock::stats, options).unwrap(),
-        )
-    };
-    let rows = go(&requests);
-    let counts: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.writes)).collect();
-    assert_eq!(counts, [("data", 15), ("wal", 5)]);
-    let data: Vec<Request> =
-        requests.iter().map(|r| Request { class: Class::Data, ..*r }).collect();
-    assert_eq!(go(&data), [], "a trace of one class");
+    (0..40).map(write).collect()
+}
+
+/// The writes of each class in the second half.
+fn shares(requests: &[Request], classes: &ClassNames) -> Vec<(String, u64)> {
+    let open = || Ok::<_, Infallible>(requests.iter().map(|request| Ok::<_, Infallible>(*request)));
+    let pace = Pace::QueueDepth(1);
+    let config = Replay { pace, classes: classes.clone(), ..Replay::default() };
+    let options = Options { ramp: Ramp { requests: 20, ..Ramp::default() }, ..Options::default() };
+    let measured =
+        replay(&mut mock(), open, &config, &mut Unchecked, &mut Mock::stats, options).unwrap();
+    tenants(&measured).into_iter().map(|row| (row.name, row.writes)).collect()
 }

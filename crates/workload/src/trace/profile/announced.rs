@@ -6,15 +6,14 @@
 //! **Invariants**: a write or a trim of a unit takes its announcement back.
 
 use super::extents::Cover;
-use crate::Class;
 
 /// Announcements, and what came of them.
 #[derive(Default)]
 pub(super) struct Announced {
     /// Units that are announced and not yet written.
     pending: Cover,
-    /// By class: units written, and how many of them were announced.
-    written: [(u64, u64); Class::NAMES.len()],
+    /// By the class's number: units written, and how many of them were announced.
+    written: Vec<(u64, u64)>,
     /// Units overwritten that were announced.
     overwritten: u64,
 }
@@ -31,7 +30,11 @@ impl Announced {
     }
 
     /// `begin..end` is written, with data of a class.
-    pub(super) fn write(&mut self, class: usize, begin: u64, end: u64) {
+    pub(super) fn write(&mut self, class: u8, begin: u64, end: u64) {
+        let class = usize::from(class);
+        if self.written.len() <= class {
+            self.written.resize(class + 1, (0, 0));
+        }
         let (written, announced) = &mut self.written[class];
         *written += end - begin;
         *announced += self.pending.remove(begin, end);
@@ -53,7 +56,7 @@ impl Announced {
     }
 
     /// By class, in order: units written, and how many of them were announced.
-    pub(super) fn by_class(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.written.into_iter()
+    pub(super) fn by_class(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.written.iter().copied()
     }
 }

@@ -74,7 +74,7 @@ proptest! {
             now += request.at.as_ns();
             request.at = Time::from_ns(now);
         }
-        let profile = profile(requests.iter().copied().map(Ok)).unwrap();
+        let profile = profile(requests.iter().copied().map(Ok), &ClassNames::default()).unwrap();
         let (distances, [written, read, either, touched]) = twin(&requests);
         prop_assert_eq!(profile.footprint_written_bytes, written * UNIT_BYTES);
         prop_assert_eq!(profile.footprint_read_bytes, read * UNIT_BYTES);
@@ -134,7 +134,7 @@ fn sequential_streams_are_seen_through_each_other() {
             });
         }
     }
-    let profile = profile(requests.into_iter().map(Ok)).unwrap();
+    let profile = profile(requests.into_iter().map(Ok), &ClassNames::default()).unwrap();
     assert_eq!(profile.sequential_share, 36.0 / 40.0);
     assert_eq!(profile.aligned_share, 1.0);
     assert_eq!(profile.mean_iops, 0.0);

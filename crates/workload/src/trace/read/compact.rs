@@ -9,7 +9,7 @@
 use leyden_device::{Lba, Op, ZoneAction};
 use leyden_sim::Time;
 
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
 use super::super::context::Context;
 use super::super::error::ErrorKind;
@@ -19,13 +19,16 @@ use super::rwbs::ZONE_OPS;
 
 /// First bytes: not text, and spoilt by anything that "mends" line ends, as PNG's.
 pub(crate) const MAGIC: &[u8; 8] = b"\x89LTR\r\n\x1a\n";
+/// Without names of classes.
 pub(crate) const VERSION: u16 = 1;
+/// With blocks of names; none need be there.
+pub(crate) const VERSION_NAMES: u16 = 2;
 pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 20;
 /// Records in a block, at most.
 pub(crate) const BLOCK_RECORDS: usize = 4096;
-/// Longest record: tag, time, address, sectors.
-pub(crate) const MAX_RECORD_BYTES: usize = 1 + 10 + 10 + 5;
+/// Longest record: tag, class, time, address, sectors.
+pub(crate) const MAX_RECORD_BYTES: usize = 1 + 1 + 10 + 10 + 5;
 /// In a header: not known.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 /// In a tag: forced unit access; as many sectors as the request before.
@@ -48,8 +51,10 @@ pub(crate) const OPS: [Op; 8] = [
     MANAGEMENT,
 ];
 pub(crate) const MANAGEMENT: Op = Op::Zone(ZoneAction::Reset);
-pub(crate) const CLASSES: [Class; 5] =
-    [Class::Unknown, Class::Data, Class::Wal, Class::Journal, Class::FsMeta];
+/// In a tag's class: it has a name, whose number follows as a byte.
+pub(crate) const NAMED: u8 = Class::KNOWN.len() as u8;
+/// Longest block of names: each with its length before it.
+const MAX_NAMES_BYTES: usize = ClassNames::MOST * (1 + ClassNames::MOST_BYTES);
 
 const DAMAGED: ErrorKind = ErrorKind::Corrupt("a block is inconsistent");
 
@@ -69,6 +74,9 @@ pub(crate) struct Compact {
     requests: u64,
     end_sector: u64,
     last: Time,
+    version: u16,
+    /// The classes that the file names, by their numbers in it.
+    names: Vec<Class>,
 }
 
 impl BinaryParser for Compact {
@@ -94,7 +102,8 @@ impl BinaryParser for Compact {
         if !header.starts_with(MAGIC) {
             return Err(ErrorKind::Header { want: "that of a compact trace" });
         }
-        if u16::from_le_bytes([header[8], header[9]]) != VERSION {
+        self.version = u16::from_le_bytes([header[8], header[9]]);
+        if !matches!(self.version, VERSION | VERSION_NAMES) {
             return Err(ErrorKind::Unsupported {
                 what: "a compact trace of a version that isn't known",
                 remedy: "Convert it with the release that wrote it",
@@ -129,7 +138,9 @@ impl BinaryParser for Compact {
         let header = input.window();
         let (bytes, records) = (u32_at(header, 0) as usize, u32_at(header, 4) as usize);
         let (first, crc) = (u64_at(header, 8), u32_at(header, 16));
-        if records > BLOCK_RECORDS || bytes > records * MAX_RECORD_BYTES || bytes < records {
+        let is_names = self.version == VERSION_NAMES && records == 0 && bytes > 0;
+        let most = if is_names { MAX_NAMES_BYTES } else { records * MAX_RECORD_BYTES };
+        if records > BLOCK_RECORDS || bytes > most || bytes < records {
             return Err(DAMAGED);
         }
         if !input.hold(BLOCK_HEADER_BYTES + bytes)? {
@@ -143,6 +154,11 @@ impl BinaryParser for Compact {
         if hasher.finalize() != crc {
             return Err(ErrorKind::Corrupt("a block's checksum is wrong"));
         }
+        if is_names {
+            self.name(payload, first, context)?;
+            input.consume(BLOCK_HEADER_BYTES + bytes);
+            return Ok(true);
+        }
         if records == 0 {
             input.consume(BLOCK_HEADER_BYTES);
             self.end(first, input)?;
@@ -153,13 +169,40 @@ impl BinaryParser for Compact {
             return Err(DAMAGED);
         }
         self.requests += records as u64;
-        self.last = decode(payload, records, base, &mut self.end_sector, context, out)?;
+        let block = Block { payload, records, base, names: &self.names };
+        self.last = decode(block, &mut self.end_sector, context, out)?;
         input.consume(BLOCK_HEADER_BYTES + bytes);
         Ok(true)
     }
 }
 
 impl Compact {
+    /// Takes a block of names, the first of them with number `first`.
+    fn name(
+        &mut self,
+        mut payload: &[u8],
+        first: u64,
+        context: &mut Context,
+    ) -> Result<(), ErrorKind> {
+        if first != self.names.len() as u64 {
+            return Err(DAMAGED);
+        }
+        while let Some((&length, rest)) = payload.split_first() {
+            let (name, rest) = rest.split_at_checked(usize::from(length)).ok_or(DAMAGED)?;
+            let class = match context.classes.class(name) {
+                Err(ErrorKind::Field { .. }) => return Err(DAMAGED),
+                other => other?,
+            };
+            // A known class has a tag of its own, and a name one number.
+            if class.known_name().is_some() || self.names.contains(&class) {
+                return Err(DAMAGED);
+            }
+            self.names.push(class);
+            payload = rest;
+        }
+        Ok(())
+    }
+
     fn end(&self, requests: u64, input: &mut Input) -> Result<(), ErrorKind> {
         let found = Declared { requests: self.requests, end_sector: self.end_sector };
         if requests != self.requests || self.declared.is_some_and(|declared| declared != found) {
@@ -172,15 +215,23 @@ impl Compact {
     }
 }
 
-/// Decodes a block's records and returns the time of the last.
-fn decode(
-    payload: &[u8],
+/// A block of requests.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    payload: &'a [u8],
     records: usize,
     base: Time,
+    names: &'a [Class],
+}
+
+/// Decodes a block's records and returns the time of the last.
+fn decode(
+    block: Block<'_>,
     end_sector: &mut u64,
     context: &mut Context,
     out: &mut Vec<Request>,
 ) -> Result<Time, ErrorKind> {
+    let Block { payload, records, base, names } = block;
     out.reserve(records);
     let mut bytes = payload;
     let mut ns = base.as_ns();
@@ -190,8 +241,14 @@ fn decode(
         let (&tag, rest) = bytes.split_first().ok_or(DAMAGED)?;
         bytes = rest;
         let op = *OPS.get(usize::from(tag & 7)).ok_or(DAMAGED)?;
-        let class = usize::from(tag >> TAG_CLASS_SHIFT & 7);
-        let class = *CLASSES.get(class).ok_or(DAMAGED)?;
+        let class = tag >> TAG_CLASS_SHIFT & 7;
+        let class = if class == NAMED {
+            let (&number, rest) = bytes.split_first().ok_or(DAMAGED)?;
+            bytes = rest;
+            *names.get(usize::from(number)).ok_or(DAMAGED)?
+        } else {
+            *Class::KNOWN.get(usize::from(class)).ok_or(DAMAGED)?
+        };
         ns = ns.checked_add(varint(&mut bytes)?).ok_or(DAMAGED)?;
         let mut request = Request {
             at: Time::from_ns(ns),

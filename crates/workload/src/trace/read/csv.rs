@@ -87,7 +87,7 @@ impl LineParser for Csv {
             lba: Lba(lba),
             sectors,
             fua: false,
-            class: class_of(header, op, class)?,
+            class: class_of(header, class, context)?,
         };
         if header.columns > 4 && !matches!(flags, b"-" | b"") {
             return with_flags(flags, request, context, out);
@@ -112,10 +112,10 @@ fn op_of(op: &[u8]) -> Result<Op, ErrorKind> {
     })
 }
 
-/// A hint's class may also be the kind of a database's relation, by whatever name (`heap`, `index`,
-/// `catalog/other`): a page of data.
+/// Others than the known ones are a trace's own: a database's kinds of relations (`heap`, `index`,
+/// `catalog/other`), the levels of a tree.
 #[inline]
-fn class_of(header: Header, op: Op, class: &[u8]) -> Result<Class, ErrorKind> {
+fn class_of(header: Header, class: &[u8], context: &mut Context) -> Result<Class, ErrorKind> {
     if header.columns < 6 {
         return Ok(Class::Unknown);
     }
@@ -132,13 +132,7 @@ fn class_of(header: Header, op: Op, class: &[u8]) -> Result<Class, ErrorKind> {
         b"journal" => Class::Journal,
         b"fs-meta" => Class::FsMeta,
         b"-" | b"other" | b"" => Class::Unknown,
-        _ if op == Op::WritePrepare => Class::Data,
-        _ => {
-            return Err(ErrorKind::Field {
-                column: "class",
-                want: "one of data, wal, journal, fs-meta, other, -",
-            });
-        }
+        name => return context.classes.class(name),
     })
 }
 

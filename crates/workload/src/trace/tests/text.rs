@@ -17,6 +17,8 @@ fn our_csv_knows_all_operations_flags_and_classes() {
          106,W,88,8,WFS,-\n",
     )
     .unwrap();
+    // A table that has met the same names has the same classes.
+    let classes = ClassNames::default();
     let class = |request, class| Request { class, ..request };
     let fua = |request| Request { fua: true, ..request };
     let expected = [
@@ -27,7 +29,7 @@ fn our_csv_knows_all_operations_flags_and_classes() {
         class(request(3_000, Op::WriteZeroes, 72, 8), Class::FsMeta),
         request(4_000, Op::Flush, 0, 0),
         fua(class(request(4_000, Op::Write, 80, 8), Class::Journal)),
-        class(request(5_000, Op::WritePrepare, 8, 8), Class::Data),
+        class(request(5_000, Op::WritePrepare, 8, 8), classes.class("catalog/other").unwrap()),
         class(request(5_000, Op::WritePrepare, 16, 8), Class::Wal),
         fua(request(6_000, Op::Write, 88, 8)),
     ];

@@ -4,26 +4,28 @@
 //!
 //! **Invariants**: what is written is read back exactly; a byte that is lost or changed is found.
 
+use std::collections::BTreeMap;
+
 use leyden_device::Op;
 use leyden_sim::Time;
 
-use crate::Request;
+use crate::{Class, ClassNames, Request};
 
 use super::super::read::compact::{
-    BLOCK_HEADER_BYTES, BLOCK_RECORDS, CLASSES, HEADER_BYTES, MAGIC, MANAGEMENT, OPS,
-    TAG_CLASS_SHIFT, TAG_FUA, TAG_SAME_SECTORS, UNKNOWN, VERSION,
+    BLOCK_HEADER_BYTES, BLOCK_RECORDS, HEADER_BYTES, MAGIC, MANAGEMENT, NAMED, OPS,
+    TAG_CLASS_SHIFT, TAG_FUA, TAG_SAME_SECTORS, UNKNOWN, VERSION, VERSION_NAMES,
 };
 use super::super::read::rwbs::ZONE_OPS;
 use super::{Carries, Encode};
 
-/// Writes the compact format, version 1. All numbers are little-endian.
+/// Writes the compact format, version 1 or, with names of classes, 2. All numbers are little-endian.
 ///
 /// **File header**, 40 bytes:
 ///
 /// | bytes | what |
 /// |---|---|
 /// | 0..8 | magic `89 4C 54 52 0D 0A 1A 0A` |
-/// | 8..10 | version, 1 |
+/// | 8..10 | version: 1 without names of classes, 2 with them or if it isn't known (a compressed stream) |
 /// | 10..12 | length of this header, 40 |
 /// | 12..16 | zero |
 /// | 16..24 | requests in the file, or 2^64 - 1: not known (a compressed stream can't be gone back to) |
@@ -31,7 +33,7 @@ use super::{Carries, Encode};
 /// | 32..36 | zero |
 /// | 36..40 | CRC-32 (IEEE) of bytes 0..36 |
 ///
-/// **Blocks** of up to 4,096 requests follow, each readable on its own:
+/// **Blocks** of up to 4,096 requests follow, each readable on its own, but for the names before it:
 ///
 /// | bytes | what |
 /// |---|---|
@@ -40,6 +42,10 @@ use super::{Carries, Encode};
 /// | 8..16 | time from which the first request's delta counts, ns since the trace's start |
 /// | 16..20 | CRC-32 of bytes 0..16 and the payload |
 /// | 20.. | payload |
+///
+/// **A block of names** has no requests, and a payload: each name is a byte, its length, and so many
+/// characters. Its time field is the number of its first name; names count from 0. It comes before the
+/// first block that uses one of its names.
 ///
 /// **The end block** is a block of no requests and no payload; its time field holds the number of
 /// requests in the file. Nothing follows it.
@@ -50,7 +56,7 @@ use super::{Carries, Encode};
 /// |---|---|
 /// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 hint (write prepare), 6 zone append, 7 zone management |
 /// | 3 | forced unit access |
-/// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata |
+/// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata, 5 a name, whose number follows the tag as a byte |
 /// | 7 | as many sectors as the request before in this block (flushes and zone management don't count) |
 ///
 /// 1. time since the request before (since the block's time for the first), ns;
@@ -68,13 +74,24 @@ pub(crate) struct Compact {
     sectors: u32,
     requests: u64,
     end_sector: u64,
+    classes: ClassNames,
+    /// By class: the number that its name has in the file.
+    numbers: BTreeMap<Class, u8>,
+    /// Of the names, those that are in blocks.
+    named: usize,
+    /// The payload of the next block of names.
+    names: Vec<u8>,
 }
 
 impl Compact {
-    fn header(requests: u64, end_sector: u64) -> Vec<u8> {
+    pub(crate) fn new(classes: ClassNames) -> Self {
+        Self { classes, ..Self::default() }
+    }
+
+    fn header(version: u16, requests: u64, end_sector: u64) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend_from_slice(MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&version.to_le_bytes());
         header.extend_from_slice(&(HEADER_BYTES as u16).to_le_bytes());
         header.extend_from_slice(&[0; 4]);
         header.extend_from_slice(&requests.to_le_bytes());
@@ -98,7 +115,34 @@ impl Compact {
         out.extend_from_slice(payload);
     }
 
+    /// The tag's bits for a class, and the byte that follows the tag if it has a name.
+    #[inline]
+    fn class(&mut self, class: Class) -> (u8, Option<u8>) {
+        match class {
+            Class::Named(_) => self.named(class).map_or((0, None), |it| (NAMED, Some(it))),
+            known => (known.number(), None),
+        }
+    }
+
+    /// The number of a class's name in the file; new ones are put down for the next block.
+    fn named(&mut self, class: Class) -> Option<u8> {
+        if let Some(&number) = self.numbers.get(&class) {
+            return Some(number);
+        }
+        let name = self.classes.name(class)?;
+        let number = self.numbers.len() as u8;
+        self.names.push(name.len() as u8);
+        self.names.extend_from_slice(name.as_bytes());
+        self.numbers.insert(class, number);
+        Some(number)
+    }
+
     fn close_block(&mut self, out: &mut Vec<u8>) {
+        if !self.names.is_empty() {
+            Self::push_block(&self.names, 0, self.named as u64, out);
+            self.names.clear();
+            self.named = self.numbers.len();
+        }
         if self.records > 0 {
             Self::push_block(&self.block, self.records, self.block_time.as_ns(), out);
         }
@@ -109,7 +153,8 @@ impl Compact {
 
 impl Encode for Compact {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&Self::header(UNKNOWN, UNKNOWN));
+        // What is written as it goes may yet have names; else the last word is `final_header`'s.
+        out.extend_from_slice(&Self::header(VERSION_NAMES, UNKNOWN, UNKNOWN));
     }
 
     fn request(&mut self, request: &Request, out: &mut Vec<u8>) {
@@ -121,8 +166,8 @@ impl Encode for Compact {
         let same = !flush && !is_management && request.sectors == self.sectors;
         let op = if is_management { MANAGEMENT } else { request.op };
         let op = OPS.iter().position(|&known| known == op).unwrap_or(0);
-        let class = CLASSES.iter().position(|&class| class == request.class);
-        let mut tag = op as u8 | (class.unwrap_or(0) as u8) << TAG_CLASS_SHIFT;
+        let (class, number) = self.class(request.class);
+        let mut tag = op as u8 | class << TAG_CLASS_SHIFT;
         if request.fua && !flush && request.op != Op::WritePrepare {
             tag |= TAG_FUA;
         }
@@ -130,6 +175,7 @@ impl Encode for Compact {
             tag |= TAG_SAME_SECTORS;
         }
         self.block.push(tag);
+        self.block.extend(number);
         push_varint(&mut self.block, (request.at - self.last).as_ns());
         self.last = request.at;
         if !flush {
@@ -160,7 +206,8 @@ impl Encode for Compact {
     }
 
     fn final_header(&self) -> Option<Vec<u8>> {
-        Some(Self::header(self.requests, self.end_sector))
+        let version = if self.numbers.is_empty() { VERSION } else { VERSION_NAMES };
+        Some(Self::header(version, self.requests, self.end_sector))
     }
 
     fn carries(&self) -> Carries {

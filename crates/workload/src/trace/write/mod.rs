@@ -18,7 +18,7 @@ use leyden_device::Op;
 use leyden_sim::Time;
 use serde::Serialize;
 
-use crate::Request;
+use crate::{Class, ClassNames, Request};
 
 use super::context::{END_SECTOR, NO_IO};
 use super::error::{ErrorKind, TraceError};
@@ -54,6 +54,8 @@ pub struct WriteOptions {
     pub overwrite: bool,
     /// What fio's logs call the file; no blanks.
     pub fio_file: String,
+    /// The names of the classes, from the reader of what is to be written.
+    pub classes: ClassNames,
 }
 
 impl WriteOptions {
@@ -64,6 +66,7 @@ impl WriteOptions {
             compression: Compression::None,
             overwrite: false,
             fio_file: "trace".to_owned(),
+            classes: ClassNames::default(),
         }
     }
 }
@@ -210,7 +213,7 @@ impl Carries {
         }
         let flush = request.op == Op::Flush;
         lost.fua += u64::from(request.fua && !self.fua && !flush);
-        lost.classes += u64::from(request.class != crate::Class::Unknown && !self.classes);
+        lost.classes += u64::from(request.class != Class::Unknown && !self.classes);
         lost.rounded_times += u64::from(!request.at.as_ns().is_multiple_of(self.resolution_ns));
         true
     }
@@ -224,6 +227,7 @@ pub struct Writer {
     buffer: Vec<u8>,
     last: Time,
     written: Written,
+    classes: ClassNames,
 }
 
 impl Writer {
@@ -232,7 +236,7 @@ impl Writer {
         let begin = || {
             let encoder = encoder(options)?;
             let sink = Sink::file(path, options)?;
-            Ok(Self::begin(path, encoder, sink))
+            Ok(Self::begin(path, encoder, sink, options))
         };
         begin().map_err(|kind| TraceError::file(path, kind))
     }
@@ -243,12 +247,17 @@ impl Writer {
         let begin = || {
             let encoder = encoder(options)?;
             let sink = Sink::memory(options)?;
-            Ok(Self::begin(path, encoder, sink))
+            Ok(Self::begin(path, encoder, sink, options))
         };
         begin().map_err(|kind| TraceError::file(path, kind))
     }
 
-    fn begin(path: &Path, mut encoder: Box<dyn Encode>, sink: Sink) -> Self {
+    fn begin(
+        path: &Path,
+        mut encoder: Box<dyn Encode>,
+        sink: Sink,
+        options: &WriteOptions,
+    ) -> Self {
         let mut buffer = Vec::with_capacity(2 * FLUSH_BYTES);
         encoder.begin(&mut buffer);
         Self {
@@ -258,6 +267,7 @@ impl Writer {
             buffer,
             last: Time::ZERO,
             written: Written::default(),
+            classes: options.classes.clone(),
         }
     }
 
@@ -268,7 +278,14 @@ impl Writer {
         if !self.encoder.carries().count(request, &mut self.written.lost) {
             return Ok(());
         }
-        self.encoder.request(request, &mut self.buffer);
+        if self.classes.name(request.class).is_some() {
+            self.encoder.request(request, &mut self.buffer);
+        } else {
+            // Named by a table that the options don't have.
+            self.written.lost.classes += u64::from(self.encoder.carries().classes);
+            let unnamed = Request { class: Class::Unknown, ..*request };
+            self.encoder.request(&unnamed, &mut self.buffer);
+        }
         self.written.requests += 1;
         self.written.hints += u64::from(request.op == Op::WritePrepare);
         if self.buffer.len() >= FLUSH_BYTES {
@@ -346,8 +363,8 @@ impl Format {
 
 pub(crate) fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKind> {
     Ok(match options.format {
-        Format::Csv => Box::new(text::Csv),
-        Format::Compact => Box::new(compact::Compact::default()),
+        Format::Csv => Box::new(text::Csv { classes: options.classes.clone() }),
+        Format::Compact => Box::new(compact::Compact::new(options.classes.clone())),
         Format::FioV2 | Format::FioV3 => {
             let name = options.fio_file.as_bytes();
             if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {

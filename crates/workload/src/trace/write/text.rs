@@ -7,7 +7,7 @@
 
 use leyden_device::{Op, SECTOR_BYTES};
 
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
 use super::super::num::{S_DIGITS, US_DIGITS, push_decimal, push_decimal_ns};
 use super::super::read::rwbs::zone_letter;
@@ -34,7 +34,9 @@ fn size_bytes(request: &Request) -> u64 {
 
 /// Our own text, with all six columns. Times are written in whole microseconds where they are, and
 /// with three decimals where they aren't.
-pub(crate) struct Csv;
+pub(crate) struct Csv {
+    pub(crate) classes: ClassNames,
+}
 
 impl Encode for Csv {
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -78,7 +80,7 @@ impl Encode for Csv {
         out.push(b',');
         out.extend_from_slice(match request.class {
             Class::Unknown => b"-",
-            class => class.name().as_bytes(),
+            class => self.classes.name(class).unwrap_or("-").as_bytes(),
         });
         out.push(b'\n');
     }

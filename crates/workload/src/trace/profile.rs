@@ -132,6 +132,25 @@ pub fn profile(
 /// Counts by power of two: slot `n` counts those up to 2^n and above 2^(n-1).
 type Octaves = [u64; 65];
 
+/// Which requests begin where another ended.
+#[derive(Default)]
+struct Sequence {
+    ends: [u64; STREAMS],
+    next_end: usize,
+    addressed: u64,
+    sequential: u64,
+}
+
+impl Sequence {
+    fn take(&mut self, begin: u64, end: u64) {
+        // Sector 0 is where unused slots "ended": a request there follows nothing.
+        self.sequential += u64::from(begin != 0 && self.ends.contains(&begin));
+        self.addressed += 1;
+        self.ends[self.next_end] = end;
+        self.next_end = (self.next_end + 1) % STREAMS;
+    }
+}
+
 struct Profiler {
     profile: Profile,
     written: Extents,
@@ -144,10 +163,7 @@ struct Profiler {
     read_sizes: Octaves,
     write_sizes: Octaves,
     written_by_class: Vec<u64>,
-    ends: [u64; STREAMS],
-    next_end: usize,
-    addressed: u64,
-    sequential: u64,
+    sequence: Sequence,
     aligned: u64,
     units_written: u64,
     first: Option<u64>,
@@ -166,10 +182,7 @@ impl Default for Profiler {
             read_sizes: [0; 65],
             write_sizes: [0; 65],
             written_by_class: vec![0; Class::MOST],
-            ends: [0; STREAMS],
-            next_end: 0,
-            addressed: 0,
-            sequential: 0,
+            sequence: Sequence::default(),
             aligned: 0,
             units_written: 0,
             first: None,
@@ -244,11 +257,7 @@ impl Profiler {
     fn sequence(&mut self, begin: u64, end: u64) {
         self.first = Some(self.first.map_or(begin, |first| first.min(begin)));
         self.profile.end_byte = self.profile.end_byte.max(end.saturating_mul(SECTOR_BYTES));
-        // Sector 0 is where unused slots "ended": a request there follows nothing.
-        self.sequential += u64::from(begin != 0 && self.ends.contains(&begin));
-        self.addressed += 1;
-        self.ends[self.next_end] = end;
-        self.next_end = (self.next_end + 1) % STREAMS;
+        self.sequence.take(begin, end);
     }
 
     fn units(&mut self, request: &Request, begin: u64, end: u64) {
@@ -297,7 +306,7 @@ impl Profiler {
         let overwritten = profile.overwrite_distances.count;
         profile.overwrite_share = share(overwritten, self.units_written);
         self.announced(classes, &mut profile);
-        profile.sequential_share = share(self.sequential, self.addressed);
+        profile.sequential_share = share(self.sequence.sequential, self.sequence.addressed);
         profile.aligned_share = share(self.aligned, profile.reads + profile.writes);
         summarize(&self.distances, &mut profile.overwrite_distances);
         profile

@@ -19,10 +19,10 @@ use super::rwbs::ZONE_OPS;
 
 /// First bytes: not text, and spoilt by anything that "mends" line ends, as PNG's.
 pub(crate) const MAGIC: &[u8; 8] = b"\x89LTR\r\n\x1a\n";
-/// Without names of classes.
-pub(crate) const VERSION: u16 = 1;
 /// With blocks of names; none need be there.
-pub(crate) const VERSION_NAMES: u16 = 2;
+pub(crate) const VERSION: u16 = 2;
+/// Without names of classes.
+pub(crate) const UNNAMED_VERSION: u16 = 1;
 pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const BLOCK_HEADER_BYTES: usize = 20;
 /// Records in a block, at most.
@@ -103,7 +103,7 @@ impl BinaryParser for Compact {
             return Err(ErrorKind::Header { want: "that of a compact trace" });
         }
         self.version = u16::from_le_bytes([header[8], header[9]]);
-        if !matches!(self.version, VERSION | VERSION_NAMES) {
+        if !matches!(self.version, UNNAMED_VERSION | VERSION) {
             return Err(ErrorKind::Unsupported {
                 what: "a compact trace of a version that isn't known",
                 remedy: "Convert it with the release that wrote it",
@@ -138,7 +138,7 @@ impl BinaryParser for Compact {
         let header = input.window();
         let (bytes, records) = (u32_at(header, 0) as usize, u32_at(header, 4) as usize);
         let (first, crc) = (u64_at(header, 8), u32_at(header, 16));
-        let is_names = self.version == VERSION_NAMES && records == 0 && bytes > 0;
+        let is_names = self.version == VERSION && records == 0 && bytes > 0;
         let most = if is_names { MAX_NAMES_BYTES } else { records * MAX_RECORD_BYTES };
         if records > BLOCK_RECORDS || bytes > most || bytes < records {
             return Err(DAMAGED);

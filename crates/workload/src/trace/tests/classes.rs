@@ -57,6 +57,23 @@ fn names_go_through_every_format_that_has_classes() {
     assert_eq!(converted(text.as_bytes(), Format::Msr, Compression::None).1, 7);
 }
 
+/// A block of names stands before each block that has new ones, and numbers go on.
+#[test]
+fn names_may_come_late() {
+    let name = |i: usize| match i {
+        0 => "heap",
+        5_000 => "index",
+        9_000 => "fsm",
+        _ if i % 3 == 0 => "heap",
+        _ if i > 5_000 && i % 3 == 1 => "index",
+        _ => "wal",
+    };
+    let text = csv((0..10_000).map(name));
+    let binary = compact(text.as_bytes());
+    assert!(called(&binary).unwrap().iter().enumerate().all(|(i, found)| found == name(i)));
+    assert!(converted(&binary, Format::Csv, Compression::None).0 == text.as_bytes());
+}
+
 /// Files without names are as they were before there were names.
 #[test]
 fn the_version_says_whether_there_are_names() {

@@ -13,7 +13,7 @@ use crate::{Class, ClassNames, Request};
 
 use super::super::read::compact::{
     BLOCK_HEADER_BYTES, BLOCK_RECORDS, HEADER_BYTES, MAGIC, MANAGEMENT, NAMED, OPS,
-    TAG_CLASS_SHIFT, TAG_FUA, TAG_SAME_SECTORS, UNKNOWN, VERSION, VERSION_NAMES,
+    TAG_CLASS_SHIFT, TAG_FUA, TAG_SAME_SECTORS, UNKNOWN, UNNAMED_VERSION, VERSION,
 };
 use super::super::read::rwbs::ZONE_OPS;
 use super::{Carries, Encode};
@@ -154,7 +154,7 @@ impl Compact {
 impl Encode for Compact {
     fn begin(&mut self, out: &mut Vec<u8>) {
         // What is written as it goes may yet have names; else the last word is `final_header`'s.
-        out.extend_from_slice(&Self::header(VERSION_NAMES, UNKNOWN, UNKNOWN));
+        out.extend_from_slice(&Self::header(VERSION, UNKNOWN, UNKNOWN));
     }
 
     fn request(&mut self, request: &Request, out: &mut Vec<u8>) {
@@ -206,7 +206,7 @@ impl Encode for Compact {
     }
 
     fn final_header(&self) -> Option<Vec<u8>> {
-        let version = if self.numbers.is_empty() { VERSION } else { VERSION_NAMES };
+        let version = if self.numbers.is_empty() { UNNAMED_VERSION } else { VERSION };
         Some(Self::header(version, self.requests, self.end_sector))
     }
 

@@ -236,6 +236,14 @@ mod tests {
         assert!((profile.announced_overwrite_share - 0.5).abs() < 1e-9);
     }
 
+    /// A trim of a part of a unit, in the middle of what was announced, takes no announcement back.
+    #[test]
+    fn a_trim_of_less_than_a_unit_leaves_announcements() {
+        let trace = "100,R,0,8,R,-\n105,D,9,2,D,-\n110,W,0,24,W,data\n";
+        let profile = profiled(trace, "101,H,0,24,-,data\n");
+        assert!((profile.announced_share - 1.0).abs() < 1e-9, "{profile:?}");
+    }
+
     #[test]
     fn both_files_name_classes_alike() {
         let trace = "100,W,8,16,WS,index\n105,W,32,16,W,heap\n";

@@ -40,9 +40,11 @@ impl Announced {
         *announced += self.pending.remove(begin, end);
     }
 
-    /// `begin..end` is trimmed.
+    /// What lies wholly within `begin..end` is trimmed: nothing, if the trim is of a part of a unit.
     pub(super) fn trim(&mut self, begin: u64, end: u64) {
-        self.pending.remove(begin, end);
+        if begin < end {
+            self.pending.remove(begin, end);
+        }
     }
 
     /// Units written that were announced.

@@ -64,7 +64,7 @@ fn names_may_come_late() {
         0 => "heap",
         5_000 => "index",
         9_000 => "fsm",
-        _ if i % 3 == 0 => "heap",
+        _ if i.is_multiple_of(3) => "heap",
         _ if i > 5_000 && i % 3 == 1 => "index",
         _ => "wal",
     };

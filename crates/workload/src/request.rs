@@ -14,7 +14,7 @@ pub struct Request {
     pub op: Op,
     /// First sector (512 bytes).
     pub lba: Lba,
-    /// Sectors; 0 for a flush.
+    /// Sectors; of a flush those of the file that it is for, or 0 if it is for everything.
     pub sectors: u32,
     /// Forced unit access.
     pub fua: bool,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use leyden_device::{Lba, Op, SECTOR_BYTES};
 use leyden_sim::{EventQueue, Span, Time};
-use leyden_workload::synth::Job;
+use leyden_workload::synth::{FsyncOf, Job};
 use leyden_workload::{Class, Request};
 
 use super::DriveError;
@@ -67,6 +67,7 @@ struct JobState {
     rest: Span,
     rest_every: u64,
     flush_every: u64,
+    is_direct: bool,
 }
 
 /// Spaces things out at a rate, exactly over any number of them. A schedule from the start, not
@@ -114,6 +115,7 @@ impl JobState {
             rest: pacing.think_time,
             rest_every: pacing.think_every,
             flush_every: pacing.fsync_every,
+            is_direct: pacing.direct,
             job,
         }
     }
@@ -311,11 +313,15 @@ impl Jobs {
             thread.state = State::Flushing;
             thread.writes_since_flush = 0;
             thread.in_flight = 1;
+            let (lba, sectors) = match job.job.pacing().fsync_of {
+                FsyncOf::Device => (Lba(0), 0),
+                FsyncOf::Region => job.job.region(),
+            };
             return Some(Request {
                 at: now,
                 op: Op::Flush,
-                lba: Lba(0),
-                sectors: 0,
+                lba,
+                sectors: sectors.min(u32::MAX.into()) as u32,
                 fua: false,
                 class: Class::Unknown,
             });
@@ -376,6 +382,11 @@ impl Source for Jobs {
             _ => Vec::new(),
         };
         Names::Of(names)
+    }
+
+    #[inline]
+    fn is_direct(&self, owner: u32) -> bool {
+        self.states[self.threads[owner as usize].job as usize].is_direct
     }
 
     #[inline]

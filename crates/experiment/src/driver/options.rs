@@ -31,6 +31,8 @@ pub struct Options<'a> {
     pub progress: Option<&'a mut dyn FnMut(f64)>,
     /// How many requests the trace has, over all loops, if known: for `progress`.
     pub expected_requests: Option<u64>,
+    /// All requests pass page caches by.
+    pub direct: bool,
 }
 
 impl fmt::Debug for Options<'_> {

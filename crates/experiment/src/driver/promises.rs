@@ -77,7 +77,9 @@ fn promised_op(request: &Request) -> Option<leyden_oracle::Op> {
         Op::WriteZeroes => leyden_oracle::Op::WriteZeroes,
         Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => return None,
     };
-    (request.sectors > 0 || request.op == Op::Flush).then_some(op)
+    // What a flush of a file promises, one of everything promises, too: the oracle knows the latter alone.
+    let is_known = (request.op == Op::Flush) == (request.sectors == 0);
+    is_known.then_some(op)
 }
 
 impl Content<Stamp> for Promises {

@@ -73,6 +73,12 @@ pub(super) trait Source {
         let _ = request;
         false
     }
+    /// True if `owner`'s requests pass page caches by.
+    #[inline]
+    fn is_direct(&self, owner: u32) -> bool {
+        let _ = owner;
+        false
+    }
     /// Warnings to give at the end.
     fn warnings(&self) -> Vec<String>;
 }
@@ -136,6 +142,8 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C, S> {
     measure: Measure,
     /// The watch is told of commands.
     is_followed: bool,
+    /// All requests pass page caches by.
+    is_direct: bool,
     completions: Vec<Completion<P>>,
     now: Time,
     /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
@@ -182,6 +190,7 @@ where
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
+            is_direct: options.direct,
             is_followed: watch.follows_commands(),
             device,
             content,
@@ -342,13 +351,20 @@ where
     fn submit(&mut self, request: &Request, owner: u32, arrived: Time) {
         let tenant = self.source.tenant(owner, request);
         self.measure.submitted(self.now);
-        let slot = self.slots.take(Slot { owner, tenant, sectors: request.sectors, arrived });
+        let is_flush = request.op == Op::Flush;
+        let sectors = if is_flush { 0 } else { request.sectors };
+        let slot = self.slots.take(Slot { owner, tenant, sectors, arrived });
         if self.is_followed {
             self.watch.submitted(self.now, slot, arrived, request);
         }
         let data = self.content.submit(slot, self.now, request);
         let is_protected = self.source.asks_for_protection(request);
-        let command = Command::new(request.op, request.lba, request.sectors, data)
+        let command = match request.sectors {
+            1.. if is_flush => Command::sync(request.lba, request.sectors),
+            sectors => Command::new(request.op, request.lba, sectors, data),
+        };
+        let command = command
+            .direct(self.is_direct || self.source.is_direct(owner))
             .fua(request.fua)
             .kind(kind_of(request.class))
             .plp(is_protected)

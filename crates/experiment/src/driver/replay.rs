@@ -56,10 +56,20 @@ impl<I, F> Trace<I, F> {
             return Ok(self.fit_hint(request));
         }
         let end = request.lba.0.saturating_add(u64::from(request.sectors));
-        if end <= self.capacity_sectors || request.op == Op::Flush {
+        if end <= self.capacity_sectors {
             return Ok(Some(request));
         }
+        if request.op == Op::Flush {
+            return Ok(Some(self.fit_file(request)));
+        }
         self.fit_beyond(request)
+    }
+
+    /// A file's flush has as much room as the trace's devices have, of which the last may lie beyond the end in part.
+    /// One that does so as a whole is for everything.
+    fn fit_file(&self, flush: Request) -> Request {
+        let left = self.capacity_sectors.saturating_sub(flush.lba.0);
+        Request { sectors: u64::from(flush.sectors).min(left) as u32, ..flush }
     }
 
     /// A hint goes where the write it speaks of would go. One beyond the end does no harm, and is the

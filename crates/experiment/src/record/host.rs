@@ -103,6 +103,9 @@ pub struct Cache {
     pub discarded: u64,
     /// Pages that could not be written out.
     pub failed: u64,
+    /// Requests that passed it by.
+    #[serde(default)]
+    pub direct: u64,
     /// Laps of the flusher because data was too old.
     pub laps: u64,
     /// Writes that had to wait because too much was dirty.

@@ -399,6 +399,7 @@ fn drive<P: Payload, C: Content<P>, S: Powered<P, Drive = Ssd<P>>>(
         limit,
         progress: Some(&mut progress),
         expected_requests: None,
+        direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
     };
     if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();

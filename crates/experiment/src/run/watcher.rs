@@ -143,6 +143,7 @@ impl<'a> Watcher<'a> {
             dirtied: cache.dirtied_pages,
             rewritten: cache.rewritten_pages,
             partial_reads: cache.partial_reads,
+            direct: cache.direct_requests,
             evictions: cache.evictions,
             writebacks: cache.writebacks,
             written_back: cache.written_back_pages,

@@ -277,6 +277,7 @@ pub(super) fn run_with<P: Payload, C: Content<P>>(
         limit: bounds.limit,
         progress: Some(&mut progress),
         expected_requests: None,
+        direct: false,
     };
     let protection = ZoneProtection {
         has_region: scenario.device.buffer.region != Region::None,

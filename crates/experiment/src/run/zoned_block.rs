@@ -9,7 +9,7 @@ use super::recorded::{self, Left, wear};
 use super::{Bounds, Hooks, Outcome, Phase, RunError, build_jobs, machine};
 use crate::driver::{self, Content, Options, Unchecked, Verifier, Watch};
 use crate::record::ZonedBlock as Record;
-use crate::scenario::{PreconditionConfig, Scenario};
+use crate::scenario::{PreconditionConfig, Scenario, TraceConfig};
 
 /// The device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
@@ -198,6 +198,7 @@ where
         limit: bounds.limit,
         progress: Some(&mut progress),
         expected_requests: None,
+        direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
     };
     let measured = if let Some(trace) = &scenario.workload.trace {
         let replay = trace.replay();

@@ -138,6 +138,9 @@ struct Table {
     /// for them, as a thread waits for its fsync. Otherwise nothing waits but for room.
     #[serde(default, skip_serializing_if = "is_false")]
     barriers: bool,
+    /// Requests pass `host.page_cache` by (`O_DIRECT`); without one it changes nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    direct: bool,
     /// How much faster than recorded open-loop replay runs: `2` is twice as fast, `"50 %"` half.
     #[serde(default = "default_speed")]
     speed: Ratio,
@@ -197,6 +200,7 @@ impl From<&str> for TraceConfig {
             mode: ReplayMode::default(),
             queue_depth: default_queue_depth(),
             barriers: false,
+            direct: false,
             speed: default_speed(),
             loops: default_loops(),
             beyond_end: BeyondEnd::default(),
@@ -352,6 +356,11 @@ impl TraceConfig {
             zones: None,
             classes: ClassNames::default(),
         }
+    }
+
+    /// Whether its requests pass a page cache by.
+    pub const fn is_direct(&self) -> bool {
+        self.table.direct
     }
 
     /// Whether it is replayed as fast as the drive lets it.

@@ -332,7 +332,8 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
             }
             _ => Units::NONE,
         };
-        self.stats.direct_requests += u64::from(command.direct);
+        let passes_by = command.direct && matches!(command.op(), Op::Read | Op::Write);
+        self.stats.direct_requests += u64::from(passes_by);
         let mut request = Request::new(id, now, &command, units);
         request.status = status;
         if command.op() == Op::Write {

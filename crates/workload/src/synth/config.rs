@@ -57,6 +57,12 @@ pub struct JobConfig {
     /// A thread flushes after every so many of its writes: it waits for its outstanding requests,
     /// flushes, and goes on when the flush has completed. 0: never.
     pub fsync_every: u64,
+    /// What such a flush is for.
+    #[serde(skip_serializing_if = "FsyncOf::is_default")]
+    pub fsync_of: FsyncOf,
+    /// Requests pass `host.page_cache` by (`O_DIRECT`, fio's `direct`); without one it changes nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
     /// How long after the start of the workload the job begins.
     pub start_delay: Span,
     /// Stop after so many requests (flushes not counted).
@@ -88,11 +94,32 @@ impl Default for JobConfig {
             think_time: Span::ZERO,
             think_every: 1,
             fsync_every: 0,
+            fsync_of: FsyncOf::Device,
+            direct: false,
             start_delay: Span::ZERO,
             requests: None,
             bytes: None,
             time: None,
         }
+    }
+}
+
+/// What a job's flush is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FsyncOf {
+    /// Everything: the jobs have a block device open, which is one file.
+    #[default]
+    Device,
+    /// The job's region, as if it were a file: `host.page_cache` writes its dirty pages alone. The drive flushes
+    /// everything.
+    Region,
+}
+
+impl FsyncOf {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Device
     }
 }
 

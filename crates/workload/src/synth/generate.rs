@@ -6,7 +6,7 @@ use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Rng, Span, Time};
 use super::place::Places;
 use super::size::Sizes;
 use super::validate::{Checked, Region};
-use super::{JobConfig, Pattern};
+use super::{FsyncOf, JobConfig, Pattern};
 use crate::{Class, Request};
 
 /// What the driver must keep to when it submits a job's requests. Limits that were not given are
@@ -27,6 +27,10 @@ pub struct Pacing {
     pub think_every: u64,
     /// After how many of its writes a thread flushes, with nothing else outstanding; 0: never.
     pub fsync_every: u64,
+    /// What such a flush is for.
+    pub fsync_of: FsyncOf,
+    /// Requests pass a page cache by.
+    pub direct: bool,
     /// How long after the workload's start the job begins.
     pub start_delay: Span,
     /// Requests to submit, flushes not counted.
@@ -159,6 +163,8 @@ fn pacing(config: &JobConfig) -> Pacing {
         think_time: config.think_time,
         think_every: config.think_every,
         fsync_every: config.fsync_every,
+        fsync_of: config.fsync_of,
+        direct: config.direct,
         start_delay: config.start_delay,
         requests: config.requests.unwrap_or(u64::MAX),
         bytes: config.bytes.map_or(u64::MAX, Bytes::get),
@@ -239,6 +245,11 @@ impl Job {
             fua: op == Op::Write && self.mix.draw_fua(),
             class: Class::Unknown,
         }
+    }
+
+    /// The region's first sector, and how many it has.
+    pub const fn region(&self) -> (Lba, u64) {
+        (Lba(self.region.first_sector), self.region.sectors)
     }
 
     /// Bytes of the region.

@@ -29,6 +29,6 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
-pub use config::{BlockSize, JobConfig, Pattern, WeightedSize};
+pub use config::{BlockSize, FsyncOf, JobConfig, Pattern, WeightedSize};
 pub use distribution::{Distribution, HotCold, Pareto, SelfSimilar, Zipf, Zone, Zones};
 pub use generate::{Job, Pacing};

@@ -282,6 +282,33 @@ impl Context {
         Ok(())
     }
 
+    /// As [`Self::emit`], for a flush of the file that lies in the request's range.
+    pub(crate) fn emit_sync(
+        &mut self,
+        out: &mut Vec<Request>,
+        base: u64,
+        request: Request,
+    ) -> Result<(), ErrorKind> {
+        if request.sectors == 0 {
+            return self.emit(out, base, request);
+        }
+        let file = (Lba(self.place(base, request.lba.0, request.sectors)?), request.sectors);
+        self.emit(out, base, request)?;
+        // What it has just put there.
+        if let Some(flush) = out.last_mut() {
+            (flush.lba, flush.sectors) = file;
+        }
+        Ok(())
+    }
+
+    /// Sectors that each device has to itself, if several follow one another.
+    pub(crate) const fn stride_sectors(&self) -> Option<u64> {
+        match self.devices {
+            Devices::Stack { stride_sectors } => Some(stride_sectors),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn place(&self, base: u64, lba: u64, sectors: u32) -> Result<u64, ErrorKind> {
         let end = lba.checked_add(u64::from(sectors)).ok_or(ErrorKind::Range)?;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use leyden_device::Lba;
+use leyden_device::{Lba, Op};
 
 use super::error::TraceError;
 use super::profile::Cover;
@@ -47,8 +47,9 @@ impl Packing {
     ) -> Result<Self, TraceError> {
         let mut cover = Cover::default();
         for request in requests {
-            let Request { lba, sectors, .. } = request?;
-            if sectors > 0 {
+            let Request { op, lba, sectors, .. } = request?;
+            // A flush of a file touches nothing.
+            if sectors > 0 && op != Op::Flush {
                 let end = lba.0.saturating_add(u64::from(sectors)).div_ceil(UNIT_SECTORS);
                 cover.add(lba.0 / UNIT_SECTORS, end);
             }
@@ -76,6 +77,14 @@ impl Packing {
             at + (unit - begin).min(end - begin)
         });
         Lba(at * UNIT_SECTORS + lba.0 % UNIT_SECTORS)
+    }
+
+    /// A flush of a file, which is as long as what of it the trace touches.
+    fn file(&self, flush: Request) -> Request {
+        let (lba, end) =
+            (self.place(flush.lba), self.place(Lba(flush.lba.0 + u64::from(flush.sectors))));
+        // No length would make it a flush of everything.
+        Request { lba, sectors: (end.0.saturating_sub(lba.0) as u32).max(1), ..flush }
     }
 
     /// `requests` at their new addresses.
@@ -113,6 +122,7 @@ where
         let Some(packing) = &self.packing else { return Some(request) };
         Some(request.map(|request| match request.sectors {
             0 => request,
+            _ if request.op == Op::Flush => packing.file(request),
             _ => Request { lba: packing.place(request.lba), ..request },
         }))
     }
@@ -122,7 +132,6 @@ where
 mod tests {
     use super::*;
     use crate::Class;
-    use leyden_device::Op;
     use leyden_sim::Time;
     use proptest::prelude::*;
 

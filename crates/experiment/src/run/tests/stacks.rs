@@ -201,3 +201,33 @@ fn reads_of_what_a_cache_could_not_write_out_are_no_violations() {
         assert_eq!(self::record(&unchecked).sim.digest, record.sim.digest);
     }
 }
+
+/// Two jobs, each with a part of the drive.
+const FILES: [&str; 2] = [
+    "host.page_cache.size=8 MiB",
+    r#"workload.job=[
+        {name="log", span="4 MiB", pattern="sequential", requests=4_000, fsync_every=100},
+        {name="data", offset="8 MiB", span="16 MiB", requests=4_000},
+    ]"#,
+];
+
+#[test]
+fn a_flush_of_a_jobs_region_leaves_the_others_pages_dirty() {
+    let of_device = record(&small(&FILES));
+    let of_region =
+        record(&small(&[&FILES[..], &[r#"workload.job.0.fsync_of="region""#]].concat()));
+    assert_eq!((of_device.host.flushes, of_region.host.flushes), (40, 40));
+    let written = |record: &RunRecord| record.cache.as_ref().unwrap().written_back;
+    assert!(written(&of_region) < written(&of_device), "the other's are overwritten in the cache");
+}
+
+#[test]
+fn direct_requests_leave_the_cache_empty() {
+    for stamps in ["run.stamps=true", "run.stamps=false"] {
+        let sets = ["workload.job.0.direct=true", "workload.job.1.direct=true", stamps];
+        let record = record(&small(&[&FILES[..], &sets].concat()));
+        let cache = record.cache.unwrap();
+        assert_eq!((cache.dirtied, cache.written_back, record.host.errors), (0, 0, 0));
+        assert_eq!(cache.direct, 8_000);
+    }
+}

@@ -258,6 +258,15 @@ fn decode(
             fua: tag & TAG_FUA != 0,
             class,
         };
+        if op == Op::Flush && request.fua {
+            request.lba = Lba(end.wrapping_add_signed(unzigzag(varint(&mut bytes)?)));
+            request.sectors = u32::try_from(varint(&mut bytes)?).map_err(|_| DAMAGED)?;
+            if request.sectors == 0 {
+                return Err(DAMAGED);
+            }
+            context.emit_sync(out, 0, request)?;
+            continue;
+        }
         if op != Op::Flush {
             let lba = end.wrapping_add_signed(unzigzag(varint(&mut bytes)?));
             if op == MANAGEMENT {

@@ -74,9 +74,6 @@ impl LineParser for Csv {
         let sectors = decimal(len).map_err(|e| e.of("len", "a number of 512-byte sectors"))?;
         let sectors = u32::try_from(sectors).map_err(|_| ErrorKind::Overflow { column: "len" })?;
         let op = op_of(op)?;
-        if op == Op::Flush && sectors > 0 {
-            return Err(ErrorKind::Field { column: "len", want: "0, as a flush covers nothing" });
-        }
         if matches!(op, Op::Zone(_)) && sectors > 0 {
             let want = "0, as zone management names a zone by its first sector";
             return Err(ErrorKind::Field { column: "len", want });
@@ -92,7 +89,11 @@ impl LineParser for Csv {
         if header.columns > 4 && !matches!(flags, b"-" | b"") {
             return with_flags(flags, request, context, out);
         }
-        context.emit(out, 0, request)
+        if op == Op::Flush {
+            context.emit_sync(out, 0, request)
+        } else {
+            context.emit(out, 0, request)
+        }
     }
 }
 

@@ -158,6 +158,13 @@ impl<const VERSION: u8> LineParser for Fio<VERSION> {
             fua: false,
             class: Class::Unknown,
         };
-        context.emit(out, base, request)
+        match context.stride_sectors() {
+            // Only here files lie apart, so that a flush can be told to be one's.
+            Some(stride_sectors) if op == Op::Flush => {
+                let sectors = stride_sectors.min(u32::MAX.into()) as u32;
+                context.emit_sync(out, base, Request { sectors, ..request })
+            }
+            _ => context.emit(out, base, request),
+        }
     }
 }

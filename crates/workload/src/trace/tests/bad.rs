@@ -42,7 +42,6 @@ fn our_csv() {
         ("1,H,8,8,-,<heap>", "`class` isn't a name of"),
         ("1,H,x,8,-,heap", "`lba` isn't"),
         ("1,H,8,8,heap,-", "`flags` isn't RWBS"),
-        ("1,F,8,8,FF,-", "`len` isn't 0"),
         ("time_us,op,lba,len,flags,class", "`time_us` isn't"),
         ("11413000 0 657728 16 1", "1 columns"),
         ("\u{1f980},W,8,8,W,-", "found `\\xf0\\x9f\\xa6\\x80,W,8,8,W,-`"),

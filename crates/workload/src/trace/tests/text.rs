@@ -1,5 +1,6 @@
 //! The text formats, as they should be.
 
+use super::super::Packing;
 use super::*;
 
 #[test]
@@ -212,4 +213,37 @@ fn the_reader_tells_its_clock_and_its_progress() {
     assert_eq!(reader.base(), Some(Time::from_ns(7_000)));
     assert_eq!(position.bytes(), text.len() as u64);
     assert_eq!(reader.format(), Format::Csv);
+}
+
+#[test]
+fn a_flush_may_be_of_a_file() {
+    let (requests, _) = read_plain("time_us,op,lba,len\n0,F,64,16\n1,F,64,0\n").unwrap();
+    assert_eq!(requests, [request(0, Op::Flush, 64, 16), request(1_000, Op::Flush, 0, 0)]);
+    let beyond = read_plain("time_us,op,lba,len\n0,F,18446744073709551615,16\n").unwrap_err();
+    assert!(matches!(beyond.kind(), ErrorKind::Range), "{beyond}");
+    // fio's files lie apart with `stack` alone.
+    let log = "fio version 2 iolog\n/a add\n/a open\n/b open\n/a write 0 4096\n/b write 0 4096\n/b sync\n";
+    let with = |devices| {
+        let options = OpenOptions { devices, ..OpenOptions::default() };
+        read(log.as_bytes(), &options).unwrap().0
+    };
+    let stacked = with(Devices::Stack { stride_sectors: 100 });
+    assert_eq!(stacked[2], request(0, Op::Flush, 100, 100));
+    assert_eq!(with(Devices::Overlay)[2], request(0, Op::Flush, 0, 0));
+}
+
+#[test]
+fn a_file_stays_a_file_when_it_is_packed() {
+    let all = [
+        request(0, Op::Write, 800, 8),
+        request(0, Op::Write, 816, 8),
+        request(0, Op::Write, 1_600, 8),
+        request(0, Op::Flush, 800, 800),
+        request(0, Op::Flush, 2_000, 800),
+        request(0, Op::Flush, 0, 0),
+    ];
+    let packing = std::sync::Arc::new(Packing::of(all.into_iter().map(Ok)).unwrap());
+    let packed: Vec<_> = packing.apply(all.into_iter().map(Ok)).map(Result::unwrap).collect();
+    assert_eq!(packed[3], request(0, Op::Flush, 0, 16));
+    assert_eq!((packing.sectors(), packed[4].sectors, packed[5].sectors), (24, 1, 0));
 }

@@ -55,15 +55,16 @@ use super::{Carries, Encode};
 /// | tag bits | what |
 /// |---|---|
 /// | 0..3 | 0 read, 1 write, 2 flush, 3 trim, 4 write zeroes, 5 hint (write prepare), 6 zone append, 7 zone management |
-/// | 3 | forced unit access |
+/// | 3 | forced unit access; of a flush: it is for a file |
 /// | 4..7 | class: 0 unknown, 1 data, 2 WAL, 3 journal, 4 file system metadata, 5 a name, whose number follows the tag as a byte |
 /// | 7 | as many sectors as the request before in this block (flushes and zone management don't count) |
 ///
 /// 1. time since the request before (since the block's time for the first), ns;
-/// 2. unless it is a flush: first sector minus the end of the request before (0 at the block's
+/// 2. unless it is a flush of everything: first sector minus the end of the request before (0 at the block's
 ///    start), zigzag-coded (0, -1, 1, -2 are 0, 1, 2, 3), so that 0 is a sequential request;
 /// 3. of zone management: a byte, 1 reset, 2 finish, 3 open, 4 close;
-///    else, unless it is a flush or tag bit 7 is set: sectors.
+///    else, unless it is a flush of everything or tag bit 7 is set: sectors. The next request counts from the end of the
+///    one before a flush.
 #[derive(Default)]
 pub(crate) struct Compact {
     block: Vec<u8>,
@@ -75,6 +76,8 @@ pub(crate) struct Compact {
     requests: u64,
     end_sector: u64,
     classes: ClassNames,
+    /// There are flushes of files.
+    has_files: bool,
     /// By class: the number that its name has in the file.
     numbers: BTreeMap<Class, u8>,
     /// Of the names, those that are in blocks.
@@ -171,6 +174,11 @@ impl Encode for Compact {
         if request.fua && !flush && request.op != Op::WritePrepare {
             tag |= TAG_FUA;
         }
+        let of_file = flush && request.sectors > 0;
+        if of_file {
+            tag |= TAG_FUA;
+            self.has_files = true;
+        }
         if same {
             tag |= TAG_SAME_SECTORS;
         }
@@ -178,6 +186,11 @@ impl Encode for Compact {
         self.block.extend(number);
         push_varint(&mut self.block, (request.at - self.last).as_ns());
         self.last = request.at;
+        if of_file {
+            let step = request.lba.0.wrapping_sub(self.end) as i64;
+            push_varint(&mut self.block, zigzag(step));
+            push_varint(&mut self.block, u64::from(request.sectors));
+        }
         if !flush {
             let step = request.lba.0.wrapping_sub(self.end) as i64;
             push_varint(&mut self.block, zigzag(step));
@@ -206,7 +219,8 @@ impl Encode for Compact {
     }
 
     fn final_header(&self) -> Option<Vec<u8>> {
-        let version = if self.numbers.is_empty() { UNNAMED_VERSION } else { VERSION };
+        let is_plain = self.numbers.is_empty() && !self.has_files;
+        let version = if is_plain { UNNAMED_VERSION } else { VERSION };
         Some(Self::header(version, self.requests, self.end_sector))
     }
 

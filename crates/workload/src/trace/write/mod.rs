@@ -89,6 +89,9 @@ pub struct Lost {
     pub fua: u64,
     /// Requests written without their class.
     pub classes: u64,
+    /// Flushes of a file that were written as flushes of everything.
+    #[serde(skip_serializing_if = "is_none_lost")]
+    pub files: u64,
     /// Requests whose time was rounded down to the format's resolution.
     pub rounded_times: u64,
 }
@@ -114,6 +117,7 @@ impl Lost {
             (self.zone_operations, "zone operations were left out"),
             (self.fua, "requests lost their FUA flag"),
             (self.classes, "requests lost their class"),
+            (self.files, "flushes lost their file"),
             (self.rounded_times, "times were rounded down"),
         ]
         .into_iter()
@@ -165,6 +169,8 @@ pub(crate) struct Carries {
     pub(crate) hints: bool,
     pub(crate) fua: bool,
     pub(crate) classes: bool,
+    /// The file that a flush is for.
+    pub(crate) files: bool,
     /// Zone Append, and reset, finish, open and close of a zone.
     pub(crate) zones: bool,
     pub(crate) resolution_ns: u64,
@@ -179,6 +185,7 @@ impl Carries {
         hints: false,
         fua: false,
         classes: false,
+        files: false,
         zones: false,
         resolution_ns: 1,
     };
@@ -190,6 +197,7 @@ impl Carries {
         hints: true,
         fua: true,
         classes: true,
+        files: true,
         zones: true,
         resolution_ns: 1,
     };
@@ -214,6 +222,7 @@ impl Carries {
         let flush = request.op == Op::Flush;
         lost.fua += u64::from(request.fua && !self.fua && !flush);
         lost.classes += u64::from(request.class != Class::Unknown && !self.classes);
+        lost.files += u64::from(flush && request.sectors > 0 && !self.files);
         lost.rounded_times += u64::from(!request.at.as_ns().is_multiple_of(self.resolution_ns));
         true
     }

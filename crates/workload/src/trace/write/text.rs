@@ -69,7 +69,7 @@ impl Encode for Csv {
         out.extend_from_slice(op);
         out.push(b',');
         match request.op {
-            Op::Flush => push_numbers(out, b',', &[0, 0]),
+            Op::Flush if request.sectors == 0 => push_numbers(out, b',', &[0, 0]),
             _ => push_numbers(out, b',', &[request.lba.0, u64::from(request.sectors)]),
         }
         out.push(b',');

@@ -332,8 +332,9 @@ fn the_dump_stops_where_the_budget_ends() {
 fn a_program_that_fails_is_done_again_on_its_die() {
     let mut case = small("balanced");
     // The first program fails at this moment, and no other may.
-    let at =
-        (0..).map(Time::from_ns).find(|&at| Failures::new(Ratio::from_percent(50), 1, at).next());
+    let at = (0..1_000)
+        .map(Time::from_ns)
+        .find(|&at| Failures::new(Ratio::from_percent(50), 1, at).next());
     case.failures = Failures::new(Ratio::from_percent(50), 1, at.unwrap());
     let balanced = [(0, 0, 110), (1, 1, 110), (2, 2, 120), (3, 3, 120), (0, 0, 220), (4, 1, 220)];
     assert_eq!(timetable(&case), balanced);

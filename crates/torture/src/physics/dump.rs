@@ -229,7 +229,7 @@ mod tests {
         let fate = Fate::new(Ratio::from_percent(50), 1, Time::from_ns(1));
         let ran = plan.clone().run(&mut bank, fate, 10, 100, 7);
         assert!(ran.left.is_empty() && ran.programs == 2 + u64::from(ran.failed));
-        let always = (0..).map(|at| Fate::new(Ratio::from_percent(50), 2, Time::from_ns(at)));
+        let always = (0..1_000).map(|at| Fate::new(Ratio::from_percent(50), 2, Time::from_ns(at)));
         let twice = |fate: &Fate| {
             let mut fate = fate.clone();
             (0..2).all(|_| fate.strikes())

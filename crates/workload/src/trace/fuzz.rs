@@ -37,8 +37,11 @@ pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> 
         assert!(requests > 0 || request.at == Time::ZERO);
         assert!(request.at >= last, "time ran backwards");
         last = request.at;
-        let covers_nothing = matches!(request.op, Op::Flush | Op::Zone(_));
-        assert_eq!(covers_nothing, request.sectors == 0);
+        match request.op {
+            Op::Flush => {} // of a file or of everything
+            Op::Zone(_) => assert_eq!(request.sectors, 0),
+            _ => assert!(request.sectors > 0),
+        }
         let end = request.lba.0.checked_add(u64::from(request.sectors));
         assert!(end.is_some_and(|end| end <= 1 << 55));
         let class = reader.classes().name(request.class);

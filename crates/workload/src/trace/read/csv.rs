@@ -89,11 +89,7 @@ impl LineParser for Csv {
         if header.columns > 4 && !matches!(flags, b"-" | b"") {
             return with_flags(flags, request, context, out);
         }
-        if op == Op::Flush {
-            context.emit_sync(out, 0, request)
-        } else {
-            context.emit(out, 0, request)
-        }
+        emit(context, out, request)
     }
 }
 
@@ -161,5 +157,13 @@ fn with_flags(
     if rwbs.preflush && request.op == Op::Write {
         return context.emit_with_preflush(out, 0, request);
     }
-    context.emit(out, 0, request)
+    emit(context, out, request)
+}
+
+#[inline]
+fn emit(context: &mut Context, out: &mut Vec<Request>, request: Request) -> Result<(), ErrorKind> {
+    match request.op {
+        Op::Flush => context.emit_sync(out, 0, request),
+        _ => context.emit(out, 0, request),
+    }
 }

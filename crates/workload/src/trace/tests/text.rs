@@ -219,6 +219,8 @@ fn the_reader_tells_its_clock_and_its_progress() {
 fn a_flush_may_be_of_a_file() {
     let (requests, _) = read_plain("time_us,op,lba,len\n0,F,64,16\n1,F,64,0\n").unwrap();
     assert_eq!(requests, [request(0, Op::Flush, 64, 16), request(1_000, Op::Flush, 0, 0)]);
+    let (flagged, _) = read_plain("time_us,op,lba,len,flags\n0,F,64,16,FF\n").unwrap();
+    assert_eq!(flagged, requests[..1]);
     let beyond = read_plain("time_us,op,lba,len\n0,F,18446744073709551615,16\n").unwrap_err();
     assert!(matches!(beyond.kind(), ErrorKind::Range), "{beyond}");
     // fio's files lie apart with `stack` alone.

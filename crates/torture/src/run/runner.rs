@@ -327,6 +327,8 @@ where
         let kind = if id.0.is_multiple_of(4) { DataKind::Log } else { DataKind::Data };
         let data = P::data(id.0, request.lba, request.sectors);
         let command = Command::new(op, Lba(request.lba), request.sectors, data)
+            // A page cache, if there is one, promises the same of a request that passes it by.
+            .direct(id.0 % 8 == 5)
             .fua(request.fua)
             .kind(kind)
             .hint(hint)

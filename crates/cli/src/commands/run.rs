@@ -313,6 +313,9 @@ fn cache(record: &RunRecord, table: &mut Table) {
     let absorbed = *rewritten as f64 / (dirtied + rewritten).max(1) as f64;
     table.row(["pages written that were dirty already", &percent(absorbed)]);
     table.row(["pages written back", &count(cache.written_back)]);
+    if cache.direct > 0 {
+        table.row(["requests that passed it by", &count(cache.direct)]);
+    }
     table.row(["writes held up by too much dirty data", &count(cache.throttled_writes)]);
     table.row(["  for", &seconds(cache.throttled_s)]);
     table.row(["dirty data, mean", &bytes(cache.dirty_bytes_mean as u64)]);

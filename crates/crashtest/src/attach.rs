@@ -55,7 +55,7 @@ impl Attachment {
     }
 
     /// True if the device was not detached since.
-    pub(crate) fn is_current(&self) -> bool {
+    fn is_current(&self) -> bool {
         sequence(&self.device) == self.sequence
     }
 }

@@ -169,13 +169,19 @@ impl DumpArea {
 
     /// The pages of the last dump, if it is not used up, in the order they were written.
     pub fn pages<'a, C: Content>(&self, medium: &'a Medium<C>) -> Vec<(Ppn, &'a MetaPage)> {
-        let written = self.dies.iter().flat_map(|die| &die.written);
-        let mut pages: Vec<_> = written
-            .flat_map(|&block| medium.meta_pages(block))
-            .filter(|(_, page)| page.sequence == self.sequence)
-            .collect();
+        let mut pages: Vec<_> = self.by_block(medium).collect();
         pages.sort_by_key(|(_, page)| page.number);
         pages
+    }
+
+    /// The same pages, block by block.
+    pub(crate) fn by_block<'a, C: Content>(
+        &self,
+        medium: &'a Medium<C>,
+    ) -> impl Iterator<Item = (Ppn, &'a MetaPage)> {
+        let written = self.dies.iter().flat_map(|die| &die.written);
+        let pages = written.flat_map(|&block| medium.meta_pages(block));
+        pages.filter(|(_, page)| page.sequence == self.sequence)
     }
 
     /// Blocks that hold a dump, needed or not.

@@ -99,8 +99,8 @@ impl Reads {
         medium: &Medium<C>,
         kind: PageKind,
     ) {
-        for (place, _) in dumps.pages(medium).iter().filter(|(_, page)| page.kind == kind) {
-            self.add(medium.geometry().die_of_page(*place), 1);
+        for (place, _) in dumps.by_block(medium).filter(|(_, page)| page.kind == kind) {
+            self.add(medium.geometry().die_of_page(place), 1);
         }
     }
 

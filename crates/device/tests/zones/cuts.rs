@@ -111,6 +111,29 @@ fn nor_do_they_with_faults() {
     }
 }
 
+/// Programs of the dump fail, as many as the bank and the blocks for dumps are made for; their blocks are retired.
+#[test]
+fn nor_do_dumps_whose_programs_fail() {
+    for dump in ["balanced", "balanced_slc"] {
+        let mut config = with_dump(selective(), dump);
+        config.nand.faults.program_failures = Ratio::from_percent(50);
+        config.power.as_mut().unwrap().failed_programs = 8;
+        let mut drive = Drive::new(&config);
+        let command = drive.write_at(2, 0, 3).plp(true);
+        assert_eq!(drive.run(command).status, Status::Success);
+        let stamp = drive.stamp();
+        let mut failed = 0;
+        for _ in 0..4 {
+            failed += drive.ssd.cut_cost().map_or(0, |cost| cost.failed_programs);
+            drive.cut();
+            assert_eq!(drive.read(2, 0, 3), [stamp; 3], "{dump}");
+        }
+        assert!(failed > 0, "{dump}: none of the dumps' programs has failed");
+        drive.ssd.cut_power(drive.ssd.now());
+        assert!(drive.ssd.into_medium().bad_blocks() > 0, "{dump}");
+    }
+}
+
 /// The same drive on the medium alone, as another process would find it.
 #[test]
 fn the_medium_alone_is_enough() {

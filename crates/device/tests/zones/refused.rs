@@ -2,6 +2,7 @@
 
 use leyden_buffer::Region;
 use leyden_device::{Config, provision_of_zones};
+use leyden_power::DumpConfig;
 use leyden_sim::{Bytes, Ratio};
 
 use super::{SIZE, selective};
@@ -19,7 +20,7 @@ fn zrwa(config: &mut Config) -> &mut leyden_ftl::zoned::ZrwaConfig {
 #[test]
 fn what_contradicts_itself_is_refused_with_its_key() {
     assert!(provision_of_zones(&selective()).is_ok());
-    let wrong: [Wrong; 23] = [
+    let wrong: [Wrong; 24] = [
         ("zoned.zone_capacity", |c| zoned(c).zone_capacity = Some(Bytes::new(33 * 4096))),
         ("zoned.zone_capacity", |c| zoned(c).zone_capacity = Some(Bytes::new(0))),
         ("zoned.zone_size", |c| {
@@ -48,6 +49,10 @@ fn what_contradicts_itself_is_refused_with_its_key() {
         ("buffer.protected_size", |c| c.buffer.protected_size = c.buffer.size),
         ("buffer.region", |c| c.buffer.region = Region::None),
         ("buffer.flush_threshold", |c| c.buffer.flush_threshold = Ratio::ZERO),
+        ("power.failed_programs", |c| {
+            let power = c.power.get_or_insert_default();
+            (power.dump, power.failed_programs) = (DumpConfig::by_name("in_place").unwrap(), 1);
+        }),
     ];
     for (number, (key, change)) in wrong.into_iter().enumerate() {
         let mut config = selective();

@@ -77,7 +77,7 @@ fn promised_op(request: &Request) -> Option<leyden_oracle::Op> {
         Op::WriteZeroes => leyden_oracle::Op::WriteZeroes,
         Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => return None,
     };
-    // What a flush of a file promises, one of everything promises, too: the oracle knows the latter alone.
+    // The oracle has no flush of a file. It is told of none, and so takes less for promised than is.
     let is_known = (request.op == Op::Flush) == (request.sectors == 0);
     is_known.then_some(op)
 }

@@ -273,13 +273,7 @@ impl Context {
             request.lba = Lba(self.place(base, request.lba.0, request.sectors)?);
             self.counts.hints += u64::from(request.op == Op::WritePrepare);
         }
-        if request.at < self.newest {
-            self.late(request.at)?;
-        } else {
-            self.newest = request.at;
-        }
-        out.push(request);
-        Ok(())
+        self.push(out, request)
     }
 
     /// As [`Self::emit`], for a flush of the file that lies in the request's range.
@@ -292,12 +286,19 @@ impl Context {
         if request.sectors == 0 {
             return self.emit(out, base, request);
         }
-        let file = (Lba(self.place(base, request.lba.0, request.sectors)?), request.sectors);
-        self.emit(out, base, request)?;
-        // What it has just put there.
-        if let Some(flush) = out.last_mut() {
-            (flush.lba, flush.sectors) = file;
+        let lba = Lba(self.place(base, request.lba.0, request.sectors)?);
+        self.push(out, Request { lba, fua: false, ..request })
+    }
+
+    /// Takes a request as it is, in its turn.
+    #[inline]
+    fn push(&mut self, out: &mut Vec<Request>, request: Request) -> Result<(), ErrorKind> {
+        if request.at < self.newest {
+            self.late(request.at)?;
+        } else {
+            self.newest = request.at;
         }
+        out.push(request);
         Ok(())
     }
 

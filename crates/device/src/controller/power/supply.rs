@@ -54,8 +54,8 @@ impl PowerSupply {
     ) -> Result<Self, ConfigError> {
         let power = config.power.as_ref();
         if power.is_some_and(|power| power.dump.is_in_place() && power.failed_programs > 0) {
-            // A zone whose page fails goes on in another block, for which there is no time in a dump.
-            let problem = "a zoned drive's dump in place has no programs that fail: use dump = { policy = \"balanced\" }";
+            // Left out of the model: what follows a zone's own page that fails would have to go elsewhere.
+            let problem = "programs of a zoned drive's dump in place do not fail: leave it 0, or use another device.power.dump";
             return Err(ConfigError::new("power.failed_programs", problem));
         }
         Self::with_room(config, geometry, demand, |power, costs, demand| {

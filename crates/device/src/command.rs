@@ -463,6 +463,17 @@ pub trait BlockDevice<P: Payload> {
     #[inline]
     fn advance_until_completion(
         &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        self.step_until_completion(now, limit, completions)
+    }
+
+    /// The same, event by event: for a device that knows no faster way.
+    #[inline]
+    fn step_until_completion(
+        &mut self,
         mut now: Time,
         limit: Time,
         completions: &mut Vec<Completion<P>>,

@@ -109,9 +109,11 @@ impl<P: Payload> Conventional<P> {
     /// The units that `hint` names a part of.
     #[inline]
     fn units_named(&self, hint: Hint) -> impl Iterator<Item = Lpn> + use<P> {
+        // A power of two.
         let unit_bytes = self.unit_sectors() * SECTOR_BYTES;
-        let (first, end) = (hint.first_byte(), hint.end_byte());
-        ((first / unit_bytes) as u32..end.div_ceil(unit_bytes) as u32).map(Lpn)
+        let shift = unit_bytes.trailing_zeros();
+        let (first, end) = (hint.first_byte(), hint.end_byte() + unit_bytes - 1);
+        ((first >> shift) as u32..(end >> shift) as u32).map(Lpn)
     }
 
     fn contains(&self, hint: Hint) -> bool {

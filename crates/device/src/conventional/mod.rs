@@ -275,8 +275,9 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
 
     #[inline]
     fn expect_reads(&self, reads: impl Iterator<Item = Lba>) {
-        let (unit_sectors, units) = (self.unit_sectors(), u64::from(self.ftl.map().len()));
-        let units = reads.map(|lba| lba.0 / unit_sectors).filter(|&unit| unit < units);
+        let shift = self.unit_sectors().trailing_zeros();
+        let units = u64::from(self.ftl.map().len());
+        let units = reads.map(|lba| lba.0 >> shift).filter(|&unit| unit < units);
         units.for_each(|unit| self.ftl.map().expect(Lpn(unit as u32)));
     }
 

@@ -278,6 +278,24 @@ impl<D> HintChannel<D> {
         });
         of_its_own.for_each(drop);
     }
+
+    /// As [`BlockDevice::advance`], where the channel has events of its own.
+    fn advance_with_commands<P: Payload>(&mut self, now: Time, completions: &mut Vec<Completion<P>>)
+    where
+        D: BlockDevice<P>,
+    {
+        let mut before = completions.len();
+        // What the drive does at an instant comes before what it is asked.
+        while let Some(event) = self.own_event().filter(|&event| event <= now) {
+            self.device.advance(event, completions);
+            self.swallow(before, completions);
+            before = completions.len();
+            self.act(event);
+        }
+        self.device.advance(now, completions);
+        self.swallow(before, completions);
+        self.now = self.now.max(now);
+    }
 }
 
 impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for HintChannel<D> {
@@ -298,22 +316,27 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for HintChannel<D> {
         }
     }
 
+    #[inline]
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
-        if !self.has_commands() {
+        if self.has_commands() {
+            self.advance_with_commands(now, completions);
+        } else {
             self.device.advance(now, completions);
-            return;
         }
-        let mut before = completions.len();
-        // What the drive does at an instant comes before what it is asked.
-        while let Some(event) = self.own_event().filter(|&event| event <= now) {
-            self.device.advance(event, completions);
-            self.swallow(before, completions);
-            before = completions.len();
-            self.act(event);
+    }
+
+    #[inline]
+    fn advance_until_completion(
+        &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        if self.has_commands() {
+            self.step_until_completion(now, limit, completions)
+        } else {
+            self.device.advance_until_completion(now, limit, completions)
         }
-        self.device.advance(now, completions);
-        self.swallow(before, completions);
-        self.now = self.now.max(now);
     }
 
     fn announce(&mut self, now: Time, hint: Hint) {

@@ -370,10 +370,13 @@ impl Data {
     /// A copy of `lpn` has moved it.
     #[inline]
     fn move_zombie(&mut self, lpn: Lpn, from: BlockId, to: BlockId) {
-        let zombie = self.streams.zombie();
-        let (old, new) = (self.blocks.stream(from), self.blocks.stream(to));
-        if Some(new) == zombie && Some(old) != zombie {
-            self.zombies.keep_region(lpn, self.streams.region(old));
+        if let Some(zombie) = self.streams.zombie()
+            && self.blocks.stream(to) == zombie
+        {
+            let old = self.blocks.stream(from);
+            if old != zombie {
+                self.zombies.keep_region(lpn, self.streams.region(old));
+            }
         }
         if self.zombies.contains(lpn) {
             self.count_zombie(from, false);

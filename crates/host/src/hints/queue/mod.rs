@@ -1,22 +1,24 @@
 //! Ranges that wait for their way to the drive, in order of arrival.
 //!
-//! A set of bits finds ranges by address, in as many steps as it has levels (four for 64 GiB), a list
-//! through them keeps their order. Nothing is allocated once as many wait as ever will.
+//! Bits find ranges by address ([`Marks`]), a list through them keeps their order. Nothing is allocated once as many
+//! wait as ever will.
 //!
 //! **Invariants**
 //! - No unit is in two ranges; no range is longer than its [`Shape`] says, so that each fits into a hint.
 //! - The list is in ascending order of `place`.
 //! - There are never more ranges than the limit.
-//! - `waiting` has the units of the ranges, and no others.
+//! - `marks` has the units of the ranges and their first ones, and no others.
+
+mod marks;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroU8;
 
 use leyden_device::Hint;
 use leyden_sim::{SlotIndex, Time};
 
-use crate::set::{PageSet, Runs};
-#[cfg(test)]
-mod tests;
+use marks::Marks;
 
 /// Ranges that the index has room for at first.
 const FIRST_ROOM: u32 = 64;
@@ -28,10 +30,10 @@ const NONE: u32 = u32::MAX;
 /// [`HINT_UNIT_BYTES`](leyden_device::HINT_UNIT_BYTES).
 #[derive(Debug)]
 pub(super) struct RangeQueue {
-    /// The first units of the ranges, and their slots; `None` before there was a range.
-    firsts: Option<(PageSet, SlotIndex)>,
+    /// The slots of ranges, by their first units; `None` before there was a range.
+    index: Option<SlotIndex>,
     /// The units of all ranges: mostly none of those that are asked for waits, and this says so first.
-    waiting: Runs,
+    marks: Marks,
     /// Units that there are.
     bound: u64,
     len: usize,
@@ -85,8 +87,8 @@ impl RangeQueue {
             "a range is not a hint: {shape:?}"
         );
         Self {
-            firsts: None,
-            waiting: Runs::new(0),
+            index: None,
+            marks: Marks::default(),
             bound: 0,
             len: 0,
             room: 0,
@@ -130,11 +132,11 @@ impl RangeQueue {
     /// Ranges will be of units below `bound`. It is the same every time.
     #[inline]
     pub(super) fn reserve(&mut self, bound: u64) {
-        if self.firsts.is_none() {
+        if self.index.is_none() {
             self.bound = bound;
-            self.waiting = Runs::new(bound as usize);
+            self.marks = Marks::new(bound);
             self.room = FIRST_ROOM;
-            self.firsts = Some((PageSet::new(bound as usize), SlotIndex::new(FIRST_ROOM)));
+            self.index = Some(SlotIndex::new(FIRST_ROOM));
         }
     }
 
@@ -208,11 +210,16 @@ impl RangeQueue {
     #[inline]
     fn last_before(&self, end: u64, at: u64) -> Option<u32> {
         let end = end.min(self.bound);
-        if !self.waiting.any(at, end) {
+        if !self.marks.any(at, end) {
             return None;
         }
-        let (firsts, index) = self.firsts.as_ref()?;
-        index.get(firsts.previous(end.checked_sub(1)? as u32)?)
+        self.slot_of(self.marks.last_first(end)?)
+    }
+
+    /// The slot of the range that begins with `first`.
+    #[inline]
+    fn slot_of(&self, first: u64) -> Option<u32> {
+        self.index.as_ref()?.get(first as u32)
     }
 
     /// The first range that has units in `at..end`.
@@ -224,13 +231,8 @@ impl RangeQueue {
             return Some(last);
         }
         let before = self.last_before(at + 1, at);
-        before.or_else(|| self.beginning_from(at)).map(|slot| self.slots[slot as usize])
-    }
-
-    /// The first range that begins at `at` or later.
-    fn beginning_from(&self, at: u64) -> Option<u32> {
-        let (firsts, index) = self.firsts.as_ref()?;
-        index.get(firsts.next(at as u32)?)
+        let slot = before.or_else(|| self.slot_of(self.marks.next_first(at)?));
+        slot.map(|slot| self.slots[slot as usize])
     }
 
     /// Adds units that touch no range: in as many ranges as it takes, the last of them the short one.
@@ -276,8 +278,7 @@ impl RangeQueue {
     /// The range that begins at `at`.
     #[inline]
     fn beginning_at(&self, at: u64) -> Option<u32> {
-        let (firsts, index) = self.firsts.as_ref().filter(|_| at < self.bound)?;
-        firsts.contains(at as u32).then(|| index.get(at as u32))?
+        if at < self.bound && self.marks.begins(at) { self.slot_of(at) } else { None }
     }
 
     /// Makes one range of two neighbours, in the place of the older, if it is not too long.
@@ -305,12 +306,12 @@ impl RangeQueue {
     fn move_first(&mut self, slot: u32, first: u64) {
         let before = std::mem::replace(&mut self.slots[slot as usize].first, first);
         // One of these is a reversed run: nothing.
-        self.waiting.fill(first, before);
-        self.waiting.clear(before, first);
-        if let Some((firsts, index)) = &mut self.firsts {
-            firsts.remove(before as u32);
+        self.marks.fill(first, before);
+        self.marks.clear(before, first);
+        self.marks.unbegin(before);
+        self.marks.begin(first);
+        if let Some(index) = &mut self.index {
             index.remove(before as u32);
-            firsts.insert(first as u32);
             index.set(first as u32, slot);
         }
     }
@@ -319,12 +320,13 @@ impl RangeQueue {
     fn move_end(&mut self, slot: u32, end: u64) {
         let before = std::mem::replace(&mut self.slots[slot as usize].end, end);
         // As above.
-        self.waiting.fill(before, end);
-        self.waiting.clear(end, before);
+        self.marks.fill(before, end);
+        self.marks.clear(end, before);
     }
 
     fn link(&mut self, range: Range) {
-        self.waiting.fill(range.first, range.end);
+        self.marks.fill(range.first, range.end);
+        self.marks.begin(range.first);
         if self.len == self.room as usize {
             self.grow();
         }
@@ -335,8 +337,7 @@ impl RangeQueue {
             self.slots.push(range);
             self.slots.len() as u32 - 1
         };
-        if let Some((firsts, index)) = &mut self.firsts {
-            firsts.insert(range.first as u32);
+        if let Some(index) = &mut self.index {
             index.set(range.first as u32, slot);
         }
         self.len += 1;
@@ -354,18 +355,16 @@ impl RangeQueue {
             grown.set(range.first as u32, at);
             at = range.newer;
         }
-        if let Some((_, index)) = &mut self.firsts {
-            *index = grown;
-        }
+        self.index = Some(grown);
     }
 
     fn remove(&mut self, slot: u32) {
         let Range { first, end, older, newer, .. } = self.slots[slot as usize];
-        self.waiting.clear(first, end);
+        self.marks.clear(first, end);
+        self.marks.unbegin(first);
         *self.newer_of(older) = newer;
         *self.older_of(newer) = older;
-        if let Some((firsts, index)) = &mut self.firsts {
-            firsts.remove(first as u32);
+        if let Some(index) = &mut self.index {
             index.remove(first as u32);
         }
         self.len -= 1;

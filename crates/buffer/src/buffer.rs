@@ -12,6 +12,9 @@ use crate::schedule::Shape;
 use crate::slot::{NONE, Slot, SlotId, State};
 use crate::{Config, PoolKind, PoolSizes};
 
+/// How many turns before it is taken a slot is brought near, where the schedule knows it by then.
+const TURNS_AHEAD: u32 = 16;
+
 /// What a write to the buffer did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
@@ -171,7 +174,8 @@ impl<C: Content> WriteBuffer<C> {
     }
 
     /// Buffers a write of `lpn` in a pool. What is protected already stays so, whoever overwrites it.
-    #[inline]
+    // Always inlined, like all that each unit passes: in a program with several kinds of drive the compiler would not.
+    #[inline(always)]
     pub fn write(&mut self, lpn: Lpn, content: C, pool: PoolKind) -> Written {
         let state = &mut self.state;
         let entry = state.index.entry(lpn);
@@ -273,7 +277,11 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn take_next(&mut self) -> Option<SlotId> {
         let slot = self.state.pools.pop(self.state.barrier.is_overdue())?;
-        self.state.slots[slot.index()].state = State::Staged;
+        let taken = &mut self.state.slots[slot.index()];
+        taken.state = State::Staged;
+        if let Some(later) = self.state.pools.ahead(taken.pool, TURNS_AHEAD) {
+            self.expect_slot(later);
+        }
         Some(slot)
     }
 

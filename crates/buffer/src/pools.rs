@@ -161,6 +161,12 @@ impl Pools {
         })
     }
 
+    /// A slot of a pool that will be popped about so many turns later, if that is known.
+    #[inline]
+    pub(crate) fn ahead(&self, kind: PoolKind, turns: u32) -> Option<SlotId> {
+        self.pools[kind.index()].schedule.ahead(turns)
+    }
+
     /// Takes a dirty slot before its turn.
     pub(crate) fn take(&mut self, kind: PoolKind, slot: SlotId) {
         self.pools[kind.index()].schedule.take(slot);

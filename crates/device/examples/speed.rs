@@ -1,9 +1,10 @@
-//! How fast the bare drive is: 4 KiB uniform random writes at queue depth 32, then reads,
-//! per second of processor time.
+//! How fast the bare drive is: 4 KiB uniform random writes at queue depth 32, then reads, then sequential writes of
+//! 64 KiB, per second of processor time.
 //!
-//!     speed [OVER_PROVISIONING_PERCENT] [PASSES]
+//!     speed [OVER_PROVISIONING_PERCENT] [PASSES] [SHARE]
 //!
-//! `PASSES` is how often the drive is written before it is measured. `bench/limits/compare` runs this beside
+//! `PASSES` is how often the drive is written before it is measured, `SHARE` the percentage of the commands that are given
+//! then. `bench/limits/compare` runs this beside
 //! the same model in bare C.
 #![expect(clippy::print_stdout, reason = "an example reports on standard output")]
 
@@ -15,17 +16,33 @@ use leyden_sim::{Counted, Ratio, Rng, Time};
 /// How many commands are known before they are submitted, as a driver's are.
 const AHEAD: usize = 16;
 
-fn run(ssd: &mut Ssd<NoData>, op: Op, count: u64, depth: u64, rng: &mut Rng) {
-    let units = u64::from(ssd.mapping_units());
-    let mut draw = || Lba(rng.below(units) * 8);
+/// Commands of `units` mapping units each.
+#[derive(Clone, Copy)]
+struct Work {
+    op: Op,
+    units: u64,
+    sequential: bool,
+}
+
+const WRITES: Work = Work { op: Op::Write, units: 1, sequential: false };
+const READS: Work = Work { op: Op::Read, units: 1, sequential: false };
+const SEQUENTIAL: Work = Work { op: Op::Write, units: 16, sequential: true };
+
+fn run(ssd: &mut Ssd<NoData>, work: Work, count: u64, depth: u64, rng: &mut Rng) {
+    let places = u64::from(ssd.mapping_units()) / work.units;
+    let mut last = 0;
+    let mut draw = || {
+        last = if work.sequential { (last + 1) % places } else { rng.below(places) };
+        Lba(last * work.units * 8)
+    };
     let mut upcoming: VecDeque<Lba> = (0..AHEAD).map(|_| draw()).collect();
     let mut submit = |ssd: &mut Ssd<NoData>, now| {
         let (lba, later) = (upcoming.pop_front().expect("there are always some"), draw());
         upcoming.push_back(later);
-        if op == Op::Read {
+        if work.op == Op::Read {
             ssd.expect(std::iter::once(later));
         }
-        ssd.submit(now, Command::new(op, lba, 8, ()));
+        ssd.submit(now, Command::new(work.op, lba, 8 * work.units as u32, ()));
     };
     let mut done = Vec::new();
     for _ in 0..depth {
@@ -52,6 +69,8 @@ fn cpu_s() -> f64 {
 fn main() {
     let op: u64 = std::env::args().nth(1).map_or(28, |text| text.parse().expect("a percentage"));
     let passes: u64 = std::env::args().nth(2).map_or(4, |text| text.parse().expect("a number"));
+    let share: u64 =
+        std::env::args().nth(3).map_or(100, |text| text.parse().expect("a percentage"));
     let mut config = Config::default();
     config.ftl.over_provisioning = Ratio::from_percent(op);
     let mut ssd = Ssd::<NoData>::new(&config, 1).expect("a good configuration");
@@ -60,15 +79,21 @@ fn main() {
 
     let start = cpu_s();
     ssd.set_untimed(true);
-    run(&mut ssd, Op::Write, units * passes, 32, &mut rng);
+    run(&mut ssd, WRITES, units * passes, 32, &mut rng);
     ssd.set_untimed(false);
     println!("precondition: {:.2} s for {} writes", cpu_s() - start, units * passes);
     ssd.check();
 
-    for (name, op, count) in [("write", Op::Write, 5_000_000), ("read", Op::Read, 5_000_000)] {
+    let parts = [
+        ("write", WRITES, 5_000_000),
+        ("read", READS, 5_000_000),
+        ("sequential", SEQUENTIAL, 700_000),
+    ];
+    for (name, work, count) in parts {
+        let count = count / 100 * share;
         let before = ssd.stats();
         let (start, began) = (cpu_s(), ssd.now());
-        run(&mut ssd, op, count, 32, &mut rng);
+        run(&mut ssd, work, count, 32, &mut rng);
         let wall = cpu_s() - start;
         let grown = ssd.stats().since(&before);
         let programs = grown.ftl.programs.user + grown.ftl.programs.gc_user;

@@ -66,7 +66,7 @@ impl Timeline {
     }
 
     /// What comes next, if it comes at or before `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_until(&mut self, now: Time) -> Option<(Time, Wake)> {
         self.events.pop_until(now)
     }
@@ -135,7 +135,8 @@ impl Timeline {
     }
 
     /// `die` has reached the end of a stage: yields its operation if that has ended.
-    #[inline]
+    // Always inlined: its result would go through memory.
+    #[inline(always)]
     pub(crate) fn step(&mut self, now: Time, id: DieId, die: &mut Die) -> Option<Operation> {
         let operation = die.current.expect("an event of an idle die");
         match (operation.kind, die.stage) {

@@ -14,7 +14,7 @@ use crate::Time;
 /// or of the first one where it may, and to a heap if there is none. The next event is the first of
 /// one of the lanes or of the heap.
 ///
-/// Sequences have 64 bits, so a queue that serves a million events a second for years does not run out.
+/// Sequences have 61 bits, so a queue that serves a million events a second for years does not run out.
 ///
 /// ```
 /// use leyden_sim::{EventQueue, Time};
@@ -33,19 +33,21 @@ pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Heaped<E>>>,
     /// The least key of each lane, then of the heap; [`NONE`] if empty.
     heads: [Key; LANES + 1],
-    /// The least of `heads`, and which of them it is.
+    /// The least of `heads`.
     first: Key,
-    first_lane: usize,
     sequence: u64,
 }
 
-/// Time in the upper half, sequence in the lower: one comparison orders by both.
+/// Time in the upper half, sequence and lane in the lower: one comparison orders by all of them, and the least key
+/// says where it is. Sequences differ, so the lane decides nothing.
 type Key = u128;
 
 /// One for each span that events of the flash lie ahead, and some to spare.
 const LANES: usize = 6;
 /// How many events of a lane may have to make way for a new one.
 const NEAR: usize = 8;
+/// Bits of a key that say the lane; the heap is the last one.
+const LANE_BITS: u32 = 3;
 /// No key: no sequence gets that far.
 const NONE: Key = Key::MAX;
 
@@ -156,7 +158,6 @@ impl<E> Default for EventQueue<E> {
             heap: BinaryHeap::new(),
             heads: [NONE; LANES + 1],
             first: NONE,
-            first_lane: LANES,
             sequence: 0,
         }
     }
@@ -177,7 +178,8 @@ impl<E: Copy> EventQueue<E> {
     // Always inlined: callers name the lane by a constant.
     #[inline(always)]
     pub fn schedule_in(&mut self, lane: usize, time: Time, event: E) {
-        let key = Key::from(time.as_ns()) << 64 | Key::from(self.sequence);
+        let key =
+            Key::from(time.as_ns()) << 64 | Key::from(self.sequence << LANE_BITS | lane as u64);
         // At equal times the later sequence is the larger key.
         self.sequence += 1;
         if self.lanes[lane].push(key, event) {
@@ -194,10 +196,12 @@ impl<E: Copy> EventQueue<E> {
     fn schedule_elsewhere(&mut self, lane: usize, key: Key, event: E) {
         for lane in std::iter::once(lane).chain(0..LANES) {
             self.lanes[lane].make_room((key, event));
+            let key = in_lane(key, lane);
             if self.lanes[lane].push(key, event) {
                 return self.note(lane, key);
             }
         }
+        let key = in_lane(key, LANES);
         self.heap.push(Reverse(Heaped(key, event)));
         self.note(LANES, key);
     }
@@ -207,9 +211,7 @@ impl<E: Copy> EventQueue<E> {
     fn note(&mut self, lane: usize, key: Key) {
         if key < self.heads[lane] {
             self.heads[lane] = key;
-            if key < self.first {
-                (self.first, self.first_lane) = (key, lane);
-            }
+            self.first = self.first.min(key);
         }
     }
 
@@ -233,13 +235,15 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Takes the next event, if it happens at or before `now`.
-    #[inline]
+    // Always inlined, as all that each event passes: in a program with several kinds of drive the compiler would not, and
+    // what comes of it would go through memory.
+    #[inline(always)]
     pub fn pop_until(&mut self, now: Time) -> Option<(Time, E)> {
         let time = time_of(self.first);
         if time > now || self.is_empty() {
             return None;
         }
-        let lane = self.first_lane;
+        let lane = lane_of(self.first);
         let event = if lane < LANES {
             let (event, head) = self.lanes[lane].pop();
             self.heads[lane] = head;
@@ -249,18 +253,10 @@ impl<E: Copy> EventQueue<E> {
             self.heads[lane] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
             event
         };
-        self.first_lane = self.find_first();
-        self.first = self.heads[self.first_lane];
-        Some((time, event))
-    }
-
-    /// Whose head is the least: a lane's, or the heap's.
-    #[inline]
-    fn find_first(&self) -> usize {
         // In pairs, so that the comparisons need not wait for each other.
-        let less = |a: usize, b: usize| if self.heads[b] < self.heads[a] { b } else { a };
-        let lane = less(less(less(0, 1), less(2, 3)), less(4, 5));
-        if self.heap.is_empty() { lane } else { less(lane, LANES) }
+        let [a, b, c, d, e, f, heap] = self.heads;
+        self.first = a.min(b).min(c.min(d)).min(e.min(f).min(heap));
+        Some((time, event))
     }
 
     /// How many events are pending.
@@ -278,6 +274,17 @@ impl<E: Copy> EventQueue<E> {
     pub fn clear(&mut self) {
         *self = Self { sequence: self.sequence, ..Self::default() };
     }
+}
+
+/// `key`, with another lane.
+const fn in_lane(key: Key, lane: usize) -> Key {
+    key >> LANE_BITS << LANE_BITS | lane as Key
+}
+
+/// The lane of a key that there is.
+#[inline]
+const fn lane_of(key: Key) -> usize {
+    key as usize & ((1 << LANE_BITS) - 1)
 }
 
 #[inline]

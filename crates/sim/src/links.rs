@@ -114,9 +114,12 @@ impl Links {
         Some(first)
     }
 
-    /// The items of `list`, in order.
+    /// The items of `list`, in order. A list that was loaded may lead to an item that is none, which is its last then, or in a
+    /// circle.
     pub fn iter(&self, list: List) -> impl Iterator<Item = u32> + '_ {
-        let next = |item: &u32| Some(self.links[*item as usize].1).filter(|&next| next != NONE);
+        let next = |item: &u32| {
+            self.links.get(*item as usize).map(|link| link.1).filter(|&next| next != NONE)
+        };
         std::iter::successors(list.first(), next)
     }
 }

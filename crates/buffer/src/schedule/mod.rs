@@ -124,6 +124,15 @@ impl Schedule {
         }
     }
 
+    /// A slot that will be popped soon, about so many turns ahead, if the schedule knows any.
+    #[inline]
+    pub(crate) fn ahead(&self, turns: u32) -> Option<SlotId> {
+        match self {
+            Self::Fifo(queue) => queue.ahead(turns),
+            Self::Hexa(_) | Self::Dawid(_) | Self::Harvest(_) => None,
+        }
+    }
+
     /// Takes a slot that is written before its turn. [`Schedule::settled`] follows.
     pub(crate) fn take(&mut self, slot: SlotId) {
         match self {

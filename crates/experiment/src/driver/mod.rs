@@ -20,6 +20,7 @@ mod buckets;
 mod content;
 mod fill;
 mod jobs;
+mod loops;
 mod measure;
 mod options;
 mod promises;

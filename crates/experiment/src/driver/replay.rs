@@ -8,15 +8,14 @@ use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::{ClassNames, Request};
 
+use super::loops::{Loops, Step};
 use super::pump::{Next, Source};
 use super::tenants::Names;
 use super::{BeyondEnd, DriveError, Replay};
 
 /// A trace's requests, over all loops, made to fit the device. Generic over what opens it.
 pub(super) struct Trace<I, F> {
-    open: F,
-    requests: Option<I>,
-    loops_left: u32,
+    loops: Loops<I, F>,
     beyond_end: BeyondEnd,
     capacity_sectors: u64,
     classes: ClassNames,
@@ -34,9 +33,7 @@ pub(super) struct Trace<I, F> {
 impl<I, F> Trace<I, F> {
     pub(super) fn new(open: F, replay: &Replay, capacity_sectors: u64) -> Self {
         Self {
-            open,
-            requests: None,
-            loops_left: replay.loops,
+            loops: Loops::new(open, replay.loops),
             beyond_end: replay.beyond_end,
             capacity_sectors,
             classes: replay.classes.clone(),
@@ -152,27 +149,22 @@ where
     #[inline]
     fn next(&mut self) -> Result<Option<Request>, DriveError> {
         loop {
-            let Some(requests) = &mut self.requests else {
-                if self.loops_left == 0 {
-                    if self.number == 0 {
-                        return Err(DriveError::NothingToReplay);
-                    }
-                    return Ok(None);
+            let mut request = match self.loops.next() {
+                Step::Request(request) => request,
+                Step::Begun => {
+                    self.shift = self.latest - Time::ZERO;
+                    continue;
                 }
-                self.loops_left -= 1;
-                let opened = (self.open)().map_err(|error| DriveError::Open(error.into()))?;
-                self.shift = self.latest - Time::ZERO;
-                self.requests = Some(opened);
-                continue;
+                Step::End if self.number == 0 => return Err(DriveError::NothingToReplay),
+                Step::End => return Ok(None),
+                Step::NotOpened(error) => return Err(DriveError::Open(error.into())),
+                Step::Broken(error) => {
+                    let (number, source) = (self.number + 1, error.into());
+                    return Err(DriveError::Trace { number, source });
+                }
             };
-            let Some(request) = requests.next() else {
-                self.requests = None;
-                continue;
-            };
-            let is_hint = matches!(&request, Ok(Request { op: Op::WritePrepare, .. }));
+            let is_hint = request.op == Op::WritePrepare;
             self.number += u64::from(!is_hint);
-            let mut request = request
-                .map_err(|error| DriveError::Trace { number: self.number, source: error.into() })?;
             request.at += self.shift;
             if request.at < self.latest {
                 self.backwards += u64::from(!is_hint);

@@ -49,7 +49,7 @@ impl SlotIndex {
     }
 
     /// Forgets `lpn`, which is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, lpn: Lpn) {
         self.0.remove(lpn.0);
     }

@@ -125,7 +125,7 @@ impl Pools {
     }
 
     /// A free slot has become dirty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, kind: PoolKind, slot: SlotId, lpn: Lpn) {
         let pool = &mut self.pools[kind.index()];
         pool.used += 1;

@@ -96,7 +96,7 @@ impl SlotIndex {
     ///
     /// # Panics
     /// If it is not there.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, key: u32) {
         let mut hole = self.find(key);
         assert!(self.places[hole] != EMPTY, "{key} is not in the index");

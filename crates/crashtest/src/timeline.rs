@@ -35,6 +35,7 @@ impl Event {
                 Op::Read => "read",
                 Op::Write => "write",
                 Op::Flush => "flush",
+                Op::Sync => "flush of a file",
                 Op::Trim => "trim",
                 Op::WriteZeroes => "write of zeroes",
             },

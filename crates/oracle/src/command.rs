@@ -8,8 +8,10 @@ pub enum Op {
     Read,
     /// Write: every unit touched becomes the command's stamp.
     Write,
-    /// Flush.
+    /// Flush of everything.
     Flush,
+    /// Flush of the file that lies in the range (`fsync`).
+    Sync,
     /// Deallocate: whole units become zeroes; units touched in part stay as they are.
     Trim,
     /// Write zeroes: whole units become zeroes, units touched in part the command's stamp.
@@ -105,7 +107,7 @@ impl Touched {
         }
         let whole = (self.whole_first..self.whole_end).contains(&unit);
         match self.op {
-            Op::Read | Op::Flush => None,
+            Op::Read | Op::Flush | Op::Sync => None,
             Op::Trim => whole.then_some(Effect::Zeroes),
             Op::WriteZeroes if whole => Some(Effect::Zeroes),
             Op::Write | Op::WriteZeroes => Some(Effect::Stamp),
@@ -137,5 +139,6 @@ mod tests {
         assert_eq!(effects(Op::WriteZeroes, 9, 2), [(1, Stamp)]);
         assert_eq!(effects(Op::Read, 0, 8), []);
         assert_eq!(effects(Op::Flush, 0, 8), []);
+        assert_eq!(effects(Op::Sync, 0, 8), []);
     }
 }

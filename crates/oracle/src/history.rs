@@ -2,7 +2,7 @@
 
 use leyden_sim::Time;
 
-use crate::log::Tick;
+use crate::log::{Flush, Tick};
 use crate::oracle::Oracle;
 use crate::view::Seen;
 use crate::{Event, Fate, Id, Op, Problem, Promise, Promised, Violation, Why};
@@ -27,7 +27,7 @@ impl Oracle {
         allowed.extend([seen.view.base, 0].into_iter().filter(is_allowed));
         allowed.sort_unstable();
         allowed.dedup();
-        let promised = self.promised(seen.view.floor);
+        let promised = self.promised(unit, seen.view.floor);
         Box::new(Violation {
             unit,
             problem: self.problem(unit, seen, found, promised.as_ref()),
@@ -63,8 +63,8 @@ impl Oracle {
         }
     }
 
-    /// The command submitted at `floor`, and why what it did has to be kept.
-    fn promised(&self, floor: Tick) -> Option<Promised> {
+    /// The command submitted at `floor`, and why what it did to `unit` has to be kept.
+    fn promised(&self, unit: u32, floor: Tick) -> Option<Promised> {
         let (id, entry) = self.log.submitted_at(floor)?;
         let request = &entry.request;
         let why = if entry.ended > self.last_cut {
@@ -76,7 +76,9 @@ impl Oracle {
         } else if request.plp && self.promise == Promise::Selective {
             Why::Plp
         } else {
-            let flush = self.flushes.iter().find(|flush| flush.submitted > entry.ended)?;
+            let covers =
+                |flush: &&Flush| flush.submitted > entry.ended && flush.units.contains(&unit);
+            let flush = self.flushes.iter().find(covers)?;
             let submitted = self.log.get(flush.id).map_or(Time::ZERO, |entry| entry.submitted_at);
             Why::Flushed { submitted, completed: flush.completed_at }
         };
@@ -93,7 +95,12 @@ impl Oracle {
     fn history(&self, unit: u32, read: Tick) -> Vec<Event> {
         let commands = self.log.iter().filter(|(_, entry)| {
             let is_this_read = entry.submitted == read;
-            entry.touched.effect(unit).is_some() || entry.request.op == Op::Flush || is_this_read
+            let is_flush = match entry.request.op {
+                Op::Flush => true,
+                Op::Sync => entry.touched.units().contains(&unit),
+                _ => false,
+            };
+            entry.touched.effect(unit).is_some() || is_flush || is_this_read
         });
         let mut events: Vec<(Tick, Event)> = commands
             .map(|(id, entry)| {

@@ -14,7 +14,7 @@
 //!   or one submitted before the read completed.
 //! - A version is *promised* once its command has been acknowledged and the promise is kept at
 //!   once ([`Promise`], FUA, the PLP flag), or a FLUSH submitted after the acknowledgement has
-//!   completed.
+//!   completed: of everything, or of the file in which the unit lies ([`Op::Sync`]).
 //! - After a power cut, a unit is a version submitted before the cut, but none that is older than
 //!   a promised one. Commands in flight at the cut may have happened or not.
 //! - What recovery has left is settled: once a read has returned it, it is promised, however its
@@ -26,8 +26,8 @@
 //!   commands failed, and these can no longer happen: it is promised again, at once.
 //! - Trims and write-zeroes are writes of zeroes.
 //! - A cache that acknowledges writes may fail to write them out ([`Oracle::note_unwritten`]). They may
-//!   be gone then, and the next FLUSH has to fail: those after it promise nothing of them. A FLUSH that
-//!   succeeds all the same promises everything, as always.
+//!   be gone then, and the next FLUSH has to fail, and the next of their file: those after it promise nothing of
+//!   them. A FLUSH that succeeds all the same promises everything, as always.
 //!
 //! **Invariants**
 //! - Events are ordered as the calls are, which is how the caller of a drive sees them. Times are for

@@ -1,6 +1,7 @@
 //! Every command, in the order of submission, numbered without gaps.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use leyden_sim::Time;
 
@@ -32,9 +33,11 @@ pub(crate) struct Entry {
 }
 
 /// A FLUSH that completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flush {
     pub(crate) id: Id,
+    /// What it was for.
+    pub(crate) units: Range<u32>,
     pub(crate) submitted: Tick,
     pub(crate) completed: Tick,
     pub(crate) completed_at: Time,

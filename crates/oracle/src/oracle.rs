@@ -1,6 +1,7 @@
 //! The oracle: checks the commands and results of a drive against the model.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use leyden_sim::Time;
 
@@ -188,21 +189,32 @@ impl Oracle {
         if op == Op::Read {
             return self.end_read(at, id, ended, data);
         }
+        let units = match op {
+            Op::Flush => 0..self.units.len() as u32,
+            _ => entry.touched.units(),
+        };
         self.in_flight.retain(|&other| other != id);
-        if op == Op::Flush {
-            if ended == Ended::Done {
-                self.flushes.push(Flush { id, submitted, completed: now, completed_at: at });
-                self.flushed(submitted);
-            } else {
-                for unit in std::mem::take(&mut self.unwritten) {
-                    let unit = &mut self.units[unit as usize];
-                    unit.given_up = unit.unwritten;
-                }
+        match (op, ended) {
+            (Op::Flush | Op::Sync, Ended::Done) => {
+                self.flushed(submitted, &units);
+                self.flushes.push(Flush { id, units, submitted, completed: now, completed_at: at });
             }
-        } else {
-            self.end_change(id, ended);
+            (Op::Flush | Op::Sync, Ended::Failed) => self.give_up(op, &units),
+            _ => self.end_change(id, ended),
         }
         Ok(())
+    }
+
+    /// A FLUSH of `units` has failed: it has said of those that a cache could not write out that they are lost. A FLUSH of
+    /// everything still has to.
+    fn give_up(&mut self, op: Op, units: &Range<u32>) {
+        for &unit in self.unwritten.iter().filter(|unit| units.contains(unit)) {
+            let unit = &mut self.units[unit as usize];
+            unit.given_up = unit.unwritten;
+        }
+        if op == Op::Flush {
+            self.unwritten.clear();
+        }
     }
 
     fn end_change(&mut self, id: Id, ended: Ended) {
@@ -234,31 +246,37 @@ impl Oracle {
         }
     }
 
-    /// A FLUSH submitted at `submitted` has completed: what was known before then is durable.
-    fn flushed(&mut self, submitted: Tick) {
-        while let Some(&(tick, what)) = self.unflushed.front()
-            && tick < submitted
-        {
-            self.unflushed.pop_front();
+    /// A FLUSH of `flushed` submitted at `submitted` has completed: what was known of these units before then is
+    /// durable.
+    fn flushed(&mut self, submitted: Tick, flushed: &Range<u32>) {
+        let Self { unflushed, log, units, .. } = self;
+        let before = unflushed.partition_point(|&(tick, _)| tick < submitted);
+        for &(tick, what) in unflushed.range(..before) {
             match what {
-                Unflushed::Seen { unit, stamp } => {
-                    let unit = &mut self.units[unit as usize];
+                Unflushed::Seen { unit, stamp } if flushed.contains(&unit) => {
+                    let unit = &mut units[unit as usize];
                     if tick > unit.given_up {
                         unit.durable.narrow(stamp, tick);
                         unit.settle();
                     }
                 }
+                Unflushed::Seen { .. } => {}
                 Unflushed::Acknowledged(id) => {
                     // What is forgotten was older than what is known of its units.
-                    let Some(entry) = self.log.get(id) else { continue };
-                    for (unit, effect) in entry.touched.effects() {
-                        let unit = &mut self.units[unit as usize];
+                    let Some(entry) = log.get(id) else { continue };
+                    let effects = entry.touched.effects();
+                    for (unit, effect) in effects.filter(|(unit, _)| flushed.contains(unit)) {
+                        let unit = &mut units[unit as usize];
                         if entry.submitted > unit.given_up {
                             unit.flushed(entry.submitted, effect);
                         }
                     }
                 }
             }
+        }
+        // To be flushed again changes nothing; other files' units wait for their own.
+        if flushed.len() == units.len() {
+            unflushed.drain(..before);
         }
     }
 

@@ -189,10 +189,23 @@ impl Twin {
                     }
                 }
             }
-            Op::Flush if ended == Ended::Done => self.flushed(command.submitted),
+            Op::Flush if ended == Ended::Done => {
+                self.flushed(command.submitted, 0..UNITS as usize);
+            }
+            Op::Sync if ended == Ended::Done => {
+                self.flushed(command.submitted, touched(&command.request));
+            }
             Op::Flush => {
                 for unit in self.unwritten.drain(..) {
                     self.units[unit].given_up = self.units[unit].unwritten;
+                }
+            }
+            // A flush of everything says so once more.
+            Op::Sync => {
+                for unit in touched(&command.request) {
+                    if self.unwritten.contains(&unit) {
+                        self.units[unit].given_up = self.units[unit].unwritten;
+                    }
                 }
             }
             _ => {
@@ -278,8 +291,13 @@ impl Twin {
         true
     }
 
-    fn flushed(&mut self, submitted: u64) {
-        for &(tick, what) in self.unflushed.iter().filter(|(tick, _)| *tick < submitted) {
+    fn flushed(&mut self, submitted: u64, units: std::ops::Range<usize>) {
+        let is_flushed = |&(tick, what): &(u64, Unflushed)| match what {
+            Unflushed::Acknowledged { unit, .. } | Unflushed::Seen { unit, .. } => {
+                tick < submitted && units.contains(&unit)
+            }
+        };
+        for &(tick, what) in self.unflushed.iter().filter(|what| is_flushed(what)) {
             match what {
                 Unflushed::Acknowledged { unit, id } => {
                     let unit = &mut self.units[unit];
@@ -296,10 +314,10 @@ impl Twin {
             }
         }
         // What is durable is not lost by a cache, either.
-        for unit in self.units.iter_mut().filter(|unit| unit.is_unwritten) {
+        for unit in self.units[units.clone()].iter_mut().filter(|unit| unit.is_unwritten) {
             unit.current = unit.durable.clone();
         }
-        self.unflushed.retain(|(tick, _)| *tick >= submitted);
+        self.unflushed.retain(|what| !is_flushed(what));
     }
 
     /// A cache could not write `numbers` out: reads may find what a cut might leave.
@@ -343,6 +361,7 @@ fn request(rng: &mut Rng) -> Request {
         7..14 => Op::Read,
         14..16 => Op::Trim,
         16..18 => Op::WriteZeroes,
+        18 => Op::Sync,
         _ => Op::Flush,
     };
     let lba = rng.below(UNITS * UNIT_SECTORS);

@@ -31,6 +31,12 @@ impl Host {
         self.0.complete(AT, id, ended, &[]).unwrap();
     }
 
+    /// Of the file that is all of the drive.
+    fn sync(&mut self, ended: Ended) {
+        let id = self.submit(Op::Sync, false);
+        self.0.complete(AT, id, ended, &[]).unwrap();
+    }
+
     fn read(&mut self, stamp: u64) -> Result<(), Box<Violation>> {
         let id = self.submit(Op::Read, false);
         self.0.complete(AT, id, Ended::Done, &[stamp])
@@ -64,6 +70,19 @@ fn a_flush_that_fails_gives_it_up() {
     host.0.note_unwritten([0]);
     host.flush(Ended::Failed);
     host.flush(Ended::Done);
+    host.read(old).unwrap();
+    host.cut();
+    host.read(old).unwrap();
+}
+
+#[test]
+fn so_does_one_of_its_file_and_the_next_of_everything_may_fail_as_well() {
+    let (mut host, old) = Host::new();
+    host.write(false);
+    host.0.note_unwritten([0]);
+    host.sync(Ended::Failed);
+    host.flush(Ended::Failed);
+    host.sync(Ended::Done);
     host.read(old).unwrap();
     host.cut();
     host.read(old).unwrap();

@@ -59,6 +59,14 @@ pub enum Canary {
     CacheTrimIgnored,
     /// A flush of the page cache ends well though write-backs have failed.
     CacheFailureKept,
+    /// A flush of a file does not wait for pages that are being written out.
+    CacheSyncForgetsWriteback,
+    /// A flush of a file is not passed on to the drive.
+    CacheSyncKept,
+    /// A flush of a file writes out the first run of dirty pages only.
+    CacheSyncFirstRunOnly,
+    /// A flush of a file ends well though write-backs of its pages have failed.
+    CacheSyncFailureKept,
     /// A newer version that takes over for a failed program does not inherit what a FLUSH waits for.
     HeirWithoutEpoch,
     /// A FUA write ends when its failed program is left to a newer version, which nobody writes out for it.
@@ -243,6 +251,10 @@ impl Canary {
         Self::CacheFlushKept,
         Self::CacheTrimIgnored,
         Self::CacheFailureKept,
+        Self::CacheSyncForgetsWriteback,
+        Self::CacheSyncKept,
+        Self::CacheSyncFirstRunOnly,
+        Self::CacheSyncFailureKept,
         Self::HeirWithoutEpoch,
         Self::FuaLeftToNewer,
         Self::CoalescedKeepsOld,

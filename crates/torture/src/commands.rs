@@ -9,6 +9,8 @@ use crate::Options;
 /// 600 requests of the TPC-C trace in scenarios/traces, from the 5,001st on: what, and which blocks of 4 KiB.
 const TRACE: &str = include_str!("tpcc.txt");
 const BLOCK_SECTORS: u64 = 8;
+/// The most units of a file, unless a command is longer.
+const MOST_FILE_UNITS: u64 = 64;
 
 /// Draws commands for a drive.
 #[derive(Clone, Debug)]
@@ -32,9 +34,32 @@ impl<'a> Commands<'a> {
 
     /// Command `number` of `round`.
     pub(crate) fn command(&self, round: u64, number: u64) -> Request {
-        if self.options.work.trace {
-            return self.recorded(round, number);
+        let request = if self.options.work.trace {
+            self.recorded(round, number)
+        } else {
+            self.drawn(round, number)
+        };
+        if request.op == Op::Flush { self.flush(round, number) } else { request }
+    }
+
+    /// A FLUSH in place of that command: through a page cache, some are of a file that lies about where the command
+    /// would have gone.
+    pub(crate) fn flush(&self, round: u64, number: u64) -> Request {
+        let everything = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+        let Some(host) = self.options.host.as_ref().filter(|host| host.page_cache.is_some()) else {
+            return everything;
+        };
+        let mut rng = self.rng("file", round, number);
+        if !rng.chance(host.file_flushes) {
+            return everything;
         }
+        let (lba, sectors) = self.place(round, number);
+        let longest = sectors.max(MOST_FILE_UNITS * self.unit_sectors);
+        let sectors = (1 + rng.below(longest)).min(self.units * self.unit_sectors - lba) as u32;
+        Request { op: Op::Sync, lba, sectors, ..everything }
+    }
+
+    fn drawn(&self, round: u64, number: u64) -> Request {
         let work = &self.options.work;
         let mut rng = self.rng("command", round, number);
         // Everything is drawn, whether it is used or not: so features are independent.

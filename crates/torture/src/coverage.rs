@@ -47,6 +47,8 @@ points! {
     CutWaitingProgram,
     /// cut: with a FLUSH in flight
     CutFlush,
+    /// cut: with a flush of a file in flight
+    CutSync,
     /// cut: with a FUA write in flight
     CutFua,
     /// cut: with a trim or write-zeroes in flight
@@ -115,6 +117,8 @@ points! {
     FaultCache,
     /// fault: a FLUSH failed
     FaultFlush,
+    /// fault: a flush of a file failed
+    FaultSync,
     /// work: blocks were collected
     WorkCollection,
     /// work: mapping pages were written back
@@ -131,6 +135,8 @@ points! {
     WorkStalled,
     /// work: the drive was saved and loaded
     WorkReload,
+    /// work: a file was flushed
+    WorkSync,
     /// work: of several tenants
     WorkTenants,
     /// work: of a trace

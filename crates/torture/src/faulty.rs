@@ -22,26 +22,44 @@ const TIMEOUT: Span = Span::from_us(50);
 
 /// What was made fail since the power last came: a run holds what a cache says of its failures against it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FaultLog(Rc<RefCell<Vec<Range<u64>>>>);
+pub(crate) struct FaultLog(Rc<RefCell<Faults>>);
+
+#[derive(Clone, Debug, Default)]
+struct Faults {
+    /// The sectors of each.
+    lost: Vec<Range<u64>>,
+    /// How many of them have ended; they do so in their order.
+    told: usize,
+}
 
 impl FaultLog {
     /// How many commands were made fail.
     pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.0.borrow().lost.len()
+    }
+
+    /// How many of them have ended, with the write fault that tells of it.
+    pub(crate) fn told(&self) -> usize {
+        self.0.borrow().told
     }
 
     /// True if a command that was made fail had anything to do with `sectors`.
     pub(crate) fn touches(&self, sectors: &Range<u64>) -> bool {
-        let lost = self.0.borrow();
-        lost.iter().any(|lost| lost.start < sectors.end && sectors.start < lost.end)
+        self.touches_since(0, sectors)
+    }
+
+    /// The same of all but the first `before` of them.
+    pub(crate) fn touches_since(&self, before: usize, sectors: &Range<u64>) -> bool {
+        let lost = &self.0.borrow().lost;
+        lost.iter().skip(before).any(|lost| lost.start < sectors.end && sectors.start < lost.end)
     }
 
     fn push(&self, sectors: Range<u64>) {
-        self.0.borrow_mut().push(sectors);
+        self.0.borrow_mut().lost.push(sectors);
     }
 
     fn clear(&self) {
-        self.0.borrow_mut().clear();
+        *self.0.borrow_mut() = Faults::default();
     }
 }
 
@@ -91,6 +109,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for Faulty<P, D> {
         while let Some(ended) = self.lost.pop_front_if(|ended| ended.time <= now) {
             self.device.advance(ended.time, completions);
             completions.push(ended);
+            self.log.0.borrow_mut().told += 1;
         }
         self.device.advance(now, completions);
     }

@@ -101,10 +101,11 @@ impl Shrinking<'_> {
 
     /// Turns features off.
     fn features(&mut self) {
-        let changes: [fn(&mut Options); 48] = [
+        let changes: [fn(&mut Options); 49] = [
             |o| o.host = None,
             |o| o.host.iter_mut().for_each(|host| host.page_cache = None),
             |o| o.host.iter_mut().for_each(|host| host.failing_writes = Ratio::ZERO),
+            |o| o.host.iter_mut().for_each(|host| host.file_flushes = Ratio::ZERO),
             |o| o.host.iter_mut().for_each(|host| host.hints = quiet()),
             |o| o.work.fill = Ratio::ZERO,
             |o| o.device.nand.faults = FaultConfig::default(),

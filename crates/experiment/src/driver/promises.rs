@@ -72,14 +72,14 @@ fn promised_op(request: &Request) -> Option<leyden_oracle::Op> {
     let op = match request.op {
         Op::Read => leyden_oracle::Op::Read,
         Op::Write => leyden_oracle::Op::Write,
+        Op::Flush if request.sectors > 0 => leyden_oracle::Op::Sync,
         Op::Flush => leyden_oracle::Op::Flush,
         Op::Trim => leyden_oracle::Op::Trim,
         Op::WriteZeroes => leyden_oracle::Op::WriteZeroes,
         Op::WritePrepare | Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => return None,
     };
-    // The oracle has no flush of a file. It is told of none, and so takes less for promised than is.
-    let is_known = (request.op == Op::Flush) == (request.sectors == 0);
-    is_known.then_some(op)
+    let is_empty = op != leyden_oracle::Op::Flush && request.sectors == 0;
+    (!is_empty).then_some(op)
 }
 
 impl Content<Stamp> for Promises {

@@ -122,7 +122,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let request = self.requests.get(id);
             let (number, end) = (request.first + request.next, request.end());
             let dirty = self.flusher.first_writable(number, end);
-            let written = self.commands.first_written(number, end);
+            let written = match self.requests.get(id).op {
+                Op::Flush if is_planted(Canary::CacheSyncForgetsWriteback) => None,
+                _ => self.commands.first_written(number, end),
+            };
             let Some(next) = dirty.into_iter().chain(written).min() else { break };
             // Those that this request has written itself are behind it.
             self.requests.get_mut(id).next = next - self.requests.get(id).first;
@@ -132,6 +135,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             self.requests.get_mut(id).pending += 1;
             let count = self.write_back(now, next, end, Some(id));
             self.requests.get_mut(id).next += count;
+            let is_sync = self.requests.get(id).op == Op::Flush;
+            if is_sync && is_planted(Canary::CacheSyncFirstRunOnly) {
+                break;
+            }
         }
         let request = self.requests.get_mut(id);
         request.next = request.count;
@@ -188,10 +195,15 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let (first, end) = (request.first, request.end());
         match request.op {
             Op::Read => self.pass(now, id, Op::Read),
+            Op::Flush if is_planted(Canary::CacheSyncFailureKept) => {
+                self.requests.get_mut(id).status = Status::Success;
+                self.pass(now, id, Op::Flush);
+            }
             Op::Flush if self.flusher.take_unsynced(first, end) => {
                 self.requests.get_mut(id).status = Status::WriteFault;
                 self.end(now, id);
             }
+            Op::Flush if is_planted(Canary::CacheSyncKept) => self.end(now, id),
             _ if request.needs_flush => self.pass(now, id, Op::Flush),
             _ => self.end(now, id),
         }

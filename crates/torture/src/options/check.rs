@@ -177,7 +177,8 @@ mod tests {
             let hints = HintChannelConfig::default();
             let size = Bytes::new(16 * options.device.ftl.mapping_unit.get());
             let page_cache = Some(PageCacheConfig { size, ..PageCacheConfig::default() });
-            options.host.insert(Host { page_cache, failing_writes: Ratio::ZERO, hints })
+            let (failing_writes, file_flushes) = (Ratio::ZERO, Ratio::ZERO);
+            options.host.insert(Host { page_cache, failing_writes, file_flushes, hints })
         }
         fn cache(options: &mut Options) -> &mut PageCacheConfig {
             host(options).page_cache.as_mut().unwrap()

@@ -14,7 +14,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::witness::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 9;
+pub(crate) const DRAW_VERSION: u32 = 10;
 
 impl Options {
     /// The options of `seed`.

@@ -19,6 +19,9 @@ pub struct Host {
     /// Share of the commands that change anything which fail on their way from the cache to the drive.
     #[serde(default)]
     pub failing_writes: Ratio,
+    /// Share of the FLUSHes that are of a file, if there is a cache.
+    #[serde(default)]
+    pub file_flushes: Ratio,
     /// How hints get to the drive.
     pub hints: HintChannelConfig,
 }
@@ -37,13 +40,23 @@ pub(super) fn draw_host(rng: &mut Rng, drive_pages: u64, unit_bytes: u64) -> Opt
     let is_faulty = coin(rng);
     let failing_writes = Ratio::from_ppm(if is_faulty { 200 + spread(rng, 10_000) } else { 0 });
     draw_shape(rng, &mut hints);
+    let file_flushes = draw_file_flushes(rng);
     match kind {
         0..4 if pages >= FEWEST_PAGES => {
-            Some(Host { page_cache: Some(page_cache), failing_writes, hints })
+            Some(Host { page_cache: Some(page_cache), failing_writes, file_flushes, hints })
         }
-        0..5 => Some(Host { page_cache: None, failing_writes: Ratio::ZERO, hints }),
+        0..5 => {
+            let (failing_writes, file_flushes) = (Ratio::ZERO, Ratio::ZERO);
+            Some(Host { page_cache: None, failing_writes, file_flushes, hints })
+        }
         _ => None,
     }
+}
+
+/// Half of the caches hear of files.
+fn draw_file_flushes(rng: &mut Rng) -> Ratio {
+    let ppm = 1 + rng.below(1_000_000);
+    if coin(rng) { Ratio::from_ppm(ppm) } else { Ratio::ZERO }
 }
 
 /// Times short enough for the flusher to work within a run.

@@ -45,10 +45,16 @@ where
             }
         };
         if completion.status == Status::WriteFault {
-            self.write_fault(id, &request)?;
+            self.write_fault(id, &request, faults_before)?;
         }
-        if completion.op == Op::Flush {
-            self.host.faults_at_flush = faults_before;
+        match request.op {
+            leyden_oracle::Op::Flush => self.host.faults_at_flush = faults_before,
+            leyden_oracle::Op::Sync => {
+                let heard = self.units_of(&request).map(|unit| (unit, faults_before));
+                self.host.faults_at_sync.extend(heard);
+                self.hits.hit_if(ended == Ended::Done, Point::WorkSync);
+            }
+            _ => {}
         }
         self.stamps.clear();
         if let Some(data) = completion.data() {
@@ -64,17 +70,27 @@ where
         Ok(())
     }
 
-    fn write_fault(&mut self, id: Id, request: &Request) -> Result<(), Trouble> {
+    fn write_fault(
+        &mut self,
+        id: Id,
+        request: &Request,
+        faults_before: usize,
+    ) -> Result<(), Trouble> {
         self.tally.write_faults += 1;
         self.hits.hit(Point::FaultWrite);
-        let is_flush = request.op == leyden_oracle::Op::Flush;
-        self.hits.hit_if(is_flush, Point::FaultFlush);
         let sectors = request.lba..request.lba + u64::from(request.sectors);
-        let was_made_to = if is_flush {
+        let was_made_to = match request.op {
             // One that overlapped with another may tell of what failed since that one began.
-            self.host.faults.len() > self.host.faults_at_flush
-        } else {
-            self.host.faults.touches(&self.whole_units(&sectors))
+            leyden_oracle::Op::Flush => {
+                self.hits.hit(Point::FaultFlush);
+                self.host.faults.len() > self.host.faults_at_flush
+            }
+            leyden_oracle::Op::Sync => {
+                self.hits.hit(Point::FaultSync);
+                // A write-back that fails fails all that wait for it.
+                self.units_of(request).any(|unit| self.fails_since_sync(unit, faults_before))
+            }
+            _ => self.host.faults.touches(&self.whole_units(&sectors)),
         };
         if was_made_to || self.may_fault() {
             return Ok(());
@@ -85,6 +101,20 @@ where
             request.op, id.0
         );
         Err(Trouble { kind: Kind::Fault, message })
+    }
+
+    /// The units that `request` touches.
+    fn units_of(&self, request: &Request) -> std::ops::Range<u64> {
+        let end = request.lba + u64::from(request.sectors);
+        request.lba / self.host.unit_sectors..end.div_ceil(self.host.unit_sectors)
+    }
+
+    /// True if something of `unit` was made fail since a flush of its file has said so, or after the first `before`
+    /// failures.
+    fn fails_since_sync(&self, unit: u64, before: usize) -> bool {
+        let before = self.host.faults_at_sync.get(&unit).map_or(0, |&heard| heard.min(before));
+        let first = unit * self.host.unit_sectors;
+        self.host.faults.touches_since(before, &(first..first + self.host.unit_sectors))
     }
 
     /// True if the drive has a reason to fail writes that can be seen on its flash.

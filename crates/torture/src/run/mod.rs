@@ -110,7 +110,7 @@ where
     D: Powered<P, Drive = D> + Inspected<P>,
 {
     let (config, failing_writes) = match &options.host {
-        Some(Host { page_cache, failing_writes, hints }) => {
+        Some(Host { page_cache, failing_writes, hints, .. }) => {
             (StackConfig { hints: Some(hints), page_cache: page_cache.as_ref() }, *failing_writes)
         }
         None => (StackConfig::default(), Ratio::ZERO),

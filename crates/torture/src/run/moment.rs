@@ -90,7 +90,8 @@ where
                 self.drain()?;
             }
             Cut::AfterFlush(span) => {
-                self.host.awaited = Some(self.submit(FLUSH));
+                let flush = commands.flush(number, u64::from(round.commands));
+                self.host.awaited = Some(self.submit(flush));
                 self.go_on(&mut rest, |runner, _| runner.host.awaited.is_none())?;
                 let at = self.drive.now() + span;
                 self.go_on(&mut rest, |_, next| next.is_none_or(|next| next > at))?;

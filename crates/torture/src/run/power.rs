@@ -38,6 +38,7 @@ where
         self.tally.cached_losses += cut.dirty_units.unwrap_or(0);
         (self.host.in_flight, self.host.awaited) = (0, None);
         self.host.faults_at_flush = 0;
+        self.host.faults_at_sync.clear();
         self.power.last_before_cut = self.host.open.keys().next_back().copied().unwrap_or(0);
         self.power.last_before_cut = self.power.last_before_cut.max(self.tally.commands);
         self.host.open.clear();
@@ -291,6 +292,7 @@ where
         let (flush, trim) = (has(Op::Flush), has(Op::Trim) || has(Op::WriteZeroes));
         let fua = self.host.open.values().any(|(request, _)| request.fua);
         self.hits.hit_if(flush, Point::CutFlush);
+        self.hits.hit_if(has(Op::Sync), Point::CutSync);
         self.hits.hit_if(trim, Point::CutTrim);
         self.hits.hit_if(fua, Point::CutFua);
         let Some(ssd) = self.ssd() else { return };

@@ -50,7 +50,7 @@ pub(super) struct HostSide {
     hints: Rng,
     pub(super) in_flight: u32,
     /// Those in flight that the oracle knows, by number; each with how many commands had been made fail on
-    /// their way when it was submitted.
+    /// their way when it was submitted, or, for a flush of a file, how many of these had ended.
     pub(super) open: BTreeMap<u64, (Request, usize)>,
     /// A FLUSH that a cut waits for.
     pub(super) awaited: Option<Id>,
@@ -60,6 +60,8 @@ pub(super) struct HostSide {
     pub(super) faults: FaultLog,
     /// How many had been made fail when the last FLUSH to end was submitted.
     pub(super) faults_at_flush: usize,
+    /// The same of flushes of files, by the unit of the file.
+    pub(super) faults_at_sync: BTreeMap<u64, usize>,
     /// The sectors that the oracle takes for a unit.
     pub(super) sectors_per_grain: u64,
     pub(super) unit_sectors: u64,
@@ -115,6 +117,7 @@ where
                 events: 0,
                 faults,
                 faults_at_flush: 0,
+                faults_at_sync: BTreeMap::new(),
                 sectors_per_grain: per_grain,
                 unit_sectors,
             },
@@ -307,7 +310,7 @@ where
         let op = match request.op {
             Op::Read => leyden_device::Op::Read,
             Op::Write => leyden_device::Op::Write,
-            Op::Flush => leyden_device::Op::Flush,
+            Op::Flush | Op::Sync => leyden_device::Op::Flush,
             Op::Trim => leyden_device::Op::Trim,
             Op::WriteZeroes => leyden_device::Op::WriteZeroes,
         };
@@ -326,7 +329,11 @@ where
         // Asked for by drives that believe it.
         let kind = if id.0.is_multiple_of(4) { DataKind::Log } else { DataKind::Data };
         let data = P::data(id.0, request.lba, request.sectors);
-        let command = Command::new(op, Lba(request.lba), request.sectors, data)
+        let command = match request.op {
+            Op::Sync => Command::sync(Lba(request.lba), request.sectors),
+            _ => Command::new(op, Lba(request.lba), request.sectors, data),
+        };
+        let command = command
             // A page cache, if there is one, promises the same of a request that passes it by.
             .direct(id.0 % 8 == 5)
             .fua(request.fua)
@@ -335,7 +342,12 @@ where
             .plp(request.plp);
         self.drive.submit(now, command.tag(id.0 as u32));
         self.host.in_flight += 1;
-        self.host.open.insert(id.0, (request, self.host.faults.len()));
+        let faults_before = match request.op {
+            // It may wait for one that is on its way, as others do that wait with it.
+            Op::Sync => self.host.faults.told(),
+            _ => self.host.faults.len(),
+        };
+        self.host.open.insert(id.0, (request, faults_before));
         self.tally.commands += 1;
         self.note_submitted(&request);
         self.story.submitted(now, id, &request);
@@ -358,7 +370,7 @@ where
     fn note_submitted(&mut self, request: &Request) {
         let per_grain = self.host.sectors_per_grain;
         let end = request.lba + u64::from(request.sectors);
-        if matches!(request.op, Op::Read | Op::Flush) {
+        if matches!(request.op, Op::Read | Op::Flush | Op::Sync) {
             return;
         }
         let unit_sectors = self.host.unit_sectors;

@@ -44,13 +44,14 @@ fn zombie_hints(hints: &Hints, record: &RunRecord) -> Card {
     let gc = &record.gc;
     let copied = format::percent(gc.copied_zombie_pages / gc.copied_pages.max(1.0));
     let sent = format::bytes(hints.sent as f64 * 4096.0);
+    let (known, of) = match hints.known_dirty_share {
+        Some(share) => (Some(share), "of the dirty data known to the drive"),
+        None => (hints.known_overwrite_share, "of overwrites known of before"),
+    };
     Card {
         label: "Zombie hints",
-        value: format::percent(hints.known_share),
-        unit: match record.cache {
-            Some(_) => "of the dirty data known to the drive".to_owned(),
-            None => "of overwrites known of before".to_owned(),
-        },
+        value: known.map_or_else(|| format::DASH.to_owned(), format::percent),
+        unit: of.to_owned(),
         note: format!(
             "{sent} announced to the drive by {}; {copied} of what garbage collection copied was \
              to be overwritten",

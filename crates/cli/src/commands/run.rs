@@ -353,11 +353,15 @@ fn hints(record: &RunRecord, table: &mut Table) {
         table.row(["units named that hold nothing", &count(hints.empty_units)]);
     }
     table.row(["known to be overwritten, mean", &bytes(hints.zombie_bytes_mean as u64)]);
-    let known = match record.cache {
-        Some(_) => "  of what is dirty in the cache",
-        None => "overwrites known of before",
-    };
-    table.row([known, &percent(hints.known_share)]);
+    let shares = [
+        ("  of what is dirty in the cache", hints.known_dirty_share),
+        ("overwrites known of before", hints.known_overwrite_share),
+    ];
+    for (name, share) in shares {
+        if let Some(share) = share {
+            table.row([name, &percent(share)]);
+        }
+    }
 }
 
 /// How the drive came into its steady state, and whether it stayed there.

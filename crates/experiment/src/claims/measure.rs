@@ -59,7 +59,9 @@ pub(super) const COPIES: Quantity =
 /// Of the data that is dirty in the page cache, the share that the drive knows of.
 pub(super) const KNOWN_SHARE: Quantity = Quantity {
     name: "share of dirty data known to the drive",
-    of: |record| record.hints.as_ref().map_or(f64::NAN, |hints| hints.known_share),
+    of: |record| {
+        record.hints.as_ref().and_then(|hints| hints.known_dirty_share).unwrap_or(f64::NAN)
+    },
     is_exact: false,
 };
 

@@ -73,9 +73,12 @@ pub struct Hints {
     /// Data that the drive knew to be overwritten soon, whose new version it had not got yet, on the
     /// average over time, in bytes.
     pub zombie_bytes_mean: f64,
-    /// With a page cache: that over the mean of its data that is dirty or being written out. Without one:
-    /// the share of the units overwritten on flash that were zombies then.
-    pub known_share: f64,
+    /// That over the mean of the page cache's data that is dirty or being written out: how much of what will be
+    /// overwritten the drive knows of (table 3 of Zombie Chasing). `null` without a page cache.
+    pub known_dirty_share: Option<f64>,
+    /// Of the mapping units on flash that were overwritten, the share that the drive knew to be zombies then. `null` if
+    /// none was.
+    pub known_overwrite_share: Option<f64>,
 }
 
 /// The page cache above the drive. Its pages are the drive's mapping units.

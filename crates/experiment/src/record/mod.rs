@@ -24,7 +24,7 @@ pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
 /// can be added without.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// Everything a run tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -100,12 +100,9 @@ impl<'a> Watcher<'a> {
         let drive = measured.grown();
         let (heard, ftl) = (&drive.ssd.hints, &drive.ftl);
         let (zombies, live) = (ftl.overwritten_zombie_units, ftl.overwritten_live_units);
-        let known = if layers.cache.is_some() {
-            self.mean(|look| look.zombies)
-                / self.mean(|look| look.dirty + look.being_written).max(1.0)
-        } else {
-            zombies as f64 / (zombies + live).max(1) as f64
-        };
+        let zombie_bytes_mean = self.mean(|look| look.zombies);
+        let of_dirty =
+            |_| zombie_bytes_mean / self.mean(|look| look.dirty + look.being_written).max(1.0);
         Some(record::Hints {
             channel: channel.to_owned(),
             announced: sent.announced_units,
@@ -124,8 +121,10 @@ impl<'a> Watcher<'a> {
             empty_units: heard.empty_units,
             overwritten_zombie_units: zombies,
             overwritten_live_units: live,
-            zombie_bytes_mean: self.mean(|look| look.zombies),
-            known_share: known,
+            zombie_bytes_mean,
+            known_dirty_share: layers.cache.map(of_dirty),
+            known_overwrite_share: (zombies + live > 0)
+                .then(|| zombies as f64 / (zombies + live) as f64),
         })
     }
 

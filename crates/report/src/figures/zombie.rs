@@ -105,7 +105,7 @@ fn by_reads(cells: &[Finished<'_>]) -> Vec<Figure> {
         table.rows.push(vec![
             format::number(reads(cell)),
             format::bytes(hints.zombie_bytes_mean),
-            format::percent(hints.known_share),
+            share(hints.known_dirty_share),
         ]);
     }
     figure.size = Size::Wide;
@@ -161,6 +161,10 @@ fn channels(cells: &[Finished<'_>]) -> Figure {
     )
 }
 
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| format::DASH.to_owned(), format::percent)
+}
+
 /// The policies on one database's trace, with and without a log stream.
 fn database(name: &str, runs: &[FinishedDatabase<'_>]) -> Figure {
     let mut figure = Figure::new(format!("zombie-{}", super::plain(name)), name);
@@ -175,7 +179,7 @@ fn database(name: &str, runs: &[FinishedDatabase<'_>]) -> Figure {
         "Overwrites announced",
     ]);
     for (cell, record) in runs.iter().filter(|(cell, _)| cell.database == name) {
-        let known = record.hints.as_ref().map(|hints| hints.known_share);
+        let known = record.hints.as_ref().and_then(|hints| hints.known_overwrite_share);
         table.rows.push(vec![
             cell.policy.name.to_owned(),
             cell.log.to_owned(),
@@ -183,7 +187,7 @@ fn database(name: &str, runs: &[FinishedDatabase<'_>]) -> Figure {
             format::count(record.gc.copied_zombie_pages),
             format::latency(record.host.write_latency_us.mean),
             format::latency(record.host.write_latency_us.p99),
-            known.map_or_else(|| format::DASH.to_owned(), format::percent),
+            share(known),
         ]);
     }
     with_table(figure, table, "")

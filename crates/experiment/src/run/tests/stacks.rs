@@ -78,7 +78,8 @@ fn both_ways_bring_hints_to_the_drive() {
         assert!(gone <= hints.announced && hints.sent > hints.announced / 2, "{hints:?}");
         assert_eq!(hints.heard_units, hints.sent, "mapping units have 4 KiB too");
         // Three writes in four are of data, twice as long, and nine in ten of them announced.
-        assert!((0.55..0.85).contains(&hints.known_share), "{hints:?}");
+        assert!((0.55..0.85).contains(&hints.known_overwrite_share.unwrap()), "{hints:?}");
+        assert_eq!(hints.known_dirty_share, None, "there is no page cache");
         assert!(hints.zombie_bytes_mean > 1e5 && record.gc.copied_zombie_pages > 0.0);
         assert_eq!(record.host.writes, 16_000, "hints are no I/O");
         assert_eq!(self::record(&scenario).sim.digest, record.sim.digest);
@@ -121,7 +122,12 @@ fn a_page_cache_absorbs_writes_and_announces_what_is_dirty() {
     assert!(hinted.warnings.is_empty(), "{:?}", hinted.warnings);
     let hints = hinted.hints.unwrap();
     assert_eq!(hints.announced, hinted.cache.unwrap().dirtied);
-    assert!(hints.known_share > 0.3 && hints.known_share <= 1.0, "{hints:?}");
+    let (dirty, overwritten) = (hints.known_dirty_share, hints.known_overwrite_share);
+    assert!((0.3..=1.0).contains(&dirty.unwrap()), "{hints:?}");
+    // What is overwritten is what was written back: other data than what is dirty at a moment.
+    let of_counts = hints.overwritten_zombie_units as f64
+        / (hints.overwritten_zombie_units + hints.overwritten_live_units) as f64;
+    assert!(overwritten == Some(of_counts) && overwritten != dirty, "{hints:?}");
 }
 
 #[test]

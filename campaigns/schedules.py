@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The schedule `harvest` where it was not made: other distributions, mixes, buffers, dies and seeds than those of Hexa's figures.
+"""The schedule `harvest` where it was not made: other distributions, mixes, buffers, dies and seeds than those of Hexa's figures;
+with --made, on the workloads of these figures.
 
     campaigns/schedules.py --leyden target/release/leyden                       # all: half an hour on two cores
     campaigns/schedules.py --leyden target/release/leyden --only zipf,log --seeds 5
+    campaigns/schedules.py --leyden target/release/leyden --made --seeds 1      # ten minutes of one core
 
 Prints Markdown: for each point IOPS of `harvest` over those of the better of `fifo` and `hexa`, mean and range over the seeds. All drives are
 aged by the work that is measured, until steady, and have the same blocks for data (scenarios/hexa/random-write.toml).
@@ -34,6 +36,15 @@ WORK = {
 BUFFERS = ["4 MiB", "16 MiB", "128 MiB"]
 SHARES = ["1 %", "10 %", "50 %"]
 SCHEDULES = ["fifo", "hexa", "harvest"]
+# Hexa's workloads as `leyden reproduce hexa --quick` runs them, and what stands for its buffers of 64 MiB and 1 GiB there.
+QUICK = [*DRIVE, "workload.job.0.span=1 GiB", "workload.job.0.requests=400_000"]
+MADE = {
+    "random writes": ("hexa/random-write", QUICK),
+    "JESD219": ("hexa/jesd219", QUICK),
+    "TPC-C": ("hexa/tpcc", ["workload.trace.loops=1", "run.ramp.requests=60_000"]),
+}
+MADE_BUFFERS = ["16 MiB", "256 MiB"]
+MADE_SHARES = ["1 %", "10 %", "50 %", "all"]
 
 
 def toml(value):
@@ -76,16 +87,40 @@ def cell(values):
     return f"**{text}**" if mean < 0.99 else text
 
 
-def measured(args, folder, file, buffer, share):
+def protection(share):
+    return "full" if share == "all" else f'{{ policy = "partial", protected = "{share}" }}'
+
+
+def measured(args, folder, file, drive, buffer, share):
+    """IOPS by seed and schedule."""
     table = os.path.join(folder, "runs.csv")
-    sets = [*DRIVE, f"device.buffer.size={buffer}", f'device.ftl.map.protection={{ policy = "partial", protected = "{share}" }}']
+    sets = [*drive, f"device.buffer.size={buffer}", f"device.ftl.map.protection={protection(share)}"]
     words = [args.leyden, "--quiet", "compare", file, "--vary", f"device.buffer.schedule={','.join(SCHEDULES)}"]
     words += ["--seeds", str(args.seeds), "--csv", table, *(part for setting in sets for part in ("--set", setting))]
     run(*words)
     with open(table) as lines:
         found = iops_of(lines)
     os.remove(table)
-    return ratios(found)
+    return found
+
+
+def made(args, folder):
+    """A row for each point of the figures that `harvest` was made with: IOPS of each schedule, the best in bold."""
+    print("| workload | buffer | protected | " + " | ".join(f"`{it}`" for it in SCHEDULES) + " | over the better |\n|---|---|---|---|---|---|---|")
+    points = []
+    for name, (scenario_name, drive) in MADE.items():
+        if not any(part in name for part in args.only):
+            continue
+        for buffer in MADE_BUFFERS:
+            for share in MADE_SHARES:
+                found = measured(args, folder, scenario_name, drive, buffer, share)
+                points.append(ratios(found))
+                means = {it: statistics.mean(of[it] for of in found.values()) for it in SCHEDULES}
+                best = max(means.values())
+                cells = [f"**{mean:,.0f}**" if mean == best else f"{mean:,.0f}" for mean in means.values()]
+                over = cell(points[-1]) if args.seeds > 1 else f"{percent(points[-1][0])} %"
+                print(f"| {name} | {buffer} | {share} | " + " | ".join(cells) + f" | {over} |", flush=True)
+    return points
 
 
 def main():
@@ -93,7 +128,12 @@ def main():
     parser.add_argument("--leyden", required=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[""], help="work whose name has one of these in it")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--made", action="store_true", help="the workloads of Hexa's figures, on a quarter of the drive")
     args = parser.parse_args()
+    if args.made:
+        with tempfile.TemporaryDirectory(prefix="leyden-schedules-") as folder:
+            told(made(args, folder))
+        return
     work = {name: jobs for name, jobs in WORK.items() if any(part in name for part in args.only)}
     if not work:
         sys.exit(f"--only: there are {'; '.join(WORK)}")
@@ -105,9 +145,14 @@ def main():
             with open(file, "w") as out:
                 out.write(scenario(jobs))
             for buffer in BUFFERS:
-                of_shares = [measured(args, folder, file, buffer, share) for share in SHARES]
+                of_shares = [ratios(measured(args, folder, file, DRIVE, buffer, share)) for share in SHARES]
                 points += of_shares
                 print(f"| {name} | {buffer} | " + " | ".join(map(cell, of_shares)) + " |", flush=True)
+    told(points)
+
+
+def told(points):
+    """Prints what all points come to."""
     means = [statistics.mean(values) for values in points]
     behind = [mean for mean in means if mean < 0.99]
     print(f"\n{len(behind)} of {len(means)} points are more than 1 % behind, the last {percent(min(means))} %; "

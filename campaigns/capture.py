@@ -30,6 +30,7 @@ JOBS = {
     "randwrite4k": ["--rw=randwrite", "--bs=4k"],
     "randwrite4k-fsync16": ["--rw=randwrite", "--bs=4k", "--fsync=16"],
     "seqwrite128k": ["--rw=write", "--bs=128k"],
+    "seqwrite4k": ["--rw=write", "--bs=4k"],
     "seqwrite4k-fsync32": ["--rw=write", "--bs=4k", "--fsync=32"],
 }
 # `fio-71 [001] ..... 9.000123: block_bio_queue: 7,0 WS 341768 + 8 [fio]`

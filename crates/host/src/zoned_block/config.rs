@@ -29,9 +29,12 @@ pub struct ZonedBlockConfig {
     /// While a chunk is moved, others are begun (`reclaims`) as long as no more than this share is free. dm-zoned moves one at
     /// a time: its `DMZ_RECLAIM_HIGH_UNMAP_FRAC` decides nothing, for it asks for the lower share, too.
     pub high_free: Ratio,
-    /// The device is idle when nobody has used it for so long (`DMZ_IDLE_PERIOD`): then everything is
-    /// reclaimed. 0 s: never.
+    /// The device is idle when nobody has used it for so long (`DMZ_IDLE_PERIOD`). Then everything is reclaimed, from when
+    /// that is next looked at: when a zone is taken or a move has ended, and so often until there is something to do for
+    /// the first time. 0 s: never.
     pub idle: Span,
+    /// Which requests are a use of the device.
+    pub idle_of: IdleOf,
     /// Chunks that are reclaimed at once.
     pub reclaims: u32,
     /// The most that reclaim moves with one read and one write (`DM_KCOPYD_SUBJOB_SIZE`).
@@ -101,6 +104,18 @@ pub enum GiveUp {
     AfterCopy,
 }
 
+/// Which requests keep the device from being idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleOf {
+    /// Those for chunks that have a sequential zone, as dm-zoned does it on two drives (`dmz_reclaim_bio_acc`): each drive
+    /// has its own time of last use, and only the zoned one's reclaim moves anything.
+    #[default]
+    Zoned,
+    /// All, as dm-zoned does it on one drive that has conventional zones, too.
+    Both,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 const fn is_off(flag: &bool) -> bool {
     !*flag
@@ -130,6 +145,7 @@ impl Default for ZonedBlockConfig {
             low_free: Ratio::from_percent(30),
             high_free: Ratio::from_percent(50),
             idle: Span::from_ms(10_000),
+            idle_of: IdleOf::default(),
             reclaims: 1,
             copy_size: Bytes::new(512 << 10),
             commit_interval: Span::from_ms(10_000),

@@ -51,14 +51,14 @@ mod zones;
 use std::collections::VecDeque;
 
 use leyden_device::{
-    BlockDevice, Command, CommandId, Completion, Hint, Op, Payload, Region, SECTOR_BYTES, Status,
+    BlockDevice, Command, CommandId, Completion, Hint, Payload, Region, SECTOR_BYTES, Status,
     Units, ZoneAction, ZoneShape,
 };
 use leyden_sim::{ConfigError, Time};
 
 use crate::Powered;
 use commit::Committer;
-pub use config::{GiveUp, JournalConfig, Merge, Recognise, ZonedBlockConfig};
+pub use config::{GiveUp, IdleOf, JournalConfig, Merge, Recognise, ZonedBlockConfig};
 pub use held::Home;
 use layout::{Layout, Place};
 use load::Loader;
@@ -420,9 +420,4 @@ where
             * u64::from(self.layout.zone_blocks)
             * self.layout.unit_sectors()
     }
-}
-
-/// A request's op that changes or reads data, and so keeps the device from being idle.
-const fn is_use(op: Op) -> bool {
-    matches!(op, Op::Read | Op::Write | Op::Trim | Op::WriteZeroes)
 }

@@ -183,7 +183,7 @@ pub(super) struct Reclaim {
     heat: Heat,
     /// Jobs in a row that a member failed.
     failures: u32,
-    /// Few zones were free when a writer took one, or when a job had ended.
+    /// What was answered when it was last asked.
     is_asked: bool,
 }
 
@@ -251,16 +251,22 @@ impl Reclaim {
         self.failures += 1;
     }
 
-    /// A writer takes a random zone, of which so many were free before (`dmz_alloc_zone` asks before it takes one), or a job
-    /// has ended (`dmz_reclaim_work`).
-    pub(super) fn ask(&mut self, room: (u32, u32)) {
-        self.is_asked = are_few(room, self.low_free);
+    /// Asks whether zones should be reclaimed (`dmz_should_reclaim`), with so many of all random zones free: when a writer takes
+    /// one (`dmz_alloc_zone` asks before it takes one), and when a job has ended (`dmz_reclaim_work`).
+    pub(super) fn ask(&mut self, room: (u32, u32), is_idle: bool) -> bool {
+        self.is_asked = is_idle || are_few(room, self.low_free);
+        self.is_asked
     }
 
-    /// Whether zones should be reclaimed (`dmz_should_reclaim`): with so many of all random zones free.
-    pub(super) fn is_due(&self, room: (u32, u32), is_idle: bool, is_waited_for: bool) -> bool {
+    /// Zones should have been reclaimed when that was asked last.
+    pub(super) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
+    /// Whether a job should begin now, with so many of all random zones free.
+    pub(super) fn is_due(&self, room: (u32, u32), is_waited_for: bool) -> bool {
         let is_more = !self.is_idle() && are_few(room, self.high_free);
-        is_waited_for || is_idle || self.is_asked || is_more
+        is_waited_for || self.is_asked || is_more
     }
 
     /// How long a job rests after a step that took `elapsed` (`dmz_reclaim_work`: the copies' throttle).

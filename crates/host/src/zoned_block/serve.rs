@@ -13,7 +13,7 @@ use super::requests::{Asked, Does, Piece};
 use super::stored::{Stored, StoredData};
 use super::traffic::Entry;
 use super::zones::Use;
-use super::{State, ZonedBlock, is_use};
+use super::{State, ZonedBlock};
 use crate::Powered;
 
 impl<P, C, Z> ZonedBlock<P, C, Z>
@@ -25,9 +25,6 @@ where
     /// A request has come.
     pub(super) fn begin(&mut self, now: Time, asked: Asked<P>) {
         let (op, status) = (asked.op(), asked.status);
-        if is_use(op) {
-            self.upkeep.used(now);
-        }
         let pieces = asked.cut(self.layout.zone_blocks);
         let request = self.requests.insert(asked);
         if status != Status::Success {
@@ -102,6 +99,9 @@ where
 
     fn start(&mut self, now: Time, id: u32) {
         let piece = self.requests.piece(id);
+        if self.is_use(piece) {
+            self.upkeep.used(now);
+        }
         match piece.does {
             Does::Read => self.read(now, id),
             Does::Trim => {
@@ -118,6 +118,13 @@ where
             }
             Does::Write | Does::Zero | Does::Leave => self.fill(now, id),
         }
+    }
+
+    /// True if a piece that begins keeps the device from being idle (`dmz_reclaim_bio_acc`).
+    fn is_use(&self, piece: &Piece<P>) -> bool {
+        let data = self.map.chunk(piece.chunk).data;
+        let is_of_zoned = data.is_some_and(|zone| !self.layout.is_random(zone)) && !piece.in_journal;
+        piece.does != Does::Leave && (is_of_zoned || self.upkeep.is_idle_of_both())
     }
 
     /// Reads what lies on the members; everything else is zeroes.
@@ -196,20 +203,20 @@ where
 
     /// A random zone for `usage`. Asks whether to reclaim first, as dm-zoned does: so reclaim begins with the zone after
     /// the one that leaves few.
-    fn take_random(&mut self, usage: Use) -> Option<ZoneNo> {
-        self.reclaim.ask(self.zones.random_room_soon());
+    fn take_random(&mut self, now: Time, usage: Use) -> Option<ZoneNo> {
+        self.ask_reclaim(now);
         self.zones.take_random(usage)
     }
 
     /// Gives the blocks of a journal places in its zones, as far as there are any.
-    fn give_slots(&mut self, chunk: u32, (first, end): (u32, u32), says_log: bool) {
+    fn give_slots(&mut self, now: Time, chunk: u32, (first, end): (u32, u32), says_log: bool) {
         for at in first..end {
             let has_slot = self.map.slot(chunk, at).is_some();
             if self.layout.journal == 0 || has_slot || !self.is_journal(chunk, at, says_log) {
                 continue;
             }
             if self.map.journal().wants_zone() {
-                let Some(zone) = self.take_random(Use::Journal) else { continue };
+                let Some(zone) = self.take_random(now, Use::Journal) else { continue };
                 self.map.add_journal_zone(zone);
             }
             self.map.add_slot(chunk, at);
@@ -240,10 +247,10 @@ where
 
     /// Sees that the chunk has the zones that `runs` runs of its own blocks need, of which the first is `first`; false
     /// if there is no zone for it now.
-    fn provide(&mut self, chunk: u32, (at, blocks): (u32, u32), runs: u32) -> bool {
+    fn provide(&mut self, now: Time, chunk: u32, (at, blocks): (u32, u32), runs: u32) -> bool {
         let entry = self.map.chunk(chunk);
         let Some(data) = entry.data else {
-            let Some(zone) = self.take_random(Use::Data(chunk)) else { return false };
+            let Some(zone) = self.take_random(now, Use::Data(chunk)) else { return false };
             self.map.set_chunk(chunk, ChunkZones { data: Some(zone), buffer: None });
             return true;
         };
@@ -252,7 +259,7 @@ where
         if self.layout.is_random(data) || entry.buffer.is_some() || needs_none {
             return true;
         }
-        let Some(zone) = self.take_random(Use::Buffer(chunk)) else { return false };
+        let Some(zone) = self.take_random(now, Use::Buffer(chunk)) else { return false };
         self.map.set_chunk(chunk, ChunkZones { buffer: Some(zone), ..entry });
         true
     }
@@ -279,7 +286,7 @@ where
         // A piece that has not waited for whoever has the chunk keeps out of it.
         let keeps_out = self.recognition.is_releasing() && !piece.in_journal;
         if !keeps_out {
-            self.give_slots(chunk, (first, end), says_log);
+            self.give_slots(now, chunk, (first, end), says_log);
         }
         let (mut commands, mut own_runs, mut first_own) = (0, 0, None);
         let mut at = first;
@@ -292,7 +299,7 @@ where
             commands += 1;
             at += blocks;
         }
-        if first_own.is_some_and(|run| !self.provide(chunk, run, own_runs)) {
+        if first_own.is_some_and(|run| !self.provide(now, chunk, run, own_runs)) {
             self.stats.totals.starved += 1;
             self.starved.push_back(id);
             return;

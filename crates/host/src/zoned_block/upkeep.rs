@@ -7,7 +7,7 @@ use leyden_device::{Op, Payload, Status, Units, ZoneAction};
 use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
-use super::config::ZonedBlockConfig;
+use super::config::{IdleOf, ZonedBlockConfig};
 use super::layout::Place;
 use super::load::{Found, Loader};
 use super::map::Entry as ChunkZones;
@@ -23,10 +23,11 @@ use crate::Powered;
 #[derive(Clone, Debug)]
 pub(super) struct Upkeep {
     idle: Span,
+    idle_of: IdleOf,
     commit_interval: Span,
     last_use: Time,
-    /// Nothing could be reclaimed then.
-    tried: Time,
+    /// Reclaim looks then whether it is due, unless somebody asks before.
+    look_at: Option<Time>,
     /// Changed tables are written by then.
     commit_at: Option<Time>,
     /// Pieces that wait for the tables to be read.
@@ -37,9 +38,10 @@ impl Upkeep {
     pub(super) fn new(config: &ZonedBlockConfig, now: Time) -> Self {
         Self {
             idle: config.idle,
+            idle_of: config.idle_of,
             commit_interval: config.commit_interval,
             last_use: now,
-            tried: Time::ZERO,
+            look_at: Some(now),
             commit_at: None,
             early: VecDeque::new(),
         }
@@ -54,13 +56,22 @@ impl Upkeep {
         self.early.push_back(piece);
     }
 
-    fn is_idle(&self, now: Time) -> bool {
+    pub(super) fn is_idle_of_both(&self) -> bool {
+        self.idle_of == IdleOf::Both
+    }
+
+    /// Nobody has used the device for so long (`dmz_target_idle`).
+    pub(super) fn is_idle(&self, now: Time) -> bool {
         self.idle > Span::ZERO && now >= self.last_use + self.idle
     }
 
-    /// When the device will be idle, if it tries again then.
-    fn idle_at(&self) -> Option<Time> {
-        (self.idle > Span::ZERO).then(|| (self.last_use + self.idle).max(self.tried + self.idle))
+    fn is_look_due(&self, now: Time) -> bool {
+        self.look_at.is_some_and(|at| at <= now)
+    }
+
+    /// Nothing is due: reclaim looks again later.
+    fn look_later(&mut self, now: Time) {
+        self.look_at = (self.idle > Span::ZERO).then(|| now + self.idle);
     }
 
     /// Tables are dirty, or are not.
@@ -73,7 +84,7 @@ impl Upkeep {
     }
 
     pub(super) fn lose_power(&mut self, now: Time) {
-        (self.last_use, self.tried, self.commit_at) = (now, Time::ZERO, None);
+        (self.last_use, self.look_at, self.commit_at) = (now, None, None);
         self.early.clear();
     }
 }
@@ -87,10 +98,11 @@ where
     /// When something of its own is due.
     pub(super) fn next_own_event(&self) -> Option<Time> {
         let commit = self.upkeep.commit_at.filter(|_| self.committer.is_idle());
-        let idle = self.upkeep.idle_at().filter(|_| {
-            self.reclaim.is_idle() && self.requests.is_empty() && self.zones.has_mapped_random()
-        });
-        [self.reclaim.next_event(), commit, idle].into_iter().flatten().min()
+        let look = self
+            .upkeep
+            .look_at
+            .filter(|_| self.reclaim.is_idle() && self.zones.has_mapped_random());
+        [self.reclaim.next_event(), commit, look].into_iter().flatten().min()
     }
 
     /// Does what has become possible.
@@ -147,16 +159,30 @@ where
         }
     }
 
-    fn is_idle(&self, now: Time) -> bool {
-        self.upkeep.is_idle(now) && self.requests.is_empty()
+    /// Asks whether zones should be reclaimed (`dmz_schedule_reclaim`): if so, that is done now, and not when reclaim would
+    /// have looked.
+    pub(super) fn ask_reclaim(&mut self, now: Time) {
+        if self.reclaim.ask(self.zones.random_room_soon(), self.upkeep.is_idle(now)) {
+            self.upkeep.look_at = None;
+        }
+    }
+
+    /// Reclaim looks whether it is due (`dmz_reclaim_work`). It has looked for the last time when it finds something to
+    /// do: then only those ask who take a zone, and moves that end.
+    fn look(&mut self, now: Time) {
+        let is_asked_in_vain = self.reclaim.is_idle() && self.reclaim.is_asked();
+        if self.upkeep.is_look_due(now) || is_asked_in_vain {
+            self.ask_reclaim(now);
+            if !self.reclaim.is_asked() {
+                self.upkeep.look_later(now);
+            }
+        }
     }
 
     /// Begins to move chunks, as long as more random zones should be free.
     fn begin_jobs(&mut self, now: Time) {
+        self.look(now);
         while self.begin_job(now) {}
-        if self.is_idle(now) && self.reclaim.is_idle() {
-            self.upkeep.tried = now;
-        }
     }
 
     /// Begins to move a chunk, if more random zones should be free, and one can be moved.
@@ -165,7 +191,7 @@ where
         let room = self.zones.random_room_soon();
         if self.committer.has_failed()
             || !self.zones.has_mapped_random()
-            || !self.reclaim.is_due(room, self.is_idle(now), is_waited_for)
+            || !self.reclaim.is_due(room, is_waited_for)
         {
             return false;
         }
@@ -232,7 +258,7 @@ where
         if let Some(Place { at, blocks, .. }) = job.copying {
             self.stats.copied(job.chunk, at, blocks);
         }
-        let (room, is_idle) = (self.zones.random_room_soon(), self.is_idle(now));
+        let (room, is_idle) = (self.zones.random_room_soon(), self.upkeep.is_idle(now));
         let until = self.reclaim.copied(now, number, room, is_idle);
         if until <= now || self.reclaim.ends(number) {
             self.step_job(now, number);
@@ -254,7 +280,7 @@ where
     /// A job ends before its time: it has changed nothing.
     fn end_job(&mut self, now: Time, number: u32) {
         let job = self.reclaim.end(number);
-        self.reclaim.ask(self.zones.random_room_soon());
+        self.ask_reclaim(now);
         self.stats.totals.aborted += 1;
         if let Some(zone) = job.movement.new_zone() {
             self.zones.drop_target(zone);
@@ -284,13 +310,13 @@ where
         self.committer.want();
         let writers_first = self.reclaim.draw_writers_first();
         if !writers_first {
-            self.reclaim.ask(self.zones.random_room_soon());
+            self.ask_reclaim(now);
         }
         for piece in self.traffic.unlock(job.chunk) {
             self.admit(now, piece);
         }
         if writers_first {
-            self.reclaim.ask(self.zones.random_room_soon());
+            self.ask_reclaim(now);
         }
     }
 
@@ -422,6 +448,7 @@ where
         self.state = State::Up;
         self.recognition.review(self.map.journal().runs());
         self.upkeep.used(now);
+        self.upkeep.look_at = Some(now);
         for piece in std::mem::take(&mut self.upkeep.early) {
             self.admit(now, piece);
         }

@@ -26,6 +26,8 @@ import threading
 
 CANNOT = 77
 SECTOR_BYTES = 512
+# The block layer writes zeroes so many sectors at a time where a drive has no Write Zeroes (`BIO_MAX_VECS` pages).
+ZEROES = 2048
 JOBS = {
     "randwrite4k": ["--rw=randwrite", "--bs=4k"],
     "randwrite4k-fsync16": ["--rw=randwrite", "--bs=4k", "--fsync=16"],
@@ -184,7 +186,7 @@ def work(args, folder, device, tracer):
         run("umount", mounted)
 
 
-def parsed(lines, journal_blocks):
+def parsed(lines, journal_blocks, writes_zeroes):
     """Lines of our text, and after how many requests each part ends."""
     yield "time_us,op,lba,len,flags,class\n", None
     first, count = None, 0
@@ -200,6 +202,11 @@ def parsed(lines, journal_blocks):
                 raise RuntimeError(f"what is this? {line}")
             is_journal = lba * SECTOR_BYTES // 4096 in journal_blocks and kind != "F"
             of = "journal" if is_journal else "fs-meta" if "M" in flags else "data"
+            if kind == "Z" and not writes_zeroes:
+                for at in range(lba, lba + sectors, ZEROES):
+                    count += 1
+                    yield f"{time_us - first},W,{at},{min(ZEROES, lba + sectors - at)},WS,{of}\n", None
+                continue
             # The block layer makes a flush of its own of a preflush, and so does a replay.
             count += 2 if flags.startswith("F") and kind == "W" else 1
             address = 0 if kind == "F" else lba
@@ -232,6 +239,8 @@ def main():
     parser.add_argument("--device-mib", type=int, default=2816)
     parser.add_argument("--file-mib", type=int, default=1024)
     parser.add_argument("--laid-out", action="store_true", help="the file is written before (else only allocated)")
+    parser.add_argument("--no-write-zeroes", action="store_true", help="as on a drive without Write Zeroes, where mkfs "
+                        "writes its zeroes (FEMU's has none)")
     parser.add_argument("--round-mib", type=int, default=64, help="written in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", default="/var/tmp", help="where the device's file is made")
@@ -251,7 +260,7 @@ def main():
                 finally:
                     tracer.close()
                 blocks = journal(args.fs, device)
-        marks = write(args.out, parsed(tracer.lines, blocks))
+        marks = write(args.out, parsed(tracer.lines, blocks, not args.no_write_zeroes))
     except Cannot as error:
         print(f"capture.py: skipped: {error}", file=sys.stderr)
         return CANNOT

@@ -308,8 +308,6 @@ where
         let mut at = first;
         while at < end {
             let (blocks, slots) = self.run(chunk, at, end, keeps_out);
-            let separated = if slots.is_some() { blocks } else { 0 };
-            self.stats.totals.separated_blocks += u64::from(separated);
             let place = slots.unwrap_or_else(|| self.chunk_place(chunk, at, blocks));
             self.write(now, id, at, place);
             at += blocks;
@@ -417,7 +415,9 @@ where
                 let is_log = self.is_journal(chunk, at, said == DataKind::Log);
                 let kind = if is_log { DataKind::Log } else { said };
                 self.stats.wrote(chunk, at, place.blocks, kind);
-                if self.zones.usage(place.zone) != Use::Journal {
+                if self.zones.usage(place.zone) == Use::Journal {
+                    self.stats.totals.separated_blocks += u64::from(place.blocks);
+                } else {
                     self.reclaim.wrote(chunk, place.blocks);
                 }
                 self.note_changed(chunk, at, place.blocks);

@@ -228,6 +228,25 @@ fn a_separated_journal_is_never_copied() {
 }
 
 #[test]
+fn what_has_not_reached_a_journal_zone_is_not_counted_there() {
+    let mut config = config();
+    (config.journal.separate, config.journal.max_zones) = (true, 1);
+    let mut device = Device::format(&config, pair(), 7).unwrap();
+    let log = |block: u64| {
+        let command = Command::write(Lba(block * BLOCK), BLOCK as u32, 5);
+        command.kind(leyden_device::DataKind::Log)
+    };
+    end(&mut device, log(16));
+    let now = Powered::now(&device);
+    device.submit(now, log(17));
+    device.cut_power(now);
+    device.restore_power(now);
+    read(&mut device, 16);
+    let stats = device.stats();
+    assert_eq!((stats.separated_blocks, stats.host_journal_blocks), (1, 1));
+}
+
+#[test]
 fn impossible_devices_are_refused_with_the_key() {
     let refused = |change: &dyn Fn(&mut ZonedBlockConfig)| {
         let mut config = config();
@@ -350,6 +369,60 @@ fn reclaim_is_asked_before_a_zone_is_taken() {
 fn reclaim_goes_on_where_writers_who_have_waited_take_zones_first() {
     assert_eq!(moved_when_few_are_free(Ratio::ZERO, true), 2);
     assert_eq!(moved_when_few_are_free(Ratio::ONE, true), 3);
+}
+
+/// A device that is idle after 10 ms, with a chunk written, and how to let time pass.
+fn idle_after_10_ms(idle_of: IdleOf) -> Device {
+    let config = ZonedBlockConfig { idle: Span::from_ms(10), idle_of, ..config() };
+    let mut device = Device::format(&config, pair(), 7).unwrap();
+    write(&mut device, 0, 1);
+    device
+}
+
+/// Lets so many ms pass, with a read of `block` in each; returns how many chunks have been moved.
+fn pass(device: &mut Device, ms: u64, block: Option<u64>) -> u64 {
+    for _ in 0..ms {
+        let now = Powered::now(device) + Span::from_ms(1);
+        device.advance(now, &mut Vec::new());
+        if let Some(block) = block {
+            read(device, block);
+        }
+    }
+    device.check();
+    device.stats().reclaimed
+}
+
+#[test]
+fn only_requests_for_chunks_on_the_zoned_member_keep_it_from_being_idle() {
+    let mut device = idle_after_10_ms(IdleOf::Both);
+    assert_eq!(pass(&mut device, 100, Some(0)), 0);
+    let mut device = idle_after_10_ms(IdleOf::Zoned);
+    assert_eq!(pass(&mut device, 8, Some(0)), 0);
+    assert_eq!(pass(&mut device, 12, Some(0)), 1);
+    // The chunk is there now, and what is written anew stays where it is while that is used.
+    assert_eq!(pass(&mut device, 12, Some(0)), 1);
+    write(&mut device, 40, 2);
+    assert_eq!(pass(&mut device, 100, Some(0)), 1);
+    assert_eq!(read(&mut device, 40), 2);
+}
+
+#[test]
+fn reclaim_looks_until_it_finds_something_and_then_when_a_zone_is_taken() {
+    let mut device = idle_after_10_ms(IdleOf::Both);
+    assert_eq!(pass(&mut device, 9, None), 0);
+    // Not idle when it looks: it looks again.
+    read(&mut device, 0);
+    assert_eq!(pass(&mut device, 8, None), 0);
+    assert_eq!(pass(&mut device, 30, None), 1);
+    // The next chunk's write is a use, and nobody looks again.
+    write(&mut device, 40, 2);
+    assert_eq!(pass(&mut device, 100, None), 1);
+    // Which it is not where only the zoned member counts.
+    let mut device = idle_after_10_ms(IdleOf::Zoned);
+    assert_eq!(pass(&mut device, 30, None), 1);
+    write(&mut device, 40, 2);
+    assert_eq!(pass(&mut device, 1, None), 2);
+    assert_eq!((read(&mut device, 0), read(&mut device, 40)), (1, 2));
 }
 
 #[test]

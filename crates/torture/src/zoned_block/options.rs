@@ -4,7 +4,7 @@ use leyden_buffer::Region;
 use leyden_device::{Config, NoData, Ssd, provision_of_zones};
 use leyden_ftl::gc::VictimConfig;
 use leyden_host::zoned_block::victim::ReclaimConfig;
-use leyden_host::zoned_block::{GiveUp, JournalConfig, Merge, Recognise, ZonedBlockConfig};
+use leyden_host::zoned_block::{GiveUp, IdleOf, JournalConfig, Merge, Recognise, ZonedBlockConfig};
 use leyden_power::DumpConfig;
 use leyden_sim::{Bytes, Ratio, Rng, Span};
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,9 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
     if coin(&mut rng(seed, "moves given up")) {
         layer.give_up = GiveUp::AfterCopy;
     }
+    if coin(&mut rng(seed, "idle of")) {
+        layer.idle_of = IdleOf::Both;
+    }
     layer.writers_first = Ratio::from_percent(50 * rng(seed, "after a move").below(3));
     let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
@@ -157,10 +160,11 @@ fn draw_layer(rng: &mut Rng) -> ZonedBlockConfig {
         low_free: Ratio::from_percent(low),
         high_free: Ratio::from_percent(low + rng.below(101 - low)),
         idle: or_never(rng, idle),
+        idle_of: IdleOf::default(),
         reclaims: 1 + rng.below(3) as u32,
         copy_size: Bytes::new(4096 * spread(rng, 64)),
         commit_interval: or_never(rng, interval),
-        // Drawn apart.
+        // Drawn apart, as `idle_of` is.
         give_up: GiveUp::default(),
         writers_first: Ratio::ZERO,
         journal: JournalConfig {

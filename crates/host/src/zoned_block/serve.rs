@@ -123,7 +123,8 @@ where
     /// True if a piece that begins keeps the device from being idle (`dmz_reclaim_bio_acc`).
     fn is_use(&self, piece: &Piece<P>) -> bool {
         let data = self.map.chunk(piece.chunk).data;
-        let is_of_zoned = data.is_some_and(|zone| !self.layout.is_random(zone)) && !piece.in_journal;
+        let is_of_zoned =
+            data.is_some_and(|zone| !self.layout.is_random(zone)) && !piece.in_journal;
         piece.does != Does::Leave && (is_of_zoned || self.upkeep.is_idle_of_both())
     }
 

@@ -371,7 +371,7 @@ fn reclaim_goes_on_where_writers_who_have_waited_take_zones_first() {
     assert_eq!(moved_when_few_are_free(Ratio::ONE, true), 3);
 }
 
-/// A device that is idle after 10 ms, with a chunk written, and how to let time pass.
+/// A device that is idle after 10 ms, with a chunk written.
 fn idle_after_10_ms(idle_of: IdleOf) -> Device {
     let config = ZonedBlockConfig { idle: Span::from_ms(10), idle_of, ..config() };
     let mut device = Device::format(&config, pair(), 7).unwrap();

@@ -1,5 +1,6 @@
 /**
- * The C interface of Leyden: a simulated SSD, in an image file, opened in the caller's process.
+ * The C interface of Leyden: a simulated SSD, in an image file that is opened in the caller's process, or served by
+ * another one.
  *
  * Link with `-lleyden`. A worked example is in docs/c-interface.md.
  *
@@ -94,6 +95,9 @@ typedef int32_t leyden_status;
 /** A bug in Leyden. The drive is stopped. */
 #define LEYDEN_E_BUG ((leyden_status)-15)
 
+/** The server of the drive is gone, or what is at the address is none. */
+#define LEYDEN_E_GONE ((leyden_status)-16)
+
 /* ---- NVMe status fields. ---- */
 
 /** Invalid Command Opcode. */
@@ -178,6 +182,14 @@ typedef int32_t leyden_status;
  */
 #define LEYDEN_OPEN_CONTROL UINT32_C(2)
 
+/* ---- Flags of `leyden_connect`. ---- */
+
+/**
+ * Be the only program that claims the drive, for as long as it is connected: for a file system that must not be mounted
+ * twice. Programs that do not claim it may use it meanwhile.
+ */
+#define LEYDEN_CONNECT_CLAIM UINT32_C(1)
+
 /* ---- Flags of `leyden_zone_open`. ---- */
 
 /** Give the zone a Zone Random Write Area. The zone must be empty. */
@@ -228,7 +240,7 @@ typedef int32_t leyden_status;
 /** No offset: the write pointer of a zone that cannot be written. */
 #define LEYDEN_NO_OFFSET UINT64_MAX
 
-/** A drive in an open image. */
+/** A drive in an open image, or one that is served. */
 typedef struct leyden_drive leyden_drive;
 
 /** How an image is opened. */
@@ -246,6 +258,14 @@ typedef struct leyden_open_options {
     /** A file, which must not exist, to record what the drive is asked (`leyden recording`); NULL for none. */
     const char *record_path;
 } leyden_open_options;
+
+/** How a served drive is connected to. */
+typedef struct leyden_connect_options {
+    /** `sizeof` this structure. */
+    uint32_t size;
+    /** `LEYDEN_CONNECT_*`. */
+    uint32_t flags;
+} leyden_connect_options;
 
 /** What opening an image has found. */
 typedef struct leyden_open_report {
@@ -484,14 +504,31 @@ leyden_status leyden_open(
     leyden_drive **drive);
 
 /**
- * Lets the drive come to rest, and closes the image. The handle is gone even if that fails; the next
+ * Connects to a drive that another process serves (`leyden serve IMAGE --programs unix:PATH`), and puts it into
+ * `*drive`. `address` is `unix:PATH`. `options` may be NULL.
+ *
+ * All calls on it do what they do on a drive in an image, for any number of programs at once. When the server is
+ * gone they fail with `LEYDEN_E_GONE`, those under way too: whether these have happened is not known. If it was killed, that
+ * was a power cut. Serve the image again, and connect again.
+ *
+ * Fails with `LEYDEN_E_NOT_FOUND` (nobody serves a drive there), `LEYDEN_E_IN_USE` (`LEYDEN_CONNECT_CLAIM`, and
+ * somebody else has claimed it), `LEYDEN_E_FOREIGN` (the server speaks another version), `LEYDEN_E_ARGUMENT` or
+ * `LEYDEN_E_GONE`; `*drive` is NULL then.
+ */
+leyden_status leyden_connect(
+    const char *address,
+    const leyden_connect_options *options,
+    leyden_drive **drive);
+
+/**
+ * Lets the drive come to rest, and closes the image; hangs up on a served drive, which goes on. The handle is gone even if that fails; the next
  * opening is a power cut then. NULL is ignored.
  */
 leyden_status leyden_close(leyden_drive *drive);
 
 /**
- * Leaves the image as if this process were killed now: the next opening is a power cut at this moment. The handle is
- * gone. NULL is ignored.
+ * Leaves the image as if this process were killed now: the next opening is a power cut at this moment. A served drive
+ * goes on. The handle is gone. NULL is ignored.
  */
 void leyden_abandon(leyden_drive *drive);
 
@@ -613,7 +650,7 @@ leyden_status leyden_zrwa_commit(leyden_drive *drive, uint64_t end_bytes);
 leyden_status leyden_cut(leyden_drive *drive, leyden_cut_report *report);
 
 /**
- * Returns the power, and waits until the drive has recovered. With a `capacitance_nf` above 0 the drive has a
+ * Returns the power, and waits until the drive has recovered; of a served one, commands wait for that. With a `capacitance_nf` above 0 the drive has a
  * bank of so many nanofarads from now on. `report` may be NULL.
  *
  * Fails with `LEYDEN_E_SWITCH` if the power is on, and with `LEYDEN_E_CONFIG` if there can be no drive with this bank.
@@ -621,7 +658,8 @@ leyden_status leyden_cut(leyden_drive *drive, leyden_cut_report *report);
 leyden_status leyden_restore(leyden_drive *drive, uint64_t capacitance_nf, leyden_restore_report *report);
 
 /**
- * The last power cut of this handle, the death of the last process included. Fails with `LEYDEN_E_NOT_FOUND` if there was
+ * The last power cut of this handle, the death of the last process included; of a served drive the last one since it has
+ * been served. Fails with `LEYDEN_E_NOT_FOUND` if there was
  * none.
  */
 leyden_status leyden_last_cut(leyden_drive *drive, leyden_cut_report *report);

@@ -1,6 +1,7 @@
 //! Arguments and results that take more than a pointer: flags, options, settings, reports.
 
-use std::ffi::c_char;
+use std::ffi::{OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use leyden_experiment::{Loaded, Set};
@@ -52,6 +53,29 @@ pub(crate) unsafe fn options_of<'a>(
         told.record = Some(unsafe { border::path(options.record_path) }?);
     }
     Ok(told)
+}
+
+/// Whether a drive is to be claimed.
+///
+/// # Safety
+/// `options` is null, or what the header asks for.
+pub(crate) unsafe fn claims(options: *const leyden_connect_options) -> Result<bool, Failure> {
+    if options.is_null() {
+        return Ok(false);
+    }
+    // SAFETY: as promised.
+    let options = unsafe { border::take(options) }?;
+    if options.flags & !LEYDEN_CONNECT_CLAIM != 0 {
+        return Err(Failure::argument(format!("unknown flags {:#x}", options.flags)));
+    }
+    Ok(options.flags & LEYDEN_CONNECT_CLAIM != 0)
+}
+
+/// The socket of an address.
+pub(crate) fn socket_of(address: &Path) -> Result<&Path, Failure> {
+    let path = address.as_os_str().as_bytes().strip_prefix(b"unix:");
+    let path = path.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)));
+    path.ok_or_else(|| Failure::argument(format!("{}: an address is unix:PATH", address.display())))
 }
 
 /// Settings of the caller.

@@ -156,6 +156,7 @@ macro_rules! sized {
 
 sized!(
     leyden_open_options = 24,
+    leyden_connect_options = 8,
     leyden_open_report = 16,
     leyden_identity = 112,
     leyden_cut_report = 72,

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use crate::arguments::{create, options_of, settings_of};
+use crate::arguments::{claims, create, options_of, settings_of, socket_of};
 use crate::border::{self, call};
 use crate::handle::Handle;
 use crate::statuses;
@@ -101,7 +101,37 @@ pub unsafe extern "C" fn leyden_open(
     })
 }
 
-/// Lets the drive come to rest, and closes the image. The handle is gone even if that fails; the next
+/// Connects to a drive that another process serves (`leyden serve IMAGE --programs unix:PATH`), and puts it into
+/// `*drive`. `address` is `unix:PATH`. `options` may be NULL.
+///
+/// All calls on it do what they do on a drive in an image, for any number of programs at once. When the server is
+/// gone they fail with `LEYDEN_E_GONE`, those under way too: whether these have happened is not known. If it was killed, that
+/// was a power cut. Serve the image again, and connect again.
+///
+/// Fails with `LEYDEN_E_NOT_FOUND` (nobody serves a drive there), `LEYDEN_E_IN_USE` (`LEYDEN_CONNECT_CLAIM`, and
+/// somebody else has claimed it), `LEYDEN_E_FOREIGN` (the server speaks another version), `LEYDEN_E_ARGUMENT` or
+/// `LEYDEN_E_GONE`; `*drive` is NULL then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leyden_connect(
+    address: *const c_char,
+    options: *const leyden_connect_options,
+    drive: *mut *mut leyden_drive,
+) -> leyden_status {
+    call(|| {
+        let none = std::ptr::null_mut();
+        // SAFETY: the caller's pointers are what the header asks for.
+        let (address, claims) = unsafe {
+            border::put_number(drive, none)?;
+            (border::path(address)?, claims(options)?)
+        };
+        let handle = Handle::connect(socket_of(address)?, claims);
+        let handle = handle.map_err(|failure| failure.about(address.display()))?;
+        // SAFETY: the same.
+        unsafe { border::put_number(drive, border::to_c(handle)) }
+    })
+}
+
+/// Lets the drive come to rest, and closes the image; hangs up on a served drive, which goes on. The handle is gone even if that fails; the next
 /// opening is a power cut then. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leyden_close(drive: *mut leyden_drive) -> leyden_status {
@@ -110,8 +140,8 @@ pub unsafe extern "C" fn leyden_close(drive: *mut leyden_drive) -> leyden_status
     call(|| handle.map_or(Ok(()), Handle::close))
 }
 
-/// Leaves the image as if this process were killed now: the next opening is a power cut at this moment. The handle is
-/// gone. NULL is ignored.
+/// Leaves the image as if this process were killed now: the next opening is a power cut at this moment. A served drive
+/// goes on. The handle is gone. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leyden_abandon(drive: *mut leyden_drive) {
     // SAFETY: the caller gives the handle away.
@@ -156,7 +186,7 @@ pub unsafe extern "C" fn leyden_get_stats_json(
     needed_bytes: *mut usize,
 ) -> leyden_status {
     let run = |handle: &Handle| {
-        let json = handle.stats_json();
+        let json = handle.stats_json()?;
         let count = json.len().min(buffer_bytes.saturating_sub(1));
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe {
@@ -181,9 +211,5 @@ pub unsafe extern "C" fn leyden_mark(
     text_bytes: usize,
 ) -> leyden_status {
     // SAFETY: the caller's pointers are what the header asks for.
-    unsafe {
-        border::call_on(drive, |handle| {
-            Ok(handle.direct().mark(border::bytes(text.cast(), text_bytes)?)?)
-        })
-    }
+    unsafe { border::call_on(drive, |handle| handle.mark(border::bytes(text.cast(), text_bytes)?)) }
 }

@@ -6,7 +6,7 @@ use std::io;
 use leyden_device::{SnapshotError, Status};
 use leyden_experiment::LoadError;
 use leyden_image::ImageError;
-use leyden_serve::DirectError;
+use leyden_serve::{DirectError, Outcome, RemoteError};
 
 use crate::types::*;
 
@@ -27,6 +27,13 @@ impl Failure {
         Self::new(LEYDEN_E_ARGUMENT, text)
     }
 
+    /// An NVMe status field.
+    fn of_drive(code: u16) -> Self {
+        let code = leyden_status::from(code);
+        let name = name_of(code).to_string_lossy();
+        Self::new(code, format!("{name} (NVMe status {code:03x}h)"))
+    }
+
     /// The same, with what it is about before it.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         Self { text: format!("{what}: {}", self.text), ..self }
@@ -35,9 +42,7 @@ impl Failure {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
-        let code = leyden_status::from(status.code() as i16);
-        let name = name_of(code).to_string_lossy();
-        Self::new(code, format!("{name} (NVMe status {code:03x}h)"))
+        Self::of_drive(status.code())
     }
 }
 
@@ -50,6 +55,39 @@ impl From<DirectError> for Failure {
             DirectError::Switch(_) => Self::new(LEYDEN_E_SWITCH, error.to_string()),
             DirectError::Stopped(_) => Self::new(LEYDEN_E_STOPPED, error.to_string()),
         }
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        let text = error.to_string();
+        let status = match error {
+            RemoteError::Failed(Outcome::Status(code), _) => return Self::of_drive(code),
+            RemoteError::Failed(outcome, text) => return Self::new(of_outcome(outcome), text),
+            RemoteError::Nobody(_) => {
+                let remedy = "serve its image: leyden serve IMAGE --programs unix:PATH";
+                return Self::new(LEYDEN_E_NOT_FOUND, format!("{text}; {remedy}"));
+            }
+            RemoteError::Claimed => LEYDEN_E_IN_USE,
+            RemoteError::Version(_) => LEYDEN_E_FOREIGN,
+            RemoteError::Gone(_) => LEYDEN_E_GONE,
+        };
+        Self::new(status, text)
+    }
+}
+
+const fn of_outcome(outcome: Outcome) -> leyden_status {
+    match outcome {
+        Outcome::Done => LEYDEN_OK,
+        Outcome::Status(code) => code as leyden_status,
+        Outcome::PowerLost => LEYDEN_E_POWER_LOST,
+        Outcome::NoSpace => LEYDEN_E_NO_SPACE,
+        Outcome::Image => LEYDEN_E_IO,
+        Outcome::Gone => LEYDEN_E_GONE,
+        Outcome::Switch => LEYDEN_E_SWITCH,
+        Outcome::Config => LEYDEN_E_CONFIG,
+        Outcome::NotFound => LEYDEN_E_NOT_FOUND,
+        Outcome::Argument => LEYDEN_E_ARGUMENT,
     }
 }
 
@@ -120,6 +158,7 @@ pub(crate) const fn name_of(status: leyden_status) -> &'static CStr {
         LEYDEN_E_STOPPED => c"Drive Stopped",
         LEYDEN_E_NOT_ZONED => c"Not A Zoned Drive",
         LEYDEN_E_BUG => c"Bug In Leyden",
+        LEYDEN_E_GONE => c"Server Gone",
         LEYDEN_NVME_INVALID_OPCODE => c"Invalid Command Opcode",
         LEYDEN_NVME_INVALID_FIELD => c"Invalid Field In Command",
         LEYDEN_NVME_SEQUENCE_ERROR => c"Command Sequence Error",

@@ -1,4 +1,5 @@
-//! The C interface of Leyden: a simulated SSD, in an image file, opened in the caller's process.
+//! The C interface of Leyden: a simulated SSD, in an image file that is opened in the caller's process, or served by
+//! another one.
 //!
 //! Link with `-lleyden`. A worked example is in docs/c-interface.md.
 //!
@@ -68,6 +69,8 @@ pub const LEYDEN_E_STOPPED: leyden_status = -13;
 pub const LEYDEN_E_NOT_ZONED: leyden_status = -14;
 /// A bug in Leyden. The drive is stopped.
 pub const LEYDEN_E_BUG: leyden_status = -15;
+/// The server of the drive is gone, or what is at the address is none.
+pub const LEYDEN_E_GONE: leyden_status = -16;
 
 // NVMe status fields.
 
@@ -126,6 +129,12 @@ pub const LEYDEN_OPEN_POWER_OFF: u32 = 1;
 /// `.sock`).
 pub const LEYDEN_OPEN_CONTROL: u32 = 2;
 
+// Flags of `leyden_connect`.
+
+/// Be the only program that claims the drive, for as long as it is connected: for a file system that must not be mounted
+/// twice. Programs that do not claim it may use it meanwhile.
+pub const LEYDEN_CONNECT_CLAIM: u32 = 1;
+
 // Flags of `leyden_zone_open`.
 
 /// Give the zone a Zone Random Write Area. The zone must be empty.
@@ -167,7 +176,7 @@ pub const LEYDEN_ZONE_CHANGED: u32 = 2;
 /// No offset: the write pointer of a zone that cannot be written.
 pub const LEYDEN_NO_OFFSET: u64 = u64::MAX;
 
-/// A drive in an open image.
+/// A drive in an open image, or one that is served.
 pub struct leyden_drive {
     _opaque: [u8; 0],
 }
@@ -186,6 +195,16 @@ pub struct leyden_open_options {
     pub speed: f64,
     /// A file, which must not exist, to record what the drive is asked (`leyden recording`); NULL for none.
     pub record_path: *const c_char,
+}
+
+/// How a served drive is connected to.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct leyden_connect_options {
+    /// `sizeof` this structure.
+    pub size: u32,
+    /// `LEYDEN_CONNECT_*`.
+    pub flags: u32,
 }
 
 /// What opening an image has found.

@@ -97,6 +97,13 @@ fn clients_of_nbd() {
 }
 
 #[test]
+fn programs_and_served_drives() {
+    use leyden_serve::fuzz::{program, program_seed, served_drive, served_drive_seed};
+    fuzz(&[program_seed()], 20_000, program);
+    fuzz(&[served_drive_seed()], 20_000, served_drive);
+}
+
+#[test]
 fn logs_of_dm_log_writes() {
     fuzz(&[leyden_crashtest::fuzz::log_seed()], 5_000, leyden_crashtest::fuzz::log);
 }

@@ -119,7 +119,14 @@ impl Bench<'_> {
         run: impl FnOnce(&Path, &Handle) -> Result<(), CrashError>,
     ) -> Result<(), CrashError> {
         let fuse = Some(self.room.view());
-        let options = ServerOptions { pace, nbd: Vec::new(), tls: None, fuse, lies: false };
+        let options = ServerOptions {
+            pace,
+            nbd: Vec::new(),
+            programs: Vec::new(),
+            tls: None,
+            fuse,
+            lies: false,
+        };
         let server = Server::start(drive, &options)?;
         let disk = self.room.view().join("disk");
         let ran = match self.access {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leyden_device::{Lba, SECTOR_BYTES};
-use leyden_serve::{Answer, Ask, Blocks};
+use leyden_device::{Lba, SECTOR_BYTES, Status};
+use leyden_serve::{Answer, Ask, Blocks, Failure};
 
 use crate::state::{Image, State};
 use crate::timeline::Timeline;
@@ -179,6 +179,9 @@ impl Blocks for View {
             }
             Ask::Extents(_, sectors) => Answer::Extents(vec![(sectors, false)]),
             Ask::Flush | Ask::Mark(_) => Answer::Done,
+            Ask::Append(..) | Ask::Zone(_) | Ask::Zones(..) => {
+                Answer::Failed(Failure::Drive(Status::InvalidOpcode))
+            }
         });
     }
 }

@@ -19,6 +19,12 @@ impl WriteFlags {
         Self { fua, plp: false }
     }
 
+    /// The same, but without force unit access if it is to be `left_out`.
+    #[must_use]
+    pub const fn but_fua(self, left_out: bool) -> Self {
+        Self { fua: self.fua && !left_out, plp: self.plp }
+    }
+
     pub(crate) const fn bits(self) -> u8 {
         self.fua as u8 | (self.plp as u8) << 1
     }
@@ -53,16 +59,19 @@ impl ZoneAsk {
         Self { action, lba, all: false, zrwa: false }
     }
 
-    pub(crate) fn code(self) -> u8 {
+    /// The code of its action (ZSA).
+    pub fn code(self) -> u8 {
         self.action.code().expect("an action that can be asked for")
     }
 
-    pub(crate) const fn bits(self) -> u8 {
+    /// Its bits, as [`ZoneAsk::from_code`] takes them.
+    pub const fn bits(self) -> u8 {
         self.all as u8 | (self.zrwa as u8) << 1
     }
 
+    /// From its code and bits, as logs and recordings keep them, all zones (1) and with a Zone Random Write Area (2);
     /// `None` if there is no such action, or some of the bits mean nothing.
-    pub(crate) fn from_code(code: u8, lba: Lba, bits: u8) -> Option<Self> {
+    pub fn from_code(code: u8, lba: Lba, bits: u8) -> Option<Self> {
         const ACTIONS: [ZoneAction; 6] = [
             ZoneAction::Open,
             ZoneAction::Close,

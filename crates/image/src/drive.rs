@@ -5,6 +5,8 @@ mod journal;
 mod look;
 mod record;
 mod replay;
+#[cfg(test)]
+mod torn;
 
 pub use done::Done;
 pub use look::{Checked, DriveInfo};
@@ -16,10 +18,11 @@ use leyden_device::{Command, Completion, Lba, Output, PowerLoss, Recovery, SECTO
 use leyden_sim::{Capacitance, ConfigError, Time};
 
 use crate::asked::{self, WriteFlags, ZoneAsk};
+use crate::clock::{Clock, ClockPage};
 use crate::content::Content;
 use crate::device::Device;
 use crate::file::ImageFile;
-use crate::layout::{Clock, ImageConfig, Regions, Root, write_head};
+use crate::layout::{ImageConfig, Regions, Root, write_head};
 use crate::log::{Event, Log};
 use crate::powered::Powered;
 use crate::recording::Recorder;
@@ -48,6 +51,7 @@ pub struct Drive {
     content: Content,
     log: Log,
     root: Root,
+    clock: ClockPage,
     recorder: Option<Recorder>,
     /// Completed commands that have not been reported yet.
     ended: Vec<Done>,
@@ -90,7 +94,8 @@ impl Drive {
         };
         let content = Content::new(regions.content(), device.unit_bytes(), Vec::new());
         let log = Log::empty(regions, 0);
-        let mut drive = Self::with(file, regions, powered, content, log, root);
+        let clock = ClockPage::new();
+        let mut drive = Self::with(file, regions, powered, content, log, root, clock);
         drive.checkpoint(true)?;
         Ok(drive)
     }
@@ -410,7 +415,7 @@ impl Drive {
             next_sequence: self.log.next_sequence(),
             digest: self.device().digest().value(),
         };
-        clock.write(&self.file)
+        self.clock.write(&self.file, clock)
     }
 
     /// The power fails, at `now`. Commands under way never end; who asked for them must be told so.
@@ -517,14 +522,18 @@ mod tests {
         assert!(drive.content.used_by(drive.device()).contains(0));
     }
 
+    fn clock_of(drive: &Drive) -> Clock {
+        ClockPage::read(&drive.file, crate::FORMAT_VERSION).unwrap().1
+    }
+
     #[test]
     fn slots_are_used_again_only_behind_the_clock() {
         let folder = tempfile::tempdir().unwrap();
         let mut drive = drive(&folder);
-        let begin = Clock::read(&drive.file).unwrap().time;
+        let begin = clock_of(&drive).time;
         let mut written = 0;
         // No completion is reported: the clock is written only because slots run out.
-        while Clock::read(&drive.file).unwrap().time == begin {
+        while clock_of(&drive).time == begin {
             let now = Time::from_ns(written * 1_000_000);
             drive
                 .write(now, 0, Lba(written % 100 * 8), &[1; 4_096], WriteFlags::default())

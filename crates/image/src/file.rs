@@ -2,19 +2,31 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 
 use crate::ImageError;
+use crate::mapped::Mapped;
 
 /// An image's file, which no other process has open.
 #[derive(Debug)]
 pub(crate) struct ImageFile {
     file: File,
     path: PathBuf,
+    /// Room that is set aside is there whatever is stored to it, and however often.
+    keeps_room: bool,
 }
+
+/// No page of memory is larger.
+const PAGE_MOST: u64 = 64 << 10;
+/// File systems that change what lies in a file where it lies: of others a store may need room that is not there, and
+/// would end the process. (XFS is one as long as no file shares its blocks, which is not known here.)
+const CHANGES_IN_PLACE: [u64; 2] = [TMPFS_MAGIC, EXT4_MAGIC];
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+const EXT4_MAGIC: u64 = 0xef53;
 
 impl ImageFile {
     /// A new file; one that exists is left alone.
@@ -29,7 +41,11 @@ impl ImageFile {
 
     fn locked(file: File, path: &Path) -> Result<Self, ImageError> {
         match file.try_lock() {
-            Ok(()) => Ok(Self { file, path: path.to_owned() }),
+            Ok(()) => {
+                let kind = rustix::fs::fstatfs(&file).map(|stat| stat.f_type as u64);
+                let keeps_room = kind.is_ok_and(|kind| CHANGES_IN_PLACE.contains(&kind));
+                Ok(Self { file, path: path.to_owned(), keeps_room })
+            }
             Err(TryLockError::WouldBlock) => Err(ImageError::InUse),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
@@ -61,9 +77,23 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Reserves the space of a range. On a file system that cannot, a later write may fail instead.
-    pub(crate) fn allocate(&self, at: u64, length: u64) -> io::Result<()> {
+    /// Reserves the space of a range. False on a file system that cannot: a later write may fail instead.
+    pub(crate) fn allocate(&self, at: u64, length: u64) -> io::Result<bool> {
         self.fallocate(FallocateFlags::empty(), at, length)
+    }
+
+    /// A range to be stored to, with some bytes around it; `None` if stores might fail.
+    pub(crate) fn map(&self, range: Range<u64>) -> Option<Mapped> {
+        let range = range.start / PAGE_MOST * PAGE_MOST..range.end.next_multiple_of(PAGE_MOST);
+        let is_kept =
+            self.keeps_room && self.allocate(range.start, range.end - range.start).ok()?;
+        if !is_kept {
+            return None;
+        }
+        if self.file.metadata().ok()?.len() < range.end {
+            self.file.set_len(range.end).ok()?;
+        }
+        Mapped::new(&self.file, range).ok()
     }
 
     /// Gives the room of a range back to the file system; it reads as zeroes from now on.
@@ -71,14 +101,14 @@ impl ImageFile {
         if length == 0 {
             return Ok(());
         }
-        self.fallocate(FallocateFlags::PUNCH_HOLE, at, length)
+        self.fallocate(FallocateFlags::PUNCH_HOLE, at, length).map(drop)
     }
 
-    /// Does nothing on a file system that cannot: the file is only larger, or a later write fails.
-    fn fallocate(&self, flags: FallocateFlags, at: u64, length: u64) -> io::Result<()> {
+    /// Does nothing on a file system that cannot: the file is only larger, or a later write fails. It says so.
+    fn fallocate(&self, flags: FallocateFlags, at: u64, length: u64) -> io::Result<bool> {
         match rustix::fs::fallocate(&self.file, flags | FallocateFlags::KEEP_SIZE, at, length) {
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            other => Ok(other?),
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(false),
+            other => Ok(other.map(|()| true)?),
         }
     }
 

@@ -13,9 +13,10 @@ use crate::file::ImageFile;
 
 /// Bumped with every change of the layout. Version 1 has no entries for zones in its log, and flags of writes that say
 /// force unit access only; everything that it has means what it means in version 2. Version 3 is of block devices on two
-/// drives only: a drive by itself is still written as version 2.
-pub const FORMAT_VERSION: u32 = 3;
-const FORMAT_OF_ONE_DRIVE: u32 = 2;
+/// drives only. Version 4 is of all, and has two places for the clock.
+pub const FORMAT_VERSION: u32 = 4;
+/// Images up to this version have one place for the clock, and keep it.
+pub(crate) const FORMAT_OF_ONE_CLOCK: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"LEYDIMG\0";
 /// The head lies here, and has room for so much.
@@ -24,8 +25,7 @@ const HEAD_BYTES: usize = 64;
 /// Two places for the root, which are written in turn.
 const ROOTS_AT: [u64; 2] = [4_096, 8_192];
 const ROOT_BYTES: usize = 64;
-const CLOCK_AT: u64 = 12_288;
-const CLOCK_BYTES: usize = 36;
+// Between roots and configuration: the clock.
 const CONFIG_AT: u64 = 16_384;
 const CONFIG_MOST: u64 = (1 << 20) - CONFIG_AT;
 /// Two places for checkpoints, which are written in turn.
@@ -163,8 +163,7 @@ pub(crate) fn write_head(
         return Err(ImageError::Foreign("its configuration is longer than a megabyte".to_owned()));
     }
     let mut head = MAGIC.to_vec();
-    let version = if config.stack.is_some() { FORMAT_VERSION } else { FORMAT_OF_ONE_DRIVE };
-    head.extend(version.to_le_bytes());
+    head.extend(FORMAT_VERSION.to_le_bytes());
     head.extend((text.len() as u32).to_le_bytes());
     head.extend(crc32fast::hash(&text).to_le_bytes());
     head.extend(units.to_le_bytes());
@@ -174,8 +173,17 @@ pub(crate) fn write_head(
     Ok(file.write(&head, HEAD_AT)?)
 }
 
-/// Reads what never changes. Also says how many physical units the drive has.
-pub(crate) fn read_head(file: &ImageFile) -> Result<(ImageConfig, u64), ImageError> {
+/// What never changes.
+pub(crate) struct Head {
+    pub(crate) config: ImageConfig,
+    /// Physical units of the drive.
+    pub(crate) units: u64,
+    /// The format's version.
+    pub(crate) version: u32,
+}
+
+/// Reads what never changes.
+pub(crate) fn read_head(file: &ImageFile) -> Result<Head, ImageError> {
     let mut head = [0; HEAD_BYTES];
     file.read(&mut head, HEAD_AT)?;
     if !head.starts_with(MAGIC) {
@@ -203,7 +211,7 @@ pub(crate) fn read_head(file: &ImageFile) -> Result<(ImageConfig, u64), ImageErr
     }
     let config = serde_json::from_slice(&text)
         .map_err(|error| ImageError::Foreign(format!("its configuration: {error}")))?;
-    Ok((config, units))
+    Ok(Head { config, units, version })
 }
 
 /// What changes with each checkpoint.
@@ -268,44 +276,5 @@ impl Root {
 
     pub(crate) const fn area(&self) -> usize {
         (self.generation % 2) as usize
-    }
-}
-
-/// How far the drive has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Clock {
-    /// The root that it belongs to.
-    pub(crate) generation: u64,
-    /// The drive has done everything up to this time.
-    pub(crate) time: Time,
-    /// The sequence of the next entry of the log.
-    pub(crate) next_sequence: u64,
-    /// The drive's fingerprint at that time.
-    pub(crate) digest: u64,
-}
-
-impl Clock {
-    #[inline]
-    pub(crate) fn write(&self, file: &ImageFile) -> Result<(), ImageError> {
-        let mut clock = Vec::with_capacity(CLOCK_BYTES);
-        clock.extend(self.generation.to_le_bytes());
-        clock.extend(self.time.as_ns().to_le_bytes());
-        clock.extend(self.next_sequence.to_le_bytes());
-        clock.extend(self.digest.to_le_bytes());
-        seal(&mut clock);
-        Ok(file.write(&clock, CLOCK_AT)?)
-    }
-
-    pub(crate) fn read(file: &ImageFile) -> Result<Self, ImageError> {
-        let mut clock = [0; CLOCK_BYTES];
-        file.read(&mut clock, CLOCK_AT)?;
-        let damaged = || ImageError::Damaged("the checksum of its clock does not match".to_owned());
-        let mut fields = Fields(unseal(&clock).ok_or_else(damaged)?);
-        Ok(Self {
-            generation: fields.u64(),
-            time: Time::from_ns(fields.u64()),
-            next_sequence: fields.u64(),
-            digest: fields.u64(),
-        })
     }
 }

@@ -19,6 +19,7 @@
 //! - Bytes are overwritten only if the drive, as the log brings it back, has no use for them any more.
 
 mod asked;
+mod clock;
 mod content;
 mod device;
 mod drive;
@@ -27,6 +28,7 @@ mod file;
 pub mod fuzz;
 mod layout;
 mod log;
+mod mapped;
 mod places;
 mod powered;
 pub mod raw;

@@ -14,6 +14,7 @@ use crate::ImageError;
 use crate::asked::{WriteFlags, ZoneAsk};
 use crate::file::ImageFile;
 use crate::layout::{Fields, LOG_BYTES, Regions, seal_from, unseal};
+use crate::mapped::Mapped;
 
 /// What happened to a drive from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -224,6 +225,16 @@ impl Entry {
     }
 }
 
+/// Stores entries in their order. Bytes of one of them may be stored in any.
+fn store_each(map: &mut Mapped, mut at: u64, mut entries: &[u8]) {
+    while !entries.is_empty() {
+        let (entry, rest) = entries.split_at(Fields(entries).u32() as usize);
+        map.store(at, entry);
+        at += entry.len() as u64;
+        entries = rest;
+    }
+}
+
 /// The log of an image, behind its last checkpoint.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -235,13 +246,18 @@ pub(crate) struct Log {
     next_sequence: u64,
     /// Entries that are not in the file yet.
     gathered: Vec<u8>,
+    /// Where the next entries go, in memory: from some entry on up to the end of the reserved space.
+    map: Option<Mapped>,
+    /// False once that was not to be had: entries are written by system calls.
+    may_map: bool,
 }
 
 impl Log {
     /// An empty log that goes on with `next_sequence`.
-    pub(crate) const fn empty(regions: Regions, next_sequence: u64) -> Self {
+    pub(crate) fn empty(regions: Regions, next_sequence: u64) -> Self {
         let gathered = Vec::new();
-        Self { begin: regions.log(), end: 0, room: 0, next_sequence, gathered }
+        let (begin, map, may_map) = (regions.log(), None, true);
+        Self { begin, end: 0, room: 0, next_sequence, gathered, map, may_map }
     }
 
     /// Bytes of entries.
@@ -278,14 +294,29 @@ impl Log {
         assert!(self.end <= self.room, "an entry whose room was not prepared");
     }
 
-    /// Writes the entries added since the last call.
+    /// Writes the entries added since the last call, one after the other: a kill leaves some of them, a torn one, and
+    /// nothing behind it.
     pub(crate) fn settle(&mut self, file: &ImageFile) -> Result<(), ImageError> {
-        if !self.gathered.is_empty() {
-            let at = self.end - self.gathered.len() as u64;
-            file.write(&self.gathered, self.begin + at)?;
-            self.gathered.clear();
+        let at = self.begin + self.end - self.gathered.len() as u64;
+        if self.gathered.is_empty() {
+            return Ok(());
         }
+        let holds = |map: &Mapped| map.holds(at, self.gathered.len());
+        if self.may_map && !self.map.as_ref().is_some_and(holds) {
+            self.map = file.map(at..self.begin + self.room);
+            self.may_map = self.map.is_some();
+        }
+        match &mut self.map {
+            Some(map) => store_each(map, at, &self.gathered),
+            None => file.write(&self.gathered, at)?,
+        }
+        self.gathered.clear();
         Ok(())
+    }
+
+    /// Entries are written by system calls until the next restart: the space around the log is about to change.
+    pub(crate) fn unmap(&mut self) {
+        (self.map, self.may_map) = (None, false);
     }
 
     /// The entries behind the checkpoint, up to the last one that is whole. `known` is how far the log
@@ -321,6 +352,7 @@ impl Log {
         // The new log keeps some space reserved, so that other files cannot take it. Old entries left there end the
         // log: their sequence numbers do not continue it.
         let kept = self.room.min(2 * ROOM_BYTES);
+        (self.map, self.may_map) = (None, true); // what it covers beyond that is not reserved any more
         file.punch(self.begin + kept, self.room.max(self.end + ENTRY_MOST) - kept)?;
         (self.end, self.room) = (0, kept);
         self.gathered.clear();

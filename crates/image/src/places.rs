@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use leyden_device::{Part, Payload};
 use leyden_nand::Content;
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Where the sectors of a mapping unit lie in an image. A place is the number of a sector in the image's
 /// content, counted from one; 0 are zeroes, which lie nowhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<u64>", into = "Vec<u64>")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Places {
     /// One after the other from this place on, or, if that is 0, all zeroes.
     Run(u64),
@@ -60,22 +60,39 @@ impl Default for Places {
 }
 
 /// A run is saved as its first place: a unit of one sector is one, too.
-impl From<Vec<u64>> for Places {
-    fn from(places: Vec<u64>) -> Self {
-        match places[..] {
-            [] => Self::default(),
-            [first] => Self::Run(first),
-            _ => Self::Each(places.into()),
+impl Serialize for Places {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Run(first) => to.collect_seq([first]),
+            Self::Each(places) => to.collect_seq(places.iter()),
         }
     }
 }
 
-impl From<Places> for Vec<u64> {
-    fn from(places: Places) -> Self {
-        match places {
-            Places::Run(first) => vec![first],
-            Places::Each(places) => places.to_vec(),
+impl<'de> Deserialize<'de> for Places {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_seq(PlacesVisitor)
+    }
+}
+
+/// There is one for each unit of a drive, and nearly all are runs: these take no list on the way.
+struct PlacesVisitor;
+
+impl<'de> Visitor<'de> for PlacesVisitor {
+    type Value = Places;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("places")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut places: A) -> Result<Places, A::Error> {
+        let Some(first) = places.next_element()? else { return Ok(Places::default()) };
+        let Some(second) = places.next_element()? else { return Ok(Places::Run(first)) };
+        let mut all = vec![first, second];
+        while let Some(place) = places.next_element()? {
+            all.push(place);
         }
+        Ok(Places::Each(all.into()))
     }
 }
 
@@ -152,7 +169,8 @@ mod tests {
                 }
                 prop_assert_eq!(&read[..], &twin[1..47]);
                 for unit in &units {
-                    prop_assert_eq!(Places::from(Vec::from(unit.clone())), unit.clone());
+                    let saved = serde_json::to_vec(unit).unwrap();
+                    prop_assert_eq!(&serde_json::from_slice::<Places>(&saved).unwrap(), unit);
                 }
             }
         }

@@ -301,7 +301,7 @@ impl<B: Blocks> Filesystem for Disk<B> {
         match self.sectors(offset, data.len() as u64) {
             Ok((_, 0)) => reply.written(0),
             Ok((lba, _)) => {
-                let ask = Ask::Write(lba, data.to_vec(), false);
+                let ask = Ask::Write(lba, data.to_vec(), leyden_image::WriteFlags::default());
                 self.drive.ask(ask, move |answer| match errno_of(answer) {
                     Ok(_) => reply.written(length),
                     Err(error) => reply.error(error),

@@ -1,6 +1,9 @@
 //! What fuzz targets and the short fuzz test call: whatever comes in over a socket.
 
 pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};
+pub use leyden_wire::fuzz::{
+    program, program_seed, served as served_drive, served_seed as served_drive_seed,
+};
 
 use crate::switch::Ask;
 

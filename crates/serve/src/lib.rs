@@ -1,8 +1,8 @@
 //! A drive in real time, for clients of all kinds.
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
-//! ([`nbd`]), FUSE ([`fuse`]) and the control socket ([`control`]), where the switch is
-//! ([`switch`]); TLS for NBD ([`tls`]). **What doesn't**: wire formats (`leyden-wire`), the drive and its file
+//! ([`nbd`]), FUSE ([`fuse`]), programs with the C interface ([`programs`]) and the control socket ([`control`]), where the
+//! switch is ([`switch`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
 //! (`leyden-image`).
 //!
 //! **Invariants**
@@ -11,6 +11,7 @@
 //!   does not read its answers stops only itself.
 //! - No error of a client ends anything but that client's connection.
 
+pub mod about;
 mod clock;
 pub mod control;
 mod direct;
@@ -20,6 +21,8 @@ pub mod fuzz;
 mod listen;
 pub mod nbd;
 mod owner;
+mod programs;
+mod remote;
 mod server;
 mod stream;
 mod switch;
@@ -32,6 +35,7 @@ pub use door::Door;
 pub use fuse::{Blocks, Mount};
 pub use listen::Listen;
 pub use owner::{Answer, Ask, Failure, Handle};
+pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{
     Answer as ControlAnswer, Ask as ControlAsk, CutReport, LayerReport, RestoreReport, StatusReport,

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES, Status};
+use leyden_image::WriteFlags;
 use leyden_wire::nbd::{
     ClientFlags, ClientOption, Context, Errno, ExportInfo, Extent, Greeting, NbdError,
     OPTION_HEADER_BYTES, OptionHeader, OptionReply, REQUEST_BYTES, Reply, Request, RequestKind,
@@ -309,7 +310,7 @@ impl Session<'_> {
         match kind {
             RequestKind::Read if length > REQUEST_MOST => Err(Errno::Overflow),
             RequestKind::Read => Ok(Some(Ask::Read(lba, sectors))),
-            RequestKind::Write => Ok(Some(Ask::Write(lba, data, fua))),
+            RequestKind::Write => Ok(Some(Ask::Write(lba, data, WriteFlags::fua(fua)))),
             RequestKind::Trim => Ok(Some(Ask::Trim(lba, sectors))),
             RequestKind::WriteZeroes => Ok(Some(Ask::WriteZeroes(lba, sectors, fua))),
             RequestKind::BlockStatus if self.agreed.allocation => {

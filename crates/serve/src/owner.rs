@@ -1,23 +1,34 @@
 //! The thread that has the drive.
 
+mod control;
+
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-use leyden_device::{Lba, SECTOR_BYTES, Status};
-use leyden_image::{Done, Drive, ImageError, WriteFlags};
-use leyden_sim::{Capacitance, Time};
-use tracing::{debug, error, info, warn};
+use leyden_device::{Lba, SECTOR_BYTES, Status, ZoneReport};
+use leyden_image::{Done, Drive, ImageError, WriteFlags, ZoneAsk};
+use leyden_sim::Time;
+use leyden_wire::programs::ZoneLine;
+use tracing::{debug, error, warn};
 
+use crate::about;
 use crate::clock::{Clock, Pace};
-use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
+use crate::direct::Counts;
+use crate::switch::{self, CutReport, Served};
 
 /// What a client asks of the drive. Ranges are in sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// Read so many sectors.
     Read(Lba, u32),
-    /// Write these bytes; with force unit access, or without.
-    Write(Lba, Vec<u8>, bool),
+    /// Write these bytes.
+    Write(Lba, Vec<u8>, WriteFlags),
+    /// Append these bytes to the zone that begins there.
+    Append(Lba, Vec<u8>, WriteFlags),
+    /// Change zones.
+    Zone(ZoneAsk),
+    /// Describe so many zones at most, from the one that begins there on.
+    Zones(Lba, u32),
     /// Flush.
     Flush,
     /// Trim so many sectors.
@@ -52,6 +63,10 @@ pub enum Answer {
     Done,
     /// What was read.
     Data(Vec<u8>),
+    /// Where an append has written.
+    Appended(Lba),
+    /// Zones.
+    Zones(Vec<ZoneLine>),
     /// Runs of sectors: how many, and whether they are a hole.
     Extents(Vec<(u32, bool)>),
     /// It is not done.
@@ -92,6 +107,15 @@ pub(crate) enum Message {
     /// In the order in which the client asked.
     Commands(Vec<(Ask, Reply)>),
     Control(switch::Ask, Sender<switch::Answer>),
+    /// Looks at what is there when everything before it has been handled.
+    Look(Box<dyn FnOnce(&Seen<'_>) + Send>),
+}
+
+/// What can be looked at.
+pub(crate) struct Seen<'a> {
+    pub(crate) drive: &'a Drive,
+    pub(crate) counts: Counts,
+    pub(crate) last_cut: Option<&'a CutReport>,
 }
 
 /// The way to the drive.
@@ -127,6 +151,17 @@ impl Handle {
         answer.recv().ok()
     }
 
+    /// What `look` finds; `None` if the drive is gone.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Seen<'_>) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (to, found) = std::sync::mpsc::channel();
+        let look = move |seen: &Seen<'_>| drop(to.send(look(seen))); // who asks waits for it
+        self.inbox.send(Message::Look(Box::new(look))).ok()?;
+        found.recv().ok()
+    }
+
     /// Sectors that can be addressed.
     pub const fn capacity_sectors(&self) -> u64 {
         self.capacity_sectors
@@ -158,6 +193,8 @@ pub(crate) struct Owner {
     free_tags: Vec<u32>,
     pending: usize,
     served: Served,
+    counts: Counts,
+    last_cut: Option<CutReport>,
     /// Flushes are answered and not done: a drive that lies.
     lies: bool,
     stop: Option<Sender<switch::Answer>>,
@@ -186,6 +223,8 @@ impl Owner {
             free_tags: Vec::new(),
             pending: 0,
             served: Served::default(),
+            counts: Counts::default(),
+            last_cut: None,
             lies,
             stop: None,
             done: Vec::new(),
@@ -281,6 +320,11 @@ impl Owner {
                 batch.into_iter().try_for_each(|(ask, reply)| self.command(ask, reply))
             }
             Message::Control(ask, to) => self.control(ask, to),
+            Message::Look(look) => {
+                let (drive, counts) = (&self.drive, self.counts);
+                look(&Seen { drive, counts, last_cut: self.last_cut.as_ref() });
+                Ok(())
+            }
         }
     }
 
@@ -330,9 +374,14 @@ impl Owner {
         let drive = &mut self.drive;
         let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
-            Ask::Write(lba, ref data, fua) => {
-                drive.write(now, tag, lba, data, WriteFlags::fua(fua && !self.lies))
+            Ask::Write(lba, ref data, flags) => {
+                drive.write(now, tag, lba, data, flags.but_fua(self.lies))
             }
+            Ask::Append(lba, ref data, flags) => {
+                drive.append(now, tag, lba, data, flags.but_fua(self.lies))
+            }
+            Ask::Zone(ask) => drive.zone(now, tag, ask),
+            Ask::Zones(lba, most) => drive.zone_report(now, tag, lba, most),
             Ask::Flush => drive.flush(now, tag),
             Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
             Ask::WriteZeroes(lba, sectors, fua) => {
@@ -346,17 +395,36 @@ impl Owner {
         if let Err(error) = asked {
             self.free_tags.push(tag);
             self.served.failed += 1;
+            self.counts.failures += 1;
             error!(%error, "the image cannot be written");
             return reply.send(Answer::Failed(failure_of(&error)));
         }
-        *match ask {
-            Ask::Read(..) => &mut self.served.reads,
-            Ask::Write(..) | Ask::WriteZeroes(..) => &mut self.served.writes,
-            Ask::Flush => &mut self.served.flushes,
-            _ => &mut self.served.trims,
-        } += 1;
+        self.count(ask);
         self.waiting[tag as usize] = Some(reply);
         self.pending += 1;
+    }
+
+    const fn count(&mut self, ask: &Ask) {
+        let (served, counts) = (&mut self.served, &mut self.counts);
+        match ask {
+            Ask::Read(_, sectors) => {
+                served.reads += 1;
+                counts.reads += 1;
+                counts.read_bytes += *sectors as u64 * SECTOR_BYTES;
+            }
+            Ask::Write(_, data, _) | Ask::Append(_, data, _) => {
+                served.writes += 1;
+                counts.writes += 1;
+                counts.written_bytes += data.len() as u64;
+            }
+            Ask::WriteZeroes(..) => served.writes += 1,
+            Ask::Flush => {
+                served.flushes += 1;
+                counts.flushes += 1;
+            }
+            Ask::Trim(..) => served.trims += 1,
+            Ask::Zone(_) | Ask::Zones(..) | Ask::Extents(..) | Ask::Mark(_) => {}
+        }
     }
 
     fn answer(&mut self, done: Done) {
@@ -366,78 +434,26 @@ impl Owner {
         self.free_tags.push(done.tag);
         self.pending -= 1;
         self.served.answered(self.clock.late(done.time, self.drive.now()));
-        reply.send(match done.status {
-            Status::Success if done.data.is_empty() => Answer::Done,
-            Status::Success => Answer::Data(done.data),
-            status => {
+        reply.send(match done {
+            Done { status: Status::Success, appended: Some(lba), .. } => Answer::Appended(lba),
+            Done { status: Status::Success, zones: Some(report), .. } => {
+                Answer::Zones(self.described(&report))
+            }
+            Done { status: Status::Success, data, .. } if data.is_empty() => Answer::Done,
+            Done { status: Status::Success, data, .. } => Answer::Data(data),
+            Done { status, .. } => {
                 self.served.failed += 1;
+                self.counts.failures += 1;
                 Answer::Failed(Failure::Drive(status))
             }
         });
     }
 
-    fn control(&mut self, ask: switch::Ask, to: Sender<switch::Answer>) -> Result<(), ImageError> {
-        let answer = match ask {
-            switch::Ask::Status => switch::Answer::Status(Box::new(self.status()?)),
-            switch::Ask::Cut if self.drive.is_off() => {
-                switch::Answer::Refused { why: "the power is off already".to_owned() }
-            }
-            switch::Ask::Cut => self.cut()?,
-            switch::Ask::Restore { .. } if !self.drive.is_off() => {
-                switch::Answer::Refused { why: "the power is on".to_owned() }
-            }
-            switch::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
-            switch::Ask::Stop => {
-                self.stop = Some(to);
-                return Ok(());
-            }
-        };
-        let _ = to.send(answer); // the client may be gone
-        Ok(())
-    }
-
-    /// The power fails: what is under way ends as on a dead drive.
-    fn cut(&mut self) -> Result<switch::Answer, ImageError> {
-        self.go_on()?;
-        let interrupted = self.pending as u64;
-        let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
-        for tag in 0..self.waiting.len() as u32 {
-            if let Some(reply) = self.waiting[tag as usize].take() {
-                self.free_tags.push(tag);
-                reply.send(Answer::Failed(Failure::PowerLost));
-            }
-        }
-        self.pending = 0;
-        let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
-        let report = CutReport::new(&loss, interrupted, unit_sectors);
-        info!(
-            time_ns = report.time_ns,
-            interrupted_commands = interrupted,
-            dumped_bytes = report.dumped_bytes,
-            lost_ranges = report.lost.len(),
-            "power cut"
-        );
-        Ok(switch::Answer::Cut(report))
-    }
-
-    fn restore(&mut self, capacitance_nf: Option<u64>) -> Result<switch::Answer, ImageError> {
-        let bank = capacitance_nf.map(Capacitance::from_nf);
-        let now = self.clock.now(self.drive.now());
-        match self.drive.restore(now, bank) {
-            Ok(recovery) => {
-                let report = RestoreReport::new(&recovery, now);
-                info!(ready_in_ns = report.ready_in_ns, "power returned");
-                Ok(switch::Answer::Restored(report))
-            }
-            Err(ImageError::Config(error)) => {
-                Ok(switch::Answer::Refused { why: error.to_string() })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn status(&self) -> Result<StatusReport, ImageError> {
-        StatusReport::new(&self.drive, &self.served, self.pending as u64)
+    /// The zones of a report, with what they hold.
+    fn described(&self, report: &ZoneReport) -> Vec<ZoneLine> {
+        let Some(first) = report.zones.first() else { return Vec::new() };
+        let size = about::Identity::of(&self.drive).zone_size_bytes / SECTOR_BYTES;
+        about::zones(&self.drive, (first.start.0 / size) as u32, report.zones.len() as u32)
     }
 
     /// Lets the drive come to rest, however long that would take it, and closes the image.

@@ -17,6 +17,7 @@ use crate::fuse::Mount;
 use crate::listen::{Listen, Listener, Socket};
 use crate::nbd;
 use crate::owner::{Ended, Handle, Owner};
+use crate::programs::{self, Claim};
 use crate::tls::Tls;
 
 /// The most clients at once.
@@ -31,6 +32,8 @@ pub struct ServerOptions {
     pub pace: Pace,
     /// Where NBD clients find it.
     pub nbd: Vec<Listen>,
+    /// Where programs with the C interface find it: sockets in the file system.
+    pub programs: Vec<PathBuf>,
     /// NBD clients must use TLS, then.
     pub tls: Option<Tls>,
     /// The folder in which it is a file, `disk`, for loop devices.
@@ -51,7 +54,8 @@ pub enum ServeError {
     Mount(String, #[source] io::Error),
     /// The drive has zones, and its clients would not know of them.
     #[error(
-        "{0} is a zoned drive, and NBD and FUSE know no zones: programs open it with libleyden (docs/c-interface.md)"
+        "{0} is a zoned drive, and NBD and FUSE know no zones: serve it to programs with --programs unix:PATH \
+         (docs/c-interface.md)"
     )]
     Zoned(String),
     /// The system has no thread left.
@@ -65,7 +69,8 @@ pub struct Server {
     handle: Handle,
     owner: JoinHandle<Ended>,
     nbd: Vec<Listen>,
-    control: Listen,
+    /// The other addresses that it listens at.
+    others: Vec<Listen>,
     mount: Option<Mount>,
     /// The threads that accept clients, and what tells them to end.
     doors: Vec<JoinHandle<()>>,
@@ -89,6 +94,8 @@ impl Server {
         };
         let (control, socket) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
         let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let programs = options.programs.iter().map(|path| bind(&Listen::Unix(path.clone())));
+        let programs = programs.collect::<Result<Vec<_>, _>>()?;
         let name = drive.config().name.clone();
         let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
@@ -106,6 +113,20 @@ impl Server {
             let closing = Arc::clone(&closing);
             doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
         }
+        let (claim, mut others) = (Claim::default(), vec![socket]);
+        for (listener, address) in programs {
+            others.push(address);
+            let (handle, claim) = (handle.clone(), claim.clone());
+            let serve = move |stream| {
+                info!("program");
+                match programs::serve(stream, &handle, &claim) {
+                    Ok(()) => info!("program has gone"),
+                    Err(error) => warn!(%error, "program sent away"),
+                }
+            };
+            let closing = Arc::clone(&closing);
+            doors.push(thread("programs", move || accept(&listener, &closing, serve))?);
+        }
         let to = handle.clone();
         let serve = move |stream| drop(control::serve(stream, |ask| to.control(ask)));
         let shut = Arc::clone(&closing);
@@ -118,7 +139,7 @@ impl Server {
             ),
             None => None,
         };
-        Ok(Self { handle, owner, nbd, control: socket, mount, doors, closing })
+        Ok(Self { handle, owner, nbd, others, mount, doors, closing })
     }
 
     /// The way to the drive.
@@ -145,7 +166,7 @@ impl Server {
         drop(self.mount);
         let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         self.closing.store(true, Ordering::Release);
-        for address in self.nbd.iter().chain([&self.control]) {
+        for address in self.nbd.iter().chain(&self.others) {
             address.knock(); // wakes the accepting thread, which then sees the flag
         }
         for door in self.doors {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leyden_buffer::Region;
 use leyden_device::{Config, Lba};
-use leyden_image::{Drive, ImageConfig};
+use leyden_image::{Drive, ImageConfig, WriteFlags};
 use leyden_serve::{
     Answer, Ask, ControlAnswer, ControlAsk, Failure, Handle, Listen, Pace, Server, ServerOptions,
     control,
@@ -41,6 +41,7 @@ impl Served {
 
     fn start(&mut self, drive: Drive, pace: Pace) {
         let options = ServerOptions {
+            programs: Vec::new(),
             pace,
             nbd: vec![Listen::Unix(self.socket())],
             fuse: None,
@@ -281,9 +282,11 @@ fn another_bank_changes_what_survives() {
 /// A client that asks again for each answer, for ever: the drive is never idle of itself.
 fn ask_again(handle: &Handle, unit: u64, told: &mpsc::Sender<Answer>) {
     let (again, to) = (handle.clone(), told.clone());
-    handle.ask(Ask::Write(Lba(unit * 8), vec![1; 4_096], true), move |answer| match answer {
-        Answer::Done => ask_again(&again, (unit + 13) % 500, &to),
-        last => to.send(last).unwrap(),
+    handle.ask(Ask::Write(Lba(unit * 8), vec![1; 4_096], WriteFlags::fua(true)), move |answer| {
+        match answer {
+            Answer::Done => ask_again(&again, (unit + 13) % 500, &to),
+            last => to.send(last).unwrap(),
+        }
     });
 }
 

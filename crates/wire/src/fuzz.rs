@@ -1,4 +1,5 @@
-//! What the fuzz targets and the short fuzz test call: any bytes as what an NBD client sends, or as a log of dm-log-writes.
+//! What the fuzz targets and the short fuzz test call: any bytes as what an NBD client sends, as what programs and a served
+//! drive say to each other, or as a log of dm-log-writes.
 //!
 //! **Invariants**: whatever it is, it is read or refused, and what is read takes no more memory than came in.
 
@@ -6,6 +7,11 @@ use crate::log_writes::{LogAction, LogEntry, LogError, LogReader, LogWriter};
 use crate::nbd::{
     ClientFlags, ClientOption, NbdError, OPTION_HEADER_BYTES, OptionHeader, REQUEST_BYTES, Request,
     RequestKind,
+};
+use crate::programs::{
+    GREETING_BYTES, Hello, Kind, Outcome, ProgramsError, REPLY_BYTES,
+    REQUEST_BYTES as PROGRAM_BYTES, Reply, Request as ProgramRequest, Welcome, ZONE_BYTES,
+    ZoneLine,
 };
 
 /// Reads a client's bytes as a server does: flags, options until one begins the transmission, requests.
@@ -73,6 +79,82 @@ pub fn seed() -> Vec<u8> {
     bytes.extend(request(7, 0, 4_096));
     bytes.extend(request(3, 0, 0));
     bytes.extend(request(2, 0, 0));
+    bytes
+}
+
+/// Reads the bytes of a program as a served drive does: a greeting, and requests with their payloads.
+///
+/// # Errors
+/// Where it does not speak the protocol.
+pub fn program(mut bytes: &[u8]) -> Result<(), ProgramsError> {
+    let Some(hello) = take::<GREETING_BYTES>(&mut bytes) else { return Ok(()) };
+    let _ = Hello::parse(&hello)?.version();
+    while let Some(request) = take::<PROGRAM_BYTES>(&mut bytes) {
+        let request = ProgramRequest::parse(&request)?;
+        assert_eq!(ProgramRequest::parse(&request.encode()), Ok(request));
+        let Some((_, rest)) = bytes.split_at_checked(request.payload as usize) else { break };
+        bytes = rest;
+    }
+    Ok(())
+}
+
+/// Reads the bytes of a served drive as a program does: a greeting, and replies, whose payloads may be zones.
+///
+/// # Errors
+/// Where it does not speak the protocol.
+pub fn served(mut bytes: &[u8]) -> Result<(), ProgramsError> {
+    let Some(welcome) = take::<GREETING_BYTES>(&mut bytes) else { return Ok(()) };
+    Welcome::parse(&welcome)?;
+    while let Some(reply) = take::<REPLY_BYTES>(&mut bytes) {
+        let reply = Reply::parse(&reply)?;
+        let Some((payload, rest)) = bytes.split_at_checked(reply.payload as usize) else { break };
+        for zone in payload.as_chunks::<ZONE_BYTES>().0 {
+            ZoneLine::parse(zone)?;
+        }
+        bytes = rest;
+    }
+    Ok(())
+}
+
+/// What a program says that writes, asks for zones and goes.
+pub fn program_seed() -> Vec<u8> {
+    let mut bytes = Hello { oldest: 1, newest: 1, claims: true }.encode().to_vec();
+    let mut ask = |kind, flags, offset, length, payload: &[u8]| {
+        let (tag, payload_bytes) = (bytes.len() as u64, payload.len() as u32);
+        let request = ProgramRequest { kind, flags, payload: payload_bytes, tag, offset, length };
+        bytes.extend(request.encode());
+        bytes.extend(payload);
+    };
+    ask(Kind::Identify, 0, 0, 0, &[]);
+    ask(Kind::Write, 2, 4_096, 64, &[7; 64]);
+    ask(Kind::Append, 1, 0, 64, &[8; 64]);
+    ask(Kind::Zone, 2, 0, 3, &[]);
+    ask(Kind::Zones, 0, 0, 9, &[]);
+    ask(Kind::Mark, 0, 0, 0, b"here");
+    bytes
+}
+
+/// What a served drive says to it.
+pub fn served_seed() -> Vec<u8> {
+    let mut bytes = Welcome::Version(1).encode().to_vec();
+    let (start, capacity, write_pointer, held) = (0, 4_096, u64::MAX, 17);
+    let line = ZoneLine {
+        zone: 1,
+        state: 14,
+        has_area: true,
+        is_changed: false,
+        start,
+        capacity,
+        write_pointer,
+        held,
+    };
+    for (outcome, payload) in [
+        (Outcome::Done, line.encode().to_vec()),
+        (Outcome::Status(0x1b9), b"Zone Is Full".to_vec()),
+    ] {
+        bytes.extend(Reply { outcome, payload: payload.len() as u32, tag: 1, value: 2 }.encode());
+        bytes.extend(payload);
+    }
     bytes
 }
 

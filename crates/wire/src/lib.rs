@@ -9,3 +9,4 @@
 pub mod fuzz;
 pub mod log_writes;
 pub mod nbd;
+pub mod programs;

@@ -21,23 +21,47 @@ const char* Remedy(leyden_status status) {
     case LEYDEN_E_POWER_LOST:
     case LEYDEN_NVME_NOT_READY: return "return its power (leyden restore), and open the database again";
     case LEYDEN_E_STOPPED: return "close the database and open it again";
+    case LEYDEN_E_GONE: return "serve its image again (leyden serve), and open the database again";
     case LEYDEN_E_NOT_ZONED: return "name an image of a zoned drive";
     case LEYDEN_NVME_WRITE_FAULT: return "delete something";
     default: return "see leyden image check";
   }
 }
 
+leyden_status OpenImage(const Options& options, leyden_open_report* report, leyden_drive** drive) {
+  leyden_open_options how{};
+  how.size = sizeof how;
+  how.flags = options.control ? LEYDEN_OPEN_CONTROL : 0;
+  how.speed = options.speed;
+  how.record_path = options.record.empty() ? nullptr : options.record.c_str();
+  return leyden_open(options.image.c_str(), &how, report, drive);
+}
+
+// The drive of another process. Two mounts of it would destroy each other's metadata: this one claims it.
+leyden_status Connect(const Options& options, leyden_drive** drive) {
+  leyden_connect_options how{};
+  how.size = sizeof how;
+  how.flags = LEYDEN_CONNECT_CLAIM;
+  return leyden_connect(options.image.c_str(), &how, drive);
+}
+
+bool IsWithoutPower(leyden_status status) {
+  return status == LEYDEN_E_POWER_LOST || status == LEYDEN_NVME_NOT_READY || status == LEYDEN_E_GONE;
+}
+
 }  // namespace
 
 IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
   if (status == LEYDEN_OK) return IOStatus::OK();
-  if (dies_at_cut_ && (status == LEYDEN_E_POWER_LOST || status == LEYDEN_NVME_NOT_READY)) {
+  if (dies_at_cut_ && IsWithoutPower(status)) {
     // Whoever has cut the power is told of it by a thread of this process: let it.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     raise(SIGKILL);
   }
   const std::string what = image_ + ": " + doing + ": " + leyden_status_name(status);
-  const std::string more = std::string(leyden_last_error()) + "; " + Remedy(status);
+  // Of a server that is not there the library has told the remedy.
+  const bool is_told = status == LEYDEN_E_NOT_FOUND && image_.compare(0, 5, "unix:") == 0;
+  const std::string more = std::string(leyden_last_error()) + (is_told ? "" : std::string("; ") + Remedy(status));
   switch (status) {
     case LEYDEN_E_NOT_FOUND: return IOStatus::NotFound(what, more);
     case LEYDEN_E_IN_USE: return IOStatus::Busy(what, more);
@@ -57,15 +81,10 @@ IOStatus Device::Open(const Options& options, std::unique_ptr<Device>* device) {
     return IOStatus::NotSupported("libleyden.so has another interface version than this plugin",
                                   "build the plugin with the leyden.h of the library");
   }
-  leyden_open_options how{};
-  how.size = sizeof how;
-  how.flags = options.control ? LEYDEN_OPEN_CONTROL : 0;
-  how.speed = options.speed;
-  how.record_path = options.record.empty() ? nullptr : options.record.c_str();
   leyden_open_report report{};
   report.size = sizeof report;
   leyden_drive* drive = nullptr;
-  const leyden_status status = leyden_open(options.image.c_str(), &how, &report, &drive);
+  const leyden_status status = options.is_served() ? Connect(options, &drive) : OpenImage(options, &report, &drive);
   std::unique_ptr<Device> opened(new Device(options.image, drive));
   IOStatus s = opened->Explain(status, "open");
   if (!s.ok()) return s;

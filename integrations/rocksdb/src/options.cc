@@ -95,6 +95,9 @@ IOStatus ParseUri(const std::string& uri, Options* options) {
     }
     at = end + 1;
   }
+  if (options->is_served() && (options->speed != 0 || options->control || !options->record.empty())) {
+    return Wrong(uri, "speed, control and record are the server's to choose (leyden serve)");
+  }
   return IOStatus::OK();
 }
 

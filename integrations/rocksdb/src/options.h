@@ -1,4 +1,4 @@
-// What a URI says: leyden:IMAGE?NAME:VALUE,NAME:VALUE
+// What a URI says: leyden:IMAGE?NAME:VALUE,NAME:VALUE; leyden:unix:PATH?... of a drive that is served.
 
 #pragma once
 
@@ -39,6 +39,9 @@ struct Options {
   std::string record;
   // A file to write down what the file system is asked for; empty for none.
   std::string trace;
+
+  // The image is not a file but the address of a served drive.
+  bool is_served() const { return image.compare(0, 5, "unix:") == 0; }
 
   // The options as one text: two mounts of one image must agree in it.
   std::string Canonical() const;

@@ -152,6 +152,11 @@ uint32_t leyden_abi_version(void) { return LEYDEN_ABI_VERSION; }
 const char* leyden_status_name(leyden_status status) { return status == LEYDEN_OK ? "Success" : "Failure"; }
 const char* leyden_last_error(void) { return last_error.c_str(); }
 
+leyden_status leyden_connect(const char*, const leyden_connect_options*, leyden_drive** drive) {
+  *drive = nullptr;
+  return LEYDEN_E_NOT_FOUND;
+}
+
 leyden_status leyden_open(const char* path, const leyden_open_options*, leyden_open_report* report,
                           leyden_drive** drive) {
   *drive = nullptr;

@@ -1,7 +1,5 @@
 //! The switch.
 
-use leyden_sim::Capacitance;
-
 use crate::arguments::told;
 use crate::border;
 use crate::handle::{Handle, in_bytes};
@@ -20,7 +18,7 @@ pub unsafe extern "C" fn leyden_cut(
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe {
             border::check_wanted(report)?;
-            let cut = handle.direct().cut()?;
+            let cut = handle.cut()?;
             border::put_if_wanted(report, &told(&cut))
         }
     };
@@ -28,7 +26,7 @@ pub unsafe extern "C" fn leyden_cut(
     unsafe { border::call_on(drive, run) }
 }
 
-/// Returns the power, and waits until the drive has recovered. With a `capacitance_nf` above 0 the drive has a
+/// Returns the power, and waits until the drive has recovered; of a served one, commands wait for that. With a `capacitance_nf` above 0 the drive has a
 /// bank of so many nanofarads from now on. `report` may be NULL.
 ///
 /// Fails with `LEYDEN_E_SWITCH` if the power is on, and with `LEYDEN_E_CONFIG` if there can be no drive with this bank.
@@ -41,8 +39,7 @@ pub unsafe extern "C" fn leyden_restore(
     let run = |handle: &Handle| {
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe { border::check_wanted(report) }?;
-        let bank = (capacitance_nf > 0).then(|| Capacitance::from_nf(capacitance_nf));
-        let recovery = handle.direct().restore(bank)?;
+        let recovery = handle.restore(capacitance_nf)?;
         let report_of = leyden_restore_report {
             size: 0,
             reserved: 0,
@@ -59,7 +56,8 @@ pub unsafe extern "C" fn leyden_restore(
     unsafe { border::call_on(drive, run) }
 }
 
-/// The last power cut of this handle, the death of the last process included. Fails with `LEYDEN_E_NOT_FOUND` if there was
+/// The last power cut of this handle, the death of the last process included; of a served drive the last one since it has
+/// been served. Fails with `LEYDEN_E_NOT_FOUND` if there was
 /// none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leyden_last_cut(

@@ -13,6 +13,7 @@ pub(crate) const SERVE_EXAMPLES: &str = "\
 Examples:
   leyden serve disk.leyden --nbd unix:/tmp/leyden.sock
   leyden serve disk.leyden --nbd tcp:10810 --latency off
+  leyden serve disk.leyden --programs unix:/tmp/leyden.sock     for libleyden, zoned drives too
   leyden serve disk.leyden --fuse /mnt/leyden     then losetup --direct-io=on -f /mnt/leyden/disk
   nbdinfo 'nbd+unix:///?socket=/tmp/leyden.sock'
 
@@ -207,6 +208,9 @@ pub(crate) struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Listen>,
+    /// Serve programs with libleyden at this socket: zoned drives, too; may be repeated
+    #[arg(long, value_name = "unix:PATH", value_parser = parse_socket)]
+    pub(crate) programs: Vec<PathBuf>,
     /// NBD clients must use TLS: the server's certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_certificate: Option<PathBuf>,
@@ -255,6 +259,13 @@ pub(crate) struct RestoreArgs {
     /// With so much capacitance from now on, in microfarads
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
+}
+
+fn parse_socket(text: &str) -> Result<PathBuf, String> {
+    match text.parse() {
+        Ok(Listen::Unix(path)) => Ok(path),
+        _ => Err("write unix:PATH: programs are on this machine".to_owned()),
+    }
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {

@@ -30,8 +30,14 @@ pub(crate) fn main(args: &MountArgs, cancel: &Cancel) -> Result<(), Failure> {
     }
     let room = Room::new(&args.file)?;
     let fuse = Some(room.0.clone());
-    let options =
-        ServerOptions { pace: args.pace.pace(), nbd: Vec::new(), tls: None, fuse, lies: false };
+    let options = ServerOptions {
+        pace: args.pace.pace(),
+        nbd: Vec::new(),
+        programs: Vec::new(),
+        tls: None,
+        fuse,
+        lies: false,
+    };
     let server = Server::start(drive, &options).map_err(Failure::io)?;
     let mounted = Mounted::new(&room.0.join("disk"), args);
     if mounted.is_ok() {

@@ -32,6 +32,7 @@ pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let options = ServerOptions {
         pace: args.pace.pace(),
         nbd: args.nbd.clone(),
+        programs: args.programs.clone(),
         tls,
         fuse: args.fuse.clone(),
         lies: args.lie,
@@ -40,6 +41,9 @@ pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut out = anstream::stderr().lock();
     for listen in server.nbd() {
         writeln!(out, "NBD at {listen}")?;
+    }
+    for path in &options.programs {
+        writeln!(out, "programs at unix:{}", path.display())?;
     }
     if let Some(folder) = &args.fuse {
         writeln!(out, "FUSE at {}", folder.join("disk").display())?;

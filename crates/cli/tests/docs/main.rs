@@ -108,7 +108,7 @@ impl Reader {
         if let Some(fuse) = args.iter().position(|arg| arg == "--fuse") {
             args.drain(fuse..fuse + 2);
         }
-        if !args.iter().any(|arg| arg == "--nbd") {
+        if !args.iter().any(|arg| arg == "--nbd" || arg == "--programs") {
             args.extend(["--nbd".to_owned(), self.expand("unix:/tmp/leyden.sock")]);
         }
         let child = self.leyden(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();

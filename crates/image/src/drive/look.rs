@@ -7,8 +7,9 @@ use leyden_device::{Lba, SECTOR_BYTES, Status};
 
 use super::replay::load;
 use super::{Drive, Log, Regions, Root};
+use crate::clock::ClockPage;
 use crate::file::ImageFile;
-use crate::layout::{Clock, ImageConfig, read_head};
+use crate::layout::{Head, ImageConfig, read_head};
 use crate::log::Event;
 use crate::{ImageError, Places};
 
@@ -156,13 +157,14 @@ impl Drive {
     /// If it is no image, or in use, or something is damaged without which it cannot be opened.
     pub fn check(path: &Path) -> Result<Checked, ImageError> {
         let file = ImageFile::open(path)?;
-        let (config, units) = read_head(&file)?;
+        let Head { config, units, version } = read_head(&file)?;
         let regions = Regions::new(units);
-        let (root, clock) = (Root::read(&file)?, Clock::read(&file)?);
+        let root = Root::read(&file)?;
+        let (page, clock) = ClockPage::read(&file, version)?;
         let known = if clock.generation == root.generation { clock.next_sequence } else { 0 };
         let (powered, content) = load(&file, regions, config, &root)?;
         let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
-        let drive = Self::with(file, regions, powered, content, log, root);
+        let drive = Self::with(file, regions, powered, content, log, root, page);
         let mut checksums: BTreeMap<u32, u32> = BTreeMap::new();
         let used = drive.content.used_by(drive.device());
         let mut next = used.next(0);
@@ -215,6 +217,6 @@ impl Drive {
     /// # Errors
     /// If it is no image, or in use.
     pub fn config_of(path: &Path) -> Result<ImageConfig, ImageError> {
-        Ok(read_head(&ImageFile::open(path)?)?.0)
+        Ok(read_head(&ImageFile::open(path)?)?.config)
     }
 }

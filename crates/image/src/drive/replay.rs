@@ -7,7 +7,8 @@ use leyden_host::zoned_block::superblock::{Journal, Why};
 use leyden_sim::{Capacitance, Time};
 
 use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root, journal};
-use crate::layout::{Clock, Fields, read_head, seal, unseal};
+use crate::clock::{Clock, ClockPage};
+use crate::layout::{Fields, Head, read_head, seal, unseal};
 use crate::log::{Entry, Event};
 use crate::stack::Stack;
 use crate::{ImageConfig, ImageError};
@@ -24,9 +25,10 @@ impl Drive {
     /// If it is no image, damaged, or in use.
     pub fn open(path: &Path) -> Result<(Self, Opened), ImageError> {
         let file = ImageFile::open(path)?;
-        let (config, units) = read_head(&file)?;
+        let Head { config, units, version } = read_head(&file)?;
         let regions = Regions::new(units);
-        let (root, clock) = (Root::read(&file)?, Clock::read(&file)?);
+        let root = Root::read(&file)?;
+        let (page, clock) = ClockPage::read(&file, version)?;
         if clock.generation > root.generation {
             return Err(ImageError::Damaged("its newest root cannot be read".to_owned()));
         }
@@ -38,7 +40,7 @@ impl Drive {
         }
         let known = clock.map_or(root.first_sequence, |clock| clock.next_sequence);
         let (log, entries) = Log::read(&file, regions, root.first_sequence, known)?;
-        let mut drive = Self::with(file, regions, powered, content, log, root);
+        let mut drive = Self::with(file, regions, powered, content, log, root, page);
         drive.content.keep_used_by(drive.powered.device(), 0);
         drive.come_back(clock, &entries)
     }
@@ -50,8 +52,10 @@ impl Drive {
         content: Content,
         log: Log,
         root: Root,
+        clock: ClockPage,
     ) -> Self {
         Self {
+            clock,
             ended: Vec::new(),
             completions: Vec::new(),
             recorder: None,
@@ -211,6 +215,7 @@ impl Drive {
             time: self.now(),
             is_closed,
         };
+        self.log.unmap();
         match self.write_root(root) {
             Ok(root) => self.root = root,
             Err(error) => {

@@ -138,7 +138,9 @@ impl Held {
         let mut ended = std::mem::take(&mut self.done);
         let advanced = self.drive.advance(now, &mut ended);
         for done in ended.drain(..) {
-            self.served.answered(self.clock.late(done.time, self.drive.now()));
+            if !self.clock.is_untimed() {
+                self.served.answered(self.clock.late(done.time, self.drive.now()));
+            }
             self.counts.failures += u64::from(done.status != Status::Success);
             let waiting = self.waiting[done.tag as usize].as_mut();
             let waiting = waiting.expect("somebody waits for what has ended");

@@ -1,7 +1,8 @@
-//! Images of format version 1, as Leyden wrote them before it had zones in images, are opened with all that they hold.
+//! Images of older format versions are opened with all that they hold, and keep their version.
 //!
-//! `version-1/*.zst` were written at commit c84dc76 with the drive of `damage.rs`: the file's length, then for each piece
-//! that is no hole its offset, its length and its bytes, packed with Zstandard.
+//! `version-1/*.zst` were written at commit c84dc76, before there were zones in images, with the drive of `damage.rs`;
+//! `version-2/*.zst` at bdf190b, before there were two places for the clock, by the C interface: the file's length, then for
+//! each piece that is no hole its offset, its length and its bytes, packed with Zstandard.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,13 @@ fn unpacked(packed: &[u8], folder: &Path) -> PathBuf {
         file.write_all_at(&bytes[at + 16..][..length], begin).unwrap();
         at += 16 + length;
     }
-    let mut version = [0; 4];
-    std::fs::File::open(&path).unwrap().read_exact_at(&mut version, 8).unwrap();
-    assert_eq!(u32::from_le_bytes(version), 1);
     path
+}
+
+fn version_of(path: &Path) -> u32 {
+    let mut version = [0; 4];
+    std::fs::File::open(path).unwrap().read_exact_at(&mut version, 8).unwrap();
+    u32::from_le_bytes(version)
 }
 
 fn first_byte(drive: &Drive, unit: u64) -> u8 {
@@ -37,10 +41,21 @@ fn first_byte(drive: &Drive, unit: u64) -> u8 {
     bytes[0]
 }
 
+/// Closed images of both versions, and such whose process was killed.
+const CLOSED: [(u32, &[u8]); 2] =
+    [(1, include_bytes!("version-1/closed.zst")), (2, include_bytes!("version-2/closed.zst"))];
+const KILLED: [(u32, &[u8]); 2] =
+    [(1, include_bytes!("version-1/killed.zst")), (2, include_bytes!("version-2/killed.zst"))];
+
 #[test]
 fn a_closed_one_holds_what_was_written_and_takes_more() {
+    CLOSED.iter().for_each(|(version, packed)| closed(*version, packed));
+}
+
+fn closed(version: u32, packed: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
-    let path = unpacked(include_bytes!("version-1/closed.zst"), folder.path());
+    let path = unpacked(packed, folder.path());
+    assert_eq!(version_of(&path), version);
     let (mut drive, opened) = Drive::open(&path).unwrap();
     assert!(opened.cut.is_none());
     for unit in 0..40 {
@@ -52,12 +67,17 @@ fn a_closed_one_holds_what_was_written_and_takes_more() {
     drive.close().unwrap();
     let (drive, _) = Drive::open(&path).unwrap();
     assert_eq!((first_byte(&drive, 0), first_byte(&drive, 1)), (200, 2));
+    assert_eq!(version_of(&path), version);
 }
 
 #[test]
 fn a_killed_one_is_run_again_and_has_lost_nothing_that_was_promised() {
+    KILLED.iter().for_each(|(version, packed)| killed(*version, packed));
+}
+
+fn killed(version: u32, packed: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
-    let path = unpacked(include_bytes!("version-1/killed.zst"), folder.path());
+    let path = unpacked(packed, folder.path());
     let (mut drive, opened) = Drive::open(&path).unwrap();
     // 40 writes after the checkpoint, their ends not all told of.
     assert!(opened.cut.is_some());
@@ -70,4 +90,5 @@ fn a_killed_one_is_run_again_and_has_lost_nothing_that_was_promised() {
     }
     assert_eq!(first_byte(&drive, 0), 1);
     drive.close().unwrap();
+    assert_eq!(version_of(&path), version);
 }

@@ -130,6 +130,26 @@ impl Fs {
         Some(Run { lba, sectors })
     }
 
+    /// A file of so many sectors is to lie in one zone, if it fits into one: another zone is begun if this one has no
+    /// room for it.
+    pub(super) fn keep_together(&mut self, kind: FileKind, sectors: u64) {
+        let capacity = self.layout.capacity;
+        let Some(id) = self.active[kind as usize] else { return };
+        let zone = &mut self.zones[id as usize];
+        if sectors <= capacity - zone.written || sectors > capacity {
+            return;
+        }
+        zone.is_active = false;
+        self.active[kind as usize] = None;
+        let ended = if zone.live == 0 { &mut self.dead } else { &mut self.unfinished };
+        ended.push_back(id);
+    }
+
+    /// Whether nothing can come behind this run in its zone.
+    pub(super) const fn ends_zone(&self, run: Run) -> bool {
+        run.lba % self.layout.size + run.sectors == self.layout.capacity
+    }
+
     /// `file` is gone.
     pub(super) fn delete(&mut self, file: &File) {
         for run in &file.runs {

@@ -6,7 +6,7 @@ use super::super::fs::{File, FileKind, Fs, Run};
 use super::super::lsm::request;
 use super::super::{SyncOrder, ZoneLayout};
 use super::steps::Step;
-use super::{Event, Role};
+use super::{Event, FileOp, FileTrace, Role};
 use crate::{Class, Request};
 
 /// What the plugin holds back of a log at most that need not be durable yet.
@@ -42,18 +42,32 @@ pub(super) struct Files {
     has_region: bool,
     order: SyncOrder,
     all: Vec<Held>,
+    /// How many sectors each file is going to have.
+    sectors: Vec<u64>,
     /// The file of names and places that is written, and the one before.
     names: [File; 2],
 }
 
 impl Files {
-    pub(super) fn new(layout: ZoneLayout, files: u32, has_region: bool, order: SyncOrder) -> Self {
+    pub(super) fn new(
+        layout: ZoneLayout,
+        trace: &FileTrace,
+        has_region: bool,
+        order: SyncOrder,
+    ) -> Self {
+        let mut bytes = vec![0_u64; trace.files as usize];
+        for event in trace.events.iter().filter(|event| event.op == FileOp::Append) {
+            bytes[event.file as usize] += event.bytes;
+        }
+        let block_bytes = layout.block * SECTOR_BYTES;
+        let sectors = |bytes: u64| bytes.div_ceil(block_bytes) * layout.block;
         Self {
             fs: Fs::new(layout),
             block: layout.block,
             has_region,
             order,
-            all: vec![Held::default(); files as usize],
+            all: vec![Held::default(); trace.files as usize],
+            sectors: bytes.into_iter().map(sectors).collect(),
             names: Default::default(),
         }
     }
@@ -122,7 +136,8 @@ impl Files {
         }
     }
 
-    /// Writes what is held of a file: of a table that grows whole blocks, else all of it, filled up.
+    /// Writes what is held of a file: of a table that grows whole blocks, else all of it, filled up. A table lies in one
+    /// zone. A log has no holes: without a region it goes on in another zone when what is in this one is durable.
     fn write(&mut self, event: &Event, is_fresh: bool, most: u64, fua: bool) -> Asked {
         let kind = match event.role {
             Role::Log => FileKind::Log,
@@ -142,11 +157,15 @@ impl Files {
             Role::Table if held.bytes >= block_bytes => wanted / block_bytes,
             _ => wanted.div_ceil(block_bytes),
         };
+        if event.role == Role::Table && held.file.runs.is_empty() {
+            self.fs.keep_together(kind, self.sectors[event.file as usize]);
+        }
         let Some(run) = self.fs.extend(&mut held.file, kind, blocks * self.block) else {
             return Asked::NoRoom;
         };
+        let is_last = event.role == Role::Log && !self.has_region && self.fs.ends_zone(run);
         held.bytes = held.bytes.saturating_sub(run.sectors * SECTOR_BYTES);
-        Asked::Request(Request { fua, ..request(Op::Write, run, class) })
+        Asked::Request(Request { fua: fua || is_last, ..request(Op::Write, run, class) })
     }
 
     /// A record of names and places, which is durable when it is written; files of them change when one has filled a

@@ -5,7 +5,8 @@
 //! table, after a FLUSH; a log is written as it grows, or, on a drive that protects none of it, in pieces and when it
 //! is closed.
 //!
-//! **Invariants**: a thread has one request under way; nothing is done before what it [waits for](plan).
+//! **Invariants**: a thread has one request under way; logs share zones, and one write at a time is under way to them;
+//! nothing is done before what it [waits for](plan).
 
 mod config;
 mod files;
@@ -45,6 +46,13 @@ struct Thread {
     is_waiting: bool,
 }
 
+/// What is being done to a zone that nothing more will be written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cleaning {
+    Finish,
+    Reset(u32),
+}
+
 /// What was counted, and since when it counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -71,7 +79,9 @@ pub struct Recorded {
     waiting: i64,
     pace: Pace,
     stalled_since: Option<Time>,
-    cleaning: Option<u32>,
+    cleaning: Option<Cleaning>,
+    /// Which thread's write to the logs is under way.
+    log_writer: Option<u32>,
     counted: Counted,
     last_put: u64,
     /// The power failed: what a recording does after that is not known.
@@ -97,7 +107,7 @@ impl Recorded {
             Counted { skipped_at: (config.skip == 0).then_some(start), ..Counted::default() };
         Self {
             plan: Arc::new(Plan::new(&trace, config.write_buffers)),
-            files: Files::new(layout, trace.files, has_region, config.order),
+            files: Files::new(layout, &trace, has_region, config.order),
             is_done: vec![false; trace.events.len()],
             pace: Pace::new(&config.pace(), 0),
             config: config.clone(),
@@ -106,6 +116,7 @@ impl Recorded {
             waiting: 0,
             stalled_since: None,
             cleaning: None,
+            log_writer: None,
             counted,
             last_put: wanted.min(all),
             is_over: false,
@@ -145,19 +156,26 @@ impl Recorded {
         if self.cleaning.is_some() {
             return None;
         }
+        let of =
+            |action, lba| request(Op::Zone(action), Run { lba, sectors: 0 }, crate::Class::Unknown);
+        // First: a zone must not be finished that was reset, and is written to anew.
+        if let Some(lba) = self.files.fs.take_unfinished() {
+            self.cleaning = Some(Cleaning::Finish);
+            return Some(of(ZoneAction::Finish, lba));
+        }
         let (zone, lba) = self.files.fs.take_dead()?;
-        self.cleaning = Some(zone);
-        Some(request(Op::Zone(ZoneAction::Reset), Run { lba, sectors: 0 }, crate::Class::Unknown))
+        self.cleaning = Some(Cleaning::Reset(zone));
+        Some(of(ZoneAction::Reset, lba))
     }
 
     /// Whether an event can begin.
     fn may_begin(&mut self, event: u32, now: Time) -> bool {
-        let log = self.trace.events[event as usize].role == Role::Log
-            && self.trace.events[event as usize].op == FileOp::Create;
+        let Event { role, op, .. } = self.trace.events[event as usize];
+        let log = role == Role::Log && op == FileOp::Create;
         let waited = i64::from(self.plan.waited[event as usize]);
         let is_free = self.plan.after[event as usize].iter().all(|&at| self.is_done[at as usize])
             && !(log && self.waiting >= i64::from(self.config.stop_at) && self.waiting > waited);
-        if log {
+        if log || role == Role::Log && op == FileOp::Append {
             match (is_free, self.stalled_since) {
                 (false, None) => self.stalled_since = Some(now),
                 (true, Some(since)) => {
@@ -234,10 +252,20 @@ impl Recorded {
             }
             step => {
                 let event = &self.trace.events[event as usize];
+                let is_log =
+                    event.role == Role::Log && matches!(step, Step::Append { .. } | Step::Rest);
+                if is_log && self.log_writer.is_some() {
+                    return Err(None);
+                }
                 let is_fresh = self.plan.is_fresh[event.file as usize];
                 let most = self.config.table_io.get();
                 match self.files.ask(event, step, is_fresh, most) {
-                    files::Asked::Request(request) => Ok(Some(request)),
+                    files::Asked::Request(request) => {
+                        if is_log {
+                            self.log_writer = Some(owner);
+                        }
+                        Ok(Some(request))
+                    }
                     files::Asked::NoRoom => Err(None),
                     files::Asked::Done => {
                         thread.steps.pop_front();
@@ -289,6 +317,11 @@ impl Recorded {
         }
     }
 
+    fn answered(&mut self, owner: u32) {
+        self.threads[owner as usize].is_waiting = false;
+        self.log_writer = self.log_writer.filter(|&writer| writer != owner);
+    }
+
     fn is_under_way(&self) -> bool {
         self.cleaning.is_some() || self.threads.iter().any(|thread| thread.is_waiting)
     }
@@ -305,10 +338,10 @@ impl Host for Recorded {
     }
 
     fn completed(&mut self, owner: u32, _: Time) {
-        if owner == self.cleaner() {
-            self.files.fs.reset(self.cleaning.take().expect("a reset under way"));
-        } else {
-            self.threads[owner as usize].is_waiting = false;
+        if owner != self.cleaner() {
+            self.answered(owner);
+        } else if let Some(Cleaning::Reset(zone)) = self.cleaning.take() {
+            self.files.fs.reset(zone);
         }
     }
 
@@ -316,7 +349,7 @@ impl Host for Recorded {
         if owner == self.cleaner() {
             self.cleaning = None;
         } else {
-            self.threads[owner as usize].is_waiting = false;
+            self.answered(owner);
         }
     }
 

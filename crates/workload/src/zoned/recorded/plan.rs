@@ -5,12 +5,14 @@
 //! - whoever uses a file waits for what was done to it before; whoever deletes it, for its reads too;
 //! - RocksDB's flush of a memtable waits until the next log was made, for that is when its memtable is complete;
 //! - any other job in the background waits for the last flush that was installed before it began;
-//! - a new log waits until memtables are few enough: for an earlier flush.
+//! - the first put of a log waits until memtables are few enough: for an earlier flush.
 //!
 //! A job is what a thread does up to and including a sync of the MANIFEST, and the deletions behind that. One that
 //! makes a table, and reads less of others than half of what it writes, is a flush.
 //!
 //! **Invariant**: things wait for what was earlier in the recording only, so all of it can be done.
+
+use std::collections::BTreeSet;
 
 use super::trace::{Event, FileOp, FileTrace, Role};
 
@@ -74,7 +76,7 @@ impl Plan {
             let causes = if job.is_flush() { &logs } else { &plan.flushes };
             plan.after[first as usize].extend(last_before(causes, first));
         }
-        plan.bound_memtables(&logs, &jobs, write_buffers);
+        plan.bound_memtables(events, write_buffers);
         plan.count_waiting(&jobs);
         let mut waiting = 0;
         let sums = plan.waiting.iter().map(|change| {
@@ -85,18 +87,20 @@ impl Plan {
         plan
     }
 
-    /// A new log makes a memtable complete, and its flush begins. With two memtables at most, a log waits for the last
-    /// flush that began before it; with each one more, for that of a log earlier.
-    fn bound_memtables(&mut self, logs: &[u32], jobs: &[Job], write_buffers: u32) {
-        let flushes = jobs.iter().filter(|job| job.is_flush());
-        let begun: Vec<(u32, u32)> =
-            flushes.filter_map(|job| Some((job.events[0], job.installed?))).collect();
-        for (at, &log) in logs.iter().enumerate() {
+    /// With two memtables at most, the first put of a log waits for the last flush that was installed before it; with
+    /// each one more, for that of a log earlier. Not the log: it is made when a memtable is complete, and the writer
+    /// stops then. And not a flush that had only begun: on a slow drive the next one begins when one is installed.
+    fn bound_memtables(&mut self, events: &[Event], write_buffers: u32) {
+        let mut begun: Vec<u32> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (at, event) in (0..).zip(events) {
+            if is(event, FileOp::Append, Role::Log) && seen.insert(event.file) {
+                begun.push(at);
+            }
+        }
+        for (at, &first) in begun.iter().enumerate() {
             let Some(before) = at.checked_sub(write_buffers as usize - 2) else { continue };
-            let earlier = begun.partition_point(|&(first, _)| first < logs[before]);
-            let flush = earlier.checked_sub(1).map(|last| begun[last].1);
-            // In the recording it was so.
-            self.after[log as usize].extend(flush.filter(|&flush| flush < log));
+            self.after[first as usize].extend(last_before(&self.flushes, begun[before]));
         }
     }
 

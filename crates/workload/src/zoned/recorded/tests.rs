@@ -190,3 +190,121 @@ fn the_recording_of_rocksdb_is_replayed_to_its_end() {
     let (figures, _) = run(&over, true, Span::from_us(50));
     assert!(figures.flushed > 100 && figures.compacted > 5, "{figures:?}");
 }
+
+fn played(recording: &str, has_region: bool) -> (Recorded, Vec<(Time, u32, Request)>) {
+    let trace = Arc::new(FileTrace::read(recording.as_bytes()).unwrap());
+    let mut host = Recorded::new(&config(), trace, LAYOUT, has_region, Time::ZERO);
+    let asked = play(&mut host);
+    (host, asked)
+}
+
+/// Zones have 4 MiB. What a log leaves in one is durable before it goes on in another: else it could have a hole.
+#[test]
+fn a_log_is_durable_in_the_zones_that_it_has_filled() {
+    let recording = "leyden-files 1
+0 1 100 c 0 1 0 /db/000004.log
+1 1 5000000 a 0 5000 4625000
+end
+";
+    let (_, asked) = played(recording, false);
+    let ends = |request: &Request| request.lba.0 + u64::from(request.sectors) == LAYOUT.capacity;
+    let durable: Vec<bool> = (asked.iter().filter(|(.., it)| it.class == crate::Class::Wal))
+        .map(|(.., request)| {
+            assert_eq!(request.fua, ends(request));
+            request.fua
+        })
+        .collect();
+    assert_eq!(durable.iter().filter(|&&fua| fua).count(), 1, "{durable:?}");
+    let (_, protected) = played(recording, true);
+    assert!(protected.iter().all(|(.., request)| !request.fua));
+}
+
+/// A flush that closes its log while the writer fills the next one.
+#[test]
+fn one_write_at_a_time_is_under_way_to_the_logs() {
+    let recording = "leyden-files 1
+0 1 100 c 0 1 0 /db/000004.log
+1 1 1000 a 0 1000 200000
+2 1 500 c 1 1 0 /db/000006.log
+3 2 10 x 0 1 0
+4 1 1000 a 1 1000 2500000
+end
+";
+    for has_region in [false, true] {
+        let (_, asked) = played(recording, has_region);
+        let logs: Vec<Time> = (asked.iter())
+            .filter_map(|&(at, _, request)| (request.class == crate::Class::Wal).then_some(at))
+            .collect();
+        assert!(logs.len() > 8, "{}", logs.len());
+        let together = logs.windows(2).filter(|pair| pair[1].since(pair[0]) < Span::from_us(1));
+        assert_eq!(together.count(), 0, "each takes a microsecond");
+    }
+}
+
+#[test]
+fn a_table_lies_in_one_zone() {
+    let recording = "leyden-files 1
+0 1 70 c 0 1 0 /db/000007.sst
+1 1 900 a 0 3 2500000
+2 1 10 s 0 1 0
+3 1 70 c 1 1 0 /db/000008.sst
+4 1 900 a 1 3 2500000
+5 1 10 s 1 1 0
+6 2 9000000 c 2 1 0 /db/000004.log
+7 2 100 a 2 4 3700
+end
+";
+    let (_, asked) = played(recording, true);
+    let zones: Vec<u64> = (asked.iter().filter(|(.., it)| it.class == crate::Class::Data))
+        .map(|(.., request)| request.lba.0 / LAYOUT.size)
+        .collect();
+    let half = zones.len() / 2;
+    assert!(zones[..half].iter().all(|&zone| zone == zones[0]), "{zones:?}");
+    assert!(zones[half..].iter().all(|&zone| zone == zones[half]), "{zones:?}");
+    assert_ne!(zones[0], zones[half]);
+    let finished =
+        asked.iter().find(|(.., request)| request.op == Op::Zone(ZoneAction::Finish)).unwrap();
+    assert_eq!(finished.2.lba.0 / LAYOUT.size, zones[0], "it would stay active");
+}
+
+/// Four memtables, recorded on a slow drive: the flush of each begins when the one before is installed, and the writer
+/// goes on then.
+#[test]
+fn a_recording_of_a_slow_drive_waits_for_the_same_flushes() {
+    let mut recording = "leyden-files 1\n0 0 1 c 0 1 0 /db/MANIFEST-000005\n".to_owned();
+    let mut at = 0;
+    let mut line = |text: String| {
+        at += 1;
+        recording += &format!("{at} {text}\n");
+    };
+    let log = |n: u64| 2 * n + 1;
+    line(format!("1 100 c {} 1 0 /db/100.log", log(0)));
+    line(format!("1 4000 a {} 4 3700", log(0)));
+    line(format!("1 100 c {} 1 0 /db/101.log", log(1)));
+    for n in 0..4 {
+        // Flush n begins; the writer fills log n + 1, makes the next one, and stops.
+        line(format!("2 70 c {} 1 0 /db/20{n}.sst", 2 * n + 2));
+        line(format!("1 4000 a {} 4 3700", log(n + 1)));
+        line(format!("1 100 c {} 1 0 /db/10{}.log", log(n + 2), n + 2));
+        line(format!("2 900 a {} 2 10000", 2 * n + 2));
+        line(format!("2 10 s {} 1 0", 2 * n + 2));
+        line("2 10 a 0 1 90".to_owned());
+        line("2 10 s 0 1 0".to_owned());
+    }
+    line(format!("1 4000 a {} 4 3700", log(5)));
+    recording += "end\n";
+    let (host, asked) = played(&recording, true);
+    let flushed: Vec<Time> = (asked.iter())
+        .filter_map(|&(at, _, request)| (request.op == Op::Flush).then_some(at))
+        .collect();
+    let written: Vec<Time> = (asked.iter())
+        .filter_map(|&(at, _, request)| (request.class == crate::Class::Wal).then_some(at))
+        .collect();
+    assert_eq!((flushed.len(), written.len()), (4, 6));
+    for (flush, &at) in flushed.iter().enumerate() {
+        let end = at + Span::from_us(50);
+        assert!(written[flush + 1] < end, "one memtable is filled while another is flushed");
+        assert!(written[flush + 2] > end, "and no other: {flush}");
+    }
+    assert!(host.figures(Time::from_ns(1)).0.stalled > Span::from_us(150));
+}

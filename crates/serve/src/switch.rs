@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use leyden_device::{PowerLoss, Recovery, SECTOR_BYTES};
-use leyden_image::{Drive, ImageError, Stack};
+use leyden_device::{CutCost, PowerLoss, Recovery, SECTOR_BYTES};
+use leyden_image::{Device, Drive, ImageError, Stack};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
@@ -219,9 +219,49 @@ pub struct StatusReport {
     pub late_p99_ns: u64,
     /// Units that were programmed for each unit that the host has written, since the drive was opened.
     pub waf: f64,
+    /// What a power cut at this moment would take; of a drive that has capacitors, and power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_cut_now: Option<CostReport>,
     /// Of a block device on two drives: what its layer does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zoned_block: Option<LayerReport>,
+}
+
+/// What a power cut would take, if the bank holds enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CostReport {
+    /// Bytes of the host's data that the drive has promised to keep, and that flash does not hold.
+    pub promised_bytes: u64,
+    /// Pages that the dump would program, those of the mapping table included.
+    pub dumped_pages: u64,
+    /// How long that would take.
+    pub dump_ns: u64,
+    /// What it would take of the capacitors, in nanojoules.
+    pub energy_nj: u64,
+    /// The capacitance that holds so much, in nanofarads.
+    pub capacitance_nf: u64,
+}
+
+impl From<CutCost> for CostReport {
+    fn from(cost: CutCost) -> Self {
+        Self {
+            promised_bytes: cost.promised.get(),
+            dumped_pages: cost.pages,
+            dump_ns: cost.time.as_ns(),
+            energy_nj: cost.energy.as_nj(),
+            capacitance_nf: cost.capacitance.as_nf(),
+        }
+    }
+}
+
+/// What a cut of one drive would take now; of a block device on two it is not told.
+fn if_cut_now(device: &Device) -> Option<CostReport> {
+    let cost = match device {
+        Device::Conventional(ssd) => ssd.cut_cost(),
+        Device::Zoned(ssd) => ssd.cut_cost(),
+        Device::Stack(_) => None,
+    };
+    cost.map(CostReport::from)
 }
 
 /// What the layer of a block device on two drives does, since the drive was opened.
@@ -286,6 +326,7 @@ impl StatusReport {
             late_p50_ns: served.late.value_at_quantile(0.5),
             late_p99_ns: served.late.value_at_quantile(0.99),
             waf,
+            if_cut_now: if_cut_now(drive.device()),
             zoned_block: stack.map(|stack| LayerReport::new(stack, unit_bytes)),
         })
     }

@@ -48,8 +48,8 @@ pub(crate) struct ReproduceArgs {
     /// Measure Selective-PLP live: RocksDB's own db_bench on modelled drives, beside the same in virtual time
     ///
     /// Takes python3, db_bench and the plugin of docs/rocksdb.md, in `build`, beside this program, or named by
-    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, all that was measured is kept as live.json. Half an hour, mostly
-    /// waiting; with --quick each cell is measured once.
+    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, all that was measured is kept as live.json, and recordings of the
+    /// runs beside it. Half an hour, mostly waiting; with --quick each cell is measured once.
     #[arg(long, conflicts_with_all = ["list", "only", "json", "jobs", "seeds", "set"])]
     pub(crate) live: bool,
     /// Take a first look: smaller drives and fewer requests

@@ -212,6 +212,10 @@ fn status_table(report: &StatusReport) -> Table {
     let late = format!("half by {}, 99 % by {}", us(report.late_p50_ns), us(report.late_p99_ns));
     table.row(["answered later", &late]);
     table.row(["WAF", &number(report.waf)]);
+    if let Some(cost) = &report.if_cut_now {
+        let needs = format!("{} ms, {} uF", ms(cost.dump_ns), number(cost.capacitance_nf as f64 / 1e3));
+        table.row(["a cut now", &needs]);
+    }
     if let Some(layer) = &report.zoned_block {
         let journal = match layer.journal_bytes {
             0 => "none found".to_owned(),

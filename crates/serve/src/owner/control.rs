@@ -11,7 +11,11 @@ use super::{Answer, Failure, Owner};
 use crate::switch::{self, CutReport, RestoreReport, StatusReport};
 
 impl Owner {
-    pub(super) fn control(&mut self, ask: switch::Ask, to: Sender<switch::Answer>) -> Result<(), ImageError> {
+    pub(super) fn control(
+        &mut self,
+        ask: switch::Ask,
+        to: Sender<switch::Answer>,
+    ) -> Result<(), ImageError> {
         let answer = match ask {
             switch::Ask::Status => switch::Answer::Status(Box::new(self.status()?)),
             switch::Ask::Cut if self.drive.is_off() => {

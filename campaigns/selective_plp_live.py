@@ -43,8 +43,6 @@ DELAYED = 8 << 20
 SLOW_PUTS = [25.6, 51.2]
 # Log appends that share a write where a recording is replayed (`workload.recorded.puts_per_append`).
 AT_ONCE = 4
-# Of the puts of other runs, how many times as many where capacitance is looked for.
-PEAK_TIMES = 2
 REALTIME = ["chrt", "--rr", "10"]
 
 
@@ -122,10 +120,10 @@ class Bench:
         rates, _ = self.bench("fillseq", self.args.puts // 2, speed, more=[limit])
         return rates["fillseq"] / speed
 
-    def begun(self, *cell, puts=10_000_000, options=""):
-        """fillseq on a new drive that can be asked and cut."""
+    def begun(self, benchmarks, puts, speed, *cell):
+        """db_bench on a new drive that can be asked and cut."""
         self.create(*cell)
-        command = self.command("fillseq", puts, self.args.speed, f",control:on,at_cut:die{options}")
+        command = self.command(benchmarks, puts, speed, ",control:on,at_cut:die")
         bench = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while self.status() is None:
             if bench.poll() is not None:
@@ -137,20 +135,21 @@ class Bench:
         """What some power cuts at random moments of fillseq took, each of a new run."""
         reports = []
         for _ in range(self.args.cuts):
-            bench = self.begun(region, buffer, protected, dump)
+            bench = self.begun("fillseq", 10_000_000, self.args.speed, region, buffer, protected, dump)
             # Several memtables at least: before that there is nothing to protect.
             time.sleep(rng.uniform(1, 3) / self.args.speed)
             reports.append(json.loads(run(self.leyden, "cut", self.image, "--json")))
             bench.wait()
         return reports
 
-    def peak(self, region, buffer, trace):
-        """The most capacitance that a power cut would have needed at any of many moments of fillseq, in microfarads:
-        of enough pairs to fill the largest buffer."""
-        bench = self.begun(region, buffer, 32, puts=PEAK_TIMES * self.args.puts, options=f",trace:{trace}")
+    def peak(self, region, buffer):
+        """The most capacitance that a power cut would have needed at any of many moments, in microfarads: of both
+        benchmarks, for capacitors must be enough for both."""
+        speed = self.args.overwrite_speed
+        bench = self.begun("fillseq,overwrite", self.args.puts, speed, region, buffer, 32)
         most = 0
         while bench.poll() is None:
-            time.sleep(0.02 / self.args.speed)
+            time.sleep(0.02 / speed)
             status = self.status() or {}
             most = max(most, status.get("if_cut_now", {}).get("capacitance_nf", 0))
         if most == 0:
@@ -167,11 +166,11 @@ class Bench:
         except OSError:
             return None
 
-    def virtual(self, benchmark, cell, put_us, trace, times=1):
+    def virtual(self, benchmark, cell, put_us, trace):
         """A live run again in virtual time, of the calls that were recorded in it: the record of the run."""
         skip = self.args.puts if benchmark == "overwrite" else 0
         settings = [*self.settings(*cell), f"workload.recorded.path={trace}",
-                    f"workload.recorded.skip={skip}", f"workload.recorded.puts={times * self.args.puts}",
+                    f"workload.recorded.skip={skip}", f"workload.recorded.puts={self.args.puts}",
                     f"workload.recorded.put_time={put_us * 1000:.0f} ns",
                     f"workload.recorded.puts_per_append={AT_ONCE}",
                     f"workload.recorded.work={self.speed(benchmark) * 100:g} %"]
@@ -241,8 +240,7 @@ def measure(args, bench):
         for mode in ["selective", "full"]:
             for buffer in [64, 512]:
                 progress.step("capacitance")
-                key = f"{mode}/{buffer}"
-                note("peak_uf", key, bench.peak(mode, buffer, bench.args.traces(f"peak/{key}", repeat)))
+                note("peak_uf", f"{mode}/{buffer}", bench.peak(mode, buffer))
     rng = random.Random(args.seed)
     for region in DUMPED:
         for dump in ["in_place", "balanced"]:
@@ -262,13 +260,13 @@ def in_virtual_time(args, bench, kept):
     kept.update({"plugin_us": plugin_us, "put_us": {}, "virtual": {}, "virtual_peak_uf": {}, "worst_uf": {}})
     command_us = 0
 
-    def again(key, benchmark, cell, times=1):
+    def again(key, benchmark, cell):
         trace = args.traces(key, 0)
         us = (cpu_us_of_put(trace, benchmark) + plugin_us[cell[0]]) * bench.speed(benchmark)
         if cell[0] != "none":
             # Live each put is a command; replayed, some share one.
             us += command_us * (1 - 1 / AT_ONCE)
-        return us, bench.virtual(benchmark, cell, us, trace, times)
+        return us, bench.virtual(benchmark, cell, us, trace)
 
     _, record = again("fillseq/full/512/32", "fillseq", ("full", 512, 32))
     command_us = record["host"]["write_latency_us"]["p50"]
@@ -276,11 +274,11 @@ def in_virtual_time(args, bench, kept):
         key = key_of([benchmark, *cell])
         kept["put_us"][key], record = again(key, benchmark, cell)
         kept["virtual"][key] = [record["zones"]["store"]["puts_per_s"]]
-    for key in kept["peak_uf"]:
-        mode, buffer = key.split("/")
-        _, record = again(f"peak/{key}", "fillseq", (mode, int(buffer), 32), PEAK_TIMES)
-        kept["virtual_peak_uf"][key] = [record["power"]["capacitance_uf"]]
-        kept["worst_uf"][key] = [record["power"]["worst"]["capacitance_uf"]]
+        drive = f"{cell[0]}/{cell[1]}"
+        if drive in kept["peak_uf"] and cell[2] == 32:
+            peak = record["power"]["capacitance_uf"]
+            kept["virtual_peak_uf"][drive] = [max(peak, *kept["virtual_peak_uf"].get(drive, [0]))]
+            kept["worst_uf"][drive] = [record["power"]["worst"]["capacitance_uf"]]
 
 
 def key_of(cell):
@@ -323,7 +321,7 @@ def tables(kept):
         none, selective, full = (kept["slow"][f"{mode}/{put_us:g}"] for mode in MODES)
         print(f"| {put_us:g} us | {spread(none)} | {spread(selective)} | {spread(full)} | "
               f"{ratio(selective, none):.3f} | {ratio(selective, full):.3f} |")
-    print("\nThe most capacitance that a cut would have needed in fillseq, uF\n")
+    print("\nThe most capacitance that a cut would have needed in fillseq and overwrite, uF\n")
     print("| | live | in virtual time | the drive at worst |\n|---|---|---|---|")
     for key, peaks in kept["peak_uf"].items():
         print(f"| {key} MiB | {spread(peaks)} | {kept['virtual_peak_uf'][key][0]:,.0f} | {kept['worst_uf'][key][0]:,.0f} |")

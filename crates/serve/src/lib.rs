@@ -38,6 +38,7 @@ pub use owner::{Answer, Ask, Failure, Handle};
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{
-    Answer as ControlAnswer, Ask as ControlAsk, CutReport, LayerReport, RestoreReport, StatusReport,
+    Answer as ControlAnswer, Ask as ControlAsk, CostReport, CutReport, LayerReport, RestoreReport,
+    StatusReport,
 };
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -213,7 +213,8 @@ fn status_table(report: &StatusReport) -> Table {
     table.row(["answered later", &late]);
     table.row(["WAF", &number(report.waf)]);
     if let Some(cost) = &report.if_cut_now {
-        let needs = format!("{} ms, {} uF", ms(cost.dump_ns), number(cost.capacitance_nf as f64 / 1e3));
+        let needs =
+            format!("{} ms, {} uF", ms(cost.dump_ns), number(cost.capacitance_nf as f64 / 1e3));
         table.row(["a cut now", &needs]);
     }
     if let Some(layer) = &report.zoned_block {

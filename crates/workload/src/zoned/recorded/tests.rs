@@ -57,7 +57,7 @@ fn play_on(host: &mut Recorded, layout: ZoneLayout, flush: Span) -> Vec<(Time, u
                         assert_eq!(request.lba.0 % layout.size, wp[zone]);
                         wp[zone] += u64::from(request.sectors);
                     }
-                    Op::Zone(_) => wp[zone] = 0,
+                    Op::Zone(ZoneAction::Reset) => wp[zone] = 0,
                     Op::Read => {
                         let end = request.lba.0 % layout.size + u64::from(request.sectors);
                         assert!(end <= wp[zone], "reads what was not written");

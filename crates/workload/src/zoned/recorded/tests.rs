@@ -228,7 +228,7 @@ fn one_write_at_a_time_is_under_way_to_the_logs() {
 0 1 100 c 0 1 0 /db/000004.log
 1 1 1000 a 0 1000 200000
 2 1 500 c 1 1 0 /db/000006.log
-3 2 10 x 0 1 0
+3 2 2500 x 0 1 0
 4 1 1000 a 1 1000 2500000
 end
 ";

@@ -11,6 +11,7 @@
 //! - At the same instant, completions of the flash are handled before new commands.
 
 mod activity;
+mod block_device;
 mod command;
 mod completion;
 mod config;
@@ -29,9 +30,8 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
-pub use command::{
-    Action, BlockDevice, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES,
-};
+pub use block_device::BlockDevice;
+pub use command::{Action, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES};
 pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};

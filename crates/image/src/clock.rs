@@ -65,13 +65,13 @@ pub(crate) enum ClockPage {
     /// One place, written at once: images up to version 3.
     One,
     /// Two places.
-    Two(TwoPlaces),
+    Two(Box<TwoPlaces>),
 }
 
 impl ClockPage {
     /// The page of a new image, before its first clock.
-    pub(crate) const fn new() -> Self {
-        Self::Two(TwoPlaces::new(0, [0; USED_BYTES]))
+    pub(crate) fn new() -> Self {
+        Self::Two(Box::new(TwoPlaces::new(0, [0; USED_BYTES])))
     }
 
     /// What the page of an image of this version holds.
@@ -87,7 +87,8 @@ impl ClockPage {
         let count = word as u32;
         let place = &bytes[PLACES_AT[count as usize % 2]..][..CLOCK_BYTES];
         let clock = Some(place).filter(|_| word == word_of(count)).and_then(Clock::decode);
-        Ok((Self::Two(TwoPlaces::new(count, bytes)), clock.ok_or_else(damaged)?))
+        let places = Box::new(TwoPlaces::new(count, bytes));
+        Ok((Self::Two(places), clock.ok_or_else(damaged)?))
     }
 
     pub(crate) fn write(&mut self, file: &ImageFile, clock: Clock) -> Result<(), ImageError> {

@@ -49,7 +49,9 @@ const KILLED: [(u32, &[u8]); 2] =
 
 #[test]
 fn a_closed_one_holds_what_was_written_and_takes_more() {
-    CLOSED.iter().for_each(|(version, packed)| closed(*version, packed));
+    for (version, packed) in CLOSED {
+        closed(version, packed);
+    }
 }
 
 fn closed(version: u32, packed: &[u8]) {
@@ -72,7 +74,9 @@ fn closed(version: u32, packed: &[u8]) {
 
 #[test]
 fn a_killed_one_is_run_again_and_has_lost_nothing_that_was_promised() {
-    KILLED.iter().for_each(|(version, packed)| killed(*version, packed));
+    for (version, packed) in KILLED {
+        killed(version, packed);
+    }
 }
 
 fn killed(version: u32, packed: &[u8]) {

@@ -287,9 +287,11 @@ fn answered(answer: Answer) -> Answered {
         Answer::Done | Answer::Extents(_) => (Outcome::Done, 0, Vec::new()),
         Answer::Data(data) => (Outcome::Done, 0, data),
         Answer::Appended(lba) => (Outcome::Done, lba.0 * SECTOR_BYTES, Vec::new()),
-        Answer::Zones(zones) => {
-            (Outcome::Done, 0, zones.into_iter().flat_map(|zone| zone.encode()).collect())
-        }
+        Answer::Zones(zones) => (
+            Outcome::Done,
+            0,
+            zones.into_iter().flat_map(leyden_wire::programs::ZoneLine::encode).collect(),
+        ),
         Answer::Failed(Failure::Drive(status)) => (Outcome::Status(status.code()), 0, Vec::new()),
         Answer::Failed(Failure::PowerLost) => {
             failed(Outcome::PowerLost, "the power failed while the command was under way")

@@ -7,7 +7,7 @@
 //! - A call ends: with its reply, or when the connection does.
 //! - No reply takes more memory than its call allows for. Who sends another one is no server, and is hung up on.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -58,19 +58,22 @@ pub enum RemoteError {
     Gone(String),
 }
 
+/// A reply, and its payload.
+type Answer = (Reply, Vec<u8>);
+
 /// A call that waits.
 #[derive(Debug)]
 struct Asked {
     /// The longest payload of its reply.
     most: u32,
-    to: SyncSender<(Reply, Vec<u8>)>,
+    to: SyncSender<Answer>,
 }
 
 /// Calls under way.
 #[derive(Debug, Default)]
 struct Calls {
     next_tag: u64,
-    by_tag: HashMap<u64, Asked>,
+    by_tag: BTreeMap<u64, Asked>,
     /// Why there can be no more.
     gone: Option<String>,
 }
@@ -163,7 +166,7 @@ impl Remote {
     }
 
     /// Makes room for a reply.
-    fn begin(&self, most: u32) -> Result<(u64, Receiver<(Reply, Vec<u8>)>), RemoteError> {
+    fn begin(&self, most: u32) -> Result<(u64, Receiver<Answer>), RemoteError> {
         let (to, replied) = sync_channel(1);
         let mut calls = self.shared.calls();
         if let Some(why) = &calls.gone {

@@ -254,8 +254,8 @@ impl<E: Copy> EventQueue<E> {
             event
         };
         // In pairs, so that the comparisons need not wait for each other.
-        let [a, b, c, d, e, f, heap] = self.heads;
-        self.first = a.min(b).min(c.min(d)).min(e.min(f).min(heap));
+        let pair = |lane: usize| self.heads[lane].min(self.heads[lane + 1]);
+        self.first = pair(0).min(pair(2)).min(pair(4).min(self.heads[LANES]));
         Some((time, event))
     }
 

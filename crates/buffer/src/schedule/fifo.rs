@@ -127,7 +127,9 @@ impl FifoQueue {
     fn close_up(&mut self) {
         let waiting: Vec<u32> = self.waiting().collect();
         (self.first, self.end) = (0, 0);
-        waiting.into_iter().for_each(|slot| self.push(SlotId(slot)));
+        for slot in waiting {
+            self.push(SlotId(slot));
+        }
     }
 }
 

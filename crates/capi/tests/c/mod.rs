@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -17,13 +17,13 @@ fn libraries() -> PathBuf {
 }
 
 #[expect(clippy::print_stderr, reason = "what is left out is said")]
-pub fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     eprintln!("{what}");
 }
 
 /// Compiles a program of ours with `compiler` and more `flags`. `None`, with a word about it, if the compiler is not
 /// there, or cannot do what the flags ask for.
-pub fn compiled(compiler: &str, source: &str, to: &Path, flags: &[&str]) -> Option<PathBuf> {
+pub(crate) fn compiled(compiler: &str, source: &str, to: &Path, flags: &[&str]) -> Option<PathBuf> {
     let probe = to.join("probe.c");
     std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
     let compile = |source: &OsStr, program: &Path, more: &[&OsStr]| {
@@ -60,7 +60,7 @@ pub fn compiled(compiler: &str, source: &str, to: &Path, flags: &[&str]) -> Opti
     Some(program)
 }
 
-pub fn succeeds(out: &Output) -> String {
+pub(crate) fn succeeds(out: &Output) -> String {
     let [stdout, stderr] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(out.status.success(), "{}\n{stdout}\n{stderr}", out.status);
     stdout.into_owned()

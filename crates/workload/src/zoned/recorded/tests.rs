@@ -1,5 +1,7 @@
 //! A recorded store, played to a drive whose every answer is known.
 
+use std::fmt::Write as _;
+
 use super::*;
 
 const LAYOUT: ZoneLayout =
@@ -277,7 +279,7 @@ fn a_recording_of_a_slow_drive_waits_for_the_same_flushes() {
     let mut at = 0;
     let mut line = |text: String| {
         at += 1;
-        recording += &format!("{at} {text}\n");
+        writeln!(recording, "{at} {text}").unwrap();
     };
     let log = |n: u64| 2 * n + 1;
     line(format!("1 100 c {} 1 0 /db/100.log", log(0)));

@@ -476,16 +476,17 @@ fn a_flipped_bit_is_found_wherever_it_is() {
     let (mut refused, mut failed, mut at) = (0, 0, 0);
     while let Ok(begin) = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)) {
         at = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(begin)).unwrap().min(length);
-        for _ in 0..40 {
-            let (place, mut byte) = (begin + rng.below(at - begin), [0]);
-            file.read_exact_at(&mut byte, place).unwrap();
-            if byte[0] == 0 {
-                continue; // only as large as the file system's blocks are
-            }
+        let mut bytes = vec![0; (at - begin) as usize];
+        file.read_exact_at(&mut bytes, begin).unwrap();
+        // Not what is only room that is set aside, and as large as the file system's blocks are.
+        let written: Vec<usize> = (0..bytes.len()).filter(|&place| bytes[place] != 0).collect();
+        for _ in 0..40.min(written.len()) {
+            let place = written[rng.below(written.len() as u64) as usize];
+            let (byte, place) = (bytes[place], begin + place as u64);
             let copy = folder.path().join("copy");
             Drive::copy(&path, &copy).unwrap();
             let other = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
-            other.write_all_at(&[byte[0] ^ 1 << rng.below(8)], place).unwrap();
+            other.write_all_at(&[byte ^ 1 << rng.below(8)], place).unwrap();
             drop(other);
             match Drive::open(&copy) {
                 Err(error) => {

@@ -1,7 +1,7 @@
 //! A trace's requests, loop after loop.
 //!
-//! A trace that is replayed several times is read once, if what it says fits into a few megabytes: to decompress and
-//! to parse it again costs as much as a tenth of a replay.
+//! A trace that is replayed several times is read once, if what it says fits into a few megabytes: it need not be
+//! decompressed and parsed again.
 
 use leyden_workload::Request;
 

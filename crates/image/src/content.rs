@@ -9,6 +9,7 @@ use leyden_sim::BitSet;
 use crate::ImageError;
 use crate::device::Device;
 use crate::file::ImageFile;
+use crate::mapped::Mapped;
 use crate::slots::Slots;
 
 /// How many mapping units `sectors` sectors from `lba` on touch, wherever that may be.
@@ -38,6 +39,8 @@ pub(crate) struct Content {
     /// Where the first slot lies in the file.
     base: u64,
     unit_bytes: u32,
+    /// The slots in memory, if the image is there ([`Content::map`]).
+    map: Option<Mapped>,
 }
 
 impl Content {
@@ -45,7 +48,12 @@ impl Content {
     /// better.
     pub(crate) fn new(base: u64, unit_bytes: u32, checksums: Vec<u32>) -> Self {
         let unit_sectors = u64::from(unit_bytes) / SECTOR_BYTES;
-        Self { slots: Slots::new(unit_sectors, checksums), base, unit_bytes }
+        Self { slots: Slots::new(unit_sectors, checksums), base, unit_bytes, map: None }
+    }
+
+    /// From now on slots are read and stored to in memory, as far as that is possible: at most `most_bytes` of them.
+    pub(crate) fn map(&mut self, file: &ImageFile, most_bytes: u64) {
+        self.map = file.map_memory(self.base, most_bytes);
     }
 
     pub(crate) const fn slots(&self) -> &Slots {
@@ -99,7 +107,7 @@ impl Content {
     /// Puts the bytes of a write where nothing else lies. Returns the slot of each unit that it touches,
     /// which is to be handed out next, and the checksum of what is there.
     pub(crate) fn store(
-        &self,
+        &mut self,
         file: &ImageFile,
         lba: Lba,
         data: &[u8],
@@ -114,10 +122,37 @@ impl Content {
             let pairs = slots[first..].windows(2);
             let run = pairs.take_while(|pair| pair[0].0 + 1 == pair[1].0).count() + 1;
             let bytes = &bytes[first * unit_bytes..(first + run) * unit_bytes];
-            file.write(bytes, self.at(slots[first].0))?;
+            self.write(file, bytes, self.at(slots[first].0))?;
             first += run;
         }
         Ok(slots)
+    }
+
+    /// Writes slots side by side.
+    fn write(&mut self, file: &ImageFile, bytes: &[u8], at: u64) -> Result<(), ImageError> {
+        let Some(map) = &mut self.map else { return Ok(file.write(bytes, at)?) };
+        if !map.holds(at, bytes.len()) {
+            let is_ready = map.end_of(at, bytes.len()).is_some_and(|end| {
+                file.reach(end).is_ok() && map.make_ready(at, bytes.len()).is_ok()
+            });
+            if !is_ready {
+                // There is less room than a piece takes, or none: the write is an error then.
+                return Ok(file.write(bytes, at)?);
+            }
+        }
+        map.store(at, bytes);
+        Ok(())
+    }
+
+    /// Reads what lies at a place of the file.
+    fn fill(&self, file: &ImageFile, bytes: &mut [u8], at: u64) -> Result<(), ImageError> {
+        if let Some(map) = &self.map
+            && (map.holds(at, bytes.len()) || is_readable(map, file, at, bytes.len()))
+        {
+            map.load(at, bytes);
+            return Ok(());
+        }
+        Ok(file.read(bytes, at)?)
     }
 
     /// Where each sector of a write lies.
@@ -166,7 +201,7 @@ impl Content {
                 self.read_slots(file, slot, into)?
             } else {
                 unit.resize(self.unit_bytes as usize, 0);
-                let is_whole = self.read_slot(file, slot, self.slots.checksum(slot), &mut unit)?;
+                let is_whole = self.read_slots(file, slot, &mut unit)?;
                 into.copy_from_slice(&unit[(sector * SECTOR_BYTES) as usize..][..into.len()]);
                 is_whole
             };
@@ -199,14 +234,14 @@ impl Content {
         first: u32,
         into: &mut [u8],
     ) -> Result<bool, ImageError> {
-        file.read(into, self.at(first))?;
+        self.fill(file, into, self.at(first))?;
         let slots = (first..).zip(into.chunks_exact(self.unit_bytes as usize));
         let mut wrong =
             slots.filter(|(slot, unit)| self.slots.checksum(*slot) != Some(crc32fast::hash(unit)));
         Ok(wrong.next().is_none())
     }
 
-    /// Reads a slot into `unit`, which is as large. False if its checksum is another one.
+    /// Reads a slot as it lies in the file into `unit`, which is as large. False if its checksum is another one.
     pub(crate) fn read_slot(
         &self,
         file: &ImageFile,
@@ -221,7 +256,12 @@ impl Content {
     /// Gives the room of free slots back to the file system.
     pub(crate) fn punch_dead(&mut self, file: &ImageFile) -> Result<(), ImageError> {
         for dead in self.slots.take_dead() {
-            file.punch(self.at(dead.start), dead.len() as u64 * u64::from(self.unit_bytes))?;
+            let (at, length) =
+                (self.at(dead.start), dead.len() as u64 * u64::from(self.unit_bytes));
+            if let Some(map) = &mut self.map {
+                map.forget(at, length);
+            }
+            file.punch(at, length)?;
         }
         Ok(())
     }
@@ -229,4 +269,13 @@ impl Content {
     fn at(&self, slot: u32) -> u64 {
         self.base + u64::from(slot) * u64::from(self.unit_bytes)
     }
+}
+
+/// Makes a range of the file ready to be read, unless it lies beyond its end.
+#[cold]
+fn is_readable(map: &Mapped, file: &ImageFile, at: u64, length: usize) -> bool {
+    let end = map.end_of(at, length);
+    end.is_some_and(|end| {
+        file.length().is_ok_and(|length| end <= length) && map.make_ready(at, length).is_ok()
+    })
 }

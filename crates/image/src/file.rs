@@ -18,6 +18,8 @@ pub(crate) struct ImageFile {
     path: PathBuf,
     /// Room that is set aside is there whatever is stored to it, and however often.
     keeps_room: bool,
+    /// It is in memory: what was written there can be read.
+    is_in_memory: bool,
 }
 
 /// No page of memory is larger.
@@ -42,9 +44,10 @@ impl ImageFile {
     fn locked(file: File, path: &Path) -> Result<Self, ImageError> {
         match file.try_lock() {
             Ok(()) => {
-                let kind = rustix::fs::fstatfs(&file).map(|stat| stat.f_type as u64);
-                let keeps_room = kind.is_ok_and(|kind| CHANGES_IN_PLACE.contains(&kind));
-                Ok(Self { file, path: path.to_owned(), keeps_room })
+                let kind = rustix::fs::fstatfs(&file).map_or(0, |stat| stat.f_type as u64);
+                let keeps_room = CHANGES_IN_PLACE.contains(&kind);
+                let is_in_memory = kind == TMPFS_MAGIC;
+                Ok(Self { file, path: path.to_owned(), keeps_room, is_in_memory })
             }
             Err(TryLockError::WouldBlock) => Err(ImageError::InUse),
             Err(TryLockError::Error(error)) => Err(error.into()),
@@ -90,10 +93,24 @@ impl ImageFile {
         if !is_kept {
             return None;
         }
-        if self.file.metadata().ok()?.len() < range.end {
-            self.file.set_len(range.end).ok()?;
-        }
+        self.reach(range.end).ok()?;
         Mapped::new(&self.file, range).ok()
+    }
+
+    /// The bytes from `at` on, as many as there may ever be, to be read and stored to in pieces; `None` on a disk, where
+    /// reading may fail: that is to be an error, and no SIGBUS.
+    pub(crate) fn map_memory(&self, at: u64, most_bytes: u64) -> Option<Mapped> {
+        let is_page = at.is_multiple_of(PAGE_MOST) && self.is_in_memory;
+        is_page.then(|| Mapped::over(&self.file, at..at + most_bytes).ok()).flatten()
+    }
+
+    /// Makes the file at least so long.
+    pub(crate) fn reach(&self, end: u64) -> io::Result<()> {
+        if self.length()? < end { self.file.set_len(end) } else { Ok(()) }
+    }
+
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 
     /// Gives the room of a range back to the file system; it reads as zeroes from now on.

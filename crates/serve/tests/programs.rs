@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use leyden_buffer::Region;
 use leyden_device::{Config, Lba, SECTOR_BYTES, Status, ZoneAction, ZoneState};
 use leyden_image::{Drive, ImageConfig, WriteFlags, ZoneAsk};
-use leyden_serve::{ControlAsk, Outcome, Pace, Remote, RemoteError, Server, ServerOptions};
+use leyden_serve::{
+    ControlAnswer, ControlAsk, Outcome, Pace, Remote, RemoteError, Server, ServerOptions,
+};
 use leyden_sim::{Bytes, Ratio, Rng};
 use leyden_wire::programs::{Hello, Kind, Reply, Request, TRANSFER_MOST, Welcome};
 
@@ -132,6 +134,33 @@ fn zones_are_written_reported_and_reset() {
     let stats = client.stats().unwrap();
     assert_eq!((stats.zone_resets, stats.flushes), (1, 1));
     assert!(client.all_stats().unwrap().contains("\"zoned\""));
+}
+
+#[test]
+fn the_status_says_beforehand_what_a_cut_takes() {
+    for zoned in [true, false] {
+        let served = Served::new(zoned);
+        let client = served.client();
+        let cost = || match served.server.as_ref().unwrap().handle().control(ControlAsk::Status) {
+            Some(ControlAnswer::Status(report)) => report.if_cut_now,
+            other => panic!("{other:?}"),
+        };
+        let nothing = cost().unwrap();
+        assert_eq!((nothing.promised_bytes, nothing.dumped_pages, nothing.dump_ns), (0, 0, 0));
+        for at in 0..5 {
+            let at = if zoned { ZONE } else { 0 } + at * BLOCK as u64;
+            client.write(at, &[1; BLOCK], PLP).unwrap();
+        }
+        let told = cost().unwrap();
+        let cut = client.cut().unwrap();
+        assert_eq!(told.promised_bytes, 5 * BLOCK as u64, "{told:?}");
+        assert_eq!(told.promised_bytes, cut.dumped_bytes);
+        assert_eq!(
+            (told.dumped_pages, told.dump_ns, told.energy_nj),
+            (cut.dumped_pages, cut.dump_ns, cut.energy_nj)
+        );
+        assert!(told.capacitance_nf > 0 && cost().is_none(), "there is no power to cut");
+    }
 }
 
 #[test]

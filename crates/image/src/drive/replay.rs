@@ -17,6 +17,11 @@ use crate::{ImageConfig, ImageError};
 /// of slots (u32); then the slots' checksums, and the checksum of it all.
 const PREFIX_BYTES: usize = 8 + 4;
 
+/// Content that may lie in memory: half as many slots again as are in use are handed out, and what is in use lies on the
+/// flash or in the buffer. More than that is written to the file.
+const CONTENT_OVER_FLASH: u64 = 2;
+const CONTENT_SPARE_BYTES: u64 = 256 << 20;
+
 impl Drive {
     /// Opens an image. If the process that had it was killed, that was a power cut: the drive comes to
     /// the moment at which it happened, what capacitors save is saved, and its power is off.
@@ -49,11 +54,13 @@ impl Drive {
         file: ImageFile,
         regions: Regions,
         powered: Powered,
-        content: Content,
+        mut content: Content,
         log: Log,
         root: Root,
         clock: ClockPage,
     ) -> Self {
+        content
+            .map(&file, CONTENT_OVER_FLASH * powered.device().flash_bytes() + CONTENT_SPARE_BYTES);
         Self {
             clock,
             ended: Vec::new(),

@@ -1,6 +1,6 @@
 //! How fast the host layers are simulated: writes at random places, by sixteen threads.
 //!
-//!     cargo run --release -p leyden-host --example speed
+//!     cargo run --release -p leyden-host --example layer_speed
 //!
 //! First into a cache on a drive that takes no time, which is the cost of the layers alone; then into
 //! one on a real drive; then to the real drive without a cache, each page announced beforehand, with

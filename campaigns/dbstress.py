@@ -14,6 +14,7 @@ found), with 77 if this machine cannot do it.
 """
 
 import argparse
+import fcntl
 import glob
 import json
 import os
@@ -138,6 +139,9 @@ class Lane:
             except ProcessLookupError:
                 pass
             crashtest.wait()
+        # db_stress is no child of ours: until it is gone, it has the image.
+        with open(self.image, "rb") as image:
+            fcntl.flock(image, fcntl.LOCK_EX)
         return self.found() or (f"db_crashtest.py ended: {self.tail()}" if by_itself else None)
 
     def output(self, number):

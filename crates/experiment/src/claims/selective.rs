@@ -63,7 +63,7 @@ pub struct StoreCell {
     pub seed: u64,
 }
 
-/// Runs that tell what the ratios hang on: each changes one key of the scenario. The measured time of a put is
+/// Runs that tell what the ratios hang on: each changes one key of a scenario whose store is generated. The measured time of a put is
 /// the processor's of this project's machine; others are slower or faster.
 pub const CHANGES: [(&str, &str); 11] = [
     ("as measured: 3.2 us a put", "workload.lsm.put_time=3.2 us"),
@@ -111,7 +111,8 @@ impl StoreCell {
             spec = spec.set(format!("device.power.dump={dump}"));
         }
         if scale == Scale::Quick {
-            spec = spec.set("workload.lsm.puts=200_000");
+            let workload = if self.scenario == GENERATED { "lsm" } else { "recorded" };
+            spec = spec.set(format!("workload.{workload}.puts=200_000"));
         }
         if let Some(change) = self.change {
             spec = spec.set(change);
@@ -120,8 +121,11 @@ impl StoreCell {
     }
 }
 
-const FILLSEQ: &str = "selective-plp/fillseq";
-const OVERWRITE: &str = "selective-plp/overwrite";
+/// What RocksDB itself asked for.
+const FILLSEQ: &str = "selective-plp/fillseq-recorded";
+const OVERWRITE: &str = "selective-plp/overwrite-recorded";
+/// What a store of our own asks for, whose time and order can be changed.
+const GENERATED: &str = "selective-plp/fillseq";
 
 /// Every cell of figures 10 to 13.
 pub fn cells() -> Vec<StoreCell> {
@@ -146,7 +150,7 @@ pub fn cells() -> Vec<StoreCell> {
     }
     for (_, change) in CHANGES {
         for region in REGIONS_COMPARED {
-            let cell = StoreCell::of_buffer(FILLSEQ, region, CHANGED_BUFFER, SEEDS[0]);
+            let cell = StoreCell::of_buffer(GENERATED, region, CHANGED_BUFFER, SEEDS[0]);
             cells.push(StoreCell { change: Some(change), ..cell });
         }
     }
@@ -154,11 +158,20 @@ pub fn cells() -> Vec<StoreCell> {
 }
 
 impl StoreCell {
-    /// In figure 10 (fillseq) or 11 (overwrite).
-    pub fn is_of_buffers(&self, benchmark: &str) -> bool {
+    /// In figure 10.
+    pub fn is_of_fillseq(&self) -> bool {
+        self.is_of_buffers(FILLSEQ)
+    }
+
+    /// In figure 11.
+    pub fn is_of_overwrite(&self) -> bool {
+        self.is_of_buffers(OVERWRITE)
+    }
+
+    fn is_of_buffers(&self, scenario: &str) -> bool {
         let is_small_region = self.region != "selective" || self.protected == 32;
         let is_size = BUFFERS.iter().any(|&(size, _)| size == self.buffer);
-        self.scenario.ends_with(benchmark)
+        self.scenario == scenario
             && self.change.is_none()
             && self.dump == "balanced"
             && is_small_region

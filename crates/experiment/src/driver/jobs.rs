@@ -228,14 +228,8 @@ impl Jobs {
         }
     }
 
-    #[inline]
-    fn is_due(&self, now: Time) -> bool {
-        self.timers.next_time().is_some_and(|time| time <= now)
-    }
-
-    #[cold]
     fn fire_timers(&mut self, now: Time) {
-        while self.is_due(now) {
+        while self.timers.next_time().is_some_and(|time| time <= now) {
             match self.timers.pop() {
                 Some((_, Timer::Thread(id))) => self.open(id),
                 Some((_, Timer::Rate(job))) => {
@@ -361,9 +355,7 @@ impl Source for Jobs {
     #[inline]
     fn next(&mut self, now: Time) -> Result<Next, DriveError> {
         loop {
-            if self.is_due(now) {
-                self.fire_timers(now);
-            }
+            self.fire_timers(now);
             while let Some(id) = self.ready.pop_front() {
                 if let Some(request) = self.step(id, now) {
                     return Ok(Next::Submit { request, owner: id, arrived: now });

@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{
-    Action, BlockDevice, Command, Completion, DataKind, Hint, Op, Payload, SECTOR_BYTES,
-};
+use leyden_device::{BlockDevice, Command, Completion, DataKind, Hint, Op, Payload, SECTOR_BYTES};
 use leyden_sim::Time;
 use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
@@ -360,9 +358,18 @@ where
             self.watch.submitted(self.now, slot, arrived, request);
         }
         let data = self.content.submit(slot, self.now, request);
-        let action = action_of(request, data, self.source.asks_for_protection(request));
-        let direct = self.is_direct || self.source.is_direct(owner);
-        self.device.submit(self.now, Command { action, direct, tag: slot });
+        let is_protected = self.source.asks_for_protection(request);
+        let command = match request.sectors {
+            1.. if is_flush => Command::sync(request.lba, request.sectors),
+            sectors => Command::new(request.op, request.lba, sectors, data),
+        };
+        let command = command
+            .direct(self.is_direct || self.source.is_direct(owner))
+            .fua(request.fua)
+            .kind(kind_of(request.class))
+            .plp(is_protected)
+            .zrwa(is_protected);
+        self.device.submit(self.now, command.tag(slot));
     }
 
     #[inline]
@@ -425,25 +432,6 @@ where
             return Some(true);
         }
         (self.completed >= self.limit).then_some(false)
-    }
-}
-
-/// What a request asks of the device. Reads and writes are put together at once: they are nearly all, and a command that is
-/// changed field by field is read back before it has been stored.
-#[inline]
-fn action_of<P: Payload>(request: &Request, data: P::WriteData, is_protected: bool) -> Action<P> {
-    let &Request { op, lba, sectors, fua, class, .. } = request;
-    match op {
-        Op::Read => Action::Read { lba, sectors, hint: None },
-        Op::Write => {
-            let kind = kind_of(class);
-            Action::Write { lba, sectors, data, fua, kind, plp: is_protected, hint: None }
-        }
-        Op::Flush if sectors > 0 => Action::Flush { file: Some((lba, sectors)) },
-        _ => {
-            let command = Command::new(op, lba, sectors, data).fua(fua);
-            command.plp(is_protected).zrwa(is_protected).action
-        }
     }
 }
 

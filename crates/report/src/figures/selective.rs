@@ -33,7 +33,7 @@ const DRAWN: [Drawn; 4] = [
         axis: "buffer (MiB)",
         unit: Unit::MibPerS,
         of: bandwidth,
-        has: |cell| cell.is_of_buffers("fillseq"),
+        has: StoreCell::is_of_fillseq,
         line: |cell| cell.region,
         x: |cell| cell.buffer,
     },
@@ -43,7 +43,7 @@ const DRAWN: [Drawn; 4] = [
         axis: "buffer (MiB)",
         unit: Unit::MibPerS,
         of: bandwidth,
-        has: |cell| cell.is_of_buffers("overwrite"),
+        has: StoreCell::is_of_overwrite,
         line: |cell| cell.region,
         x: |cell| cell.buffer,
     },
@@ -170,7 +170,8 @@ impl Drawn {
 
 /// A row for each change of the scenario.
 fn changes(cells: &[Finished<'_>]) -> Figure {
-    let mut figure = Figure::new("stores-changes", "One key changed: fillseq, 128 MiB, one seed");
+    let mut figure =
+        Figure::new("stores-changes", "One key changed: a generated fillseq, 128 MiB, one seed");
     figure.size = Size::Wide;
     let mut table = Table::new([
         "Changed",

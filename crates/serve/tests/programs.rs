@@ -145,8 +145,7 @@ fn the_status_says_beforehand_what_a_cut_takes() {
             Some(ControlAnswer::Status(report)) => report.if_cut_now,
             other => panic!("{other:?}"),
         };
-        let nothing = cost().unwrap();
-        assert_eq!((nothing.promised_bytes, nothing.dumped_pages, nothing.dump_ns), (0, 0, 0));
+        assert_eq!(cost().unwrap().promised_bytes, 0);
         for at in 0..5 {
             let at = if zoned { ZONE } else { 0 } + at * BLOCK as u64;
             client.write(at, &[1; BLOCK], PLP).unwrap();

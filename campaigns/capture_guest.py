@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Captures a work in the campaigns' guest, whose kernel may be another than this machine's.
+"""Captures a work on ext4 in the campaigns' guest, whose kernel may be another than this machine's.
 
     campaigns/capture_guest.py --guest /tmp/guest --mode journal --job randwrite4k --file-mib 512 --out journal.csv.zst
 
@@ -26,7 +26,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--guest", required=True, help="the guest's folder; built if it is not there")
-    parser.add_argument("--fs", choices=["ext4", "xfs"], default="ext4")
     parser.add_argument("--mode", choices=["ordered", "journal"], default="ordered", help="ext4's data=")
     parser.add_argument("--job", choices=sorted(capture.JOBS), default="randwrite4k")
     parser.add_argument("--device-mib", type=int, default=3072)
@@ -39,7 +38,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="leyden-capture-") as share:
         for name in ("dm_zoned_guest.py", "capture_in_guest.py"):
             shutil.copy(os.path.join(HERE, name), share)
-        job = {"fs": args.fs, "mode": args.mode, "words": capture.JOBS[args.job], "mib": args.device_mib, "file_mib": args.file_mib}
+        job = {"mode": args.mode, "words": capture.JOBS[args.job], "mib": args.device_mib, "file_mib": args.file_mib}
         with open(os.path.join(share, "job.json"), "w") as file:
             json.dump(job, file)
         told = run(os.path.join(HERE, "guest.sh"), "run", args.guest, share, str(args.most), str(args.memory), "python3 /host/capture_in_guest.py")

@@ -6,10 +6,10 @@
     campaigns/dm_zoned.py --leyden target/release/leyden --recorded kernel.json --set host.zoned_block.give_up=after_copy
 
 The guest (campaigns/guest.sh) is built if it is not there. In it dm-zoned lies on null_blk drives in memory, with as many
-zones for data and chunks as `[host.zoned_block]` has on scenarios/devices/zoned-block.toml: on one that has conventional
-zones, too, because on two (`--drives 2`) requests for the regular one do not count when dm-zoned asks whether it is idle. Requests go one
-after the other. `fill` and `bursts` leave reclaim the time to end what it has begun, and a minute at the end, so that speeds matter
-little; the traces of ext4 and XFS go as fast as each device takes them.
+zones for data and chunks as `[host.zoned_block]` has on scenarios/devices/zoned-block.toml (`once-*`: zoned-block-defaults.toml):
+on one that has conventional zones, too, because on two (`--drives 2`) requests for the regular one do not count when dm-zoned
+asks whether it is idle. Requests go one after the other. `fill` and `bursts` leave reclaim the time to end what it has begun,
+and a minute at the end, so that speeds matter little; the traces of ext4 and XFS go as fast as each device takes them.
 
 Prints Markdown. Exits with 77 if this machine cannot do it.
 """
@@ -32,7 +32,6 @@ from commands import lacks, run
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCENARIOS = os.path.join(HERE, "..", "scenarios")
 REQUEST = struct.Struct("<cxxxIQQ")  # as in dm_zoned_guest.py
-ZONE_MIB = 64
 # For requests with times of their own: 16 random zones, and moves that are over soon even in a slow guest.
 SMALL_MIB = 16
 SMALL = [f"device.zoned.zone_size={SMALL_MIB} MiB", "device.zoned.dies_per_zone=16", "host.conventional.ftl.capacity=256 MiB"]
@@ -43,6 +42,10 @@ TRACES = {
     "journal-lazy": "ext4-journal-randwrite4k",
     "journal-sequential": "ext4-journal-seqwrite4k-fsync32",
     "xfs": "xfs-randwrite4k-fsync16",
+    "once-ordered": "ext4-ordered-randwrite4k-once",
+    "once-ordered-sequential": "ext4-ordered-seqwrite4k-once",
+    "once-journal": "ext4-journal-randwrite4k-once",
+    "once-journal-sequential": "ext4-journal-seqwrite4k-once",
 }
 
 
@@ -77,11 +80,32 @@ def of_trace(lines):
     return kept
 
 
+def journal_of(lines):
+    """The journal's blocks in a trace: pairs of the first, and the one after the last."""
+    blocks = set()
+    for line in csv.DictReader(lines):
+        if line["class"] == "journal":
+            first = int(line["lba"]) // 8
+            blocks.update(range(first, first + int(line["len"]) // 8))
+    pairs = []
+    for block in sorted(blocks):
+        if pairs and pairs[-1][1] == block:
+            pairs[-1][1] += 1
+        else:
+            pairs.append([block, block + 1])
+    return pairs
+
+
 def as_text(requests):
     """Requests as a trace for Leyden."""
     lines = ["time_us,op,lba,len"]
     lines += [f"{at},{what.decode()},{first},{sectors}" for what, sectors, at, first in requests]
     return "\n".join(lines) + "\n"
+
+
+def device_of(name):
+    """The platform of a case."""
+    return "zoned-block-defaults" if name.startswith("once-") else "zoned-block"
 
 
 def ours(args, folder, case):
@@ -94,7 +118,7 @@ def ours(args, folder, case):
     scenario = os.path.join(folder, f"{case['name']}.toml")
     mode = 'mode = "closed"\nqueue_depth = 1\nbarriers = true' if case["trace"] else 'mode = "open"'
     with open(scenario, "w") as file:
-        file.write(f'extends = "{SCENARIOS}/devices/zoned-block.toml"\n[workload.trace]\npath = "{path}"\n{mode}\n')
+        file.write(f'extends = "{SCENARIOS}/devices/{device_of(case["name"])}.toml"\n[workload.trace]\npath = "{path}"\n{mode}\n')
     own = [] if case["trace"] else SMALL
     sets = [part for setting in [*own, *args.set] for part in ("--set", setting)]
     words = [args.leyden, "--quiet", "run", scenario, *sets, "--json", "--set"]
@@ -103,11 +127,10 @@ def ours(args, folder, case):
 
 def cases(args, folder):
     """What is sent: name, requests, the trace that Leyden replays if it is one, how often the kernel gets it."""
-    found = [{"name": "fill", "requests": then_idle(fill(24)), "trace": None}]
-    for seed in range(args.seed, args.seed + args.repeats):
-        found.append({"name": f"bursts-{seed}", "requests": then_idle(bursts(20, seed)), "trace": None})
-    for name, file in TRACES.items():
-        found.append({"name": name, "trace": os.path.join(SCENARIOS, "traces", f"{file}.csv.zst")})
+    timed = {"fill": fill(24), **{f"bursts-{seed}": bursts(20, seed) for seed in range(args.seed, args.seed + args.repeats)}}
+    found = [{"name": name, "requests": then_idle(sent), "trace": None, "journal": []} for name, sent in timed.items()]
+    traces = {name: os.path.join(SCENARIOS, "traces", f"{file}.csv.zst") for name, file in TRACES.items()}
+    found += [{"name": name, "trace": path} for name, path in {**traces, **dict(args.trace)}.items()]
     names = chosen([case["name"] for case in found], args.only)
     found = [case for case in found if case["name"] in names]
     for case in found:
@@ -115,7 +138,8 @@ def cases(args, folder):
             text = os.path.join(folder, f"{case['name']}.csv")
             run(args.leyden, "trace", "convert", case["trace"], text, "--to", "csv")
             with open(text) as file:
-                case["requests"] = of_trace(file)
+                lines = file.readlines()
+            case["requests"], case["journal"] = of_trace(lines), journal_of(lines)
     return found
 
 
@@ -127,9 +151,11 @@ def theirs(args, share, case, record):
     for name in names:
         with open(os.path.join(share, f"{name}.bin"), "wb") as file:
             file.write(b"".join(REQUEST.pack(*request) for request in case["requests"]))
+    zone_mib = mib_of(record["config"]["device"]["zoned"]["zone_size"])
     chunks, reserved = len(block["chunks"]), record["config"]["host"]["zoned_block"]["reserved_zones"]
     job = {
-        "zone_mib": ZONE_MIB if case["trace"] else SMALL_MIB, "workloads": names, "drives": args.drives, "chunks": chunks, "reserved": reserved,
+        "zone_mib": zone_mib, "workloads": names, "drives": args.drives, "chunks": chunks, "reserved": reserved,
+        "journal": {name: case["journal"] for name in names},
         "random": sum(zone != "tables" for zone in block["random_zones"]),
         # One is for the label.
         "sequential": chunks + reserved + 1,
@@ -148,6 +174,12 @@ def theirs(args, share, case, record):
     return results["kernel"], [results[name] for name in names]
 
 
+def mib_of(size):
+    """MiB of a size as a record tells it."""
+    number, unit = size.split()
+    return int(number) * {"MiB": 1, "GiB": 1 << 10}[unit]
+
+
 def mib(blocks):
     return blocks / 256
 
@@ -163,6 +195,7 @@ def of_kernel(result):
         "metadata": blocks.get("conventional_written_metadata", 0),
         "moved": result["moves"]["ended"],
         "given_up": result["moves"]["ended_early"],
+        "journal": result.get("reads", {}).get("journal", 0),
     }
 
 
@@ -178,6 +211,7 @@ def of_ours(record):
         "metadata": blocks("metadata_bytes"),
         "moved": block["reclaimed"],
         "given_up": block["aborted"],
+        "journal": blocks("copied_journal_bytes"),
     }
 
 
@@ -248,6 +282,8 @@ def main():
     parser.add_argument("--guest", help="the guest's folder; built if it is not there")
     parser.add_argument("--recorded", help="no guest: the kernel's numbers of an earlier run's --json")
     parser.add_argument("--only", type=lambda text: text.split(","), help="these requests only")
+    parser.add_argument("--trace", action="append", default=[], type=lambda text: text.split("=", 1), metavar="NAME=FILE",
+                        help="a trace to send, too")
     parser.add_argument("--repeats", type=int, default=3, help="how often the kernel gets each; seeds of bursts")
     parser.add_argument("--seed", type=int, default=1, help="the first of bursts")
     parser.add_argument("--seeds", type=int, default=8, help="how often ours gets each, with seeds from 1 on")

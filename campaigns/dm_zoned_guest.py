@@ -23,7 +23,8 @@ BLOCK, SECTOR = 4096, 512
 UNMAPPED = 0xFFFFFFFF
 BLKDISCARD = 0x1277
 CONFIG = "/sys/kernel/config/nullb"
-EVENT = "/sys/kernel/tracing/events/block/block_bio_queue"
+TRACING = "/sys/kernel/tracing"
+EVENT = f"{TRACING}/events/block/block_bio_queue"
 REQUEST = struct.Struct("<cxxxIQQ")  # what, sectors, at (us), first sector
 
 
@@ -76,9 +77,10 @@ def write_direct(path, data):
     os.close(file)
 
 
-def make_drive(name, mib, settings):
+def make_drive(name, mib, settings, delay_us=0):
     os.mkdir(f"{CONFIG}/{name}")
-    for key, value in {"size": mib, "blocksize": BLOCK, "memory_backed": 1, **settings, "power": 1}.items():
+    delay = {"irqmode": 2, "completion_nsec": delay_us * 1000} if delay_us else {}
+    for key, value in {"size": mib, "blocksize": BLOCK, "memory_backed": 1, **delay, **settings, "power": 1}.items():
         with open(f"{CONFIG}/{name}/{key}", "w") as file:
             file.write(str(value))
     # Newer kernels name the drive as its folder is named.
@@ -90,10 +92,11 @@ def make_drive(name, mib, settings):
 def make_members(job):
     """A regular and a zoned drive; or one whose first zones are conventional."""
     random_mib, sequential_mib = (job["random"] + 2) * job["zone_mib"], job["sequential"] * job["zone_mib"]
-    zones = {"zoned": 1, "zone_size": job["zone_mib"]}
+    zones, delay_us = {"zoned": 1, "zone_size": job["zone_mib"]}, job.get("delay_us", 0)
     if job["drives"] == 1:
-        return [make_drive("both", random_mib + sequential_mib, {**zones, "zone_nr_conv": job["random"] + 2})]
-    return [make_drive("regular", random_mib, {}), make_drive("zoned", sequential_mib, {**zones, "zone_nr_conv": 0})]
+        return [make_drive("both", random_mib + sequential_mib, {**zones, "zone_nr_conv": job["random"] + 2}, delay_us)]
+    zoned = {**zones, "zone_nr_conv": 0}
+    return [make_drive("regular", random_mib, {}, delay_us), make_drive("zoned", sequential_mib, zoned, delay_us)]
 
 
 def drop_drive(name):
@@ -106,6 +109,17 @@ def number_of(path):
     """A device's number as tracepoints tell it."""
     at = os.stat(path).st_rdev
     return os.major(at) << 20 | os.minor(at)
+
+
+def number_text(path):
+    at = os.stat(path).st_rdev
+    return f"{os.major(at)},{os.minor(at)}"
+
+
+# `dmz-1 [000] ..... 9.000123: block_bio_queue: 252,0 R 341768 + 8 [kworker]`
+READ = re.compile(r" (\d+\.\d+): block_bio_queue: (\d+,\d+) R (\d+) \+ (\d+) ")
+# `[    9.000101] device-mapper: zoned reclaim: (leyden/1): Chunk 4, move cache zone 8 (weight 3969) to seq zone 41`
+MOVE = re.compile(r"\[ *(\d+\.\d+)\].*Chunk (\d+), move \w+ zone (\d+) ")
 
 
 def histogram(text):
@@ -145,6 +159,35 @@ def moves(log):
     return found
 
 
+def reads_of_reclaim(trace, log, job):
+    """Blocks that reclaim read of each chunk, and how many of them lie in the journal: of a trace of its reads, and of its
+    messages, which bear times of the same clock.
+
+    `job["journal"]` holds the journal's blocks as pairs: the first, and the one after the last.
+    """
+    zone_blocks = job["zone_mib"] * 256
+    regular_zones = (job["random"] + 2) if job["drives"] == 2 else 0
+    begun = [(float(move[1]), 0, (int(move[2]), int(move[3]))) for move in map(MOVE.search, log) if move]
+    read = [(float(read[1]), 1, read) for read in map(READ.search, trace) if read]
+    chunk_of, chunks, journal, unknown = {}, {}, 0, 0
+    for _, kind, told in sorted(begun + read, key=lambda it: it[:2]):
+        if kind == 0:
+            chunk_of[told[1]] = told[0]
+            continue
+        first, blocks = int(told[3]) * SECTOR // BLOCK, int(told[4]) * SECTOR // BLOCK
+        zone, at = divmod(first, zone_blocks)
+        if regular_zones and told[2] == job["zoned_number"]:
+            zone += regular_zones
+        chunk = chunk_of.get(zone)
+        if chunk is None:
+            unknown += blocks
+            continue
+        chunks[chunk] = chunks.get(chunk, 0) + blocks
+        first = chunk * zone_blocks + at
+        journal += sum(max(0, min(first + blocks, end) - max(first, begin)) for begin, end in job["journal"])
+    return {"by_chunk": chunks, "journal": journal, "unknown": unknown}
+
+
 def send(path, requests):
     """Sends requests one after the other, none before its time; how much later than their times all were sent."""
     device = os.open(path, os.O_RDWR | os.O_DIRECT)
@@ -171,6 +214,19 @@ def send(path, requests):
     return late
 
 
+def put(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def trace_reclaim(on):
+    """Keeps reads that are neither dm-zoned's metadata nor the host's in a trace."""
+    put(f"{TRACING}/buffer_size_kb", "65536")
+    put(f"{TRACING}/trace", "")
+    put(f"{EVENT}/filter", 'rwbs == "R"' if on else "0")
+    put(f"{EVENT}/enable", str(int(on)))
+
+
 def clear_counts():
     for action in ("!hist:keys=dev,rwbs:vals=nr_sector", "hist:keys=dev,rwbs:vals=nr_sector"):
         try:
@@ -180,22 +236,77 @@ def clear_counts():
             pass
 
 
+def journal_blocks(device):
+    """The journal's blocks of an ext4, as pairs: the first, and the one after the last."""
+    told = subprocess.run(["debugfs", "-R", "blocks <8>", device], capture_output=True, text=True, check=True).stdout
+    pairs = []
+    for block in sorted(map(int, told.split())):
+        if pairs and pairs[-1][1] == block:
+            pairs[-1][1] += 1
+        else:
+            pairs.append([block, block + 1])
+    return pairs
+
+
+def make_fs(device, work):
+    """An ext4, and an allocated file in it, as campaigns/capture.py makes them; returns the journal's blocks."""
+    lazy, outside = "nodiscard,lazy_itable_init=0,lazy_journal_init=0", []
+    if work.get("apart"):
+        # No reclaim there: what a zone for the journal alone does. It takes one of the conventional drive's.
+        journal = make_drive("journal", 128, {}, work["delay_us"])
+        subprocess.run(["mke2fs", "-q", "-F", "-b", "4096", "-O", "journal_dev", journal, str(64 << 8)], check=True)
+        outside = ["-J", f"device={journal}"]
+    subprocess.run(["mkfs.ext4", "-q", "-b", "4096", *outside, "-E", lazy, device], check=True)
+    os.makedirs("/tmp/fs", exist_ok=True)
+    subprocess.run(["mount", "-o", f"data={work['mode']}", device, "/tmp/fs"], check=True)
+    subprocess.run(["fallocate", "-l", f"{work['file_mib']}MiB", "/tmp/fs/file"], check=True)
+    subprocess.run(["sync"], check=True)
+    return [] if outside else journal_blocks(device)
+
+
+def fio(words, mib, seed):
+    """Writes the file; bytes in a second."""
+    words = ["fio", "--filename=/tmp/fs/file", f"--size={mib}m", "--name=work", "--ioengine=psync", *words, "--end_fsync=1",
+             f"--randseed={seed}", "--allrandrepeat=0", "--output-format=json"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    subprocess.run(["sync"], check=True)
+    return json.loads(told[told.index("{"):])["jobs"][0]["write"]["bw_bytes"]
+
+
 def run(job, name):
-    with open(f"/host/{name}.bin", "rb") as file:
-        requests = list(REQUEST.iter_unpack(file.read()))
+    work = job.get("live", {}).get(name)
+    requests = []
+    if not work:
+        with open(f"/host/{name}.bin", "rb") as file:
+            requests = list(REQUEST.iter_unpack(file.read()))
     drives = make_members(job)
     format_members(job, *drives)
     sectors = job["chunks"] * job["zone_mib"] * 2048
     subprocess.run(["dmsetup", "create", "dmz", "--table", f"0 {sectors} zoned {' '.join(drives)}"], check=True)
     subprocess.run(["dmesg", "-C"], check=True)
+    found = {}
+    journal = make_fs("/dev/mapper/dmz", work) if work else job.get("journal", {}).get(name, [])
     clear_counts()
+    # What lies where is told by the messages of moves, from the first one on.
+    trace_reclaim(True)
     begun = time.monotonic()
-    late = send("/dev/mapper/dmz", requests)
-    took = time.monotonic() - begun
-    with open(f"{EVENT}/hist") as file:
-        # What is on one drive is told as the conventional one's.
-        counts = counted(histogram(file.read()), number_of(drives[0]), number_of(drives[-1]))
+    if work:
+        found["late"], found["bytes_per_s"] = 0.0, fio(work["words"], work["file_mib"], work["seed"])
+    else:
+        found["late"] = send("/dev/mapper/dmz", requests)
+    found["seconds"] = time.monotonic() - begun
+    if work:
+        subprocess.run(["umount", "/tmp/fs"], check=True)
+    counts = {}
+    if os.path.exists(f"{EVENT}/hist"):  # Debian's 5.10 has none.
+        with open(f"{EVENT}/hist") as file:
+            # What is on one drive is told as the conventional one's.
+            counts = counted(histogram(file.read()), number_of(drives[0]), number_of(drives[-1]))
     told = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    with open(f"{TRACING}/trace") as file:
+        ours = {**job, "zoned_number": number_text(drives[-1]), "journal": journal}
+        reads = reads_of_reclaim(file, told.splitlines(), ours)
+    trace_reclaim(False)
     status = subprocess.run(["dmsetup", "status", "dmz"], capture_output=True, text=True, check=True).stdout.strip()
     subprocess.run(["dmsetup", "remove", "--retry", "dmz"], check=True)
     for drive in os.listdir(CONFIG):
@@ -203,13 +314,13 @@ def run(job, name):
             drop_drive(drive)
     with open(f"/host/{name}.log", "w") as file:
         file.write(told)
-    return {"seconds": took, "late": late, "blocks": counts, "moves": moves(told), "status": status}
+    return {**found, "blocks": counts, "moves": moves(told), "reads": reads, "status": status}
 
 
 def main():
     with open(sys.argv[1]) as file:
         job = json.load(file)
-    for command in (["modprobe", "null_blk", "nr_devices=0"], ["modprobe", "dm_zoned"]):
+    for command in (["modprobe", "null_blk", "nr_devices=0"], ["modprobe", "dm_zoned"], ["modprobe", "ext4"]):
         subprocess.run(command, check=True)
     if not os.path.ismount("/sys/kernel/config"):
         subprocess.run(["mount", "-t", "configfs", "configfs", "/sys/kernel/config"], check=True)

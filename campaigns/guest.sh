@@ -9,7 +9,7 @@
 # Wants mmdebstrap qemu-system-x86 busybox-static cpio kmod e2fsprogs, and root to build; else it exits with 77.
 set -euo pipefail
 PACKAGES="linux-image-amd64 busybox-static kmod bash coreutils util-linux mount grep sed dmsetup python3-minimal
- libpython3-stdlib e2fsprogs"
+ libpython3-stdlib e2fsprogs fio"
 # Modules that a campaign wants; what they depend on comes along.
 MODULES="virtio_pci virtio_blk 9p 9pnet_virtio null_blk dm_mod dm_zoned ext4 crc32c_generic mq_deadline"
 
@@ -94,7 +94,7 @@ run() {
         -no-reboot -kernel "$dir/vmlinuz" -initrd "$work/initrd" -serial "file:$dir/console.log" -serial "file:$work/out" \
         -drive "file=$dir/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=root \
         -virtfs "local,path=$(readlink -f "$folder"),mount_tag=host,security_model=none" \
-        -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check audit=0 log_buf_len=32M" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check audit=0 log_buf_len=256M" \
         > "$work/qemu.log" 2>&1 &
     local qemu=$! since=$SECONDS
     trap 'kill -9 '"$qemu"' 2>/dev/null || true' EXIT

@@ -6,8 +6,9 @@
 
 Open are the size of fio's file, whether it was written before (`laid`) or only allocated and written once (`once`, fio's default),
 whether fio calls fsync (its default: no), the size of zones (FEMU's default: 128 MiB), whether the drives have Write Zeroes (FEMU's
-default: no; then the zeroes of mkfs are written), and how fast the requests come (`closed`: as fast as the device goes, and flushes
-are waited for; `open`: at the recorded times). Traces that are not in FOLDER are captured there (campaigns/capture.py).
+default: no; then the zeroes of mkfs are written), and how fast the requests come (`closed`: as fast as the device goes, and a
+file system waits for its flushes only; `narrow`: the same with 32 requests outstanding at most; `open`: at the recorded times).
+Traces that are not in FOLDER are captured there (campaigns/capture.py).
 
 A run that needs more than --most seconds of processor time is given up: reclaim does not come to rest in it. Prints Markdown.
 """
@@ -32,12 +33,13 @@ JOBS = {
     ("random", "none"): "randwrite4k", ("random", "fsync"): "randwrite4k-fsync16",
     ("sequential", "none"): "seqwrite4k", ("sequential", "fsync"): "seqwrite4k-fsync32",
 }
-# As many bytes in zones of twice the size, and a device that holds the traces.
+# 128: as scenarios/devices/zoned-block-defaults.toml.
 ZONES = {
     64: [],
-    128: ["device.zoned.zone_size=128 MiB", "device.nand.blocks_per_plane=72", "host.zoned_block.reserved_zones=8"],
+    128: ["device.zoned.zone_size=128 MiB", "host.conventional.ftl.capacity=896 MiB", "host.zoned_block.reserved_zones=7"],
 }
-PACES = {"closed": 'mode = "closed"\nqueue_depth = 32\nbarriers = true', "open": 'mode = "open"'}
+CLOSED = 'mode = "closed"\nbarriers = true\nqueue_depth = '
+PACES = {"closed": f"{CLOSED}1024", "narrow": f"{CLOSED}32", "open": 'mode = "open"'}
 VARIED = ["zones", "zeroes", "works", "files", "fsyncs", "paces"]
 HEAD = ("| zones | zeroes | file | fsync | pace | workload | copied, MiB | of that, journal | given up "
         "| with journal zones | given up | bandwidth |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
@@ -48,7 +50,7 @@ def captured(args, work, mib, mode, job):
     name = os.path.join(args.traces, f"{work}-{mib}-{mode}-{job}")
     if not os.path.exists(f"{name}.json"):
         rounds = ["--laid-out", "--round-mib", "64"] if work == "laid" else ["--rounds", "1", "--round-mib", str(mib)]
-        words = ["--mode", mode, "--job", job, "--file-mib", str(mib), *rounds, "--out", f"{name}.csv"]
+        words = ["--device-mib", "3072", "--mode", mode, "--job", job, "--file-mib", str(mib), *rounds, "--out", f"{name}.csv"]
         told = run(sys.executable, os.path.join(HERE, "capture.py"), *words)
         with open(f"{name}.json", "w") as file:
             file.write(told)

@@ -80,9 +80,20 @@ class Counts(unittest.TestCase):
         counts = dm_zoned.of_kernel({"blocks": blocks, "moves": {"ended": 2, "ended_early": 1}})
         self.assertEqual((counts["read"], counts["written"], counts["direct"], counts["host"]), (25, 35, 7, 10))
 
+    def test_what_reclaim_reads_is_told_by_chunk_and_journal(self):
+        job = {"zone_mib": 1, "random": 6, "drives": 2, "zoned_number": "252,1", "journal": [[5 * 256 + 16, 5 * 256 + 32]]}
+        move = "[  {}] device-mapper: zoned reclaim: (leyden/1): Chunk {}, move {} zone {} (weight 9) to seq zone 20"
+        log = [move.format("1.000010", 5, "cache", 3), move.format("2.000000", 7, "cache", 3), move.format("3.000000", 5, "data", 9)]
+        read = " dmz-1 [000] .....  {}: block_bio_queue: {} R {} + {} [kworker]"
+        trace = [read.format("1.000020", "252,0", 3 * 2048, 256), read.format("2.000100", "252,0", 3 * 2048, 64),
+                 read.format("0.500000", "252,0", 3 * 2048, 8), read.format("3.000001", "252,1", 2048 + 128, 128)]
+        found = dm_zoned_guest.reads_of_reclaim(trace, log, job)
+        # Zone 9 is the second of the zoned drive; what was read before any message belongs to a chunk that nobody knows.
+        self.assertEqual(found, {"by_chunk": {5: 32 + 16, 7: 8}, "journal": 16 + 16, "unknown": 1})
+
     def test_ours_counts_what_is_filled_as_written(self):
         block = {"block_bytes": 4096, "copied_bytes": 8192, "filled_bytes": 4096, "direct_bytes": 0, "host_bytes": 4096,
-                 "metadata_bytes": 0, "reclaimed": 1, "aborted": 0}
+                 "metadata_bytes": 0, "reclaimed": 1, "aborted": 0, "copied_journal_bytes": 4096}
         counts = dm_zoned.of_ours({"zoned_block": block})
         self.assertEqual((counts["read"], counts["written"]), (2, 3))
 
@@ -120,6 +131,10 @@ class Requests(unittest.TestCase):
     def test_bursts_are_of_their_seed(self):
         self.assertEqual(dm_zoned.bursts(2, 1), dm_zoned.bursts(2, 1))
         self.assertNotEqual(dm_zoned.bursts(2, 1), dm_zoned.bursts(2, 2))
+
+    def test_the_journal_is_told_from_classes(self):
+        rows = ["time_us,op,lba,len,flags,class", "0,W,8,16,W,journal", "0,W,24,8,W,journal", "0,W,80,8,W,data", "0,W,96,8,W,journal"]
+        self.assertEqual(dm_zoned.journal_of(rows), [[1, 4], [12, 13]])
 
     def test_the_guest_gets_what_leyden_gets(self):
         text = "time_us,op,lba,len,flags,class\n5,W,8,16,WS,journal\n6,F,0,0,FF,-\n9,Z,64,128,NS,data\n"

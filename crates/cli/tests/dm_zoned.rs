@@ -30,20 +30,30 @@ fn differences(row: &str) -> Vec<f64> {
     cells.map(|percent| percent.parse().expect("a number")).collect()
 }
 
-#[test]
-fn reclaim_copies_what_the_kernels_copies() {
-    let cases = CASES.join(",");
-    let script = ["campaigns/dm_zoned.py", "--leyden", env!("CARGO_BIN_EXE_leyden")];
-    let recorded = ["--recorded", "campaigns/dm_zoned.json", "--only", &cases];
-    // The kernel's has one drive.
-    let one_drive = ["--set", "host.zoned_block.idle_of=both"];
-    let Some(table) = python(&[&script[..], &recorded, &one_drive].concat()) else { return };
-    for case in CASES {
+/// Holds reclaim's reads and writes of `cases` against the kernel's in the record of that name.
+fn compare(record: &str, cases: &[&str], settings: &[&str]) {
+    let recorded = format!("campaigns/{record}.json");
+    let (leyden, named) = (env!("CARGO_BIN_EXE_leyden"), cases.join(","));
+    let script =
+        ["campaigns/dm_zoned.py", "--leyden", leyden, "--recorded", &recorded, "--only", &named];
+    let Some(table) = python(&[&script[..], settings].concat()) else { return };
+    for case in cases {
         let row = table.lines().find(|line| line.starts_with(&format!("| {case} |")));
         let found = differences(row.unwrap_or_else(|| panic!("{case} is not in {table}")));
         assert_eq!(found.len(), 2, "{table}");
         assert!(found.iter().all(|percent| percent.abs() <= MOST), "{table}");
     }
+}
+
+#[test]
+fn reclaim_copies_what_the_kernels_copies() {
+    // The kernel's has one drive.
+    compare("dm_zoned", &CASES, &["--set", "host.zoned_block.idle_of=both"]);
+}
+
+#[test]
+fn reclaim_copies_what_the_kernels_copies_on_two_drives() {
+    compare("dm_zoned_once", &["once-ordered-sequential"], &[]);
 }
 
 #[test]

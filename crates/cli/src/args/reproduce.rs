@@ -15,7 +15,7 @@ Examples:
   leyden reproduce hexa --json | jq -r '.claims[] | [.id, .verdict] | @tsv'
 
 Runs that are needed: about 170 for hexa and dawid each (hours; with --quick minutes), 40 for zombie-chasing.
-About 90 for selective-plp and 50 for journal-zones (minutes each).
+About 90 for selective-plp and 40 for journal-zones (minutes each).
 
 A claim that differs is a result, and no failure: the command ends with 0 when every run was made.";
 

@@ -37,6 +37,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "devices/zombie-4bank.toml",
     "devices/zns.toml",
     "devices/zoned-block.toml",
+    "devices/zoned-block-defaults.toml",
     "hexa/figure1.toml",
     "hexa/jesd219.toml",
     "hexa/random-write.toml",
@@ -45,6 +46,11 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "journal-zones/journal.toml",
     "journal-zones/journal-lazy.toml",
     "journal-zones/journal-sequential.toml",
+    "journal-zones/once-journal.toml",
+    "journal-zones/once-journal-sequential.toml",
+    "journal-zones/once-ordered.toml",
+    "journal-zones/once-ordered-sequential.toml",
+    "journal-zones/once-xfs.toml",
     "journal-zones/ordered.toml",
     "journal-zones/ordered-sequential.toml",
     "journal-zones/xfs.toml",
@@ -102,6 +108,26 @@ const TRACES: &[(&str, &[u8])] = &[
     (
         "traces/ext4-ordered-seqwrite4k-fsync32.csv.zst",
         include_bytes!("../../../../scenarios/traces/ext4-ordered-seqwrite4k-fsync32.csv.zst"),
+    ),
+    (
+        "traces/xfs-randwrite4k-once.csv.zst",
+        include_bytes!("../../../../scenarios/traces/xfs-randwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-seqwrite4k-once.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-ordered-seqwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-randwrite4k-once.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-ordered-randwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-seqwrite4k-once.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-seqwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-randwrite4k-once.csv.zst",
+        include_bytes!("../../../../scenarios/traces/ext4-journal-randwrite4k-once.csv.zst"),
     ),
     ("traces/rocksdb.files.zst", include_bytes!("../../../../scenarios/traces/rocksdb.files.zst")),
     (

@@ -12,15 +12,11 @@ Exits with 77 if this machine cannot do it.
 import argparse
 import json
 import os
-import shutil
 import sys
 import tempfile
 
 import capture
-from commands import run
-from dm_zoned import need_guest
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from dm_zoned import in_guest, need_guest
 
 
 def main():
@@ -36,16 +32,8 @@ def main():
     args = parser.parse_args()
     need_guest(args)
     with tempfile.TemporaryDirectory(prefix="leyden-capture-") as share:
-        for name in ("dm_zoned_guest.py", "capture_in_guest.py"):
-            shutil.copy(os.path.join(HERE, name), share)
         job = {"mode": args.mode, "words": capture.JOBS[args.job], "mib": args.device_mib, "file_mib": args.file_mib}
-        with open(os.path.join(share, "job.json"), "w") as file:
-            json.dump(job, file)
-        told = run(os.path.join(HERE, "guest.sh"), "run", args.guest, share, str(args.most), str(args.memory), "python3 /host/capture_in_guest.py")
-        if told.strip():
-            print(told, file=sys.stderr)
-        with open(os.path.join(share, "result.json")) as file:
-            result = json.load(file)
+        result = in_guest(args, share, job, "dm_zoned_guest.py", "capture_in_guest.py")
         with open(os.path.join(share, "trace")) as file:
             lines = file.read().splitlines()
     if any("LOST" in line for line in lines):

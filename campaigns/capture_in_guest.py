@@ -33,7 +33,7 @@ def main():
     put(f"{EVENT}/enable", "0")
     with open(f"{TRACING}/trace") as file, open("/host/trace", "w") as out:
         out.writelines(line for line in file if not line.startswith("#"))
-    with open("/host/result.json", "w") as file:
+    with open("/host/results.json", "w") as file:
         json.dump({"linux": os.uname().release, "journal": journal_blocks(drive)}, file)
 
 

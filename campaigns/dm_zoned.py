@@ -22,16 +22,15 @@ import random
 import re
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 
 from commands import lacks, run
+from dm_zoned_guest import REQUEST, pairs_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCENARIOS = os.path.join(HERE, "..", "scenarios")
-REQUEST = struct.Struct("<cxxxIQQ")  # as in dm_zoned_guest.py
 # For requests with times of their own: 16 random zones, and moves that are over soon even in a slow guest.
 SMALL_MIB = 16
 SMALL = [f"device.zoned.zone_size={SMALL_MIB} MiB", "device.zoned.dies_per_zone=16", "host.conventional.ftl.capacity=256 MiB"]
@@ -87,13 +86,7 @@ def journal_of(lines):
         if line["class"] == "journal":
             first = int(line["lba"]) // 8
             blocks.update(range(first, first + int(line["len"]) // 8))
-    pairs = []
-    for block in sorted(blocks):
-        if pairs and pairs[-1][1] == block:
-            pairs[-1][1] += 1
-        else:
-            pairs.append([block, block + 1])
-    return pairs
+    return pairs_of(blocks)
 
 
 def as_text(requests):
@@ -143,6 +136,20 @@ def cases(args, folder):
     return found
 
 
+def in_guest(args, share, job, *scripts):
+    """Runs the last of `scripts` in the guest, which finds the others beside it, the job and the folder `share`; its results."""
+    with open(os.path.join(share, "job.json"), "w") as file:
+        json.dump(job, file)
+    for script in scripts:
+        shutil.copy(os.path.join(HERE, script), share)
+    command = f"python3 /host/{scripts[-1]} /host/job.json /host/results.json"
+    told = run(os.path.join(HERE, "guest.sh"), "run", args.guest, share, str(args.most), str(args.memory), command)
+    if told.strip():
+        print(told, file=sys.stderr)
+    with open(os.path.join(share, "results.json")) as file:
+        return json.load(file)
+
+
 def theirs(args, share, case, record):
     """The kernel's results of a case, one of each repeat, and which kernel it is."""
     block = record["zoned_block"]
@@ -160,15 +167,7 @@ def theirs(args, share, case, record):
         # One is for the label.
         "sequential": chunks + reserved + 1,
     }
-    with open(os.path.join(share, "job.json"), "w") as file:
-        json.dump(job, file)
-    shutil.copy(os.path.join(HERE, "dm_zoned_guest.py"), share)
-    command = "python3 /host/dm_zoned_guest.py /host/job.json /host/results.json"
-    told = run(os.path.join(HERE, "guest.sh"), "run", args.guest, share, str(args.most), str(args.memory), command)
-    if told.strip():
-        print(told, file=sys.stderr)
-    with open(os.path.join(share, "results.json")) as file:
-        results = json.load(file)
+    results = in_guest(args, share, job, "dm_zoned_guest.py")
     for name in names:
         os.remove(os.path.join(share, f"{name}.bin"))
     return results["kernel"], [results[name] for name in names]
@@ -215,10 +214,10 @@ def of_ours(record):
     }
 
 
-def spread(values):
+def spread(values, digits=0):
     """Mean, and least and most where they differ."""
-    mean = f"{statistics.mean(values):,.0f}"
-    return mean if min(values) == max(values) else f"{mean} ({min(values):,.0f} to {max(values):,.0f})"
+    mean, least, most = (f"{of(values):,.{digits}f}" for of in (statistics.mean, min, max))
+    return mean if min(values) == max(values) else f"{mean} ({least} to {most})"
 
 
 def row(name, kernel, own):

@@ -236,16 +236,21 @@ def clear_counts():
             pass
 
 
-def journal_blocks(device):
-    """The journal's blocks of an ext4, as pairs: the first, and the one after the last."""
-    told = subprocess.run(["debugfs", "-R", "blocks <8>", device], capture_output=True, text=True, check=True).stdout
+def pairs_of(blocks):
+    """Blocks as pairs: the first of a run, and the one after its last."""
     pairs = []
-    for block in sorted(map(int, told.split())):
+    for block in sorted(blocks):
         if pairs and pairs[-1][1] == block:
             pairs[-1][1] += 1
         else:
             pairs.append([block, block + 1])
     return pairs
+
+
+def journal_blocks(device):
+    """The journal's blocks of an ext4, as pairs: the first, and the one after the last."""
+    told = subprocess.run(["debugfs", "-R", "blocks <8>", device], capture_output=True, text=True, check=True).stdout
+    return pairs_of(map(int, told.split()))
 
 
 def make_fs(device, work):

@@ -16,16 +16,12 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 import statistics
-import sys
 import tempfile
 
 from capture import JOBS
-from commands import run
-from dm_zoned import need_guest, spread
+from dm_zoned import in_guest, need_guest, spread
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 ORDERS = {"random": "randwrite4k", "sequential": "seqwrite4k"}
 HEAD = ("| file, MiB | workload | journal apart | read by reclaim, MiB | of that, journal | chunks moved | moves given up | fio, MiB/s |\n"
         "|---|---|---|---|---|---|---|---|")
@@ -39,15 +35,7 @@ def told(args, share, work, names):
         "live": {name: {**work, "seed": number + 1} for number, name in enumerate(names)},
         "delay_us": args.delay,
     }
-    with open(os.path.join(share, "job.json"), "w") as file:
-        json.dump(job, file)
-    shutil.copy(os.path.join(HERE, "dm_zoned_guest.py"), share)
-    command = "python3 /host/dm_zoned_guest.py /host/job.json /host/results.json"
-    said = run(os.path.join(HERE, "guest.sh"), "run", args.guest, share, str(args.most), str(args.memory), command)
-    if said.strip():
-        print(said, file=sys.stderr)
-    with open(os.path.join(share, "results.json")) as file:
-        results = json.load(file)
+    results = in_guest(args, share, job, "dm_zoned_guest.py")
     return results["kernel"], [results[name] for name in names]
 
 

@@ -22,6 +22,8 @@ import sys
 import tempfile
 
 from capture import JOBS, journal
+from dm_zoned import spread
+from dm_zoned_guest import pairs_of
 from stack import Stack, need, said
 
 ORDERS = {"random": "randwrite4k", "sequential": "seqwrite4k"}
@@ -36,25 +38,15 @@ class OnZones(Stack):
     def make(self):
         said("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", self.loop)
         blocks = sorted(journal("ext4", self.loop))[1:]  # behind its superblock
+        at_once = MIB // BLOCK
         zeroes = mmap.mmap(-1, MIB)
         file = os.open(self.loop, os.O_WRONLY | os.O_DIRECT)
         try:
-            for first, count in runs_of(blocks, MIB // BLOCK):
-                os.pwrite(file, memoryview(zeroes)[:count * BLOCK], first * BLOCK)
+            for first, end in pairs_of(blocks):
+                for at in range(first, end, at_once):
+                    os.pwrite(file, memoryview(zeroes)[:min(at_once, end - at) * BLOCK], at * BLOCK)
         finally:
             os.close(file)
-
-
-def runs_of(blocks, most):
-    """First and length of runs of blocks one behind the other, of `most` at most."""
-    first = count = 0
-    for block in blocks:
-        if count and (block != first + count or count == most):
-            yield first, count
-            count = 0
-        first, count = (first, count + 1) if count else (block, 1)
-    if count:
-        yield first, count
 
 
 def once(args, folder, mode, order, separate, number):
@@ -75,14 +67,7 @@ def once(args, folder, mode, order, separate, number):
         stack.down()
     finally:
         stack.abandon()
-        if os.path.exists(stack.image):
-            os.remove(stack.image)
     return {**stack.layer, "mib_per_s": args.file_mib / elapsed_s}
-
-
-def spread(values, digits=0):
-    middle = f"{statistics.mean(values):,.{digits}f}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
 
 def row(workload, separate, runs):

@@ -16,10 +16,9 @@ def run(copied, journal, mib_per_s):
 
 
 class Figures(unittest.TestCase):
-    def test_blocks_side_by_side_are_written_at_once(self):
-        blocks = [5, 6, 7, 8, 9, 20, 30, 31]
-        self.assertEqual(list(journal_live.runs_of(blocks, 3)), [(5, 3), (8, 2), (20, 1), (30, 2)])
-        self.assertEqual(list(journal_live.runs_of([], 3)), [])
+    def test_blocks_side_by_side_are_one_pair(self):
+        self.assertEqual(journal_live.pairs_of([6, 5, 7, 20, 30, 31]), [[5, 8], [20, 21], [30, 32]])
+        self.assertEqual(journal_live.pairs_of([]), [])
 
     def test_claims_are_of_means(self):
         kept = {

@@ -12,9 +12,6 @@ use crate::schedule::Shape;
 use crate::slot::{NONE, Slot, SlotId, State};
 use crate::{Config, PoolKind, PoolSizes};
 
-/// How many turns before it is taken a slot is brought near, where the schedule knows it by then.
-const TURNS_AHEAD: u32 = 16;
-
 /// What a write to the buffer did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
@@ -80,6 +77,8 @@ pub struct BufferState<C: Content> {
 #[derive(Clone, Debug)]
 pub struct WriteBuffer<C: Content> {
     state: BufferState<C>,
+    /// The slots that are being taken; kept to save an allocation.
+    taken: Vec<SlotId>,
     shape: Shape,
     stats: BufferStats,
 }
@@ -106,7 +105,7 @@ impl<C: Content> WriteBuffer<C> {
             pools: Pools::new(&config.schedule, &shape, pools),
             barrier,
         };
-        Self { state, shape, stats: BufferStats::default() }
+        Self { state, taken: Vec::new(), shape, stats: BufferStats::default() }
     }
 
     /// An empty buffer like this one, which `config` has made; the counters go on.
@@ -142,12 +141,6 @@ impl<C: Content> WriteBuffer<C> {
     #[inline]
     pub fn expect(&self, lpn: Lpn) {
         self.state.index.expect(lpn);
-    }
-
-    /// Brings `slot` near.
-    #[inline]
-    pub fn expect_slot(&self, slot: SlotId) {
-        prefetch(&self.state.slots, slot.index());
     }
 
     /// The newest version of `lpn`, if it is buffered.
@@ -273,16 +266,21 @@ impl<C: Content> WriteBuffer<C> {
         }
     }
 
-    /// Takes the slot to write next from the schedule.
+    /// Takes up to `count` slots to write next from the schedule. Calls `each` with them and their logical pages.
+    /// Returns how many there were.
     #[inline]
-    pub fn take_next(&mut self) -> Option<SlotId> {
-        let slot = self.state.pools.pop(self.state.barrier.is_overdue())?;
-        let taken = &mut self.state.slots[slot.index()];
-        taken.state = State::Staged;
-        if let Some(later) = self.state.pools.ahead(taken.pool, TURNS_AHEAD) {
-            self.expect_slot(later);
+    pub fn take_next(&mut self, count: usize, mut each: impl FnMut(SlotId, Lpn)) -> usize {
+        let (pools, taken) = (&mut self.state.pools, &mut self.taken);
+        taken.clear();
+        pools.pop(count, self.state.barrier.is_overdue(), taken);
+        for &id in &*taken {
+            let slot = &mut self.state.slots[id.index()];
+            slot.state = State::Staged;
+            each(id, slot.lpn);
         }
-        Some(slot)
+        // What comes next is near when it is taken.
+        pools.each_ahead(count as u32, |id| prefetch(&self.state.slots, id.index()));
+        taken.len()
     }
 
     /// Takes `slot` before its turn, if it is in the schedule.
@@ -325,8 +323,9 @@ impl<C: Content> WriteBuffer<C> {
         }
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
-            // Versions before this one that are still on their way come too late.
-            self.make_stale_from(older);
+            if older != NONE {
+                self.make_stale_from(older); // still on their way, they come too late
+            }
             if newer == NONE {
                 self.state.index.remove(lpn);
             } else {
@@ -459,7 +458,7 @@ impl<C: Content> WriteBuffer<C> {
     }
 
     /// Marks the chain of older versions in flight as not wanted.
-    #[inline]
+    #[inline(never)]
     fn make_stale_from(&mut self, mut older: u32) {
         while older != NONE {
             let slot = &mut self.state.slots[older as usize];

@@ -63,14 +63,15 @@ impl Pool {
         }
     }
 
-    /// The slot to write next. With none left it is drained: what is dirty still waits for a page to be full.
+    /// Takes up to `count` slots to write next. With too few it is drained: what is dirty still waits for a page to
+    /// be full.
     #[inline]
-    fn pop(&mut self) -> Option<SlotId> {
-        let slot = self.schedule.pop();
-        if slot.is_none() {
+    fn pop(&mut self, count: usize, to: &mut Vec<SlotId>) {
+        let before = to.len();
+        self.schedule.pop(count, to);
+        if to.len() - before < count {
             self.is_draining = false;
         }
-        slot
     }
 
     /// True if more of its threshold is dirty than of the other's.
@@ -133,17 +134,22 @@ impl Pools {
         pool.schedule.push(slot, lpn);
     }
 
-    /// Takes the slot to write next: of the pool that is to be written out, because it has reached its threshold
-    /// or `a_flush_waits` for the plain one; of both in turn if both are; else of the fuller one.
+    /// Takes up to `count` slots to write next. Each is of the pool that is to be written out, because it has reached its
+    /// threshold or `a_flush_waits` for the plain one; of both in turn if both are; else of the fuller one.
     #[inline]
-    pub(crate) fn pop(&mut self, a_flush_waits: bool) -> Option<SlotId> {
+    pub(crate) fn pop(&mut self, count: usize, a_flush_waits: bool, to: &mut Vec<SlotId>) {
         let [protected, plain] = &mut self.pools;
         if !protected.is_there() {
-            return plain.pop();
+            plain.pop(count, to);
+        } else if !plain.is_there() {
+            protected.pop(count, to);
+        } else {
+            (0..count).for_each(|_| self.pop_in_turn(a_flush_waits, to));
         }
-        if !plain.is_there() {
-            return protected.pop();
-        }
+    }
+
+    fn pop_in_turn(&mut self, a_flush_waits: bool, to: &mut Vec<SlotId>) {
+        let [protected, plain] = &self.pools;
         let plain_first = match (protected.wants_writing(), plain.wants_writing() || a_flush_waits)
         {
             (true, true) => self.last == PoolKind::Protected,
@@ -154,17 +160,22 @@ impl Pools {
         if plain_first {
             order.reverse();
         }
-        order.into_iter().find_map(|kind| {
-            let slot = self.pools[kind.index()].pop()?;
-            self.last = kind;
-            Some(slot)
-        })
+        let before = to.len();
+        for kind in order {
+            self.pools[kind.index()].pop(1, to);
+            if to.len() > before {
+                self.last = kind;
+                return;
+            }
+        }
     }
 
-    /// A slot of a pool that will be popped about so many turns later, if that is known.
+    /// Calls `each` with the slots that will be popped next, about `count` of each pool, where that is known.
     #[inline]
-    pub(crate) fn ahead(&self, kind: PoolKind, turns: u32) -> Option<SlotId> {
-        self.pools[kind.index()].schedule.ahead(turns)
+    pub(crate) fn each_ahead(&self, count: u32, mut each: impl FnMut(SlotId)) {
+        for pool in self.pools.iter().filter(|pool| pool.is_there()) {
+            pool.schedule.each_ahead(count, &mut each);
+        }
     }
 
     /// Takes a dirty slot before its turn.

@@ -40,8 +40,10 @@ fn play(policy: &str, batch_units: u32) -> (Vec<u32>, Vec<u32>) {
     }
 
     let (mut order, mut written_back) = (Vec::new(), Vec::new());
-    while let Some(slot) = buffer.take_next() {
-        let lpn = buffer.lpn(slot);
+    loop {
+        let mut next = None;
+        buffer.take_next(1, |slot, lpn| next = Some((slot, lpn)));
+        let Some((slot, lpn)) = next else { break };
         order.push(lpn.0);
         buffer.start(slot);
         assert!(buffer.settle(slot).is_some());

@@ -96,27 +96,13 @@ impl Flash {
             Kind::Erase(block) => self.geometry.die_of(block),
         };
         if self.untimed {
-            if !matches!(operation.kind, Kind::HostRead(_)) {
-                // Until it is handed out: the issuer does not know yet how it ended.
-                self.dies[die_id.index()].accepted = Some(operation);
-            }
-            let outcome = self.finish(now, die_id, operation);
-            self.outcomes.push_back(outcome);
+            self.submit_untimed(now, die_id, operation);
             return;
         }
         let die = &mut self.dies[die_id.index()];
         if let Kind::HostRead(_) = operation.kind {
-            if die.can_be_pushed_aside() {
-                assert!(die.accepted.is_none(), "two operations accepted by one die");
-                die.accepted = die.current.take();
-                die.ticket += 1;
-                die.stage = Stage::Idle;
-            }
             if die.stage != Stage::Idle || !die.host_reads.is_empty() {
-                die.host_reads.push_back(operation);
-                if die.stage == Stage::Idle {
-                    self.timeline.start_next(now, die_id, die);
-                }
+                self.queue_host_read(now, die_id, operation);
                 return;
             }
         } else {
@@ -127,6 +113,32 @@ impl Flash {
             }
         }
         self.timeline.start(now, die_id, die, operation);
+    }
+
+    #[inline(never)]
+    fn submit_untimed(&mut self, now: Time, die: DieId, operation: Operation) {
+        if !matches!(operation.kind, Kind::HostRead(_)) {
+            // Until it is handed out: the issuer does not know yet how it ended.
+            self.dies[die.index()].accepted = Some(operation);
+        }
+        let outcome = self.finish(now, die, operation);
+        self.outcomes.push_back(outcome);
+    }
+
+    /// Queues a host read for a die that is at work. It goes before a program that has not begun its transfer.
+    #[inline(never)]
+    fn queue_host_read(&mut self, now: Time, id: DieId, operation: Operation) {
+        let die = &mut self.dies[id.index()];
+        if die.can_be_pushed_aside() {
+            assert!(die.accepted.is_none(), "two operations accepted by one die");
+            die.accepted = die.current.take();
+            die.ticket += 1;
+            die.stage = Stage::Idle;
+        }
+        die.host_reads.push_back(operation);
+        if die.stage == Stage::Idle {
+            self.timeline.start_next(now, id, die);
+        }
     }
 
     /// When something next happens; [`Time::MAX`] if nothing will, or only at the end of time.
@@ -162,6 +174,7 @@ impl Flash {
     }
 
     /// The next of those that ended when they were submitted.
+    #[inline(never)]
     fn next_untimed(&mut self) -> Option<Outcome> {
         let outcome = self.outcomes.pop_front()?;
         if !matches!(outcome.operation.kind, Kind::HostRead(_)) {
@@ -266,8 +279,13 @@ impl Flash {
             Kind::Erase(_) => self.faults.erase_failures,
             Kind::HostRead(_) | Kind::Read(_) => Ratio::ZERO,
         };
-        let failed = share > Ratio::ZERO && self.rng.chance(share);
+        let failed = share > Ratio::ZERO && self.draw(share);
         Outcome { operation, die, time: now, failed }
+    }
+
+    #[cold]
+    fn draw(&mut self, share: Ratio) -> bool {
+        self.rng.chance(share)
     }
 }
 

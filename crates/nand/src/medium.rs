@@ -373,6 +373,7 @@ impl<C: Content> Medium<C> {
         self.make_unreadable(page, Canary::FailedProgramBelieved);
     }
 
+    #[inline(never)]
     fn erase_ended(&mut self, block: BlockId, failed: bool) {
         if failed {
             self.retire(block);
@@ -394,6 +395,7 @@ impl<C: Content> Medium<C> {
 
     /// Nothing of `page` can be read: its program failed, or was torn. The owners of its units still can
     /// if `believed` is planted, a slip.
+    #[cold]
     fn make_unreadable(&mut self, page: Ppn, believed: Canary) {
         self.pages.remove(&page);
         let first = self.geometry.first_unit(page).0;

@@ -169,12 +169,17 @@ impl Timeline {
         operation: Operation,
         urgency: Urgency,
     ) {
-        let channel = &mut self.channels[die.channel.index()];
-        if channel.is_free(now) {
+        if self.channels[die.channel.index()].is_free(now) {
             self.start_transfer(now, id, die, operation);
-            return;
+        } else {
+            self.wait_for_channel(id, die, urgency);
         }
+    }
+
+    #[inline(never)]
+    fn wait_for_channel(&mut self, id: DieId, die: &mut Die, urgency: Urgency) {
         die.stage = Stage::WaitingForChannel;
+        let channel = &mut self.channels[die.channel.index()];
         if let Some(time) = channel.wait(id, die.ticket, urgency) {
             self.events.schedule_in(lane::CHANNEL, time, Wake::Channel(die.channel));
         }

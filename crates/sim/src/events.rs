@@ -249,14 +249,19 @@ impl<E: Copy> EventQueue<E> {
             self.heads[lane] = head;
             event
         } else {
-            let Reverse(Heaped(_, event)) = self.heap.pop()?;
-            self.heads[lane] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
-            event
+            self.pop_heap()?
         };
         // In pairs, so that the comparisons need not wait for each other.
         let pair = |lane: usize| self.heads[lane].min(self.heads[lane + 1]);
         self.first = pair(0).min(pair(2)).min(pair(4).min(self.heads[LANES]));
         Some((time, event))
+    }
+
+    #[inline(never)]
+    fn pop_heap(&mut self) -> Option<E> {
+        let Reverse(Heaped(_, event)) = self.heap.pop()?;
+        self.heads[LANES] = self.heap.peek().map_or(NONE, |Reverse(heaped)| heaped.0);
+        Some(event)
     }
 
     /// How many events are pending.

@@ -250,7 +250,7 @@ enum Step {
     /// To a pool, if there are both.
     Write(u32, PoolKind),
     Discard(u32),
-    TakeNext,
+    TakeNext(usize),
     Take(usize),
     Start(usize),
     End(usize, bool),
@@ -265,7 +265,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..LPNS).prop_map(|lpn| Step::Write(lpn, PoolKind::Plain)),
         4 => (0..LPNS).prop_map(|lpn| Step::Write(lpn, PoolKind::Protected)),
         2 => (0..LPNS).prop_map(Step::Discard),
-        6 => Just(Step::TakeNext),
+        6 => (1_usize..6).prop_map(Step::TakeNext),
         1 => at().prop_map(Step::Take),
         6 => at().prop_map(Step::Start),
         5 => (at(), prop::bool::weighted(0.25)).prop_map(|(at, fails)| Step::End(at, fails)),
@@ -324,11 +324,14 @@ impl Pair {
             Step::Discard(lpn) => {
                 assert_eq!(self.buffer.discard(Lpn(lpn)), self.twin.discard(Lpn(lpn)));
             }
-            Step::TakeNext => {
-                let slot = self.buffer.take_next();
-                assert_eq!(slot, self.twin.pop());
-                if let Some(slot) = slot {
+            Step::TakeNext(count) => {
+                let mut taken = Vec::new();
+                self.buffer.take_next(count, |slot, lpn| taken.push((slot, lpn)));
+                let slots: Vec<_> = std::iter::from_fn(|| self.twin.pop()).take(count).collect();
+                assert_eq!(taken.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), slots);
+                for (slot, lpn) in taken {
                     self.version_in(slot).state = State::Staged;
+                    assert_eq!(self.version_in(slot).lpn, lpn);
                 }
             }
             Step::Take(pick) => {
@@ -441,7 +444,7 @@ impl Pair {
     /// Writes out everything.
     fn drain(&mut self) {
         while !self.twin.versions.is_empty() {
-            for step in [Step::TakeNext, Step::Start(0), Step::End(0, false)] {
+            for step in [Step::TakeNext(1), Step::Start(0), Step::End(0, false)] {
                 self.step(step);
                 self.check();
             }

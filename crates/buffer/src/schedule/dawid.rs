@@ -50,10 +50,12 @@ impl DawidQueue {
         Self { waiting: ByMapPage::new(shape, IndexedHeap::new(shape.mapping_pages)) }
     }
 
+    #[inline(never)]
     pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) {
         self.waiting.push(slot, lpn);
     }
 
+    #[inline(never)]
     pub(super) fn remove(&mut self, slot: SlotId) {
         self.waiting.remove(slot);
     }
@@ -62,10 +64,12 @@ impl DawidQueue {
         self.waiting.take(slot);
     }
 
+    #[inline(never)]
     pub(super) fn pop(&mut self) -> Option<SlotId> {
         self.waiting.take_cheapest()
     }
 
+    #[inline(never)]
     pub(super) fn settled(&mut self, lpn: Lpn) {
         self.waiting.settled(lpn);
     }

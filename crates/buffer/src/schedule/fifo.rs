@@ -99,11 +99,25 @@ impl FifoQueue {
         None
     }
 
-    /// The slot that lies so many places behind the first, if there is one: about when it comes.
+    /// Takes the first `count` slots, or as many as there are.
     #[inline]
-    pub(super) fn ahead(&self, places: u32) -> Option<SlotId> {
-        let slot = self.ring[self.first.wrapping_add(places) as usize & (self.ring.len() - 1)];
-        (places < self.end.wrapping_sub(self.first) && slot != GONE).then_some(SlotId(slot))
+    pub(super) fn pop_several(&mut self, count: usize, to: &mut Vec<SlotId>) {
+        let end = to.len() + count;
+        while to.len() < end
+            && let Some(slot) = self.pop()
+        {
+            to.push(slot);
+        }
+    }
+
+    /// The slots in the first so many places.
+    #[inline]
+    pub(super) fn ahead(&self, places: u32) -> impl Iterator<Item = SlotId> + '_ {
+        let mask = self.ring.len() - 1;
+        let places = 0..places.min(self.end.wrapping_sub(self.first));
+        let slots =
+            places.map(move |place| self.ring[self.first.wrapping_add(place) as usize & mask]);
+        slots.filter(|&slot| slot != GONE).map(SlotId)
     }
 
     pub(super) fn fits(&self, slots: u32) -> bool {
@@ -118,8 +132,7 @@ impl FifoQueue {
 
     /// The slots in the queue, in order.
     fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
-        let places = 0..self.end.wrapping_sub(self.first);
-        places.filter_map(|place| self.ahead(place)).map(|slot| slot.0)
+        self.ahead(u32::MAX).map(|slot| slot.0)
     }
 
     /// Gives the room of places that are empty back.

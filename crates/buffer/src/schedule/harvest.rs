@@ -109,6 +109,7 @@ impl HarvestQueue {
         }
     }
 
+    #[inline(never)]
     pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) {
         self.lpns[slot.index()] = lpn;
         self.follow(lpn);
@@ -128,12 +129,14 @@ impl HarvestQueue {
     }
 
     /// Takes a slot out, whether it is written now or not at all.
+    #[inline(never)]
     pub(super) fn remove(&mut self, slot: SlotId) {
         let map_page = self.lists.remove(slot);
         self.waiting -= 1;
         self.sort_in(map_page);
     }
 
+    #[inline(never)]
     pub(super) fn pop(&mut self) -> Option<SlotId> {
         loop {
             let slot = self.next()?;

@@ -75,11 +75,13 @@ impl HexaQueue {
         }
     }
 
+    #[inline(never)]
     pub(super) fn push(&mut self, slot: SlotId, lpn: Lpn) {
         self.slots[slot.index()] = (lpn, false);
         self.waiting.push(slot, lpn);
     }
 
+    #[inline(never)]
     pub(super) fn remove(&mut self, slot: SlotId) {
         let (lpn, batched) = self.slots[slot.index()];
         if batched {
@@ -98,6 +100,7 @@ impl HexaQueue {
         }
     }
 
+    #[inline(never)]
     pub(super) fn pop(&mut self) -> Option<SlotId> {
         if let Some(slot) = self.batch.pop() {
             self.slots[slot.index()].1 = false;
@@ -112,6 +115,7 @@ impl HexaQueue {
         Some(first)
     }
 
+    #[inline(never)]
     pub(super) fn settled(&mut self, lpn: Lpn) {
         self.waiting.settled(lpn);
     }

@@ -83,7 +83,7 @@ impl Schedule {
     }
 
     /// Adds a slot that has become dirty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, slot: SlotId, lpn: Lpn) {
         match self {
             Self::Fifo(queue) => queue.push(slot),
@@ -113,23 +113,23 @@ impl Schedule {
         }
     }
 
-    /// Takes the slot to write next. [`Schedule::settled`] follows.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<SlotId> {
+    /// Takes up to `count` slots to write next. [`Schedule::settled`] follows for each.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, count: usize, to: &mut Vec<SlotId>) {
         match self {
-            Self::Fifo(queue) => queue.pop(),
-            Self::Hexa(queue) => queue.pop(),
-            Self::Dawid(queue) => queue.pop(),
-            Self::Harvest(queue) => queue.pop(),
+            Self::Fifo(queue) => queue.pop_several(count, to),
+            Self::Hexa(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
+            Self::Dawid(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
+            Self::Harvest(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
         }
     }
 
-    /// A slot that will be popped soon, about so many turns ahead, if the schedule knows any.
+    /// Calls `each` with the slots that will be popped next, about `count` of them, if the schedule knows any.
     #[inline]
-    pub(crate) fn ahead(&self, turns: u32) -> Option<SlotId> {
+    pub(crate) fn each_ahead(&self, count: u32, each: impl FnMut(SlotId)) {
         match self {
-            Self::Fifo(queue) => queue.ahead(turns),
-            Self::Hexa(_) | Self::Dawid(_) | Self::Harvest(_) => None,
+            Self::Fifo(queue) => queue.ahead(count).for_each(each),
+            Self::Hexa(_) | Self::Dawid(_) | Self::Harvest(_) => {}
         }
     }
 
@@ -144,7 +144,7 @@ impl Schedule {
     }
 
     /// A slot that was popped or taken, of `lpn`, is free again: on flash, or dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settled(&mut self, lpn: Lpn) {
         match self {
             Self::Fifo(_) | Self::Harvest(_) => {}

@@ -15,6 +15,9 @@ use crate::controller::{Desk, RequestId};
 use crate::units::Units;
 use crate::{Action, DataKind, Lba, Op, Payload, Status};
 
+/// How many units before it a unit's place in the buffer's index is brought near.
+const UNITS_EXPECTED: u32 = 4;
+
 impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
     #[inline]
@@ -192,6 +195,7 @@ impl<P: Payload> Conventional<P> {
                 continue;
             }
             let lpn = Lpn(units.first().0 + index);
+            self.writer.buffer.expect(Lpn(lpn.0.wrapping_add(UNITS_EXPECTED)));
             let content = if !P::STORED {
                 P::default()
             } else if units.is_partial(index) {
@@ -242,6 +246,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
+    #[inline(never)]
     fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let (ticket, trims) = match self.region {
             Region::None | Region::Selective if is_planted(Canary::FlushForgotten) => (None, false),
@@ -260,6 +265,7 @@ impl<P: Payload> Conventional<P> {
 
     /// Deallocates the whole units of the range. Parts of units keep their data on a trim (NVM Command
     /// Set 1.0, 3.2.3: the range is a hint); zeroes in part of a unit are a write like any other.
+    #[inline(never)]
     fn trim(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         if !self.trims.is_empty() || !self.deallocate(now, id, desk) {
             self.trims.push_back(id);

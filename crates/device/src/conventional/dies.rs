@@ -33,7 +33,9 @@ impl DieSet {
 
     #[inline]
     pub(super) fn remove(&mut self, die: DieId) {
-        self.count -= u32::from(self.dies.remove(die.0));
+        if self.count > 0 {
+            self.count -= u32::from(self.dies.remove(die.0));
+        }
     }
 
     #[inline]

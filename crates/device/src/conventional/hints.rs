@@ -67,7 +67,13 @@ impl<P: Payload> Conventional<P> {
     /// Handles the hint that came with a command, if one did.
     #[inline]
     pub(super) fn on_hint(&mut self, now: Time, hint: Option<Hint>) {
-        let Some(hint) = hint else { return };
+        if let Some(hint) = hint {
+            self.hear(now, hint);
+        }
+    }
+
+    #[inline(never)]
+    fn hear(&mut self, now: Time, hint: Hint) {
         self.counters.hints.piggybacked += 1;
         if self.contains(hint) {
             self.mark(now, hint);
@@ -78,6 +84,7 @@ impl<P: Payload> Conventional<P> {
 
     /// A dataset management command with the attribute "write prepare". Refused whole if a range is
     /// not the drive's.
+    #[inline(never)]
     pub(super) fn write_prepare(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let ranges = match &mut desk.request_mut(id).action {
             Action::WritePrepare { ranges } => std::mem::take(ranges),

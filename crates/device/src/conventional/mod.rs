@@ -11,6 +11,7 @@ mod commands;
 mod dies;
 mod dump;
 mod hints;
+mod in_flight;
 mod inspect;
 mod provision;
 mod sampled;
@@ -278,7 +279,10 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         let shift = self.unit_sectors().trailing_zeros();
         let units = u64::from(self.ftl.map().len());
         let units = reads.map(|lba| lba.0 >> shift).filter(|&unit| unit < units);
-        units.for_each(|unit| self.ftl.map().expect(Lpn(unit as u32)));
+        units.map(|unit| Lpn(unit as u32)).for_each(|lpn| {
+            self.writer.buffer.expect(lpn);
+            self.ftl.map().expect(lpn);
+        });
     }
 
     // Not inlined, as `next_ended`: a loop that inlines both would keep the state of both in registers.

@@ -7,15 +7,19 @@
 use std::collections::VecDeque;
 
 use leyden_buffer::{Failed, PoolKind, SlotId, WriteBuffer, Written};
-use leyden_ftl::page_mapped::{Ftl, GcStep, UNITS_AHEAD, UserUnit};
+use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
 use super::dies::DieSet;
+use super::in_flight::InFlight;
 use crate::Payload;
 use crate::controller::RequestId;
+
+/// How many units are drawn at once, if pages are no larger.
+const UNITS_DRAWN: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct Writer<P: Payload> {
@@ -34,8 +38,7 @@ pub(super) struct Writer<P: Payload> {
     cursor: u32,
     dies: u32,
     units_per_page: usize,
-    /// The slots that are being programmed, in the order in which they began.
-    in_flight: VecDeque<SlotId>,
+    in_flight: InFlight,
     /// The units of the page being handed over; kept to save an allocation.
     page: Vec<UserUnit<P>>,
     /// Nothing may be written any more.
@@ -55,7 +58,8 @@ impl<P: Payload> Writer<P> {
             cursor: 0,
             dies,
             units_per_page: ftl.geometry().units_per_page() as usize,
-            in_flight: VecDeque::new(),
+            // A die has a program in progress and accepts another.
+            in_flight: InFlight::new(2 * dies * ftl.geometry().units_per_page()),
             page: Vec::new(),
             halted: false,
         }
@@ -150,9 +154,13 @@ impl<P: Payload> Writer<P> {
     /// Lets the dies look again that found no victim worth collecting: data elsewhere has moved.
     #[inline]
     pub(super) fn pump_starved(&mut self, now: Time, ftl: &mut Ftl<P>) {
-        if self.starved.is_empty() {
-            return;
+        if !self.starved.is_empty() {
+            self.pump_all_starved(now, ftl);
         }
+    }
+
+    #[inline(never)]
+    fn pump_all_starved(&mut self, now: Time, ftl: &mut Ftl<P>) {
         let mut at = 0;
         while let Some(die) = self.starved.next(at) {
             self.pump(now, ftl, die);
@@ -192,9 +200,7 @@ impl<P: Payload> Writer<P> {
             return false;
         }
         if ftl.store().has_changes() {
-            for (page, dirty) in ftl.store_mut().take_changes() {
-                self.buffer.note_map_page(page.0, dirty);
-            }
+            self.note_changes(ftl);
         }
         let gc_first = ftl.gc_goes_first(die);
         // Programs that have ended, and so room in the buffer, may wait for a mapping page.
@@ -214,6 +220,14 @@ impl<P: Payload> Writer<P> {
         started
     }
 
+    /// Tells the buffer which pages of the mapping table have become dirty or clean.
+    #[inline(never)]
+    fn note_changes(&mut self, ftl: &mut Ftl<P>) {
+        for (page, dirty) in ftl.store_mut().take_changes() {
+            self.buffer.note_map_page(page.0, dirty);
+        }
+    }
+
     /// Programs a page of user data on `die`, if there is one that it may take.
     #[inline]
     fn write_page(&mut self, now: Time, ftl: &mut Ftl<P>, die: DieId) -> bool {
@@ -227,8 +241,7 @@ impl<P: Payload> Writer<P> {
             && let Some(slot) = staged.pop_front()
         {
             let (lpn, content) = self.buffer.start(slot);
-            ftl.expect_old(lpn);
-            self.in_flight.push_back(slot);
+            self.in_flight.begin(slot);
             self.page.push(UserUnit { lpn, content, source: slot.0 });
             if !self.waiters.is_empty() {
                 self.urgent -= count_waiting(&self.waiters, slot);
@@ -242,14 +255,26 @@ impl<P: Payload> Writer<P> {
     /// waits for it.
     #[inline]
     fn full_page(&mut self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
-        let single = self.staged.len() == 1;
-        if single && !ftl.may_program(die, StreamId(0)) {
+        if self.staged.len() > 1 {
+            return self.full_page_of_any(ftl, die);
+        }
+        if !ftl.may_program(die, StreamId(0)) {
             return None;
         }
+        while self.staged[0].len() < self.units_per_page {
+            if !self.draw_pages() {
+                return self.partial_page(ftl, die);
+            }
+        }
+        Some(StreamId(0))
+    }
+
+    #[inline(never)]
+    fn full_page_of_any(&mut self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
         loop {
             for (stream, slots) in self.staged.iter().enumerate() {
                 let stream = StreamId(stream as u8);
-                if slots.len() >= self.units_per_page && (single || ftl.may_program(die, stream)) {
+                if slots.len() >= self.units_per_page && ftl.may_program(die, stream) {
                     return Some(stream);
                 }
             }
@@ -257,10 +282,15 @@ impl<P: Payload> Writer<P> {
             if self.staged.iter().any(|slots| slots.len() >= 2 * self.units_per_page) {
                 return None;
             }
-            if !self.draw(ftl) {
-                break;
+            if !self.draw_unit(ftl) {
+                return self.partial_page(ftl, die);
             }
         }
+    }
+
+    /// The fullest stream that `die` may take, if somebody waits.
+    #[inline(never)]
+    fn partial_page(&self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
         let urgent = self.urgent > 0 && !is_planted(Canary::FuaPageWaits);
         if !self.buffer.is_forced() && !urgent {
             return None;
@@ -272,24 +302,23 @@ impl<P: Payload> Writer<P> {
             .filter(|stream| !self.staged[stream.index()].is_empty())
     }
 
-    /// Stages what the schedule yields next. False if it has nothing.
-    ///
-    /// With one stream, some pages at once, so that their map entries are near when their programs start.
-    /// With several, unit by unit: which stream's page is full next must depend on the data alone,
-    /// or else a period in the draws meets the round of the dies, and one die gets all the cold data.
+    /// Stages what the schedule yields next, of the only stream: some pages at once, which costs the simulator less.
+    /// False if it has nothing.
     #[inline]
-    fn draw(&mut self, ftl: &Ftl<P>) -> bool {
-        let single = self.staged.len() == 1;
-        let count = if single { self.units_per_page.max(UNITS_AHEAD as usize) } else { 1 };
-        for drawn in 0..count {
-            let Some(slot) = self.buffer.take_next() else {
-                return drawn > 0;
-            };
-            let lpn = self.buffer.lpn(slot);
-            ftl.map().expect(lpn);
-            self.staged[ftl.stream_for(lpn).index()].push_back(slot);
-        }
-        true
+    fn draw_pages(&mut self) -> bool {
+        let count = self.units_per_page.max(UNITS_DRAWN);
+        let staged = &mut self.staged[0];
+        self.buffer.take_next(count, |slot, _| staged.push_back(slot)) > 0
+    }
+
+    /// Stages the unit that the schedule yields next. False if it has nothing.
+    ///
+    /// Unit by unit: which stream's page is full next must depend on the data alone, or else a period in the
+    /// draws meets the round of the dies, and one die gets all the cold data.
+    fn draw_unit(&mut self, ftl: &Ftl<P>) -> bool {
+        let staged = &mut self.staged;
+        let stage = |slot, lpn| staged[ftl.stream_for(lpn).index()].push_back(slot);
+        self.buffer.take_next(1, stage) > 0
     }
 
     #[inline]
@@ -310,8 +339,8 @@ impl<P: Payload> Writer<P> {
     ) {
         let failed = failed && !is_planted(Canary::FailedProgramBelieved);
         let units = ftl.units(tag);
-        self.expect_ends(ftl, units as usize);
         for unit in 0..units {
+            self.expect_ends(ftl);
             let Some(slot) = ftl.source(tag, unit).map(SlotId) else {
                 continue;
             };
@@ -331,27 +360,19 @@ impl<P: Payload> Writer<P> {
         ftl.end_program(now, page, tag);
     }
 
-    /// A program of `units` of the host's units has ended. Brings near what those will change that end soon:
-    /// they end more or less in the order in which they began. Each step needs what the one before it has
-    /// brought. Only the simulator's speed depends on this.
+    /// A unit of the host's data has ended. Brings near what the ends one and two pages later will change; the former
+    /// needs what the latter has brought.
     #[inline]
-    fn expect_ends(&mut self, ftl: &Ftl<P>, units: usize) {
-        for _ in 0..units {
-            self.in_flight.pop_front();
-            if let Some(&slot) = self.in_flight.get(4 * self.units_per_page) {
-                self.buffer.expect_slot(slot);
-            }
-            if let Some(&slot) = self.in_flight.get(2 * self.units_per_page) {
-                let lpn = self.buffer.lpn(slot);
-                self.buffer.expect(lpn);
-                ftl.map().expect(lpn);
-            }
-            if let Some(&slot) = self.in_flight.get(self.units_per_page) {
-                ftl.expect_commit(self.buffer.lpn(slot));
-            }
-        }
+    fn expect_ends(&mut self, ftl: &Ftl<P>) {
+        self.in_flight.end();
+        let units = self.units_per_page as u32;
+        let lpn = self.buffer.lpn(self.in_flight.ahead(2 * units));
+        self.buffer.expect(lpn);
+        ftl.map().expect(lpn);
+        ftl.expect_old(self.buffer.lpn(self.in_flight.ahead(units)));
     }
 
+    #[cold]
     fn fail(&mut self, ftl: &Ftl<P>, slot: SlotId, settled: &mut impl FnMut(RequestId)) {
         match self.buffer.fail(slot) {
             Failed::Again => {
@@ -403,6 +424,7 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Takes one of those who wait for `slot`, in the order they came.
+    #[inline(never)]
     fn waiter_of(&mut self, slot: SlotId) -> Option<RequestId> {
         let at = self.waiters.iter().position(|&(other, _)| other == slot)?;
         Some(self.waiters.remove(at).1)
@@ -410,6 +432,7 @@ impl<P: Payload> Writer<P> {
 }
 
 /// How many requests wait for `slot`.
+#[inline(never)]
 fn count_waiting(waiters: &[(SlotId, RequestId)], slot: SlotId) -> u32 {
     waiters.iter().filter(|&&(other, _)| other == slot).count() as u32
 }

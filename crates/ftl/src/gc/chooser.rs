@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use leyden_nand::{BlockId, DieId};
-use leyden_sim::{Rng, Time};
+use leyden_nand::BlockId;
+use leyden_sim::Rng;
 
-use super::{DieView, Order, VictimConfig, VictimIndex, VictimPolicy};
+use super::{DieView, Order, VictimConfig, VictimPolicy};
 
 /// A policy at work.
 #[derive(Clone, Debug)]
@@ -22,9 +22,9 @@ impl Chooser {
         Self { policy: config.policy().into(), rng: Rng::new(seed, "ftl.gc") }
     }
 
-    /// The block of `die` to collect at `now`; `None` if `index` has none of it.
-    pub fn victim(&mut self, index: &VictimIndex, die: DieId, now: Time) -> Option<BlockId> {
-        self.policy.victim(&DieView::new(index, die, now), &mut self.rng)
+    /// The one of `blocks` to collect; `None` if there is none.
+    pub fn victim(&mut self, blocks: &DieView<'_>) -> Option<BlockId> {
+        self.policy.victim(blocks, &mut self.rng)
     }
 
     /// See [`VictimPolicy::depends_on_time`].

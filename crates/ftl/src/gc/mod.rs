@@ -6,7 +6,9 @@
 
 mod chooser;
 mod index;
+mod lists;
 mod members;
+mod order;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -16,7 +18,9 @@ use leyden_nand::BlockId;
 use leyden_sim::Rng;
 
 pub use chooser::Chooser;
-pub use index::{Candidate, Order, VictimIndex, score_in_halves};
+pub use index::VictimIndex;
+pub use lists::Candidate;
+pub use order::{Order, score_in_halves};
 pub use view::DieView;
 
 leyden_sim::policies! {

@@ -4,7 +4,7 @@ use leyden_nand::{BlockId, Config, DieId, Geometry};
 use leyden_sim::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use super::{Chooser, VictimConfig, VictimIndex};
+use super::{Chooser, DieView, VictimConfig, VictimIndex};
 
 /// Two dies of 6 blocks, 8 units in each.
 pub(super) fn geometry() -> Geometry {
@@ -96,6 +96,8 @@ enum Step {
     /// Hints come true so long after they are given.
     Lead(u64),
     Remove(u32),
+    /// Saved and loaded.
+    Save,
     Wait(u64),
 }
 
@@ -106,6 +108,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0..2 * BLOCKS_PER_DIE, 0..=UNITS).prop_map(|(block, z)| Step::Hint(block, z)),
         1 => (1..200_u64).prop_map(Step::Lead),
         1 => (0..2 * BLOCKS_PER_DIE).prop_map(Step::Remove),
+        1 => Just(Step::Save),
         2 => (0..50_u64).prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 0..200)
@@ -115,19 +118,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn check(
     config: &VictimConfig,
     chooser: &mut Chooser,
-    index: &VictimIndex,
+    index: &mut VictimIndex,
     all: &[Block],
     now: u64,
 ) -> Result<(), TestCaseError> {
     for die in 0..2 {
         let blocks: Vec<&Block> = all.iter().filter(|b| b.id / BLOCKS_PER_DIE == die).collect();
         check_numbers(index, DieId(die), &blocks)?;
-        let victim = chooser.victim(index, DieId(die), Time::from_ns(now));
+        let victim = chooser.victim(&DieView::new(index, DieId(die), Time::from_ns(now)));
         let chosen = blocks.iter().find(|b| Some(BlockId(b.id)) == victim).copied();
         prop_assert_eq!(chosen.is_some(), !blocks.is_empty(), "chose {:?}", victim);
         let Some(chosen) = chosen else { continue };
         let least = blocks.iter().map(|b| b.valid).min();
-        let found = index.least_utilised(DieId(die)).unwrap().0;
+        let found = DieView::new(index, DieId(die), Time::from_ns(now)).least_utilised().unwrap().0;
         prop_assert_eq!(all.iter().find(|b| b.id == found).map(|b| b.valid), least);
         let garbage: u32 = blocks.iter().map(|b| UNITS - b.valid).sum();
         prop_assert_eq!(index.garbage_units(DieId(die)), u64::from(garbage));
@@ -153,7 +156,12 @@ fn check_numbers(index: &VictimIndex, die: DieId, blocks: &[&Block]) -> Result<(
 
 proptest! {
     #[test]
-    fn victims_are_those_of_a_list(steps in steps(), policy in 0..VictimConfig::POLICIES.len()) {
+    fn victims_are_those_of_a_list(
+        steps in steps(),
+        policy in 0..VictimConfig::POLICIES.len(),
+        // The lists are looked at after every change, or after some.
+        changes in 1_usize..12,
+    ) {
         let config = VictimConfig::by_name(VictimConfig::POLICIES[policy].name).unwrap();
         let mut chooser = Chooser::new(&config, 1);
         let mut index = VictimIndex::new(&geometry(), chooser.order());
@@ -189,11 +197,17 @@ proptest! {
                     twin.retain(|b| b.id != id);
                 }
                 Step::Fill(..) | Step::Remove(_) => {}
+                Step::Save => {
+                    let saved = serde_json::to_string(&index).unwrap();
+                    index = serde_json::from_str(&saved).unwrap();
+                }
                 Step::Lead(lead) => index.set_lead(Some(Span::from_ns(lead))),
                 Step::Wait(span) => now += span,
             }
             prop_assert!((0..12).all(|id| index.contains(BlockId(id)) == twin.iter().any(|b| b.id == id)));
-            check(&config, &mut chooser, &index, &twin, now)?;
+            if count % changes == 0 {
+                check(&config, &mut chooser, &mut index, &twin, now)?;
+            }
         }
         prop_assert!(index.fits(&geometry()));
     }

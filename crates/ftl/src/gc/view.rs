@@ -3,7 +3,7 @@
 use leyden_nand::{BlockId, DieId};
 use leyden_sim::{Span, Time};
 
-use super::{Candidate, VictimIndex};
+use super::{Candidate, Order, VictimIndex};
 
 /// The blocks of a die that could be collected now. Read only.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub struct DieView<'a> {
 
 impl<'a> DieView<'a> {
     /// The blocks of `die` at `now`.
-    pub const fn new(index: &'a VictimIndex, die: DieId, now: Time) -> Self {
-        Self { index, die, now }
+    pub fn new(index: &'a mut VictimIndex, die: DieId, now: Time) -> Self {
+        Self { index: index.settled(die), die, now }
     }
 
     /// What time it is.
@@ -47,15 +47,27 @@ impl<'a> DieView<'a> {
         self.index.nth(self.die, n)
     }
 
-    /// The first block of each rank, the lowest rank first ([`VictimIndex::candidates`]): with
+    /// The first block of each rank, the lowest rank first : with
     /// [`Order::Valid`](super::Order::Valid) the longest unchanged block of each utilisation.
     pub fn by_rank(&self) -> impl Iterator<Item = Candidate> + 'a {
-        self.index.candidates(self.die)
+        self.index.lists().firsts(self.die)
     }
 
     /// The blocks of the same rank as `first` and after it in their list.
     pub fn after(&self, first: Candidate) -> impl Iterator<Item = Candidate> + 'a {
-        self.index.after(first)
+        self.index.lists().after(first)
+    }
+
+    /// The block with the fewest valid units.
+    pub fn least_utilised(&self) -> Option<BlockId> {
+        let first = match self.index.lists().order() {
+            Order::Valid => self.by_rank().next(),
+            Order::Score => self
+                .by_rank()
+                .flat_map(|first| std::iter::once(first).chain(self.after(first)))
+                .min_by_key(|candidate| candidate.valid),
+        };
+        first.map(|candidate| candidate.block)
     }
 
     /// The block that was filled first.

@@ -147,6 +147,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// A block of `die` to be erased whose dump is obsolete. Those in which a program has failed are retired.
+    #[inline(never)]
     pub(super) fn take_old_dump(&mut self, die: DieId) -> Option<BlockId> {
         while let Some(block) = self.dumps.take_old(die) {
             if !self.retire_failing(block) {

@@ -89,16 +89,8 @@ impl<C: Content> Ftl<C> {
         let cause = self.programs.cause(tag);
         self.count_program(cause, outcome.failed);
         match cause {
-            ProgramCause::Map | ProgramCause::GcMap => {
-                let waited =
-                    self.table.page_ended(&outcome, page, &mut self.programs, &self.medium);
-                for die in waited {
-                    self.collector.unstick(die);
-                }
-                Ended::Internal
-            }
-            ProgramCause::Journal => {
-                self.table.journal_ended(&outcome, page, &mut self.programs);
+            ProgramCause::Map | ProgramCause::GcMap | ProgramCause::Journal => {
+                self.table_program_ended(cause, &outcome, page);
                 Ended::Internal
             }
             ProgramCause::User | ProgramCause::Gc => {
@@ -111,6 +103,19 @@ impl<C: Content> Ftl<C> {
                     Ended::Internal
                 }
             }
+        }
+    }
+
+    /// A program of the mapping table, or of its journal, has ended.
+    #[inline(never)]
+    fn table_program_ended(&mut self, cause: ProgramCause, outcome: &Outcome, page: Ppn) {
+        if cause == ProgramCause::Journal {
+            self.table.journal_ended(outcome, page, &mut self.programs);
+            return;
+        }
+        let waited = self.table.page_ended(outcome, page, &mut self.programs, &self.medium);
+        for die in waited {
+            self.collector.unstick(die);
         }
     }
 
@@ -216,6 +221,7 @@ impl<C: Content> Ftl<C> {
     }
 
     /// A block was erased, or not.
+    #[inline(never)]
     pub(super) fn erase_ended(&mut self, block: BlockId, failed: bool) {
         self.stats.erases += 1;
         if failed {

@@ -278,11 +278,6 @@ impl<C: Content> Ftl<C> {
     pub fn expect_old(&self, lpn: Lpn) {
         self.data.expect_old(self.geometry(), lpn);
     }
-    /// Brings near what else a commit of `lpn` will change, once [`Ftl::expect_old`] has taken effect.
-    #[inline]
-    pub fn expect_commit(&self, lpn: Lpn) {
-        self.data.expect_commit(self.geometry(), lpn);
-    }
     /// The data of a unit.
     #[inline]
     pub fn content(&self, unit: Ppa) -> C {
@@ -402,6 +397,9 @@ impl<C: Content> Ftl<C> {
         {
             self.medium.erase(now, block);
             return true;
+        }
+        if self.table.is_never_written() {
+            return false;
         }
         let mut step = Step {
             now,

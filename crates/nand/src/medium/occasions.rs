@@ -48,7 +48,12 @@ impl Occasions {
     /// True if the operation, which has ended, is to have failed.
     #[inline]
     pub(super) fn ended(&mut self, kind: Kind) -> bool {
-        !self.on_the_way.is_empty() && self.on_the_way.remove(&kind.fingerprint())
+        !self.on_the_way.is_empty() && self.was_on_the_way(kind)
+    }
+
+    #[cold]
+    fn was_on_the_way(&mut self, kind: Kind) -> bool {
+        self.on_the_way.remove(&kind.fingerprint())
     }
 
     /// The power fails: nothing is on its way.

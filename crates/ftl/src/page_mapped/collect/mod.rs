@@ -277,6 +277,7 @@ impl Collector {
         !self.dies[die.index()].emptied.is_empty() && self.erase_next_emptied(now, die, around)
     }
 
+    #[inline(never)]
     fn erase_next_emptied<C: Content>(
         &mut self,
         now: Time,
@@ -329,8 +330,7 @@ impl Collector {
         None
     }
 
-    /// True if a block of `die` is empty and only waits for mapping pages before it is erased: there
-    /// is no need to collect another one.
+    /// True if a block of `die` is empty and waits for mapping pages only: no other need be collected.
     fn waits_for_mapping<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
         let mut emptied = self.dies[die.index()].emptied.iter();
         around.table.keeps_copies() && emptied.any(|&block| around.data.valid_in_block(block) == 0)

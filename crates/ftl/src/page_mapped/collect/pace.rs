@@ -36,7 +36,7 @@ impl Collector {
     /// Every block that is opened takes one that is erased. So a die whose victim is emptied while a block
     /// fills has as many free blocks after both as before. Of several open blocks the fullest counts: it is
     /// the next to take a free one.
-    #[inline]
+    #[inline(never)]
     fn lags<C: Content>(&self, die: DieId, data: &Data, medium: &Medium<C>) -> bool {
         let read = self.dies[die.index()].victim.map_or(0, |(_, next)| next);
         let blocks = data.blocks();

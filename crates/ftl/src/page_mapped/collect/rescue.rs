@@ -35,6 +35,7 @@ impl Collector {
 
     /// Begins whatever makes room on `die`: pads what waits for a full page; or empties a block, open or full,
     /// into the open block of any stream. True if an operation started.
+    #[cold]
     pub(super) fn rescue<C: Content>(
         &mut self,
         now: Time,
@@ -50,7 +51,7 @@ impl Collector {
         if around.data.blocks().free(die) == 0 && self.take_back(now, die, around) {
             return self.erase_emptied(now, die, around);
         }
-        let Some((block, dest)) = Self::rescued_block(die, around) else { return false };
+        let Some((block, dest)) = Self::rescued_block(now, die, around) else { return false };
         if around.data.blocks().is_open(block) {
             around.data.blocks_mut().give_up_open(block);
         } else {
@@ -88,12 +89,14 @@ impl Collector {
 
     /// The block with the least to move, and the stream whose open block has room for that.
     fn rescued_block<C: Content>(
+        now: Time,
         die: DieId,
-        around: &Around<'_, C>,
+        around: &mut Around<'_, C>,
     ) -> Option<(BlockId, StreamId)> {
+        let least = around.data.victims(now, die).least_utilised();
         let blocks = around.data.blocks();
         let open = blocks.open_blocks(die).filter(|&open| around.medium.written_pages(open) > 0);
-        let all = open.chain(around.data.index().least_utilised(die));
+        let all = open.chain(least);
         let with_dest = all.filter_map(|block| {
             let valid = around.data.valid_in_block(block);
             let gains_page =

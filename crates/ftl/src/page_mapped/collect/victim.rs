@@ -9,6 +9,7 @@ use crate::place::StreamId;
 
 impl Collector {
     /// Chooses the next victim of `die`, if it needs one and one is worth it.
+    #[inline(never)]
     pub(super) fn choose_victim<C: Content>(
         &mut self,
         now: Time,
@@ -37,13 +38,13 @@ impl Collector {
         &mut self,
         now: Time,
         die: DieId,
-        around: &Around<'_, C>,
+        around: &mut Around<'_, C>,
     ) -> Option<BlockId> {
-        let choice = self.policy.victim(around.data.index(), die, now)?;
+        let choice = self.policy.victim(&around.data.victims(now, die))?;
         if self.is_worthwhile(die, choice, around) {
             return Some(choice);
         }
-        let least = around.data.index().least_utilised(die)?;
+        let least = around.data.victims(now, die).least_utilised()?;
         self.is_worthwhile(die, least, around).then_some(least)
     }
 
@@ -99,6 +100,7 @@ impl Collector {
     }
 
     /// The same, zombies to `stream`: as far as it has room, the rest goes with the others.
+    #[inline(never)]
     pub(super) fn stage_apart<C: Content>(
         &mut self,
         first: Ppa,
@@ -150,6 +152,7 @@ impl Collector {
     /// It does if more blocks wait than streams: two of them wait for the same page, so at least one
     /// was nearly all garbage. It also does if going round is out of the question, even with the
     /// garbage that padding makes: each block that waits had more than a page of garbage then.
+    #[inline(never)]
     pub(super) fn padding_helps<C: Content>(&self, die: DieId, around: &Around<'_, C>) -> bool {
         let waiting = self.dies[die.index()].emptied.len();
         let streams = u32::from(around.data.streams().count());

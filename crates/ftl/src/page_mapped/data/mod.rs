@@ -18,7 +18,7 @@ mod lead;
 mod validity;
 mod zombies;
 
-use leyden_nand::{BlockId, Content, Geometry, Lpn, Medium, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Geometry, Lpn, Medium, Ppa, Ppn};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use zombies::{Announced, Zombies};
 
 use super::stats::FtlStats;
-use crate::gc::{Order, VictimIndex};
+use crate::gc::{DieView, Order, VictimIndex};
 use crate::logs::Logs;
 use crate::map::{MapPage, MapTable};
 use crate::place::{StreamId, Streams};
@@ -86,6 +86,10 @@ impl Data {
     pub const fn index(&self) -> &VictimIndex {
         &self.index
     }
+    /// The victims-to-be of `die` at `now`, to choose one.
+    pub(crate) fn victims(&mut self, now: Time, die: DieId) -> DieView<'_> {
+        DieView::new(&mut self.index, die, now)
+    }
     /// What the host has announced.
     pub const fn zombies(&self) -> &Zombies {
         &self.zombies
@@ -129,9 +133,11 @@ impl Data {
     /// The stream for new data of `lpn`.
     #[inline]
     pub fn stream_for(&self, geometry: &Geometry, lpn: Lpn) -> StreamId {
-        if self.streams.of_host() == 1 {
-            return StreamId(0);
-        }
+        if self.streams.of_host() == 1 { StreamId(0) } else { self.one_of_streams(geometry, lpn) }
+    }
+
+    #[inline(never)]
+    fn one_of_streams(&self, geometry: &Geometry, lpn: Lpn) -> StreamId {
         if let Some(log) = self.streams.log().filter(|_| self.logs.contains(lpn)) {
             return log;
         }
@@ -149,15 +155,6 @@ impl Data {
         if let Some(old) = self.map.get(lpn) {
             self.validity.expect(old);
             self.index.expect(geometry.block_of(old));
-        }
-    }
-
-    /// Brings near what else a [`Data::commit`] of `lpn` will change, once what [`Data::expect_old`] brings is
-    /// near.
-    #[inline]
-    pub(crate) fn expect_commit(&self, geometry: &Geometry, lpn: Lpn) {
-        if let Some(old) = self.map.get(lpn) {
-            self.index.expect_lists(geometry.block_of(old));
         }
     }
 
@@ -346,7 +343,7 @@ impl Data {
 
     /// The host's write of `lpn` takes the place of what lies in `old`; it lies in `new`, unless it was
     /// a trim.
-    #[inline]
+    #[inline(never)]
     fn replace_zombie(
         &mut self,
         lpn: Lpn,
@@ -368,7 +365,7 @@ impl Data {
     }
 
     /// A copy of `lpn` has moved it.
-    #[inline]
+    #[inline(never)]
     fn move_zombie(&mut self, lpn: Lpn, from: BlockId, to: BlockId) {
         if let Some(zombie) = self.streams.zombie()
             && self.blocks.stream(to) == zombie

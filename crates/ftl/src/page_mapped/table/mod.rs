@@ -94,6 +94,11 @@ impl TableWriter {
     pub(super) fn store_mut(&mut self) -> &mut MapStore {
         &mut self.store
     }
+    /// True if nothing of the table is ever written.
+    #[inline]
+    pub(super) fn is_never_written(&self) -> bool {
+        self.blocks.are_unused()
+    }
     /// True if the gate should be checked.
     #[inline]
     pub(super) const fn has_event(&self) -> bool {
@@ -159,6 +164,7 @@ impl TableWriter {
         !self.store.follows_changes() || self.pass_closed_gate(outcome, programs, medium, data)
     }
 
+    #[inline(never)]
     fn pass_closed_gate<C: Content>(
         &mut self,
         outcome: Outcome,
@@ -197,9 +203,13 @@ impl TableWriter {
     /// The entry of `lpn` has changed, and what flash holds of it has not.
     #[inline]
     pub(super) fn note_change(&mut self, lpn: Lpn, unit: Option<Ppa>, data: &Data) {
-        if !self.store.follows_changes() {
-            return;
+        if self.store.follows_changes() {
+            self.note_followed_change(lpn, unit, data);
         }
+    }
+
+    #[inline(never)]
+    fn note_followed_change(&mut self, lpn: Lpn, unit: Option<Ppa>, data: &Data) {
         let page = data.map().page_of(lpn);
         if self.store.changed(page) {
             self.moves.dirtied(page);
@@ -208,7 +218,7 @@ impl TableWriter {
     }
 
     /// The same for a copy of `lpn` out of `from`: its mapping page need not become dirty for that.
-    #[inline]
+    #[inline(never)]
     pub(super) fn note_copy(&mut self, lpn: Lpn, unit: Ppa, from: BlockId, data: &Data) {
         if !self.moves.are_kept() {
             if !is_planted(Canary::CopyLeavesPageClean) {

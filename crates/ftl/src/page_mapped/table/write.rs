@@ -35,15 +35,12 @@ impl TableWriter {
     ///
     /// # Panics
     /// If the die does not accept operations.
-    #[inline]
+    #[inline(never)]
     pub(in crate::page_mapped) fn step<C: Content>(
         &mut self,
         die: DieId,
         step: &mut Step<'_, C>,
     ) -> bool {
-        if self.blocks.are_unused() {
-            return false;
-        }
         if !self.journal.are_unused() && self.journal_step(die, step) {
             return true;
         }

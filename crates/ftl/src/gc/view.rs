@@ -47,8 +47,8 @@ impl<'a> DieView<'a> {
         self.index.nth(self.die, n)
     }
 
-    /// The first block of each rank, the lowest rank first : with
-    /// [`Order::Valid`](super::Order::Valid) the longest unchanged block of each utilisation.
+    /// The first block of each rank, the lowest rank first: with
+    /// [`Order::Valid`] the longest unchanged block of each utilisation.
     pub fn by_rank(&self) -> impl Iterator<Item = Candidate> + 'a {
         self.index.lists().firsts(self.die)
     }

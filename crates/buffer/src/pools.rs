@@ -144,11 +144,13 @@ impl Pools {
         } else if !plain.is_there() {
             protected.pop(count, to);
         } else {
-            (0..count).for_each(|_| self.pop_in_turn(a_flush_waits, to));
+            let end = to.len() + count;
+            while to.len() < end && self.pop_in_turn(a_flush_waits, to) {}
         }
     }
 
-    fn pop_in_turn(&mut self, a_flush_waits: bool, to: &mut Vec<SlotId>) {
+    /// Takes the slot to write next of the pool whose turn it is. False if there is none in either.
+    fn pop_in_turn(&mut self, a_flush_waits: bool, to: &mut Vec<SlotId>) -> bool {
         let [protected, plain] = &self.pools;
         let plain_first = match (protected.wants_writing(), plain.wants_writing() || a_flush_waits)
         {
@@ -165,9 +167,10 @@ impl Pools {
             self.pools[kind.index()].pop(1, to);
             if to.len() > before {
                 self.last = kind;
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Calls `each` with the slots that will be popped next, about `count` of each pool, where that is known.

@@ -99,17 +99,6 @@ impl FifoQueue {
         None
     }
 
-    /// Takes the first `count` slots, or as many as there are.
-    #[inline]
-    pub(super) fn pop_several(&mut self, count: usize, to: &mut Vec<SlotId>) {
-        let end = to.len() + count;
-        while to.len() < end
-            && let Some(slot) = self.pop()
-        {
-            to.push(slot);
-        }
-    }
-
     /// The slots in the first so many places.
     #[inline]
     pub(super) fn ahead(&self, places: u32) -> impl Iterator<Item = SlotId> + '_ {

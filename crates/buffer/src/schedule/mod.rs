@@ -117,10 +117,10 @@ impl Schedule {
     #[inline(always)]
     pub(crate) fn pop(&mut self, count: usize, to: &mut Vec<SlotId>) {
         match self {
-            Self::Fifo(queue) => queue.pop_several(count, to),
-            Self::Hexa(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
-            Self::Dawid(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
-            Self::Harvest(queue) => to.extend(std::iter::from_fn(|| queue.pop()).take(count)),
+            Self::Fifo(queue) => take(count, to, || queue.pop()),
+            Self::Hexa(queue) => take(count, to, || queue.pop()),
+            Self::Dawid(queue) => take(count, to, || queue.pop()),
+            Self::Harvest(queue) => take(count, to, || queue.pop()),
         }
     }
 
@@ -181,5 +181,17 @@ impl Schedule {
             Self::Dawid(queue) => queue.fits(shape),
             Self::Harvest(queue) => queue.fits(shape),
         }
+    }
+}
+
+/// Adds up to `count` of what `next` yields to `to`.
+// A loop: an iterator's adapters cost the simulator more.
+#[inline(always)]
+fn take(count: usize, to: &mut Vec<SlotId>, mut next: impl FnMut() -> Option<SlotId>) {
+    let end = to.len() + count;
+    while to.len() < end
+        && let Some(slot) = next()
+    {
+        to.push(slot);
     }
 }

@@ -33,6 +33,7 @@ impl DieSet {
 
     #[inline]
     pub(super) fn remove(&mut self, die: DieId) {
+        // Mostly there is none, and nothing to look up.
         if self.count > 0 {
             self.count -= u32::from(self.dies.remove(die.0));
         }

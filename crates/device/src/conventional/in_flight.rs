@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn says_what_ends_next() {
-        let mut in_flight = InFlight::new(5);
-        (0..8).map(SlotId).for_each(|slot| in_flight.begin(slot));
-        assert_eq!([0, 3, 7].map(|slots| in_flight.ahead(slots).0), [0, 3, 7]);
-        in_flight.end();
-        in_flight.begin(SlotId(8));
-        assert_eq!([0, 3, 7].map(|slots| in_flight.ahead(slots).0), [1, 4, 8]);
+        let mut in_flight = InFlight::new(5); // eight places
+        (0..6).map(SlotId).for_each(|slot| in_flight.begin(slot));
+        assert_eq!([0, 3, 5].map(|slots| in_flight.ahead(slots).0), [0, 3, 5]);
+        (0..4).for_each(|_| in_flight.end());
+        (6..11).map(SlotId).for_each(|slot| in_flight.begin(slot));
+        assert_eq!([0, 3, 6].map(|slots| in_flight.ahead(slots).0), [4, 7, 10]);
         assert_eq!(InFlight::new(0).ahead(3), SlotId(0));
     }
 }

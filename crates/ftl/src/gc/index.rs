@@ -15,7 +15,7 @@ use leyden_sim::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::Order;
-use super::lists::{self, Candidate, EMPTY, Ends, Lists, NONE};
+use super::lists::{self, Candidate, Lists};
 use super::members::Members;
 
 /// The victims-to-be of all dies.
@@ -23,8 +23,6 @@ use super::members::Members;
 pub struct VictimIndex {
     #[serde(serialize_with = "lists::save", deserialize_with = "lists::load")]
     lists: Lists,
-    /// In the order of filling, per die.
-    filled: Vec<Ends>,
     /// Not in any order.
     members: Members,
     /// Units that are not valid in the blocks of each die.
@@ -38,7 +36,6 @@ impl VictimIndex {
     pub fn new(geometry: &Geometry, order: Order) -> Self {
         Self {
             lists: Lists::new(geometry, order),
-            filled: vec![EMPTY; geometry.dies() as usize],
             members: Members::new(geometry),
             garbage: vec![0; geometry.dies() as usize],
             lead: None,
@@ -63,8 +60,7 @@ impl VictimIndex {
 
     /// The block of `die` that was filled first.
     pub fn first_filled(&self, die: DieId) -> Option<BlockId> {
-        let first = self.filled[die.index()].first;
-        (first != NONE).then_some(BlockId(first))
+        self.lists.first_filled(die)
     }
 
     /// How many blocks of `die` could be collected.
@@ -111,15 +107,6 @@ impl VictimIndex {
         self.members.add(block);
         let die = self.lists.die_of(block).index();
         self.garbage[die] += u64::from(self.units_per_block() - valid);
-        let last = self.filled[die].last;
-        let node = self.lists.filled_mut(block.0);
-        (node.previous_filled, node.next_filled) = (last, NONE);
-        if last == NONE {
-            self.filled[die].first = block.0;
-        } else {
-            self.lists.filled_mut(last).next_filled = block.0;
-        }
-        self.filled[die].last = block.0;
     }
 
     /// Takes a block out, to collect it, and says how many valid units it holds. `None` if it is not
@@ -130,18 +117,6 @@ impl VictimIndex {
         self.members.remove(block);
         let die = self.lists.die_of(block).index();
         self.garbage[die] -= u64::from(self.units_per_block() - valid);
-        let node = self.lists.filled_mut(block.0);
-        let (previous, next) = (node.previous_filled, node.next_filled);
-        if previous == NONE {
-            self.filled[die].first = next;
-        } else {
-            self.lists.filled_mut(previous).next_filled = next;
-        }
-        if next == NONE {
-            self.filled[die].last = previous;
-        } else {
-            self.lists.filled_mut(next).previous_filled = previous;
-        }
         Some(valid)
     }
 
@@ -186,7 +161,6 @@ impl VictimIndex {
     /// True if this was made for `geometry`.
     pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
         self.lists.fits(geometry)
-            && self.filled.len() == geometry.dies() as usize
             && self.garbage.len() == geometry.dies() as usize
             && self.members.fits(geometry, |block| self.contains(block))
     }

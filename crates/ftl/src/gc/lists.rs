@@ -1,4 +1,4 @@
-//! The lists of the blocks of each rank.
+//! The lists of the blocks of each rank, and the order in which blocks were filled.
 //!
 //! A block loses hundreds of units between two collections of its die, and nobody looks at the lists in
 //! between. So a change is only noted, and blocks move when their die's lists are looked at ([`Lists::settle`]):
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::order::Order;
 
 /// No block: the end of a list.
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 /// The valid units of a block that is not in the index; the rank of one that is in no list.
 const ABSENT: u32 = u32::MAX;
 /// How many changes of each die are noted before its blocks move: about as many as there are between two of
@@ -33,26 +33,27 @@ pub struct Candidate {
     /// When one of its units was last invalidated, or when it was filled.
     pub changed: Time,
 }
+
 /// One block's places: in the list of its rank and in the order of filling.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(32))] // in one cache line each
-pub(super) struct Node {
+struct Node {
     next: u32,
     previous: u32,
     valid: u32,
     zombies: u32,
-    pub(super) next_filled: u32,
-    pub(super) previous_filled: u32,
+    next_filled: u32,
+    previous_filled: u32,
     changed: Time,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Ends {
-    pub(super) first: u32,
-    pub(super) last: u32,
+struct Ends {
+    first: u32,
+    last: u32,
 }
 
-pub(super) const EMPTY: Ends = Ends { first: NONE, last: NONE };
+const EMPTY: Ends = Ends { first: NONE, last: NONE };
 
 /// The blocks of all dies by rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ pub(super) struct Lists {
     /// One bit per list that is not empty, `words_per_die` words a die.
     occupied: Vec<u64>,
     words_per_die: u32,
+    /// In the order of filling, per die.
+    filled: Vec<Ends>,
     /// The rank of the list that each block is in.
     #[serde(skip)]
     ranks: Vec<u32>,
@@ -101,6 +104,7 @@ impl Lists {
             by_rank: vec![EMPTY; (dies * lists_per_die) as usize],
             occupied: vec![0; (dies * words_per_die) as usize],
             words_per_die,
+            filled: vec![EMPTY; dies as usize],
             ranks: Vec::new(),
             noted: Vec::new(),
             noted_counts: Vec::new(),
@@ -110,17 +114,20 @@ impl Lists {
         lists
     }
 
-    /// Makes what is not saved: each block is in the list of its rank.
+    /// Makes what is not saved: each block is in the list of its rank. Whether what was loaded [fits](Self::fits) is
+    /// asked later.
     fn resume(&mut self) {
         let blocks = self.nodes.len() as u32;
-        let dies = self.blocks_per_die.divide(blocks);
+        let dies = self.blocks_per_die.divide(blocks) as usize;
         let (order, units) = (self.order, self.units_per_block);
-        let is_sound = |node: &Node| node.valid <= units && node.zombies <= units;
+        let is_sound = |node: &Node| {
+            node.valid <= units && node.zombies <= units && units.checked_mul(2).is_some()
+        };
         let rank = |node: &Node| order.rank(units, node.valid, node.zombies);
         let ranks = self.nodes.iter().map(|node| if is_sound(node) { rank(node) } else { ABSENT });
         self.ranks = ranks.collect();
-        self.noted = vec![0; (dies * NOTED) as usize];
-        self.noted_counts = vec![0; dies as usize];
+        self.noted = vec![0; dies * NOTED as usize];
+        self.noted_counts = vec![0; dies];
         self.seen = BitSet::new(blocks);
     }
 
@@ -156,16 +163,25 @@ impl Lists {
         (valid != ABSENT).then_some(zombies)
     }
 
-    /// The place of a block in the order of filling.
-    pub(super) fn filled_mut(&mut self, block: u32) -> &mut Node {
-        &mut self.nodes[block as usize]
+    /// The block of `die` that was filled first.
+    pub(super) fn first_filled(&self, die: DieId) -> Option<BlockId> {
+        let first = self.filled[die.index()].first;
+        (first != NONE).then_some(BlockId(first))
     }
 
-    /// Adds a block that is in no list.
+    /// Adds a block that is in no list, and has just been filled.
     pub(super) fn add(&mut self, block: BlockId, valid: u32, zombies: u32, now: Time) {
+        let die = self.die_of(block);
+        let last = std::mem::replace(&mut self.filled[die.index()].last, block.0);
+        if last == NONE {
+            self.filled[die.index()].first = block.0;
+        } else {
+            self.nodes[last as usize].next_filled = block.0;
+        }
         let node = &mut self.nodes[block.index()];
+        (node.previous_filled, node.next_filled) = (last, NONE);
         (node.valid, node.zombies, node.changed) = (valid, zombies, now);
-        self.note(self.die_of(block), block);
+        self.note(die, block);
     }
 
     /// Takes out a block that has been added.
@@ -173,7 +189,19 @@ impl Lists {
         let die = self.die_of(block);
         self.settle(die);
         self.unlink(die.0, block.0);
-        self.nodes[block.index()].valid = ABSENT;
+        let node = &mut self.nodes[block.index()];
+        node.valid = ABSENT;
+        let (previous, next) = (node.previous_filled, node.next_filled);
+        if previous == NONE {
+            self.filled[die.index()].first = next;
+        } else {
+            self.nodes[previous as usize].next_filled = next;
+        }
+        if next == NONE {
+            self.filled[die.index()].last = previous;
+        } else {
+            self.nodes[next as usize].previous_filled = previous;
+        }
     }
 
     /// Brings near what is kept of `block`.
@@ -277,7 +305,9 @@ impl Lists {
             && self.blocks_per_die == empty.blocks_per_die
             && self.nodes.len() == empty.nodes.len()
             && self.by_rank.len() == empty.by_rank.len()
+            && self.words_per_die == empty.words_per_die
             && self.occupied.len() == empty.occupied.len()
+            && self.filled.len() == empty.filled.len()
     }
 
     #[inline]

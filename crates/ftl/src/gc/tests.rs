@@ -212,3 +212,20 @@ proptest! {
         prop_assert!(index.fits(&geometry()));
     }
 }
+
+#[test]
+fn a_damaged_index_is_loaded_and_fits_nowhere() {
+    let mut index = VictimIndex::new(&geometry(), super::Order::Score);
+    index.insert(BlockId(3), UNITS, 2, Time::ZERO);
+    let saved = serde_json::to_value(&index).unwrap();
+    for (field, damaged) in
+        [("units_per_block", u32::MAX), ("units_per_block", 1), ("words_per_die", 0)]
+    {
+        let mut saved = saved.clone();
+        let value = &mut saved["lists"][field];
+        assert!(value.is_u64(), "{field} is not saved");
+        *value = damaged.into();
+        let loaded: VictimIndex = serde_json::from_value(saved).unwrap();
+        assert!(!loaded.fits(&geometry()), "{field}");
+    }
+}

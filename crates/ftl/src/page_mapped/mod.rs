@@ -43,7 +43,7 @@ use leyden_nand::Geometry;
 
 /// How far ahead map entries are brought near ([`crate::map::MapTable::expect`]), in units: few enough for
 /// the entries of all dies to stay in a near cache.
-pub const UNITS_AHEAD: u32 = 16;
+pub(crate) const UNITS_AHEAD: u32 = 16;
 
 /// The blocks that a die keeps back for its share of `pages` mapping pages: a quarter more than they
 /// fill, one to move pages to, one more in case a power cut leaves that in tatters, and one to fill

@@ -314,13 +314,9 @@ impl<C: Content> WriteBuffer<C> {
     /// on flash, and so to be mapped.
     #[inline]
     pub fn settle(&mut self, id: SlotId) -> Option<Lpn> {
-        let Slot { lpn, state, pool, older, newer, .. } = self.state.slots[id.index()];
+        let Slot { lpn, state, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
-        if is_planted(Canary::StaleVersionMapped) && state == State::Stale {
-            self.state.pools.settled(pool, lpn);
-            self.release(id);
-            return Some(lpn);
-        }
+        let is_believed = wanted || is_planted(Canary::StaleVersionMapped);
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
             if older != NONE {
@@ -332,17 +328,15 @@ impl<C: Content> WriteBuffer<C> {
                 self.state.slots[newer as usize].older = NONE;
             }
         }
-        self.state.pools.settled(pool, lpn);
-        self.release(id);
-        wanted.then_some(lpn)
+        self.settled(id);
+        is_believed.then_some(lpn)
     }
 
     /// The program of a slot has failed.
     pub fn fail(&mut self, id: SlotId) -> Failed {
         let Slot { lpn, state, pool, epoch, newer, .. } = self.state.slots[id.index()];
         if state == State::Stale {
-            self.state.pools.settled(pool, lpn);
-            self.release(id);
+            self.settled(id);
             return Failed::Unwanted;
         }
         if newer != NONE {
@@ -468,7 +462,15 @@ impl<C: Content> WriteBuffer<C> {
         }
     }
 
-    #[inline]
+    /// A slot that was popped or taken is on flash, or need not be any more: it is free.
+    #[inline(always)]
+    fn settled(&mut self, id: SlotId) {
+        let Slot { lpn, pool, .. } = self.state.slots[id.index()];
+        self.state.pools.settled(pool, lpn);
+        self.release(id);
+    }
+
+    #[inline(always)]
     fn release(&mut self, id: SlotId) {
         let slot = &mut self.state.slots[id.index()];
         slot.state = State::Free;

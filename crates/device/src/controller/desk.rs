@@ -14,8 +14,8 @@ use super::frontend::{Frontend, Passage};
 use super::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::{
-    Action, Command, CommandId, Completion, FrontendConfig, Hint, Op, Output, Payload,
-    SECTOR_BYTES, Status,
+    Action, Command, CommandId, Completion, FrontendConfig, Hint, Output, Payload, SECTOR_BYTES,
+    Status,
 };
 
 /// Bytes of a range in a dataset management command (NVM Command Set 1.0, figure 41).
@@ -78,11 +78,11 @@ impl<P: Payload> Desk<P> {
     #[inline]
     pub fn complete(&mut self, now: Time, id: RequestId, status: Status) {
         let request = self.requests.get_mut(id);
-        let output = match request.op() {
-            Op::Read if status == Status::Success => {
-                Output::Read(std::mem::take(&mut request.read))
-            }
-            _ => Output::None,
+        let is_read = matches!(request.action, Action::Read { .. });
+        let output = if is_read && status == Status::Success {
+            Output::Read(std::mem::take(&mut request.read))
+        } else {
+            Output::None
         };
         self.complete_with(now, id, status, output);
     }

@@ -11,7 +11,7 @@ use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
 
 use super::{Changed, Conventional, settled_one};
-use crate::controller::{Desk, RequestId};
+use crate::controller::{Desk, Request, RequestId};
 use crate::units::Units;
 use crate::{Action, DataKind, Lba, Op, Payload, Status};
 
@@ -22,9 +22,7 @@ impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
     #[inline]
     pub(super) fn execute(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request(id);
-        let op = request.op();
-        if let Some((lba, sectors)) = request.action.extent() {
+        if let Some((lba, sectors)) = desk.request(id).action.extent() {
             let status = self.check_extent(lba, sectors);
             if status != Status::Success {
                 desk.complete(now, id, status);
@@ -33,15 +31,8 @@ impl<P: Payload> Conventional<P> {
             let units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
             desk.request_mut(id).units = units;
         }
-        if self.is_halted && !matches!(op, Op::Read | Op::WritePrepare) {
-            // All that was ever acknowledged is where the last dump left it.
-            let status = if op == Op::Flush { Status::Success } else { Status::WriteFault };
+        if let Some(status) = self.refusal(desk.request(id)) {
             desk.complete(now, id, status);
-            return;
-        }
-        let is_write = matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
-        if is_planted(Canary::SometimesFails) && is_write && desk.request(id).id.0 % 200 == 199 {
-            desk.complete(now, id, Status::WriteFault);
             return;
         }
         match desk.request(id).action {
@@ -69,6 +60,23 @@ impl<P: Payload> Conventional<P> {
             | Action::Zone { .. }
             | Action::ZoneExtension { .. }
             | Action::ZoneReport { .. } => desk.complete(now, id, Status::InvalidOpcode),
+        }
+    }
+
+    /// How a command ends at once, if it does: nothing may be written any more.
+    #[inline]
+    fn refusal(&self, request: &Request<P>) -> Option<Status> {
+        let op = request.op();
+        let is_write = matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
+        if is_planted(Canary::SometimesFails) && is_write && request.id.0 % 200 == 199 {
+            return Some(Status::WriteFault);
+        }
+        match op {
+            _ if !self.is_halted => None,
+            Op::Read | Op::WritePrepare => None,
+            // All that was ever acknowledged is where the last dump left it.
+            Op::Flush => Some(Status::Success),
+            _ => Some(Status::WriteFault),
         }
     }
 
@@ -187,49 +195,70 @@ impl<P: Payload> Conventional<P> {
             _ => unreachable!("only writes have data to take in"),
         };
         let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
-        while request.next_unit < units.count() {
-            let index = request.next_unit;
+        // Not kept in the request from unit to unit: that would cost as much as what is done.
+        let (mut index, mut settling) = (request.next_unit, 0);
+        let is_all_in = loop {
+            if index == units.count() {
+                break true;
+            }
             let kept = is_planted(Canary::PartialZeroesKept);
             if zeroes && (kept || !units.is_partial(index)) {
-                request.next_unit += 1; // deallocated
+                index += 1; // deallocated
                 continue;
             }
             let lpn = Lpn(units.first().0 + index);
             self.writer.buffer.expect(Lpn(lpn.0.wrapping_add(UNITS_EXPECTED)));
-            let content = if !P::STORED {
-                P::default()
-            } else if units.is_partial(index) {
-                let mut old = newest(&self.writer.buffer, &self.ftl, lpn);
-                if is_planted(Canary::PartialMergeForgets) {
-                    old = P::default();
-                }
-                if is_planted(Canary::MergedWithFlash) {
-                    let on_flash = self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
-                    old = on_flash.unwrap_or_default();
-                }
-                let change = if zeroes { P::zeroed } else { P::merged };
-                change(&old, data, units.part(index))
-            } else {
-                let swaps = is_planted(Canary::UnitsSwapped)
-                    && units.count() > 3
-                    && (1..3).contains(&index);
-                P::written(data, units.part(if swaps { 3 - index } else { index }))
-            };
+            let content = self.content_of(lpn, data, zeroes, (units, index));
             let slot = match self.writer.buffer.write(lpn, content, pool) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
-                Written::Full => return false,
+                Written::Full => break false,
             };
-            request.next_unit += 1;
+            index += 1;
             if fua {
-                request.pending += 1;
+                settling += 1;
                 self.writer.wait_for(&self.ftl, slot, id);
             }
+        };
+        request.next_unit = index;
+        request.pending += settling;
+        if !is_all_in {
+            return false;
         }
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {
             desk.complete(now, id, Status::Success);
         }
         true
+    }
+
+    /// What `lpn` is to hold, unit `index` of those that a write touches: of a unit that it covers in part, what it
+    /// holds now with what it changes.
+    #[inline(always)]
+    fn content_of(
+        &self,
+        lpn: Lpn,
+        data: &P::WriteData,
+        zeroes: bool,
+        (units, index): (Units, u32),
+    ) -> P {
+        if !P::STORED {
+            return P::default();
+        }
+        if !units.is_partial(index) {
+            let swaps =
+                is_planted(Canary::UnitsSwapped) && units.count() > 3 && (1..3).contains(&index);
+            return P::written(data, units.part(if swaps { 3 - index } else { index }));
+        }
+        let mut old = newest(&self.writer.buffer, &self.ftl, lpn);
+        if is_planted(Canary::PartialMergeForgets) {
+            old = P::default();
+        }
+        if is_planted(Canary::MergedWithFlash) {
+            let on_flash = self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
+            old = on_flash.unwrap_or_default();
+        }
+        let change = if zeroes { P::zeroed } else { P::merged };
+        change(&old, data, units.part(index))
     }
 
     /// Lets waiting writes in, as far as there is room.

@@ -130,11 +130,15 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Gives every idle die something to do, if there is something.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pump_idle(&mut self, now: Time, ftl: &mut Ftl<P>) {
-        if self.idle.is_empty() || !self.wants_writing() {
-            return;
+        if !self.idle.is_empty() && self.wants_writing() {
+            self.pump_all_idle(now, ftl);
         }
+    }
+
+    #[inline(never)]
+    fn pump_all_idle(&mut self, now: Time, ftl: &mut Ftl<P>) {
         // Once around from the cursor; dies that can't take anything stay idle.
         let start = self.cursor;
         for (from, to) in [(start, self.dies), (0, start)] {
@@ -341,9 +345,7 @@ impl<P: Payload> Writer<P> {
         let units = ftl.units(tag);
         for unit in 0..units {
             self.expect_ends(ftl);
-            let Some(slot) = ftl.source(tag, unit).map(SlotId) else {
-                continue;
-            };
+            let slot = SlotId(ftl.source(tag, unit));
             if failed {
                 self.fail(ftl, slot, &mut settled);
                 continue;

@@ -228,7 +228,15 @@ impl Jobs {
         }
     }
 
+    #[inline]
     fn fire_timers(&mut self, now: Time) {
+        if self.timers.next_time_or_max() <= now {
+            self.fire_due_timers(now);
+        }
+    }
+
+    #[inline(never)]
+    fn fire_due_timers(&mut self, now: Time) {
         while self.timers.next_time().is_some_and(|time| time <= now) {
             match self.timers.pop() {
                 Some((_, Timer::Thread(id))) => self.open(id),
@@ -249,10 +257,14 @@ impl Jobs {
     /// Lets the first thread that waits for `job`'s rate limits go on, or sets a timer for it.
     #[inline]
     fn release_limited(&mut self, job: u32, now: Time) {
-        let state = &mut self.states[job as usize];
-        if state.limited.is_empty() {
-            return;
+        if !self.states[job as usize].limited.is_empty() {
+            self.release_first_limited(job, now);
         }
+    }
+
+    #[inline(never)]
+    fn release_first_limited(&mut self, job: u32, now: Time) {
+        let state = &mut self.states[job as usize];
         let at = state.allowed_at();
         if at <= now || state.over(now) {
             if let Some(id) = state.limited.pop_front() {

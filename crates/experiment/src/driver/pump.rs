@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leyden_device::{BlockDevice, Command, Completion, DataKind, Hint, Op, Payload, SECTOR_BYTES};
+use leyden_device::{
+    Action, BlockDevice, Command, Completion, DataKind, Hint, Op, Payload, SECTOR_BYTES,
+};
 use leyden_sim::Time;
 use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
@@ -359,17 +361,10 @@ where
         }
         let data = self.content.submit(slot, self.now, request);
         let is_protected = self.source.asks_for_protection(request);
-        let command = match request.sectors {
-            1.. if is_flush => Command::sync(request.lba, request.sectors),
-            sectors => Command::new(request.op, request.lba, sectors, data),
-        };
-        let command = command
-            .direct(self.is_direct || self.source.is_direct(owner))
-            .fua(request.fua)
-            .kind(kind_of(request.class))
-            .plp(is_protected)
-            .zrwa(is_protected);
-        self.device.submit(self.now, command.tag(slot));
+        let mut command = command_of(request, data, is_protected);
+        command.direct = self.is_direct || self.source.is_direct(owner);
+        command.tag = slot;
+        self.device.submit(self.now, command);
     }
 
     #[inline]
@@ -380,12 +375,12 @@ where
                 self.content.unwritten(units);
             }
         }
-        let mut completions = std::mem::take(&mut self.completions);
-        self.looks.steps += completions.len() as u64;
-        self.completed += completions.len() as u64;
-        for completion in completions.drain(..) {
+        self.looks.steps += self.completions.len() as u64;
+        self.completed += self.completions.len() as u64;
+        let mut has_begun = false;
+        for completion in &self.completions {
             let slot = self.slots.release(completion.tag);
-            self.content.complete(completion.tag, &completion)?;
+            self.content.complete(completion.tag, completion)?;
             self.measure.gone(completion.time);
             if self.is_followed {
                 self.watch.gone(completion.time, completion.tag);
@@ -402,11 +397,14 @@ where
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
                 self.watch.begin(self.device);
-                self.set_stop();
+                has_begun = true;
             }
             self.source.completed(slot.owner, self.now);
         }
-        self.completions = completions;
+        self.completions.clear();
+        if has_begun {
+            self.set_stop();
+        }
         Ok(())
     }
 
@@ -432,6 +430,21 @@ where
             return Some(true);
         }
         (self.completed >= self.limit).then_some(false)
+    }
+}
+
+/// The command for `request`. Reads and writes at once, and not field by field: there are millions a second.
+#[inline(always)]
+fn command_of<P: Payload>(request: &Request, data: P::WriteData, is_protected: bool) -> Command<P> {
+    let Request { op, lba, sectors, fua, class, .. } = *request;
+    match op {
+        Op::Read => Command::read(lba, sectors),
+        Op::Write => {
+            let (kind, plp, hint) = (kind_of(class), is_protected, None);
+            Action::Write { lba, sectors, data, fua, kind, plp, hint }.into()
+        }
+        Op::Flush if sectors > 0 => Command::sync(lba, sectors),
+        _ => Command::new(op, lba, sectors, data).fua(fua).plp(is_protected).zrwa(is_protected),
     }
 }
 

@@ -22,7 +22,7 @@ impl<C: Content> Ftl<C> {
         let Kind::Program(_) = interrupted.operation.kind else { return None };
         let tag = interrupted.operation.tag;
         matches!(self.programs.cause(tag), ProgramCause::Map | ProgramCause::GcMap)
-            .then(|| MapPage(self.programs.source(tag, 0).expect("it has a number")))
+            .then(|| MapPage(self.programs.source(tag, 0)))
     }
 
     /// The page of the journal that the interrupted operation programs, if it does.

@@ -161,7 +161,7 @@ impl<C: Content> Ftl<C> {
     #[inline]
     fn commit_copies(&mut self, now: Time, page: Ppn, tag: u32) {
         for unit in 0..self.programs.units(tag) {
-            let from = Ppa(self.programs.sources(tag)[unit as usize]);
+            let from = Ppa(self.programs.source(tag, unit));
             if self.data.is_valid(from) {
                 // Not overwritten meanwhile: the map still points to where it came from.
                 self.commit_copy(now, page, unit, from);
@@ -202,9 +202,9 @@ impl<C: Content> Ftl<C> {
         self.programs.units(tag)
     }
 
-    /// The source of unit `unit` of a program; `None` for padding.
+    /// The source of unit `unit` of a program, one of those that have one ([`Ftl::units`]).
     #[inline]
-    pub fn source(&self, tag: u32, unit: u32) -> Option<u32> {
+    pub fn source(&self, tag: u32, unit: u32) -> u32 {
         self.programs.source(tag, unit)
     }
 

@@ -81,11 +81,11 @@ impl Programs {
         self.entries[tag as usize].cause
     }
 
-    /// Where unit `unit` comes from; `None` for padding.
+    /// Where unit `unit` comes from, one of those that are not padding.
     #[inline]
-    pub(super) fn source(&self, tag: u32, unit: u32) -> Option<u32> {
-        (unit < self.units(tag))
-            .then(|| self.sources[tag as usize * self.units_per_page + unit as usize])
+    pub(super) fn source(&self, tag: u32, unit: u32) -> u32 {
+        debug_assert!(unit < self.units(tag), "padding comes from nowhere");
+        self.sources[tag as usize * self.units_per_page + unit as usize]
     }
 
     /// Where its units come from, but for padding.

@@ -261,8 +261,12 @@ impl Job {
 impl Mix {
     #[inline]
     fn op(&mut self) -> Op {
+        // Nothing else draws from this generator: what is certain need not be drawn.
         if self.trim_below_ppm == 0 {
             return Op::Write;
+        }
+        if self.read_below_ppm >= Ratio::ONE.as_ppm() {
+            return Op::Read;
         }
         let point = self.op_rng.below(Ratio::ONE.as_ppm());
         if point < self.read_below_ppm {

@@ -141,10 +141,7 @@ impl Gate {
             return programs.units(tag);
         }
         self.scratch.clear();
-        for unit in 0..medium.geometry().units_per_page() {
-            if programs.source(tag, unit).is_none() {
-                continue;
-            }
+        for unit in 0..programs.units(tag) {
             let unit = unit_of(medium.geometry(), page, unit);
             let lpn = medium.lpn(unit).expect("a unit with a source was written");
             let map_page = data.map().page_of(lpn);

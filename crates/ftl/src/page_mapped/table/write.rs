@@ -129,7 +129,7 @@ impl TableWriter {
         medium: &Medium<C>,
     ) -> Vec<DieId> {
         let tag = outcome.operation.tag;
-        let page = MapPage(programs.source(tag, 0).expect("a mapping page has a number"));
+        let page = MapPage(programs.source(tag, 0));
         programs.remove(tag);
         self.in_flight -= 1;
         let waited = self.moves.take_waiting();

@@ -55,7 +55,9 @@ fn the_plugin_passes_its_tests() {
 fn alone(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let program = folder.join("leyden");
     if !program.exists() {
-        std::fs::copy(env!("CARGO_BIN_EXE_leyden"), &program).unwrap();
+        // Not by this process: a child that another test begins meanwhile would inherit the file, open for writing, and
+        // nothing can execute it then ("text file busy").
+        run(Command::new("cp").arg(env!("CARGO_BIN_EXE_leyden")).arg(&program));
     }
     let mut command = Command::new(program);
     let output = command.args(args).env("PATH", "").current_dir(folder).output().unwrap();

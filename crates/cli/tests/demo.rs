@@ -1,7 +1,8 @@
 //! `./demo` on machines that lack something: a folder of stand-ins is all that is on the path.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+mod executables;
+
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -20,9 +21,7 @@ impl Machine {
             symlink(found, folder.path().join(name)).unwrap();
         }
         for (name, script) in scripts {
-            let path = folder.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            executables::script(&folder.path().join(name), script);
         }
         Self(folder)
     }

@@ -5,6 +5,8 @@
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
+mod executables;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -55,9 +57,7 @@ fn the_plugin_passes_its_tests() {
 fn alone(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let program = folder.join("leyden");
     if !program.exists() {
-        // Not by this process: a child that another test begins meanwhile would inherit the file, open for writing, and
-        // nothing can execute it then ("text file busy").
-        run(Command::new("cp").arg(env!("CARGO_BIN_EXE_leyden")).arg(&program));
+        executables::copy(Path::new(env!("CARGO_BIN_EXE_leyden")), &program);
     }
     let mut command = Command::new(program);
     let output = command.args(args).env("PATH", "").current_dir(folder).output().unwrap();
@@ -82,12 +82,10 @@ fn what_a_machine_lacks_is_said_with_the_remedy() {
 
 #[test]
 fn fs_becomes_the_tool_beside_the_command_or_the_one_that_is_named() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let tool = |name: &str, says: &str, code: u8| {
         let path = folder.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\necho {says} \"$@\"\nexit {code}\n")).unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        executables::script(&path, &format!("echo {says} \"$@\"\nexit {code}"));
         path
     };
     tool("leyden-fs", "beside", 7);

@@ -85,12 +85,8 @@ impl Schedule {
     /// Adds a slot that has become dirty.
     #[inline(always)]
     pub(crate) fn push(&mut self, slot: SlotId, lpn: Lpn) {
-        // The default first, in what each unit passes: a branch that is foreseen, and no jump through a table.
-        if let Self::Fifo(queue) = self {
-            return queue.push(slot);
-        }
         match self {
-            Self::Fifo(_) => {}
+            Self::Fifo(queue) => queue.push(slot),
             Self::Hexa(queue) => queue.push(slot, lpn),
             Self::Dawid(queue) => queue.push(slot, lpn),
             Self::Harvest(queue) => queue.push(slot, lpn),
@@ -150,9 +146,6 @@ impl Schedule {
     /// A slot that was popped or taken, of `lpn`, is free again: on flash, or dropped.
     #[inline(always)]
     pub(crate) fn settled(&mut self, lpn: Lpn) {
-        if matches!(self, Self::Fifo(_)) {
-            return;
-        }
         match self {
             Self::Fifo(_) | Self::Harvest(_) => {}
             Self::Hexa(queue) => queue.settled(lpn),

@@ -63,7 +63,7 @@ impl<P: Payload> Conventional<P> {
         }
     }
 
-    /// How a command ends at once, if it does: nothing may be written any more.
+    /// How a command ends at once on a drive that may write nothing any more; `None` if it is executed.
     #[inline]
     fn refusal(&self, request: &Request<P>) -> Option<Status> {
         let op = request.op();
@@ -195,15 +195,11 @@ impl<P: Payload> Conventional<P> {
             _ => unreachable!("only writes have data to take in"),
         };
         let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
-        // Not kept in the request from unit to unit: that would cost as much as what is done.
-        let (mut index, mut settling) = (request.next_unit, 0);
-        let is_all_in = loop {
-            if index == units.count() {
-                break true;
-            }
+        while request.next_unit < units.count() {
+            let index = request.next_unit;
             let kept = is_planted(Canary::PartialZeroesKept);
             if zeroes && (kept || !units.is_partial(index)) {
-                index += 1; // deallocated
+                request.next_unit += 1; // deallocated
                 continue;
             }
             let lpn = Lpn(units.first().0 + index);
@@ -211,18 +207,13 @@ impl<P: Payload> Conventional<P> {
             let content = self.content_of(lpn, data, zeroes, (units, index));
             let slot = match self.writer.buffer.write(lpn, content, pool) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
-                Written::Full => break false,
+                Written::Full => return false,
             };
-            index += 1;
+            request.next_unit += 1;
             if fua {
-                settling += 1;
+                request.pending += 1;
                 self.writer.wait_for(&self.ftl, slot, id);
             }
-        };
-        request.next_unit = index;
-        request.pending += settling;
-        if !is_all_in {
-            return false;
         }
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {

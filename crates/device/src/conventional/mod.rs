@@ -139,17 +139,6 @@ impl<P: Payload> Conventional<P> {
         self.writer.pump_idle(now, &mut self.ftl);
     }
 
-    /// True if it is certain that nothing follows the end of a host read on `die`, which has changed nothing: the
-    /// reads of a drive that is not written skip what [`Conventional::after`] asks.
-    #[inline(always)]
-    fn has_nothing_else_to_do(&self, die: DieId) -> bool {
-        self.writer.has_nothing_for(&self.ftl, die)
-            && self.flushes.is_empty()
-            && self.trims.is_empty()
-            && !self.ftl.has_woken()
-            && !self.ftl.is_idle() // else commands may be stuck
-    }
-
     /// Handles the next program that passes the gate of the mapping table, if one does.
     #[cold]
     fn next_through_gate(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
@@ -167,9 +156,6 @@ impl<P: Payload> Conventional<P> {
         let changed = match ended {
             Ended::HostRead(tag) => {
                 self.host_read_ended(now, RequestId(tag), desk);
-                if self.has_nothing_else_to_do(outcome.die) {
-                    return;
-                }
                 Changed::Nothing
             }
             Ended::UserProgram { page, tag, failed } => {

@@ -416,12 +416,6 @@ impl<C: Content> Ftl<C> {
         started
     }
 
-    /// True if a die has got something to write of the map ([`Ftl::next_woken`]).
-    #[inline]
-    pub fn has_woken(&self) -> bool {
-        self.table.has_woken()
-    }
-
     /// A die that has got something to write of the map, once.
     #[inline]
     pub fn next_woken(&mut self) -> Option<DieId> {

@@ -127,11 +127,6 @@ impl TableWriter {
     pub(super) fn is_covered(&mut self, block: BlockId) -> bool {
         self.moves.keeps(block).is_none()
     }
-    /// True if a die has something of the table to write.
-    #[inline]
-    pub(super) fn has_woken(&self) -> bool {
-        !self.woken.is_empty()
-    }
     /// A die that has something of the table to write, once.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<DieId> {

@@ -38,7 +38,8 @@ fn of_checkout() -> Option<String> {
 }
 
 fn git(args: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(args).output().ok()?;
+    // Without optional locks: `describe --dirty` would refresh the index, which this script watches.
+    let output = Command::new("git").arg("--no-optional-locks").args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }

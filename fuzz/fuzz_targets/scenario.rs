@@ -3,5 +3,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let _ = leyden_experiment::scenario::fuzz::scenario(data);
+    let _ = leyden_config::fuzz::scenario(data);
 });

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use leyden_experiment::{Loaded, Set};
+use leyden_config::{Loaded, Set};
 use leyden_image::{Drive, ImageConfig, WriteFlags};
 use leyden_serve::{CutReport, Pace};
 

@@ -3,8 +3,8 @@
 use std::ffi::CStr;
 use std::io;
 
+use leyden_config::LoadError;
 use leyden_device::{SnapshotError, Status};
-use leyden_experiment::LoadError;
 use leyden_image::ImageError;
 use leyden_serve::{DirectError, Outcome, RemoteError};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use c::{compiled, say, succeeds};
-use leyden_experiment::{Loaded, Set};
+use leyden_config::{Loaded, Set};
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{ControlAsk, Pace, Server, ServerOptions};
 

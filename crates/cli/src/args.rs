@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use leyden_experiment::Set;
+use leyden_config::Set;
 
 pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
 pub(crate) use reproduce::ReproduceArgs;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use leyden_experiment::{Diagnostic, LoadError};
+use leyden_config::{Diagnostic, LoadError};
 
 /// The run failed, or content was not what it must be.
 pub(crate) const FAILED: u8 = 1;

@@ -1,7 +1,7 @@
 //! The `leyden` command.
 //!
 //! **What lives here**: arguments, tables, progress, files and exit codes. **What doesn't**:
-//! anything that decides a result; that is `leyden-experiment`'s.
+//! anything that decides a result; that is `leyden-run`'s.
 //!
 //! **Invariants**
 //! - With `--json`, standard output holds JSON and nothing else; everything for people to watch

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
-use leyden_experiment::{RunRecord, Scenario, policies};
+use leyden_config::{Scenario, policies};
+use leyden_record::RunRecord;
 use serde_json::Value;
 
 use crate::args::Args;

@@ -76,7 +76,7 @@ fn campaign_states() {
 
 #[test]
 fn scenarios() {
-    fuzz(&seeds("scenario"), 1_000, leyden_experiment::scenario::fuzz::scenario);
+    fuzz(&seeds("scenario"), 1_000, leyden_config::fuzz::scenario);
 }
 
 #[test]

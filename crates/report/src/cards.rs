@@ -1,7 +1,7 @@
 //! The key figures of a single run, in large type.
 
 use crate::{format, metrics};
-use leyden_experiment::{Hints, Latency, Power, RunRecord};
+use leyden_record::{Hints, Latency, Power, RunRecord};
 use serde::Serialize;
 
 /// A figure in large type with a sentence below.

@@ -85,7 +85,7 @@ fn row(metric: &Metric, runs: &[Run]) -> Row {
 mod tests {
     use super::*;
 
-    use leyden_experiment::RunRecord;
+    use leyden_record::RunRecord;
 
     fn with_iops(iops: f64) -> RunRecord {
         let mut record = RunRecord::default();

@@ -114,7 +114,7 @@ fn flatten(path: &str, value: &Value, out: &mut BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::RunRecord;
+    use leyden_record::RunRecord;
     use serde_json::json;
 
     /// What is left of markup when a browser shows it.

@@ -1,7 +1,7 @@
 //! Run records as a table for other programs: a line for each run, a column for each varied key and for
 //! each number of the record, under the record's own names.
 
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::Varied;
+    use leyden_record::Varied;
 
     #[test]
     fn a_line_for_each_run_and_a_column_for_each_number() {

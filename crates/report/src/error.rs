@@ -1,6 +1,6 @@
 //! What can go wrong on the way from JSON to a page.
 
-use leyden_experiment::RECORD_VERSION;
+use leyden_record::RECORD_VERSION;
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

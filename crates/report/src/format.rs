@@ -172,7 +172,7 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// Rounded to five significant digits: what a chart can show, in a third of the bytes.
-pub(crate) fn rounded(value: f64) -> f64 {
+pub fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 

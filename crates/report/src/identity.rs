@@ -2,7 +2,7 @@
 //! of a report has neither the scenario nor the one who wrote it.
 
 use crate::format;
-use leyden_experiment::{Drive, RunRecord, Settling, Steadiness};
+use leyden_record::{Drive, RunRecord, Settling, Steadiness};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -271,7 +271,7 @@ fn settled(steadiness: &Steadiness) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::{Repetition, Varied};
+    use leyden_record::{Repetition, Varied};
     use serde_json::json;
 
     fn run(policy: &str, op: &str) -> RunRecord {

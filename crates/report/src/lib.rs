@@ -1,9 +1,8 @@
-//! One self-contained HTML file with plots, from one or several run records, or from a reproduction
-//! of the papers, or of a crash test.
+//! One self-contained HTML file with plots, from one or several run records, or from a crash test.
 //!
 //! Here: reading records back from JSON ([`read_records`]) and laying them out as a page
-//! ([`render`], [`render_to`]; [`render_reproduction`] for claims and the papers' figures, [`render_crash_test`] for crash tests). Not here: running anything, or computing what a record does not
-//! already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
+//! ([`render`], [`render_to`]; [`render_crash_test`] for crash tests), and the [`figures`] that other pages are
+//! made of. Not here: the papers' figures; running anything, or computing what a record does not already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
 //!
 //! What holds for every page:
 //! - it is one file that asks the network for nothing (its content security policy forbids it);
@@ -19,7 +18,7 @@ mod config;
 mod crash;
 mod csv;
 mod error;
-mod figures;
+pub mod figures;
 pub mod format;
 pub mod fuzz;
 mod html;
@@ -28,7 +27,6 @@ mod metrics;
 mod page;
 mod read;
 mod replicates;
-mod reproduction;
 mod run;
 mod series;
 mod table;
@@ -38,10 +36,7 @@ pub use crash::{CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, r
 pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;
 pub use metrics::{Better, Metric, MetricGroup, metric_groups};
-pub use page::{render, render_to};
+pub use page::{Assets, MACROS, chart_data, render, render_to};
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
-pub use reproduction::{
-    Finished, FinishedDatabase, FinishedStore, FinishedZombie, Reproduction, render_reproduction,
-};
 pub use timeline::{TIMELINE_HEAD, timeline_json};

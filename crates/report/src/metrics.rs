@@ -2,7 +2,7 @@
 //! The table of `leyden compare`, a report's tables and its plots over a parameter are made from this list.
 
 use crate::format;
-use leyden_experiment::{Latency, Power, Recovery, RunRecord, Store, ZonedBlock};
+use leyden_record::{Latency, Power, Recovery, RunRecord, Store, ZonedBlock};
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

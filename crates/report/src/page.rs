@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::series::Columns;
 use crate::table::Table;
 use crate::{ReportError, config, format, html, identity};
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 use minijinja::Environment;
 use serde::Serialize;
 use serde_json::json;
@@ -19,6 +19,8 @@ use std::io;
 const TEMPLATE: &str = "page.html";
 const SOURCE: &str =
     concat!(include_str!("../assets/macros.html"), include_str!("../assets/page.html"));
+/// Macros that every page begins with.
+pub const MACROS: &str = include_str!("../assets/macros.html");
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
 pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
 pub(crate) const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
@@ -49,13 +51,18 @@ struct Page<'a> {
     saved: String,
 }
 
-/// What is the same in every page.
-#[derive(Serialize)]
-struct Assets {
+/// Style, scripts and licences, which are the same in every page: a page's template takes them by name.
+#[derive(Debug, Serialize)]
+pub struct Assets {
     style: &'static str,
     script: &'static str,
     vega: &'static str,
     licences: &'static str,
+}
+
+impl Assets {
+    /// Those of every page.
+    pub const ALL: Self = Self { style: STYLE, script: SCRIPT, vega: VEGA, licences: LICENCES };
 }
 
 /// Who a run is.
@@ -150,7 +157,7 @@ fn page<'a>(
         sections,
         everything: compare::everything(runs),
         differences: config::differences(runs),
-        assets: Assets { style: STYLE, script: SCRIPT, vega: VEGA, licences: LICENCES },
+        assets: Assets::ALL,
         data,
         saved: saved(records)?,
     })
@@ -212,4 +219,12 @@ pub(crate) fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportE
         Data { runs: runs.iter().map(|run| &run.columns).collect(), charts: charts.collect() };
     // Numbers and strings always make JSON; what is not finite becomes null.
     html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))
+}
+
+/// The JSON that a page's script draws the charts of `sections` from, for pages that are not of runs.
+///
+/// # Errors
+/// Never: numbers and strings always make JSON.
+pub fn chart_data(sections: &[Section]) -> Result<String, ReportError> {
+    data(&[], sections)
 }

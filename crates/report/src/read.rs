@@ -4,11 +4,11 @@
 //! its version and not with the first field that happens to differ.
 
 use crate::ReportError;
-use leyden_experiment::{RECORD_VERSION, RunRecord};
+use leyden_record::{RECORD_VERSION, RunRecord};
 use serde_json::Value;
 
 /// Reads the run records in `json`: a [`RunRecord`], an array of them, or a
-/// [`leyden_experiment::Comparison`]. The records keep their order.
+/// [`leyden_record::Comparison`]. The records keep their order.
 ///
 /// # Errors
 /// Anything that is not a run record of this build's version, saying where and what to do about it.
@@ -72,7 +72,7 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::Comparison;
+    use leyden_record::Comparison;
 
     fn sample() -> RunRecord {
         RunRecord { record_version: RECORD_VERSION, name: "a".into(), ..RunRecord::default() }

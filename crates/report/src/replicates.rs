@@ -2,7 +2,7 @@
 //! the mean and how sure it is.
 
 use crate::metrics::Metric;
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 
 /// The key whose values make replicates.
 const SEED: &str = "seed";
@@ -98,7 +98,7 @@ impl Estimate {
 mod tests {
     use super::*;
     use crate::metrics::metric_groups;
-    use leyden_experiment::Varied;
+    use leyden_record::Varied;
 
     fn run(policy: &str, seed: u64, iops: f64) -> RunRecord {
         let varied = |key: &str, value: String| Varied { key: key.into(), value };

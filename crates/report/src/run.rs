@@ -1,7 +1,7 @@
 //! A record on its way to the page: its label, colour and thinned-out series.
 
 use crate::series::{self, Columns};
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 
 /// One run, as the figures see it.
 pub(crate) struct Run<'a> {

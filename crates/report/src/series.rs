@@ -14,7 +14,7 @@
 //! read or written. That is "no value" here, and a gap in the line.
 
 use crate::format::rounded;
-use leyden_experiment::{Programs, Reads, Series};
+use leyden_record::{Programs, Reads, Series};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Cells are text; the template escapes them. The first cell of a row is its heading.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Table {
+pub struct Table {
     /// Column headings, the first one over the row headings.
     pub head: Vec<String>,
     /// Rows, each as long as `head`.
@@ -13,7 +13,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table without rows.
-    pub(crate) fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
+    pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
         Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 }

@@ -4,8 +4,9 @@
 //! What the format calls processes and threads are groups of rows and rows. A thread's number is its own over all
 //! processes: Perfetto takes two of one number for one row, and drops what overlaps there.
 
-use leyden_experiment::{ActivityKind, FollowedCommand, FollowedOperation, RunRecord, Timeline};
-use leyden_experiment::{CommandOp, Span};
+use leyden_device::{ActivityKind, Op as CommandOp};
+use leyden_record::{FollowedCommand, FollowedOperation, RunRecord, Timeline};
+use leyden_sim::Span;
 use serde_json::{Value, json};
 
 /// What every such file begins with.
@@ -167,7 +168,7 @@ fn flash(operations: &[FollowedOperation]) -> Vec<Value> {
 }
 
 fn levels(timeline: &Timeline) -> Vec<Value> {
-    type Of = fn(&leyden_experiment::Levels) -> u64;
+    type Of = fn(&leyden_record::Levels) -> u64;
     let counters: [(&str, Of); 3] = [
         ("write buffer, bytes", |it| it.buffered_bytes),
         ("free blocks", |it| it.free_blocks),

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use leyden_experiment::{RunRecord, Varied};
+use leyden_record::{RunRecord, Varied};
 use leyden_report::render;
 use samples::Sample;
 

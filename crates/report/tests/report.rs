@@ -2,17 +2,10 @@
 
 mod samples;
 
-use leyden_experiment::claims::{
-    Cell, Claim, ClaimResult, Value as Figure, WorkloadFacts, WorkloadRow, hexa,
-};
-use leyden_experiment::{Bank, Power, Recovery, RecoveryStep, RunRecord, Spread, Worst};
-use leyden_report::{
-    ReportError, Reproduction, read_records, render, render_reproduction, render_to,
-};
+use leyden_record::{Bank, Power, Recovery, RecoveryStep, RunRecord, Spread, Worst};
+use leyden_report::{ReportError, read_records, render, render_to};
 use samples::Sample;
-use serde_json::Value;
-
-const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
+use samples::html::{VEGA, between, body, data, outline, unbalanced};
 
 fn one() -> Vec<RunRecord> {
     vec![Sample::default().record()]
@@ -20,59 +13,6 @@ fn one() -> Vec<RunRecord> {
 
 fn page(records: &[RunRecord]) -> String {
     render(records, Some("A report")).unwrap()
-}
-
-/// What stands between two marks, the first time.
-fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
-    let start = text.find(from).unwrap() + from.len();
-    let end = text[start..].find(to).unwrap();
-    &text[start..start + end]
-}
-
-/// The page without style, library, script and licences: what a record can have an effect on.
-fn body(html: &str) -> &str {
-    between(html, "<body>", "<details><summary>Licences")
-}
-
-/// The JSON the page's script reads.
-fn data(html: &str) -> Value {
-    let json = between(html, "<script type=\"application/json\" id=\"data\">", "</script>");
-    serde_json::from_str(json).unwrap()
-}
-
-/// Ids and captions of the figures; `!` marks those that say there is nothing.
-fn outline(html: &str) -> Vec<String> {
-    let figures = body(html).split("<figure id=\"").skip(1);
-    figures
-        .map(|figure| {
-            let id = figure.split('"').next().unwrap();
-            let figure = figure.split("</figure>").next().unwrap();
-            let title = between(figure, "<h3>", "</h3>");
-            let empty = figure.contains("<p class=\"empty\">");
-            format!("{id}{} | {title}", if empty { "!" } else { "" })
-        })
-        .collect()
-}
-
-/// Opening tags without their closing ones, apart from elements that have none.
-fn unbalanced(html: &str) -> Vec<String> {
-    let void = ["meta", "br", "!doctype", "img", "input"];
-    let mut open: Vec<String> = Vec::new();
-    for tag in body(html).split('<').skip(1) {
-        let tag = tag.split('>').next().unwrap();
-        let name = tag.trim_start_matches('/');
-        let name = name.split([' ', '\n']).next().unwrap().to_owned();
-        if tag.starts_with('/') {
-            if open.pop().as_ref() != Some(&name) {
-                return vec![format!("</{name}> closes nothing")];
-            }
-        } else if !void.contains(&name.as_str()) {
-            open.push(name);
-        }
-    }
-    // The body ends where its footer has been cut off.
-    open.retain(|name| name != "footer");
-    open
 }
 
 #[test]
@@ -283,97 +223,6 @@ fn records_read_back_render_the_same() {
 #[test]
 fn no_runs_no_report() {
     assert!(matches!(render(&[], None), Err(ReportError::NoRuns)));
-}
-
-/// Every run of the papers' matrix but one, made up: IOPS are the run's number.
-fn matrix() -> Vec<(Cell, RunRecord)> {
-    let mut cells = hexa::cells();
-    let last = cells.iter().rposition(|cell| matches!(cell.table, hexa::Table::Share(_)));
-    cells.remove(last.expect("shares"));
-    let record = |number: usize| {
-        let mut record = RunRecord::default();
-        record.host.iops = 1000.0 + number as f64;
-        record.flash.programs.user = 500;
-        record.flash.programs.map = number as u64;
-        record.map.hit_ratio = 0.5;
-        record
-    };
-    cells.into_iter().enumerate().map(|(i, cell)| (cell, record(i))).collect()
-}
-
-fn reproduction(matrix: &[(Cell, RunRecord)], nasty: &str) -> String {
-    let claim = Claim {
-        id: nasty.to_owned(),
-        paper: Figure::Pair([0.06, 0.5]),
-        accept: [0.05, 0.52],
-        statement: nasty.to_owned(),
-    };
-    let claims = [
-        ClaimResult::judged(&claim, Figure::One(0.5), nasty.to_owned()),
-        ClaimResult::judged(&claim, Figure::One(0.6), String::new()),
-        ClaimResult::not_run(&claim, "no time".to_owned()),
-    ];
-    let cells: Vec<_> = matrix.iter().map(|(cell, record)| (cell.clone(), record)).collect();
-    let facts = WorkloadFacts { requests: 9, data_bytes: 1 << 30, map_bytes: 1 << 20 };
-    let row = |traced| WorkloadRow {
-        name: "work",
-        traced,
-        facts,
-        requests: 8,
-        data_bytes: 4 << 30,
-        map_bytes: 1 << 30,
-    };
-    let workloads = if matrix.is_empty() { vec![] } else { vec![row(true), row(false)] };
-    render_reproduction(&Reproduction {
-        title: nasty,
-        command: nasty,
-        quick: true,
-        claims: &claims,
-        cells: &cells,
-        workloads: &workloads,
-        zombies: &[],
-        databases: &[],
-        stores: &[],
-        frontiers: &[],
-    })
-    .unwrap()
-}
-
-#[test]
-fn a_reproduction_draws_the_papers_figures() {
-    let matrix = matrix();
-    let html = reproduction(&matrix, "papers");
-    assert_eq!(html, reproduction(&matrix, "papers"));
-    assert_eq!(unbalanced(&html), Vec::<String>::new());
-    let outline = outline(&html);
-    assert_eq!(outline.len(), 3 * 6 + 2);
-    assert_eq!(outline[1], "iops-random-writes-1-gib | random writes, buffer of 1 GiB");
-    let charts = data(&html);
-    assert_eq!(charts["charts"].as_object().unwrap().len(), 12, "bars need no script");
-    let lines = &charts["charts"]["iops-random-writes-64-mib"]["lines"];
-    assert_eq!(lines.as_array().unwrap().len(), hexa::SCHEDULES.len());
-    assert_eq!(lines[0]["x"], serde_json::json!([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]));
-    assert_eq!(lines[0]["y"][6], 1006.0);
-    // The run that is missing is a dash in the table, and not a point; journal and none are of one schedule.
-    let last = between(&html, "<figure id=\"iops-tpc-c-1-gib\"", "</figure>");
-    assert_eq!(last.matches("–").count(), 1 + 2 * (hexa::SCHEDULES.len() - 1));
-    assert!(last.contains("<th scope=\"row\">journal</th>"), "{last}");
-    let bars = between(&html, "<figure id=\"traffic-tpc-c-1-gib\"", "</figure>");
-    assert_eq!(bars.matches("class=\"bar\"").count(), 7 * hexa::SCHEDULES.len() - 1 + 2);
-    let table = between(&html, "<figure id=\"workloads-traced\"", "</figure>");
-    assert!(table.contains("<td>25.0"), "{table}");
-    assert!(html.contains("3 in all: 1 holds, 1 differs, 1 not run"));
-    assert!(html.contains("0.060 to 0.500") && html.contains("quarter of the papers"));
-}
-
-#[test]
-fn a_reproduction_without_figures_is_a_page_of_claims() {
-    let nasty = "</script><img src=x onerror=alert(1)>\"'&{{ 7*7 }}";
-    let html = reproduction(&[], nasty);
-    assert!(outline(&html).is_empty());
-    assert_eq!(unbalanced(&html), Vec::<String>::new());
-    assert!(!html.replace(VEGA, "").contains("<img"));
-    assert_eq!(html.matches("</script>").count(), 3);
 }
 
 #[test]

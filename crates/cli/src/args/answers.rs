@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use leyden_experiment::{Set, Span};
+use leyden_config::Set;
+use leyden_sim::Span;
 
 use super::parse_set;
 

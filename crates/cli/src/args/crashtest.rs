@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
+use leyden_config::Set;
 use leyden_crashtest::Model;
-use leyden_experiment::Set;
 use leyden_sim::{Bytes, Span};
 
 use super::parse_set;

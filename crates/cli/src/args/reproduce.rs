@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use leyden_experiment::Set;
-use leyden_experiment::claims::{PAPERS, Paper};
+use leyden_config::Set;
+use leyden_reproduce::{PAPERS, Paper};
 
 use super::parse_set;
 

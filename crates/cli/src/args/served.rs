@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
-use leyden_experiment::Set;
+use leyden_config::Set;
 use leyden_serve::{Listen, Pace, TlsFiles};
 use leyden_sim::Span;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
-use leyden_experiment::Bytes;
-use leyden_experiment::scenario::MAX_WINDOW;
+use leyden_config::MAX_WINDOW;
+use leyden_sim::Bytes;
 use leyden_workload::trace::Format;
 
 /// `leyden trace`.

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use leyden_experiment::{Loaded, check_inputs, validate};
+use leyden_config::Loaded;
+use leyden_run::{check_inputs, validate};
 
 use super::{explain, print_json, warn};
 use crate::args::CheckArgs;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use leyden_experiment::{Loaded, Set};
+use leyden_config::{Loaded, Set};
 use leyden_files::NewFile;
 use leyden_image::{Checked, Drive, ImageConfig, ImageError, raw};
 

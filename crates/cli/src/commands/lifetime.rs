@@ -1,7 +1,8 @@
 //! `leyden lifetime`: write amplification, drive writes a day, and years.
 
-use leyden_experiment::claims::run_command;
-use leyden_experiment::{Lifetime, Scenario};
+use leyden_config::Scenario;
+use leyden_config::run_command;
+use leyden_record::Lifetime;
 use leyden_report::format::{bytes, count, number};
 
 use super::{Cancel, load, overrides, print_json, run_one, verdict, warn};

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use clap_complete::Shell;
-use leyden_experiment::{RunRecord, Scenario};
+use leyden_config::Scenario;
+use leyden_record::RunRecord;
 
 use super::{make_folder, print_json};
 use crate::args::SchemaOf;
@@ -13,7 +14,7 @@ use crate::output::{atomic, table};
 
 /// `leyden policies`.
 pub(crate) fn policies(is_json: bool) -> Result<(), Failure> {
-    let folders = leyden_experiment::policies();
+    let folders = leyden_config::policies();
     if is_json {
         return print_json(&folders);
     }

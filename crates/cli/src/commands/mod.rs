@@ -27,10 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use leyden_experiment::{
-    Comparison, Hooks, Host, LoadError, Loaded, Outcome, Phase, RunError, RunRecord, Scenario, Set,
-    run as run_scenario, validate,
-};
+use leyden_config::{LoadError, Loaded, Scenario, Set};
+use leyden_record::{Comparison, Host, RunRecord};
+use leyden_run::{Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
 
 use leyden_report::format;
 use leyden_workload::trace::TraceError;

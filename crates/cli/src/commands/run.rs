@@ -2,12 +2,11 @@
 
 use std::io::Write;
 
-use leyden_experiment::claims::run_command;
-use leyden_experiment::scenario::Saved;
-use leyden_experiment::{
-    Cache, Hints, Latency, Loaded, Power, Recovery, RunRecord, Spread, Steadiness,
-    check_same_inputs, scenario::bundled,
-};
+use leyden_config::Saved;
+use leyden_config::run_command;
+use leyden_config::{Loaded, bundled};
+use leyden_record::{Cache, Hints, Latency, Power, Recovery, RunRecord, Spread, Steadiness};
+use leyden_run::check_same_inputs;
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use leyden_experiment::claims::run_command;
-use leyden_experiment::{Follow, Hooks, Phase, Wanted, follow};
+use leyden_config::run_command;
 use leyden_report::{format, timeline_json};
+use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
 
 use super::{Cancel, explain, load, overrides, stamp};
 use crate::args::{TimelineArgs, TimelineOf};

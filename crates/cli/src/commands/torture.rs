@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leyden_experiment::claims::quote;
+use leyden_config::quote;
 use leyden_torture::campaign::{
     Campaign, Failed, StateError, Summary, run_alone, run_twice, run_zoned_alone,
 };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use leyden_experiment::scenario::{TraceSource, devices};
+use leyden_config::{TraceSource, devices};
 use leyden_sim::Bytes;
 use leyden_workload::trace::{
     self, BlkAction, Compression, ErrorKind, Format, Merged, OpenOptions, Profile, TraceError,

@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 
 use super::atomic;
 use crate::failure::Failure;
@@ -121,7 +121,7 @@ fn stem(record: &RunRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::Varied;
+    use leyden_record::Varied;
 
     fn named(name: &str) -> RunRecord {
         RunRecord { name: name.into(), ..RunRecord::default() }

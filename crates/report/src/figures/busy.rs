@@ -4,7 +4,7 @@ use super::{Figure, Size};
 use crate::format;
 use crate::run::Run;
 use crate::table::Table;
-use leyden_experiment::Utilisation;
+use leyden_record::Utilisation;
 use serde::Serialize;
 
 /// More dies in a row than this, and the cells carry no numbers.

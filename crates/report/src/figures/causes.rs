@@ -6,7 +6,7 @@ use crate::format;
 use crate::run::Run;
 use crate::series::{Cause, PROGRAM_CAUSES, READ_CAUSES};
 use crate::table::Table;
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 
 /// Programs or reads.
 struct Subject<T: 'static> {

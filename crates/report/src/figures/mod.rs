@@ -5,36 +5,32 @@
 //! stands in one picture; what cannot be overlaid (stacks, histograms, dies) becomes one small
 //! figure per run with common axes.
 //!
-//! The figures of `leyden reproduce` are in [`protection`], [`selective`], [`zombie`] and [`frontier`].
+//! Pages of others (`leyden-reproduce`) are made of the same [`Section`]s and [`Figure`]s.
 
 mod busy;
 mod causes;
-pub(crate) mod frontier;
 mod over_time;
 mod percentiles;
 mod power;
-pub(crate) mod protection;
-pub(crate) mod selective;
-mod spec;
+pub mod spec;
 mod sweep;
 mod tenants;
 mod wear;
-pub(crate) mod zombie;
 mod zoned_block;
 mod zones;
 
 use crate::run::Run;
-use crate::table::Table;
-use leyden_experiment::RunRecord;
+pub use crate::table::Table;
+use leyden_record::RunRecord;
 use serde::Serialize;
-pub(crate) use spec::Chart;
+pub use spec::Chart;
 
 /// Number of colours in the palette (`--c0`.. in the style sheet).
-pub(crate) const COLOURS: usize = 8;
+pub const COLOURS: usize = 8;
 
 /// A titled part of the page with figures in it.
 #[derive(Serialize)]
-pub(crate) struct Section {
+pub struct Section {
     /// Anchor.
     pub id: &'static str,
     /// Heading.
@@ -47,7 +43,7 @@ pub(crate) struct Section {
 
 impl Section {
     /// A section of `figures`; those that have nothing to show become its sentences.
-    pub(crate) fn new(id: &'static str, title: &'static str, figures: Vec<Figure>) -> Self {
+    pub fn new(id: &'static str, title: &'static str, figures: Vec<Figure>) -> Self {
         let (absent, figures): (Vec<_>, Vec<_>) =
             figures.into_iter().partition(|figure| figure.nothing.is_some());
         let absent =
@@ -58,7 +54,7 @@ impl Section {
 
 /// One figure: a chart or something drawn by the template, with its table.
 #[derive(Default, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// Element id, unique on the page.
     pub id: String,
     /// Caption.
@@ -74,9 +70,9 @@ pub(crate) struct Figure {
     /// Horizontal bars.
     pub bars: Vec<Bar>,
     /// Busy times by channel and die.
-    pub heat: Option<busy::Heat>,
+    pub(crate) heat: Option<busy::Heat>,
     /// A map of zones.
-    pub zones: Option<zones::ZoneMap>,
+    pub(crate) zones: Option<zones::ZoneMap>,
     /// Whether a chart is drawn here.
     pub has_chart: bool,
     /// The same as text.
@@ -89,7 +85,7 @@ pub(crate) struct Figure {
 /// Share of the page's width a figure takes.
 #[derive(Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Size {
+pub enum Size {
     /// All of it.
     Wide,
     /// Half of it.
@@ -101,7 +97,7 @@ pub(crate) enum Size {
 
 impl Size {
     /// For one of as many figures as there are runs: rows without holes where that can be.
-    fn of_one_in(runs: usize) -> Self {
+    pub(crate) fn of_one_in(runs: usize) -> Self {
         match runs {
             1 => Self::Wide,
             2 | 4 => Self::Half,
@@ -112,7 +108,7 @@ impl Size {
 
 /// An entry of a legend.
 #[derive(Clone, Serialize)]
-pub(crate) struct Key {
+pub struct Key {
     /// What.
     pub label: String,
     /// Index into the palette.
@@ -125,7 +121,7 @@ pub(crate) struct Key {
 
 /// A horizontal bar made of segments.
 #[derive(Serialize)]
-pub(crate) struct Bar {
+pub struct Bar {
     /// Left of the bar.
     pub label: String,
     /// Right of the bar.
@@ -136,7 +132,7 @@ pub(crate) struct Bar {
 
 /// A piece of a [`Bar`].
 #[derive(Serialize)]
-pub(crate) struct Segment {
+pub struct Segment {
     /// Index into the palette.
     pub colour: usize,
     /// Share of the bar's full length, 0..=100.
@@ -146,28 +142,34 @@ pub(crate) struct Segment {
 }
 
 /// `name` as part of an id.
-fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     name.chars().map(plain).collect()
 }
 
 impl Figure {
-    fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
+    /// Without anything in it yet.
+    pub fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
         Self { id: id.into(), title: title.into(), ..Self::default() }
     }
 
     /// A sentence in place of the figure.
-    fn nothing(mut self, sentence: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn nothing(mut self, sentence: impl Into<String>) -> Self {
         self.nothing = Some(sentence.into());
         self
     }
 
-    fn note(mut self, note: impl Into<String>) -> Self {
+    /// With a sentence on how to read it.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 
-    fn chart(mut self, chart: Chart) -> Self {
+    /// With a chart and its legend.
+    #[must_use]
+    pub fn chart(mut self, chart: Chart) -> Self {
         self.keys = chart.keys();
         self.has_chart = true;
         self.chart = Some(chart);

@@ -7,7 +7,7 @@ use crate::format;
 use crate::run::Run;
 use crate::series::MAX_POINTS;
 use crate::table::Table;
-use leyden_experiment::{Host, Latency};
+use leyden_record::{Host, Latency};
 use serde_json::json;
 use std::f64::consts::LOG10_2;
 

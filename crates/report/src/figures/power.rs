@@ -5,7 +5,7 @@ use super::{Bar, Figure, Segment, Size};
 use crate::format::{self, rounded};
 use crate::run::Run;
 use crate::table::Table;
-use leyden_experiment::{Power, Recovery};
+use leyden_record::{Power, Recovery};
 
 /// Two figures for each run of a drive with capacitors; none for the others.
 pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {

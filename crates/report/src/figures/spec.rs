@@ -16,13 +16,13 @@ const THICK: f64 = 1.75;
 const THIN: f64 = 1.0;
 
 /// Labels of plain numbers; the formatter alone would write "0k" and "0.5k".
-pub(crate) const NUMBER: &str =
+pub const NUMBER: &str =
     "abs(datum.value) < 1 ? format(datum.value, '~r') : format(datum.value, '~s')";
 
 /// What the values of a chart are; decides ticks here and tooltips in the script.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Commands per second.
     Iops,
     /// MiB per second.
@@ -74,7 +74,7 @@ impl Unit {
 /// What the horizontal axis of a chart of lines is.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Across {
+pub enum Across {
     /// Simulated seconds.
     Time,
     /// The nines of a percentile: -log10(1 - p).
@@ -95,7 +95,7 @@ pub(crate) enum Across {
 
 /// One line or one layer of a stack.
 #[derive(Clone, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// Name, unique within the chart.
     pub label: String,
     /// Index into the palette, beyond its end dashed.
@@ -112,7 +112,7 @@ pub(crate) struct Line {
 /// The points of a line.
 #[derive(Clone, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Points {
+pub enum Points {
     /// A column of a run's series.
     Column {
         /// Index of the run.
@@ -131,7 +131,7 @@ pub(crate) enum Points {
 
 impl Points {
     /// What is given here; nothing of a column.
-    pub(crate) fn here(&self) -> (&[f64], &[f64]) {
+    pub fn here(&self) -> (&[f64], &[f64]) {
         match self {
             Self::Here { x, y } => (x, y),
             Self::Column { .. } => (&[], &[]),
@@ -141,7 +141,7 @@ impl Points {
 
 /// A chart as it travels to the page.
 #[derive(Clone, Serialize)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// What the horizontal axis is.
     pub across: Across,
     /// What the values are.
@@ -156,7 +156,7 @@ pub(crate) struct Chart {
 
 impl Chart {
     /// The legend; none where there is only one thing to tell apart.
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<Key> {
         if self.lines.len() < 2 {
             return Vec::new();
         }
@@ -183,7 +183,7 @@ pub(crate) fn time_domain(runs: &[Run]) -> [f64; 2] {
 const CUT_OFF_ABOVE: f64 = 3.0;
 
 /// The highest value that an axis of factors shows, and the highest there is, if that is cut off.
-pub(crate) fn cut_off(values: &[f64]) -> Option<(f64, f64)> {
+pub fn cut_off(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     let top = *sorted.last()?;
@@ -333,7 +333,7 @@ pub(crate) fn stack_over_time(
 }
 
 /// A specification of lines whose points are `x`, `v`, told apart by `k`.
-pub(crate) fn line_spec(
+pub fn line_spec(
     lines: &[Line],
     x: &Value,
     y: &Value,
@@ -387,12 +387,12 @@ fn colour_channel(lines: &[Line]) -> Value {
 }
 
 /// The horizontal channel.
-pub(crate) fn x_axis(scale: &Value, axis: &Value) -> Value {
+pub fn x_axis(scale: &Value, axis: &Value) -> Value {
     json!({"field": "x", "type": "quantitative", "scale": scale, "axis": axis})
 }
 
 /// The vertical channel for these values.
-pub(crate) fn y_axis(unit: Unit, values: &[f64]) -> Value {
+pub fn y_axis(unit: Unit, values: &[f64]) -> Value {
     let (scale, axis) = match unit {
         Unit::Latency => log_axis(values),
         Unit::Percent | Unit::Hits => (
@@ -474,7 +474,7 @@ fn is_power_of_ten(value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::{RunRecord, Series};
+    use leyden_record::{RunRecord, Series};
 
     #[test]
     fn log_axes_enclose_their_values_in_round_numbers() {

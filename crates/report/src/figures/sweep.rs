@@ -7,7 +7,7 @@ use crate::identity;
 use crate::metrics::{Metric, metric_groups};
 use crate::replicates::{Replicates, replicates};
 use crate::table::Table;
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 use serde_json::json;
 
 /// What is shown: a group of figures and one of them, the heading, and the unit of the axis.
@@ -171,7 +171,7 @@ fn quantity(text: &str) -> Option<(f64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::Varied;
+    use leyden_record::Varied;
 
     fn run(op: &str, policy: &str, waf: f64) -> RunRecord {
         let varied = |key: &str, value: &str| Varied { key: key.into(), value: value.into() };

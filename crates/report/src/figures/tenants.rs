@@ -4,7 +4,7 @@ use super::{Figure, Size};
 use crate::format;
 use crate::run::Run;
 use crate::table::Table;
-use leyden_experiment::Latency;
+use leyden_record::Latency;
 
 /// The table; none if the drive is not shared.
 pub(crate) fn figure(runs: &[Run]) -> Option<Figure> {
@@ -45,7 +45,7 @@ pub(crate) fn figure(runs: &[Run]) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::{Host, RunRecord, Tenant};
+    use leyden_record::{Host, RunRecord, Tenant};
 
     #[test]
     fn those_who_share_are_told_apart_and_nobody_who_is_alone() {

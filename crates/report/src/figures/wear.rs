@@ -5,7 +5,7 @@ use super::{Figure, Size};
 use crate::format;
 use crate::run::Run;
 use crate::table::Table;
-use leyden_experiment::Wear;
+use leyden_record::Wear;
 use serde_json::{Value, json};
 
 /// One histogram per run.

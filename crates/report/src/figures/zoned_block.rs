@@ -1,7 +1,7 @@
 //! Block devices on a conventional and a zoned drive: what is written for what, where chunks lie, which of them are moved,
 //! and what the conventional drive's zones are for.
 
-use leyden_experiment::{Chunk, ChunkPlace, RandomZone, ZonedBlock};
+use leyden_record::{Chunk, ChunkPlace, RandomZone, ZonedBlock};
 
 use super::zones::{Cell, ZoneMap};
 use super::{Bar, Figure, Key, Segment, Size};
@@ -214,7 +214,7 @@ fn chunk_bytes(layer: &ZonedBlock) -> f64 {
 mod tests {
     use super::*;
 
-    use leyden_experiment::RunRecord;
+    use leyden_record::RunRecord;
 
     fn record() -> RunRecord {
         let chunk = |place, copied_blocks| Chunk { place, valid_blocks: 8, copied_blocks };

@@ -5,7 +5,7 @@ use super::{Figure, Key, Size};
 use crate::format::{self, rounded};
 use crate::run::Run;
 use crate::table::Table;
-use leyden_experiment::{ZoneMoment, ZoneState, Zones};
+use leyden_record::{ZoneMoment, ZoneState, Zones};
 use serde::Serialize;
 
 /// Most cells of a map: on drives with more zones, a cell stands for several.
@@ -237,7 +237,7 @@ fn waits(mut figure: Figure, zones: &Zones) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_experiment::{FlushWaits, RunRecord};
+    use leyden_record::{FlushWaits, RunRecord};
 
     fn record(states: &[ZoneState]) -> RunRecord {
         let zones = Zones {

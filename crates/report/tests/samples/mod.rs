@@ -3,7 +3,9 @@
 
 #![allow(dead_code, reason = "each user of this module needs another part of it")]
 
-use leyden_experiment::{
+pub(crate) mod html;
+
+use leyden_record::{
     Buffer, Flash, Gc, Host, Latency, Map, Programs, RECORD_VERSION, Reads, RunRecord, Series, Sim,
     Utilisation, Wear,
 };

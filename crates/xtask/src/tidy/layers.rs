@@ -5,7 +5,6 @@ use super::tree::Tree;
 
 /// What each crate may depend on, from the top down (docs/architecture.md, "The rooms"). Crates beside
 /// each other do not know each other: `power`, `buffer` and `ftl` are joined by `device` only.
-/// `report` stands above `experiment` because it draws run records, which live there.
 const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
@@ -13,8 +12,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "crashtest",
             "serve",
             "image",
+            "reproduce",
             "report",
-            "experiment",
+            "run",
+            "config",
+            "record",
             "torture",
             "workload",
             "device",
@@ -22,20 +24,27 @@ const EDGES: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
-    ("capi", &["serve", "image", "experiment", "device", "sim"]),
+    ("capi", &["serve", "image", "config", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
     ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
     // An image holds a whole stack: what stands on two drives loses its power with them.
     ("image", &["host", "device", "power", "buffer", "ftl", "nand", "sim"]),
     ("wire", &[]),
-    ("report", &["experiment"]),
+    // The papers use the tool as any researcher could.
+    ("reproduce", &["report", "run", "config", "record", "workload", "device", "files", "sim"]),
+    ("report", &["record", "device", "sim"]),
     (
-        "experiment",
-        &["oracle", "workload", "host", "device", "power", "buffer", "ftl", "files", "sim"],
+        "run",
+        &[
+            "config", "record", "oracle", "workload", "host", "device", "power", "buffer", "ftl",
+            "files", "sim",
+        ],
     ),
+    ("config", &["record", "workload", "host", "device", "power", "buffer", "ftl", "sim"]),
     ("torture", &["oracle", "host", "device", "power", "buffer", "ftl", "nand", "files", "sim"]),
     ("oracle", &["sim"]),
     ("workload", &["device", "files", "sim"]),
+    ("record", &["host", "device", "sim"]),
     ("host", &["device", "sim"]),
     ("device", &["power", "buffer", "ftl", "nand", "sim"]),
     ("power", &["nand", "sim"]),

@@ -4,10 +4,10 @@ mod table;
 mod vary;
 
 use anyhow::anyhow;
-use leyden_experiment::claims::{quote, run_command};
-use leyden_experiment::{
-    Loaded, Plan, RunError, RunRecord, Scenario, Set, Varied, run_all, validate,
-};
+use leyden_config::{Loaded, Scenario, Set};
+use leyden_config::{quote, run_command};
+use leyden_record::{RunRecord, Varied};
+use leyden_run::{Plan, RunError, run_all, validate};
 
 use self::table::show;
 use self::vary::varied;

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use leyden_experiment::RunRecord;
+use leyden_record::RunRecord;
 use leyden_report::{Estimate, Metric, Replicates, format, metric_groups, replicates};
 
 use crate::output::table::Table;

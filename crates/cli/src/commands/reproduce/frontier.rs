@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::anyhow;
-use leyden_experiment::claims::frontier::{self, DUMPS, Design, Figures, Point, TABLES};
-use leyden_experiment::claims::hexa::{SCHEDULES, WORKLOADS, Workload};
-use leyden_experiment::claims::{RunSpec, Scale};
 use leyden_report::format::{count, latency, number};
-use leyden_report::{Reproduction, render_reproduction};
+use leyden_reproduce::frontier::{self, DUMPS, Design, Figures, Point, TABLES};
+use leyden_reproduce::hexa::{SCHEDULES, WORKLOADS, Workload};
+use leyden_reproduce::{Reproduction, render_reproduction};
+use leyden_reproduce::{RunSpec, Scale};
 use serde::Serialize;
 
 use super::super::{Cancel, print_json, warn};

@@ -7,13 +7,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use leyden_experiment::claims::zombie::DatabaseCell;
-use leyden_experiment::claims::{
-    self, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale, Step,
-    Value, Verdict, digest_of, hexa, selective, zombie,
+use leyden_config::Set;
+use leyden_reproduce::zombie::DatabaseCell;
+use leyden_reproduce::{
+    self as claims, Cache, Claim, ClaimResults, ClaimsFile, Paper, Results, RunSpec, Runner, Scale,
+    Step, Value, Verdict, digest_of, hexa, selective, zombie,
 };
-use leyden_experiment::scenario::Set;
-use leyden_report::{Reproduction, render_reproduction};
+use leyden_reproduce::{Reproduction, render_reproduction};
 
 use leyden_report::format::{count, number};
 
@@ -322,7 +322,7 @@ fn command_of(args: &ReproduceArgs) -> String {
         command = format!("{command} --seeds {}", args.seeds);
     }
     for set in &args.set {
-        command = format!("{command} --set {}", claims::quote(&set.to_string()));
+        command = format!("{command} --set {}", leyden_config::quote(&set.to_string()));
     }
     command
 }

@@ -4,8 +4,8 @@ mod zones;
 
 use std::io::Write;
 
-use leyden_experiment::Bank;
-use leyden_experiment::size::{Shown, SizedDrive, Sizing, Watched, size, size_zones};
+use leyden_record::Bank;
+use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, size, size_zones};
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use leyden_experiment::size::{SizedRegion, ZoneSizing};
+use leyden_run::size::{SizedRegion, ZoneSizing};
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 

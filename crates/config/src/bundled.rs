@@ -1,0 +1,186 @@
+//! The scenarios of this repository's `scenarios/`, compiled in so that the command works anywhere.
+
+/// Lists files once; a test holds the list against the folder.
+macro_rules! bundle {
+    ($($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../scenarios/", $path)))),+]
+    };
+}
+
+/// Every bundled file: its path below `scenarios/`, and its text.
+pub const SCENARIOS: &[(&str, &str)] = bundle![
+    "hot-cold.toml",
+    "power-cuts.toml",
+    "power-loss.toml",
+    "tpcc.toml",
+    "bench/random-read-1tib.toml",
+    "bench/random-read.toml",
+    "bench/random-write-1tib.toml",
+    "bench/random-write-7-1tib.toml",
+    "bench/random-write-7.toml",
+    "bench/random-write.toml",
+    "bench/sequential-write-1tib.toml",
+    "bench/sequential-write.toml",
+    "bench/tpcc-1tib.toml",
+    "bench/tpcc.toml",
+    "bench/zone-append.toml",
+    "dawid/jesd219.toml",
+    "dawid/random-write.toml",
+    "dawid/tpcc.toml",
+    "devices/database.toml",
+    "devices/hexa.toml",
+    "devices/journal-zones.toml",
+    "devices/qlc.toml",
+    "devices/selective-plp.toml",
+    "devices/tlc-datacenter.toml",
+    "devices/zombie-16bank.toml",
+    "devices/zombie-4bank.toml",
+    "devices/zns.toml",
+    "devices/zoned-block.toml",
+    "devices/zoned-block-defaults.toml",
+    "hexa/figure1.toml",
+    "hexa/jesd219.toml",
+    "hexa/random-write.toml",
+    "hexa/tpcc.toml",
+    "journal-zones/conventional.toml",
+    "journal-zones/journal.toml",
+    "journal-zones/journal-lazy.toml",
+    "journal-zones/journal-sequential.toml",
+    "journal-zones/once-journal.toml",
+    "journal-zones/once-journal-sequential.toml",
+    "journal-zones/once-ordered.toml",
+    "journal-zones/once-ordered-sequential.toml",
+    "journal-zones/once-xfs.toml",
+    "journal-zones/ordered.toml",
+    "journal-zones/ordered-sequential.toml",
+    "journal-zones/xfs.toml",
+    "selective-plp/conventional.toml",
+    "selective-plp/fillseq.toml",
+    "selective-plp/fillseq-recorded.toml",
+    "selective-plp/overwrite.toml",
+    "selective-plp/overwrite-recorded.toml",
+    "selective-plp/power-cuts.toml",
+    "zombie/figure2.toml",
+    "zombie/micro-16bank.toml",
+    "zombie/micro.toml",
+    "zombie/pgbench-a.toml",
+    "zombie/pgbench-d.toml",
+    "zombie/shared.toml",
+    "zombie/tpcc-power.toml",
+    "zombie/tpcc.toml",
+];
+
+/// Every bundled trace.
+const TRACES: &[(&str, &[u8])] = &[
+    ("hexa/figure1.csv", include_bytes!("../scenarios/hexa/figure1.csv")),
+    ("zombie/figure2.csv", include_bytes!("../scenarios/zombie/figure2.csv")),
+    ("traces/pgbench-a.csv.zst", include_bytes!("../scenarios/traces/pgbench-a.csv.zst")),
+    (
+        "traces/pgbench-a.hints.csv.zst",
+        include_bytes!("../scenarios/traces/pgbench-a.hints.csv.zst"),
+    ),
+    ("traces/pgbench-d.csv.zst", include_bytes!("../scenarios/traces/pgbench-d.csv.zst")),
+    (
+        "traces/pgbench-d.hints.csv.zst",
+        include_bytes!("../scenarios/traces/pgbench-d.hints.csv.zst"),
+    ),
+    ("traces/tpcc.csv.zst", include_bytes!("../scenarios/traces/tpcc.csv.zst")),
+    ("traces/tpcc.hints.csv.zst", include_bytes!("../scenarios/traces/tpcc.hints.csv.zst")),
+    (
+        "traces/ext4-journal-randwrite4k.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-journal-randwrite4k.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-journal-randwrite4k-fsync16.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-seqwrite4k-fsync32.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-journal-seqwrite4k-fsync32.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-ordered-randwrite4k-fsync16.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-seqwrite4k-fsync32.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-ordered-seqwrite4k-fsync32.csv.zst"),
+    ),
+    (
+        "traces/xfs-randwrite4k-once.csv.zst",
+        include_bytes!("../scenarios/traces/xfs-randwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-seqwrite4k-once.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-ordered-seqwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-ordered-randwrite4k-once.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-ordered-randwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-seqwrite4k-once.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-journal-seqwrite4k-once.csv.zst"),
+    ),
+    (
+        "traces/ext4-journal-randwrite4k-once.csv.zst",
+        include_bytes!("../scenarios/traces/ext4-journal-randwrite4k-once.csv.zst"),
+    ),
+    ("traces/rocksdb.files.zst", include_bytes!("../scenarios/traces/rocksdb.files.zst")),
+    (
+        "traces/xfs-randwrite4k-fsync16.csv.zst",
+        include_bytes!("../scenarios/traces/xfs-randwrite4k-fsync16.csv.zst"),
+    ),
+];
+
+/// The bundled trace at `path`, with or without `scenarios/` before it.
+pub(super) fn trace(path: &str) -> Option<(&'static str, &'static [u8])> {
+    let path = path.strip_prefix("scenarios/").unwrap_or(path);
+    TRACES.iter().find(|(name, _)| *name == path).copied()
+}
+
+/// What a user calls the file at `path`: `bench/random-write`.
+pub fn name(path: &str) -> &str {
+    path.strip_suffix(".toml").unwrap_or(path)
+}
+
+/// The file called `wanted`, with or without `.toml`.
+pub(super) fn find(wanted: &str) -> Option<(&'static str, &'static str)> {
+    let wanted = name(wanted.strip_prefix("scenarios/").unwrap_or(wanted));
+    SCENARIOS.iter().find(|(path, _)| name(path) == wanted).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn tomls(folder: &Path, found: &mut Vec<String>, root: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                tomls(&path, found, root);
+            } else if path.extension().is_some_and(|e| e == "toml")
+                && !path.ends_with("scenarios/claims.toml")
+            {
+                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn every_scenario_is_bundled_and_loads() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut found = Vec::new();
+        tomls(&root, &mut found, &root);
+        found.sort();
+        let mut listed: Vec<_> = SCENARIOS.iter().map(|(path, _)| (*path).to_owned()).collect();
+        listed.sort();
+        assert_eq!(found, listed, "list every file of scenarios/ above");
+        for (path, _) in SCENARIOS {
+            if let Err(error) = super::super::Loaded::new(name(path), &[]) {
+                panic!("{path}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The configuration of a run: a drive, the work it is given, and how the run is made.
+//!
+//! **What lives here**: the types that a scenario's TOML is read into, and how: files that extend
+//! each other, overrides, and messages that name key, file, line and remedy. **What doesn't**: what
+//! a drive or a job can be, which their own crates' `Config` types say; running.
+//!
+//! **Invariants**
+//! - A key that is not known is refused, wherever it was written.
+//! - Everything that a value means is in the value: the environment and the folder a run is started
+//!   in change nothing, but for the files that `--set` names.
+
+mod blame;
+pub mod bundled;
+mod command;
+mod cut;
+mod de;
+mod diagnostic;
+mod explain;
+pub mod fuzz;
+mod host;
+mod load;
+mod policies;
+mod precondition;
+mod replay;
+mod sampled;
+mod saved;
+mod source;
+pub mod stationary;
+mod tree;
+mod workload;
+
+use std::num::NonZeroU32;
+
+use leyden_sim::ConfigError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use replay::{BeyondEnd, OnZones, Pace, Ramp, Replay, ZoneProtection};
+
+pub use command::{quote, run_command};
+pub use cut::CutConfig;
+pub use diagnostic::{At, Diagnostic, Place};
+pub use explain::nearest;
+pub use host::HostConfig;
+pub use load::{LoadError, Loaded, Set};
+pub use policies::{Parameter, Policy, PolicyFolder, policies};
+pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
+pub use saved::{IN_REPORT, Saved};
+pub use source::TraceSource;
+pub use workload::{MAX_WINDOW, ReplayMode, Requests, TraceConfig, WorkloadConfig, devices};
+
+/// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with
+/// their unit: `"64 MiB"`, `"60 us"`, `"7 %"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "Leyden scenario")]
+pub struct Scenario {
+    /// Another file that this one builds on: its path relative to this file, or the name of a
+    /// bundled scenario. Tables merge key by key, everything else is replaced; naming another kind
+    /// of workload, or another policy, replaces what the other file said of it.
+    #[serde(skip_serializing)]
+    pub extends: Option<String>,
+    /// The run's name in tables and reports; the file's name if empty.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// What everything random comes from. Same scenario, same seed: same result, to the bit.
+    pub seed: u64,
+    /// The drive.
+    pub device: leyden_device::Config,
+    /// What stands between the software and the drive.
+    #[serde(skip_serializing_if = "HostConfig::is_bare")]
+    pub host: HostConfig,
+    /// What the host asks of it.
+    pub workload: WorkloadConfig,
+    /// What happened to the drive before the run.
+    pub precondition: PreconditionConfig,
+    /// How the run is made and measured.
+    pub run: RunConfig,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            extends: None,
+            name: String::new(),
+            description: String::new(),
+            seed: 1,
+            device: leyden_device::Config::default(),
+            host: HostConfig::default(),
+            workload: WorkloadConfig::default(),
+            precondition: PreconditionConfig::default(),
+            run: RunConfig::default(),
+        }
+    }
+}
+
+/// How the run is made and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// The beginning of the run, which is left out of the measurement.
+    pub ramp: Ramp,
+    /// Run the workload so many times in a row on the same drive; the last time is measured, and the record says what
+    /// each came to. A trace is replayed again; random jobs go on to other requests.
+    pub repeat: NonZeroU32,
+    /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
+    /// every read. Costs memory and some speed.
+    pub stamps: bool,
+    /// Whether the drive's own invariants are checked after the run.
+    pub check: Check,
+    /// Power cuts at stated times, one `[[run.cut]]` each. Without any, a drive with capacitors has its
+    /// power cut once, when the run has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<CutConfig>,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            ramp: Ramp::default(),
+            repeat: NonZeroU32::MIN,
+            stamps: true,
+            check: Check::Auto,
+            cut: Vec::new(),
+        }
+    }
+}
+
+/// Whether the drive's own invariants are checked after a run: that its tables agree with each other, and
+/// that every page programmed is accounted for. That looks at every mapping unit of flash; the results are
+/// the same with and without, and `sim.checked` of the record says which it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// If the drive has no more than 262,144 mapping units of flash, or the run, preconditioning included,
+    /// has written and read at least four times as many as it has: else the check would be a large part
+    /// of the run's cost.
+    #[default]
+    Auto,
+    /// After every run.
+    Always,
+    /// After none.
+    Never,
+}
+
+impl Scenario {
+    /// Checks what can be checked without building the drive or opening a trace. Keys are whole, and
+    /// problems end with their remedy.
+    fn check(&self) -> Result<(), ConfigError> {
+        self.device.geometry().map_err(|error| error.within("device"))?;
+        if self.name.contains(char::is_control) {
+            let problem = "there is a control character in it; leave it out";
+            return Err(ConfigError::new("name", problem));
+        }
+        cut::check(&self.run.cut, self.device.power.is_some())?;
+        self.run.ramp.check(self.workload.is_of_jobs(), !self.run.cut.is_empty())?;
+        self.check_repeat()?;
+        self.host.check()?;
+        self.workload.check()?;
+        self.check_announcers()?;
+        self.precondition.check()?;
+        sampled::check(self)
+    }
+
+    fn check_repeat(&self) -> Result<(), ConfigError> {
+        let problem = if self.run.repeat == NonZeroU32::MIN {
+            return Ok(());
+        } else if !self.run.cut.is_empty() {
+            "run.cut names times, and it would be unclear of which run; leave one of them out"
+        } else if self.device.zoned.is_some() {
+            "a zoned drive's work begins with empty zones; replay a trace several times with workload.trace.loops"
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("run.repeat", problem))
+    }
+
+    /// A page cache announces what it holds; a trace's hints speak of the cache of another host.
+    fn check_announcers(&self) -> Result<(), ConfigError> {
+        if self.host.page_cache.is_none() {
+            return Ok(());
+        }
+        if self.workload.trace.as_ref().and_then(TraceConfig::hints_path).is_none() {
+            return Ok(());
+        }
+        let problem = "there is a host.page_cache, which announces what is dirty in it; remove one of \
+                       the two";
+        Err(ConfigError::new("workload.trace.hints", problem))
+    }
+
+    /// The scenario as TOML, with every default filled in, to be kept in the current folder: it names files
+    /// by where they are.
+    ///
+    /// # Panics
+    /// Never: every value of a scenario can be written.
+    pub fn to_toml(&self) -> String {
+        let mut whole = self.clone();
+        if let Some(trace) = &mut whole.workload.trace {
+            trace.name_by_place();
+        }
+        if let Some(file) = &whole.precondition.snapshot_file {
+            whole.precondition.snapshot = Some(file.display().to_string());
+        }
+        toml::to_string(&whole).expect("every value of a scenario can be written")
+    }
+
+    /// The published schema of a scenario.
+    pub fn schema() -> schemars::Schema {
+        schemars::schema_for!(Scenario)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,490 @@
+//! From files and `--set` arguments to a [`Scenario`]: reads the chain of `extends`, lays the
+//! overrides on top, and keeps the tree so that later complaints find their place too.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use leyden_sim::ConfigError;
+use thiserror::Error;
+use toml::de::DeValue;
+
+use super::blame::blame;
+use super::diagnostic::{Base, Diagnostic, Origin, Source};
+use super::explain::{explain, nearest, remedied};
+use super::saved::{self, Saved};
+use super::tree::{Entry, Node, Value, join};
+use super::{Scenario, TraceSource, bundled, de};
+
+/// The largest file that is read as a scenario.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Why a scenario could not be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file itself could not be read.
+    #[error("cannot read {path}: {source}{}", help.as_deref().map(|h| format!("\n  help: {h}")).unwrap_or_default())]
+    Read {
+        /// Which file.
+        path: String,
+        /// What to do about it, if that is known.
+        help: Option<String>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Box<Diagnostic>),
+}
+
+/// One override, `key=value`: the value is TOML, or else a bare text.
+///
+/// ```
+/// use leyden_config::Set;
+/// let set: Set = "device.nand.read=60 us".parse().unwrap();
+/// assert_eq!(set.to_string(), "device.nand.read=60 us");
+/// assert!("device..read=1".parse::<Set>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    text: String,
+    tree: Node,
+}
+
+impl std::fmt::Display for Set {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::str::FromStr for Set {
+    type Err = Box<Diagnostic>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::of_option("--set", text)
+    }
+}
+
+impl Set {
+    /// `text` as it was given with `option`, which messages name.
+    ///
+    /// # Errors
+    /// If it is not `key=value`.
+    pub fn of_option(option: &str, text: &str) -> Result<Self, Box<Diagnostic>> {
+        let source = Arc::new(Source {
+            name: option.into(),
+            text: text.to_owned(),
+            base: Base::Disk(PathBuf::new()),
+        });
+        let origin = |span| Origin { source: Arc::clone(&source), span };
+        let example = "write `key=value`, like device.ftl.over_provisioning=28%";
+        let Some((key, value)) = text.split_once('=') else {
+            let problem = format!("`{text}` sets nothing: there is no `=`");
+            return Err(Box::new(Diagnostic::new(problem).help(example)));
+        };
+        let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if key.trim().split('.').any(|part| part.is_empty() || !part.chars().all(valid)) {
+            let problem = format!("`{}` is not a key", key.trim());
+            let at = origin(0..key.len());
+            return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
+        }
+        if key.trim().split('.').next() == Some("extends") {
+            let at = origin(0..key.len());
+            let problem = Diagnostic::new("`extends` means something in a file only").at(&at);
+            return Err(Box::new(problem.help("write it into the scenario")));
+        }
+        let lead = key.len() + 1 + (value.len() - value.trim_start().len());
+        let value = value.trim();
+        let span = 0..value.len();
+        let mut tree = match DeValue::parse(value) {
+            Ok(parsed) => Node::from_toml(parsed.into_inner(), &source, lead, span)?,
+            Err(error) if value.starts_with(['{', '[', '"', '\'']) => {
+                let problem = format!("not a TOML value: {}", error.message());
+                let at = error.span().unwrap_or(span);
+                let at = origin(lead + at.start..lead + at.end);
+                return Err(Box::new(Diagnostic::new(problem).at(&at).help(example)));
+            }
+            Err(_) => Node {
+                value: Value::Text(value.to_owned()),
+                origin: origin(lead..lead + value.len()),
+            },
+        };
+        for part in key.trim().rsplit('.') {
+            let entry = Entry { key: origin(0..key.trim_end().len()), node: tree };
+            tree = Node {
+                value: Value::Table([(part.to_owned(), entry)].into()),
+                origin: origin(0..text.len()),
+            };
+        }
+        let text = text.to_owned();
+        Ok(Self { text, tree })
+    }
+}
+
+/// A scenario, and what is known of where it was written.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario, checked as far as it can be without building the drive.
+    pub scenario: Scenario,
+    /// Its name as it was loaded.
+    name: String,
+    /// What it was loaded from, as that was named.
+    file: String,
+    /// The run that it is of, if it comes from a record or a report.
+    saved: Option<Box<Saved>>,
+    tree: Node,
+}
+
+impl Loaded {
+    /// The scenario's name as it was loaded: a caller may call the run otherwise.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The run that it is of, if it comes from a record or a report.
+    pub fn saved(&self) -> Option<&Saved> {
+        self.saved.as_deref()
+    }
+
+    /// Loads the file `name`, or the bundled scenario called so if there is no such file, with `sets` on
+    /// top. `-` is standard input. A run record and a report hold a scenario too; `FILE#NAME` chooses one
+    /// of several runs.
+    pub fn new(name: &str, sets: &[Set]) -> Result<Self, LoadError> {
+        let (source, wanted) = find_run(name)?;
+        if saved::is_saved(&source.text) {
+            let (saved, tree) = saved::read(&source, wanted).map_err(Box::new)?;
+            let mut loaded = Self::finish(name, tree, sets)?;
+            loaded.saved = Some(Box::new(saved));
+            return Ok(loaded);
+        }
+        let tree = chain(&source, &mut Vec::new())?;
+        Self::finish(name, tree, sets)
+    }
+
+    /// As [`Loaded::new`], with the drive of the file (or bundled one) `device` in place of its own.
+    pub fn on_device(name: &str, device: &str, sets: &[Set]) -> Result<Self, LoadError> {
+        let mut tree = chain(&find(name)?, &mut Vec::new())?;
+        let mut other = chain(&find(device)?, &mut Vec::new())?;
+        if let Value::Table(table) = &mut tree.value {
+            table.remove("device");
+        }
+        if let Value::Table(table) = &mut other.value {
+            table.retain(|key, _| key == "device");
+        }
+        Self::finish(name, tree.overlaid(other), sets)
+    }
+
+    /// The scenario that `text` is, as if the file `name` held it. Files that it names are looked for beside
+    /// that.
+    pub fn from_text(name: &str, text: &str, sets: &[Set]) -> Result<Self, LoadError> {
+        let tree = chain(&disk_source(Path::new(name), text.to_owned()), &mut Vec::new())?;
+        Self::finish(name, tree, sets)
+    }
+
+    fn finish(name: &str, mut tree: Node, sets: &[Set]) -> Result<Self, LoadError> {
+        for set in sets {
+            if let Some(diagnostic) = missing_item(&tree, &set.tree, "") {
+                return Err(Box::new(diagnostic).into());
+            }
+            tree = tree.overlaid(set.tree.clone());
+        }
+        let mut scenario: Scenario = de::read(&tree).map_err(|error| {
+            let defaults = serde_json::to_value(Scenario::default()).unwrap_or_default();
+            Box::new(explain(error, &defaults))
+        })?;
+        if scenario.name.is_empty() {
+            let stem = Path::new(name).file_stem().unwrap_or_default();
+            scenario.name = stem.to_string_lossy().into_owned();
+        }
+        let (run, file) = (scenario.name.clone(), name.to_owned());
+        let mut loaded = Self { name: run, file, scenario, saved: None, tree };
+        loaded.check_units()?;
+        loaded.resolve_paths();
+        loaded.scenario.check().map_err(|ConfigError { key, problem }| {
+            let fails = |scenario: &Scenario| scenario.check().is_err();
+            LoadError::Invalid(Box::new(loaded.complaint_of(&key, &problem, &fails)))
+        })?;
+        Ok(loaded)
+    }
+
+    /// Shares may be bare numbers; of over-provisioning alone 7 could be meant as 7 and as 700 %.
+    fn check_units(&self) -> Result<(), LoadError> {
+        let key = "device.ftl.over_provisioning";
+        match self.tree.nearest(key) {
+            (Node { value: Value::Natural(share @ 1..), .. }, true) => {
+                let problem = format!("{share} has no unit; write \"{share} %\", if that is meant");
+                Err(LoadError::Invalid(Box::new(self.complaint(key, &problem))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A problem that a layer found with `key`, placed where that key was written; or, if it was not, where
+    /// the key was written that is to blame: without it, the scenario no longer `fails` so.
+    pub fn complaint_of(
+        &self,
+        key: &str,
+        problem: &str,
+        fails: &dyn Fn(&Scenario) -> bool,
+    ) -> Diagnostic {
+        let plain = self.complaint(key, problem);
+        if self.tree.nearest(key).1 || !fails(&self.scenario) {
+            return plain;
+        }
+        let Some((blamed, origin)) = blame(&self.tree, fails) else { return plain };
+        let (problem, _) = remedied(problem);
+        let message = format!("`{blamed}` does not fit: `{key}`: {problem}");
+        let help = format!("change `{blamed}`, or say `{key}` beside it");
+        Diagnostic::new(message).at(&origin).help(help)
+    }
+
+    /// A problem that a layer found with `key`, placed where that key was written.
+    pub fn complaint(&self, key: &str, problem: &str) -> Diagnostic {
+        let (node, exact) = self.tree.nearest(key);
+        // A bare text is short for a table.
+        let exact = exact || matches!(node.value, Value::Text(_));
+        let (problem, remedy) = remedied(problem);
+        let remedy = remedy.map(str::to_owned);
+        if exact {
+            let diagnostic = Diagnostic::new(format!("`{key}`: {problem}")).at(&node.origin);
+            return match remedy {
+                Some(remedy) => diagnostic.help(remedy),
+                None => diagnostic.help(format!("change `{key}`, or override it with --set")),
+            };
+        }
+        let remedy = remedy.unwrap_or_else(|| format!("say `{key}`, there or with --set"));
+        Diagnostic::new(format!("`{key}`: {problem}")).within(&self.file).help(remedy)
+    }
+
+    /// Finds the files the scenario names, relative to the file that named them.
+    fn resolve_paths(&mut self) {
+        let base_of = |key: &str| match self.tree.nearest(key) {
+            (node, true) => node.origin.source.base.clone(),
+            _ => Base::Disk(PathBuf::new()),
+        };
+        let trace_base = match self.tree.nearest("workload.trace.path") {
+            (_, true) => base_of("workload.trace.path"),
+            _ => base_of("workload.trace"),
+        };
+        let hints_base = base_of("workload.trace.hints");
+        if let Some(trace) = &mut self.scenario.workload.trace {
+            trace.source = locate(&trace_base, trace.path());
+            trace.hints_source = trace.hints_path().map(|path| locate(&hints_base, path));
+        }
+        let recorded_base = base_of("workload.recorded.path");
+        if let Some(recorded) = &mut self.scenario.workload.recorded {
+            recorded.path = locate(&recorded_base, &recorded.path).place();
+        }
+        let snapshot_base = base_of("precondition.snapshot");
+        let precondition = &mut self.scenario.precondition;
+        if let Some(snapshot) = &precondition.snapshot {
+            precondition.snapshot_file = match snapshot_base {
+                Base::Disk(folder) => Some(folder.join(snapshot)),
+                Base::Bundled(_) | Base::Saved(_) => Some(PathBuf::from(snapshot)),
+            };
+        }
+    }
+}
+
+/// What is wrong with `over`, laid on `base`, if it numbers an item of a list that is not there.
+fn missing_item(base: &Node, over: &Node, path: &str) -> Option<Diagnostic> {
+    let Value::Table(entries) = &over.value else { return None };
+    entries.iter().find_map(|(key, entry)| {
+        let path_of_item = join(path, key);
+        match (base.child(key), &base.value) {
+            (Some(child), _) => missing_item(child, &entry.node, &path_of_item),
+            (None, Value::Array(items)) if key.parse::<usize>().is_ok() => {
+                let help = match items.len() {
+                    0 => format!("the list is empty: write one, `{path} = [{{ ... }}]`"),
+                    1 => format!("there is one, `{path}.0`"),
+                    many => format!("there are {many}, from `{path}.0` to `{path}.{}`", many - 1),
+                };
+                let problem = format!("`{path_of_item}`: there is no such item");
+                Some(Diagnostic::new(problem).at(&entry.key).help(help))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Where `path`, written in a text with `base`, is.
+fn locate(base: &Base, path: &str) -> TraceSource {
+    match base {
+        Base::Disk(folder) => trace_at(folder.join(path)),
+        Base::Saved(folder) => match folder.join(path) {
+            file if file.exists() => TraceSource::Disk(file),
+            _ => trace_at(PathBuf::from(path)),
+        },
+        Base::Bundled(folder) => match bundled::trace(&normal(folder, path)) {
+            Some((name, bytes)) => TraceSource::Bundled { name, bytes },
+            None => TraceSource::Disk(PathBuf::from(path)),
+        },
+    }
+}
+
+/// The trace at `file`, or the bundled one that is called so if there is no such file.
+fn trace_at(file: PathBuf) -> TraceSource {
+    if file.exists() {
+        return TraceSource::Disk(file);
+    }
+    match TraceSource::called(Path::new(&normal("", &file.to_string_lossy()))) {
+        TraceSource::Disk(_) => TraceSource::Disk(file),
+        bundled @ TraceSource::Bundled { .. } => bundled,
+    }
+}
+
+/// Finds what a user called `name`, and which run of it was meant.
+fn find_run(name: &str) -> Result<(Arc<Source>, Option<&str>), LoadError> {
+    match name.rsplit_once('#') {
+        Some((file, run)) if !Path::new(name).exists() => Ok((find(file)?, Some(run))),
+        _ => Ok((find(name)?, None)),
+    }
+}
+
+/// Finds what a user called `name`.
+fn find(name: &str) -> Result<Arc<Source>, LoadError> {
+    if name == "-" {
+        return standard_input();
+    }
+    let path = Path::new(name);
+    let error = match read_text(path) {
+        Ok(text) => return Ok(disk_source(path, text)),
+        Err(error) => error,
+    };
+    if error.kind() == io::ErrorKind::NotFound {
+        if let Some((name, text)) = bundled::find(name) {
+            return Ok(bundled_source(name, text));
+        }
+        let help = match nearest(name, bundled_names()) {
+            Some(near) => format!("there is a bundled scenario called `{near}`"),
+            None => "`leyden run --list` names the bundled scenarios".into(),
+        };
+        return Err(LoadError::Read { path: name.to_owned(), help: Some(help), source: error });
+    }
+    let help = "name a scenario, which is TOML; a trace is named in one, as `workload.trace`";
+    Err(LoadError::Read { path: name.to_owned(), help: Some(help.into()), source: error })
+}
+
+/// Standard input; paths in it are relative to the current folder.
+fn standard_input() -> Result<Arc<Source>, LoadError> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MAX_FILE_BYTES).read_to_string(&mut text);
+    read.map_err(|source| LoadError::Read {
+        path: "standard input".into(),
+        help: Some("it is read as a scenario, which is TOML".into()),
+        source,
+    })?;
+    let (name, base) = ("<stdin>".to_owned(), Base::Disk(PathBuf::new()));
+    Ok(Arc::new(Source { name, text, base }))
+}
+
+/// A file's text, if it can be a scenario's: a trace or a device named by mistake has no end.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        let problem = format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(text)
+}
+
+fn disk_source(path: &Path, text: String) -> Arc<Source> {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let base = if saved::is_saved(&text) { Base::Saved(folder) } else { Base::Disk(folder) };
+    Arc::new(Source { name: path.display().to_string(), text, base })
+}
+
+fn bundled_source(path: &str, text: &str) -> Arc<Source> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    Arc::new(Source {
+        name: format!("scenarios/{path}"),
+        text: text.to_owned(),
+        base: Base::Bundled(folder.to_owned()),
+    })
+}
+
+/// `source` with everything it extends below it. `seen` holds the chain so far.
+fn chain(source: &Arc<Source>, seen: &mut Vec<String>) -> Result<Node, LoadError> {
+    let mut node = Node::parse(source)?;
+    seen.push(identity(source));
+    let Value::Table(table) = &mut node.value else {
+        return Ok(node);
+    };
+    let Some(extends) = table.remove("extends") else {
+        return Ok(node);
+    };
+    let at = &extends.node.origin;
+    let Value::Text(path) = &extends.node.value else {
+        let problem = Diagnostic::new("`extends` is not a path");
+        let help = "write the other file's path in double quotes, relative to this file";
+        return Err(LoadError::Invalid(Box::new(problem.at(at).help(help))));
+    };
+    let base = extended(&source.base, path).map_err(|error| {
+        let problem = Diagnostic::new(format!("`extends`: cannot read {path}: {}", plain(&error)));
+        let help = match nearest(path, bundled_names()) {
+            Some(near) => format!("the nearest bundled scenario is `{near}`"),
+            None => "the path is relative to this file, or names a bundled scenario".to_owned(),
+        };
+        Box::new(problem.at(at).help(help))
+    })?;
+    if seen.contains(&identity(&base)) {
+        let problem = Diagnostic::new(format!("`extends` goes round in circles through {path}"));
+        let help = "remove one `extends` of the circle";
+        return Err(LoadError::Invalid(Box::new(problem.at(at).help(help))));
+    }
+    Ok(chain(&base, seen)?.overlaid(node))
+}
+
+/// The text that `extends = "path"` names in a text with `base`.
+fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
+    let inside = match base {
+        Base::Disk(folder) | Base::Saved(folder) => {
+            let file = folder.join(path);
+            match read_text(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+                outcome => return outcome.map(|text| disk_source(&file, text)),
+            }
+        }
+        Base::Bundled(folder) => normal(folder, path),
+    };
+    bundled::find(&inside)
+        .map(|(path, text)| bundled_source(path, text))
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+fn bundled_names() -> impl Iterator<Item = &'static str> {
+    bundled::SCENARIOS.iter().map(|(path, _)| bundled::name(path))
+}
+
+/// What the system said, or for want of words what it meant.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Tells one text from another, however it was named.
+fn identity(source: &Source) -> String {
+    match &source.base {
+        Base::Disk(_) | Base::Saved(_) => std::fs::canonicalize(&source.name)
+            .map_or_else(|_| source.name.clone(), |path| path.display().to_string()),
+        Base::Bundled(_) => format!("bundled {}", source.name),
+    }
+}
+
+/// `folder/path` without `.` and `..`.
+fn normal(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

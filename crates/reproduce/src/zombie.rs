@@ -1,0 +1,289 @@
+//! The runs of Zombie Chasing, and what its claims are measured by.
+//!
+//! A cell is a point of figures 5 to 9 or table 3: a configuration of the drive, a page cache, the
+//! locality of writes, reads per write, and a policy. The scenarios are `scenarios/zombie/*.toml`; they
+//! say what the paper leaves open and what we chose.
+
+use super::hexa::Scale;
+use super::measure::{COPIES, ELAPSED, Fold, Group, KNOWN_SHARE, Measure, Quantity, WAF};
+use super::spec::RunSpec;
+
+/// A policy of table 1, of figure 9, or our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The paper's name, or one like it.
+    pub name: &'static str,
+    /// `device.ftl.gc.victim`.
+    pub victim: &'static str,
+    /// `device.ftl.zombie_block`.
+    pub zombie_block: bool,
+}
+
+const fn policy(name: &'static str, victim: &'static str, zombie_block: bool) -> Policy {
+    Policy { name, victim, zombie_block }
+}
+
+/// The policies of table 1.
+pub const POLICIES: [Policy; 4] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB];
+/// What the zombie block does alone: victims are chosen as if there were no hints.
+pub const BLOCK_ALONE: [Policy; 2] = [GC_GD_Z, GC_CB_Z];
+/// Those of table 1, and our own, `z_deadline`.
+pub const ALL: [Policy; 5] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB, ZGC_DL];
+/// Figure 9's: zombies are looked at when victims are chosen, but have no block of their own.
+pub const WITHOUT_BLOCK: [Policy; 2] = [ZGC_GD_NZ, ZGC_CB_NZ];
+
+const GC_GD: Policy = policy("GC-GD", "greedy", false);
+const GC_CB: Policy = policy("GC-CB", "cost_benefit", false);
+const GC_GD_Z: Policy = policy("GC-GD-Z", "greedy", true);
+const GC_CB_Z: Policy = policy("GC-CB-Z", "cost_benefit", true);
+const ZGC_GD: Policy = policy("ZGC-GD", "z_greedy", true);
+const ZGC_CB: Policy = policy("ZGC-CB", "z_cost_benefit", true);
+const ZGC_DL: Policy = policy("ZGC-DL", "z_deadline", true);
+const ZGC_GD_NZ: Policy = policy("ZGC-GD-NZ", "z_greedy", false);
+const ZGC_CB_NZ: Policy = policy("ZGC-CB-NZ", "z_cost_benefit", false);
+
+/// The drive's configurations (section 5.1): how many banks, and the scenario.
+pub const BANKS: [(u32, &str); 2] = [(4, "zombie/micro"), (16, "zombie/micro-16bank")];
+
+/// Sizes of the page cache (section 5.2.2).
+pub const CACHES: [&str; 2] = ["4 GiB", "2 GiB"];
+
+/// Locality: (100 - h) % of the writes go to h % of the drive.
+pub const LOCALITIES: [u32; 5] = [3, 6, 10, 20, 50];
+
+/// Reads per write, in tenths (section 5.2.3).
+pub const READS: [u32; 5] = [0, 2, 5, 10, 20];
+
+/// How zombies are announced (section 5.2.5).
+pub const CHANNELS: [&str; 3] = ["off", "piggyback", "command"];
+
+/// Writes of 16 KiB in a run of 5.12 GiB.
+const WRITES: u32 = 335_544;
+/// How many runs are measured at once, after as many: one alone differs by 5 % from the next.
+const RUNS: u32 = 4;
+
+/// A run of the micro-benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Banks: 4 or 16.
+    pub banks: u32,
+    /// Size of the page cache.
+    pub cache: &'static str,
+    /// h, in percent.
+    pub locality: u32,
+    /// Reads per write, in tenths.
+    pub reads: u32,
+    /// How zombies are announced.
+    pub channel: &'static str,
+    /// The policy.
+    pub policy: Policy,
+    /// A single run, which begins with an empty page cache, as each of the paper's does. What becomes dirty before the first
+    /// write-back waits to be announced; how much of the cache the drive knows depends on that (table 3).
+    pub is_cold: bool,
+}
+
+impl Cell {
+    /// Figure 5's, of which the others are variations.
+    pub const fn figure5(locality: u32, policy: Policy) -> Self {
+        let (banks, cache, reads, channel) = (4, "4 GiB", 5, "piggyback");
+        Self { banks, cache, locality, reads, channel, policy, is_cold: false }
+    }
+
+    /// Table 3's: a single run.
+    pub const fn table3(reads: u32) -> Self {
+        Self { reads, is_cold: true, ..Self::figure5(6, ZGC_GD) }
+    }
+
+    /// The run.
+    pub fn spec(&self, scale: Scale) -> RunSpec {
+        let scenario = if self.banks == 4 { BANKS[0].1 } else { BANKS[1].1 };
+        let mut spec = RunSpec::new(scenario)
+            .set(format!("device.ftl.gc.victim={}", self.policy.victim))
+            .set(format!("device.ftl.zombie_block={}", self.policy.zombie_block));
+        let job = "workload.job.0";
+        if self.locality != 6 {
+            let (hot, share) = (self.locality, 100 - self.locality);
+            spec = spec
+                .set(format!("{job}.distribution.hot_cold.hot_share_of_space={hot} %"))
+                .set(format!("{job}.distribution.hot_cold.hot_share_of_accesses={share} %"));
+        }
+        let runs = if self.is_cold { 1 } else { RUNS };
+        let writes = runs * if scale == Scale::Quick { WRITES / 8 } else { WRITES };
+        let requests = writes + writes * self.reads / 10;
+        if self.is_cold {
+            spec = spec.set("run.repeat=1");
+        }
+        if self.reads != 5 || self.is_cold || scale == Scale::Quick {
+            let reads_ppm = u64::from(self.reads) * 1_000_000 / u64::from(10 + self.reads);
+            let percent = reads_ppm as f64 / 10_000.0;
+            spec = spec
+                .set(format!("{job}.read_share={percent} %"))
+                .set(format!("{job}.requests={requests}"));
+        }
+        if scale == Scale::Quick {
+            // An eighth of everything: the proportions stay.
+            let blocks = 4096 / 8 * 4 / self.banks;
+            let cache = if self.cache == "4 GiB" { "512 MiB" } else { "256 MiB" };
+            spec.set(format!("device.nand.blocks_per_plane={blocks}"))
+                .set(format!("host.page_cache.size={cache}"))
+                .set(format!("host.hints.channel={}", self.channel))
+        } else {
+            if self.cache != "4 GiB" {
+                spec = spec.set(format!("host.page_cache.size={}", self.cache));
+            }
+            if self.channel != "piggyback" {
+                spec = spec.set(format!("host.hints.channel={}", self.channel));
+            }
+            spec
+        }
+    }
+}
+
+/// PostgreSQL, traced with what its write-ahead log announced: the name, and the scenario.
+pub const DATABASES: [(&str, &str); 3] = [
+    ("pgbench, checksums and full-page writes", "zombie/pgbench-a"),
+    ("pgbench, without them", "zombie/pgbench-d"),
+    ("TPC-C, 5 warehouses", "zombie/tpcc"),
+];
+
+/// Whether logs have blocks of their own.
+pub const LOGS: [&str; 2] = ["off", "recognised"];
+
+/// A run of a database's trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseCell {
+    /// One of [`DATABASES`].
+    pub database: &'static str,
+    /// The policy.
+    pub policy: Policy,
+    /// `device.ftl.log_stream`.
+    pub log: &'static str,
+}
+
+impl DatabaseCell {
+    /// The run, always at full length: a trace is what it is.
+    ///
+    /// # Panics
+    /// If there is no such database.
+    pub fn spec(&self) -> RunSpec {
+        let found = DATABASES.iter().find(|(name, _)| *name == self.database);
+        let (_, scenario) = found.expect("one of the databases");
+        RunSpec::new(scenario)
+            .set(format!("device.ftl.gc.victim={}", self.policy.victim))
+            .set(format!("device.ftl.zombie_block={}", self.policy.zombie_block))
+            .set(format!("device.ftl.log_stream={}", self.log))
+    }
+}
+
+/// Every run of a database's trace.
+pub fn database_cells() -> Vec<DatabaseCell> {
+    let mut cells = Vec::new();
+    for (database, _) in DATABASES {
+        for log in LOGS {
+            let policies = ALL.into_iter().chain(BLOCK_ALONE);
+            cells.extend(policies.map(|policy| DatabaseCell { database, policy, log }));
+        }
+    }
+    cells
+}
+
+/// Every cell of the figures and of table 3.
+pub fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    let mut add = |cell: Cell| {
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    };
+    for locality in LOCALITIES {
+        for policy in ALL {
+            let figure5 = Cell::figure5(locality, policy);
+            add(figure5);
+            add(Cell { cache: "2 GiB", ..figure5 }); // figure 6
+            add(Cell { banks: 16, ..figure5 }); // figure 7
+        }
+        for policy in WITHOUT_BLOCK.into_iter().chain(BLOCK_ALONE) {
+            add(Cell::figure5(locality, policy)); // figure 9, and what it leaves out
+        }
+    }
+    for reads in READS {
+        add(Cell::table3(reads));
+    }
+    for policy in POLICIES {
+        for reads in READS {
+            add(Cell { reads, ..Cell::figure5(6, policy) }); // figure 8
+        }
+        for channel in CHANNELS {
+            add(Cell { channel, ..Cell::figure5(6, policy) }); // section 5.2.5
+        }
+    }
+    cells
+}
+
+/// How the claim `id` is measured, if it is this paper's.
+pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
+    let cut = |quantity: Quantity, cells: &[(Cell, Cell)]| {
+        let specs = |&(run, base): &(Cell, Cell)| (run.spec(scale), base.spec(scale));
+        let pairs = cells.iter().map(specs).collect();
+        Measure::Cuts(quantity, Fold::Mean, vec![Group { name: "micro-benchmark", pairs }])
+    };
+    let at = Cell::figure5;
+    let smaller = |policy| Cell { cache: "2 GiB", ..at(6, policy) };
+    let known = |reads| Measure::Of(KNOWN_SHARE, Cell::table3(reads).spec(scale));
+    Some(match id {
+        "zombie.figure2.greedy_copies" => Measure::Of(COPIES, figure2("greedy")),
+        "zombie.figure3.z_greedy_copies" => Measure::Of(COPIES, figure2("z_greedy")),
+        "zombie.waf_cut.z_greedy.h6.4gib" => cut(WAF, &[(at(6, ZGC_GD), at(6, GC_GD))]),
+        "zombie.waf_cut.z_cost_benefit.h6.4gib" => cut(WAF, &[(at(6, ZGC_CB), at(6, GC_CB))]),
+        "zombie.elapsed_cut.z_greedy.h6.4gib" => cut(ELAPSED, &[(at(6, ZGC_GD), at(6, GC_GD))]),
+        "zombie.waf_cut.z_greedy.h6.2gib" => cut(WAF, &[(smaller(ZGC_GD), smaller(GC_GD))]),
+        "zombie.waf_cut.h50" => {
+            cut(WAF, &[(at(50, ZGC_GD), at(50, GC_GD)), (at(50, ZGC_CB), at(50, GC_CB))])
+        }
+        "zombie.known_share.reads_per_write_0" => known(0),
+        "zombie.known_share.reads_per_write_half" => known(5),
+        "zombie.zombie_block_share.h6" => cut(WAF, &[(at(6, ZGC_GD), at(6, ZGC_GD_NZ))]),
+        "zombie.zombie_block_share.h20" => cut(WAF, &[(at(20, ZGC_GD), at(20, ZGC_GD_NZ))]),
+        _ => return None,
+    })
+}
+
+/// The worked example of figures 2 and 3.
+fn figure2(victim: &str) -> RunSpec {
+    RunSpec::new("zombie/figure2").set(format!("device.ftl.gc.victim={victim}"))
+}
+
+/// Why a claim differs on our drive, where that has been found out.
+pub fn reason(id: &str) -> Option<&'static str> {
+    matches!(id, "zombie.waf_cut.z_cost_benefit.h6.4gib" | "zombie.waf_cut.h50")
+        .then_some("not explained; docs/papers/zombie-chasing.md says what was tried")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::tests::assert_runs;
+
+    #[test]
+    fn every_cell_is_a_scenario_and_no_two_are_the_same_run() {
+        for scale in [Scale::Full, Scale::Quick] {
+            assert_runs(cells().iter().map(|cell| cell.spec(scale)));
+        }
+    }
+
+    #[test]
+    fn every_databases_run_is_a_scenario_and_no_two_are_the_same() {
+        assert_runs(database_cells().iter().map(DatabaseCell::spec));
+    }
+
+    #[test]
+    fn reads_are_the_share_of_requests_that_the_ratio_says() {
+        let cell = Cell { reads: 20, ..Cell::figure5(6, ZGC_GD) };
+        let job = &cell.spec(Scale::Full).load().unwrap().scenario.workload.job[0];
+        assert_eq!(job.requests, Some(3 * u64::from(RUNS * WRITES)));
+        assert_eq!(job.read_share.as_ppm(), 666_666);
+        let default = &Cell::figure5(6, GC_GD).spec(Scale::Full).load().unwrap().scenario;
+        assert_eq!(default.workload.job[0].requests, Some(u64::from(RUNS * (WRITES + WRITES / 2))));
+        assert_eq!(default.device.ftl.gc.victim.name(), "greedy");
+    }
+}

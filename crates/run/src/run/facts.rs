@@ -1,0 +1,110 @@
+//! What a record says of the drive and of the files that a workload came from, so that a reader need not
+//! have them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use leyden_device::{BlockDevice, Payload, SECTOR_BYTES, Ssd};
+use sha2::{Digest, Sha256};
+
+use super::RunError;
+use crate::driver::DriveError;
+use leyden_config::{Scenario, TraceSource, WorkloadConfig};
+use leyden_record::{Drive, Input};
+
+/// Bytes read at once.
+const PIECE: usize = 1 << 20;
+
+/// The drive in numbers.
+pub(super) fn drive<P: Payload>(ssd: &Ssd<P>) -> Drive {
+    let geometry = ssd.geometry();
+    let blocks = u64::from(geometry.blocks());
+    let block_bytes = u64::from(geometry.pages_per_block()) * u64::from(geometry.page_bytes());
+    Drive {
+        capacity_bytes: ssd.capacity_sectors() * SECTOR_BYTES,
+        flash_bytes: blocks * block_bytes,
+        channels: geometry.channels(),
+        dies: geometry.dies(),
+        page_bytes: geometry.page_bytes(),
+        block_bytes,
+        unit_bytes: geometry.unit_bytes(),
+    }
+}
+
+/// The files of a workload. What cannot be read twice (a pipe) is left out: nothing is known of it.
+pub(super) fn inputs(workload: &WorkloadConfig) -> Vec<Input> {
+    let Some(trace) = &workload.trace else { return Vec::new() };
+    trace.files().filter_map(|(path, source)| input(path, source)).collect()
+}
+
+/// Refuses a workload whose files are not those that a record names.
+pub fn check_same_inputs(workload: &WorkloadConfig, recorded: &[Input]) -> Result<(), RunError> {
+    let now = inputs(workload);
+    let other = recorded.iter().find(|then| {
+        let same = now.iter().find(|now| now.path == then.path);
+        same.is_some_and(|now| now.sha256 != then.sha256)
+    });
+    let Some(then) = other else { return Ok(()) };
+    let problem = format!(
+        "{} is not the file that was recorded, whose SHA-256 is {}; find that one, or name it with --set \
+         workload.trace.path",
+        then.path, then.sha256
+    );
+    Err(RunError::config("workload.trace.path", problem))
+}
+
+/// Checks that the files of a scenario can be read, as far as their beginnings tell.
+pub fn check_inputs(scenario: &Scenario) -> Result<(), RunError> {
+    let Some(trace) = &scenario.workload.trace else { return Ok(()) };
+    let mut requests = trace.open().map_err(|error| DriveError::Open(error.into()))?;
+    match requests.next() {
+        None => Err(DriveError::NothingToReplay.into()),
+        Some(first) => {
+            first.map_err(|source| DriveError::Trace { number: 1, source: source.into() })?;
+            Ok(())
+        }
+    }
+}
+
+fn input(path: &str, source: &TraceSource) -> Option<Input> {
+    let (sha256, bytes) = match source {
+        TraceSource::Bundled { bytes, .. } => sum(*bytes).ok()?,
+        TraceSource::Disk(file) => of_file(file)?,
+    };
+    Some(Input { path: path.to_owned(), bytes, sha256 })
+}
+
+fn of_file(path: &Path) -> Option<(String, u64)> {
+    // What stops the trace from being opened is told when it is.
+    let file = File::open(path).ok()?;
+    file.metadata().ok()?.is_file().then(|| sum(file).ok())?
+}
+
+fn sum(mut from: impl Read) -> io::Result<(String, u64)> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = from.read(&mut piece)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&piece[..read]);
+        bytes += read as u64;
+    }
+    let hash = hash.finalize();
+    let hex = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    Ok((hex.filter_map(|digit| char::from_digit(digit.into(), 16)).collect(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_those_that_sha256sum_prints() {
+        let (sha256, bytes) = sum(&b"abc"[..]).unwrap();
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; // FIPS 180-2, B.1
+        assert_eq!((sha256.as_str(), bytes), (known, 3));
+    }
+}

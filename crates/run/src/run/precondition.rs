@@ -1,0 +1,289 @@
+//! Brings the drive into the state that a run begins with.
+//!
+//! What preconditioning writes carries the content "never written": a verified run knows of no
+//! older writes, and reads of preconditioned addresses return that.
+
+use leyden_device::{
+    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status,
+};
+use leyden_sim::Rng;
+use leyden_workload::synth::Job;
+
+use super::{Hooks, Phase, RunError, build_past_jobs, sampled};
+use crate::driver::{self, Options, Pace, Replay, Settler, Unchecked};
+use leyden_config::{Distribution, PreconditionKind, Scenario, TraceConfig};
+use leyden_record::Settling;
+
+/// Commands kept outstanding.
+const DEPTH: u32 = 32;
+/// Bytes of each write of a sequential fill: large, for speed.
+const FILL_BYTES: u64 = 256 << 10;
+/// Writes between two looks at the drive's counters.
+const BATCH: u32 = 4096;
+/// Requests in a row that may write nothing before a workload counts as one that never writes.
+const PATIENCE: u64 = 1 << 22;
+
+/// What preconditioning tells of a drive beside its state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Past {
+    pub(super) warnings: Vec<String>,
+    /// How write amplification settled, if it was waited for.
+    pub(super) settling: Option<Settling>,
+}
+
+/// Preconditions `ssd` as the scenario says.
+pub(super) fn precondition<P: Payload>(
+    ssd: &mut Ssd<P>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<Past, RunError> {
+    let mut past = Past::default();
+    if scenario.precondition.kind == PreconditionKind::None {
+        return Ok(past);
+    }
+    if scenario.precondition.kind == PreconditionKind::Sampled {
+        sampled::draw(ssd, scenario)?;
+    }
+    ssd.set_untimed(true);
+    let mut feeder = Feeder::new(ssd);
+    match scenario.precondition.kind {
+        PreconditionKind::Sampled => come_into_step(&mut feeder, scenario, hooks)?,
+        _ => fill(&mut feeder, hooks)?,
+    }
+    if scenario.precondition.kind == PreconditionKind::Steady {
+        let settling = settle(&mut feeder, scenario, hooks)?;
+        if !settling.settled {
+            past.warnings.push(format!(
+                "preconditioning stopped after {} times the capacity, before the write \
+                 amplification had settled within {}",
+                scenario.precondition.max_passes, scenario.precondition.tolerance
+            ));
+        }
+        past.settling = Some(settling);
+    }
+    feeder.drain()?;
+    ssd.set_untimed(false);
+    Ok(past)
+}
+
+/// Writes every address once, in order.
+fn fill<P: Payload>(feeder: &mut Feeder<'_, P>, hooks: &mut Hooks<'_>) -> Result<(), RunError> {
+    let capacity = feeder.ssd.capacity_sectors();
+    let step = FILL_BYTES / SECTOR_BYTES;
+    let mut writes: u32 = 0;
+    let mut lba = 0;
+    while lba < capacity {
+        let sectors = step.min(capacity - lba);
+        feeder.submit(Op::Write, lba, sectors as u32)?;
+        lba += sectors;
+        writes += 1;
+        if writes.is_multiple_of(BATCH) {
+            check_in(hooks, 0.3 * lba as f64 / capacity as f64)?;
+        }
+    }
+    feeder.drain()
+}
+
+/// Overwrites until the write amplification settles, or has not within the limit.
+fn settle<P: Payload>(
+    feeder: &mut Feeder<'_, P>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<Settling, RunError> {
+    let (tolerance, most) = (scenario.precondition.tolerance, scenario.precondition.max_passes);
+    let mut settler = Settler::new(feeder.ssd, tolerance, most);
+    let mut source = Source::new(feeder.ssd, scenario)?;
+    loop {
+        source.batch(feeder, hooks)?;
+        if settler.look(&feeder.ssd.stats()) {
+            return Ok(settler.outcome());
+        }
+        check_in(hooks, settler.progress())?;
+    }
+}
+
+/// Overwrites as much as is to follow a state that was drawn.
+fn come_into_step<P: Payload>(
+    feeder: &mut Feeder<'_, P>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<(), RunError> {
+    let units = scenario.precondition.settle.of(u64::from(feeder.ssd.mapping_units()));
+    let mut source = Source::new(feeder.ssd, scenario)?;
+    let mut written = 0;
+    while written < units {
+        source.batch(feeder, hooks)?;
+        written += u64::from(BATCH);
+        check_in(hooks, 0.5 + 0.5 * written as f64 / units as f64)?;
+    }
+    Ok(())
+}
+
+fn check_in(hooks: &mut Hooks<'_>, fraction: f64) -> Result<(), RunError> {
+    hooks.progress(Phase::Preconditioning, fraction);
+    if hooks.cancelled() {
+        return Err(RunError::Interrupted);
+    }
+    Ok(())
+}
+
+/// Keeps a bounded number of commands outstanding.
+struct Feeder<'a, P: Payload> {
+    ssd: &'a mut Ssd<P>,
+    done: Vec<Completion<P>>,
+    outstanding: u32,
+}
+
+impl<'a, P: Payload> Feeder<'a, P> {
+    fn new(ssd: &'a mut Ssd<P>) -> Self {
+        Self { ssd, done: Vec::new(), outstanding: 0 }
+    }
+
+    fn submit(&mut self, op: Op, lba: u64, sectors: u32) -> Result<(), RunError> {
+        while self.outstanding >= DEPTH {
+            self.step()?;
+        }
+        self.outstanding += 1;
+        let now = self.ssd.now();
+        self.ssd.submit(now, Command::new(op, Lba(lba), sectors, P::WriteData::default()));
+        Ok(())
+    }
+
+    /// Lets the next thing happen.
+    fn step(&mut self) -> Result<(), RunError> {
+        let Some(time) = self.ssd.next_event() else {
+            let stuck = "commands are outstanding and nothing is under way".to_owned();
+            return Err(RunError::Precondition(stuck));
+        };
+        self.ssd.advance(time, &mut self.done);
+        for completion in self.done.drain(..) {
+            self.outstanding -= 1;
+            if completion.status != Status::Success {
+                let problem = format!("a {:?} ended with {:?}", completion.op, completion.status);
+                return Err(RunError::Precondition(problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything under way end, the drive's own work included.
+    fn drain(&mut self) -> Result<(), RunError> {
+        while self.ssd.next_event().is_some() {
+            self.step()?;
+        }
+        Ok(())
+    }
+}
+
+/// Where overwrites go.
+enum Source<'a> {
+    Uniform {
+        rng: Rng,
+        units: u64,
+        unit_sectors: u32,
+    },
+    /// `idle` counts the requests since one that wrote.
+    Jobs {
+        jobs: Vec<Job>,
+        turn: usize,
+        idle: u64,
+    },
+    Trace(&'a TraceConfig),
+}
+
+impl<'a> Source<'a> {
+    fn new<P: Payload>(ssd: &Ssd<P>, scenario: &'a Scenario) -> Result<Self, RunError> {
+        if scenario.precondition.distribution == Distribution::Uniform {
+            return Ok(Self::Uniform {
+                rng: Rng::new(scenario.seed, "precondition"),
+                units: u64::from(ssd.mapping_units()),
+                unit_sectors: ssd.geometry().unit_bytes() / SECTOR_BYTES as u32,
+            });
+        }
+        if let Some(trace) = &scenario.workload.trace {
+            return Ok(Self::Trace(trace));
+        }
+        let capacity = ssd.capacity_sectors();
+        let jobs = build_past_jobs(&scenario.workload, scenario.seed, capacity)?;
+        Ok(Self::Jobs { jobs, turn: 0, idle: 0 })
+    }
+
+    /// Some more writes: a few thousand, or one pass over the trace.
+    fn batch<P: Payload>(
+        &mut self,
+        feeder: &mut Feeder<'_, P>,
+        hooks: &Hooks<'_>,
+    ) -> Result<(), RunError> {
+        match self {
+            Self::Uniform { rng, units, unit_sectors } => {
+                for _ in 0..BATCH {
+                    let unit = rng.below(*units);
+                    feeder.submit(Op::Write, unit * u64::from(*unit_sectors), *unit_sectors)?;
+                }
+                Ok(())
+            }
+            Self::Jobs { jobs, turn, idle } => {
+                for _ in 0..BATCH {
+                    let request = next_change(jobs, turn, idle)?;
+                    feeder.submit(request.op, request.lba.0, request.sectors)?;
+                }
+                Ok(())
+            }
+            Self::Trace(trace) => replay(trace, feeder, hooks),
+        }
+    }
+}
+
+/// The jobs' next request that changes anything; jobs and threads take turns.
+fn next_change(
+    jobs: &mut [Job],
+    turn: &mut usize,
+    idle: &mut u64,
+) -> Result<leyden_workload::Request, RunError> {
+    loop {
+        *turn += 1;
+        let (job, round) = (*turn % jobs.len(), *turn / jobs.len());
+        let threads = jobs[job].pacing().threads;
+        let request = jobs[job].next_request((round % threads as usize) as u32);
+        *idle = if request.op == Op::Write { 0 } else { *idle + 1 };
+        if *idle == PATIENCE {
+            return Err(never_writes());
+        }
+        if !matches!(request.op, Op::Read | Op::Flush) {
+            return Ok(request);
+        }
+    }
+}
+
+fn never_writes() -> RunError {
+    let problem = "the workload writes nothing that could be repeated; use \"uniform\"";
+    RunError::config("precondition.distribution", problem)
+}
+
+/// One pass over the trace.
+fn replay<P: Payload>(
+    trace: &TraceConfig,
+    feeder: &mut Feeder<'_, P>,
+    hooks: &Hooks<'_>,
+) -> Result<(), RunError> {
+    feeder.drain()?;
+    let replay = Replay { pace: Pace::QueueDepth(DEPTH), loops: 1, ..trace.replay() };
+    let options = Options { start: feeder.ssd.now(), cancel: hooks.cancel, ..Options::default() };
+    let stats = &mut |ssd: &Ssd<P>| ssd.stats();
+    let ssd = &mut *feeder.ssd;
+    let measured = driver::replay(
+        ssd,
+        || trace.open_without_hints(),
+        &replay,
+        &mut Unchecked,
+        stats,
+        options,
+    )?;
+    if measured.interrupted {
+        return Err(RunError::Interrupted);
+    }
+    if measured.traffic.bytes_written == 0 {
+        return Err(never_writes());
+    }
+    Ok(())
+}

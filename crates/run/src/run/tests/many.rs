@@ -1,0 +1,96 @@
+//! Runs side by side, and what a run says of its own cost.
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// Three workloads on one drive, one on another, and one on a new drive.
+fn scenarios() -> Vec<Scenario> {
+    vec![
+        small(&[]),
+        small(&["workload.job.0.queue_depth=4"]),
+        small(&["device.nand.read=61us"]),
+        small(&["workload.job.0.read_share=0"]),
+        small(&["precondition.kind=none"]),
+    ]
+}
+
+fn run_with(jobs: usize, scenarios: &[Scenario]) -> Vec<RunRecord> {
+    let cancel = AtomicBool::new(false);
+    let shares = Mutex::new(Vec::new());
+    let progress = |_, share| shares.lock().unwrap().push(share);
+    let all: Vec<&Scenario> = scenarios.iter().collect();
+    let outcomes =
+        run_all(&all, &Plan { jobs, cancel: &cancel, progress: &progress, note: &|_, _| {} });
+    assert!(shares.into_inner().unwrap().iter().all(|share| (0.0..=1.0).contains(share)));
+    outcomes.into_iter().map(|outcome| outcome.unwrap().unwrap().record).collect()
+}
+
+/// All of a record but what the machine has to do with.
+fn results(record: RunRecord) -> RunRecord {
+    let sim = leyden_record::Sim { digest: record.sim.digest, ..leyden_record::Sim::default() };
+    RunRecord { sim, ..record }
+}
+
+#[test]
+fn neither_threads_nor_shared_drives_change_a_result() {
+    let scenarios = scenarios();
+    let alone: Vec<_> = scenarios.iter().map(|scenario| results(record(scenario))).collect();
+    for jobs in [1, 3] {
+        let together = run_with(jobs, &scenarios).into_iter().map(results);
+        assert_eq!(together.collect::<Vec<_>>(), alone, "{jobs}");
+    }
+}
+
+#[test]
+fn drives_that_agree_are_preconditioned_once() {
+    let scenarios = scenarios();
+    let aged = AgedDrives::of(&scenarios);
+    let made = std::cell::Cell::new(0);
+    for scenario in &scenarios {
+        let age = || {
+            made.set(made.get() + 1);
+            make::<Stamp>(scenario, &mut Hooks::default())
+        };
+        aged.prepare::<Stamp>(scenario, age).unwrap();
+    }
+    assert_eq!(made.get(), 3, "one for three, and two of their own");
+    let is_shared: Vec<_> = scenarios.iter().map(|scenario| aged.is_shared(scenario)).collect();
+    assert_eq!(is_shared, [true, true, false, true, false]);
+}
+
+#[test]
+fn a_failure_ends_the_runs_after_it() {
+    let scenarios = [small(&[]), small(&["device.buffer.size=1 B"]), small(&[])];
+    let cancel = AtomicBool::new(false);
+    let all: Vec<&Scenario> = scenarios.iter().collect();
+    let outcomes =
+        run_all(&all, &Plan { jobs: 1, cancel: &cancel, progress: &|_, _| {}, note: &|_, _| {} });
+    assert!(matches!(outcomes.as_slice(), [Some(Ok(_)), Some(Err(_)), None]), "{outcomes:?}");
+}
+
+#[test]
+fn the_check_after_a_run_can_be_turned_off_and_is_told() {
+    let (auto, never) = (record(&small(&[])), record(&small(&["run.check=never"])));
+    assert!(auto.sim.checked && !never.sim.checked);
+    assert_eq!(auto.sim.digest, never.sim.digest);
+    // 320,000 units, of which a short run on a new drive touches few.
+    let large = [
+        "device.nand={ channels = 2, dies_per_channel = 2, blocks_per_plane = 313, pages_per_block = 64, page_size = \"16 KiB\" }",
+        "precondition.kind=none",
+        "workload.job.0.requests=1000",
+    ];
+    let always = [large[0], large[1], large[2], "run.check=always"];
+    let (auto, always) = (record(&small(&large)), record(&small(&always)));
+    assert!(!auto.sim.checked && always.sim.checked);
+    assert_eq!(auto.sim.digest, always.sim.digest);
+}
+
+#[test]
+fn processor_time_is_the_runs_own() {
+    let sim = record(&small(&[])).sim;
+    assert!(sim.cpu_s > 0.0 && sim.cpu_s <= sim.wall_s * 1.05 + 0.02, "{sim:?}");
+    let rates = [sim.host_ios_per_cpu_s, sim.host_ios_per_s];
+    assert!((rates[0] * sim.cpu_s - rates[1] * sim.wall_s).abs() < 1.0, "{sim:?}");
+    assert!(sim.flash_ops_per_cpu_s > 0.0);
+}

@@ -1,4 +1,5 @@
-//! Which commit this is built from, for `leyden --version` and run records: digests hold for one build.
+//! The commit and the profile of this build, for `leyden --version` and run records: digests hold for one build,
+//! speeds for one profile.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +15,32 @@ fn main() {
     let told = std::env::var("LEYDEN_COMMIT").ok().filter(|commit| !commit.is_empty());
     let commit = told.or_else(of_checkout).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
-    let shown =
-        if commit.is_empty() { version.to_owned() } else { format!("{version} ({commit})") };
+    let profile = profile();
+    let shown = if commit.is_empty() {
+        format!("{version} ({profile})")
+    } else {
+        format!("{version} ({commit}, {profile})")
+    };
     println!("cargo::rustc-env=LEYDEN_COMMIT={commit}");
+    println!("cargo::rustc-env=LEYDEN_PROFILE={profile}");
     println!("cargo::rustc-env=LEYDEN_VERSION={shown}");
+}
+
+/// The profile of this build, which decides its speed: as `./release` says, else cargo's.
+#[expect(clippy::disallowed_methods, reason = "how ./release names its build")]
+fn profile() -> String {
+    println!("cargo::rerun-if-env-changed=LEYDEN_PROFILE");
+    if let Some(said) = std::env::var("LEYDEN_PROFILE").ok().filter(|said| !said.is_empty()) {
+        return said;
+    }
+    // PROFILE says `release` for every profile that inherits it; only the folder has the name:
+    // target/[TRIPLE/]PROFILE/build/leyden-cli-HASH/out.
+    let folder = std::env::var_os("OUT_DIR").map(std::path::PathBuf::from).unwrap_or_default();
+    let name = folder.ancestors().nth(3).and_then(Path::file_name).and_then(|name| name.to_str());
+    match name {
+        Some("debug") | None => "dev".to_owned(),
+        Some(name) => name.to_owned(),
+    }
 }
 
 /// The commit of the checkout, with `+` if its files differ from it. None without git, and in a folder

@@ -1,8 +1,10 @@
 //! The command line. Doc comments are the help texts.
 
 mod answers;
+#[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
 pub(crate) mod reproduce;
+#[cfg(feature = "serve")]
 pub(crate) mod served;
 mod traces;
 
@@ -23,14 +25,14 @@ use crate::version::VERSION;
 #[command(
     name = "leyden",
     version = VERSION,
-    about = "A deterministic simulator of flash SSDs and of what happens to them when the power fails",
+    about = "A software-defined flash SSD whose power can be cut at any nanosecond",
     after_help = EXAMPLE,
     after_long_help = AFTER_LONG,
     arg_required_else_help = true,
     max_term_width = 100
 )]
 pub(crate) struct Args {
-    /// Tell nothing but results, warnings and errors: no progress, no notes
+    /// Suppress progress and notes
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     #[command(subcommand)]
@@ -39,106 +41,116 @@ pub(crate) struct Args {
 
 const EXAMPLE: &str = "\
 Begin with:
-  leyden run tpcc --report tpcc.html    a real TPC-C trace, a table and a report with plots";
+  leyden run tpcc --report tpcc.html
+  leyden crashtest doctor
+
+leyden COMMAND --help has examples of each command.";
 
 const AFTER_LONG: &str = "\
 Begin with:
-  leyden run tpcc --report tpcc.html    a real TPC-C trace, a table and a report with plots
-  leyden run --list                     the bundled scenarios
-  leyden check tpcc                     a scenario with every default filled in, without a run
-  leyden policies                       what a drive can be told to do
-  leyden schema                         everything a scenario can say
+  leyden run tpcc --report tpcc.html    replay a TPC-C trace: a table, and a page with plots
+  leyden run --list                     list the bundled scenarios
+  leyden crashtest doctor               check whether this machine can run crash tests
 
 Exit codes:
   0    done
-  1    the run failed, a read returned what it must not, or a promise was broken
-  2    bad usage, bad input or configuration
-  3    a result could not be written, or a file not read on
-  4    a drive wore out: its flash had no room left for a write; results are kept
+  1    the run failed, a read returned wrong data, or a guarantee was broken
+  2    bad usage, input or configuration
+  3    a result could not be written, or a file could not be read to its end
+  4    a drive wore out: no flash left for a write; results are kept
   5    nothing was measured; results are kept
-  130  interrupted; what was finished is kept (a second Ctrl-C keeps nothing)
+  130  interrupted; finished results are kept (a second Ctrl-C keeps nothing)
 
 Colour is used on terminals only; NO_COLOR=1 turns it off.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a scenario and print its results
+    /// Simulate a drive under a workload: latency, throughput, flash operations
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Check a scenario without running it, and print it with every default filled in
+    /// Validate a scenario and print it with every default filled in
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Run several configurations on the same work and print one table of ratios
+    /// Compare configurations on one workload, as a table of ratios
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// Measure what the papers claim, and print it beside their figures
+    /// Measure the papers' claims and print them beside the published figures
     #[command(after_long_help = reproduce::EXAMPLES)]
     Reproduce(ReproduceArgs),
-    /// Say how long a drive lasts: write amplification, drive writes a day, and years
+    /// Estimate endurance: write amplification, drive writes a day, years
     #[command(after_long_help = answers::LIFETIME_EXAMPLES)]
     Lifetime(LifetimeArgs),
-    /// Show what a drive does around its slowest command, as a timeline for Perfetto
+    /// Trace the drive around its slowest command, for Perfetto
     ///
     /// The run is made twice: to find the command, and to follow host, channels and dies around it.
     /// Open the file at ui.perfetto.dev, or with another viewer of Chrome's trace events.
     #[command(after_long_help = answers::TIMELINE_EXAMPLES)]
     Timeline(TimelineArgs),
-    /// Say how much capacitance a drive and its workload need, and what is lost with less
+    /// Find the capacitance a drive needs, and the data lost with less
     ///
     /// The worst case follows from the configuration. What the workload needs is measured in short runs:
     /// with every protection of the mapping table, and with every place for dumps. All of these drives
     /// have the same capacity and the same spare blocks.
     #[command(after_long_help = SIZE_EXAMPLES)]
     Size(SizeArgs),
-    /// Profile or convert a block trace
+    /// Profile or convert block traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Cut the power of random drives at random moments, and look for what is lost
+    /// Cut the power of random drives and check every durability guarantee
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
-    /// Find out whether your own software survives power cuts on a modelled drive
+    /// Test whether your software keeps its data over power cuts
     ///
-    /// Records one run of your own software on a modelled drive, with the file system between, and then tries
-    /// states that a power cut may leave: each is mounted, recovered by the file system and by your software,
-    /// and checked. It takes root, /dev/fuse and loop devices; `leyden crashtest doctor` says what is there.
+    /// Records one run of your software on a modelled drive with a file system, then tries the states that a
+    /// power cut may leave: each is mounted, recovered by the file system and by your software, and checked.
+    /// Requires root, /dev/fuse and loop devices; `leyden crashtest doctor` reports what is missing.
+    #[cfg(feature = "crashtest")]
     #[command(after_long_help = crashtest::EXAMPLES)]
     Crashtest(Box<crashtest::CrashtestArgs>),
-    /// Make and look after the file system that RocksDB keeps on a zoned image
+    /// Manage RocksDB's file system on a zoned image
     ///
-    /// This is done by `leyden-fs`, a program of the RocksDB plugin (docs/rocksdb.md), found beside this one, in PATH,
+    /// Runs `leyden-fs`, a program of the RocksDB plugin (docs/rocksdb.md), found beside this one, in PATH,
     /// or named by LEYDEN_FS: `mkfs`, `info`, `ls`, `check`, `export` and `import`. Its exit code is the command's.
+    #[cfg(feature = "serve")]
     #[command(disable_help_flag = true, after_long_help = FS_EXAMPLES)]
     Fs {
         /// What leyden-fs is called with
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         args: Vec<std::ffi::OsString>,
     },
-    /// Make drives in files, and look after them
+    /// Create, inspect, check and copy drives in files
+    #[cfg(feature = "serve")]
     #[command(subcommand)]
     Image(served::ImageCommand),
-    /// Serve the drive in an image to other programs, in real time
+    /// Serve a drive over NBD and FUSE, in real time
+    #[cfg(feature = "serve")]
     #[command(after_long_help = served::SERVE_EXAMPLES)]
     Serve(served::ServeArgs),
-    /// Mount the file system on the drive in an image, until Ctrl-C
+    /// Mount a file system on a drive, until Ctrl-C
+    #[cfg(feature = "serve")]
     #[command(after_long_help = served::MOUNT_EXAMPLES)]
     Mount(served::MountArgs),
-    /// Look at what a served drive was asked, and run it again
+    /// Inspect the commands of a served drive and replay them
+    #[cfg(feature = "serve")]
     #[command(subcommand)]
     Recording(served::RecordingCommand),
-    /// Cut the power of a drive that is being served
+    /// Cut the power of a served drive
+    #[cfg(feature = "serve")]
     Cut(served::ImageArgs),
-    /// Turn its power on again
+    /// Restore the power of a served drive
+    #[cfg(feature = "serve")]
     Restore(served::RestoreArgs),
-    /// Say how a drive that is being served is doing
+    /// Show the state and statistics of a served drive
+    #[cfg(feature = "serve")]
     Status(served::ImageArgs),
-    /// List the policies that a configuration can choose from
+    /// List the policies a configuration can choose from
     Policies {
         /// Print JSON, and nothing else, on standard output
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON schema of scenarios, or of run records
+    /// Print the JSON schema of scenarios or run records
     ///
     /// Editors that know it complete keys and check values while a scenario is written.
     Schema {
@@ -146,18 +158,18 @@ pub(crate) enum Command {
         #[arg(value_enum, default_value_t = SchemaOf::Scenario)]
         of: SchemaOf,
     },
-    /// Make one HTML file with plots from run records
+    /// Render run records as one HTML page with plots
     ///
     /// The file is self-contained: it needs no network and no other file.
     Report(ReportArgs),
-    /// Print a shell's completion script
+    /// Print a shell completion script
     ///
     /// For bash: leyden completions bash > ~/.local/share/bash-completion/completions/leyden
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual pages, in the format of man(1)
+    /// Write the manual pages
     ///
     /// To read one: leyden man . && man ./leyden-run.1
     Man {
@@ -343,6 +355,7 @@ pub(crate) struct Common {
     pub(crate) csv: Option<PathBuf>,
 }
 
+#[cfg(feature = "serve")]
 const FS_EXAMPLES: &str = "\
 Examples:
   leyden fs mkfs rocks.leyden

@@ -12,6 +12,7 @@
 mod args;
 mod commands;
 mod failure;
+mod help;
 mod output;
 mod reference;
 mod signals;
@@ -19,17 +20,18 @@ mod version;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 
 use args::{Args, Command};
 use failure::Failure;
 use output::progress;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return failure::of_clap(&error),
-    };
+    let args =
+        match help::command().try_get_matches().and_then(|found| Args::from_arg_matches(&found)) {
+            Ok(args) => args,
+            Err(error) => return failure::of_clap(&error),
+        };
     progress::be_quiet(args.quiet);
     let cancel = match signals::install() {
         Ok(cancel) => cancel,
@@ -44,21 +46,30 @@ fn main() -> ExitCode {
         Command::Size(size) => commands::size::main(&size, &cancel),
         Command::Trace(command) => commands::trace::main(&command, &cancel),
         Command::Torture(torture) => commands::torture::main(&torture, &cancel),
+        #[cfg(feature = "crashtest")]
         Command::Crashtest(args) => commands::crashtest::main(&args, &cancel),
         Command::Check(check) => commands::check::main(&check),
         Command::Policies { json } => commands::lists::policies(json),
         Command::Schema { of } => commands::lists::schema(of),
+        #[cfg(feature = "serve")]
         Command::Fs { args } => commands::fs::main(&args),
+        #[cfg(feature = "serve")]
         Command::Image(command) => commands::image::main(&command),
+        #[cfg(feature = "serve")]
         Command::Serve(args) => commands::serve::main(&args, &cancel),
+        #[cfg(feature = "serve")]
         Command::Mount(args) => commands::mount::main(&args, &cancel),
+        #[cfg(feature = "serve")]
         Command::Recording(command) => commands::recording::main(&command),
+        #[cfg(feature = "serve")]
         Command::Cut(args) => commands::serve::cut(&args),
+        #[cfg(feature = "serve")]
         Command::Restore(args) => commands::serve::restore(&args),
+        #[cfg(feature = "serve")]
         Command::Status(args) => commands::serve::status(&args),
         Command::Report(report) => commands::report(&report),
-        Command::Completions { shell } => commands::lists::completions(shell, Args::command()),
-        Command::Man { folder } => commands::lists::man(&folder, Args::command()),
+        Command::Completions { shell } => commands::lists::completions(shell, help::command()),
+        Command::Man { folder } => commands::lists::man(&folder, help::command()),
         Command::Reference { folder } => reference::write(&folder),
     };
     match outcome {

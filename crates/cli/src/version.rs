@@ -2,5 +2,7 @@
 
 /// The commit, with `+` if files differed from it; empty if it is not known.
 pub(crate) const COMMIT: &str = env!("LEYDEN_COMMIT");
-/// The version, and the commit in parentheses.
+/// The profile of the build: `try`, `release`, `dev`, or what `./release` names. Printed beside every speed.
+pub(crate) const PROFILE: &str = env!("LEYDEN_PROFILE");
+/// The version, with commit and profile in parentheses.
 pub(crate) const VERSION: &str = env!("LEYDEN_VERSION");

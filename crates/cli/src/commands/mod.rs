@@ -2,19 +2,27 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+#[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
+#[cfg(feature = "serve")]
 pub(crate) mod fs;
+#[cfg(feature = "serve")]
 pub(crate) mod image;
 pub(crate) mod lifetime;
 pub(crate) mod lists;
 mod live;
+#[cfg(feature = "serve")]
 mod log;
+#[cfg(feature = "serve")]
 pub(crate) mod mount;
 mod programs;
+#[cfg(feature = "serve")]
 pub(crate) mod recording;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
+#[cfg(feature = "serve")]
 mod service;
 pub(crate) mod size;
 pub(crate) mod timeline;

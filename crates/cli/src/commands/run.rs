@@ -17,6 +17,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::progress::note;
 use crate::output::table::Table;
+use crate::version;
 
 /// Rows for power cuts, at most.
 const CUTS_SHOWN: usize = 20;
@@ -478,6 +479,7 @@ fn recovery(power: &Power, recovery: &Recovery, table: &mut Table) {
 fn simulation(record: &RunRecord, table: &mut Table) {
     let sim = &record.sim;
     table.head(["simulation", ""]);
+    table.row(["build profile", version::PROFILE]);
     table.row(["wall time, preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
     table.row(["wall time, running", &format!("{:.2} s", sim.wall_s)]);
     table.row(["host I/Os a second", &rate(sim.host_ios_per_s)]);

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::output::atomic;
 use crate::output::progress::Progress;
 use crate::output::table::Table;
+use crate::version;
 
 /// Runs that are made to make a failure small, at most.
 const MOST_ATTEMPTS: u32 = 5_000;
@@ -368,7 +369,8 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.row(["that could not be written out", &count(tally.unwritten_units)]);
     table.head(["result", ""]);
     table.row(["seeds that failed", &count(summary.violations)]);
-    table.row(["power cuts a second", &rate(summary.cuts_per_s)]);
+    let cuts = format!("{} ({} build)", rate(summary.cuts_per_s), version::PROFILE);
+    table.row(["power cuts a second", &cuts]);
     table.row(["digest", &summary.digest]);
     table.write(out)
 }

@@ -1,6 +1,6 @@
 //! The interface from C: compiled with warnings as errors, run plain and under sanitizers, and killed.
 //!
-//! `tests/c/interface.c` has every call, rightly and wrongly; `examples/log.c` is the worked example of
+//! `tests/c/interface.c` has every call, rightly and wrongly; `examples/c-log/log.c` is the worked example of
 //! docs/c-interface.md. What a machine cannot do is said on standard error, and left out.
 
 mod c;
@@ -95,7 +95,8 @@ fn the_program_of_the_page() {
 #[test]
 fn what_a_killed_program_was_promised_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled("cc", "examples/log.c", folder.path(), &["-std=c99"]) else {
+    let Some(program) = compiled("cc", "../../examples/c-log/log.c", folder.path(), &["-std=c99"])
+    else {
         return;
     };
     let image = folder.path().join("disk.leyden");

@@ -25,7 +25,6 @@ import stack
 import works
 from stack import Broken, Stack
 
-
 # The drive of a round has some hundred thousand units, and its server a buffer for each client.
 MEMORY_MOST_KIB = 1 << 20
 

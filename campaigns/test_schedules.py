@@ -2,8 +2,9 @@
 
 import os
 import sys
-import tomllib
 import unittest
+
+import tomllib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 

@@ -1,7 +1,6 @@
 """Work that is promised something, and can say whether it was kept."""
 
 import contextlib
-import json
 import os
 import pwd
 import shutil
@@ -218,7 +217,7 @@ class SqliteOff(Sqlite):
 class Postgres:
     """Transactions of PostgreSQL by four clients; each is told of when it has been committed."""
 
-    settings = {}
+    settings: dict[str, str] = {}
     # Checkpoints one after the other: pages are on their way to the drive most of the time.
     checkpoints = False
 

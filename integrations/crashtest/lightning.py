@@ -10,6 +10,7 @@ Each transaction puts three records and a counter; it is acknowledged when its c
 
 import os
 import sys
+import typing
 
 import lmdb
 
@@ -76,4 +77,5 @@ def check():
 
 
 if __name__ == "__main__":
-    {"setup": setup, "work": work, "check": check}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, typing.Callable[..., None]] = {"setup": setup, "work": work, "check": check}
+    commands[sys.argv[1]](*sys.argv[2:])

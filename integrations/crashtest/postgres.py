@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import typing
 
 DATA = os.path.join(os.environ.get("LEYDEN_MOUNT", ""), "pg")
 TMP = os.environ.get("LEYDEN_TMP", "/tmp")
@@ -119,4 +120,5 @@ def check():
 
 
 if __name__ == "__main__":
-    {"setup": setup, "work": work, "check": check}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, typing.Callable[..., None]] = {"setup": setup, "work": work, "check": check}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -12,6 +12,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import typing
 
 MOUNT = os.environ.get("LEYDEN_MOUNT", "")
 PATH = os.path.join(MOUNT, "data.db")
@@ -83,4 +84,5 @@ def check(_journal):
 
 
 if __name__ == "__main__":
-    {"setup": setup, "work": work, "check": check}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, typing.Callable[..., None]] = {"setup": setup, "work": work, "check": check}
+    commands[sys.argv[1]](*sys.argv[2:])

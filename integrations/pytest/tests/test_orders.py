@@ -2,7 +2,6 @@ import os
 import sys
 
 import pytest
-
 from pytest_leyden import CannotRun, PowerCutLoss
 
 ORDERS = [sys.executable, os.path.join(os.path.dirname(__file__), "orders.py")]

@@ -7,9 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Programs that stand-ins need, and that every machine has.
-const PLAIN: [&str; 12] = [
-    "sh", "dirname", "mktemp", "rm", "sed", "cat", "cut", "sort", "head", "df", "awk", "mkdir",
-];
+const PLAIN: [&str; 12] =
+    ["sh", "dirname", "mktemp", "rm", "sed", "cat", "cut", "sort", "head", "df", "awk", "mkdir"];
 
 /// A machine on which these commands do what these scripts say.
 struct Machine(tempfile::TempDir);

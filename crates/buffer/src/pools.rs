@@ -220,8 +220,11 @@ impl Pools {
         let [protected, plain] = &mut self.pools;
         plain.used -= 1;
         protected.used += 1;
-        plain.remove_dirty(u32::from(is_dirty));
-        protected.add_dirty(u32::from(is_dirty));
+        // What is on its way to flash makes neither pool reach its threshold, nor what it is drained to.
+        if is_dirty {
+            plain.remove_dirty(1);
+            protected.add_dirty(1);
+        }
         protected.schedule.push(slot, lpn);
         if is_scheduled {
             plain.schedule.remove(slot);

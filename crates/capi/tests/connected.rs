@@ -14,11 +14,15 @@ use leyden_serve::{ControlAsk, Pace, Server, ServerOptions};
 /// A zoned drive with a protected region, served at `folder/socket`.
 fn served(folder: &Path) -> Server {
     let set = Set::of_option("setting", "device.zoned.zrwa.count=4").unwrap();
-    let device = Loaded::new("devices/zns", &[set]).unwrap().scenario.device;
+    served_at(folder, &[set], Pace::Untimed)
+}
+
+fn served_at(folder: &Path, sets: &[Set], pace: Pace) -> Server {
+    let device = Loaded::new("devices/zns", sets).unwrap().scenario.device;
     let config = ImageConfig::new("disk".to_owned(), 1, device);
     let drive = Drive::create(&folder.join("disk.leyden"), config).unwrap();
     let options = ServerOptions {
-        pace: Pace::Untimed,
+        pace,
         nbd: Vec::new(),
         programs: vec![folder.join("socket")],
         tls: None,
@@ -92,4 +96,23 @@ fn a_server_that_is_killed_is_an_error_and_no_signal() {
     server.wait().unwrap();
     assert_eq!(told.next().as_deref(), Some("all is well"));
     assert!(client.wait().unwrap().success());
+}
+
+/// The same threads as in one process, at a server at the speed of the modelled flash.
+#[test]
+fn healthy_zones_take_appends_from_several_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-std=c11"];
+    let compiled = compiled("cc", "tests/c/appends.c", folder.path(), &flags);
+    let Some(program) = compiled else { return };
+    for threads in ["4", "8"] {
+        let folder = folder.path().join(threads);
+        std::fs::create_dir(&folder).unwrap();
+        let server = served_at(&folder, &[], Pace::Times(1.0));
+        let address = format!("unix:{}", folder.join("socket").display());
+        let out = Command::new(&program).args(["connect", &address, threads]).output().unwrap();
+        assert_eq!(succeeds(&out).trim(), "all is well");
+        server.handle().control(ControlAsk::Stop);
+        server.join().unwrap();
+    }
 }

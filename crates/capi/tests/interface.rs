@@ -135,3 +135,18 @@ fn what_a_killed_program_was_promised_is_there() {
     say(&format!("{promised} records, {in_all} of them not told of"));
     assert!(promised > 500);
 }
+
+/// Threads whose appends take turns between the pools of the buffer: a healthy zone takes them all.
+#[test]
+fn healthy_zones_take_appends_from_several_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("cc", "tests/c/appends.c", folder.path(), &["-std=c11"]) else {
+        return;
+    };
+    for threads in ["4", "8"] {
+        let image = folder.path().join(format!("{threads}.leyden"));
+        succeeds(&Command::new(&program).arg("create").arg(&image).output().unwrap());
+        let out = Command::new(&program).arg("open").arg(&image).arg(threads).output().unwrap();
+        assert_eq!(succeeds(&out).trim(), "all is well");
+    }
+}

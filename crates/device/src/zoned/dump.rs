@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leyden_ftl::dump_area::DumpPage;
-use leyden_ftl::zoned::ZoneId;
+use leyden_ftl::zoned::{ZoneId, ZoneState};
 use leyden_nand::{DieId, Lpn};
 use leyden_power::Program;
 use leyden_sim::canary::{Canary, is_planted};
@@ -220,6 +220,12 @@ impl<P: Payload> Zoned<P> {
             match unit.unit.checked_sub(wp).filter(|_| self.ftl.zones().get(unit.zone).has_zrwa) {
                 Some(offset) => self.buffer.write_window(zone, offset, unit.content),
                 None => self.buffer.put_back(zone, unit.unit, unit.content),
+            }
+        }
+        for zone in (0..shape.zones).map(ZoneId) {
+            // The last page of a zone that takes no more writes never fills up.
+            if matches!(self.ftl.zones().get(zone).state, ZoneState::Full | ZoneState::ReadOnly) {
+                self.buffer.force(zone.0, self.buffer.end(zone.0));
             }
         }
         Recovery {

@@ -3,7 +3,10 @@
 use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
 
+use leyden_nand::Medium;
+
 use super::ZnsSsd;
+use crate::controller::power::PowerSupply;
 use crate::units::Units;
 use crate::{Lba, Payload, Status, ZoneDescriptor, ZoneShape};
 
@@ -17,6 +20,16 @@ pub struct PoolFill {
 }
 
 impl<P: Payload> ZnsSsd<P> {
+    /// The flash, and what lies on it.
+    pub const fn medium(&self) -> &Medium<P> {
+        self.namespace().ftl.medium()
+    }
+
+    /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.
+    pub fn dump_blocks_needed(&self) -> u32 {
+        self.power().map_or(0, PowerSupply::blocks_per_dump)
+    }
+
     /// The sizes of zones, and their limits.
     pub const fn zone_shape(&self) -> &ZoneShape {
         self.namespace().ftl.shape()

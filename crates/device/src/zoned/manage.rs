@@ -1,6 +1,5 @@
 //! Zone Management Send and Receive (ZNS 1.1, 3.4.2 and 3.4.3).
 
-use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{Refused, ZoneAction, ZoneId, ZoneState};
 use leyden_sim::Time;
 use leyden_sim::canary::{Canary, is_planted};
@@ -33,9 +32,7 @@ impl<P: Payload> Zoned<P> {
             _ => Err(Status::InvalidOpcode),
         };
         desk.complete(now, id, done.err().unwrap_or(Status::Success));
-        for kind in PoolKind::ALL {
-            self.take_in_waiting(now, kind, desk);
-        }
+        self.take_in_waiting(now, desk);
     }
 
     fn manage_one(

@@ -106,9 +106,7 @@ impl<P: Payload> Zoned<P> {
         let zone = ended.zone;
         if self.buffer.ended(zone.0, ended.first, ended.failed) {
             self.settled(now, zone, desk);
-            for kind in PoolKind::ALL {
-                self.take_in_waiting(now, kind, desk);
-            }
+            self.take_in_waiting(now, desk);
         }
         self.offer(now, zone);
     }
@@ -144,6 +142,9 @@ impl<P: Payload> Zoned<P> {
             self.buffer.close_window(zone.0);
         }
         self.ftl.run_out(zone);
+        // Nothing more is gathered for its last page, which takes up room until there are blocks again.
+        self.buffer.force(zone.0, self.buffer.end(zone.0));
+        self.offer(now, zone);
         for id in self.waits.settled(zone, u32::MAX) {
             self.waits.forget(id);
             self.flushes -= u32::from(desk.request(id).op() == Op::Flush);
@@ -166,30 +167,56 @@ impl<P: Payload> Zoned<P> {
         }
     }
 
-    /// If nothing is in progress but commands still wait, the flash has no room for them.
+    /// Fails the commands that wait for blocks which the flash does not have.
+    ///
+    /// A command is given up only for a zone that has data and no block for it, for room that such a zone takes up in
+    /// the buffer, or on a drive that may not write. Anything else that waits while the flash is idle is a bug of the
+    /// drive's, and goes on waiting, where a checker sees it.
+    #[inline]
     fn give_up_if_stuck(&mut self, now: Time, desk: &mut Desk<P>) {
-        let is_waited_for = !self.waits.is_empty() || self.waiting.iter().any(|it| !it.is_empty());
-        if !is_waited_for || !self.ftl.medium().is_idle() {
-            return;
+        if self.is_stuck() {
+            self.give_up(now, desk);
         }
+    }
+
+    /// Commands wait, and no flash operation is under way.
+    fn is_stuck(&self) -> bool {
+        let is_waited_for = !self.waits.is_empty() || self.waiting.iter().any(|it| !it.is_empty());
+        is_waited_for && self.ftl.medium().is_idle()
+    }
+
+    #[cold]
+    fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
         self.pump_all(now);
-        if !self.ftl.medium().is_idle() {
+        if !self.is_stuck() {
             return;
         }
         for zone in self.turns.without_block() {
             self.run_out(now, zone, desk);
         }
         // Those may have waited for a FLUSH that has ended with that, and not for flash.
-        for kind in PoolKind::ALL {
-            self.take_in_waiting(now, kind, desk);
+        self.take_in_waiting(now, desk);
+        self.write_out_all(now);
+        let lacks_blocks = |it: &Self| it.is_halted || !it.turns.without_block().is_empty();
+        while self.is_stuck()
+            && lacks_blocks(self)
+            && let Some(id) = PoolKind::ALL.iter().find_map(|it| self.waiting[it.index()].front())
+        {
+            let zone = self.zone_of(desk.units(*id).first().0).0;
+            self.run_out(now, zone, desk);
+            self.take_in_waiting(now, desk);
         }
-        if !self.ftl.medium().is_idle() {
+    }
+
+    /// Where the room of the buffer is taken up by zones that have no block, pages of others that are not full make
+    /// some.
+    fn write_out_all(&mut self, now: Time) {
+        if !self.is_stuck() || self.turns.without_block().is_empty() {
             return;
         }
-        for kind in PoolKind::ALL {
-            while let Some(&id) = self.waiting[kind.index()].front() {
-                let zone = self.zone_of(desk.units(id).first().0).0;
-                self.run_out(now, zone, desk);
+        for zone in (0..self.ftl.shape().zones).map(ZoneId) {
+            if self.buffer.force(zone.0, self.buffer.end(zone.0)) {
+                self.offer(now, zone);
             }
         }
     }

@@ -86,7 +86,7 @@ impl<P: Payload> Zoned<P> {
         request.units = Units::new(first, sectors, self.unit_sectors());
         request.waiting_since = now;
         self.waiting[kind.index()].push_back(id);
-        self.take_in_waiting(now, kind, desk);
+        self.take_in_waiting(now, desk);
         Ok(())
     }
 
@@ -124,8 +124,29 @@ impl<P: Payload> Zoned<P> {
         Err(Status::SequenceError)
     }
 
+    /// Lets waiting writes in until neither pool takes another unit. A write that goes into one pool may be what a
+    /// write for the other waits for: by the order within their zone, or by the room that a promotion leaves.
+    pub(super) fn take_in_waiting(&mut self, now: Time, desk: &mut Desk<P>) {
+        loop {
+            let before = self.fill_and_waiting();
+            for kind in PoolKind::ALL {
+                self.take_in_waiting_for(now, kind, desk);
+            }
+            let is_waited = self.waiting.iter().any(|waiting| !waiting.is_empty());
+            if !is_waited || self.fill_and_waiting() == before {
+                return;
+            }
+        }
+    }
+
+    /// Of each pool, the units in use and the writes that wait: equal before and after if nothing was let in.
+    #[inline]
+    fn fill_and_waiting(&self) -> [(u32, usize); 2] {
+        PoolKind::ALL.map(|kind| (self.buffer.pool(kind).used(), self.waiting[kind.index()].len()))
+    }
+
     /// Lets writes that wait for `kind` in, as far as there is room.
-    pub(super) fn take_in_waiting(&mut self, now: Time, kind: PoolKind, desk: &mut Desk<P>) {
+    fn take_in_waiting_for(&mut self, now: Time, kind: PoolKind, desk: &mut Desk<P>) {
         if self.is_suspended(kind) {
             return;
         }

@@ -52,6 +52,13 @@ pub trait Inspected<P: Payload> {
     fn may_fault(&self, _config: &Config) -> bool {
         true
     }
+    /// Looks for what needs a cause on the flash, and has none: what no command has told of.
+    ///
+    /// # Errors
+    /// Says what it is.
+    fn judge(&self) -> Result<(), String> {
+        Ok(())
+    }
     /// The same, to exchange it for one that was saved and loaded.
     fn ssd_mut(&mut self) -> Option<&mut Ssd<P>> {
         None

@@ -27,6 +27,8 @@ where
     pub(crate) fn cut(&mut self, at: Time) -> Result<(), Trouble> {
         self.digest.add(self.drive.fingerprint()).add(at.as_ns());
         self.note_cut(at);
+        self.check_moving()?;
+        self.drive.drive().judge().map_err(|message| Trouble { kind: Kind::Fault, message })?;
         self.check_flash(at)?;
         let expected = self.expect(at)?;
         let left = expected.as_ref().map(|expected| self.stored(&expected.lost));

@@ -206,6 +206,7 @@ where
         self.play(commands.all())?;
         self.drain()?;
         self.drive.check();
+        self.drive.drive().judge().map_err(|message| Trouble { kind: Kind::Fault, message })?;
         self.digest.add(self.drive.fingerprint());
         Ok(())
     }
@@ -213,6 +214,9 @@ where
     /// One round: work, cut, recovery, looks.
     fn round(&mut self, round: &Round) -> Result<(), Trouble> {
         let Some(at) = self.work(round)? else { return Ok(()) };
+        if round.check {
+            self.drive.check(); // amid work, too
+        }
         self.cut(at)?;
         let mut ready = self.restore(at, round.off)?;
         for share in &round.again {
@@ -399,8 +403,18 @@ where
         self.advance(at)
     }
 
+    /// A command that waits while nothing is under way would wait for ever.
+    pub(super) fn check_moving(&self) -> Result<(), Trouble> {
+        if self.host.in_flight > 0 && self.drive.next_event().is_none() {
+            return Err(self.stuck());
+        }
+        Ok(())
+    }
+
     fn stuck(&self) -> Trouble {
-        let message = format!("{} commands do not end", self.host.in_flight);
+        let under_way = if self.drive.next_event().is_none() { "nothing" } else { "something" };
+        let message =
+            format!("{} commands do not end, and {under_way} is under way", self.host.in_flight);
         Trouble { kind: Kind::Stuck, message }
     }
 

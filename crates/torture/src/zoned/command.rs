@@ -1,6 +1,6 @@
 //! What the host of a zoned drive does next.
 
-use leyden_device::{Command, CopyRange, Lba, SECTOR_BYTES, Stamp, ZoneAction};
+use leyden_device::{Command, CopyRange, Lba, SECTOR_BYTES, Stamp, ZoneAction, ZoneFilter};
 use leyden_oracle::zones::{ZoneChange, ZoneOracle};
 use leyden_sim::{Ratio, Rng};
 
@@ -18,6 +18,7 @@ pub(super) enum Pending {
     Append {
         zone: u32,
         stamp: u64,
+        units: u32,
     },
     Copy {
         from: u32,
@@ -30,7 +31,10 @@ pub(super) enum Pending {
         change: ZoneChange,
     },
     /// Open or close.
-    Toggle,
+    Toggle {
+        zone: u32,
+        action: ZoneAction,
+    },
     /// What it promises, and how often each zone had been reset.
     Flush {
         ends: Vec<u32>,
@@ -39,6 +43,18 @@ pub(super) enum Pending {
     Read {
         zone: u32,
         first: u32,
+    },
+    /// To all zones: Open, Close or Reset.
+    All(ZoneAction),
+    /// It changes nothing.
+    Inert {
+        zone: u32,
+    },
+    Report {
+        zone: u32,
+        filter: ZoneFilter,
+        partial: bool,
+        most: u32,
     },
     /// It must be refused.
     Misuse,
@@ -49,6 +65,12 @@ pub(super) enum Pending {
 pub(super) struct Slot {
     pub(super) writes: u32,
     pub(super) appends: u32,
+    /// Units of the appends under way.
+    pub(super) append_units: u32,
+    /// Commands that open or close it under way.
+    pub(super) toggles: u32,
+    /// Of writes under way together, one was not carried out: those behind it have no place.
+    pub(super) has_refused: bool,
     /// A change or a read: nothing else meanwhile.
     pub(super) is_busy: bool,
     /// A write has ended well since it was empty, or since the power failed.
@@ -60,7 +82,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    const fn is_quiet(&self) -> bool {
+    pub(super) const fn is_quiet(&self) -> bool {
         self.writes == 0 && self.appends == 0 && !self.is_busy
     }
 }
@@ -72,6 +94,8 @@ pub(super) struct Host<'a> {
     pub(super) rng: Rng,
     /// Copies come from a stream of their own: what seeds draw otherwise stays.
     pub(super) copies: Rng,
+    /// The same of commands that a host of zones seldom sends.
+    pub(super) others: Rng,
     pub(super) slots: Vec<Slot>,
     /// Units from a zone to the next, and of what can be written of it.
     pub(super) size: u32,
@@ -83,12 +107,12 @@ pub(super) struct Host<'a> {
 }
 
 impl Host<'_> {
-    fn lba(&self, zone: u32, unit: u32) -> Lba {
+    pub(super) fn lba(&self, zone: u32, unit: u32) -> Lba {
         let unit_sectors = self.options.device.ftl.mapping_unit.get() / SECTOR_BYTES;
         Lba((u64::from(zone) * u64::from(self.size) + u64::from(unit)) * unit_sectors)
     }
 
-    fn sectors(&self, units: u32) -> u32 {
+    pub(super) fn sectors(&self, units: u32) -> u32 {
         units * (self.options.device.ftl.mapping_unit.get() / SECTOR_BYTES) as u32
     }
 
@@ -103,6 +127,11 @@ impl Host<'_> {
             && let Some(copy) = self.copy(oracle)
         {
             return Some(copy);
+        }
+        if self.others.chance(self.options.others)
+            && let Some(other) = self.other(oracle)
+        {
+            return Some(other);
         }
         let zone = self.rng.below(u64::from(self.options.zones)) as u32;
         let what = self.rng.below(100);
@@ -119,7 +148,8 @@ impl Host<'_> {
             10..14 => {
                 let action =
                     if self.rng.below(2) == 0 { ZoneAction::Open } else { ZoneAction::Close };
-                Some((Command::zone(action, self.lba(zone, 0)), Pending::Toggle))
+                self.slots[zone as usize].toggles += 1;
+                Some((Command::zone(action, self.lba(zone, 0)), Pending::Toggle { zone, action }))
             }
             14..17 => Some(self.misuse(zone, oracle)),
             17..27 => self.look(zone),
@@ -148,7 +178,9 @@ impl Host<'_> {
         let units = self.units(self.capacity - first).min(self.capacity - first);
         let (plp, fua) = self.flags();
         let stamp = oracle.write(zone, Some(first), units, plp || fua || self.keeps_all);
-        self.slots[zone as usize].writes += 1;
+        let slot = &mut self.slots[zone as usize];
+        slot.has_refused &= slot.writes > 0;
+        slot.writes += 1;
         let command = Command::write(self.lba(zone, first), self.sectors(units), stamp);
         Some((command.plp(plp).fua(fua), Pending::Write { zone, stamp, first, units }))
     }
@@ -161,9 +193,11 @@ impl Host<'_> {
         let units = self.units(self.append_limit).min(self.append_limit);
         let (plp, fua) = self.flags();
         let stamp = oracle.write(zone, None, units, plp || fua || self.keeps_all);
-        self.slots[zone as usize].appends += 1;
+        let slot = &mut self.slots[zone as usize];
+        slot.appends += 1;
+        slot.append_units += units;
         let command = Command::zone_append(self.lba(zone, 0), self.sectors(units), stamp);
-        Some((command.plp(plp).fua(fua), Pending::Append { zone, stamp }))
+        Some((command.plp(plp).fua(fua), Pending::Append { zone, stamp, units }))
     }
 
     /// A copy of some ranges of a zone to the end of another, or of the same. Nothing else is under way in either.

@@ -25,6 +25,7 @@ const fn stands(state: ZoneState) -> ZoneStands {
 impl Runner<'_> {
     /// Looks at every zone that is used, and goes on from what is there.
     pub(super) fn judge(&mut self) -> Result<(), Trouble> {
+        self.check_zones()?;
         let report = self.count_resources()?;
         let shape = *self.drive.zone_shape();
         if report.iter().any(|zone| zone.state.is_open()) {
@@ -47,6 +48,7 @@ impl Runner<'_> {
                 content: &content,
             };
             self.oracle.judge(zone, seen)?;
+            self.held.recovered(zone, descriptor.state.is_active(), descriptor.has_zrwa);
             let slot = &mut self.host.slots[zone as usize];
             *slot = super::command::Slot {
                 is_full: descriptor.state == ZoneState::Full,

@@ -7,9 +7,12 @@
 //! under way; writes in order, several at once in zones that it knows to be open; appends in any order. It
 //! also sends commands that must be refused.
 
+pub(crate) mod cause;
+mod check;
 mod command;
 mod judge;
 mod options;
+mod others;
 mod run;
 mod shrink;
 

@@ -44,6 +44,9 @@ pub struct ZonedOptions {
     /// How often the host copies, if it can, before anything else that it does.
     #[serde(default)]
     pub copies: Ratio,
+    /// How often the host sends a command that hosts of zones seldom send.
+    #[serde(default)]
+    pub others: Ratio,
 }
 
 impl ZonedOptions {
@@ -79,6 +82,7 @@ impl ZonedOptions {
             fua: Ratio::from_percent(rng.below(20)),
             again: Ratio::from_percent(rng.below(40)),
             copies: Ratio::from_percent(crate::options::rng(seed, "zoned host").below(20)),
+            others: Ratio::from_percent(crate::options::rng(seed, "zoned others").below(10)),
             device,
         }
     }

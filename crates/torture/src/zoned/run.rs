@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use leyden_device::{BlockDevice, Completion, PowerLoss, Stamp, Status, ZnsSsd};
+use leyden_device::{
+    BlockDevice, Completion, PowerLoss, Stamp, Status, ZnsSsd, ZoneAction, ZoneId, ZoneState,
+};
 use leyden_oracle::zones::{ZoneChange, ZoneOracle, ZoneViolation};
 use leyden_sim::Span;
 
 use super::ZonedOptions;
+use super::cause::Held;
 use super::command::{Host, Pending, Slot};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
@@ -34,7 +37,12 @@ pub(super) struct Runner<'a> {
     pub(super) host: Host<'a>,
     pub(super) drive: ZnsSsd<Stamp>,
     pub(super) oracle: ZoneOracle,
-    pending: BTreeMap<u32, Pending>,
+    /// What is under way, with the zones that may take resources meanwhile.
+    pending: BTreeMap<u32, (Pending, Held)>,
+    /// The zones that may take resources now.
+    pub(super) held: Held,
+    /// Zones that cannot be written any more.
+    pub(super) dead: u32,
     next_tag: u32,
     tally: Tally,
 }
@@ -84,6 +92,7 @@ impl<'a> Runner<'a> {
             options,
             rng: rng(options.seed, "zoned commands"),
             copies: rng(options.seed, "zoned copies"),
+            others: rng(options.seed, "zoned other commands"),
             slots: vec![Slot::default(); options.zones as usize],
             size: shape.size,
             capacity: shape.capacity,
@@ -98,6 +107,8 @@ impl<'a> Runner<'a> {
             oracle: ZoneOracle::new(options.zones, shape.capacity),
             drive,
             pending: BTreeMap::new(),
+            held: Held::default(),
+            dead: 0,
             next_tag: 0,
             tally: Tally::default(),
         }
@@ -114,6 +125,7 @@ impl<'a> Runner<'a> {
                 self.drain()?;
                 self.count_resources()?;
             }
+            self.drive.check();
             self.cut()?;
             while self.host.chance(self.options.again) {
                 let recovery = self.drive.next_event().unwrap_or_else(|| self.drive.now());
@@ -127,6 +139,7 @@ impl<'a> Runner<'a> {
                 self.drive.advance(ready, &mut Vec::new());
             }
             self.drive.check();
+            self.check_read_only()?;
             self.judge()?;
             if self.drive.is_read_only() {
                 break; // it has nothing more to show
@@ -151,7 +164,15 @@ impl<'a> Runner<'a> {
                 Some((command, pending)) => {
                     self.next_tag += 1;
                     self.drive.submit(self.drive.now(), command.tag(self.next_tag));
-                    self.pending.insert(self.next_tag, pending);
+                    if pending == Pending::All(ZoneAction::Open) {
+                        self.all_opened();
+                    }
+                    let takes = Held::by(&pending);
+                    self.pending.insert(self.next_tag, (pending, self.held));
+                    self.held.add(takes);
+                    for (_, (_, during)) in self.pending.range_mut(..self.next_tag) {
+                        during.add(takes);
+                    }
                     self.tally.commands += 1;
                     left -= 1;
                 }
@@ -168,11 +189,26 @@ impl<'a> Runner<'a> {
             let Some(at) = self.drive.next_event() else { break };
             self.drive.advance(at, &mut done);
             if !done.is_empty() {
-                return done.iter().try_for_each(|end| self.ended(end));
+                return self.all_ended(&done);
             }
         }
-        let message = format!("{} commands do not end: {:?}", self.pending.len(), self.pending);
-        Err(Trouble { kind: Kind::Stuck, message })
+        Err(self.stuck())
+    }
+
+    fn stuck(&self) -> Trouble {
+        let under_way = if self.drive.next_event().is_none() { "nothing" } else { "something" };
+        let message = format!(
+            "{} commands do not end, and {under_way} is under way: {:?}",
+            self.pending.len(),
+            self.pending
+        );
+        Trouble { kind: Kind::Stuck, message }
+    }
+
+    /// Commands have ended, all at one moment: what they ended with is judged by what the flash is then.
+    fn all_ended(&mut self, done: &[Completion<Stamp>]) -> Result<(), Trouble> {
+        self.check_zones()?;
+        done.iter().try_for_each(|end| self.ended(end))
     }
 
     fn drain(&mut self) -> Result<(), Trouble> {
@@ -184,10 +220,17 @@ impl<'a> Runner<'a> {
 
     /// Lets so much time pass.
     fn advance_to_cut(&mut self, span: Span) -> Result<(), Trouble> {
-        let mut done = Vec::new();
-        let at = self.drive.now() + span;
-        self.drive.advance(at, &mut done);
-        done.iter().try_for_each(|end| self.ended(end))
+        let cut = self.drive.now() + span;
+        while let Some(at) = self.drive.next_event().filter(|&at| at <= cut) {
+            let mut done = Vec::new();
+            self.drive.advance(at, &mut done);
+            self.all_ended(&done)?;
+        }
+        self.drive.advance(cut, &mut Vec::new());
+        if !self.pending.is_empty() && self.drive.next_event().is_none() {
+            return Err(self.stuck());
+        }
+        Ok(())
     }
 
     fn cut(&mut self) -> Result<(), Trouble> {
@@ -225,8 +268,12 @@ impl<'a> Runner<'a> {
 
     /// A command has ended.
     fn ended(&mut self, end: &Completion<Stamp>) -> Result<(), Trouble> {
-        let Some(pending) = self.pending.remove(&end.tag) else { return Ok(()) };
+        let Some((pending, during)) = self.pending.remove(&end.tag) else {
+            let message = format!("{:?} ended, and is not under way", end.op);
+            return Err(Trouble { kind: Kind::Status, message });
+        };
         let is_done = end.status == Status::Success;
+        self.check_status(&pending, end.status, during)?;
         self.tally.write_faults += u64::from(end.status == Status::WriteFault);
         match pending {
             Pending::Write { zone, stamp, first, units } => {
@@ -240,8 +287,10 @@ impl<'a> Runner<'a> {
                 to.writes -= 1;
                 self.write_ended(end, (zone, stamp), first, 0)?;
             }
-            Pending::Append { zone, stamp } => {
-                self.host.slots[zone as usize].appends -= 1;
+            Pending::Append { zone, stamp, units } => {
+                let slot = &mut self.host.slots[zone as usize];
+                slot.appends -= 1;
+                slot.append_units -= units;
                 let first = end.appended().map(|lba| {
                     let unit_sectors = self.options.device.ftl.mapping_unit.get() / 512;
                     (lba.0 / unit_sectors) as u32 - zone * self.host.size
@@ -253,9 +302,14 @@ impl<'a> Runner<'a> {
                 slot.is_busy = false;
                 self.oracle.changed(zone, is_done);
                 if is_done && change == ZoneChange::Reset {
-                    *slot = Slot { resets: slot.resets + 1, ..Slot::default() };
+                    let (resets, toggles) = (slot.resets + 1, slot.toggles);
+                    *slot = Slot { toggles, resets, ..Slot::default() };
                 }
                 slot.is_full |= is_done && change == ZoneChange::Finish;
+                let ends = matches!(change, ZoneChange::Reset | ZoneChange::Finish);
+                if is_done && ends && slot.toggles == 0 {
+                    self.held.release(zone);
+                }
                 self.note_end_of_zone(zone);
             }
             Pending::Flush { ends, resets } => {
@@ -266,17 +320,59 @@ impl<'a> Runner<'a> {
             }
             Pending::Read { zone, first } => {
                 self.host.slots[zone as usize].is_busy = false;
-                let data: Vec<u64> =
-                    end.data().map(|data| data.iter().map(|it| it.0).collect()).unwrap_or_default();
-                self.oracle.read(zone, first, &data)?;
+                if let Some(data) = end.data() {
+                    let data: Vec<u64> = data.iter().map(|it| it.0).collect();
+                    self.oracle.read(zone, first, &data)?;
+                }
             }
             Pending::Misuse if is_done => {
                 let message = format!("{:?} must be refused, and was not", end.op);
                 return Err(Trouble { kind: Kind::Status, message });
             }
-            Pending::Misuse | Pending::Toggle => {}
+            Pending::Toggle { zone, action } => {
+                let slot = &mut self.host.slots[zone as usize];
+                slot.toggles -= 1;
+                if is_done && action == ZoneAction::Close && slot.toggles == 0 {
+                    self.held.closed(zone);
+                }
+            }
+            Pending::All(action) => self.all_zones_ended(action, is_done),
+            Pending::Report { zone, filter, partial, most } => {
+                let report = end.zones().expect("a report that has ended well");
+                let asked = (zone, filter, partial, most);
+                if let Some(message) = self.host.wrong_in_report(asked, report) {
+                    return Err(Trouble { kind: Kind::Zone, message });
+                }
+            }
+            Pending::Inert { .. } | Pending::Misuse => {}
         }
         Ok(())
+    }
+
+    /// Every active zone may be opened by a command now.
+    fn all_opened(&mut self) {
+        self.held.all_opened();
+        self.pending.values_mut().for_each(|(_, during)| during.all_opened());
+    }
+
+    /// A command to all zones has ended.
+    fn all_zones_ended(&mut self, action: ZoneAction, is_done: bool) {
+        if action == ZoneAction::Open && is_done {
+            self.all_opened();
+        }
+        if action != ZoneAction::Reset {
+            return;
+        }
+        for (zone, slot) in (0..).zip(&mut self.host.slots) {
+            slot.is_busy = false;
+            let state = self.drive.zone(ZoneId(zone)).state;
+            let is_reset = is_done && !matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
+            self.oracle.changed(zone, is_reset);
+            if is_reset {
+                *slot = Slot { resets: slot.resets + 1, ..Slot::default() };
+                self.held.release(zone);
+            }
+        }
     }
 
     fn write_ended(
@@ -303,18 +399,23 @@ impl<'a> Runner<'a> {
                 slot.is_dead = true;
                 self.oracle.failed(zone, stamp);
             }
-            Status::ZoneReadOnly | Status::ZoneOffline => {
-                slot.is_dead = true;
+            status => {
+                slot.is_dead |= matches!(status, Status::ZoneReadOnly | Status::ZoneOffline);
+                slot.is_full &= status == Status::ZoneFull; // what was submitted to its end has no place
                 self.oracle.refused(zone, stamp);
             }
-            _ => self.oracle.refused(zone, stamp),
         }
+        self.host.slots[zone as usize].has_refused |= end.status != Status::Success;
         Ok(())
     }
 
     fn note_end_of_zone(&mut self, zone: u32) {
         let is_written =
             self.oracle.area(zone).is_none() && self.oracle.submitted(zone) >= self.host.capacity;
-        self.host.slots[zone as usize].is_full |= is_written;
+        let slot = &mut self.host.slots[zone as usize];
+        slot.is_full |= is_written;
+        if slot.is_full && slot.is_quiet() && slot.toggles == 0 {
+            self.held.release(zone);
+        }
     }
 }

@@ -138,10 +138,11 @@ fn take(
 }
 
 /// Each makes a run smaller, if it changes it at all.
-const CHANGES: [fn(&mut ZonedOptions); 25] = [
+const CHANGES: [fn(&mut ZonedOptions); 26] = [
     |o| o.again = Ratio::ZERO,
     |o| o.fua = Ratio::ZERO,
     |o| o.copies = Ratio::ZERO,
+    |o| o.others = Ratio::ZERO,
     |o| o.plp = Ratio::ZERO,
     |o| o.queue_depth = 1,
     |o| o.queue_depth = o.queue_depth.div_ceil(2),

@@ -7,7 +7,7 @@
 mod moving;
 mod options;
 
-use leyden_device::{Config, SectorStamps, Ssd, Stamp, ZnsSsd, ZoneDescriptor, ZoneState};
+use leyden_device::{Config, SectorStamps, Ssd, Stamp, ZnsSsd, ZoneState};
 use leyden_host::ZonedBlock;
 use leyden_host::zoned_block::{Pair, Stored};
 
@@ -17,6 +17,7 @@ use crate::Outcome;
 use crate::options::{mixed, rng};
 use crate::run::{Inspected, on_stack, twice};
 use crate::witness::{Grain, Witness};
+use crate::zoned::cause::{has_lost_blocks, lacks_blocks};
 use moving::Moving;
 
 /// A device on two drives of ours.
@@ -24,17 +25,37 @@ type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
 
 impl<P: Witness> Inspected<P> for OnOurs<P> {
     /// Nothing fails by itself: the conventional member, which is of `config`, has too few good blocks; or the zoned one
-    /// has lost some, and so may have none left for a zone; or can only be read.
+    /// has lost some, and with them zones, its room for a dump, or the blocks for another zone.
     fn may_fault(&self, config: &Config) -> bool {
-        let (conventional, zoned) = (self.conventional(), self.zoned());
-        let is_lost =
-            |zone: ZoneDescriptor| matches!(zone.state, ZoneState::ReadOnly | ZoneState::Offline);
-        crate::run::may_fault(config, conventional)
-            || zoned.is_read_only()
-            || zoned.stats().ftl.program_failures > 0
-            || zoned.stats().ftl.erase_failures > 0
-            || zoned.all_zones().into_iter().any(is_lost)
+        let zoned = self.zoned();
+        let is_short = zoned.is_read_only()
+            || lost_zones(zoned) > 0
+            || lacks_blocks(zoned, zoned.zone_resources().1 + 1);
+        crate::run::may_fault(config, self.conventional()) || has_lost_blocks(zoned) && is_short
     }
+
+    /// Zones that cannot be written, and a member that can only be read, need blocks that have gone bad.
+    fn judge(&self) -> Result<(), String> {
+        let zoned = self.zoned();
+        if has_lost_blocks(zoned) {
+            return Ok(());
+        }
+        match lost_zones(zoned) {
+            _ if zoned.is_read_only() => {
+                Err("the zoned member can only be read, and all its blocks are good".to_owned())
+            }
+            0 => Ok(()),
+            lost => Err(format!(
+                "{lost} zones of the zoned member cannot be written, and all its blocks are good"
+            )),
+        }
+    }
+}
+
+/// Zones that cannot be written any more.
+fn lost_zones<P: leyden_device::Payload>(zoned: &ZnsSsd<P>) -> u32 {
+    let states = zoned.zones_in_state();
+    states[ZoneState::ReadOnly as usize] + states[ZoneState::Offline as usize]
 }
 
 /// Runs `options` once.

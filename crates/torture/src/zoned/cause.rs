@@ -1,0 +1,140 @@
+//! Causes of what a zoned drive refuses: the blocks of its flash, and the host's own count of its zones.
+//!
+//! **Invariants**: the drive is not asked. Blocks are counted on the flash; zones that may be active, open or have a
+//! Zone Random Write Area are those for which the host has sent a command that makes them so.
+
+use leyden_device::{Payload, ZnsSsd, ZoneAction};
+use leyden_nand::{BlockId, DieId, Health};
+use leyden_oracle::zones::ZoneChange;
+
+use super::command::Pending;
+
+/// Zones, a bit for each, that may take resources of the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Held {
+    /// Open or closed.
+    pub(super) active: u64,
+    /// Opened by a command: the controller does not close them.
+    pub(super) open: u64,
+    /// With a Zone Random Write Area.
+    pub(super) areas: u64,
+}
+
+const fn bit(zone: u32) -> u64 {
+    1 << zone
+}
+
+impl Held {
+    /// What `pending` may take, once it has arrived.
+    pub(super) const fn by(pending: &Pending) -> Self {
+        let (zone, open, area) = match pending {
+            Pending::Write { zone, .. }
+            | Pending::Append { zone, .. }
+            | Pending::Copy { zone, .. } => (*zone, false, false),
+            Pending::Change { zone, change: ZoneChange::OpenWithArea } => (*zone, true, true),
+            Pending::Toggle { zone, action: ZoneAction::Open } => (*zone, true, false),
+            _ => return Self { active: 0, open: 0, areas: 0 },
+        };
+        Self {
+            active: bit(zone),
+            open: if open { bit(zone) } else { 0 },
+            areas: if area { bit(zone) } else { 0 },
+        }
+    }
+
+    pub(super) const fn add(&mut self, other: Self) {
+        self.active |= other.active;
+        self.open |= other.open;
+        self.areas |= other.areas;
+    }
+
+    /// Every active zone may be opened by a command.
+    pub(super) const fn all_opened(&mut self) {
+        self.open |= self.active;
+    }
+
+    /// `zone` is known to take nothing.
+    pub(super) const fn release(&mut self, zone: u32) {
+        self.active &= !bit(zone);
+        self.open &= !bit(zone);
+        self.areas &= !bit(zone);
+    }
+
+    /// `zone` is known not to be open.
+    pub(super) const fn closed(&mut self, zone: u32) {
+        self.open &= !bit(zone);
+    }
+
+    /// What is left of `zone` by a power cut.
+    pub(super) const fn recovered(&mut self, zone: u32, is_active: bool, has_area: bool) {
+        self.release(zone);
+        if is_active {
+            self.active |= bit(zone);
+        }
+        if has_area {
+            self.areas |= bit(zone);
+        }
+    }
+
+    pub(super) const fn has(self, zone: u32) -> bool {
+        self.active & bit(zone) != 0
+    }
+
+    /// Zones that may be active.
+    pub(super) const fn active_zones(self) -> u32 {
+        self.active.count_ones()
+    }
+}
+
+/// True if writes may fail for want of blocks: some have gone bad, and no more are erased than dumps need and
+/// `zones` zones that are written may have been given.
+pub(crate) fn lacks_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
+    let (geometry, shape) = (ssd.geometry(), ssd.zone_shape());
+    let blocks_of_zone = shape.capacity.div_ceil(geometry.units_per_block());
+    let of_zone = blocks_of_zone.next_multiple_of(shape.dies_per_zone);
+    let erased: u32 = dies(ssd).map(|die| erased(ssd, die)).sum();
+    has_lost_blocks(ssd) && erased <= geometry.dies() * ssd.dump_blocks_needed() + zones * of_zone
+}
+
+/// True if a block of the flash is not as it was made.
+pub(crate) fn has_lost_blocks<P: Payload>(ssd: &ZnsSsd<P>) -> bool {
+    let mut blocks = (0..ssd.geometry().blocks()).map(BlockId);
+    blocks.any(|block| ssd.medium().health(block) != Health::Good)
+}
+
+/// True if some die has lost blocks, and fewer of its others are erased than a dump may need.
+pub(crate) fn lacks_dump_room<P: Payload>(ssd: &ZnsSsd<P>) -> bool {
+    let needed = ssd.dump_blocks_needed();
+    dies(ssd).any(|die| {
+        let is_bad = |block| ssd.medium().health(block) != Health::Good;
+        blocks_of(ssd, die).any(is_bad) && erased(ssd, die) < needed
+    })
+}
+
+fn dies<P: Payload>(ssd: &ZnsSsd<P>) -> impl Iterator<Item = DieId> {
+    (0..ssd.geometry().dies()).map(DieId)
+}
+
+fn blocks_of<P: Payload>(ssd: &ZnsSsd<P>, die: DieId) -> impl Iterator<Item = BlockId> {
+    let geometry = *ssd.geometry();
+    (0..geometry.blocks()).map(BlockId).filter(move |&block| geometry.die_of(block) == die)
+}
+
+/// Good blocks of a die that hold nothing.
+fn erased<P: Payload>(ssd: &ZnsSsd<P>, die: DieId) -> u32 {
+    let medium = ssd.medium();
+    let is_erased = |&block: &BlockId| {
+        medium.health(block) == Health::Good
+            && medium.used_for(block).is_none()
+            && !medium.is_poisoned(block)
+    };
+    blocks_of(ssd, die).filter(is_erased).count() as u32
+}
+
+/// The numbers behind a cause, for messages.
+pub(super) fn state_of_flash<P: Payload>(ssd: &ZnsSsd<P>) -> String {
+    let erased: Vec<u32> = dies(ssd).map(|die| erased(ssd, die)).collect();
+    let blocks = (0..ssd.geometry().blocks()).map(BlockId);
+    let lost = blocks.filter(|&it| ssd.medium().health(it) != Health::Good).count();
+    format!("{lost} blocks have gone bad, and {erased:?} are erased on the dies")
+}

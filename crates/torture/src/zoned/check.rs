@@ -1,0 +1,166 @@
+//! Checks that what a zoned drive refuses, or gives up, has a cause.
+
+use leyden_device::{Status, ZoneAction, ZoneId, ZoneState};
+use leyden_oracle::zones::ZoneChange;
+
+use super::cause::{Held, lacks_blocks, lacks_dump_room, state_of_flash};
+use super::command::{Host, Pending};
+use super::run::{Runner, Trouble};
+use crate::Kind;
+
+impl Runner<'_> {
+    /// A zone that cannot be written any more needs a cause when it becomes so.
+    pub(super) fn check_zones(&mut self) -> Result<(), Trouble> {
+        let states = self.drive.zones_in_state();
+        let dead = states[ZoneState::ReadOnly as usize] + states[ZoneState::Offline as usize];
+        let before = std::mem::replace(&mut self.dead, dead);
+        let changed = self.drive.take_changed_zones();
+        if changed.len() as u32 > dead.saturating_sub(before) {
+            let message = format!("the list of changed zones names {changed:?}: {states:?}");
+            return Err(Trouble { kind: Kind::Zone, message });
+        }
+        if dead <= before || self.may_fault() {
+            return Ok(());
+        }
+        let message = format!(
+            "{} zones cannot be written any more: {}",
+            dead - before,
+            state_of_flash(&self.drive)
+        );
+        Err(Trouble { kind: Kind::Fault, message })
+    }
+
+    /// True if the drive lacks blocks for the zones that are written.
+    fn may_fault(&self) -> bool {
+        lacks_blocks(&self.drive, self.held.active_zones() + 1)
+    }
+
+    /// A drive that can only be read has a die without room for a dump.
+    pub(super) fn check_read_only(&self) -> Result<(), Trouble> {
+        if !self.drive.is_read_only() || lacks_dump_room(&self.drive) {
+            return Ok(());
+        }
+        let message = format!("the drive can only be read: {}", state_of_flash(&self.drive));
+        Err(Trouble { kind: Kind::Fault, message })
+    }
+
+    /// Whether `pending` may end with `status`; `during` are the zones that took resources while it was under way.
+    pub(super) fn check_status(
+        &self,
+        pending: &Pending,
+        status: Status,
+        during: Held,
+    ) -> Result<(), Trouble> {
+        if status == Status::Success || *pending == Pending::Misuse {
+            return Ok(());
+        }
+        let is_write = pending.is_write();
+        let is_change = matches!(pending, Pending::Change { .. });
+        let kind = if status == Status::WriteFault { Kind::Fault } else { Kind::Status };
+        let zone = pending.zone();
+        let may_end = match status {
+            Status::WriteFault => {
+                let may_fail = is_write || is_change || matches!(pending, Pending::Flush { .. });
+                may_fail && self.may_fault()
+            }
+            Status::TooManyOpenZones if *pending == Pending::All(ZoneAction::Open) => {
+                during.active_zones() > self.drive.zone_shape().max_open
+            }
+            _ => zone.is_some_and(|zone| self.may_refuse((zone, pending), status, during)),
+        };
+        if may_end {
+            return Ok(());
+        }
+        let message = format!(
+            "{pending:?} ended with {status:?}, and nothing requires it: {}; zones that may take resources: \
+             {during:x?}; {:?}",
+            state_of_flash(&self.drive),
+            zone.map(|zone| self.host.slots[zone as usize])
+        );
+        Err(Trouble { kind, message })
+    }
+
+    /// Whether a command to `zone` may be refused with `status`.
+    fn may_refuse(&self, (zone, pending): (u32, &Pending), status: Status, during: Held) -> bool {
+        let (shape, slot) = (self.drive.zone_shape(), &self.host.slots[zone as usize]);
+        let others = |zones: u64| (zones & !(1 << zone)).count_ones();
+        let is_write = pending.is_write();
+        let is_append = matches!(pending, Pending::Append { .. });
+        let state = self.drive.zone(ZoneId(zone)).state;
+        let is_dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
+        let takes = Held::by(pending);
+        // Appends under way take up room in an order that the host does not know.
+        let end = self.oracle.submitted(zone) + slot.append_units;
+        match status {
+            Status::ZoneReadOnly => is_write && state == ZoneState::ReadOnly,
+            Status::ZoneOffline => state == ZoneState::Offline,
+            Status::ZoneInvalidTransition => is_dead || matches!(pending, Pending::Toggle { .. }),
+            Status::TooManyActiveZones => {
+                takes != Held::default() && others(during.active) >= shape.max_active
+            }
+            Status::TooManyOpenZones => {
+                let opens = is_write || takes != Held::default() || pending.is_commit();
+                opens && others(during.open) >= shape.max_open
+            }
+            Status::ZrwaUnavailable => {
+                pending.is_change(ZoneChange::OpenWithArea)
+                    && others(during.areas) >= shape.zrwa_count
+            }
+            // A command has opened it before.
+            Status::ZoneInvalidOperation => {
+                pending.is_change(ZoneChange::OpenWithArea) && during.has(zone)
+            }
+            Status::ZoneFull => is_append && (slot.is_full || end >= self.host.capacity),
+            Status::ZoneBoundary => is_append && end > self.host.capacity,
+            // An append may be longer than the last zone.
+            Status::LbaOutOfRange => {
+                let first = u64::from(zone) * u64::from(shape.size);
+                let end = first + u64::from(pending.append_units());
+                is_append && end > u64::from(shape.zones) * u64::from(shape.size)
+            }
+            Status::ZoneInvalidWrite => is_write && !is_append && slot.has_refused,
+            Status::SequenceError => is_write && self.host.refuses_above_plain(),
+            _ => false,
+        }
+    }
+}
+
+impl Pending {
+    const fn is_write(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Append { .. } | Self::Copy { .. })
+    }
+
+    fn is_change(&self, of: ZoneChange) -> bool {
+        matches!(self, Self::Change { change, .. } if *change == of)
+    }
+
+    const fn append_units(&self) -> u32 {
+        if let Self::Append { units, .. } = self { *units } else { 0 }
+    }
+
+    const fn is_commit(&self) -> bool {
+        matches!(self, Self::Change { change: ZoneChange::Commit(_), .. })
+    }
+
+    const fn zone(&self) -> Option<u32> {
+        match self {
+            Self::Write { zone, .. }
+            | Self::Append { zone, .. }
+            | Self::Copy { zone, .. }
+            | Self::Change { zone, .. }
+            | Self::Toggle { zone, .. }
+            | Self::Read { zone, .. }
+            | Self::Inert { zone } => Some(*zone),
+            Self::Flush { .. } | Self::All(_) | Self::Report { .. } | Self::Misuse => None,
+        }
+    }
+}
+
+impl Host<'_> {
+    /// A protected write above unprotected data of its zone may be refused.
+    fn refuses_above_plain(&self) -> bool {
+        let buffer = &self.options.device.buffer;
+        buffer.region == leyden_buffer::Region::Selective
+            && buffer.zones.below_protected == leyden_buffer::zoned::BelowProtected::Refuse
+    }
+}

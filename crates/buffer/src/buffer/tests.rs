@@ -245,6 +245,13 @@ impl Twin {
     }
 }
 
+/// `.cargo/config.toml` sets the seed: a test that passes here passes on every machine.
+#[test]
+fn property_tests_draw_from_a_seed_that_is_set() {
+    let seed = ProptestConfig::default().rng_seed;
+    assert!(matches!(seed, proptest::test_runner::RngSeed::Fixed(_)), "{seed:?}");
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// To a pool, if there are both.

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integrations", "crashtest")
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
 SQLITE = [("WAL", "FULL"), ("WAL", "NORMAL"), ("WAL", "OFF"), ("DELETE", "EXTRA"), ("DELETE", "FULL"),
           ("DELETE", "OFF"), ("TRUNCATE", "FULL"), ("PERSIST", "FULL")]
 LMDB = ["sync", "nometasync", "nosync"]
@@ -67,7 +67,7 @@ def line(name, summary):
 
 def sqlite(args, folder):
     for journal, synchronous in SQLITE:
-        script = os.path.join(SCRIPTS, "sqlite.py")
+        script = os.path.join(SCRIPTS, "sqlite", "sqlite.py")
         transactions = 400 if synchronous == "OFF" else 200
         work = [
             "--setup", f"{script} setup {journal} {synchronous}",
@@ -81,7 +81,7 @@ def sqlite(args, folder):
 
 
 def postgres(args, folder):
-    script = os.path.join(SCRIPTS, "postgres.py")
+    script = os.path.join(SCRIPTS, "postgresql", "postgres.py")
     for name, settings, unit, mkfs in POSTGRES:
         work = [
             "--setup", " ".join([script, "setup", *settings]), "--work", f"{script} work 600",
@@ -93,7 +93,7 @@ def postgres(args, folder):
 
 
 def lmdb(args, folder):
-    script = os.path.join(SCRIPTS, "lightning.py")
+    script = os.path.join(SCRIPTS, "lmdb", "lightning.py")
     for mode in LMDB:
         work = [
             "--setup", f"{script} setup", "--work", f"{script} work {mode} 200",

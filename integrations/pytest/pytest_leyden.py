@@ -22,8 +22,17 @@ BROKEN = {
 }
 
 
+# Exit codes of `leyden crashtest` with a result; all others say that nothing was found out.
+WITH_RESULT = (0, 1, 6, 7, 8)
+NO_VERDICT = {
+    "check_blind": "the check passes a drive that ignores all flushes: it does not see what a power cut takes",
+    "check_fails": "the check fails where nothing is lost: the check or the work is broken",
+    "too_few": "fewer states were tried than are required",
+}
+
+
 class PowerCutLoss(AssertionError):
-    """Something broke that a lawful drive may do, or the check sees nothing. `summary` is the whole result."""
+    """Something broke that a lawful drive may do, or there is no verdict. `summary` is the whole result."""
 
     def __init__(self, said, summary):
         super().__init__(said)
@@ -44,19 +53,24 @@ def lacking(leyden="leyden", fs="ext4"):
 
 
 def crashtest(*, work, check, out, drive="devices/tlc-datacenter", setup=None, fs="ext4", size="64 MiB", states=500,
-              budget="10 min", seed=1, models=("adversarial",), check_server=False, settings=(), options=(),
+              budget=None, require_states=None, seed=1, models=("adversarial",), check_server=False, settings=(), options=(),
               leyden="leyden", cwd=None):
     """Records `work` on a drive, cuts its power, and checks what is left; returns the summary.
 
     `work`, `check` and `setup` are shell commands, or lists of words. `out` is a folder for the recording and all
     results. `settings` are further `KEY=VALUE` of the drive, `options` further arguments of `leyden crashtest`.
-    Raises `PowerCutLoss` if something broke or the check noticed no lie, and `CannotRun` if nothing could be tried.
+    With a `budget` ("10 min") the number of states depends on the machine's speed; fewer than `require_states` fail.
+    Raises `PowerCutLoss` if something broke or the result is no verdict, and `CannotRun` if nothing could be tried.
     """
     command = [
         leyden, "--quiet", "crashtest", drive, "--work", shell(work), "--check", shell(check), "--out", str(out),
-        "--fs", fs, "--size", size, "--states", str(states), "--budget", budget, "--seed", str(seed),
+        "--fs", fs, "--size", size, "--states", str(states), "--seed", str(seed),
         "--model", ",".join(models), "--json",
     ]
+    if budget is not None:
+        command += ["--budget", budget]
+    if require_states is not None:
+        command += ["--require-states", str(require_states)]
     if setup is not None:
         command += ["--setup", shell(setup)]
     if check_server:
@@ -64,15 +78,15 @@ def crashtest(*, work, check, out, drive="devices/tlc-datacenter", setup=None, f
     for setting in settings:
         command += ["--set", setting]
     done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=cwd)
-    if done.returncode not in (0, 1) or not done.stdout:
+    if done.returncode not in WITH_RESULT or not done.stdout:
         raise CannotRun(done.stderr.strip())
     summary = json.loads(done.stdout)
     broken = list(told(summary, out))
     if broken:
         raise PowerCutLoss("\n".join(["power cuts broke it:", *broken, f"see {out}/report.html"]), summary)
-    if not any(verdict in BROKEN for verdict in summary["control"]["verdicts"]):
-        raise PowerCutLoss("the check passes on a drive that ignores all flushes: it does not see what a power cut takes",
-                           summary)
+    if summary["verdict"] in NO_VERDICT:
+        said = (summary.get("intact") or {}).get("said", "")
+        raise PowerCutLoss("\n".join(filter(None, [NO_VERDICT[summary["verdict"]], said])), summary)
     return summary
 
 

@@ -59,6 +59,10 @@ Exit codes:
   3    a result could not be written, or a file could not be read to its end
   4    a drive wore out: no flash left for a write; results are kept
   5    nothing was measured; results are kept
+  6    no verdict of a crash test: its check passes a drive that ignores all flushes
+  7    no verdict of a crash test: its check fails where nothing is lost
+  8    no verdict of a crash test: fewer states were tried than --require-states
+  70   Leyden itself failed, and nothing was found out
   130  interrupted; finished results are kept (a second Ctrl-C keeps nothing)
 
 Colour is used on terminals only; NO_COLOR=1 turns it off.";

@@ -16,6 +16,18 @@ pub(crate) const IO: u8 = 3;
 pub(crate) const WORN_OUT: u8 = 4;
 /// A run ended before anything was measured. Results are kept.
 pub(crate) const NOTHING_MEASURED: u8 = 5;
+/// A crash test's check passes a drive that ignores all flushes.
+#[cfg(feature = "crashtest")]
+pub(crate) const CHECK_BLIND: u8 = 6;
+/// A crash test's check fails where nothing is lost.
+#[cfg(feature = "crashtest")]
+pub(crate) const CHECK_FAILS: u8 = 7;
+/// A crash test tried fewer states than were required.
+#[cfg(feature = "crashtest")]
+pub(crate) const TOO_FEW: u8 = 8;
+/// Leyden itself failed, and nothing was found out: EX_SOFTWARE of sysexits.h.
+#[cfg(feature = "crashtest")]
+pub(crate) const INTERNAL: u8 = 70;
 /// Interrupted: 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -24,40 +36,54 @@ pub(crate) const INTERRUPTED: u8 = 130;
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
-    error: anyhow::Error,
+    /// Nothing if it was said where results are.
+    error: Option<anyhow::Error>,
 }
 
 impl Failure {
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (FAILED, error.into());
-        Self { code, error }
+        Self { code, error: Some(error) }
     }
 
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (USAGE, error.into());
-        Self { code, error }
+        Self { code, error: Some(error) }
     }
 
     pub(crate) fn io(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (IO, error.into());
-        Self { code, error }
+        Self { code, error: Some(error) }
     }
 
     pub(crate) fn worn_out(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (WORN_OUT, error.into());
-        Self { code, error }
+        Self { code, error: Some(error) }
     }
 
     pub(crate) fn nothing_measured(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (NOTHING_MEASURED, error.into());
-        Self { code, error }
+        Self { code, error: Some(error) }
+    }
+
+    /// A verdict, which stands in the results: it is no error of the command.
+    #[cfg(feature = "crashtest")]
+    pub(crate) const fn verdict(code: u8) -> Self {
+        Self { code, error: None }
+    }
+
+    /// Nothing that the user has done.
+    #[cfg(feature = "crashtest")]
+    pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
+        let (code, error) = (INTERNAL, error.into());
+        Self { code, error: Some(error) }
     }
 
     /// After Ctrl-C; `kept` says what became of the results so far.
     pub(crate) fn interrupted(kept: impl fmt::Display) -> Self {
         let error = anyhow::anyhow!("interrupted: {kept}");
         let code = INTERRUPTED;
-        Self { code, error }
+        Self { code, error: Some(error) }
     }
 }
 
@@ -87,18 +113,19 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     };
-    if failure.error.chain().any(closed_pipe) {
+    let Some(error) = &failure.error else { return ExitCode::from(failure.code) };
+    if error.chain().any(closed_pipe) {
         return ExitCode::SUCCESS; // the reader has had enough: `leyden policies | head`
     }
     let style = anstyle::AnsiColor::Red.on_default().bold();
     // Causes go in front of the place and remedy, which follow the first line.
-    let message = failure.error.to_string();
+    let message = error.to_string();
     let (first, rest) = match message.split_once('\n') {
         Some((first, rest)) => (first.to_owned(), format!("\n{rest}")),
         None => (message, String::new()),
     };
     let mut line = first;
-    for cause in failure.error.chain().skip(1) {
+    for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         if !line.contains(&cause) {
             line.push_str(": ");

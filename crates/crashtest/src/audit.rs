@@ -1,13 +1,16 @@
-//! Which flushes does no check miss? Each is left out once.
+//! Flushes that no check needs: each is left out once.
 
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{Flushes, cuts_at, moments};
 use crate::error::CrashError;
+use crate::explore::{Explore, explore};
 use crate::runner::Runner;
 use crate::search::Search;
 use crate::state::State;
+use crate::summary::{Model, RunVerdict, Summary};
 use crate::timeline::{Event, Timeline};
+use crate::trials::Limits;
 use crate::verdict::Outcome;
 
 /// A flush that was answered and not done.
@@ -21,16 +24,49 @@ pub struct AuditedFlush {
     pub acks: usize,
     /// States that were tried.
     pub states: usize,
-    /// The first of them that broke: the flush is missed.
+    /// The first of them that broke: the flush is needed.
     pub noticed: Option<(State, Outcome)>,
 }
 
-/// Leaves out one flush after the other, and cuts the power just before the next one ends, which would make up
+/// States that are tried of the recording as it is.
+const AS_IT_IS: usize = 100;
+
+/// What each flush is good for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Audit {
+    /// The recording as it is, with all flushes.
+    pub as_it_is: Summary,
+    /// Each flush left out; none if the recording as it is does not hold: what breaks then says nothing of a flush.
+    pub flushes: Vec<AuditedFlush>,
+}
+
+/// Tries the recording as it is, and, if that holds, leaves out one flush after the other, and cuts the power just before the next one ends, which would make up
 /// for it. Of each, at most `states` states are tried, and none after the first that breaks.
 ///
 /// # Errors
 /// If a state cannot be tried.
 pub fn audit(
+    runner: &mut dyn Runner,
+    timeline: &Timeline,
+    states: usize,
+    seed: u64,
+) -> Result<Audit, CrashError> {
+    let options = Explore {
+        models: vec![Model::Adversarial],
+        seed,
+        limits: Limits { budget: None, states: AS_IT_IS, required: None },
+        bank: None,
+        even: false,
+    };
+    let as_it_is = explore(runner, timeline, None, &options, &mut |_| {})?;
+    if matches!(as_it_is.verdict, RunVerdict::Broken | RunVerdict::CheckFails) {
+        return Ok(Audit { as_it_is, flushes: Vec::new() });
+    }
+    let flushes = each_left_out(runner, timeline, states, seed)?;
+    Ok(Audit { as_it_is, flushes })
+}
+
+fn each_left_out(
     runner: &mut dyn Runner,
     timeline: &Timeline,
     states: usize,

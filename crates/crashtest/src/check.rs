@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use crate::error::CrashError;
 use crate::session::{Plan, Room};
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Outcome, Verdict, says_lost};
 
 /// The end of what was said is kept, up to so many bytes.
 const SAID_MOST: u64 = 4_096;
@@ -113,7 +113,7 @@ fn verdict_of(status: ExitStatus, said: &str, check: &str) -> Result<Verdict, Cr
 }
 
 fn has_lost(said: &str) -> bool {
-    said.lines().any(|line| line.trim_start().starts_with("lost "))
+    said.lines().any(says_lost)
 }
 
 /// A check that stays: it reads a line for each state, and answers with one.
@@ -181,7 +181,7 @@ fn outcome_of(line: &str) -> Outcome {
     let verdict = match line.trim() {
         "ok" => Verdict::Held,
         "skip" => Verdict::Skipped,
-        line if line.starts_with("lost ") => Verdict::Lost,
+        line if says_lost(line) => Verdict::Lost,
         _ => Verdict::Failed,
     };
     let said = if verdict.is_broken() { line.trim() } else { "" };
@@ -198,6 +198,7 @@ mod tests {
         assert_eq!(verdict("ok\r"), Verdict::Held);
         assert_eq!(verdict("skip"), Verdict::Skipped);
         assert_eq!(verdict("lost 17"), Verdict::Lost);
+        assert_eq!(verdict("lost: 17"), Verdict::Lost);
         assert_eq!(verdict("okay"), Verdict::Failed);
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
     };
     let lost = cut.unsettled.iter().zip(pick).filter(|&(_, pick)| pick > 0);
     let lost = lost.map(|(unsettled, pick)| (unsettled.atom, unsettled.versions[pick]));
-    Some(State { at: cut.at, lost: lost.collect() })
+    Some(State::new(cut.at, lost.collect()))
 }
 
 /// How many states a moment has, or many.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_settled_moment_is_one_state() {
         let settled = cut(&[]);
-        assert_eq!(choose(&settled, 0, 1), Some(State { at: 100, lost: Vec::new() }));
+        assert_eq!(choose(&settled, 0, 1), Some(State::new(100, Vec::new())));
         assert_eq!(choose(&settled, 1, 1), None);
     }
 

@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn what_a_flush_has_settled_may_not_be_lost() {
         let timeline = timeline();
-        let state = |at, event| State { at, lost: vec![(1, event)] };
+        let state = |at, event| State::new(at, vec![(1, event)]);
         let end = timeline.events().len();
         // Nothing is lost; the second write is; the first, while it is not flushed.
-        let lawful = [State { at: end, lost: Vec::new() }, state(end, Some(0)), state(2, None)];
+        let lawful = [State::new(end, Vec::new()), state(end, Some(0)), state(2, None)];
         assert_eq!(first_unlawful(&timeline, lawful.iter()), None);
         // The first write, after the flush.
         let states = [state(2, None), state(end, Some(0)), state(end, None)];

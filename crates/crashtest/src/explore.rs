@@ -10,7 +10,7 @@ use crate::realistic::{self, Power};
 use crate::runner::Runner;
 use crate::search::{Search, Seen};
 use crate::state::State;
-use crate::summary::{Model, ModelSummary, Summary};
+use crate::summary::{Model, ModelSummary, RunVerdict, Summary};
 use crate::timeline::Timeline;
 use crate::trials::{Limits, Progress, Trials};
 
@@ -34,7 +34,7 @@ pub struct Explore {
     pub even: bool,
 }
 
-/// Tries states of each model, the positive control first.
+/// Tries states of each model, after both controls. If the check fails where nothing is lost, nothing else is tried.
 ///
 /// # Errors
 /// If a state cannot be tried, or the recorded drive does something else when it is run again.
@@ -45,24 +45,35 @@ pub fn explore(
     options: &Explore,
     progress: Progress<'_>,
 ) -> Result<Summary, CrashError> {
-    let lies = Explore {
-        models: vec![Model::Lying],
-        limits: Limits { states: LIES, ..options.limits },
-        ..options.clone()
-    };
-    let control = explore_model(runner, timeline, recording, &lies, Model::Lying, progress)?;
-    let mut models = Vec::new();
-    for &model in &options.models {
-        models.push(explore_model(runner, timeline, recording, options, model, progress)?);
-    }
-    Ok(Summary {
-        flushes: timeline.events().iter().filter(|(_, event)| event.is_flush()).count(),
+    let run = &timeline.events()[timeline.begin()..];
+    let mut summary = Summary {
+        verdict: RunVerdict::Held,
+        flushes: run.iter().filter(|(_, event)| event.is_flush()).count(),
+        fua_writes: run.iter().filter(|(_, event)| event.is_fua()).count(),
         acks: timeline.acks().len(),
         seed: options.seed,
         atom_bytes: timeline.atom_bytes(),
-        control,
-        models,
-    })
+        intact: Some(runner.run_one(&State::new(timeline.closed(), Vec::new()))?),
+        control: ModelSummary::untried(Model::Lying),
+        models: Vec::new(),
+        required: options.limits.required,
+    };
+    summary.verdict = summary.judge();
+    if summary.verdict == RunVerdict::CheckFails {
+        return Ok(summary);
+    }
+    let lies = Explore {
+        models: vec![Model::Lying],
+        limits: Limits { states: LIES, budget: None, required: None },
+        ..options.clone()
+    };
+    summary.control = explore_model(runner, timeline, recording, &lies, Model::Lying, progress)?;
+    for &model in &options.models {
+        let told = explore_model(runner, timeline, recording, options, model, progress)?;
+        summary.models.push(told);
+    }
+    summary.verdict = summary.judge();
+    Ok(summary)
 }
 
 fn explore_model(
@@ -75,6 +86,10 @@ fn explore_model(
 ) -> Result<ModelSummary, CrashError> {
     let mut trials = Trials::new(model, options.limits);
     match model {
+        Model::Recovery => {
+            let problem = "second cuts are tried by `again`";
+            Err(CrashError::Input(problem.to_owned()))
+        }
         Model::Adversarial => {
             let cuts = cuts(timeline, Flushes::All);
             let mut search = Search::new(timeline, &cuts, options.seed);
@@ -101,6 +116,7 @@ fn explore_model(
             if options.bank.is_none() {
                 refuse_unlawful(timeline, &states)?;
             }
+            let scans = states.iter().filter(|(_, power)| power.lost_map_pages > 0).count();
             let mut seen = Seen::new(timeline);
             let mut cuts_a_state: Vec<usize> = Vec::new();
             let (mut different, mut powers) = (Vec::new(), Vec::new());
@@ -120,7 +136,7 @@ fn explore_model(
             for finding in &mut summary.findings {
                 finding.power = Some(powers[finding.first - 1]);
             }
-            Ok(ModelSummary { cuts: Some(cuts), ..summary })
+            Ok(ModelSummary { cuts: Some(cuts), scans: Some(scans), ..summary })
         }
     }
 }

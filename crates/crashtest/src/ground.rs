@@ -10,6 +10,7 @@ use crate::error::CrashError;
 use crate::locate::Place;
 use crate::processes::Processes;
 use crate::state::State;
+use crate::view::Written;
 
 /// How the software gets to its files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,6 +38,14 @@ pub(crate) trait Ground: fmt::Debug {
 
     /// The atoms of the state that were read, in the order of their first reading; `None` if nobody knows.
     fn take_reads(&mut self) -> Option<Vec<u32>>;
+
+    /// From now on what is written to the state is noted.
+    fn note_writes(&mut self) {}
+
+    /// What was written since, in order; `None` if nobody knows.
+    fn take_writes(&mut self) -> Option<Vec<Written>> {
+        None
+    }
 
     /// What lies in these atoms; the files have been entered.
     fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place>;

@@ -189,7 +189,7 @@ mod tests {
         let event =
             |atom: u32, age: usize| timeline.versions_before(atom, at).nth(age).unwrap().event;
         let lost = (0..).zip(versions).filter(|&(_, age)| age > 0);
-        State { at, lost: lost.map(|(atom, age)| (atom, event(atom, age))).collect() }
+        State::new(at, lost.map(|(atom, age)| (atom, event(atom, age))).collect())
     }
 
     /// A program: the content of each atom says which is read next; it says what it read, and what it came to.
@@ -238,10 +238,10 @@ mod tests {
         let at = timeline.events().len();
         timeline.mark(Time::ZERO, "ack 1\n");
         let mut known = Known::new(&timeline);
-        let before = State { at, lost: Vec::new() };
+        let before = State::new(at, Vec::new());
         known.note(&before, &[1], &Outcome::new(Verdict::Held, ""));
         assert_ne!(known.guess(&before), Guess::Unknown);
-        assert_eq!(known.guess(&State { at: at + 1, lost: Vec::new() }), Guess::Unknown);
+        assert_eq!(known.guess(&State::new(at + 1, Vec::new())), Guess::Unknown);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where states are tried: set up, mounted or taken out, checked, and taken down, again and again.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use crate::attach::Attachment;
 use crate::check::{self, CheckServer, Environment};
 use crate::error::{CrashError, output};
 use crate::extracts::InFile;
-use crate::ground::{Access, Entered, Ground};
-use crate::locate::Place;
+use crate::ground::{Access, Ground};
 use crate::mounts::OnLoop;
 use crate::processes::Processes;
 use crate::session::{Plan, Room, Session};
@@ -22,13 +21,15 @@ use crate::verdict::{Outcome, Verdict};
 /// One device, and everything on it.
 #[derive(Debug)]
 pub(crate) struct Lab {
-    plan: Plan,
-    room: Room,
-    processes: Processes,
-    environment: Environment,
+    pub(crate) plan: Plan,
+    pub(crate) room: Room,
+    pub(crate) processes: Processes,
+    pub(crate) environment: Environment,
     server: Option<CheckServer>,
-    timeline: Arc<Timeline>,
-    ground: Box<dyn Ground>,
+    /// What is written to states is noted.
+    pub(crate) notes_writes: bool,
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) ground: Box<dyn Ground>,
 }
 
 impl Lab {
@@ -53,7 +54,16 @@ impl Lab {
             Access::Extracts => Box::new(InFile::new(&plan, &room, Arc::clone(&timeline))?),
         };
         let environment = environment(&plan, &room, ground.device());
-        Ok(Self { plan, room, processes, environment, server: None, timeline, ground })
+        Ok(Self {
+            plan,
+            room,
+            processes,
+            environment,
+            server: None,
+            notes_writes: false,
+            timeline,
+            ground,
+        })
     }
 
     /// The loop device, which outlives this process if that is killed.
@@ -63,7 +73,16 @@ impl Lab {
 
     /// Tries a state.
     pub(crate) fn run(&mut self, state: &State) -> Result<Outcome, CrashError> {
-        self.show(state)?;
+        self.run_promised(state, self.timeline.acks_before(state.at.min(self.timeline.closed())))
+    }
+
+    /// Tries a state in which only the first `acks` promises had been made.
+    pub(crate) fn run_promised(
+        &mut self,
+        state: &State,
+        acks: usize,
+    ) -> Result<Outcome, CrashError> {
+        self.show(state, acks)?;
         let entered = match self.ground.enter(self.processes)? {
             Ok(entered) => entered,
             Err(said) => return Ok(Outcome::new(Verdict::Unmountable, said)),
@@ -84,11 +103,14 @@ impl Lab {
     }
 
     /// Sets the state, and tells what had been acknowledged.
-    fn show(&mut self, state: &State) -> Result<(), CrashError> {
+    pub(crate) fn show(&mut self, state: &State, acks: usize) -> Result<(), CrashError> {
         let timeline = &self.timeline;
         state.check(timeline).map_err(CrashError::Input)?;
         self.ground.show(state)?;
-        let acks = &timeline.acks()[..timeline.acks_before(state.at)];
+        if self.notes_writes {
+            self.ground.note_writes();
+        }
+        let acks = &timeline.acks()[..acks.min(timeline.acks().len())];
         let text: String = acks.iter().flat_map(|line| [line, "\n"]).collect();
         fs::write(self.room.acks(), text).map_err(CrashError::io(self.room.acks()))
     }
@@ -122,44 +144,6 @@ impl Lab {
         }
         let said = [&output.stdout[..], &output.stderr[..]].concat();
         Ok(Outcome::new(Verdict::Fsck, String::from_utf8_lossy(&said).trim()))
-    }
-
-    /// What lies in these atoms, if nothing is lost.
-    pub(crate) fn locate(&mut self, at: usize, atoms: &[u32]) -> Result<Vec<Place>, CrashError> {
-        self.show(&State { at, lost: Vec::new() })?;
-        let atom_bytes = u64::from(self.timeline.atom_bytes());
-        let entered = match self.ground.enter(self.processes)? {
-            Ok(Entered::Device) | Err(_) => return Ok(Vec::new()),
-            Ok(entered) => entered,
-        };
-        let places = self.ground.locate(atoms, atom_bytes);
-        entered.end(self.processes)?;
-        Ok(places)
-    }
-
-    /// Gives the user a shell on the terminal, in a state.
-    pub(crate) fn shell(&mut self, state: &State) -> Result<(), CrashError> {
-        self.show(state)?;
-        let entered = match self.ground.enter(self.processes)? {
-            Ok(entered) => entered,
-            Err(said) => {
-                return Err(CrashError::Command(format!("the state does not mount: {said}")));
-            }
-        };
-        let terminal = File::options().read(true).write(true).open("/dev/tty");
-        let terminal = terminal.map_err(CrashError::io("/dev/tty"))?;
-        let duplicate = || terminal.try_clone().map_err(CrashError::io("/dev/tty"));
-        let folder = match entered {
-            Entered::Device => self.plan.cwd.clone(),
-            Entered::Mounted(_) | Entered::Extracted(_) => self.room.mnt(),
-        };
-        let mut shell = Command::new("sh");
-        shell.arg("-i").current_dir(folder).envs(self.environment.iter().cloned());
-        shell.stdin(duplicate()?).stdout(duplicate()?).stderr(duplicate()?);
-        let ended = shell.status().map_err(CrashError::io("sh"));
-        self.processes.end_others(None);
-        entered.end(self.processes)?;
-        ended.map(drop)
     }
 }
 

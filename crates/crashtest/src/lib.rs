@@ -15,6 +15,7 @@
 //! - A state of the model `adversarial` breaks no promise of the oracle's.
 //! - Whatever is mounted or started for a state is gone before the next, and with the process that did it.
 
+mod again;
 mod attach;
 mod audit;
 mod check;
@@ -25,8 +26,11 @@ mod drive;
 mod error;
 mod explore;
 mod extracts;
+mod files_view;
 mod ground;
+mod inspect;
 mod janitor;
+mod kits;
 mod known;
 mod lab;
 mod library;
@@ -34,8 +38,12 @@ mod locate;
 mod log_writes;
 mod mounts;
 mod output;
+mod own_program;
+mod pinned;
 mod pool;
 mod processes;
+mod questions;
+mod raw;
 mod realistic;
 mod record;
 mod recorded;
@@ -50,6 +58,7 @@ mod timeline;
 mod trials;
 mod verdict;
 mod view;
+mod why;
 mod worker;
 
 /// What the fuzz target and the short fuzz test call.
@@ -57,25 +66,30 @@ pub mod fuzz {
     pub use leyden_wire::fuzz::{log, log_seed};
 }
 
-pub use audit::{AuditedFlush, audit};
+pub use again::again;
+pub use audit::{Audit, AuditedFlush, audit};
 pub use contract::{Cut, Flushes, Unsettled, cuts};
 pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore};
+pub use files_view::FileDifference;
 pub use ground::Access;
+pub use kits::{KITS, Kit};
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;
 pub use log_writes::{Imported, Moved, export, import};
 pub use output::{Seed, junit};
 pub use pool::{Launcher, Pool};
+pub use raw::write_raw;
 pub use realistic::Power;
 pub use runner::Runner;
 pub use session::{NO_FS, Plan, RecordPlan, Session};
 pub use shrink::shrink;
 pub use state::{Image, State};
 pub use store::{Content, Store};
-pub use summary::{Finding, Model, ModelSummary, Summary, Tally};
+pub use summary::{Finding, Model, ModelSummary, RunVerdict, Stop, Summary, Tally};
 pub use timeline::{Event, Timeline, Version};
 pub use trials::{Limits, Told};
 pub use verdict::{Outcome, Verdict};
+pub use why::{Between, Needed, Promised, Why, explain};
 pub use worker::work;

@@ -2,7 +2,6 @@
 //! state.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES};
 use leyden_oracle::{Op, Request};
@@ -15,7 +14,7 @@ use crate::state::State;
 use crate::summary::{Model, Summary};
 use crate::timeline::Timeline;
 use crate::trials::Limits;
-use crate::verdict::{Outcome, Verdict};
+use crate::verdict::{Outcome, Verdict, says_lost};
 use crate::view::View;
 
 /// Between two commands, by the clock of a disk in memory.
@@ -207,7 +206,7 @@ impl CrashTest {
         let options = Explore {
             models: vec![Model::Adversarial],
             seed: self.seed,
-            limits: Limits { budget: Duration::MAX, states: self.states },
+            limits: Limits { budget: None, states: self.states, required: None },
             bank: None,
             even: false,
         };
@@ -243,8 +242,12 @@ struct InMemory<'a> {
 impl InMemory<'_> {
     /// What the software says of the state that is shown.
     fn check(&self, state: &State) -> Result<(), String> {
-        let timeline = self.view.timeline();
-        let acks = &timeline.acks()[..timeline.acks_before(state.at)];
+        self.check_promised(self.view.timeline().acks_before(state.at))
+    }
+
+    /// The same if only the first `acks` promises had been made.
+    fn check_promised(&self, acks: usize) -> Result<(), String> {
+        let acks = &self.view.timeline().acks()[..acks];
         self.workload.check(&mut Disk(Behind::Shown(self.view.clone())), acks)
     }
 }
@@ -258,11 +261,7 @@ impl Runner for InMemory<'_> {
         let mut number = 0;
         while let Some(state) = next() {
             self.view.show(&state);
-            let outcome = match self.check(&state) {
-                Ok(()) => Outcome::new(Verdict::Held, ""),
-                Err(said) if said.starts_with("lost ") => Outcome::new(Verdict::Lost, said),
-                Err(said) => Outcome::new(Verdict::Failed, said),
-            };
+            let outcome = outcome_of(self.check(&state));
             if !done(number, state, outcome) {
                 break;
             }
@@ -270,11 +269,26 @@ impl Runner for InMemory<'_> {
         }
         Ok(())
     }
+
+    fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
+        self.view.show(state);
+        Ok(outcome_of(self.check_promised(acks)))
+    }
+}
+
+fn outcome_of(said: Result<(), String>) -> Outcome {
+    match said {
+        Ok(()) => Outcome::new(Verdict::Held, ""),
+        Err(said) if says_lost(&said) => Outcome::new(Verdict::Lost, said),
+        Err(said) => Outcome::new(Verdict::Failed, said),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{RunVerdict, Stop};
+    use crate::timeline::Event;
 
     /// Records of one sector, one after the other: number, and a checksum that says that all of it is there.
     /// The sector before the first has the number of the last record that was acknowledged.
@@ -332,8 +346,8 @@ mod tests {
     #[test]
     fn sound_software_holds_and_the_control_fails() {
         let summary = run(SOUND);
-        assert!(summary.held() && summary.control_works());
-        assert!(summary.models[0].is_exhausted);
+        assert_eq!(summary.verdict, RunVerdict::Held);
+        assert_eq!(summary.models[0].stop, Stop::Exhausted);
         assert!(summary.models[0].states > 250, "{}", summary.models[0].states);
     }
 
@@ -341,7 +355,7 @@ mod tests {
     fn a_flush_that_is_left_out_is_found_within_a_hundred_states() {
         for nth in [1, 2, 17, 39] {
             let summary = run(Journal { forgets: Some(nth), ..SOUND });
-            assert!(!summary.held());
+            assert_eq!(summary.verdict, RunVerdict::Broken);
             let first = summary.models[0].findings[0].first;
             assert!(first <= 100, "flush {nth}: at state {first}");
         }
@@ -405,6 +419,10 @@ mod tests {
             }
             Ok(())
         }
+
+        fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
+            self.0.run_promised(state, acks)
+        }
     }
 
     #[test]
@@ -416,7 +434,7 @@ mod tests {
         let options = Explore {
             models: vec![Model::Adversarial],
             seed: 1,
-            limits: Limits { budget: Duration::MAX, states: 100 },
+            limits: Limits { budget: None, states: 100, required: None },
             bank: None,
             even: false,
         };
@@ -445,9 +463,84 @@ mod tests {
         let mut runner =
             InMemory { view: View::new(Arc::clone(&timeline), Lba(0)), workload: &mut workload };
         let (small, outcome, _) =
-            crate::shrink::shrink(&mut runner, &finding.state, &cuts, |_| {}).unwrap();
+            crate::shrink::shrink(&mut runner, &finding.state, &cuts, u32::MAX).unwrap();
         assert_eq!(outcome.verdict, Verdict::Lost);
         let [(atom, _)] = small.lost[..] else { panic!("one sector is enough: {small:?}") };
         assert!((17 * LONG..18 * LONG).contains(&atom), "record 17, not atom {atom}");
+    }
+
+    /// Promises before the drive has heard of it.
+    struct Eager;
+
+    impl Workload for Eager {
+        fn work(&mut self, disk: &mut Disk) {
+            for number in 1..=9_u8 {
+                disk.acknowledge(&number.to_string());
+                disk.write(4, &[1; SECTOR_BYTES as usize]);
+                disk.write(u64::from(number), &[number; SECTOR_BYTES as usize]);
+                disk.flush();
+            }
+        }
+
+        fn check(&self, disk: &mut Disk, acks: &[String]) -> Result<(), String> {
+            let there = |ack: &String| disk.read(ack.parse().unwrap(), 1)[0] > 0;
+            acks.iter().all(there).then_some(()).ok_or_else(|| "lost".to_owned())
+        }
+    }
+
+    /// Why the first finding breaks, made small.
+    fn explained(workload: &mut dyn Workload) -> (Arc<Timeline>, crate::why::Why) {
+        let test = CrashTest::new(1 << 20);
+        let summary = test.run(workload).unwrap();
+        let state = &summary.models[0].findings[0].state;
+        let timeline = Arc::new(test.record(workload));
+        let cuts = crate::contract::cuts(&timeline, crate::contract::Flushes::All);
+        let view = View::new(Arc::clone(&timeline), Lba(0));
+        let mut runner = InMemory { view, workload };
+        let (small, ..) = crate::shrink::shrink(&mut runner, state, &cuts, u32::MAX).unwrap();
+        let why = crate::why::explain(&mut runner, &timeline, &small).unwrap().expect("it breaks");
+        (timeline, why)
+    }
+
+    #[test]
+    fn a_finding_names_the_promise_and_the_write_that_no_flush_covers() {
+        let (timeline, why) = explained(&mut Journal { forgets: Some(17), ..SOUND });
+        let promise = why.promise.expect("a promise is broken");
+        assert_eq!((promise.line.as_str(), why.is_unsubmitted), ("17", false));
+        assert_eq!(timeline.events()[promise.event].1, Event::Acknowledged(16));
+        assert_eq!(why.needed.len(), 1);
+        assert_eq!(why.needed[0].sector, 17 * u64::from(LONG));
+        // The flush of record 16 comes before it, that of record 18 after it.
+        let flush = |number: u64| {
+            let write = |(_, event): &(Time, Event)| matches!(event, Event::Submitted(request) if request.lba == number * u64::from(LONG));
+            timeline.events().iter().position(write).unwrap() + 2
+        };
+        assert_eq!(
+            (why.between.flush_before, why.between.flush_after),
+            (Some(flush(16)), Some(flush(18)))
+        );
+    }
+
+    #[test]
+    fn a_finding_names_the_write_that_came_after_its_promise() {
+        let timeline = Arc::new(CrashTest::new(1 << 20).record(&mut Eager));
+        let made = |(_, event): &(Time, Event)| *event == Event::Acknowledged(4);
+        let at = timeline.events().iter().position(made).unwrap() + 1;
+        let view = View::new(Arc::clone(&timeline), Lba(0));
+        let mut runner = InMemory { view, workload: &mut Eager };
+        let why = crate::why::explain(&mut runner, &timeline, &State::new(at, Vec::new()));
+        let why = why.unwrap().expect("it breaks");
+        let promise = why.promise.clone().expect("a promise is broken");
+        assert_eq!(promise.line, "5");
+        assert!(why.is_unsubmitted, "nothing has to be lost");
+        let [needed] = &why.needed[..] else { panic!("{why:?}") };
+        assert_eq!(needed.sector.to_string(), promise.line, "{why:?}");
+        // The write of a sector that the check does not look at lies between, and no flush.
+        assert_eq!(needed.event, promise.event + 3);
+        let between: Vec<u64> = why.between.writes.iter().map(|it| it.sector).collect();
+        assert_eq!((between, why.between.flushes.len()), (vec![4], 0));
+        assert_eq!(why.between.flush_after, Some(needed.event + 2));
+        assert!(timeline.events()[needed.event + 2].1.is_flush());
+        assert!(why.lines().iter().any(|line| line == "no flush between"), "{:?}", why.lines());
     }
 }

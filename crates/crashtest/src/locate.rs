@@ -145,7 +145,7 @@ fn extent(line: &str) -> Option<Extent> {
 }
 
 /// In the order of their names.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

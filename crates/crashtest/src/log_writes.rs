@@ -15,7 +15,7 @@ use leyden_image::{Drive, ImageConfig, WriteFlags, raw};
 use leyden_wire::log_writes::{LogAction, LogEntry, LogError, LogReader, LogWriter};
 
 use crate::error::CrashError;
-use crate::recorded::{self, BEGIN, END, Moment, walk, written};
+use crate::recorded::{self, BEGIN, END, Moment, Until, walk, written};
 use crate::session::{Plan, Session};
 
 /// Bytes that are written at once.
@@ -197,10 +197,10 @@ pub fn export(session: &Session, to: &Path, base: Option<&Path>) -> Result<u64, 
         flushes: Vec::new(),
         out: Vec::new(),
     };
-    walk(&recording, &mut replay, |moment| {
+    walk(&recording, &mut replay, Until::WorkEnded, |moment| {
         match moment {
             Moment::Ended(ended) if ended.status == Status::Success => order.ended(ended.step),
-            Moment::Ended(_) => {}
+            Moment::Ended(_) | Moment::WorkEnded => {}
             Moment::Asked { number, step, .. } => order.submitted(number, step),
         }
         write(&mut order)

@@ -17,7 +17,7 @@ use crate::processes::Processes;
 use crate::session::{Plan, Room};
 use crate::state::State;
 use crate::timeline::Timeline;
-use crate::view::View;
+use crate::view::{View, Written};
 
 /// How long a mount that found another state in a cache is tried again.
 const STALE_MOST: Duration = Duration::from_secs(5);
@@ -104,6 +104,14 @@ impl Ground for OnLoop {
 
     fn take_reads(&mut self) -> Option<Vec<u32>> {
         Some(self.view.take_reads())
+    }
+
+    fn note_writes(&mut self) {
+        self.view.note_writes();
+    }
+
+    fn take_writes(&mut self) -> Option<Vec<Written>> {
+        self.view.take_writes()
     }
 
     fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place> {

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::locate::Place;
 use crate::state::State;
-use crate::summary::{Finding, Model, Summary};
+use crate::summary::{Finding, Model, ModelSummary, RunVerdict, Summary};
 use crate::verdict::Verdict;
+use crate::why::Why;
 
 /// A finding that can be tried again on its recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Seed {
     /// What was lost, by file; empty as long as nobody has looked.
     #[serde(default)]
     pub lost: Vec<Place>,
+    /// Why it breaks, if that was looked for.
+    #[serde(default)]
+    pub why: Option<Why>,
 }
 
 impl Seed {
@@ -38,54 +42,95 @@ impl Seed {
             verdict: finding.verdict,
             said: finding.said.clone(),
             lost: Vec::new(),
+            why: finding.why.clone(),
         }
     }
 }
 
-/// The results as JUnit XML, as CI systems read it: a test case for each model, and the positive control.
+/// A test of a JUnit file: its name, its seconds, what came of it, and what failed in it.
+struct Case {
+    name: &'static str,
+    seconds: f64,
+    came: String,
+    failure: Option<String>,
+}
+
+/// The results as JUnit XML, as CI systems read it: a test case for each control and each model, and one for the number
+/// of states if one is required. What ended each is its output.
 pub fn junit(summary: &Summary) -> String {
-    let mut cases = String::new();
-    let mut failures = 0;
-    let control = (!summary.control_works()).then(|| {
-        "the check passed on a drive that ignored all flushes: it does not see what a power cut takes"
-            .to_owned()
-    });
-    let mut case = |name: &str, seconds: f64, broken: Option<String>| {
-        let _ = write!(
-            cases,
-            "  <testcase classname=\"leyden.crashtest\" name=\"{name}\" time=\"{seconds:.3}\""
+    let cases = cases(summary);
+    let mut xml = String::new();
+    for Case { name, seconds, came, failure } in &cases {
+        let _ = writeln!(
+            xml,
+            "  <testcase classname=\"leyden.crashtest\" name=\"{name}\" time=\"{seconds:.3}\">"
         );
-        match broken {
-            None => cases.push_str("/>\n"),
-            Some(text) => {
-                failures += 1;
-                let first = escaped(text.lines().next().unwrap_or_default());
-                let _ = write!(
-                    cases,
-                    ">\n    <failure message=\"{first}\">{}</failure>\n  </testcase>\n",
-                    escaped(&text)
-                );
+        if let Some(text) = failure {
+            let first = escaped(text.lines().next().unwrap_or_default());
+            let _ = writeln!(xml, "    <failure message=\"{first}\">{}</failure>", escaped(text));
+        }
+        let _ = writeln!(xml, "    <system-out>{}</system-out>\n  </testcase>", escaped(came));
+    }
+    let failures = cases.iter().filter(|case| case.failure.is_some()).count();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"leyden crashtest\" tests=\"{}\" \
+         failures=\"{failures}\">\n{xml}  <system-out>{}</system-out>\n</testsuite>\n",
+        cases.len(),
+        escaped(&summary.headline())
+    )
+}
+
+fn cases(summary: &Summary) -> Vec<Case> {
+    let mut cases = Vec::new();
+    if let Some(intact) = &summary.intact {
+        let fails = summary.verdict == RunVerdict::CheckFails;
+        let said = || format!("the check fails where nothing is lost\n{}", intact.said);
+        cases.push(Case {
+            name: "negative control",
+            seconds: 0.0,
+            came: format!("where nothing is lost: {}", intact.verdict.name()),
+            failure: fails.then(said),
+        });
+    }
+    let is_blind = summary.verdict == RunVerdict::CheckBlind;
+    let blind =
+        "the check passes a drive that ignores all flushes: it does not see what a power cut takes";
+    cases.push(Case {
+        name: "positive control",
+        seconds: summary.control.seconds,
+        came: format!("{} of {} lies noticed", summary.control.broken(), summary.control.states),
+        failure: is_blind.then(|| blind.to_owned()),
+    });
+    cases.extend(summary.models.iter().map(case));
+    if let Some(required) = summary.required {
+        let few = summary.models.iter().find(|model| model.states < required);
+        let few =
+            few.map(|model| format!("{} is less than the {required} required", model.extent()));
+        let came = format!("{required} states are required of each model");
+        cases.push(Case { name: "required states", seconds: 0.0, came, failure: few });
+    }
+    cases
+}
+
+fn case(model: &ModelSummary) -> Case {
+    let is_held_against = model.model != Model::Lying && model.broken() > 0;
+    let broken = || {
+        let mut text = format!("{} of {} states broke\n", model.broken(), model.states);
+        for finding in &model.findings {
+            let Finding { verdict, count, said, .. } = finding;
+            let _ = writeln!(text, "{} ({count} states): {said}", verdict.name());
+            for line in finding.why.iter().flat_map(Why::lines) {
+                let _ = writeln!(text, "  why: {line}");
             }
         }
+        text
     };
-    case("positive control", summary.control.seconds, control);
-    for model in &summary.models {
-        let is_held_against = model.model != Model::Lying && model.broken() > 0;
-        let text = is_held_against.then(|| {
-            let mut text = format!("{} of {} states broke\n", model.broken(), model.states);
-            for finding in &model.findings {
-                let Finding { verdict, count, said, .. } = finding;
-                let _ = writeln!(text, "{} ({count} states): {said}", verdict.name());
-            }
-            text
-        });
-        case(model.model.name(), model.seconds, text);
+    Case {
+        name: model.model.name(),
+        seconds: model.seconds,
+        came: model.extent(),
+        failure: is_held_against.then(broken),
     }
-    let tests = summary.models.len() + 1;
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"leyden crashtest\" tests=\"{tests}\" \
-         failures=\"{failures}\">\n{cases}</testsuite>\n"
-    )
 }
 
 /// Text as XML 1.0 has it: markup escaped, and characters left out that it does not allow.

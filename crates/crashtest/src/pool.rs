@@ -14,7 +14,7 @@ use crate::error::CrashError;
 use crate::ground::Access;
 use crate::janitor::Janitor;
 use crate::known::{Guess, Known};
-use crate::locate::Place;
+use crate::own_program::OwnProgram;
 use crate::runner::{Runner, run_one};
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
@@ -31,11 +31,9 @@ const FAREWELL: Duration = Duration::from_secs(30);
 /// A state that ends its process is tried so often.
 const DEATHS_MOST: u32 = 2;
 
-/// How workers are started: this program, with these arguments, a folder, and nothing else.
+/// How workers are started: the program that runs now, with these arguments and a folder.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// The program.
-    pub program: PathBuf,
     /// What makes it call [`crate::work`] with the argument that follows.
     pub args: Vec<String>,
 }
@@ -83,6 +81,10 @@ pub struct Pool<'a> {
     /// Outcomes that need no try; nothing if all states are tried.
     known: Option<Known<'a>>,
     guessed: u64,
+    /// States are cut again while they recover: so often, by this seed.
+    again: Option<(u32, u64)>,
+    /// Second cuts that were tried.
+    second_cuts: u64,
     to: Sender<(usize, Option<Answer>)>,
     answers: Receiver<(usize, Option<Answer>)>,
     janitor: Janitor,
@@ -136,6 +138,8 @@ impl<'a> Pool<'a> {
             started: 0,
             known: None,
             guessed: 0,
+            again: None,
+            second_cuts: 0,
             to,
             answers,
             janitor: Janitor::new(&session.room().view().join("disk"))?,
@@ -170,15 +174,18 @@ impl<'a> Pool<'a> {
             // Without root a namespace of users gives the right to make the others.
             command.args(["--user", "--map-root-user"]);
         }
-        // What is mounted and started in there ends with its first process, however that ends.
-        command.args(["--mount", "--propagation", "private"]);
+        // What is mounted and started in there ends with its first process, however that ends. What others
+        // unmount outside is unmounted in there, too: `pinned` has the rest.
+        command.args(["--mount", "--propagation", "slave"]);
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        command.arg(&self.launcher.program).args(&self.launcher.args).arg(self.session.folder());
+        let program = OwnProgram::open()?;
+        command.arg(program.path()).args(&self.launcher.args).arg(self.session.folder());
         // Ctrl-C is for this process: it ends the workers in order.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             CrashError::Lacking(format!("cannot run unshare: {error}\n  help: install util-linux"))
         })?;
+        drop(program);
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("it was asked for"));
         let to = self.to.clone();
@@ -215,6 +222,7 @@ impl<'a> Pool<'a> {
             Ok((_, Some(Answer::Failed { kind, what }))) => Err(match kind {
                 Kind::Io => CrashError::Io(PathBuf::from(what), std::io::ErrorKind::Other.into()),
                 Kind::Input => CrashError::Command(what),
+                Kind::Internal => CrashError::Worker(what),
             }),
             // What has been replaced has nothing more to say.
             Ok((id, answer)) => {
@@ -243,8 +251,17 @@ impl<'a> Pool<'a> {
     }
 
     /// Asks the first worker, which must be idle, and waits for the answer.
-    fn ask(&mut self, ask: &Ask) -> Result<Answer, CrashError> {
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, CrashError> {
+        self.send_first(ask);
+        self.next_answer()
+    }
+
+    pub(crate) fn send_first(&mut self, ask: &Ask) {
         self.send(0, ask);
+    }
+
+    /// What the first worker answers next.
+    pub(crate) fn next_answer(&mut self) -> Result<Answer, CrashError> {
         loop {
             match self.receive()? {
                 Some((_, Some(Answer::Ready { device }))) => self.janitor.note(device.as_ref()),
@@ -252,28 +269,6 @@ impl<'a> Pool<'a> {
                 Some((_, None)) => return Err(CrashError::Worker("it has ended".to_owned())),
                 None => {}
             }
-        }
-    }
-
-    /// What lies in these atoms, when nothing is lost.
-    ///
-    /// # Errors
-    /// As [`Runner::run`].
-    pub fn locate(&mut self, at: usize, atoms: &[u32]) -> Result<Vec<Place>, CrashError> {
-        match self.ask(&Ask::Locate { at, atoms: atoms.to_vec() })? {
-            Answer::Located(places) => Ok(places),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Gives the user a shell in a state.
-    ///
-    /// # Errors
-    /// If there is no terminal, or the state does not mount.
-    pub fn shell(&mut self, state: &State) -> Result<(), CrashError> {
-        match self.ask(&Ask::Shell(state.clone()))? {
-            Answer::Done => Ok(()),
-            other => Err(unexpected(&other)),
         }
     }
 
@@ -316,6 +311,14 @@ impl<'a> Pool<'a> {
         self.known = Some(Known::new(timeline));
     }
 
+    /// From now on states are cut again while they recover, or not any more. Returns how many second cuts were tried.
+    pub(crate) fn cut_again(&mut self, again: Option<(u32, u64)>) -> u64 {
+        self.again = again;
+        // What is known of a first cut says nothing of a second.
+        self.known = None;
+        self.second_cuts
+    }
+
     /// The next state that is to be tried; `done` is told of those whose outcome is known.
     fn next_task(
         &mut self,
@@ -356,7 +359,11 @@ impl<'a> Pool<'a> {
     }
 
     fn give(&mut self, worker: usize, task: Task) {
-        self.send(worker, &Ask::Try(task.state.clone()));
+        let ask = match self.again {
+            Some((most, seed)) => Ask::Again(task.state.clone(), most, seed),
+            None => Ask::Try(task.state.clone()),
+        };
+        self.send(worker, &ask);
         self.workers[worker].busy = Some(Task { since: wall(), ..task });
     }
 }
@@ -388,6 +395,14 @@ impl Runner for Pool<'_> {
                         given.goes_on &= done(task.number, task.state, outcome);
                     }
                 }
+                Some((worker, Some(Answer::TriedAgain(tried, found)))) => {
+                    self.second_cuts += u64::from(tried);
+                    if let Some(task) = self.workers[worker].busy.take() {
+                        let held = (task.state, Outcome::new(Verdict::Held, ""));
+                        let (state, outcome) = found.unwrap_or(held);
+                        given.goes_on &= done(task.number, state, outcome);
+                    }
+                }
                 Some((_, Some(other))) => return Err(unexpected(&other)),
                 Some((worker, None)) => {
                     let task = self.workers[worker].busy.take();
@@ -403,7 +418,8 @@ impl Runner for Pool<'_> {
                 None => {}
             }
             for worker in 0..self.workers.len() {
-                let is_late = |task: &Task| task.since.elapsed() > self.most;
+                let states = 1 + self.again.map_or(0, |(most, _)| most);
+                let is_late = |task: &Task| task.since.elapsed() > self.most * states;
                 if self.workers[worker].busy.as_ref().is_some_and(is_late) {
                     let task = self.workers[worker].busy.take().expect("it is late");
                     self.renew(worker)?;
@@ -419,6 +435,10 @@ impl Runner for Pool<'_> {
         let tried = run_one(self, state);
         self.known = known;
         tried
+    }
+
+    fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
+        self.check_promised(state, acks)
     }
 
     fn guessed(&self) -> (u64, bool) {
@@ -451,6 +471,6 @@ fn end(worker: &mut Worker, patience: Duration) {
     }
 }
 
-fn unexpected(answer: &Answer) -> CrashError {
+pub(crate) fn unexpected(answer: &Answer) -> CrashError {
     CrashError::Worker(format!("it answers something else: {answer:?}"))
 }

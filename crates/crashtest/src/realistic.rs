@@ -142,7 +142,7 @@ fn read_back(drive: &Replay<'_>, timeline: &Timeline, at: usize) -> Result<State
             lost.push((atom, found.ok_or_else(|| nobody_wrote(atom))?.event));
         }
     }
-    Ok(State { at, lost })
+    Ok(State::new(at, lost))
 }
 
 fn nobody_wrote(atom: u32) -> CrashError {

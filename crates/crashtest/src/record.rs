@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::Builder;
 use std::time::Duration;
 
-use leyden_image::Drive;
+use leyden_image::{Drive, raw};
 use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
 
 use crate::attach::{Attachment, Loop, Mounted};
@@ -73,10 +73,16 @@ fn record_on(
     let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
     let bench = Bench { plan, room: session.room(), log, access, processes, attached };
     let mut drive = Drive::create(image, record.drive.clone())?;
-    if plan.has_fs() || plan.setup.is_some() {
+    if let Some(base) = &record.base {
+        let file = File::open(base).map_err(CrashError::io(base))?;
+        raw::import(&mut drive, &file)?;
+        drive.rest()?;
+    }
+    let makes_fs = plan.has_fs() && record.base.is_none();
+    if makes_fs || plan.setup.is_some() {
         // Set-up is not what is tested: it takes no time, and is all there when the recording begins.
         bench.serve(drive, Pace::Untimed, |device, _| {
-            if plan.has_fs() {
+            if makes_fs {
                 make_fs(plan, device)?;
             }
             let Some(setup) = &plan.setup else { return Ok(()) };

@@ -45,8 +45,9 @@ pub(crate) fn timeline(
         }
     }
     let mut commands: Vec<Option<usize>> = vec![None; recording.steps().len()];
-    walk(recording, &mut replay, |moment| {
+    walk(recording, &mut replay, Until::Closed, |moment| {
         match moment {
+            Moment::WorkEnded => timeline.set_end(),
             Moment::Ended(ended) => {
                 if let Some(command) = commands[ended.step] {
                     timeline.end(ended.time, command, ended.status == Status::Success);
@@ -81,6 +82,8 @@ pub(crate) fn base<'a>(
 pub(crate) enum Moment<'a> {
     /// A command has ended.
     Ended(Ended),
+    /// The work has ended.
+    WorkEnded,
     /// A step was taken.
     Asked {
         /// Which.
@@ -92,26 +95,34 @@ pub(crate) enum Moment<'a> {
     },
 }
 
-/// Runs the recorded drive again, and tells `each` what happened, in order: up to the end of the work, and what has ended
-/// by then.
+/// How far a recorded run is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To the end of the work, and what has ended by then.
+    WorkEnded,
+    /// To the end of the recording.
+    Closed,
+}
+
+/// Runs the recorded drive again, and tells `each` what happened, in order.
 pub(crate) fn walk(
     recording: &Recording,
     replay: &mut Replay<'_>,
+    until: Until,
     mut each: impl FnMut(Moment<'_>) -> Result<(), CrashError>,
 ) -> Result<(), CrashError> {
     for (number, (time, step)) in recording.steps().enumerate() {
         let is_end = matches!(step, Step::Mark(text) if text == END);
-        if is_end {
-            replay.run_to(time)?;
-        } else {
-            replay.step()?;
-        }
-        // Steps at the very time of the end, behind it, are not part of the run.
-        for ended in replay.take_ended().into_iter().filter(|ended| ended.step < number) {
+        replay.step()?;
+        for ended in replay.take_ended() {
             each(Moment::Ended(ended))?;
         }
         if is_end {
-            break;
+            each(Moment::WorkEnded)?;
+            if until == Until::WorkEnded {
+                break;
+            }
+            continue;
         }
         each(Moment::Asked { number, time, step })?;
     }

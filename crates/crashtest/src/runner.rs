@@ -24,6 +24,12 @@ pub trait Runner {
         run_one(self, state)
     }
 
+    /// Tries one state in which only the first `acks` promises had been made.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError>;
+
     /// How many outcomes were known without a try, and whether one that was tried all the same came out otherwise.
     fn guessed(&self) -> (u64, bool) {
         (0, false)

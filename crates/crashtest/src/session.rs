@@ -75,6 +75,9 @@ pub struct RecordPlan {
     pub drive: ImageConfig,
     /// How many times as fast as the wall's time the drive's goes; without, as fast as it can.
     pub speed: Option<f64>,
+    /// What is on the device before, as a raw file; a new file system without.
+    #[serde(default)]
+    pub base: Option<PathBuf>,
     /// Everything else.
     pub plan: Plan,
 }

@@ -15,16 +15,18 @@ const MOMENTS_MOST: usize = 24;
 /// depend on each other, so that a drive which loses fewer keeps its promises, too. Then the same atoms are
 /// lost at the earliest of `cuts` at which they may be.
 ///
+/// A smaller state must fail alike and say the same, numbers aside. No more than `most` states are tried.
+///
 /// # Errors
 /// If a state cannot be tried.
 pub fn shrink(
     runner: &mut dyn Runner,
     state: &State,
     cuts: &[Cut],
-    mut tell: impl FnMut(&State),
+    most: u32,
 ) -> Result<(State, Outcome, u32), CrashError> {
     let outcome = runner.run_one(state)?;
-    let mut tries = Tries { runner, verdict: outcome.verdict, count: 1, outcome };
+    let mut tries = Tries { runner, verdict: outcome.verdict, count: 1, most, outcome };
     if !tries.verdict.is_broken() {
         return Ok((state.clone(), tries.outcome, tries.count));
     }
@@ -39,7 +41,7 @@ pub fn shrink(
                 || small.lost.iter().filter(|lost| !part.contains(lost)).copied().collect();
             let halves = if parts == 2 { vec![others()] } else { vec![part.to_vec(), others()] };
             for lost in halves {
-                let smaller = State { at: small.at, lost };
+                let smaller = State::new(small.at, lost);
                 if smaller.lost.len() < small.lost.len() && tries.fails(&smaller)? {
                     found = Some(smaller);
                     break;
@@ -51,7 +53,6 @@ pub fn shrink(
         }
         if let Some(smaller) = found {
             small = smaller;
-            tell(&small);
             parts = 2.max(parts - 1).min(small.lost.len().max(1));
         } else if length == 1 {
             break;
@@ -67,15 +68,20 @@ struct Tries<'a> {
     runner: &'a mut dyn Runner,
     verdict: Verdict,
     count: u32,
+    most: u32,
     /// Of the last state that failed alike.
     outcome: Outcome,
 }
 
 impl Tries<'_> {
     fn fails(&mut self, state: &State) -> Result<bool, CrashError> {
+        if self.count >= self.most {
+            return Ok(false);
+        }
         self.count += 1;
         let outcome = self.runner.run_one(state)?;
-        let is_same = outcome.verdict == self.verdict;
+        // Another message is another finding, which may be the smaller one.
+        let is_same = outcome.verdict == self.verdict && outcome.cause() == self.outcome.cause();
         if is_same {
             self.outcome = outcome;
         }
@@ -94,7 +100,7 @@ fn earlier(tries: &mut Tries<'_>, state: &State, cuts: &[Cut]) -> Result<State, 
     let possible = cuts.iter().filter(|cut| cut.at < state.at).filter(may_lose);
     let mut best = state.clone();
     for cut in possible.take(MOMENTS_MOST) {
-        let candidate = State { at: cut.at, lost: state.lost.clone() };
+        let candidate = State::new(cut.at, state.lost.clone());
         if tries.fails(&candidate)? {
             best = candidate;
             break;

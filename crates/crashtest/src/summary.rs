@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::realistic::Power;
 use crate::state::State;
-use crate::verdict::Verdict;
+use crate::verdict::{Outcome, Verdict};
+use crate::why::Why;
 
 /// Where states come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub enum Model {
     Realistic,
     /// What a drive may lose that ignores flushes.
     Lying,
+    /// Whatever a volatile cache may lose, and again while that recovers.
+    Recovery,
 }
 
 impl Model {
@@ -27,6 +30,7 @@ impl Model {
             Self::Adversarial => "adversarial",
             Self::Realistic => "realistic",
             Self::Lying => "lying",
+            Self::Recovery => "recovery",
         }
     }
 }
@@ -51,6 +55,9 @@ pub struct Finding {
     /// Of the model `realistic`: what the drive did when its power failed.
     #[serde(default)]
     pub power: Option<Power>,
+    /// Why, if that was looked for.
+    #[serde(default)]
+    pub why: Option<Why>,
 }
 
 /// What became of the states of one moment.
@@ -64,6 +71,36 @@ pub struct Tally {
     pub lost: usize,
     /// States that broke in another way.
     pub broken: usize,
+}
+
+/// What ended the trials of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// All states that were asked for were tried.
+    #[default]
+    States,
+    /// The time that was given was used up.
+    Budget,
+    /// No other state was found.
+    Exhausted,
+}
+
+/// What a crash test says, as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunVerdict {
+    /// Everything held, and the check sees what a power cut takes.
+    #[default]
+    Held,
+    /// Something broke that a lawful drive may do.
+    Broken,
+    /// None: the check fails where nothing is lost.
+    CheckFails,
+    /// None: the check passes what a drive that ignores all flushes leaves.
+    CheckBlind,
+    /// None: fewer states were tried than were required.
+    TooFew,
 }
 
 /// What a model came to.
@@ -94,13 +131,61 @@ pub struct ModelSummary {
     /// Of the model `realistic`: cuts whose states were tried, and those of them that broke something. Several
     /// cuts may leave the same state.
     pub cuts: Option<(usize, usize)>,
-    /// No new state was left to try; otherwise a limit ended it.
-    pub is_exhausted: bool,
+    /// Of the model `recovery`: states that second cuts have left.
+    #[serde(default)]
+    pub second_cuts: Option<u64>,
+    /// Of the model `realistic`: cuts after which recovery had to scan all of flash, since the capacitors had not saved the
+    /// mapping table. A scan finds writes that were promised to nobody, too.
+    #[serde(default)]
+    pub scans: Option<usize>,
+    /// States that were asked for.
+    #[serde(default)]
+    pub asked: usize,
+    /// What ended it.
+    #[serde(default)]
+    pub stop: Stop,
     /// How long that took, in seconds of the wall's time.
     pub seconds: f64,
 }
 
 impl ModelSummary {
+    /// Of a model that was not tried.
+    pub(crate) fn untried(model: Model) -> Self {
+        Self {
+            model,
+            moments: 0,
+            states: 0,
+            repeats: 0,
+            inferred: 0,
+            is_refuted: false,
+            verdicts: BTreeMap::new(),
+            tallies: Vec::new(),
+            findings: Vec::new(),
+            cuts: None,
+            second_cuts: None,
+            scans: None,
+            asked: 0,
+            stop: Stop::States,
+            seconds: 0.0,
+        }
+    }
+
+    /// States tried, states asked for, and what ended it.
+    pub fn extent(&self) -> String {
+        let Self { states, asked, .. } = self;
+        let second = self.second_cuts.map_or_else(String::new, |cuts| {
+            format!(", cut again while they recover: {cuts} states")
+        });
+        let first = match self.stop {
+            Stop::States => format!("{states} states"),
+            Stop::Budget => format!("stopped by --budget after {states} of {asked} states"),
+            Stop::Exhausted => {
+                format!("{states} states, and there are no others ({asked} asked for)")
+            }
+        };
+        first + &second
+    }
+
     /// States that broke.
     pub fn broken(&self) -> usize {
         self.verdicts
@@ -114,18 +199,30 @@ impl ModelSummary {
 /// What an exploration came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// Events of the recording that flushed.
+    /// What it says as a whole.
+    #[serde(default)]
+    pub verdict: RunVerdict,
+    /// Flushes that the drive was asked for in the run.
     pub flushes: usize,
+    /// Writes in the run with force unit access: each is a flush of its own.
+    #[serde(default)]
+    pub fua_writes: usize,
     /// Lines that were acknowledged.
     pub acks: usize,
     /// What random choices came from.
     pub seed: u64,
     /// Bytes that are kept or lost as a whole.
     pub atom_bytes: u32,
-    /// States of a drive that ignores all flushes: a check that passes all of them sees nothing.
+    /// The negative control: what the check says when nothing is lost, after the file system was unmounted.
+    #[serde(default)]
+    pub intact: Option<Outcome>,
+    /// The positive control: states of a drive that ignores all flushes. A check that passes all of them sees nothing.
     pub control: ModelSummary,
-    /// The models that were asked for.
+    /// The models that were asked for; none if the negative control failed.
     pub models: Vec<ModelSummary>,
+    /// States that each model had to try.
+    #[serde(default)]
+    pub required: Option<usize>,
 }
 
 impl Summary {
@@ -141,18 +238,143 @@ impl Summary {
                 format!("{} in {count} states, first in number {first}: {said}", verdict.name())
             })
             .collect();
-        assert!(self.held(), "power cuts broke it:\n{}", told.join("\n"));
-        assert!(self.control_works(), "the check passes on a drive that ignores all flushes");
+        assert!(self.verdict != RunVerdict::Broken, "power cuts broke it:\n{}", told.join("\n"));
+        assert_eq!(self.verdict, RunVerdict::Held, "{}", self.headline());
     }
 
-    /// True if the software survived everything; a drive that lies is not held against it.
-    pub fn held(&self) -> bool {
-        let mut lawful = self.models.iter().filter(|model| model.model != Model::Lying);
-        lawful.all(|model| model.broken() == 0)
+    /// States of lawful drives that were tried, and those of them that broke.
+    fn lawful(&self) -> (usize, usize) {
+        let lawful = self.models.iter().filter(|model| model.model != Model::Lying);
+        lawful.fold((0, 0), |(all, broken), model| (all + model.states, broken + model.broken()))
     }
 
-    /// True if the check noticed that a drive ignored all flushes.
-    pub fn control_works(&self) -> bool {
-        self.control.broken() > 0
+    /// What it says as a whole. A check that fails where nothing is lost says nothing; one that fails in a lawful state
+    /// has seen something, whatever became of the lies.
+    pub(crate) fn judge(&self) -> RunVerdict {
+        let is_intact = self.intact.as_ref().is_none_or(|it| it.verdict == Verdict::Held);
+        let has_few = |required| self.models.iter().any(|model| model.states < required);
+        if !is_intact {
+            RunVerdict::CheckFails
+        } else if self.lawful().1 > 0 {
+            RunVerdict::Broken
+        } else if self.control.broken() == 0 {
+            RunVerdict::CheckBlind
+        } else if self.required.is_some_and(has_few) {
+            RunVerdict::TooFew
+        } else {
+            RunVerdict::Held
+        }
+    }
+
+    /// The promises and flushes of the run, and the verdict in words.
+    pub fn headline(&self) -> String {
+        let fua = match self.fua_writes {
+            0 => String::new(),
+            writes => format!(", {}", counted(writes, "FUA write")),
+        };
+        let (promises, flushes) =
+            (counted(self.acks, "promise"), counted(self.flushes, "drive flush"));
+        format!("{promises}, {flushes}{fua}: {}", self.in_words())
+    }
+
+    /// The verdict in words.
+    pub fn in_words(&self) -> String {
+        let (states, broken) = self.lawful();
+        let of = |verdict| {
+            self.models
+                .iter()
+                .filter(|model| model.model != Model::Lying)
+                .map(move |model| model.verdicts.get(&verdict).copied().unwrap_or(0))
+                .sum::<usize>()
+        };
+        match self.verdict {
+            RunVerdict::Held => format!("held in {}", counted(states, "state")),
+            RunVerdict::Broken if of(Verdict::Lost) == broken => {
+                format!("NOT crash-safe, {broken} of {states} states lose acknowledged data")
+            }
+            RunVerdict::Broken => match of(Verdict::Lost) {
+                0 => format!("NOT crash-safe, {broken} of {states} states break"),
+                lost => format!(
+                    "NOT crash-safe, {lost} of {states} states lose acknowledged data, {} break otherwise",
+                    broken - lost
+                ),
+            },
+            RunVerdict::CheckFails => {
+                "no verdict, the check fails where nothing is lost: the check or the work is broken"
+                    .to_owned()
+            }
+            RunVerdict::CheckBlind => {
+                "no verdict, the check passes a drive that ignores all flushes".to_owned()
+            }
+            RunVerdict::TooFew => format!(
+                "no verdict, fewer states were tried than the {} required",
+                self.required.unwrap_or_default()
+            ),
+        }
+    }
+}
+
+/// A number of things.
+fn counted(number: usize, what: &str) -> String {
+    match (number, what) {
+        (1, what) => format!("1 {what}"),
+        (_, "drive flush") => format!("{number} drive flushes"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(model: Model, verdicts: &[(Verdict, usize)]) -> ModelSummary {
+        let states = verdicts.iter().map(|(_, count)| count).sum();
+        let verdicts = verdicts.iter().copied().collect();
+        ModelSummary { states, verdicts, asked: 300, ..ModelSummary::untried(model) }
+    }
+
+    fn summary(intact: Verdict, lies: usize, verdicts: &[(Verdict, usize)]) -> Summary {
+        let mut summary = Summary {
+            verdict: RunVerdict::Held,
+            flushes: 9,
+            fua_writes: 0,
+            acks: 200,
+            seed: 1,
+            atom_bytes: 4_096,
+            intact: Some(Outcome::new(intact, "")),
+            control: model(Model::Lying, &[(Verdict::Lost, lies), (Verdict::Held, 8 - lies)]),
+            models: vec![model(Model::Adversarial, verdicts)],
+            required: None,
+        };
+        summary.verdict = summary.judge();
+        summary
+    }
+
+    #[test]
+    fn each_control_has_a_verdict_of_its_own() {
+        let held = [(Verdict::Held, 40)];
+        let lost = [(Verdict::Held, 30), (Verdict::Lost, 10)];
+        assert_eq!(summary(Verdict::Held, 8, &held).verdict, RunVerdict::Held);
+        assert_eq!(summary(Verdict::Held, 8, &lost).verdict, RunVerdict::Broken);
+        assert_eq!(summary(Verdict::Held, 0, &held).verdict, RunVerdict::CheckBlind);
+        // It has seen something, if not the lies.
+        assert_eq!(summary(Verdict::Held, 0, &lost).verdict, RunVerdict::Broken);
+        assert_eq!(summary(Verdict::Failed, 8, &lost).verdict, RunVerdict::CheckFails);
+        // No opinion of the state in which everything is there is none at all.
+        assert_eq!(summary(Verdict::Skipped, 8, &held).verdict, RunVerdict::CheckFails);
+        let few = Summary { required: Some(41), ..summary(Verdict::Held, 8, &held) };
+        assert_eq!(few.judge(), RunVerdict::TooFew);
+        let enough = Summary { required: Some(40), ..few };
+        assert_eq!(enough.judge(), RunVerdict::Held);
+    }
+
+    #[test]
+    fn promises_and_flushes_come_first() {
+        let lost = summary(Verdict::Held, 8, &[(Verdict::Held, 30), (Verdict::Lost, 10)]);
+        let want =
+            "200 promises, 9 drive flushes: NOT crash-safe, 10 of 40 states lose acknowledged data";
+        assert_eq!(lost.headline(), want);
+        let stopped = ModelSummary { stop: Stop::Budget, ..lost.models[0].clone() };
+        assert_eq!(stopped.extent(), "stopped by --budget after 40 of 300 states");
     }
 }

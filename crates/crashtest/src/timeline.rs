@@ -28,6 +28,11 @@ impl Event {
         matches!(self, Self::Submitted(request) if request.op == Op::Flush)
     }
 
+    /// True of the submission of a write that is a flush of its own.
+    pub fn is_fua(&self) -> bool {
+        matches!(self, Self::Submitted(request) if request.op != Op::Flush && request.fua)
+    }
+
     /// What it is called.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -68,6 +73,8 @@ pub struct Timeline {
     acks: Vec<String>,
     /// The first event at which a power cut is of interest.
     begin: usize,
+    /// The first event that is no part of the run; none if the run is all that was recorded.
+    end: Option<usize>,
     /// What the last mark began and did not end: a line that is not whole yet.
     begun: String,
 }
@@ -90,6 +97,7 @@ impl Timeline {
             versions: vec![Vec::new(); atoms],
             acks: Vec::new(),
             begin: 0,
+            end: None,
             begun: String::new(),
         }
     }
@@ -106,8 +114,12 @@ impl Timeline {
     pub fn atoms(&self) -> u32 {
         self.base.len() as u32
     }
-    /// What happened, with the drive's times.
+    /// What happened in the run, with the drive's times.
     pub fn events(&self) -> &[(Time, Event)] {
+        &self.events[..self.end.unwrap_or(self.events.len())]
+    }
+    /// The same, and what followed the run: the file system was unmounted.
+    pub fn all_events(&self) -> &[(Time, Event)] {
         &self.events
     }
     /// The lines that were acknowledged, in order.
@@ -121,6 +133,14 @@ impl Timeline {
     /// From here on power cuts are of interest.
     pub fn set_begin(&mut self) {
         self.begin = self.events.len();
+    }
+    /// What follows is no part of the run.
+    pub fn set_end(&mut self) {
+        self.end = Some(self.events.len());
+    }
+    /// The moment after everything, when the file system has been unmounted: nothing of the software's is lost then.
+    pub fn closed(&self) -> usize {
+        self.events.len()
     }
     /// The bytes of everything.
     pub const fn store(&self) -> &Store {
@@ -211,6 +231,9 @@ impl Timeline {
 
     /// The software writes to its file of acknowledgements: whole lines count, in order.
     pub fn mark(&mut self, time: Time, text: &str) {
+        if self.end.is_some() {
+            return; // of a program that was ended with the run
+        }
         self.begun.push_str(text);
         while let Some((line, rest)) = self.begun.split_once('\n') {
             let line = line.trim();

@@ -7,16 +7,18 @@ use crate::clock::wall;
 use crate::error::CrashError;
 use crate::runner::Runner;
 use crate::state::State;
-use crate::summary::{Finding, Model, ModelSummary, Tally};
+use crate::summary::{Finding, Model, ModelSummary, Stop, Tally};
 use crate::verdict::{Outcome, Verdict};
 
 /// When to stop, for each model.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// After this time.
-    pub budget: Duration,
+    /// After this time, if one is given: then what is tried depends on how fast the machine is.
+    pub budget: Option<Duration>,
     /// After so many states.
     pub states: usize,
+    /// With fewer states than this the run says nothing.
+    pub required: Option<usize>,
 }
 
 /// What is told while states are tried.
@@ -40,7 +42,7 @@ pub(crate) struct Trials {
     model: Model,
     limits: Limits,
     began: std::time::Instant,
-    is_exhausted: bool,
+    stop: Stop,
     /// Outcomes that the runner had known before.
     known_before: u64,
     /// What became of each, by number; nothing yet, or not at all.
@@ -63,7 +65,7 @@ impl Trials {
             model,
             limits,
             began: wall(),
-            is_exhausted: false,
+            stop: Stop::States,
             known_before: 0,
             tried: Vec::new(),
         }
@@ -75,15 +77,21 @@ impl Trials {
         next: &mut dyn FnMut() -> Option<State>,
         progress: Progress<'_>,
     ) -> Result<(), CrashError> {
-        let Self { model, limits, began, is_exhausted, known_before, tried } = self;
+        let Self { model, limits, began, stop, known_before, tried } = self;
         *known_before = runner.guessed().0;
         let (mut given, mut broken) = (0, 0);
         let mut next = || {
-            if given == limits.states || began.elapsed() > limits.budget {
+            if given == limits.states {
+                return None;
+            }
+            if limits.budget.is_some_and(|budget| began.elapsed() > budget) {
+                *stop = Stop::Budget;
                 return None;
             }
             let state = next();
-            *is_exhausted = state.is_none();
+            if state.is_none() {
+                *stop = Stop::Exhausted;
+            }
             given += usize::from(state.is_some());
             state
         };
@@ -98,7 +106,8 @@ impl Trials {
             let kept = is_broken.then_some((state, outcome));
             tried[number] = Some(Tried { at, verdict, broken: kept });
             let states = tried.len();
-            let used = began.elapsed().as_secs_f64() / limits.budget.as_secs_f64();
+            let budget = limits.budget.unwrap_or(Duration::MAX);
+            let used = began.elapsed().as_secs_f64() / budget.as_secs_f64();
             let share = used.max(states as f64 / limits.states as f64);
             progress(Told { model: *model, states, broken, share });
             true
@@ -136,6 +145,7 @@ impl Trials {
                 said: outcome.said.clone(),
                 is_flaky: false,
                 power: None,
+                why: None,
             });
             group.count += 1;
         }
@@ -159,7 +169,10 @@ impl Trials {
             tallies,
             findings,
             cuts: None,
-            is_exhausted: self.is_exhausted,
+            second_cuts: None,
+            scans: None,
+            asked: self.limits.states,
+            stop: self.stop,
             seconds,
         })
     }

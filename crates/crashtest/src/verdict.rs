@@ -45,6 +45,14 @@ impl Verdict {
     }
 }
 
+/// True of a line that names what was acknowledged and is gone: `lost`, and what follows is another word.
+pub(crate) fn says_lost(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix("lost");
+    rest.is_some_and(|rest| {
+        !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+'))
+    })
+}
+
 /// A verdict, and what was said.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
@@ -62,7 +70,7 @@ impl Outcome {
     /// What outcomes of one cause have in common: the first line said, without its numbers.
     pub fn cause(&self) -> String {
         let lines = || self.said.lines().map(str::trim).filter(|line| !line.is_empty());
-        let lost = lines().find(|line| line.starts_with("lost "));
+        let lost = lines().find(|line| says_lost(line));
         // Programs that fail with a trace of calls name the fault last.
         let is_trace = self.said.contains("Traceback (most recent call last)");
         let line = lost.or_else(|| if is_trace { lines().next_back() } else { lines().next() });
@@ -81,6 +89,15 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_lost_is_named_with_or_without_a_colon() {
+        assert!(
+            ["lost 17", "lost: counter 3", " lost", "lost\t4", "lost=3"].into_iter().all(says_lost)
+        );
+        let others = ["lostandfound is empty", "nothing is lost", "loss 3", "lost+found: empty"];
+        assert!(!others.into_iter().any(says_lost));
+    }
 
     #[test]
     fn causes_leave_numbers_out() {

@@ -27,6 +27,16 @@ struct Shown {
     /// True if the superblock was read since the state was set.
     is_begun: bool,
     reads: Reads,
+    /// What was written since the state was set, if that is noted.
+    written: Option<Vec<Written>>,
+}
+
+/// What was asked of a drive that changes something, or a flush.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    Data { lba: Lba, data: Vec<u8>, fua: bool },
+    Zeroes { lba: Lba, sectors: u32 },
+    Flush,
 }
 
 /// Atoms that were read as the state has them, and not as somebody has written them since.
@@ -56,9 +66,14 @@ impl Reads {
 impl View {
     /// A drive in which nothing is written yet.
     pub(crate) fn new(timeline: Arc<Timeline>, superblock: Lba) -> Self {
-        let state = State { at: 0, lost: Vec::new() };
-        let shown =
-            Shown { state, changed: BTreeMap::new(), is_begun: false, reads: Reads::default() };
+        let state = State::new(0, Vec::new());
+        let shown = Shown {
+            state,
+            changed: BTreeMap::new(),
+            is_begun: false,
+            reads: Reads::default(),
+            written: None,
+        };
         Self { timeline, shown: Arc::new(Mutex::new(shown)), superblock }
     }
 
@@ -69,16 +84,41 @@ impl View {
     /// Shows another state; what was written to the last one is forgotten.
     pub(crate) fn show(&self, state: &State) {
         let image = Image::new(&self.timeline, state);
-        let changed = state.lost.iter().map(|&(atom, _)| (atom, image.atom(atom).into()));
+        let after = state.after.iter().map(|(atom, _)| *atom);
+        let changed = state.lost.iter().map(|&(atom, _)| atom).chain(after);
+        let changed = changed.map(|atom| (atom, image.atom(atom).into()));
         let changed = changed.collect();
         let reads = Reads::default();
-        *self.lock() = Shown { state: state.clone(), changed, is_begun: false, reads };
+        let written = None;
+        *self.lock() = Shown { state: state.clone(), changed, is_begun: false, reads, written };
     }
 
     /// Shows the same state anew.
     pub(crate) fn again(&self) {
-        let state = self.lock().state.clone();
+        let (state, is_noted) = {
+            let shown = self.lock();
+            (shown.state.clone(), shown.written.is_some())
+        };
         self.show(&state);
+        if is_noted {
+            self.note_writes();
+        }
+    }
+
+    /// From now on what is written to the state is noted.
+    pub(crate) fn note_writes(&self) {
+        self.lock().written = Some(Vec::new());
+    }
+
+    /// What was written since, in order.
+    pub(crate) fn take_writes(&self) -> Option<Vec<Written>> {
+        self.lock().written.take()
+    }
+
+    fn note(&self, what: impl FnOnce() -> Written) {
+        if let Some(written) = &mut self.lock().written {
+            written.push(what());
+        }
     }
 
     /// The atoms that were read since the state was set, in the order of their first reading; those that were
@@ -169,16 +209,26 @@ impl Blocks for View {
     fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
         reply(match ask {
             Ask::Read(lba, sectors) => Answer::Data(self.read(lba, sectors)),
-            Ask::Write(lba, data, _) => {
+            Ask::Write(lba, data, flags) => {
+                self.note(|| Written::Data {
+                    lba,
+                    data: data.clone(),
+                    fua: flags.fua || flags.plp,
+                });
                 self.change(lba, data.len(), Some(&data));
                 Answer::Done
             }
             Ask::Trim(lba, sectors) | Ask::WriteZeroes(lba, sectors, _) => {
+                self.note(|| Written::Zeroes { lba, sectors });
                 self.change(lba, sectors as usize * SECTOR_BYTES as usize, None);
                 Answer::Done
             }
             Ask::Extents(_, sectors) => Answer::Extents(vec![(sectors, false)]),
-            Ask::Flush | Ask::Mark(_) => Answer::Done,
+            Ask::Flush => {
+                self.note(|| Written::Flush);
+                Answer::Done
+            }
+            Ask::Mark(_) => Answer::Done,
             Ask::Append(..) | Ask::Zone(_) | Ask::Zones(..) => {
                 Answer::Failed(Failure::Drive(Status::InvalidOpcode))
             }
@@ -204,11 +254,11 @@ mod tests {
         let request = Request { op: Op::Write, lba: 0, sectors: 8, fua: false, plp: false };
         timeline.submit(Time::ZERO, request, &[2; 4_096]);
         let view = View::new(Arc::new(timeline), Lba(0));
-        view.show(&State { at: 1, lost: Vec::new() });
+        view.show(&State::new(1, Vec::new()));
         assert_eq!((byte(&view, 0), byte(&view, 1)), (2, 0));
         view.change(Lba(0), 4_096 * 2, Some(&[9; 8_192]));
         assert_eq!((byte(&view, 0), byte(&view, 1)), (9, 9));
-        view.show(&State { at: 1, lost: vec![(0, None)] });
+        view.show(&State::new(1, vec![(0, None)]));
         assert!(!view.is_begun());
         assert_eq!((byte(&view, 0), byte(&view, 1)), (1, 0));
         assert!(view.is_begun());
@@ -219,7 +269,7 @@ mod tests {
     #[test]
     fn what_was_written_as_a_whole_before_is_not_read_of_the_state() {
         let view = View::new(Arc::new(Timeline::new(65_536, 4_096)), Lba(0));
-        view.show(&State { at: 0, lost: Vec::new() });
+        view.show(&State::new(0, Vec::new()));
         view.change(Lba(16), 4_096, Some(&[9; 4_096]));
         view.change(Lba(24), 512, Some(&[9; 512]));
         view.read(Lba(23), 10);
@@ -227,7 +277,7 @@ mod tests {
         view.change(Lba(0), 4_096, None);
         view.read(Lba(0), 32);
         assert_eq!(view.take_reads(), [3, 4, 0, 1]);
-        view.show(&State { at: 0, lost: Vec::new() });
+        view.show(&State::new(0, Vec::new()));
         assert!(view.take_reads().is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! with lines. With it everything ends that it has mounted and started.
 
 use std::io::{BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attach::Attachment;
 use crate::error::CrashError;
+use crate::files_view::FileDifference;
 use crate::ground::Access;
 use crate::lab::Lab;
 use crate::locate::Place;
@@ -22,6 +23,7 @@ use crate::record;
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
 use crate::verdict::Outcome;
+use crate::{own_program, pinned};
 
 /// Between two looks whether everything is being taken down.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,8 +39,18 @@ pub(crate) enum Ask {
     Try(State),
     /// Say what lies in these atoms when nothing is lost.
     Locate { at: usize, atoms: Vec<u32> },
+    /// Check a state in which only so many promises had been made.
+    Promised(State, usize),
+    /// Check a state, and then up to so many that a second cut leaves while it recovers, by this seed.
+    Again(State, u32, u64),
+    /// Say which files of a state are others in another one.
+    Compare(State, State),
     /// Mount a state, and give the user a shell in it.
     Shell(State),
+    /// Mount a state, and run a command in it.
+    Run(State, String),
+    /// Mount a state, and copy its files to this folder.
+    Copy(State, PathBuf),
     /// Take everything down, and end.
     End,
 }
@@ -54,7 +66,15 @@ pub(crate) enum Answer {
     Tried(Outcome, Option<Vec<u32>>),
     /// What lies there.
     Located(Vec<Place>),
-    /// The shell has ended.
+    /// So many second cuts were tried, and this is the first that broke.
+    TriedAgain(u32, Option<(State, Outcome)>),
+    /// These files differ.
+    Compared(Vec<FileDifference>),
+    /// A command has said this line.
+    Said(String),
+    /// A command has ended with this code.
+    Ran(u8),
+    /// It is done.
     Done,
     /// It cannot be done, or not any more: the user's fault, a file's, or the machine's.
     Failed { kind: Kind, what: String },
@@ -65,12 +85,14 @@ pub(crate) enum Answer {
 pub(crate) enum Kind {
     Input,
     Io,
+    Internal,
 }
 
 impl Answer {
     fn failed(error: &CrashError) -> Self {
         let kind = match error {
             CrashError::Io(..) | CrashError::Write(_) => Kind::Io,
+            CrashError::Worker(_) => Kind::Internal,
             _ => Kind::Input,
         };
         let mut what = error.to_string();
@@ -88,8 +110,10 @@ impl Answer {
 /// # Errors
 /// If this process has no namespaces of its own, or standard output is closed.
 pub fn work(folder: &Path) -> Result<(), CrashError> {
+    own_program::close_inherited();
     let processes = Processes::new()?;
     let session = Session::open(folder)?;
+    give_up_mounts(&session);
     let room = session.room();
     mount(Some("leyden"), &room.0, Some("tmpfs"), MsFlags::MS_NODEV, None::<&str>)
         .map_err(|error| CrashError::Io(room.0.clone(), error.into()))?;
@@ -104,6 +128,19 @@ pub fn work(folder: &Path) -> Result<(), CrashError> {
     is_ending.store(true, Ordering::Release);
     drop(lab);
     served
+}
+
+/// Keeps no device of others in use; what scripts may be started from stays.
+fn give_up_mounts(session: &Session) {
+    let variable = |name: &str| std::env::var_os(name);
+    let mut needed = vec![session.folder().to_owned()];
+    needed.extend(session.plan().map(|plan| plan.cwd));
+    needed.extend(std::env::current_dir());
+    needed.extend(["HOME", "TMPDIR"].into_iter().filter_map(variable).map(PathBuf::from));
+    let path = variable("PATH").unwrap_or_default();
+    needed.extend(std::env::split_paths(&path));
+    let needed: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
+    pinned::give_up(&needed);
 }
 
 /// Does what it is asked until that ends, or something fails.
@@ -164,7 +201,20 @@ fn do_it(
             Ok(Answer::Tried(outcome, lab.take_reads()))
         }
         Ask::Locate { at, atoms } => lab.locate(at, &atoms).map(Answer::Located),
+        Ask::Promised(state, acks) => {
+            let outcome = lab.run_promised(&state, acks)?;
+            Ok(Answer::Tried(outcome, None))
+        }
+        Ask::Again(state, most, seed) => {
+            let (tried, found) = lab.run_again(&state, most, seed)?;
+            Ok(Answer::TriedAgain(tried, found))
+        }
+        Ask::Compare(state, other) => lab.compare(&state, &other).map(Answer::Compared),
         Ask::Shell(state) => lab.shell(&state).map(|()| Answer::Done),
+        Ask::Run(state, command) => {
+            lab.run_in(&state, &command, |line| say(&Answer::Said(line))).map(Answer::Ran)
+        }
+        Ask::Copy(state, to) => lab.copy(&state, &to).map(|()| Answer::Done),
         Ask::Record(..) | Ask::Open { .. } | Ask::End => unreachable!("done above"),
     }
 }

@@ -38,6 +38,8 @@ type Test struct {
 	Size string
 	// States are the most that each model tries (500).
 	States int
+	// RequireStates fails a run in which a model tried fewer.
+	RequireStates int
 	// Seed is what random choices come from (1).
 	Seed uint64
 	// Models are where states come from ("adversarial").
@@ -62,9 +64,12 @@ type Finding struct {
 
 // Model is what one model came to.
 type Model struct {
-	Model    string         `json:"model"`
-	Moments  int            `json:"moments"`
-	States   int            `json:"states"`
+	Model   string `json:"model"`
+	Moments int    `json:"moments"`
+	Asked   int    `json:"asked"`
+	States  int    `json:"states"`
+	// Stop is what ended it: states, budget or exhausted.
+	Stop     string         `json:"stop"`
 	Repeats  int            `json:"repeats"`
 	Verdicts map[string]int `json:"verdicts"`
 	Findings []Finding      `json:"findings"`
@@ -73,8 +78,15 @@ type Model struct {
 
 // Summary is what a crash test came to.
 type Summary struct {
-	Flushes int     `json:"flushes"`
-	Acks    int     `json:"acks"`
+	// Verdict is held, broken, check_blind, check_fails or too_few.
+	Verdict string `json:"verdict"`
+	Flushes int    `json:"flushes"`
+	Acks    int    `json:"acks"`
+	// Intact is what the check says where nothing is lost.
+	Intact struct {
+		Verdict string `json:"verdict"`
+		Said    string `json:"said"`
+	} `json:"intact"`
 	Control Model   `json:"control"`
 	Models  []Model `json:"models"`
 	// Out is the folder with report.html, findings and the recording.
@@ -97,18 +109,20 @@ func (s *Summary) Broken() []string {
 	return said
 }
 
-// SeesLies says whether the check noticed that a drive ignored all flushes. A check that does not, sees nothing of
-// what a power cut takes.
-func (s *Summary) SeesLies() bool {
-	for verdict, count := range s.Control.Verdicts {
-		if verdict != "held" && verdict != "skipped" && count > 0 {
-			return true
-		}
+// NoVerdict says why the result is none; nothing if it is one.
+func (s *Summary) NoVerdict() string {
+	switch s.Verdict {
+	case "check_blind":
+		return "the check passes a drive that ignores all flushes: it does not see what a power cut takes"
+	case "check_fails":
+		return strings.TrimSpace("the check fails where nothing is lost: the check or the work is broken\n" + s.Intact.Said)
+	case "too_few":
+		return "fewer states were tried than are required"
 	}
-	return false
+	return ""
 }
 
-// Run fails t if something broke, or if the check sees nothing. It skips t, with the reason, where the machine lacks
+// Run fails t if something broke, or if the result is no verdict. It skips t, with the reason, where the machine lacks
 // what crash tests take, unless LEYDEN_REQUIRED is set.
 func (c Test) Run(t testing.TB) *Summary {
 	t.Helper()
@@ -129,8 +143,8 @@ func (c Test) Run(t testing.TB) *Summary {
 	for _, broken := range summary.Broken() {
 		t.Errorf("a power cut breaks it: %s", broken)
 	}
-	if !summary.SeesLies() {
-		t.Error("the check passes on a drive that ignores all flushes: it does not see what a power cut takes")
+	if problem := summary.NoVerdict(); problem != "" {
+		t.Error(problem)
 	}
 	return summary
 }
@@ -147,6 +161,9 @@ func (c Test) Explore() (*Summary, error) {
 		"--size", c.Size, "--states", strconv.Itoa(c.States), "--seed", strconv.FormatUint(c.Seed, 10),
 		"--model", strings.Join(c.Models, ","), "--json",
 	}
+	if c.RequireStates > 0 {
+		args = append(args, "--require-states", strconv.Itoa(c.RequireStates))
+	}
 	if c.Setup != "" {
 		args = append(args, "--setup", c.Setup)
 	}
@@ -161,8 +178,9 @@ func (c Test) Explore() (*Summary, error) {
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
 	var exit *exec.ExitError
-	// 1 says that something broke; what, is in the summary.
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1 && stdout.Len() > 0) {
+	// With these there is a result: 1 says that something broke, 6 to 8 that it is no verdict.
+	hasResult := func(code int) bool { return code == 1 || 6 <= code && code <= 8 }
+	if err != nil && !(errors.As(err, &exit) && hasResult(exit.ExitCode()) && stdout.Len() > 0) {
 		return nil, fmt.Errorf("%s: %w\n%s", c.Leyden, err, strings.TrimSpace(stderr.String()))
 	}
 	summary := &Summary{Out: c.Out}

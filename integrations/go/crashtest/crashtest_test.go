@@ -131,6 +131,26 @@ func TestACheckThatSeesNothingIsFound(t *testing.T) {
 	}
 }
 
+func TestACheckThatAlwaysFailsIsNoFinding(t *testing.T) {
+	noted := &notes{TB: t}
+	wrong := orders(t, "work")
+	wrong.Check = "echo no such table; false"
+	summary := wrong.Run(noted)
+	if len(noted.failed) != 1 || !strings.Contains(noted.failed[0], "no such table") || len(summary.Models) != 0 {
+		t.Errorf("not found: %q", noted.failed)
+	}
+}
+
+func TestTooFewStatesFail(t *testing.T) {
+	noted := &notes{TB: t}
+	few := orders(t, "work")
+	few.RequireStates = 100_000
+	few.Run(noted)
+	if len(noted.failed) != 1 || !strings.Contains(noted.failed[0], "fewer states") {
+		t.Errorf("not found: %q", noted.failed)
+	}
+}
+
 func TestWorkThatFailsIsAnError(t *testing.T) {
 	failing := orders(t, "work")
 	failing.Work, failing.Out = "exit 3", filepath.Join(t.TempDir(), "crash")

@@ -26,6 +26,17 @@ def test_a_check_that_sees_nothing_is_found(leyden_crashtest):
         leyden_crashtest(work=[*ORDERS, "work", 12], check="true", **SMALL)
 
 
+def test_a_check_that_always_fails_is_no_finding(leyden_crashtest):
+    with pytest.raises(PowerCutLoss, match="where nothing is lost"):
+        leyden_crashtest(work=[*ORDERS, "work", 12], check="echo no such table; false", **SMALL)
+
+
+def test_too_few_states_fail(leyden_crashtest):
+    with pytest.raises(PowerCutLoss, match="fewer states") as loss:
+        leyden_crashtest(work=[*ORDERS, "work", 12], check=[*ORDERS, "check"], require_states=100_000, **SMALL)
+    assert loss.value.summary["models"][0]["stop"] in ("states", "exhausted")
+
+
 def test_work_that_fails_is_said(leyden_crashtest):
     with pytest.raises(CannotRun, match="exit"):
         leyden_crashtest(work="exit 3", check="true", **SMALL)

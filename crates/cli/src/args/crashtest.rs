@@ -12,8 +12,9 @@ use super::served::PaceArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
+  leyden crashtest init sqlite && sh sqlite/run.sh          a database that is known
   leyden crashtest devices/tlc-datacenter --size '64 MiB' --work ./work.sh --check ./check.sh --out crash
-  leyden crashtest run crash --budget 10min                 the same recording, longer
+  leyden crashtest run crash --states 5000                  the same recording, longer
   leyden crashtest shrink crash crash/findings/adversarial-1.json
   leyden crashtest replay crash crash/findings/adversarial-1.json --shell
 
@@ -26,7 +27,19 @@ The scripts find in their environment:
 A check ends with 0 if everything is as it must be, with 77 if it has no opinion, and with anything else if not;
 a line `lost ...` that it prints names what had been promised and is gone.
 
-Exit codes: 0 if everything held, 1 if something broke that a lawful drive may do.";
+Two controls are made each time: the check must pass where nothing is lost, and must fail on a drive that
+ignores flushes.
+
+Exit codes:
+  0    everything held
+  1    something broke that a lawful drive may do
+  2    bad usage, a script that cannot be run or fails, or a machine that lacks something
+  3    a file cannot be read or written
+  6    no verdict: the check passes a drive that ignores all flushes
+  7    no verdict: the check fails where nothing is lost
+  8    no verdict: fewer states were tried than --require-states
+  70   no verdict: Leyden itself failed
+  130  interrupted";
 
 /// `leyden crashtest`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +70,7 @@ pub(crate) enum CrashtestCommand {
         #[command(flatten)]
         options: RunOptions,
     },
-    /// Ignore each flush once: which of them does no check miss?
+    /// Find redundant flushes: drop each in turn and check again
     Audit {
         /// The folder of the recording
         #[arg(value_name = "DIR")]
@@ -89,9 +102,8 @@ pub(crate) enum CrashtestCommand {
     Replay {
         #[command(flatten)]
         seed: SeedArgs,
-        /// Mount it, and give me a shell there
-        #[arg(long)]
-        shell: bool,
+        #[command(flatten)]
+        how: ReplayHow,
     },
     /// Take a run that dm-log-writes has recorded, on a modelled drive: its commands, one after the other
     Import(ImportArgs),
@@ -115,6 +127,17 @@ pub(crate) enum CrashtestCommand {
         /// Print JSON, and nothing else, on standard output
         #[arg(long)]
         json: bool,
+    },
+    /// Write the scripts of a crash test of well-known software into a new folder
+    ///
+    /// `sh NAME/run.sh` then records and runs it. Without a name, what there is is listed.
+    Init {
+        /// The software: bbolt, git, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// The new folder; NAME if not given
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
     },
     /// Say what of this machine is needed, and what is there
     Doctor {
@@ -152,6 +175,9 @@ pub(crate) struct RecordArgs {
     /// Bytes of the device's sectors: what the kernel writes at once
     #[arg(long, value_name = "BYTES", default_value_t = 4_096, value_parser = parse_sector)]
     pub(crate) sector: u32,
+    /// Begin with this raw file on the device, and not with a new file system: `crashtest replay --raw` writes one
+    #[arg(long, value_name = "FILE", conflicts_with = "mkfs")]
+    pub(crate) base: Option<PathBuf>,
     /// A shell command that prepares the file system, before the recording
     #[arg(long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
@@ -258,13 +284,19 @@ pub(crate) struct RunOptions {
         default_value = "adversarial"
     )]
     pub(crate) model: Vec<ModelArg>,
-    /// Stop each model after this time
-    #[arg(long, value_name = "TIME", default_value = "60 s")]
-    pub(crate) budget: Span,
-    /// Stop each model after so many states
-    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+    /// States to try of each model
+    #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) states: u64,
+    /// Stop each model after this time, whatever is left; then what is tried depends on the machine's speed
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<Span>,
+    /// Fail, with exit code 8, if a model tried fewer states
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) require_states: Option<u64>,
+    /// Cut the power again while states recover: try so many states of each, where 2 cuts may leave it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) again: u32,
     /// Try each state, also if all that was read in an earlier one is the same in it
     #[arg(long)]
     pub(crate) try_all: bool,
@@ -320,6 +352,23 @@ pub(crate) struct SeedArgs {
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is done with a state, in place of the check.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayHow {
+    /// Mount it, and give me a shell there
+    #[arg(long, conflicts_with_all = ["run", "copy", "json"])]
+    pub(crate) shell: bool,
+    /// Mount it, and run this shell command there: what it prints and its exit code are this command's
+    #[arg(long, value_name = "COMMAND", conflicts_with = "json")]
+    pub(crate) run: Option<String>,
+    /// Write the device as it is in that state to this new file: `crashtest record --base` begins with it
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) raw: Option<PathBuf>,
+    /// Copy its files to this new folder; with --fs none the device, as device.img there
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    pub(crate) copy: Option<PathBuf>,
 }
 
 /// Where states come from.

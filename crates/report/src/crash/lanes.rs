@@ -102,6 +102,9 @@ impl Lane<'_> {
         let middle = top + LANE / 2 + 4;
         let name = html::escape(self.name);
         let _ = write!(out, "<text x=\"0\" y=\"{middle}\" class=\"name\">{name}</text>");
+        let most_told = self.amount(self.most());
+        let below = middle + 15;
+        let _ = write!(out, "<text x=\"0\" y=\"{below}\" class=\"tick\">up to {most_told}</text>");
         let foot = top + LANE;
         let _ = write!(
             out,
@@ -149,10 +152,12 @@ pub(super) fn svg(run: &CrashRun, models: &[CrashModel]) -> String {
     for (number, lane) in lanes.iter().enumerate() {
         lane.draw(number * (LANE + GAP), run, &mut out);
     }
-    for quarter in 0..=4 {
-        let x = LEFT + (WIDTH - LEFT) * quarter / 4;
-        let anchor = ["start", "middle", "middle", "middle", "end"][quarter];
-        let time = begins(run, quarter, 4);
+    let length = run.span_ns.1.saturating_sub(run.span_ns.0);
+    for at_ns in ticks(length) {
+        let x = LEFT
+            + ((WIDTH - LEFT) as u128 * u128::from(at_ns) / u128::from(length.max(1))) as usize;
+        let anchor = if at_ns == 0 { "start" } else { "middle" };
+        let time = format::seconds(at_ns as f64 / 1e9);
         let y = height - 4;
         let _ = write!(
             out,
@@ -161,6 +166,19 @@ pub(super) fn svg(run: &CrashRun, models: &[CrashModel]) -> String {
     }
     out.push_str("</svg>");
     out
+}
+
+/// Round times within `length`, four to ten of them, and not so near its end that their text is cut.
+fn ticks(length_ns: u64) -> Vec<u64> {
+    let mut step = 1;
+    for factor in [2, 5, 10].into_iter().cycle() {
+        if length_ns / step <= 8 {
+            break;
+        }
+        let decade = 10_u64.pow(step.ilog10());
+        step = decade * factor;
+    }
+    (0..=8).map(|at| at * step).take_while(|&at| at <= length_ns - length_ns / 40).collect()
 }
 
 /// The same in numbers.
@@ -197,6 +215,17 @@ mod tests {
         assert_eq!(columns, [0, 0, 0, 1, 3, 3, 3]);
         let nothing = CrashRun::default();
         assert_eq!(column(&nothing, 7, 4), 3);
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(
+            ticks(1_468_000_000),
+            [0, 200, 400, 600, 800, 1_000, 1_200, 1_400].map(|ms| ms * 1_000_000)
+        );
+        assert_eq!(ticks(40), [0, 5, 10, 15, 20, 25, 30, 35]);
+        assert_eq!(ticks(7), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(ticks(0), [0]);
     }
 
     #[test]

@@ -18,6 +18,10 @@ const SOURCE: &str =
 pub struct CrashTestPage<'a> {
     /// The page's title.
     pub title: &'a str,
+    /// The verdict in words.
+    pub verdict: String,
+    /// True if it says that nothing broke.
+    pub is_held: bool,
     /// What was tested: names and values.
     pub facts: Vec<(&'static str, String)>,
     /// What the reader must be warned of.
@@ -73,6 +77,10 @@ pub struct CrashFinding {
     pub taken: Vec<String>,
     /// What the application said then.
     pub said: String,
+    /// Why it breaks, in sentences; empty if nobody has looked.
+    pub why: Vec<String>,
+    /// Commands that try it again.
+    pub commands: Vec<String>,
 }
 
 /// A point of the curve of losses against capacitance.
@@ -89,7 +97,9 @@ pub struct CrashShare {
 #[derive(Serialize)]
 struct Page<'a> {
     title: &'a str,
-    version: &'static str,
+    verdict: &'a str,
+    is_held: bool,
+    has_broken: bool,
     facts: &'a [(&'static str, String)],
     warnings: &'a [String],
     models: Vec<(&'static str, &'a str)>,
@@ -109,7 +119,13 @@ struct Page<'a> {
 pub fn render_crash_test(of: &CrashTestPage<'_>) -> Result<String, ReportError> {
     let page = Page {
         title: of.title,
-        version: env!("CARGO_PKG_VERSION"),
+        verdict: &of.verdict,
+        is_held: of.is_held,
+        has_broken: of
+            .models
+            .iter()
+            .flat_map(|model| &model.tallies)
+            .any(|(_, tally)| tally[2] > 0),
         facts: &of.facts,
         warnings: &of.warnings,
         models: of.models.iter().map(|model| (model.name, model.line.as_str())).collect(),
@@ -152,6 +168,8 @@ mod tests {
     fn crash_test() -> CrashTestPage<'static> {
         CrashTestPage {
             title: "A <b>crash</b> test",
+            verdict: "1 promise: NOT crash-safe".to_owned(),
+            is_held: false,
             facts: vec![("work", "sh <work>.sh & more".to_owned())],
             warnings: Vec::new(),
             run: CrashRun {
@@ -173,6 +191,8 @@ mod tests {
                 moment: "at 1 ms".to_owned(),
                 taken: vec!["atom 7".to_owned()],
                 said: "lost <3>".to_owned(),
+                why: vec!["promise `3` was made at event 7".to_owned()],
+                commands: vec!["leyden crashtest replay crash x.json".to_owned()],
             }],
             curve: vec![CrashShare { capacitance_uf: 300, cuts: 400, cuts_that_lose: 1 }],
         }
@@ -185,13 +205,18 @@ mod tests {
         assert!(html.contains("A &lt;b&gt;crash&lt;") && !html.contains("<b>crash"));
         assert!(html.contains("(1 of 400)"), "{html}");
         assert!(html.contains("acknowledged lost") && html.contains("<svg"));
+        assert!(html.contains("NOT crash-safe") && html.contains("made at event 7"));
+        assert!(html.contains("leyden crashtest replay crash x.json"));
         assert_eq!(html, render_crash_test(&crash_test()).unwrap());
     }
 
     #[test]
     fn a_page_without_findings_and_without_a_curve_says_so() {
-        let nothing = CrashTestPage { findings: Vec::new(), curve: Vec::new(), ..crash_test() };
+        let models = Vec::new();
+        let nothing =
+            CrashTestPage { findings: Vec::new(), curve: Vec::new(), models, ..crash_test() };
         let html = render_crash_test(&nothing).unwrap();
+        assert!(!html.contains("</span>broken"), "the legend names what is there");
         assert!(html.contains("Nothing broke") && html.contains("leyden crashtest capacitor"));
     }
 }

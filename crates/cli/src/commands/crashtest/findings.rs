@@ -2,21 +2,21 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Flushes, Limits, Model, Pool, Runner, Seed, Session, Summary, Timeline, cuts, explore,
+    Explore, Flushes, Limits, Model, Pool, RunVerdict, Runner, Seed, Session, Timeline, cuts,
+    explore, write_raw,
 };
 use leyden_image::recording::Recording;
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
 use super::doctor::{self, Purpose};
-use super::kept::{CURVE, Lost, SUMMARY, failure, read_json, write_json};
-use super::{launcher, page, pool, session_of};
-use crate::args::crashtest::{RunCommon, SeedArgs};
-use crate::commands::{Cancel, print_json};
-use crate::failure::Failure;
+use super::kept::{CURVE, Lost, failure, write_json};
+use super::{kept, launcher, page, pool, session_of, tell};
+use crate::args::crashtest::{ReplayHow, RunCommon, SeedArgs};
+use crate::commands::{Cancel, print_json, warn};
+use crate::failure::{FAILED, Failure};
 use crate::output::table::Table;
 
 /// Lost atoms that are named.
@@ -51,16 +51,37 @@ fn opened<'a>(
     })?;
     let access = doctor::access(args.ground.extract);
     doctor::check(&session.plan().map_err(failure)?.fs, access, Purpose::Try)?;
-    let pool = Pool::new(&session, &launcher()?, Some(seed.atom_bytes), access, 1, cancel);
+    let pool = Pool::new(&session, &launcher(), Some(seed.atom_bytes), access, 1, cancel);
     let pool = pool.map_err(failure)?;
     Ok((session, seed, timeline, pool))
 }
 
 /// `leyden crashtest replay`.
-pub(super) fn replay(args: &SeedArgs, shell: bool, cancel: &Cancel) -> Result<(), Failure> {
-    let (_, mut seed, _, mut pool) = opened(args, cancel)?;
-    if shell {
+pub(super) fn replay(args: &SeedArgs, how: &ReplayHow, cancel: &Cancel) -> Result<(), Failure> {
+    let (_, mut seed, timeline, mut pool) = opened(args, cancel)?;
+    if let Some(to) = &how.raw {
+        write_raw(&timeline, &seed.state, to).map_err(failure)?;
+    }
+    if how.shell {
         return pool.shell(&seed.state).map_err(failure);
+    }
+    if let Some(to) = &how.copy {
+        pool.copy(&seed.state, to).map_err(failure)?;
+    }
+    if let Some(command) = &how.run {
+        let mut out = anstream::stdout().lock();
+        let mut written = Ok(());
+        let said = &mut |line: &str| {
+            if written.is_ok() {
+                written = writeln!(out, "{line}");
+            }
+        };
+        let code = pool.run_in(&seed.state, command, said).map_err(failure)?;
+        written?;
+        return if code == 0 { Ok(()) } else { Err(Failure::verdict(code)) };
+    }
+    if how.copy.is_some() || how.raw.is_some() {
+        return Ok(());
     }
     let outcome = pool.run_one(&seed.state).map_err(failure)?;
     drop(pool);
@@ -75,20 +96,26 @@ pub(super) fn replay(args: &SeedArgs, shell: bool, cancel: &Cancel) -> Result<()
             writeln!(out, "  | {line}")?;
         }
     }
-    if is_broken { Err(Failure::failed(anyhow::anyhow!("it still breaks"))) } else { Ok(()) }
+    if is_broken { Err(Failure::verdict(FAILED)) } else { Ok(()) }
 }
 
 /// `leyden crashtest shrink`.
 pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
     let (session, mut seed, timeline, mut pool) = opened(args, cancel)?;
+    if !seed.state.after.is_empty() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{}: what a second cut left is not made small\n  help: replay it, with --run or --copy to look into it",
+            args.finding.display()
+        )));
+    }
     let before = seed.state.lost_atoms(&timeline).len();
     // Only a lawful state has to stay lawful at an earlier moment.
     let cuts = match seed.model {
         Model::Adversarial | Model::Realistic => cuts(&timeline, Flushes::All),
-        Model::Lying => Vec::new(),
+        Model::Lying | Model::Recovery => Vec::new(),
     };
     let (small, outcome, tries) =
-        leyden_crashtest::shrink(&mut pool, &seed.state, &cuts, |_| {}).map_err(failure)?;
+        leyden_crashtest::shrink(&mut pool, &seed.state, &cuts, u32::MAX).map_err(failure)?;
     if !outcome.verdict.is_broken() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{}: it does not break any more: {}",
@@ -104,12 +131,15 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
     } else {
         Vec::new()
     };
+    let is_lawful = seed.model != Model::Lying;
+    seed.why = if is_lawful { pool.explain(&timeline, &small).map_err(failure)? } else { None };
     drop(pool);
     (seed.state, seed.verdict, seed.said) = (small, outcome.verdict, outcome.said);
     let name = args.finding.file_stem().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches("-small");
     let to = format!("findings/{name}-small.json");
     write_json(&session, &to, &seed)?;
+    page::write_again(&session)?;
     if args.json {
         return print_json(&seed);
     }
@@ -134,15 +164,10 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
             None => writeln!(out, "  {}", place.name)?,
         }
     }
-    if lost.is_empty() {
-        writeln!(
-            out,
-            "  nothing has to be lost: what was submitted before that moment is the fault"
-        )?;
-    }
     for line in seed.said.lines().take(4) {
         writeln!(out, "  | {line}")?;
     }
+    tell::why(seed.why.as_ref(), &mut out)?;
     writeln!(out, "wrote {}", session.folder().join(to).display())?;
     Ok(())
 }
@@ -156,25 +181,33 @@ pub(super) fn audit(
 ) -> Result<(), Failure> {
     let timeline = session.timeline(common.atom).map_err(failure)?;
     let mut pool = pool(session, common, cancel)?;
-    let audited =
+    let audit =
         leyden_crashtest::audit(&mut pool, &timeline, states, common.seed).map_err(failure)?;
     drop(pool);
+    let is_audited = matches!(audit.as_it_is.verdict, RunVerdict::Held | RunVerdict::CheckBlind);
     if common.json {
-        return print_json(&audited);
+        print_json(&audit)?;
+        return if is_audited { Ok(()) } else { super::verdict(&audit.as_it_is) };
     }
     let mut out = anstream::stdout().lock();
-    let missed = audited.iter().filter(|flush| flush.noticed.is_some()).count();
+    writeln!(out, "with every flush: {}", audit.as_it_is.headline())?;
+    if !is_audited {
+        writeln!(out, "no flush was left out: what breaks with all of them says nothing of one")?;
+        return super::verdict(&audit.as_it_is);
+    }
+    let flushes = &audit.flushes;
+    let needed = flushes.iter().filter(|flush| flush.noticed.is_some()).count();
     writeln!(
         out,
-        "{} flushes, each left out once: {} were missed, {} were not",
-        count(audited.len() as u64),
-        count(missed as u64),
-        count((audited.len() - missed) as u64)
+        "{} flushes, each left out once: without {} of them the check fails, without {} it does not",
+        count(flushes.len() as u64),
+        count(needed as u64),
+        count((flushes.len() - needed) as u64)
     )?;
-    for flush in audited.iter().filter(|flush| flush.noticed.is_none()) {
+    for flush in flushes.iter().filter(|flush| flush.noticed.is_none()) {
         writeln!(
             out,
-            "  flush {} at {} us, after {} acknowledgements: nothing was missed in {} states",
+            "  flush {} at {} us, after {} promises: the check passes {} states without it",
             flush.number,
             count(flush.time_ns / 1_000),
             count(flush.acks as u64),
@@ -200,29 +233,32 @@ pub(super) fn capacitor(
         let options = Explore {
             models: vec![Model::Realistic],
             seed: common.seed,
-            limits: Limits { budget: Duration::MAX, states: cuts },
+            limits: Limits { budget: None, states: cuts, required: None },
             bank: Some(Capacitance::from_nf(capacitance_uf * 1_000)),
             even: true,
         };
         let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut |_| {});
         let summary = summary.map_err(failure)?;
+        if summary.verdict == RunVerdict::CheckFails {
+            return super::verdict(&summary);
+        }
         let (cuts, cuts_that_lose) = summary.models[0].cuts.unwrap_or_default();
         let states = summary.models[0].states;
-        curve.push(Lost { capacitance_uf, cuts, cuts_that_lose, states });
+        let scans = summary.models[0].scans.unwrap_or_default();
+        curve.push(Lost { capacitance_uf, cuts, cuts_that_lose, states, scans });
     }
     drop(pool);
     write_json(session, CURVE, &curve)?;
-    if let Some(summary) = read_json::<Summary>(session, SUMMARY)? {
-        // The run may have had other atoms.
-        let timeline = session.timeline(Some(summary.atom_bytes)).map_err(failure)?;
-        page::write(session, &timeline, &summary)?;
+    if page::is_unprotected(&recording) {
+        warn(kept::UNPROTECTED);
     }
+    page::write_again(session)?;
     if common.json {
         return print_json(&curve);
     }
     let mut table = Table::default();
-    table.head(["capacitance", "cuts", "that lose", "share"]);
-    for Lost { capacitance_uf, cuts, cuts_that_lose, .. } in &curve {
+    table.head(["capacitance", "cuts", "that lose", "share", "recovered by scan"]);
+    for Lost { capacitance_uf, cuts, cuts_that_lose, scans, .. } in &curve {
         let share = 100.0 * *cuts_that_lose as f64 / (*cuts).max(1) as f64;
         let (cuts, lose) = (count(*cuts as u64), count(*cuts_that_lose as u64));
         table.row([
@@ -230,6 +266,7 @@ pub(super) fn capacitor(
             cuts,
             lose,
             format!("{} %", number(share)),
+            count(*scans as u64),
         ]);
     }
     Ok(table.write(&mut anstream::stdout().lock())?)

@@ -12,8 +12,12 @@ pub(super) const CURVE: &str = "capacitor.json";
 pub(super) const PAGE: &str = "report.html";
 
 /// Of a check that passes whatever is lost.
-pub(super) const BLIND: &str =
-    "the check passed on a drive that ignored all flushes: it does not see what a power cut takes";
+pub(super) const BLIND: &str = "the check passes a drive that ignores all flushes: it does not see what a power cut takes\n  help: let the work \
+     acknowledge what it has made durable (a line to $LEYDEN_ACK), and let the check look for it";
+
+/// Of a check that fails whatever is there.
+pub(super) const FAILS: &str = "the check fails on the drive as it was unmounted after the work, where nothing is lost: no other state was tried\n  \
+     help: try the check in the folder where the run was recorded; work.log has what the work said";
 
 /// Of a check whose outcome is another for the same drive.
 pub(super) const UNSTEADY: &str = "two states in which the same was read came out differently: the check depends on more \
@@ -26,7 +30,16 @@ pub(super) struct Lost {
     pub(super) cuts: usize,
     pub(super) cuts_that_lose: usize,
     pub(super) states: usize,
+    /// Cuts after which recovery scanned all of flash.
+    #[serde(default)]
+    pub(super) scans: usize,
 }
+
+/// Of a drive whose capacitors save no data of the host's.
+pub(super) const UNPROTECTED: &str = "no capacitor can help here: with device.buffer.region = \"none\" the bank saves the mapping table only, and what was \
+     acknowledged without a flush is lost with any bank. A smaller bank may even seem to lose less: where it does not \
+     save the table, recovery scans all of flash, and finds writes that were promised to nobody\n  help: record with \
+     --set device.buffer.region=full";
 
 /// Writes `value` as the file `name` of the folder.
 pub(super) fn write_json(
@@ -34,7 +47,7 @@ pub(super) fn write_json(
     name: &str,
     value: &impl serde::Serialize,
 ) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)? + "\n";
+    let text = serde_json::to_string_pretty(value).map_err(Failure::internal)? + "\n";
     session.write(name, &text).map(drop).map_err(failure)
 }
 
@@ -56,7 +69,7 @@ pub(super) fn failure(error: CrashError) -> Failure {
     match error {
         CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
         CrashError::Io(..) | CrashError::Write(_) => Failure::io(error),
-        CrashError::Worker(_) => Failure::failed(error),
+        CrashError::Worker(_) => Failure::internal(error),
         _ => Failure::usage(error),
     }
 }

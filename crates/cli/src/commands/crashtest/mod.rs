@@ -3,7 +3,9 @@
 mod doctor;
 mod findings;
 mod kept;
+mod kits;
 mod page;
+mod provenance;
 mod recordings;
 mod tell;
 
@@ -12,17 +14,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Launcher, Limits, Plan, Pool, Session, Summary, Timeline, Told, explore, junit,
+    Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool, RunVerdict,
+    Session, Summary, Timeline, Told, Verdict, again, cuts, explore, junit, shrink,
 };
 use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
 
 use self::doctor::Purpose;
-use self::kept::{CURVE, PAGE, SUMMARY, failure, write_json};
+use self::kept::{CURVE, SUMMARY, failure as failed, write_json};
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RunCommon, RunOptions};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::output::progress::Progress;
+
+/// Findings that a run explains; `shrink` explains any.
+const EXPLAINED_MOST: usize = 3;
+/// States that are tried to make one of them small.
+const SHRINK_TRIES: u32 = 40;
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
@@ -45,10 +53,11 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
             findings::capacitor(&session_of(folder)?, uf, *cuts as usize, common, cancel)
         }
         CrashtestCommand::Shrink(args) => findings::shrink(args, cancel),
-        CrashtestCommand::Replay { seed, shell } => findings::replay(seed, *shell, cancel),
+        CrashtestCommand::Replay { seed, how } => findings::replay(seed, how, cancel),
         CrashtestCommand::Show { folder, json } => tell::show(&session_of(folder)?, *json),
+        CrashtestCommand::Init { name, folder } => kits::init(name.as_deref(), folder.as_deref()),
         CrashtestCommand::Doctor { fs } => doctor::main(fs),
-        CrashtestCommand::Worker { folder } => leyden_crashtest::work(folder).map_err(failure),
+        CrashtestCommand::Worker { folder } => leyden_crashtest::work(folder).map_err(failed),
     }
 }
 
@@ -59,16 +68,16 @@ fn run(
     options: &RunOptions,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let before = session.plan().map_err(failure)?;
+    let before = session.plan().map_err(failed)?;
     if let Some(check) = check {
         let plan = Plan { check: check.to_owned(), ..before.clone() };
-        session.set_plan(&plan).map_err(failure)?;
+        session.set_plan(&plan).map_err(failed)?;
     }
     let explored = explored(session, options, cancel);
     if check.is_some() {
         match &explored {
             // A check that cannot be run does not take the place of one that can.
-            Err(_) => session.set_plan(&before).map_err(failure)?,
+            Err(_) => session.set_plan(&before).map_err(failed)?,
             Ok(_) => drop(std::fs::remove_file(session.folder().join(CURVE))), // of another check
         }
     }
@@ -77,21 +86,29 @@ fn run(
     if options.common.json {
         print_json(&summary)?;
     } else {
-        tell::summary(&summary)?;
-    }
-    if !summary.control_works() {
-        warn(kept::BLIND);
+        tell::summary(session, &summary)?;
     }
     if summary.models.iter().any(|model| model.is_refuted) {
         warn(kept::UNSTEADY);
     }
-    if summary.held() {
-        return Ok(());
+    verdict(&summary)
+}
+
+/// The exit code; what it means was said with the results.
+fn verdict(summary: &Summary) -> Result<(), Failure> {
+    match summary.verdict {
+        RunVerdict::Held => Ok(()),
+        RunVerdict::Broken => Err(Failure::verdict(failure::FAILED)),
+        RunVerdict::CheckBlind => {
+            warn(kept::BLIND);
+            Err(Failure::verdict(failure::CHECK_BLIND))
+        }
+        RunVerdict::CheckFails => {
+            warn(kept::FAILS);
+            Err(Failure::verdict(failure::CHECK_FAILS))
+        }
+        RunVerdict::TooFew => Err(Failure::verdict(failure::TOO_FEW)),
     }
-    Err(Failure::failed(anyhow::anyhow!(
-        "not everything survived; see {}",
-        session.folder().join(PAGE).display()
-    )))
 }
 
 /// Tries states: the recorded run, and what came of them.
@@ -100,18 +117,20 @@ fn explored(
     options: &RunOptions,
     cancel: &Cancel,
 ) -> Result<(Timeline, Summary), Failure> {
-    let timeline = session.timeline(options.common.atom).map_err(failure)?;
+    let timeline = session.timeline(options.common.atom).map_err(failed)?;
     let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
     let mut pool = pool(session, &options.common, cancel)?;
     if !options.try_all {
         pool.learn(&timeline);
     }
+    let options_again = options.again;
     let options = Explore {
         models: options.model.iter().map(|&model| model.into()).collect(),
         seed: options.common.seed,
         limits: Limits {
-            budget: Duration::from_nanos(options.budget.as_ns()),
+            budget: options.budget.map(|budget| Duration::from_nanos(budget.as_ns())),
             states: options.states as usize,
+            required: options.require_states.map(|states| states as usize),
         },
         bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
         even: false,
@@ -122,9 +141,35 @@ fn explored(
         bar.fraction(told.share);
     };
     let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut progress);
+    let mut summary = summary.map_err(failed)?;
+    if options_again > 0 && summary.verdict != RunVerdict::CheckFails {
+        again(&mut pool, &timeline, &mut summary, options.limits, options_again, &mut progress)
+            .map_err(failed)?;
+    }
+    bar.phase("why");
+    explain(&mut pool, &timeline, &mut summary)?;
     drop(bar);
     drop(pool);
-    Ok((timeline, summary.map_err(failure)?))
+    Ok((timeline, summary))
+}
+
+/// Finds out why the first findings break, each made small before, within some tries.
+fn explain(pool: &mut Pool<'_>, timeline: &Timeline, summary: &mut Summary) -> Result<(), Failure> {
+    let is_one_cut =
+        |model: &&mut ModelSummary| matches!(model.model, Model::Adversarial | Model::Realistic);
+    let lawful = summary.models.iter_mut().filter(is_one_cut);
+    let findings = lawful.flat_map(|model| &mut model.findings);
+    let clear = findings.filter(|finding| !finding.is_flaky && finding.verdict != Verdict::Hung);
+    let clear: Vec<&mut Finding> = clear.take(EXPLAINED_MOST).collect();
+    if clear.is_empty() {
+        return Ok(());
+    }
+    let cuts = cuts(timeline, Flushes::All);
+    for finding in clear {
+        let small = shrink(pool, &finding.state, &cuts, SHRINK_TRIES).map_err(failed)?.0;
+        finding.why = pool.explain(timeline, &small).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.
@@ -138,7 +183,7 @@ fn keep(session: &Session, timeline: &Timeline, summary: &Summary) -> Result<(),
             write_json(session, &name, &seed)?;
         }
     }
-    session.write("junit.xml", &junit(summary)).map_err(failure)?;
+    session.write("junit.xml", &junit(summary)).map_err(failed)?;
     write_json(session, SUMMARY, summary)?;
     page::write(session, timeline, summary)
 }
@@ -149,19 +194,17 @@ fn pool<'a>(
     common: &RunCommon,
     cancel: &'a AtomicBool,
 ) -> Result<Pool<'a>, Failure> {
-    let plan = session.plan().map_err(failure)?;
+    let plan = session.plan().map_err(failed)?;
     let access = doctor::access(common.ground.extract);
     doctor::check(&plan.fs, access, Purpose::Try)?;
     // Btrfs knows its devices by an identity that copies share: two at once would be mixed up.
     let jobs = if plan.fs == "btrfs" { 1 } else { threads(common.jobs) };
-    Pool::new(session, &launcher()?, common.atom, access, jobs, cancel).map_err(failure)
+    Pool::new(session, &launcher(), common.atom, access, jobs, cancel).map_err(failed)
 }
 
 /// This program, as a worker.
-fn launcher() -> Result<Launcher, Failure> {
-    let program = std::env::current_exe().map_err(Failure::io)?;
-    let args = ["crashtest", "worker"].map(str::to_owned).to_vec();
-    Ok(Launcher { program, args })
+fn launcher() -> Launcher {
+    Launcher { args: ["crashtest", "worker"].map(str::to_owned).to_vec() }
 }
 
 fn session_of(folder: &Path) -> Result<Session, Failure> {
@@ -171,5 +214,5 @@ fn session_of(folder: &Path) -> Result<Session, Failure> {
             folder.display()
         )));
     }
-    Session::open(folder).map_err(failure)
+    Session::open(folder).map_err(failed)
 }

@@ -3,21 +3,31 @@
 use std::collections::BTreeMap;
 
 use leyden_crashtest::{
-    Event, Finding, Flushes, Model, ModelSummary, Plan, Power, Session, State, Summary, Timeline,
-    cuts,
+    Event, Finding, Flushes, Model, ModelSummary, Plan, Power, RunVerdict, Seed, Session, State,
+    Summary, Timeline, Why, cuts,
 };
+use leyden_device::Region;
+use leyden_image::recording::Recording;
 use leyden_report::format::{bytes, count, energy, seconds};
 use leyden_report::{
     CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, render_crash_test,
 };
 use leyden_sim::Time;
 
-use super::kept::{BLIND, CURVE, Lost, PAGE, failure, read_json};
-use super::tell;
+use super::kept::{BLIND, CURVE, FAILS, Lost, PAGE, SUMMARY, UNPROTECTED, failure, read_json};
+use super::{provenance, tell};
 use crate::failure::Failure;
 
 /// Commands of a finding that are named.
 const NAMED_MOST: usize = 8;
+
+/// Writes the page of the last run anew, if there was one.
+pub(super) fn write_again(session: &Session) -> Result<(), Failure> {
+    let Some(summary) = read_json::<Summary>(session, SUMMARY)? else { return Ok(()) };
+    // Another command may have had other atoms.
+    let timeline = session.timeline(Some(summary.atom_bytes)).map_err(failure)?;
+    write(session, &timeline, &summary)
+}
 
 /// Writes the page of a run with the atoms of `timeline`, and of the curve that is kept in the folder.
 pub(super) fn write(
@@ -27,13 +37,16 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let curve: Vec<Lost> = read_json(session, CURVE)?.unwrap_or_default();
     let plan = session.plan().map_err(failure)?;
+    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
     let page = CrashTestPage {
         title: &plan.work,
-        facts: facts(&plan, timeline, summary),
-        warnings: warnings(timeline, summary),
+        verdict: summary.headline(),
+        is_held: summary.verdict == RunVerdict::Held,
+        facts: facts(session, &plan, &recording, timeline, summary),
+        warnings: warnings(timeline, summary, is_unprotected(&recording) && !curve.is_empty()),
         run: recorded_run(timeline),
         models: summary.models.iter().map(|model| of_model(model, timeline)).collect(),
-        findings: of_findings(summary, timeline),
+        findings: of_findings(session, summary, timeline)?,
         curve: curve
             .iter()
             .map(|&Lost { capacitance_uf, cuts, cuts_that_lose, .. }| CrashShare {
@@ -43,11 +56,17 @@ pub(super) fn write(
             })
             .collect(),
     };
-    let html = render_crash_test(&page).map_err(Failure::failed)?;
+    let html = render_crash_test(&page).map_err(Failure::internal)?;
     session.write(PAGE, &html).map(drop).map_err(failure)
 }
 
-fn facts(plan: &Plan, timeline: &Timeline, summary: &Summary) -> Vec<(&'static str, String)> {
+fn facts(
+    session: &Session,
+    plan: &Plan,
+    recording: &Recording,
+    timeline: &Timeline,
+    summary: &Summary,
+) -> Vec<(&'static str, String)> {
     let device = format!(
         "{}, sectors of {} B, {} B kept or lost as a whole",
         bytes(plan.size_bytes),
@@ -60,21 +79,36 @@ fn facts(plan: &Plan, timeline: &Timeline, summary: &Summary) -> Vec<(&'static s
         count(summary.flushes as u64),
         count(summary.acks as u64)
     );
-    vec![
+    let mut facts = vec![
         ("Work", plan.work.clone()),
         ("Check", plan.check.clone()),
         ("File system", plan.fs.clone()),
         ("Device", device),
         ("Recorded", run),
-        ("Positive control", tell::control(summary)),
+        ("Controls", tell::controls(summary)),
         ("Seed", summary.seed.to_string()),
-    ]
+        ("Drive", provenance::drive(&recording.head().config)),
+        ("Made", provenance::made(session)),
+    ];
+    facts.extend(provenance::software(session).map(|text| ("Software", text)));
+    facts
 }
 
-fn warnings(timeline: &Timeline, summary: &Summary) -> Vec<String> {
+/// True of a drive whose capacitors save no data of the host's.
+pub(super) fn is_unprotected(recording: &Recording) -> bool {
+    recording.head().config.device.buffer.region == Region::None
+}
+
+fn warnings(timeline: &Timeline, summary: &Summary, is_unprotected: bool) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !summary.control_works() {
-        warnings.push(BLIND.to_owned());
+    if is_unprotected {
+        warnings.push(UNPROTECTED.to_owned());
+    }
+    match summary.verdict {
+        RunVerdict::CheckBlind => warnings.push(BLIND.to_owned()),
+        RunVerdict::CheckFails => warnings.push(FAILS.to_owned()),
+        RunVerdict::TooFew => warnings.push(summary.in_words()),
+        RunVerdict::Held | RunVerdict::Broken => {}
     }
     if timeline.acks().is_empty() {
         let text = "The work acknowledged nothing: only that its data is consistent was checked.";
@@ -123,16 +157,26 @@ fn moment(timeline: &Timeline, at: usize) -> Time {
     last.map_or(Time::ZERO, |(time, _)| *time)
 }
 
-fn of_findings(summary: &Summary, timeline: &Timeline) -> Vec<CrashFinding> {
+fn of_findings(
+    session: &Session,
+    summary: &Summary,
+    timeline: &Timeline,
+) -> Result<Vec<CrashFinding>, Failure> {
     let unsettled: BTreeMap<usize, usize> =
         cuts(timeline, Flushes::All).iter().map(|cut| (cut.at, cut.unsettled.len())).collect();
     let mut told = Vec::new();
     for model in &summary.models {
         for (number, finding) in (1..).zip(&model.findings) {
+            let name = format!("{}-{number}", model.model.name());
+            let small: Option<Seed> = read_json(session, &format!("findings/{name}-small.json"))?;
             let mut taken: Vec<String> = finding.power.iter().flat_map(drive).collect();
             taken.extend(atoms(&finding.state, timeline, model.model, &unsettled));
+            taken.extend(small.iter().flat_map(made_small));
+            let why = small.as_ref().and_then(|small| small.why.as_ref()).or(finding.why.as_ref());
             told.push(CrashFinding {
-                name: format!("{}-{number}", model.model.name()),
+                why: why.map(Why::lines).unwrap_or_default(),
+                commands: commands(session, &name, small.is_some()),
+                name,
                 verdict: finding.verdict.name(),
                 remark: tell::remarks(model.model, finding).join("; "),
                 states: states(finding),
@@ -142,7 +186,32 @@ fn of_findings(summary: &Summary, timeline: &Timeline) -> Vec<CrashFinding> {
             });
         }
     }
-    told
+    Ok(told)
+}
+
+/// What `shrink` has left of a finding.
+fn made_small(small: &Seed) -> Vec<String> {
+    let lost = count(small.state.lost.len() as u64);
+    let places = small.lost.iter().map(|place| match place.offset_bytes {
+        Some(offset) => format!("{} at byte {}", place.name, count(offset)),
+        None => place.name.clone(),
+    });
+    std::iter::once(format!("made small: {lost} lost atoms are needed")).chain(places).collect()
+}
+
+/// The commands that try a finding again.
+fn commands(session: &Session, name: &str, is_small: bool) -> Vec<String> {
+    let folder = session.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of = |what: &str, name: &str| {
+        format!("leyden crashtest {what} {folder} {folder}/findings/{name}.json")
+    };
+    let small = format!("{name}-small");
+    let best = if is_small { &small } else { name };
+    let shrink = (!is_small).then(|| of("shrink", name));
+    let replay = of("replay", best);
+    let more =
+        [String::new(), " --run 'ls -l $LEYDEN_MOUNT'".to_owned(), format!(" --copy {name}-files")];
+    shrink.into_iter().chain(more.into_iter().map(|more| replay.clone() + &more)).collect()
 }
 
 fn states(finding: &Finding) -> String {
@@ -194,9 +263,16 @@ fn atoms(
         _ => String::new(),
     };
     let mut lines = vec![format!(
-        "{}{of} atoms that no flush had settled hold an older version",
-        count(lost.len() as u64)
+        "{}{of} atoms that no flush had made durable are lost (an atom is {} B)",
+        count(lost.len() as u64),
+        count(u64::from(timeline.atom_bytes()))
     )];
+    if !state.after.is_empty() {
+        lines.push(format!(
+            "recovery had written {} atoms when the power failed for the second time",
+            count(state.after.len() as u64)
+        ));
+    }
     let mut commands: BTreeMap<u32, usize> = BTreeMap::new();
     for atom in lost {
         if let Some(event) = timeline.newest(atom, state.at).event {

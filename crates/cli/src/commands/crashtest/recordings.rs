@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use leyden_crashtest::{Imported, Plan, Pool, RecordPlan, Session, fit};
 use leyden_report::format::count;
@@ -22,8 +22,7 @@ use crate::output::progress;
 pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
     let access = doctor::access(false);
     doctor::check(&args.checked.fs, access, Purpose::Record)?;
-    let name = "crashtest".to_owned();
-    let (mut drive, _) = drive_of(args.drive(), &args.set, None, name)?;
+    let (mut drive, _) = drive_of(args.drive(), &args.set, None, args.drive().to_owned())?;
     fit(&mut drive.device, args.size.get()).map_err(failure)?;
     let plan = Plan {
         mkfs: args.mkfs.clone(),
@@ -36,8 +35,9 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
         Pace::Untimed => None,
     };
     let session = new_session(args.out())?;
-    let plan = RecordPlan { drive, speed, plan };
-    let bytes = Pool::record(&session, &launcher()?, &plan, access, cancel).map_err(failure)?;
+    let base = args.base.as_deref().map(|base| base_of(base, args.size.get())).transpose()?;
+    let plan = RecordPlan { drive, speed, base, plan };
+    let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(failure)?;
     let timeline = session.timeline(None).map_err(failure)?;
     if timeline.acks().is_empty() {
         warn(
@@ -47,6 +47,22 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
     }
     progress::note(&tell::recorded(&timeline, bytes));
     Ok(session)
+}
+
+/// A raw file that fits on the device.
+fn base_of(path: &Path, size_bytes: u64) -> Result<PathBuf, Failure> {
+    let named =
+        |error| Failure::usage(anyhow::Error::from(error).context(path.display().to_string()));
+    let length = path.metadata().map_err(named)?.len();
+    if length > size_bytes {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} has {} bytes, and the device {}\n  help: name its size with --size",
+            path.display(),
+            count(length),
+            count(size_bytes)
+        )));
+    }
+    path.canonicalize().map_err(named)
 }
 
 /// `leyden crashtest import`.
@@ -66,7 +82,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<(), Failure> {
             count(length)
         )));
     }
-    let (mut drive, _) = drive_of(&args.drive, &args.set, None, "crashtest".to_owned())?;
+    let (mut drive, _) = drive_of(&args.drive, &args.set, None, args.drive.clone())?;
     fit(&mut drive.device, size_bytes).map_err(failure)?;
     let work = format!("imported from {}", args.log.display());
     // The sectors are the log's; 512 bytes are no more than any has.

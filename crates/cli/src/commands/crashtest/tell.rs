@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict};
+use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why};
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
-use super::kept::{SUMMARY, failure, read_json};
+use super::kept::{PAGE, SUMMARY, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -24,55 +24,62 @@ pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
     )
 }
 
-/// A table of each model, and what broke.
-pub(super) fn summary(summary: &Summary) -> Result<(), Failure> {
+/// The verdict, both controls, each model, and what broke.
+pub(super) fn summary(session: &Session, summary: &Summary) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    table(summary).write(&mut out)?;
+    writeln!(out, "{}", summary.headline())?;
+    writeln!(out, "controls: {}", controls(summary))?;
+    for model in &summary.models {
+        writeln!(out, "{}: {}", model.model.name(), line(model))?;
+    }
     for model in &summary.models {
         findings(model, &mut out)?;
     }
+    writeln!(out, "\nsee {}", session.folder().join(PAGE).display())?;
     Ok(())
 }
 
-fn table(summary: &Summary) -> Table {
-    let mut table = Table::default();
-    table.row(["flushes", &count(summary.flushes as u64)]);
-    table.row(["acknowledged", &count(summary.acks as u64)]);
-    table.row(["positive control", &control(summary)]);
-    for model in &summary.models {
-        table.row([model.model.name(), &line(model)]);
-    }
-    table
-}
-
-/// What came of the drive that ignored all flushes.
-pub(super) fn control(summary: &Summary) -> String {
+/// Both controls.
+pub(super) fn controls(summary: &Summary) -> String {
     let control = &summary.control;
-    format!("{} of {} lies noticed", control.broken(), control.states)
+    let intact = match &summary.intact {
+        Some(intact) if intact.verdict == Verdict::Held => {
+            "it passes where nothing is lost".to_owned()
+        }
+        Some(intact) => {
+            let said = intact.said.lines().next().unwrap_or_default();
+            return format!(
+                "where nothing is lost the check does not pass: {}, {said}",
+                intact.verdict.name()
+            );
+        }
+        None => "where nothing is lost it was not tried".to_owned(),
+    };
+    format!(
+        "the check notices {} of {} lies of a drive that ignores flushes; {intact}",
+        control.broken(),
+        control.states
+    )
 }
 
 /// A model in a line.
 pub(super) fn line(model: &ModelSummary) -> String {
-    let mut line = format!(
-        "{} states ({} repeats left out)",
-        count(model.states as u64),
-        count(model.repeats)
-    );
-    if model.broken() == 0 {
-        line.push_str(": all held");
+    let mut line = model.extent();
+    line.push_str(if model.broken() == 0 { ": all held" } else { ": " });
+    let broken = model.verdicts.iter().filter(|(verdict, _)| **verdict != Verdict::Held);
+    let broken: Vec<String> = broken
+        .map(|(verdict, states)| format!("{} {}", count(*states as u64), verdict.name()))
+        .collect();
+    if model.broken() == 0 && !broken.is_empty() {
+        line.push_str(", ");
     }
-    for (verdict, states) in model.verdicts.iter().filter(|(verdict, _)| **verdict != Verdict::Held)
-    {
-        line.extend([", ", &count(*states as u64), " ", verdict.name()]);
-    }
-    if model.inferred > 0 {
-        line.extend(["; ", &count(model.inferred), " known from what earlier ones read"]);
-    }
+    line.push_str(&broken.join(", "));
     let rate = model.states as f64 / model.seconds.max(1e-9);
-    line.extend(["; ", &number(rate), " states/s"]);
-    if model.is_exhausted {
-        line.push_str("; no other state was found");
+    line.extend(["; ", &count(model.repeats), " repeats left out"]);
+    if model.inferred > 0 {
+        line.extend([", ", &count(model.inferred), " known from what earlier ones read"]);
     }
+    line.extend(["; ", &number(rate), " states/s"]);
     line
 }
 
@@ -91,6 +98,15 @@ fn findings(model: &ModelSummary, out: &mut impl Write) -> Result<(), Failure> {
         for line in finding.said.lines().take(SAID_MOST) {
             writeln!(out, "  | {line}")?;
         }
+        why(finding.why.as_ref(), out)?;
+    }
+    Ok(())
+}
+
+/// Why a state breaks.
+pub(super) fn why(why: Option<&Why>, out: &mut impl Write) -> Result<(), Failure> {
+    for line in why.iter().flat_map(|why| why.lines()) {
+        writeln!(out, "  why: {line}")?;
     }
     Ok(())
 }
@@ -112,7 +128,7 @@ pub(super) fn show(session: &Session, json: bool) -> Result<(), Failure> {
     let last: Option<Summary> = read_json(session, SUMMARY)?;
     if json {
         return print_json(&serde_json::json!({
-            "plan": serde_json::to_value(&plan).map_err(Failure::failed)?,
+            "plan": serde_json::to_value(&plan).map_err(Failure::internal)?,
             "acknowledged": timeline.acks(),
             "last_run": serde_json::to_value(&last).unwrap_or(Value::Null),
         }));
@@ -125,7 +141,7 @@ pub(super) fn show(session: &Session, json: bool) -> Result<(), Failure> {
     table.row(["recorded", &recorded(&timeline, session.recording().metadata()?.len())]);
     table.write(&mut anstream::stdout().lock())?;
     match last {
-        Some(last) => summary(&last),
+        Some(last) => summary(session, &last),
         None => Ok(()),
     }
 }

@@ -1,0 +1,7 @@
+module store
+
+go 1.19
+
+require go.etcd.io/bbolt v1.3.7
+
+require golang.org/x/sys v0.4.0 // indirect

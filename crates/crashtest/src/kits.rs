@@ -1,0 +1,200 @@
+//! Scripts for crash tests of well-known software: a setup, a work and a check of each, and the command that runs them.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::CrashError;
+
+/// Scripts for one piece of software.
+#[derive(Clone, Copy, Debug)]
+pub struct Kit {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, and what the scripts need.
+    pub about: &'static str,
+    /// Names and texts.
+    files: &'static [(&'static str, &'static str)],
+    /// A shell command that builds the program from them; none for scripts.
+    build: Option<&'static str>,
+    /// The program, and its arguments for each of the three.
+    program: &'static str,
+    setup: &'static str,
+    work: &'static str,
+    check: &'static str,
+    /// The check stays, and reads a line for each state.
+    is_server: bool,
+    size: &'static str,
+}
+
+macro_rules! script {
+    ($path:literal) => {
+        include_str!(concat!("../scripts/", $path))
+    };
+}
+
+/// All of them, by name.
+pub const KITS: &[Kit] = &[
+    Kit {
+        name: "bbolt",
+        about: "bbolt, the store of etcd; needs Go and the module go.etcd.io/bbolt",
+        files: &[("main.go", script!("bbolt/main.go")), ("go.mod", script!("bbolt/go.mod"))],
+        build: Some("go mod tidy && go build -o store ."),
+        program: "./store",
+        setup: "setup",
+        work: "work 100",
+        check: "check",
+        is_server: true,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "git",
+        about: "git with core.fsync=all, which loses the last commit: it syncs files, not folders; needs git",
+        files: &[("git.sh", script!("git/git.sh"))],
+        build: None,
+        program: "./git.sh",
+        setup: "setup core.fsync=all",
+        work: "work 20",
+        check: "check",
+        is_server: false,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "lmdb",
+        about: "LMDB; needs python3-lmdb",
+        files: &[("lightning.py", script!("lmdb/lightning.py"))],
+        build: None,
+        program: "./lightning.py",
+        setup: "setup",
+        work: "work sync 200",
+        check: "check",
+        is_server: true,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "mariadb",
+        about: "MariaDB with InnoDB; needs mariadb-server",
+        files: &[("mariadb.py", script!("mariadb/mariadb.py"))],
+        build: None,
+        program: "./mariadb.py",
+        setup: "setup",
+        work: "work 60",
+        check: "check",
+        is_server: true,
+        size: "192 MiB",
+    },
+    Kit {
+        name: "postgresql",
+        about: "PostgreSQL; needs postgresql, and a user postgres who may enter this folder",
+        files: &[("postgres.py", script!("postgresql/postgres.py"))],
+        build: None,
+        program: "./postgres.py",
+        setup: "setup",
+        work: "work 200",
+        check: "check",
+        is_server: true,
+        size: "256 MiB",
+    },
+    Kit {
+        name: "redis",
+        about: "Redis with appendfsync always; needs redis-server",
+        files: &[("redis.py", script!("redis/redis.py"))],
+        build: None,
+        program: "./redis.py",
+        setup: "setup",
+        work: "work 100",
+        check: "check",
+        is_server: true,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "rocksdb",
+        about: "RocksDB with synchronous writes; needs a C++ compiler and librocksdb-dev",
+        files: &[("rocksdb.cc", script!("rocksdb/rocksdb.cc"))],
+        build: Some("c++ -std=c++17 -O1 -o rocksdb rocksdb.cc -lrocksdb"),
+        program: "./rocksdb",
+        setup: "setup",
+        work: "work 400",
+        check: "check",
+        is_server: true,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "sqlite",
+        about: "SQLite in WAL mode with synchronous=FULL; needs Python 3",
+        files: &[("sqlite.py", script!("sqlite/sqlite.py"))],
+        build: None,
+        program: "./sqlite.py",
+        setup: "setup WAL FULL",
+        work: "work WAL FULL 200",
+        check: "check WAL",
+        is_server: true,
+        size: "64 MiB",
+    },
+];
+
+/// The script that runs the test.
+const RUN: &str = "run.sh";
+
+impl Kit {
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KITS.iter().find(|kit| kit.name == name)
+    }
+
+    /// The script that runs the test; its arguments are further ones of `leyden crashtest`.
+    pub fn run_script(&self) -> String {
+        let Self { about, program, setup, work, check, size, .. } = self;
+        let build =
+            self.build.map_or_else(String::new, |build| format!("{{ {build}; }} || exit 2\n"));
+        let (exec, server) = if self.is_server { ("exec ", " --check-server") } else { ("", "") };
+        format!(
+            "#!/bin/sh\n# {about}.\n# Arguments are further ones of `leyden crashtest`: sh {RUN} --states 5000\n\
+             cd \"$(dirname \"$0\")\" || exit 2\n{build}\
+             exec \"${{LEYDEN:-leyden}}\" crashtest devices/tlc-datacenter --set device.buffer.region=none --latency off \\\n    \
+             --size \"{size}\" --setup \"{program} {setup}\" --work \"{program} {work}\" \\\n    \
+             --check \"{exec}{program} {check}\"{server} --out crash \"$@\"\n"
+        )
+    }
+
+    /// Writes everything to the new folder `to`.
+    ///
+    /// # Errors
+    /// If it is there already, or cannot be written.
+    pub fn write(&self, to: &Path) -> Result<(), CrashError> {
+        std::fs::create_dir(to).map_err(CrashError::io(to))?;
+        let run = self.run_script();
+        for (name, text) in self.files.iter().copied().chain([(RUN, run.as_str())]) {
+            let path = to.join(name);
+            let io = |error| CrashError::Io(path.clone(), error);
+            let mut file = File::create_new(&path).map_err(io)?;
+            file.write_all(text.as_bytes()).map_err(io)?;
+            if text.starts_with("#!") {
+                file.set_permissions(PermissionsExt::from_mode(0o755)).map_err(io)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kits_are_found_by_name_and_written_once() {
+        assert!(KITS.is_sorted_by_key(|kit| kit.name));
+        let folder = tempfile::tempdir().unwrap();
+        for kit in KITS {
+            let to = folder.path().join(kit.name);
+            Kit::named(kit.name).unwrap().write(&to).unwrap();
+            let run = std::fs::read_to_string(to.join(RUN)).unwrap();
+            assert!(run.contains(kit.program) && run.contains("--out crash"), "{run}");
+            // What it calls is there, or is built.
+            assert!(kit.build.is_some() || to.join(kit.program).exists(), "{}", kit.name);
+            assert!(kit.write(&to).is_err(), "what is there is not overwritten");
+        }
+        assert!(Kit::named("oracle").is_none());
+    }
+}

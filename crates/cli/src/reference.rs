@@ -6,6 +6,8 @@ use std::path::Path;
 
 use leyden_config::{Scenario, policies};
 use leyden_record::RunRecord;
+use leyden_report::format::count;
+use leyden_report::{Better, PERCENTILES, metric_groups};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -36,6 +38,7 @@ pub(crate) fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("cli.md", command_line()),
         ("configuration.md", configuration(&schema)),
+        ("metrics.md", metrics_page()),
         ("policies.md", policy_page()),
         ("record.md", record_page(&record)),
         ("record.schema.json", json(&record)),
@@ -78,6 +81,31 @@ fn policy_page() -> String {
                 let (key, default) = (&parameter.key, &parameter.default);
                 let _ = writeln!(page, "  - `{key}` = {default}: {}", parameter.doc);
             }
+        }
+    }
+    page
+}
+
+fn metrics_page() -> String {
+    let mut page = format!(
+        "{GENERATED}\n# Metrics\n\nThe figures that tables, comparisons and reports show, under one name \
+         each. The key says where a [run record](record.md)\nand the columns of `leyden compare --csv` have it. \
+         A comparison judges a figure by the better direction; a figure\nwithout one is never judged. A percentile \
+         of fewer samples than its least is neither shown nor judged: ten samples lie\nbeyond it then.\n\n\
+         | percentile | least samples |\n|---|---|\n"
+    );
+    for percentile in PERCENTILES {
+        let _ = writeln!(page, "| {} | {} |", percentile.label, count(percentile.least_samples));
+    }
+    for group in metric_groups() {
+        let _ = write!(page, "\n## {}\n\n| metric | better | key |\n|---|---|---|\n", group.title);
+        for metric in group.metrics {
+            let better = match metric.better {
+                Better::Higher => "higher",
+                Better::Lower => "lower",
+                Better::Neutral => "-",
+            };
+            let _ = writeln!(page, "| {} | {better} | `{}` |", metric.label, metric.key);
         }
     }
     page
@@ -181,29 +209,52 @@ fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &'static str
     (property, "")
 }
 
-/// What a key means: its own text, else its type's; and the names it can have.
+/// What a key means: its own text, else its type's; and the names it can have, with what they take.
 fn meaning(root: &Value, property: &Value) -> String {
     let own = text(property);
     let kind = resolved(root, property);
     let mut meaning = if own.is_empty() { text(kind) } else { own };
-    let names: Vec<String> = kind["oneOf"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|variant| {
-            let name =
-                variant["const"].as_str().or(variant["properties"]["policy"]["const"].as_str());
-            let about = text(variant);
-            name.map(|name| {
-                if about.is_empty() { format!("`{name}`") } else { format!("`{name}`: {about}") }
-            })
-        })
-        .collect();
-    if !names.is_empty() {
-        let _ = write!(meaning, " {}", names.join(" "));
+    let variants = kind["oneOf"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for variant in variants {
+        let name = variant["const"].as_str().or(variant["properties"]["policy"]["const"].as_str());
+        let (name, takes) = match (name, variant["properties"].as_object()) {
+            (Some(name), _) => (name, None),
+            // A table with the variant's name, and its parameters in that.
+            (None, Some(table)) if table.len() == 1 => {
+                let (name, inner) = table.iter().next().expect("there is one");
+                (name.as_str(), Some(parameters(root, inner)))
+            }
+            _ => continue,
+        };
+        let _ = write!(meaning, " `{name}`");
+        let about = text(variant);
+        if !about.is_empty() {
+            let _ = write!(meaning, ": {about}");
+        }
+        if let Some(takes) = takes.filter(|takes| !takes.is_empty()) {
+            let _ = write!(meaning, " Takes {takes}.");
+        }
     }
     meaning
+}
+
+/// The keys of a table in a line, with their defaults and meanings.
+fn parameters(root: &Value, table: &Value) -> String {
+    let table = resolved(root, table);
+    let keys = table["properties"].as_object().into_iter().flatten().map(|(key, property)| {
+        let default = match &property["default"] {
+            Value::Null => String::new(),
+            default => format!(" = `{default}`"),
+        };
+        let (below, _) = element(root, property);
+        let inner =
+            if below["properties"].is_object() { parameters(root, below) } else { String::new() };
+        let inner = if inner.is_empty() { inner } else { format!(", each with {inner}") };
+        let about = text(property);
+        let about = about.trim_end_matches('.');
+        format!("`{key}`{default} ({about}{inner})")
+    });
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
@@ -223,6 +274,41 @@ fn text(schema: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every key and every name of a value that the schema knows, wherever it stands there.
+    fn names_in(schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(parts) => {
+                for key in parts.get("properties").and_then(Value::as_object).into_iter().flatten()
+                {
+                    found.push(key.0.clone());
+                }
+                found.extend(parts.get("const").and_then(Value::as_str).map(str::to_owned));
+                let names = parts.get("enum").and_then(Value::as_array).into_iter().flatten();
+                found.extend(names.filter_map(Value::as_str).map(str::to_owned));
+                // Values, and no schemas.
+                let below = parts
+                    .iter()
+                    .filter(|(key, _)| !["default", "examples"].contains(&key.as_str()));
+                below.for_each(|(_, part)| names_in(part, found));
+            }
+            Value::Array(parts) => parts.iter().for_each(|part| names_in(part, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_key_and_every_variant_is_in_the_reference() {
+        let schema = Scenario::schema().to_value();
+        let mut names = Vec::new();
+        names_in(&schema, &mut names);
+        assert!(names.len() > 250, "{}", names.len());
+        let pages = configuration(&schema) + &policy_page();
+        names.retain(|name| !pages.contains(&format!("`{name}`")));
+        // The tag of policies stands in the text, by example.
+        names.retain(|name| name != "policy");
+        assert!(names.is_empty(), "missing in the reference: {names:?}");
+    }
 
     #[test]
     fn the_pages_in_the_repository_are_current() {

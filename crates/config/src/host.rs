@@ -28,7 +28,7 @@ pub struct HostConfig {
 
 impl HostConfig {
     /// True if the device is made up of two drives, or half of what that takes is given.
-    pub const fn is_layered(&self) -> bool {
+    pub(super) const fn is_layered(&self) -> bool {
         self.zoned_block.is_some() || self.conventional.is_some()
     }
 

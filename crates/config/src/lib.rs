@@ -18,6 +18,7 @@ mod diagnostic;
 mod explain;
 pub mod fuzz;
 mod host;
+mod kind;
 mod load;
 mod policies;
 mod precondition;
@@ -42,6 +43,7 @@ pub use cut::CutConfig;
 pub use diagnostic::{At, Diagnostic, Place};
 pub use explain::nearest;
 pub use host::HostConfig;
+pub use kind::DriveKind;
 pub use load::{LoadError, Loaded, Set};
 pub use policies::{Parameter, Policy, PolicyFolder, policies};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
@@ -102,7 +104,8 @@ pub struct RunConfig {
     /// The beginning of the run, which is left out of the measurement.
     pub ramp: Ramp,
     /// Run the workload so many times in a row on the same drive; the last time is measured, and the record says what
-    /// each came to. A trace is replayed again; random jobs go on to other requests.
+    /// each came to. A trace is replayed again; random jobs go on to other requests. On a zoned drive every zone is
+    /// reset before the next time.
     pub repeat: NonZeroU32,
     /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
     /// every read. Costs memory and some speed.
@@ -160,6 +163,7 @@ impl Scenario {
         self.workload.check()?;
         self.check_announcers()?;
         self.precondition.check()?;
+        self.check_kind()?;
         sampled::check(self)
     }
 
@@ -168,8 +172,6 @@ impl Scenario {
             return Ok(());
         } else if !self.run.cut.is_empty() {
             "run.cut names times, and it would be unclear of which run; leave one of them out"
-        } else if self.device.zoned.is_some() {
-            "a zoned drive's work begins with empty zones; replay a trace several times with workload.trace.loops"
         } else {
             return Ok(());
         };

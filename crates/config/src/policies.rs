@@ -1,6 +1,5 @@
-//! What a configuration can choose from, gathered from the layers' registries.
+//! What a configuration can choose from, gathered from its schema, which the layers' registries make.
 
-use leyden_sim::PolicyInfo;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PolicyFolder {
     /// The key that chooses among them.
-    pub key: &'static str,
+    pub key: String,
     /// What is chosen.
     pub summary: String,
     /// The choices; the first is the default.
@@ -38,87 +37,76 @@ pub struct Parameter {
     pub doc: String,
 }
 
-/// Every folder of policies, in the order in which data flows down the drive.
+/// Every folder of policies, as the schema of a scenario has them: one that is declared is listed.
 pub fn policies() -> Vec<PolicyFolder> {
-    vec![
-        regions(),
-        folder::<leyden_buffer::schedule::ScheduleConfig>(
-            "device.buffer.schedule",
-            leyden_buffer::schedule::ScheduleConfig::POLICIES,
-            |name| leyden_buffer::schedule::ScheduleConfig::by_name(name).map(to_value),
-        ),
-        folder::<leyden_ftl::map::ProtectionConfig>(
-            "device.ftl.map.protection",
-            leyden_ftl::map::ProtectionConfig::POLICIES,
-            |name| leyden_ftl::map::ProtectionConfig::by_name(name).map(to_value),
-        ),
-        folder::<leyden_ftl::place::PlacementConfig>(
-            "device.ftl.placement",
-            leyden_ftl::place::PlacementConfig::POLICIES,
-            |name| leyden_ftl::place::PlacementConfig::by_name(name).map(to_value),
-        ),
-        folder::<leyden_ftl::logs::LogConfig>(
-            "device.ftl.log_stream",
-            leyden_ftl::logs::LogConfig::POLICIES,
-            |name| leyden_ftl::logs::LogConfig::by_name(name).map(to_value),
-        ),
-        folder::<leyden_ftl::gc::VictimConfig>(
-            "device.ftl.gc.victim",
-            leyden_ftl::gc::VictimConfig::POLICIES,
-            |name| leyden_ftl::gc::VictimConfig::by_name(name).map(to_value),
-        ),
-        folder::<leyden_power::DumpConfig>(
-            "device.power.dump",
-            leyden_power::DumpConfig::POLICIES,
-            |name| leyden_power::DumpConfig::by_name(name).map(to_value),
-        ),
-    ]
+    let root = crate::Scenario::schema().to_value();
+    let mut walk = Walk { root: &root, seen: Vec::new(), found: vec![regions()] };
+    walk.table(&root, "");
+    walk.found
+}
+
+/// Goes through the keys of a scenario, each type once.
+struct Walk<'r> {
+    root: &'r Value,
+    /// Types that were looked at.
+    seen: Vec<&'r str>,
+    found: Vec<PolicyFolder>,
+}
+
+impl<'r> Walk<'r> {
+    fn table(&mut self, schema: &'r Value, path: &str) {
+        let Some(properties) = schema["properties"].as_object() else { return };
+        // What every drive has comes before what the host has.
+        let mut keys: Vec<(&String, &Value)> = properties.iter().collect();
+        keys.sort_by_key(|(key, _)| *key != "device");
+        for (key, property) in keys {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            self.key(property, path);
+        }
+    }
+
+    fn key(&mut self, property: &'r Value, path: String) {
+        for choice in property["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            self.key(choice, path.clone());
+        }
+        let mut schema = property;
+        if let Some(name) = property["$ref"].as_str() {
+            if self.seen.contains(&name) {
+                return;
+            }
+            self.seen.push(name);
+            schema =
+                name.strip_prefix('#').and_then(|name| self.root.pointer(name)).unwrap_or(property);
+        }
+        let variants = schema["oneOf"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let of_policies = |variant: &Value| variant["properties"]["policy"]["const"].is_string();
+        if variants.first().is_some_and(of_policies) {
+            let policies = variants.iter().map(|variant| self.policy(variant)).collect();
+            self.found.push(PolicyFolder { key: path, summary: description(schema), policies });
+        } else {
+            self.table(schema, &path);
+        }
+    }
+
+    fn policy(&self, variant: &Value) -> Policy {
+        let mut properties = Map::new();
+        collect(self.root, variant, &mut properties);
+        let name = properties.remove("policy").unwrap_or_default();
+        let parameters = properties.iter().map(|(key, property)| {
+            let default = &property["default"];
+            let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+            Parameter { key: key.clone(), default, doc: description(property) }
+        });
+        Policy {
+            name: name["const"].as_str().unwrap_or_default().to_owned(),
+            doc: description(variant),
+            parameters: parameters.collect(),
+        }
+    }
 }
 
 fn to_value(config: impl Serialize) -> Value {
     serde_json::to_value(config).unwrap_or_default()
-}
-
-/// The registry of one folder.
-fn folder<T: JsonSchema>(
-    key: &'static str,
-    policies: &[PolicyInfo],
-    default_of: impl Fn(&str) -> Option<Value>,
-) -> PolicyFolder {
-    let schema = schemars::schema_for!(T).to_value();
-    let policies = policies
-        .iter()
-        .map(|info| {
-            let lines: Vec<&str> = info.doc.iter().map(|line| line.trim()).collect();
-            let defaults = default_of(info.name).unwrap_or_default();
-            Policy {
-                name: info.name.to_owned(),
-                doc: lines.join(" "),
-                parameters: parameters(&schema, info.name, &defaults),
-            }
-        })
-        .collect();
-    PolicyFolder { key, summary: description(&schema), policies }
-}
-
-/// The parameters of the policy `name`: what its variant's schema names beside the tag.
-fn parameters(schema: &Value, name: &str, defaults: &Value) -> Vec<Parameter> {
-    let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
-    let is_it = |variant: &&Value| variant["properties"]["policy"]["const"] == *name;
-    let Some(variant) = variants.iter().find(is_it) else {
-        return Vec::new();
-    };
-    let mut properties = Map::new();
-    collect(schema, variant, &mut properties);
-    properties
-        .iter()
-        .filter(|(key, _)| *key != "policy")
-        .map(|(key, property)| {
-            let default = &defaults[key];
-            let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-            Parameter { key: key.clone(), default, doc: description(property) }
-        })
-        .collect()
 }
 
 /// The properties of `part`, following its reference into `schema`.
@@ -147,7 +135,7 @@ fn regions() -> PolicyFolder {
         })
         .collect();
     policies.sort_by_key(|policy| default != *policy.name); // the default first, else as declared
-    PolicyFolder { key: "device.buffer.region", summary: description(&schema), policies }
+    PolicyFolder { key: "device.buffer.region".to_owned(), summary: description(&schema), policies }
 }
 
 fn description(schema: &Value) -> String {
@@ -167,13 +155,33 @@ mod tests {
                 assert!(!policy.doc.is_empty(), "{}: {}", folder.key, policy.name);
             }
             let mut default = crate::Scenario::default();
-            // A table that is not there by default.
+            // Tables that are not there by default.
             default.device.power = Some(leyden_power::Config::default());
+            default.device.zoned = Some(leyden_ftl::zoned::Config::default());
+            default.host.zoned_block = Some(leyden_host::ZonedBlockConfig::default());
             let default = to_value(default);
             let chosen = folder.key.split('.').fold(&default, |value, key| &value[key]);
             let name = chosen["policy"].as_str().or(chosen.as_str());
             assert_eq!(name, Some(folder.policies[0].name.as_str()), "{}", folder.key);
         }
+    }
+
+    /// As many as there are lists of policies in the source.
+    #[test]
+    fn every_registry_is_listed() {
+        fn count(folder: &std::path::Path) -> usize {
+            let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            let of_file = |path: &std::path::Path| {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                text.lines().filter(|line| *line == "leyden_sim::policies! {").count()
+            };
+            entries.map(|path| if path.is_dir() { count(&path) } else { of_file(&path) }).sum()
+        }
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let sources =
+            ["buffer", "ftl", "power", "host"].map(|name| count(&crates.join(name).join("src")));
+        // The region of the buffer is a choice, too, and no registry.
+        assert_eq!(policies().len(), sources.iter().sum::<usize>() + 1);
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub enum PreconditionKind {
     /// A new drive: nothing has been written.
     #[default]
     None,
-    /// Every logical address written once, in order.
+    /// Every logical address written once, in order. Zoned drives: and every zone reset, so that the run begins
+    /// with empty zones on flash that has been used.
     Fill,
     /// Filled, then overwritten until the write amplification settles. Overwriting goes in chunks:
     /// one ends when the drive has erased a quarter as many blocks as it has, or written its

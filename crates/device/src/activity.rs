@@ -1,4 +1,4 @@
-//! A read-only view of what a conventional drive is doing.
+//! A read-only view of what a drive is doing.
 
 use leyden_ftl::page_mapped::ProgramCause;
 use leyden_nand::Kind;

@@ -181,15 +181,10 @@ fn latency(
             note: String::new(),
         };
     }
-    let numbers = [
-        ("p50", latency.p50),
-        ("p99", latency.p99),
-        ("p99.9", latency.p999),
-        ("p99.99", latency.p9999),
-        ("max", latency.max),
-    ];
-    // Records of earlier versions do not have them all.
-    let numbers = numbers.into_iter().filter(|(_, us)| *us > 0.0).map(|(label, us)| {
+    let percentiles = metrics::PERCENTILES
+        .iter()
+        .filter_map(|percentile| Some((percentile.label, percentile.of(count, latency)?)));
+    let numbers = percentiles.chain([("max", latency.max)]).map(|(label, us)| {
         let (value, unit) = format::latency_parts(us);
         Number { label, value, unit }
     });

@@ -17,6 +17,7 @@ mod digest;
 mod divisor;
 mod events;
 mod links;
+mod outside;
 mod policy;
 mod rng;
 mod slot_index;
@@ -30,6 +31,7 @@ pub use digest::Digest;
 pub use divisor::Divisor;
 pub use events::EventQueue;
 pub use links::{Links, List};
+pub use outside::{Outside, OutsideEntry, OutsideRegistry};
 pub use policy::PolicyInfo;
 /// Brings an element of an array near, without waiting for it: only the simulator's speed depends on it.
 pub use prefetch_index::prefetch_index as prefetch;
@@ -44,4 +46,5 @@ pub use units::{Bytes, BytesPerSec, Capacitance, Energy, Power, Ratio, UnitError
 pub mod macro_support {
     pub use schemars;
     pub use serde;
+    pub use serde_json;
 }

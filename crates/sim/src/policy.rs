@@ -24,7 +24,7 @@ impl PolicyInfo {
     ///
     /// # Panics
     /// If there are none.
-    pub fn drawn(policies: &'static [Self], number: u64) -> &'static Self {
+    pub fn drawn(policies: &[Self], number: u64) -> &Self {
         let hash = |policy: &Self| (Rng::new(number, policy.name).next_u64(), policy.name);
         policies.iter().max_by_key(|policy| hash(policy)).expect("a registry has a policy")
     }
@@ -74,17 +74,101 @@ macro_rules! policies {
     ) => {
         $( pub mod $module; )+
 
-        $crate::policies!(
-            $(#[doc = $doc])*
-            pub enum $name {
-                $( $(#[doc = $policy_doc])* $variant($module::$type) = $key, )+
-            }
-        );
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq, $crate::macro_support::serde::Serialize, $crate::macro_support::schemars::JsonSchema)]
+        #[serde(tag = "policy", crate = "leyden_sim::macro_support::serde")]
+        #[schemars(crate = "leyden_sim::macro_support::schemars", transform = $name::extend_schema)]
+        pub enum $name {
+            $( $(#[doc = $policy_doc])* #[serde(rename = $key)] $variant($module::$type), )+
+            /// A policy of another crate ([`Self::register`]).
+            #[serde(untagged)]
+            #[schemars(skip)]
+            Outside($crate::Outside<dyn $trait>),
+        }
+
+        $crate::policies!(@own $name $( $(#[doc = $policy_doc])* $variant($module::$type) = $key, )+);
 
         impl $name {
+            fn outside() -> &'static $crate::OutsideRegistry<dyn $trait> {
+                static OUTSIDE: $crate::OutsideRegistry<dyn $trait> = $crate::OutsideRegistry::new();
+                &OUTSIDE
+            }
+
+            fn extend_schema(schema: &mut $crate::macro_support::schemars::Schema) {
+                Self::outside().extend_schema(schema);
+            }
+
+            /// Adds a policy of another crate under `name`, with its documentation for users, a line each. Before
+            /// anything is configured.
+            ///
+            /// # Panics
+            /// If there is a policy of that name already.
+            pub fn register<P>(name: &'static str, doc: &'static [&'static str])
+            where
+                P: $trait
+                    + Default
+                    + $crate::macro_support::serde::Serialize
+                    + $crate::macro_support::serde::de::DeserializeOwned
+                    + $crate::macro_support::schemars::JsonSchema
+                    + 'static,
+            {
+                use $crate::macro_support::serde_json;
+
+                let entry = $crate::OutsideEntry::<dyn $trait> {
+                    info: $crate::PolicyInfo { name, doc },
+                    make: |parameters| match serde_json::from_value::<P>(parameters) {
+                        Ok(policy) => Ok(Box::new(policy)),
+                        Err(error) => Err(error.to_string()),
+                    },
+                    defaults: || serde_json::to_value(P::default()).unwrap_or_default(),
+                    schema: P::json_schema,
+                };
+                Self::outside().add(entry, Self::POLICIES);
+            }
+
             /// The policy as the mechanism calls it.
             pub fn policy(&self) -> Box<dyn $trait> {
-                match self { $( Self::$variant(policy) => Box::new(policy.clone()), )+ }
+                match self {
+                    $( Self::$variant(policy) => Box::new(policy.clone()), )+
+                    Self::Outside(policy) => policy.policy(),
+                }
+            }
+
+            /// The name a configuration uses for this policy.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( Self::$variant(_) => $key, )+
+                    Self::Outside(policy) => policy.name(),
+                }
+            }
+
+            /// The policy called `name`, with its default parameters.
+            pub fn by_name(name: &str) -> Option<Self> {
+                Self::own(name).or_else(|| Some(Self::Outside(Self::outside().named(name)?)))
+            }
+
+            /// The policy that a random `number` draws, with its default parameters: for tests that
+            /// go through all of them, those that are yet to be written too ([`PolicyInfo::drawn`]), and those of
+            /// other crates.
+            ///
+            /// [`PolicyInfo::drawn`]: $crate::PolicyInfo::drawn
+            pub fn drawn(number: u64) -> Self {
+                let outside = Self::outside().all();
+                let all: Vec<$crate::PolicyInfo> =
+                    Self::POLICIES.iter().copied().chain(outside.iter().map(|it| it.info)).collect();
+                let name = $crate::PolicyInfo::drawn(&all, number).name;
+                Self::by_name(name).expect("a policy of this folder")
+            }
+
+            /// The policy of another crate that a table names, if it is one.
+            fn of_table(
+                table: &$crate::macro_support::serde_json::Map<String, $crate::macro_support::serde_json::Value>,
+            ) -> Option<Result<Self, String>> {
+                Some(Self::outside().read(table)?.map(Self::Outside))
+            }
+
+            fn has_outside() -> bool {
+                !Self::outside().all().is_empty()
             }
         }
     };
@@ -102,12 +186,9 @@ macro_rules! policies {
             $( $(#[doc = $policy_doc])* #[serde(rename = $key)] $variant($module::$type), )+
         }
 
-        impl $name {
-            /// Every policy of this folder, in the order they are listed.
-            pub const POLICIES: &'static [$crate::PolicyInfo] = &[
-                $( $crate::PolicyInfo { name: $key, doc: &[$($policy_doc),*] }, )+
-            ];
+        $crate::policies!(@own $name $( $(#[doc = $policy_doc])* $variant($module::$type) = $key, )+);
 
+        impl $name {
             /// The name a configuration uses for this policy.
             pub fn name(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $key, )+ }
@@ -115,10 +196,7 @@ macro_rules! policies {
 
             /// The policy called `name`, with its default parameters.
             pub fn by_name(name: &str) -> Option<Self> {
-                match name {
-                    $( $key => Some(Self::$variant($module::$type::default())), )+
-                    _ => None,
-                }
+                Self::own(name)
             }
 
             /// The policy that a random `number` draws, with its default parameters: for tests that
@@ -126,9 +204,32 @@ macro_rules! policies {
             ///
             /// [`PolicyInfo::drawn`]: $crate::PolicyInfo::drawn
             pub fn drawn(number: u64) -> Self {
-                match $crate::PolicyInfo::drawn(Self::POLICIES, number).name {
-                    $( $key => Self::$variant($module::$type::default()), )+
-                    _ => unreachable!("a policy of this folder"),
+                let name = $crate::PolicyInfo::drawn(Self::POLICIES, number).name;
+                Self::by_name(name).expect("a policy of this folder")
+            }
+
+            fn of_table(
+                _: &$crate::macro_support::serde_json::Map<String, $crate::macro_support::serde_json::Value>,
+            ) -> Option<Result<Self, String>> {
+                None
+            }
+
+            fn has_outside() -> bool {
+                false
+            }
+        }
+    };
+    (@own $name:ident $( $(#[doc = $policy_doc:literal])* $variant:ident($module:ident::$type:ident) = $key:literal, )+) => {
+        impl $name {
+            /// Every policy of this folder, in the order they are listed.
+            pub const POLICIES: &'static [$crate::PolicyInfo] = &[
+                $( $crate::PolicyInfo { name: $key, doc: &[$($policy_doc),*] }, )+
+            ];
+
+            fn own(name: &str) -> Option<Self> {
+                match name {
+                    $( $key => Some(Self::$variant($module::$type::default())), )+
+                    _ => None,
                 }
             }
         }
@@ -136,11 +237,18 @@ macro_rules! policies {
         impl<'de> $crate::macro_support::serde::Deserialize<'de> for $name {
             fn deserialize<D: $crate::macro_support::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use $crate::macro_support::serde::{self, de};
+                use $crate::macro_support::serde_json;
 
                 #[derive(serde::Deserialize)]
                 #[serde(tag = "policy", crate = "leyden_sim::macro_support::serde")]
                 enum Table {
                     $( #[serde(rename = $key)] $variant($module::$type), )+
+                }
+
+                impl From<Table> for $name {
+                    fn from(table: Table) -> Self {
+                        match table { $( Table::$variant(policy) => Self::$variant(policy), )+ }
+                    }
                 }
 
                 struct NameOrTable;
@@ -154,8 +262,17 @@ macro_rules! policies {
                             .ok_or_else(|| E::unknown_variant(name, &[$($key),+]))
                     }
                     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
-                        let table = <Table as serde::Deserialize>::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                        Ok(match table { $( Table::$variant(policy) => $name::$variant(policy), )+ })
+                        let from = de::value::MapAccessDeserializer::new(map);
+                        if !$name::has_outside() {
+                            return Ok(<Table as serde::Deserialize>::deserialize(from)?.into());
+                        }
+                        let table = <serde_json::Map<String, serde_json::Value> as serde::Deserialize>::deserialize(from)?;
+                        match $name::of_table(&table) {
+                            Some(outside) => outside.map_err(de::Error::custom),
+                            None => serde_json::from_value::<Table>(serde_json::Value::Object(table))
+                                .map(Into::into)
+                                .map_err(de::Error::custom),
+                        }
                     }
                 }
                 deserializer.deserialize_any(NameOrTable)

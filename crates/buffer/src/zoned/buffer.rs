@@ -279,11 +279,6 @@ impl<C: Content> ZoneBuffer<C> {
         queue.base > before
     }
 
-    /// True if a page of `zone` is on its way, or failed.
-    pub fn has_pages(&self, zone: u32) -> bool {
-        !self.zones[zone as usize].pages.is_empty()
-    }
-
     /// `zone` is reset: what is buffered of it goes nowhere.
     pub fn discard(&mut self, zone: u32) {
         self.close_window(zone);
@@ -326,13 +321,6 @@ impl<C: Content> ZoneBuffer<C> {
     /// What is in the buffer, areas included, zone by zone.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
         self.zones.iter().flat_map(|queue| queue.units.iter().chain(queue.window.iter().flatten()))
-    }
-
-    /// Units that capacitors protect, Zone Random Write Areas among them.
-    pub fn protected_units(&self) -> u64 {
-        let window = |queue: &Queue<C>| queue.window.iter().flatten().count() as u64;
-        let windows: u64 = self.zones.iter().map(window).sum();
-        u64::from(self.pools[0].used()) + windows
     }
 
     /// Opens a Zone Random Write Area of `units` on `zone`; its room is reserved.

@@ -1,5 +1,5 @@
 //! `leyden reproduce --live`: Selective-PLP measured with RocksDB itself, on its plugin. The campaign that does it,
-//! `campaigns/selective_plp_live.py`, is a part of this program; Python, db_bench and the plugin are not.
+//! `campaigns/selective_plp_live.py`, is of the checkout, as the plugin is.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,9 +11,9 @@ use super::{make_folder, programs};
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 
-const CAMPAIGN: &str = include_str!("../../../../campaigns/selective_plp_live.py");
-/// What it imports.
-const COMMANDS: &str = include_str!("../../../../campaigns/commands.py");
+const CAMPAIGN: &str = "selective_plp_live.py";
+/// Names the campaign if it is elsewhere.
+const CAMPAIGN_VARIABLE: &str = "LEYDEN_LIVE_CAMPAIGN";
 
 const PLUGIN: &str = "libleyden_rocksdb.so";
 /// Names the plugin if it is elsewhere.
@@ -28,7 +28,13 @@ pub(super) fn main(args: &ReproduceArgs) -> Result<(), Failure> {
     let plugin = programs::file(PLUGIN, VARIABLE, &[here]);
     let libraries = programs::own_folder();
     let python = programs::in_path("python3");
-    let missing = missing(plugin.as_deref(), libraries.as_deref(), python.as_deref());
+    let campaign = programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[Path::new("campaigns")]);
+    let mut missing = missing(plugin.as_deref(), libraries.as_deref(), python.as_deref());
+    if campaign.is_none() {
+        missing.push(format!(
+            "campaigns/{CAMPAIGN}: run this in a checkout of Leyden, or name the campaign with {CAMPAIGN_VARIABLE}"
+        ));
+    }
     if !missing.is_empty() {
         let list = missing.join("\n  ");
         return Err(Failure::usage(anyhow!(
@@ -37,7 +43,7 @@ pub(super) fn main(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     let (plugin, libraries) = (plugin.expect("found"), libraries.expect("found"));
     let mut command = Command::new(python.expect("found"));
-    command.arg("-c").arg(program());
+    command.arg(campaign.expect("found"));
     command.arg("--build").arg(plugin.parent().expect("a file has a folder"));
     command.arg("--libraries").arg(libraries);
     if args.quick {
@@ -76,15 +82,6 @@ fn missing(plugin: Option<&Path>, libraries: Option<&Path>, python: Option<&Path
     parts.into_iter().filter(|(is_there, _)| !is_there).map(|(_, what)| what).collect()
 }
 
-/// The campaign, with the module that it imports, as one program.
-fn program() -> String {
-    let quoted = serde_json::to_string(COMMANDS).expect("text");
-    format!(
-        "import sys, types\nmodule = types.ModuleType('commands')\nexec({quoted}, module.__dict__)\n\
-         sys.modules['commands'] = module\n{CAMPAIGN}"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,10 +102,17 @@ mod tests {
     }
 
     #[test]
-    fn the_campaign_is_one_program() {
+    fn the_campaign_of_the_checkout_takes_what_it_is_given() {
         let Some(python) = programs::in_path("python3") else { return };
-        let output = Command::new(python).arg("-c").arg(program()).arg("--help").output().unwrap();
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let campaign =
+            programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[checkout.join("campaigns").as_path()])
+                .unwrap();
+        let output = Command::new(python).arg(campaign).arg("--help").output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("--repeats"));
+        let help = String::from_utf8_lossy(&output.stdout);
+        for option in ["--build", "--libraries", "--json", QUICK[0], QUICK[2]] {
+            assert!(help.contains(option), "{option}: {help}");
+        }
     }
 }

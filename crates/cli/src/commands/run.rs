@@ -9,6 +9,7 @@ use leyden_record::{Cache, Hints, Latency, Power, Recovery, RunRecord, Spread, S
 use leyden_run::check_same_inputs;
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
+use leyden_report::{PERCENTILES, metric_at};
 
 use super::{
     Cancel, check_outputs, compare, explain, keep, load, overrides, run_one, verdict, warn,
@@ -114,9 +115,6 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     table.write(out)
 }
 
-/// A name, and how to find it in a latency.
-type Figure = (&'static str, fn(&Latency) -> f64);
-
 fn host(record: &RunRecord, table: &mut Table) {
     let host = &record.host;
     table.head(["host", "read", "write", "flush"]);
@@ -124,21 +122,20 @@ fn host(record: &RunRecord, table: &mut Table) {
     table.row(["data", &bytes(host.bytes_read), &bytes(host.bytes_written), ""]);
     let each = [&host.read_latency_us, &host.write_latency_us, &host.flush_latency_us];
     let counts = [host.reads, host.writes, host.flushes];
-    let figures: [Figure; 6] = [
-        ("latency, mean", |l| l.mean),
-        ("  median", |l| l.p50),
-        ("  99 %", |l| l.p99),
-        ("  99.9 %", |l| l.p999),
-        ("  99.99 %", |l| l.p9999),
-        ("  largest", |l| l.max),
-    ];
-    for (name, figure) in figures {
-        let cells = each.iter().zip(counts).map(|(of, count)| match count {
-            0 => "-".to_owned(),
-            _ => latency(figure(of)),
-        });
+    let mut row = |name: &str, figure: &dyn Fn(u64, &Latency) -> Option<f64>| {
+        let cells = each
+            .iter()
+            .zip(counts)
+            .map(|(of, count)| figure(count, of).map_or_else(|| "-".to_owned(), latency));
         table.row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    row("latency, mean", &|count, of| (count > 0).then_some(of.mean));
+    for (name, percentile) in
+        ["  median", "  99 %", "  99.9 %", "  99.99 %"].iter().zip(PERCENTILES)
+    {
+        row(name, &|count, of| percentile.of(count, of));
     }
+    row("  largest", &|count, of| (count > 0).then_some(of.max));
     if host.trims > 0 {
         table.row(["trims", &count(host.trims)]);
     }
@@ -235,10 +232,9 @@ fn tenants(record: &RunRecord, table: &mut Table) {
     }
     table.head(["shared by", "requests a second", "reads, 99 %", "writes, 99 %"]);
     for tenant in &record.host.tenants {
-        let slow = |count: u64, of: &Latency| match count {
-            0 => "-".to_owned(),
-            _ => latency(of.p99),
-        };
+        let [_, p99, ..] = PERCENTILES;
+        let slow =
+            |count: u64, of: &Latency| p99.of(count, of).map_or_else(|| "-".to_owned(), latency);
         table.row([
             tenant.name.clone(),
             number(tenant.iops),
@@ -249,25 +245,37 @@ fn tenants(record: &RunRecord, table: &mut Table) {
 }
 
 fn flash(record: &RunRecord, table: &mut Table) {
-    let (flash, gc) = (&record.flash, &record.gc);
+    let flash = &record.flash;
     let (p, r) = (&flash.programs, &flash.reads);
     table.head(["flash pages", "programs", "reads"]);
     table.row(["for the host", &count(p.user), &count(r.host + r.rmw)]);
     table.row(["for garbage collection", &count(p.gc_user), &count(r.gc_user)]);
     if p.map + p.gc_map > 0 {
-        // Its pages are in DRAM: only recovery reads them.
-        table.row(["for the mapping table", &count(p.map + p.gc_map), "0"]);
+        table.row(["for the mapping table", &count(p.map + p.gc_map), "-"]);
+    }
+    table.head(["flash", ""]);
+    figure(record, "flash.waf", table);
+    figure(record, "flash.erases", table);
+    if record.gc.policy.is_empty() {
+        return;
     }
     table.head(["garbage collection", ""]);
-    table.row(["write amplification", &number(flash.waf)]);
-    table.row(["victims chosen by", &gc.policy]);
-    table.row(["blocks collected", &count(gc.collections)]);
-    table.row(["valid in them", &percent(gc.victim_utilisation)]);
-    if record.hints.is_some() {
-        let share = gc.copied_zombie_pages / gc.copied_pages.max(1.0);
-        table.row(["copied though to be overwritten", &percent(share)]);
+    table.row(["victims chosen by", &record.gc.policy]);
+    for key in ["gc.collections", "gc.victim_utilisation", "gc.zombie_share_of_copies"] {
+        figure(record, key, table);
     }
-    table.row(["block erases", &count(flash.erases)]);
+}
+
+/// The row of a figure, under its own name; none if there was nothing to measure.
+fn figure(record: &RunRecord, key: &str, table: &mut Table) {
+    let metric = metric_at(key).expect("a figure of the registry");
+    let mut name = metric.label.to_owned();
+    if let Some(value) = metric.of(record) {
+        if let Some(first) = name.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        table.row([name, metric.text(Some(value))]);
+    }
 }
 
 /// The mapping table, if the drive writes it while the power is on.
@@ -424,7 +432,7 @@ fn power(record: &RunRecord, table: &mut Table) {
     }
 }
 
-/// A row of a distribution.
+/// A distribution.
 fn spread(name: &str, of: &Spread, worst: f64, bank: String) -> Vec<String> {
     let cells = [of.p50, of.p99, of.max, worst].map(number).into_iter().chain([bank]);
     std::iter::once(name.to_owned()).chain(cells).collect()

@@ -2,10 +2,10 @@
 
 use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
-
-use leyden_nand::Medium;
+use leyden_nand::{Kind, Medium};
 
 use super::ZnsSsd;
+use crate::activity::{Activity, ActivityKind};
 use crate::controller::power::PowerSupply;
 use crate::units::Units;
 use crate::{Lba, Payload, Status, ZoneDescriptor, ZoneShape};
@@ -124,6 +124,25 @@ impl<P: Payload> ZnsSsd<P> {
         let namespace = self.namespace();
         let copies = namespace.copies.values().flatten();
         namespace.ftl.medium().contents().chain(namespace.buffer.contents()).chain(copies)
+    }
+
+    /// What each die does that is not idle.
+    pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
+        self.namespace().ftl.medium().activity().map(|it| {
+            let (kind, address) = match it.operation.kind {
+                Kind::HostRead(page) => (ActivityKind::HostRead, page.0),
+                Kind::Read(page) => (ActivityKind::OwnRead, page.0),
+                Kind::Program(page) => (ActivityKind::HostProgram, page.0),
+                Kind::Erase(block) => (ActivityKind::Erase, block.0),
+            };
+            let (die, channel) = (it.die.index() as u32, it.channel.index() as u32);
+            Activity { die, channel, kind, address, phase: it.phase }
+        })
+    }
+
+    /// Blocks that zones may take without an erase before, of all dies.
+    pub fn free_blocks(&self) -> u64 {
+        self.namespace().ftl.free_blocks()
     }
 
     /// The zones that the controller has changed since the last call: the Changed Zone List (log page BFh).

@@ -91,17 +91,6 @@ impl Blocks {
         blocks.free.is_empty() && !blocks.to_erase.is_empty()
     }
 
-    /// Blocks of `die` that wait to be erased.
-    #[inline]
-    pub(super) fn waits_to_erase(&self, die: DieId) -> bool {
-        !self.dies[die.index()].to_erase.is_empty()
-    }
-
-    /// Blocks that wait to be erased, on any die.
-    pub(super) fn to_erase(&self) -> usize {
-        self.dies.iter().map(|die| die.to_erase.len()).sum()
-    }
-
     /// Free blocks of `die`.
     pub fn free(&self, die: DieId) -> u32 {
         self.dies[die.index()].free.len() as u32

@@ -218,9 +218,10 @@ impl<C: Content> ZonedFtl<C> {
         true
     }
 
-    /// True if blocks will be free once they are erased.
-    pub fn may_get_blocks(&self) -> bool {
-        self.blocks.to_erase() > 0 || self.medium.on_the_way().iter().any(is_erase)
+    /// Blocks that are erased and that no zone has, of all dies.
+    pub fn free_blocks(&self) -> u64 {
+        let dies = self.medium.geometry().dies();
+        (0..dies).map(|die| u64::from(self.blocks.free(DieId(die)))).sum()
     }
 
     /// Programs the next page of `zone` with `units`, the first of which is the zone's unit `first`; the
@@ -374,12 +375,6 @@ impl<C: Content> ZonedFtl<C> {
         false
     }
 
-    /// True if `die` has something to erase.
-    #[inline]
-    pub fn has_to_erase(&self, die: DieId) -> bool {
-        self.blocks.waits_to_erase(die)
-    }
-
     /// The next flash operation to end at or before `now`, and what it was for.
     #[inline]
     pub fn next_ended(&mut self, now: Time) -> Option<(Outcome, Ended)> {
@@ -450,7 +445,3 @@ impl<C: Content> ZonedFtl<C> {
 
 /// What the blocks of zones are used for.
 pub(super) const DATA: BlockUse = BlockUse { kind: PageKind::Data, stream: 0 };
-
-fn is_erase(interrupted: &Interrupted) -> bool {
-    matches!(interrupted.operation.kind, Kind::Erase(_))
-}

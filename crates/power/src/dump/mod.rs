@@ -61,11 +61,6 @@ impl DumpConfig {
     pub const fn is_in_place(&self) -> bool {
         matches!(self, Self::InPlace(_))
     }
-
-    /// Whether the dump uses one bit per cell.
-    pub const fn is_slc(&self) -> bool {
-        matches!(self, Self::BalancedSlc(_))
-    }
 }
 
 #[cfg(test)]

@@ -4,23 +4,23 @@
 use super::spec::{self, Across, Chart, Line, Points, Unit};
 use super::{Bar, Figure, Segment, Size};
 use crate::identity;
-use crate::metrics::{Metric, metric_groups};
+use crate::metrics::{Metric, metric_at};
 use crate::replicates::{Replicates, replicates};
 use crate::table::Table;
 use leyden_record::RunRecord;
 use serde_json::json;
 
-/// What is shown: a group of figures and one of them, the heading, and the unit of the axis.
-const SHOWN: [(&str, &str, &str, Unit); 9] = [
-    ("Host", "IOPS", "IOPS", Unit::Iops),
-    ("Flash", "Write amplification", "Write amplification", Unit::Factor),
-    ("Read latency", "p99", "Read latency, p99", Unit::Latency),
-    ("Read latency", "p99.99", "Read latency, p99.99", Unit::Latency),
-    ("Write latency", "p99", "Write latency, p99", Unit::Latency),
-    ("Write latency", "p99.99", "Write latency, p99.99", Unit::Latency),
-    ("Flush latency", "p99", "Flush latency, p99", Unit::Latency),
-    ("Power loss", "Energy of a dump at the peak", "Energy of a dump at the peak", Unit::Energy),
-    ("Recovery", "Ready after", "Ready after a power cut", Unit::Seconds),
+/// The figures that matter: where the record has each, its heading, and the unit of the axis.
+const SHOWN: [(&str, &str, Unit); 9] = [
+    ("host.iops", "IOPS", Unit::Iops),
+    ("flash.waf", "Write amplification", Unit::Factor),
+    ("host.read_latency_us.p99", "Read latency, p99", Unit::Latency),
+    ("host.read_latency_us.p9999", "Read latency, p99.99", Unit::Latency),
+    ("host.write_latency_us.p99", "Write latency, p99", Unit::Latency),
+    ("host.write_latency_us.p9999", "Write latency, p99.99", Unit::Latency),
+    ("host.flush_latency_us.p99", "Flush latency, p99", Unit::Latency),
+    ("power.energy_mj.max", "Energy of a dump at the peak", Unit::Energy),
+    ("recovery.time_ms.max", "Ready after a power cut", Unit::Seconds),
 ];
 /// Fewer experiments than these are told well enough by the table.
 const LEAST: usize = 3;
@@ -49,9 +49,8 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn figure(&self, (title, label, head, unit): &(&str, &str, &str, Unit)) -> Option<Figure> {
-        let group = metric_groups().iter().find(|group| group.title == *title)?;
-        let metric = group.metrics.iter().find(|metric| metric.label == *label)?;
+    fn figure(&self, (key, head, unit): &(&str, &str, Unit)) -> Option<Figure> {
+        let metric = metric_at(key)?;
         if self.experiments.iter().all(|it| it.estimate(metric).is_none_or(|e| e.mean == 0.0)) {
             return None;
         }

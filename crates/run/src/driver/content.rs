@@ -12,7 +12,10 @@ pub trait Content<P: Payload> {
     /// A command is about to be submitted.
     fn submit(&mut self, slot: u32, now: Time, request: &Request) -> P::WriteData;
     /// Whether [`Content::unwritten`] does anything.
-    const MINDS_UNWRITTEN: bool = false;
+    #[inline]
+    fn minds_unwritten(&self) -> bool {
+        false
+    }
     /// A cache could not write these mapping units out. Called before the completions of that moment.
     fn unwritten(&mut self, units: Vec<u32>) {
         let _ = units;

@@ -96,7 +96,10 @@ impl Content<Stamp> for Promises {
         self.slots[slot].map_or(0, |id| id.0)
     }
 
-    const MINDS_UNWRITTEN: bool = true;
+    #[inline]
+    fn minds_unwritten(&self) -> bool {
+        true
+    }
 
     fn unwritten(&mut self, units: Vec<u32>) {
         self.oracle.note_unwritten(units);

@@ -128,16 +128,6 @@ impl Verifier {
         }
     }
 
-    /// States what `unit` holds from before, when nothing is outstanding.
-    ///
-    /// # Panics
-    /// If there is no such unit.
-    pub fn assume(&mut self, unit: u64, stamp: u64) {
-        self.settled[unit as usize] = stamp;
-        // Stamps of writes to come must differ.
-        self.next_id = self.next_id.max(stamp + 1);
-    }
-
     /// Units that `request` touches; for trims, those it covers.
     fn units(&self, request: &Request) -> Range<u64> {
         let (first, size) = (request.lba.0, self.unit_sectors);
@@ -319,7 +309,10 @@ impl Content<Stamp> for Verifier {
         stamp
     }
 
-    const MINDS_UNWRITTEN: bool = true;
+    #[inline]
+    fn minds_unwritten(&self) -> bool {
+        true
+    }
 
     fn unwritten(&mut self, units: Vec<u32>) {
         for unit in units.into_iter().map(u64::from) {

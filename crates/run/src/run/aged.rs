@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leyden_device::{NoData, Payload, Ssd, Stamp};
+use leyden_device::{NoData, Payload, Stamp};
 
+use super::RunError;
 use super::precondition::Past;
-use super::{Prepared, RunError, snapshot};
+use super::snapshot::{self, Kept};
 use leyden_config::{PreconditionKind, Scenario};
 
 /// Drives for the runs of one command.
@@ -53,22 +54,22 @@ impl AgedDrives {
 
     /// The drive that `scenario` begins with; made by `make` if this is the first run to ask. Others that
     /// ask meanwhile wait.
-    pub(super) fn prepare<P: Payload>(
+    pub(super) fn prepare<P: Payload, D: Kept<P>>(
         &self,
         scenario: &Scenario,
-        make: impl FnOnce() -> Result<Prepared<P>, RunError>,
-    ) -> Result<Prepared<P>, RunError> {
+        make: impl FnOnce() -> Result<(D, Past), RunError>,
+    ) -> Result<(D, Past), RunError> {
         let Some(aged) = self.drives.get(&key(scenario)) else { return make() };
         let mut aged = lock(aged);
         let Some(drive) = aged.drive.clone() else {
-            let (ssd, past) = make()?;
+            let (made, past) = make()?;
             aged.users = aged.users.saturating_sub(1);
             if aged.users > 0 {
                 let mut snapshot = Vec::new();
-                ssd.save(&mut snapshot).expect("memory takes all of it");
+                made.save(&mut snapshot).expect("memory takes all of it");
                 aged.drive = Some(Arc::new(Drive { snapshot, past: past.clone() }));
             }
-            return Ok((ssd, past));
+            return Ok((made, past));
         };
         aged.users = aged.users.saturating_sub(1);
         if aged.users == 0 {
@@ -76,9 +77,9 @@ impl AgedDrives {
         }
         drop(aged); // it is loaded while others load it too
         let mut from = drive.snapshot.as_slice();
-        let ssd = Ssd::load(&scenario.device, scenario.seed, &mut from)
+        let loaded = D::load(&scenario.device, scenario.seed, &mut from)
             .unwrap_or_else(|error| panic!("a drive saved a moment ago: {error}"));
-        Ok((ssd, drive.past.clone()))
+        Ok((loaded, drive.past.clone()))
     }
 }
 

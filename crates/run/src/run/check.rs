@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: what is counted decides, and no clock: the same scenario is checked on every machine.
 
-use leyden_device::{Payload, Ssd, Stats};
+use leyden_device::Stats;
 
 use leyden_config::Check;
 
@@ -12,12 +12,12 @@ const SMALL_UNITS: u64 = 1 << 18;
 /// drive, the check is less than a tenth of the run.
 const WORK_PER_UNIT: u64 = 4;
 
-/// True if `ssd` is to be checked now.
-pub(super) fn is_due<P: Payload>(when: Check, ssd: &Ssd<P>) -> bool {
+/// True if a drive with so many mapping units of flash, which counts `stats`, is to be checked now.
+pub(super) fn is_due(when: Check, units: u64, stats: &Stats) -> bool {
     match when {
         Check::Always => true,
         Check::Never => false,
-        Check::Auto => is_small(u64::from(ssd.geometry().units()), &ssd.stats()),
+        Check::Auto => is_small(units, stats),
     }
 }
 

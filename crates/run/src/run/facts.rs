@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use leyden_device::{BlockDevice, Payload, SECTOR_BYTES, Ssd};
+use leyden_device::{BlockDevice, Controller, Namespace, Payload, SECTOR_BYTES};
 use sha2::{Digest, Sha256};
 
 use super::RunError;
@@ -16,13 +16,13 @@ use leyden_record::{Drive, Input};
 /// Bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// The drive in numbers.
-pub(super) fn drive<P: Payload>(ssd: &Ssd<P>) -> Drive {
-    let geometry = ssd.geometry();
+/// A drive in numbers.
+pub(super) fn drive<P: Payload, N: Namespace<P>>(drive: &Controller<P, N>) -> Drive {
+    let geometry = drive.geometry();
     let blocks = u64::from(geometry.blocks());
     let block_bytes = u64::from(geometry.pages_per_block()) * u64::from(geometry.page_bytes());
     Drive {
-        capacity_bytes: ssd.capacity_sectors() * SECTOR_BYTES,
+        capacity_bytes: drive.capacity_sectors() * SECTOR_BYTES,
         flash_bytes: blocks * block_bytes,
         channels: geometry.channels(),
         dies: geometry.dies(),

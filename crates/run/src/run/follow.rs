@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use leyden_device::{Activity, Payload, Phase, Ssd};
+use leyden_device::{Activity, Payload, Phase, Ssd, ZnsSsd};
 use leyden_sim::{Span, Time};
 use leyden_workload::Request;
 
@@ -34,6 +34,24 @@ pub enum Wanted {
     Any,
     /// None: whatever is going on at this time of the run, its ramp included.
     At(Span),
+}
+
+impl Wanted {
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Any | Self::At(_) => "read, write or flush",
+        }
+    }
+
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::Any | Self::At(_) => "give the run some to do after its ramp",
+            Self::Read | Self::Write | Self::Flush => "ask for another kind of command",
+        }
+    }
 }
 
 /// What is to be followed.
@@ -102,8 +120,8 @@ pub fn follow(
         (Wanted::At(at), _) => SlowCommand { arrived: at, completed: at },
         (_, Some(slow)) => slow,
         (wanted, None) => {
-            let problem = format!("no {wanted:?} was measured; ask for another kind of command");
-            return Err(RunError::config("workload", problem.to_lowercase()));
+            let problem = format!("no {} was measured; {}", wanted.noun(), wanted.remedy());
+            return Err(RunError::config("workload", problem));
         }
     };
     let from = Span::from_ns(around.arrived.as_ns().saturating_sub(ask.before.as_ns()));
@@ -112,6 +130,47 @@ pub fn follow(
     assert_eq!(first.record.sim.digest, second.record.sim.digest, "following has changed the run");
     let timeline = Timeline { slow, ..second.timeline.unwrap_or_default() };
     Ok(Followed { record: second.record, timeline })
+}
+
+/// A drive, or several that make up a device, as a timeline shows it.
+pub(super) trait Visible {
+    /// How full things are; the moment is the caller's.
+    fn levels(&self) -> Levels;
+    /// What each die does that is not idle. Dies and channels of several drives are numbered on.
+    fn activities(&self) -> Vec<Activity>;
+}
+
+impl<P: Payload> Visible for Ssd<P> {
+    fn levels(&self) -> Levels {
+        let stats = self.stats();
+        Levels {
+            at: Span::ZERO,
+            buffered_bytes: stats.buffered_units.get() * u64::from(self.geometry().unit_bytes()),
+            free_blocks: stats.free_blocks.get(),
+            at_gate: self.waiting_at_gate(),
+        }
+    }
+
+    fn activities(&self) -> Vec<Activity> {
+        self.activity().collect()
+    }
+}
+
+impl<P: Payload> Visible for ZnsSsd<P> {
+    fn levels(&self) -> Levels {
+        let fill = self.pool_fill();
+        let units = u64::from(fill.protected) + u64::from(fill.plain);
+        Levels {
+            at: Span::ZERO,
+            buffered_bytes: units * u64::from(self.geometry().unit_bytes()),
+            free_blocks: self.free_blocks(),
+            at_gate: 0, // there is no mapping table
+        }
+    }
+
+    fn activities(&self) -> Vec<Activity> {
+        self.activity().collect()
+    }
 }
 
 /// Looks at a drive while a window of its run goes on.
@@ -167,17 +226,12 @@ impl Follower {
         self.next
     }
 
-    pub(super) fn look<P: Payload>(&mut self, drive: &Ssd<P>) {
-        let now = self.since(drive.now());
-        let stats = drive.stats();
-        self.timeline.levels.push(Levels {
-            at: now,
-            buffered_bytes: stats.buffered_units.get() * u64::from(drive.geometry().unit_bytes()),
-            free_blocks: stats.free_blocks.get(),
-            at_gate: drive.waiting_at_gate(),
-        });
+    /// Takes what `drive` does at `time`.
+    pub(super) fn look(&mut self, time: Time, drive: &impl Visible) {
+        let now = self.since(time);
+        self.timeline.levels.push(Levels { at: now, ..drive.levels() });
         let mut seen = BTreeMap::new();
-        for activity in drive.activity() {
+        for activity in drive.activities() {
             let before = self.doing.remove(&activity.die);
             let continued = before.filter(|doing| is_same(doing, &activity, self.start));
             if continued.is_none() {
@@ -205,7 +259,7 @@ impl Follower {
         }
         let done = std::mem::replace(&mut self.doing, seen);
         self.timeline.operations.extend(done.into_values());
-        let next = drive.now() + self.window.step();
+        let next = time + self.window.step();
         self.next = if self.since(next) > self.window.until { Time::MAX } else { next };
     }
 

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use leyden_device::{NoData, Ssd, Stamp};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{RunError, in_device};
@@ -14,10 +13,9 @@ use leyden_record::RunRecord;
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
 const UNIT_BYTES: u64 = 8;
 /// What the model of its promises needs for each, if the run cuts the power.
-const MODEL_UNIT_BYTES: u64 = 144;
-
+pub(super) const MODEL_UNIT_BYTES: u64 = 144;
 /// What verifying reads needs for each.
-const STAMP_BYTES: u64 = 8;
+pub(super) const STAMP_BYTES: u64 = 8;
 
 /// Wall time.
 pub(super) struct Stopwatch(Instant);
@@ -100,17 +98,6 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
         if is_modelled { ", or verify nothing (run.stamps = false)" } else { "" }
     );
     Err(RunError::config("device.nand", problem))
-}
-
-/// Memory that a run of `scenario` takes, about; 0 if its drive cannot be built, which the run will say.
-pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
-    let (device, seed) = (&scenario.device, scenario.seed);
-    if !scenario.run.stamps {
-        return Ssd::<NoData>::new(device, seed).map_or(0, |ssd| ssd.memory_bytes());
-    }
-    let for_each = if scenario.run.cut.is_empty() { STAMP_BYTES } else { MODEL_UNIT_BYTES };
-    Ssd::<Stamp>::new(device, seed)
-        .map_or(0, |ssd| ssd.memory_bytes() + for_each * u64::from(ssd.mapping_units()))
 }
 
 /// Memory that several runs may take together: four fifths of what the system, or the group of processes

@@ -4,8 +4,10 @@
 //! older writes, and reads of preconditioned addresses return that.
 
 use leyden_device::{
-    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status,
+    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status, ZnsSsd,
+    ZoneAction,
 };
+use leyden_host::Powered;
 use leyden_sim::Rng;
 use leyden_workload::synth::Job;
 
@@ -64,6 +66,37 @@ pub(super) fn precondition<P: Payload>(
     feeder.drain()?;
     ssd.set_untimed(false);
     Ok(past)
+}
+
+/// Writes every zone of `drive` full, in order, and resets it, if the scenario has it filled: each block of theirs has been
+/// programmed and erased once, and no zone is written.
+pub(super) fn use_zones<P: Payload>(
+    drive: &mut ZnsSsd<P>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<Past, RunError> {
+    if scenario.precondition.kind == PreconditionKind::None {
+        return Ok(Past::default());
+    }
+    drive.set_untimed(true);
+    let zones = drive.all_zones();
+    let mut feeder = Feeder::new(drive);
+    for (number, zone) in zones.iter().enumerate() {
+        let (mut lba, end) = (zone.start.0, zone.start.0 + zone.capacity);
+        while lba < end {
+            let sectors = (FILL_BYTES / SECTOR_BYTES).min(end - lba);
+            feeder.submit(Op::Write, lba, sectors as u32)?;
+            lba += sectors;
+        }
+        check_in(hooks, number as f64 / zones.len() as f64)?;
+    }
+    feeder.drain()?;
+    for zone in &zones {
+        feeder.submit(Op::Zone(ZoneAction::Reset), zone.start.0, 0)?;
+    }
+    feeder.drain()?;
+    drive.set_untimed(false);
+    Ok(Past::default())
 }
 
 /// Writes every address once, in order.
@@ -128,14 +161,14 @@ fn check_in(hooks: &mut Hooks<'_>, fraction: f64) -> Result<(), RunError> {
 }
 
 /// Keeps a bounded number of commands outstanding.
-struct Feeder<'a, P: Payload> {
-    ssd: &'a mut Ssd<P>,
+struct Feeder<'a, P: Payload, D = Ssd<P>> {
+    ssd: &'a mut D,
     done: Vec<Completion<P>>,
     outstanding: u32,
 }
 
-impl<'a, P: Payload> Feeder<'a, P> {
-    fn new(ssd: &'a mut Ssd<P>) -> Self {
+impl<'a, P: Payload, D: Powered<P>> Feeder<'a, P, D> {
+    fn new(ssd: &'a mut D) -> Self {
         Self { ssd, done: Vec::new(), outstanding: 0 }
     }
 

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-use leyden_device::{Payload, SnapshotError, Ssd};
-use leyden_sim::Digest;
+use leyden_device::{Config, Payload, SnapshotError, Ssd, ZnsSsd};
+use leyden_sim::{ConfigError, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::precondition::Past;
-use super::{Prepared, RunError};
+use super::{Hooks, RunError, precondition};
 use leyden_config::{Distribution, PreconditionConfig, Scenario, WorkloadConfig};
 use leyden_record::Settling;
 
@@ -34,18 +34,71 @@ struct Header {
     made_of: BTreeMap<String, Value>,
 }
 
+/// A drive whose state can be kept, and that can be brought into the state that a run begins with.
+pub(super) trait Kept<P: Payload>: Sized {
+    /// A new one.
+    fn new(config: &Config, seed: u64) -> Result<Self, ConfigError>;
+    /// One with a saved state.
+    fn load(config: &Config, seed: u64, from: &mut impl io::Read) -> Result<Self, SnapshotError>;
+    /// Saves its state.
+    fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError>;
+    /// Ages it as `scenario` says.
+    fn precondition(
+        &mut self,
+        scenario: &Scenario,
+        hooks: &mut Hooks<'_>,
+    ) -> Result<Past, RunError>;
+}
+
+/// The drives are called the same.
+macro_rules! kept {
+    ($drive:ident, $precondition:path) => {
+        impl<P: Payload> Kept<P> for $drive<P> {
+            fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
+                $drive::new(config, seed)
+            }
+
+            fn load(
+                config: &Config,
+                seed: u64,
+                from: &mut impl io::Read,
+            ) -> Result<Self, SnapshotError> {
+                $drive::load(config, seed, from)
+            }
+
+            fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError> {
+                $drive::save(self, to)
+            }
+
+            fn precondition(
+                &mut self,
+                scenario: &Scenario,
+                hooks: &mut Hooks<'_>,
+            ) -> Result<Past, RunError> {
+                $precondition(self, scenario, hooks)
+            }
+        }
+    };
+}
+
+kept!(Ssd, precondition::precondition);
+kept!(ZnsSsd, precondition::use_zones);
+
 /// What a snapshot's file holds.
-pub(super) enum Found<P: Payload> {
+pub(super) enum Found<D> {
     /// There is no file.
     Nothing,
     /// The drive, and what preconditioning it tells.
-    Drive(Box<Prepared<P>>),
+    Drive(Box<D>, Past),
     /// Another drive, and why it will not do.
     Other(String),
 }
 
 /// The drive in `path`.
-pub(super) fn load<P: Payload>(path: &Path, scenario: &Scenario) -> Result<Found<P>, RunError> {
+pub(super) fn load<P: Payload, D: Kept<P>>(
+    path: &Path,
+    scenario: &Scenario,
+) -> Result<Found<D>, RunError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -68,8 +121,8 @@ pub(super) fn load<P: Payload>(path: &Path, scenario: &Scenario) -> Result<Found
     if header.fingerprint != parts.fingerprint() {
         return Ok(Found::Other(difference(&header.made_of, &parts.by_key())));
     }
-    let ssd =
-        Ssd::load(&scenario.device, scenario.seed, &mut from).map_err(|error| match error {
+    let drive =
+        D::load(&scenario.device, scenario.seed, &mut from).map_err(|error| match error {
             SnapshotError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 failure(path, "cannot be read", error)
             }
@@ -84,14 +137,14 @@ pub(super) fn load<P: Payload>(path: &Path, scenario: &Scenario) -> Result<Found
             }
         })?;
     let past = Past { warnings: header.warnings, settling: header.settling };
-    Ok(Found::Drive(Box::new((ssd, past))))
+    Ok(Found::Drive(Box::new(drive), past))
 }
 
 /// Keeps the drive; the file appears whole or not at all.
-pub(super) fn save<P: Payload>(
+pub(super) fn save<P: Payload, D: Kept<P>>(
     path: &Path,
     scenario: &Scenario,
-    ssd: &Ssd<P>,
+    drive: &D,
     past: &Past,
 ) -> Result<(), RunError> {
     let parts = Parts::of::<P>(scenario);
@@ -106,7 +159,7 @@ pub(super) fn save<P: Payload>(
         to.write_all(MAGIC.as_bytes())?;
         serde_json::to_writer(&mut to, &header)?;
         to.write_all(b"\n")?;
-        ssd.save(&mut to).map_err(io::Error::other)?;
+        drive.save(&mut to).map_err(io::Error::other)?;
         to.flush()
     });
     let what =
@@ -130,7 +183,7 @@ struct Parts<'a> {
     version: &'static str,
     stored: bool,
     seed: u64,
-    device: &'a leyden_device::Config,
+    device: &'a Config,
     precondition: PreconditionConfig,
     workload: Option<&'a WorkloadConfig>,
 }

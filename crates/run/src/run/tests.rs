@@ -1,8 +1,13 @@
 //! Whole runs on small drives.
 
+use std::sync::atomic::Ordering;
+
+use leyden_device::{NoData, Ssd, Stamp};
+
 use super::*;
 use leyden_config::{Loaded, Set};
 
+mod kinds;
 mod many;
 mod sampled;
 mod stacks;

@@ -185,7 +185,7 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
             self.count_zombies(stack);
         }
         if let Some(follower) = self.follower.as_mut().filter(|follower| now >= follower.next()) {
-            follower.look(stack.drive());
+            follower.look(now, stack.drive());
         }
     }
 

@@ -1,6 +1,6 @@
 //! A job ready to yield requests.
 
-use leyden_device::{Lba, Op, SECTOR_BYTES};
+use leyden_device::{Lba, Op};
 use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Rng, Span, Time};
 
 use super::place::Places;
@@ -250,11 +250,6 @@ impl Job {
     /// The region's first sector, and how many it has.
     pub const fn region(&self) -> (Lba, u64) {
         (Lba(self.region.first_sector), self.region.sectors)
-    }
-
-    /// Bytes of the region.
-    pub fn region_bytes(&self) -> u64 {
-        self.region.sectors * SECTOR_BYTES
     }
 }
 

@@ -4,21 +4,21 @@
 use std::io::Write;
 
 use leyden_record::RunRecord;
-use leyden_report::{Estimate, Metric, Replicates, format, metric_groups, replicates};
+use leyden_report::{Estimate, Metric, Replicates, format, metric_at, metric_groups, replicates};
 
 use crate::output::table::Table;
 
 /// More than so many experiments make a row each: as columns they fit no terminal.
 const MOST_COLUMNS: usize = 4;
-/// What a row tells: a group of figures, one of them, and its heading.
-const IN_ROWS: [(&str, &str, &str); 7] = [
-    ("Host", "IOPS", "IOPS"),
-    ("Read latency", "p99", "read p99"),
-    ("Read latency", "p99.99", "p99.99"),
-    ("Write latency", "p99", "write p99"),
-    ("Write latency", "p99.99", "p99.99"),
-    ("Flash", "Write amplification", "WA"),
-    ("Power loss", "Capacitance at the peak", "capacitance"),
+/// The figures of a row: where the record has each, and its heading.
+const IN_ROWS: [(&str, &str); 7] = [
+    ("host.iops", "IOPS"),
+    ("host.read_latency_us.p99", "read p99"),
+    ("host.read_latency_us.p9999", "p99.99"),
+    ("host.write_latency_us.p99", "write p99"),
+    ("host.write_latency_us.p9999", "p99.99"),
+    ("flash.waf", "WA"),
+    ("power.capacitance_uf", "capacitance"),
 ];
 
 pub(super) fn show(records: &[RunRecord], out: &mut dyn Write) -> std::io::Result<()> {
@@ -71,9 +71,8 @@ fn columns(experiments: &[Replicates<'_>]) -> Table {
 }
 
 fn rows(experiments: &[Replicates<'_>]) -> Table {
-    let find = |(title, label, head): &(&str, &str, &'static str)| {
-        let group = metric_groups().iter().find(|group| group.title == *title)?;
-        let metric = group.metrics.iter().find(|metric| metric.label == *label)?;
+    let find = |(key, head): &(&str, &'static str)| {
+        let metric = metric_at(key)?;
         let told = experiments.iter().any(|it| it.estimate(metric).is_some());
         told.then_some((*head, metric))
     };

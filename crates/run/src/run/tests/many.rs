@@ -50,9 +50,9 @@ fn drives_that_agree_are_preconditioned_once() {
     for scenario in &scenarios {
         let age = || {
             made.set(made.get() + 1);
-            make::<Stamp>(scenario, &mut Hooks::default())
+            make::<Stamp, Ssd<Stamp>>(scenario, &mut Hooks::default())
         };
-        aged.prepare::<Stamp>(scenario, age).unwrap();
+        aged.prepare::<Stamp, Ssd<Stamp>>(scenario, age).unwrap();
     }
     assert_eq!(made.get(), 3, "one for three, and two of their own");
     let is_shared: Vec<_> = scenarios.iter().map(|scenario| aged.is_shared(scenario)).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Some 20 chunks on 11 random zones, written over at random: reclaim has work.
-const LAYERED: &str = "
+pub(super) const LAYERED: &str = "
     device.nand = { channels = 1, dies_per_channel = 2, blocks_per_plane = 80, pages_per_block = 16 }
     device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2, max_open = 6, max_active = 8 }
     host.conventional.nand = { channels = 1, dies_per_channel = 2, blocks_per_plane = 40, pages_per_block = 16 }

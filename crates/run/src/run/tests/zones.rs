@@ -1,7 +1,7 @@
 //! Runs on zoned drives, verified.
 
 use super::*;
-use crate::driver::{ZonePromise, ZonePromises};
+use crate::driver::{Content, ZonePromise, ZonePromises};
 
 /// A drive of 24 zones; one job appends and flushes, another writes what is to be protected.
 const ZONED: &str = "
@@ -111,9 +111,10 @@ fn a_drive_that_breaks_its_promise_fails_the_run() {
     );
     let held_to = |keeps_all| {
         let promise = ZonePromise { keeps_all, keeps_flagged: false, may_forget: false };
-        let content = |layout| ZonePromises::new(layout, promise);
+        let content =
+            |layout| Box::new(ZonePromises::new(layout, promise)) as Box<dyn Content<Stamp>>;
         let bounds = Bounds::default();
-        zoned::run_with::<Stamp, _>(&scenario, &mut Hooks::default(), &bounds, content)
+        subject::zoned::run_with::<Stamp>(&scenario, &mut Hooks::default(), &bounds, &content)
     };
     assert!(held_to(false).is_ok());
     let error = held_to(true).unwrap_err();

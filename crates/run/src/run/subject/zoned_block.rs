@@ -1,15 +1,22 @@
 //! A run on a block device that a conventional and a zoned drive make up.
 
-use leyden_device::{NoData, Payload, SECTOR_BYTES, Ssd, Stamp, Stats, ZnsSsd, ZonedStats};
+use leyden_config::{PreconditionConfig, Scenario};
+use leyden_device::{
+    Activity, NoData, Payload, SECTOR_BYTES, Ssd, Stamp, Stats, ZnsSsd, ZonedStats,
+};
 use leyden_host::zoned_block::{Pair, Stored, flash_of_both};
 use leyden_host::{PageCache, Powered, ZonedBlock, ZonedBlockConfig, ZonedBlockStats};
-use leyden_sim::Counted;
+use leyden_record::{Drive, Levels, RunRecord, Timeline, ZonedBlock as Record};
+use leyden_sim::{Counted, Span, Time};
+use leyden_workload::Request;
 
-use super::recorded::{self, Left, wear};
-use super::{Bounds, Hooks, Outcome, Phase, RunError, build_jobs, machine};
-use crate::driver::{self, Content, Options, Unchecked, Verifier, Watch};
-use leyden_config::{PreconditionConfig, Scenario, TraceConfig};
-use leyden_record::ZonedBlock as Record;
+use super::conventional::play;
+use super::{Bounds, Hooks, Outcome, Prepared, RunError, Subject, conduct};
+use crate::driver::{Content, Measured, Options, Settler, Unchecked, Verifier, Watch};
+use crate::run::follow::{Follower, Visible};
+use crate::run::precondition::Past;
+use crate::run::recorded::{self, Left, wear};
+use crate::run::{build_jobs, check, facts, in_device};
 
 /// The device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
@@ -49,9 +56,10 @@ impl Counts {
 }
 
 /// Watches the device: what was counted before the measurement is taken off.
-#[derive(Default)]
 struct LayerWatch {
     before: Counts,
+    /// Follows what goes on, if that is asked for.
+    follower: Option<Follower>,
 }
 
 impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Watch<P, S> for LayerWatch {
@@ -61,6 +69,56 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Watch<P, S> for LayerWatch {
 
     fn begin(&mut self, stack: &S) {
         self.before = Counts::of(stack.drive());
+    }
+
+    fn next_moment(&self) -> Time {
+        self.follower.as_ref().map_or(Time::MAX, Follower::next)
+    }
+
+    fn look(&mut self, now: Time, stack: &S) {
+        if let Some(follower) = &mut self.follower {
+            follower.look(now, stack.drive());
+        }
+    }
+
+    fn follows_commands(&self) -> bool {
+        self.follower.is_some()
+    }
+
+    fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
+        if let Some(follower) = &mut self.follower {
+            follower.submitted(now, slot, arrived, request);
+        }
+    }
+
+    fn gone(&mut self, time: Time, slot: u32) {
+        if let Some(follower) = &mut self.follower {
+            follower.gone(time, slot);
+        }
+    }
+}
+
+/// The zoned drive's dies and channels come first.
+impl<P: Payload> Visible for OnOurs<P> {
+    fn levels(&self) -> Levels {
+        let (zoned, conventional) = (self.zoned().levels(), self.conventional().levels());
+        Levels {
+            at: Span::ZERO,
+            buffered_bytes: zoned.buffered_bytes + conventional.buffered_bytes,
+            free_blocks: zoned.free_blocks + conventional.free_blocks,
+            at_gate: conventional.at_gate,
+        }
+    }
+
+    fn activities(&self) -> Vec<Activity> {
+        let geometry = self.zoned().geometry();
+        let (dies, channels) = (geometry.dies(), geometry.channels());
+        let after = self.conventional().activity().map(|it| Activity {
+            die: it.die + dies,
+            channel: it.channel + channels,
+            ..it
+        });
+        self.zoned().activity().chain(after).collect()
     }
 }
 
@@ -82,7 +140,7 @@ fn device<P: Payload>(scenario: &Scenario) -> Result<OnOurs<P>, RunError> {
     };
     let conventional = Ssd::new(conventional, scenario.seed)
         .map_err(|error| error.within("conventional").within("host"))?;
-    let zoned = ZnsSsd::new(&scenario.device, !scenario.seed).map_err(super::in_device)?;
+    let zoned = ZnsSsd::new(&scenario.device, !scenario.seed).map_err(in_device)?;
     let shape = *zoned.zone_shape();
     let device = ZonedBlock::format(layer, Pair { conventional, zoned, shape }, scenario.seed);
     Ok(device.map_err(|error| error.within("zoned_block").within("host"))?)
@@ -137,7 +195,16 @@ fn device_sectors<P: Payload>(device: &OnOurs<P>) -> u64 {
     leyden_device::BlockDevice::capacity_sectors(device)
 }
 
-/// Runs `scenario`, whose drive is the zoned member.
+/// Memory that both drives take, about, and the mapping units of the device.
+pub(super) fn memory_bytes<P: Payload>(scenario: &Scenario) -> (u64, u32) {
+    device::<P>(scenario)
+        .map_or((0, 0), |device| (both_memory_bytes(&device), device.mapping_units()))
+}
+
+fn both_memory_bytes<P: Payload>(device: &OnOurs<P>) -> u64 {
+    device.conventional().memory_bytes() + device.zoned().memory_bytes()
+}
+
 pub(super) fn run(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
@@ -146,99 +213,138 @@ pub(super) fn run(
     validate(scenario)?;
     let unit_sectors = scenario.device.ftl.mapping_unit.get() / SECTOR_BYTES;
     if scenario.run.stamps {
-        let content = |capacity| Verifier::new(capacity, unit_sectors);
-        run_with::<Stamp, _>(scenario, hooks, bounds, content)
+        run_with::<Stamp>(scenario, hooks, bounds, &|capacity| {
+            Box::new(Verifier::new(capacity, unit_sectors))
+        })
     } else {
-        run_with::<NoData, _>(scenario, hooks, bounds, |_| Unchecked)
+        run_with::<NoData>(scenario, hooks, bounds, &|_| Box::new(Unchecked))
     }
 }
 
-fn run_with<P: Payload, C: Content<P>>(
+fn run_with<P: Payload>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
     bounds: &Bounds<'_>,
-    content: impl FnOnce(u64) -> C,
+    content: &dyn Fn(u64) -> Box<dyn Content<P>>,
 ) -> Result<Outcome, RunError> {
     let device = device::<P>(scenario)?;
     let unit = device.zoned().geometry().unit_bytes();
-    let mut content = content(device_sectors(&device));
+    let content = content(device_sectors(&device));
     match &scenario.host.page_cache {
-        None => play(device, &mut content, scenario, hooks, bounds),
+        None => conduct(OnLayer::prepared(scenario, device, content), scenario, hooks, bounds),
         Some(config) => {
             let cache = PageCache::new(config, device, unit)
                 .map_err(|error| error.within("page_cache").within("host"))?;
-            play(cache, &mut content, scenario, hooks, bounds)
+            conduct(OnLayer::prepared(scenario, cache, content), scenario, hooks, bounds)
         }
     }
 }
 
-fn play<P, C, S>(
-    mut stack: S,
-    content: &mut C,
-    scenario: &Scenario,
-    hooks: &mut Hooks<'_>,
-    bounds: &Bounds<'_>,
-) -> Result<Outcome, RunError>
-where
-    P: Payload,
-    C: Content<P>,
-    S: Powered<P, Drive = OnOurs<P>>,
-{
-    let start = stack.now();
-    let mut watch = LayerWatch { before: Counts::of(stack.drive()) };
-    hooks.progress(Phase::Running, 0.0);
-    let clocks = machine::Clocks::start();
-    let cancel = hooks.cancel;
-    let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
-    let options = Options {
-        start,
-        ramp: scenario.run.ramp,
-        settler: None,
-        cancel,
-        limit: bounds.limit,
-        progress: Some(&mut progress),
-        expected_requests: None,
-        direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
-    };
-    let measured = if let Some(trace) = &scenario.workload.trace {
-        let replay = trace.replay();
-        driver::replay(
-            &mut stack,
-            || trace.open_naming(&replay.classes),
-            &replay,
-            content,
-            &mut watch,
-            options,
-        )?
-    } else {
-        let jobs = build_jobs(&scenario.workload, scenario.seed, stack.capacity_sectors())?;
-        driver::run_jobs(&mut stack, jobs, content, &mut watch, options)?
-    };
-    let took = clocks.stop();
-    stack.check();
-    let counts = Counts::of(stack.drive()).since(&watch.before);
-    let device = stack.drive();
-    let left = Left {
-        geometry: *device.zoned().geometry(),
-        is_cached: scenario.host.page_cache.is_some(),
-        wear: wear(device.zoned().wear()),
-        fingerprint: device.fingerprint(),
-        memory_bytes: device.conventional().memory_bytes() + device.zoned().memory_bytes(),
-        mapping_units: device.mapping_units(),
-    };
-    let mut record = recorded::begin(scenario, left, &measured, Vec::new());
-    let device = stack.drive();
-    record.zoned_block = Some(Record {
-        chunk_blocks: device.zone_blocks().into(),
-        block_bytes: unit_bytes(device),
-        chunks: device.chunks().collect(),
-        random_zones: device.random_zones().collect(),
-        ..layer_record(&counts, unit_bytes(device))
-    });
-    record.sim.checked = true;
-    took.fill(&measured, &mut record);
-    let (slowest, timeline) = ([None; 3], None);
-    Ok(Outcome { record, interrupted: measured.interrupted, slowest, timeline })
+struct OnLayer<'s, P: Payload, S> {
+    scenario: &'s Scenario,
+    stack: S,
+    content: Box<dyn Content<P>>,
+}
+
+impl<'s, P: Payload, S> OnLayer<'s, P, S> {
+    fn prepared(scenario: &'s Scenario, stack: S, content: Box<dyn Content<P>>) -> Prepared<Self> {
+        let subject = Self { scenario, stack, content };
+        Prepared { subject, past: Past::default(), wall_s: 0.0 }
+    }
+}
+
+impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S> {
+    type Watch = LayerWatch;
+
+    fn now(&self) -> Time {
+        self.stack.now()
+    }
+
+    fn settler(&self) -> Option<Settler> {
+        None
+    }
+
+    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> LayerWatch {
+        let follower = bounds.follower(is_last, self.stack.now());
+        LayerWatch { before: Counts::of(self.stack.drive()), follower }
+    }
+
+    fn drive(
+        &mut self,
+        number: u32,
+        watch: &mut LayerWatch,
+        options: Options<'_>,
+    ) -> Result<Measured, RunError> {
+        play(&mut self.stack, &mut *self.content, (self.scenario, number), watch, options)
+    }
+
+    fn is_check_due(&self) -> bool {
+        let device = self.stack.drive();
+        let units = |geometry: &leyden_device::Geometry| u64::from(geometry.units());
+        let units = units(device.zoned().geometry()) + units(device.conventional().geometry());
+        check::is_due(self.scenario.run.check, units, &Counts::of(device).flash())
+    }
+
+    fn check(&self) {
+        self.stack.check();
+    }
+
+    fn cuts_not_made(_: &LayerWatch, _: &Measured) -> Option<String> {
+        None
+    }
+
+    fn warnings(&self, _: &Measured) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn describe(
+        &self,
+        watch: &LayerWatch,
+        measured: &Measured,
+        warnings: Vec<String>,
+    ) -> RunRecord {
+        let (scenario, device) = (self.scenario, self.stack.drive());
+        let counts = Counts::of(device).since(&watch.before);
+        let left = Left {
+            geometry: *device.zoned().geometry(),
+            is_cached: scenario.host.page_cache.is_some(),
+            wear: wear(device.zoned().wear()),
+            fingerprint: device.fingerprint(),
+            memory_bytes: both_memory_bytes(device),
+            mapping_units: device.mapping_units(),
+        };
+        let mut record = recorded::begin(scenario, left, measured, warnings);
+        record.drive = Some(both(device));
+        record.zoned_block = Some(Record {
+            chunk_blocks: device.zone_blocks().into(),
+            block_bytes: unit_bytes(device),
+            chunks: device.chunks().collect(),
+            random_zones: device.random_zones().collect(),
+            ..layer_record(&counts, unit_bytes(device))
+        });
+        record
+    }
+
+    fn finish(
+        &mut self,
+        mut watch: LayerWatch,
+        _: &Measured,
+        _: &mut RunRecord,
+    ) -> Option<Timeline> {
+        watch.follower.take().map(Follower::finish)
+    }
+}
+
+/// Both drives as one: the capacity is the device's, and pages, blocks and units are the zoned drive's.
+fn both<P: Payload>(device: &OnOurs<P>) -> Drive {
+    let (zoned, conventional) = (facts::drive(device.zoned()), facts::drive(device.conventional()));
+    Drive {
+        capacity_bytes: device_sectors(device) * SECTOR_BYTES,
+        flash_bytes: zoned.flash_bytes + conventional.flash_bytes,
+        channels: zoned.channels + conventional.channels,
+        dies: zoned.dies + conventional.dies,
+        ..zoned
+    }
 }
 
 fn unit_bytes<P: Payload>(device: &OnOurs<P>) -> u64 {

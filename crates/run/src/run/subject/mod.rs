@@ -1,0 +1,198 @@
+//! What a run is of: a drive of one kind, with what stands on it and the check of what its reads return.
+//!
+//! **What lives here**: the duties of a subject ([`Subject`]), the one runner ([`conduct`]), and the only place where
+//! the kind of a scenario's drive decides anything ([`validate`], [`run`], [`needs_bytes`]). Each kind's file builds,
+//! ages, drives and describes. What a kind cannot do, it says in its `validate`.
+
+mod conventional;
+pub(super) mod zoned;
+mod zoned_block;
+mod zoned_work;
+
+use leyden_config::{DriveKind, Scenario, TraceConfig};
+use leyden_device::{NoData, Payload, Ssd, Stamp, ZnsSsd};
+use leyden_record::{RunRecord, SlowCommand, Timeline};
+use leyden_sim::Time;
+
+use super::outage::Outages;
+use super::precondition::Past;
+use super::{Bounds, Hooks, Outcome, Phase, RunError, machine, repeated};
+use crate::driver::{Measured, Options, Settler, Slow};
+
+/// A drive that is ready for its work.
+pub(super) trait Subject {
+    /// Looks at it while it works.
+    type Watch;
+
+    /// Its clock.
+    fn now(&self) -> Time;
+
+    /// Says when its write amplification has settled, if the ramp waits for that.
+    fn settler(&self) -> Option<Settler>;
+
+    /// A watch for one run; `is_last` for the one that is measured.
+    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> Self::Watch;
+
+    /// Makes it ready for run `number`, which is not the first.
+    fn between(&mut self, number: u32) -> Result<(), RunError> {
+        let _ = number;
+        Ok(())
+    }
+
+    /// Gives it the work of run `number`, counted from 0.
+    fn drive(
+        &mut self,
+        number: u32,
+        watch: &mut Self::Watch,
+        options: Options<'_>,
+    ) -> Result<Measured, RunError>;
+
+    /// Whether its own invariants are to be checked now.
+    fn is_check_due(&self) -> bool;
+
+    /// Asserts them.
+    fn check(&self);
+
+    /// The listed power cuts that were not made, as a warning.
+    fn cuts_not_made(watch: &Self::Watch, measured: &Measured) -> Option<String>;
+
+    /// What else to warn of. `is_whole` if the run was neither interrupted nor limited.
+    fn warnings(&self, measured: &Measured) -> Vec<String>;
+
+    /// Everything of the record but the machine's part, power cuts, and what only a last run says.
+    fn describe(
+        &self,
+        watch: &Self::Watch,
+        measured: &Measured,
+        warnings: Vec<String>,
+    ) -> RunRecord;
+
+    /// Ends the last run: warns of drift, cuts the power if that is due, and hands over what was followed.
+    fn finish(
+        &mut self,
+        watch: Self::Watch,
+        measured: &Measured,
+        record: &mut RunRecord,
+    ) -> Option<Timeline>;
+}
+
+/// A subject, and what building it took.
+pub(super) struct Prepared<S> {
+    pub(super) subject: S,
+    pub(super) past: Past,
+    pub(super) wall_s: f64,
+}
+
+/// Runs `scenario` on a subject: the work as often as it says, of which the last is measured.
+pub(super) fn conduct<S: Subject>(
+    prepared: Prepared<S>,
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+    bounds: &Bounds<'_>,
+) -> Result<Outcome, RunError> {
+    let Prepared { mut subject, past: Past { mut warnings, settling }, wall_s } = prepared;
+    let (last, mut repetitions) = (scenario.run.repeat.get() - 1, Vec::new());
+    let (watch, measured, took) = loop {
+        let number = repetitions.len() as u32;
+        hooks.progress(Phase::Running, 0.0);
+        if number > 0 {
+            subject.between(number)?;
+        }
+        let mut watch = subject.watch(bounds, number == last);
+        let clocks = machine::Clocks::start();
+        let cancel = hooks.cancel;
+        let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
+        let options = Options {
+            start: subject.now(),
+            ramp: scenario.run.ramp,
+            settler: subject.settler(),
+            cancel,
+            limit: bounds.limit,
+            progress: Some(&mut progress),
+            expected_requests: None,
+            direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
+        };
+        let measured = subject.drive(number, &mut watch, options)?;
+        let took = clocks.stop();
+        if number == last || measured.interrupted {
+            break (watch, measured, took);
+        }
+        let record = subject.describe(&watch, &measured, Vec::new());
+        repetitions.push(repeated::repetition(&record));
+    };
+    warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
+    if !measured.interrupted && bounds.limit.is_none() {
+        warnings.extend(S::cuts_not_made(&watch, &measured));
+    }
+    warnings.extend(subject.warnings(&measured));
+    let is_checked = subject.is_check_due();
+    if is_checked {
+        subject.check();
+    }
+    let mut record = subject.describe(&watch, &measured, warnings);
+    record.steadiness.precondition = settling;
+    if last > 0 {
+        repetitions.push(repeated::repetition(&record));
+        record.warnings.extend(repeated::warning(&repetitions));
+        record.steadiness.repetitions = repetitions;
+    }
+    record.sim.checked = is_checked;
+    record.sim.precondition_wall_s = wall_s;
+    let timeline = subject.finish(watch, &measured, &mut record);
+    took.fill(&measured, &mut record);
+    let slow = |slow: Slow| SlowCommand {
+        arrived: slow.arrived.since(measured.run_start),
+        completed: slow.completed.since(measured.run_start),
+    };
+    Ok(Outcome {
+        record,
+        interrupted: measured.interrupted,
+        slowest: measured.slowest.map(|slowest| slowest.map(slow)),
+        timeline,
+    })
+}
+
+/// Checks that `scenario` can be run, as far as that shows before it begins.
+pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    match scenario.kind() {
+        DriveKind::Conventional => conventional::validate(scenario),
+        DriveKind::Zoned => zoned::validate(scenario),
+        DriveKind::ZonedBlock => zoned_block::validate(scenario),
+    }
+}
+
+/// Builds what `scenario` is of, and runs it.
+pub(super) fn run(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+    bounds: &Bounds<'_>,
+) -> Result<Outcome, RunError> {
+    match scenario.kind() {
+        DriveKind::Conventional => conventional::run(scenario, hooks, bounds),
+        DriveKind::Zoned => zoned::run(scenario, hooks, bounds),
+        DriveKind::ZonedBlock => zoned_block::run(scenario, hooks, bounds),
+    }
+}
+
+/// Memory that a run of `scenario` takes, about; 0 if its drives cannot be built, which the run says.
+pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
+    if !scenario.run.stamps {
+        return memory_bytes::<NoData>(scenario).0;
+    }
+    let is_cut = !scenario.run.cut.is_empty();
+    let for_each = if is_cut { machine::MODEL_UNIT_BYTES } else { machine::STAMP_BYTES };
+    let (bytes, units) = memory_bytes::<Stamp>(scenario);
+    bytes + for_each * u64::from(units)
+}
+
+/// Memory of the drives, and the mapping units that a host can address.
+fn memory_bytes<P: Payload>(scenario: &Scenario) -> (u64, u32) {
+    let (device, seed) = (&scenario.device, scenario.seed);
+    match scenario.kind() {
+        DriveKind::Conventional => Ssd::<P>::new(device, seed)
+            .map_or((0, 0), |ssd| (ssd.memory_bytes(), ssd.mapping_units())),
+        DriveKind::Zoned => ZnsSsd::<P>::new(device, seed)
+            .map_or((0, 0), |drive| (drive.memory_bytes(), drive.mapping_units())),
+        DriveKind::ZonedBlock => zoned_block::memory_bytes::<P>(scenario),
+    }
+}

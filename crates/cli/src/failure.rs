@@ -1,10 +1,12 @@
 //! What ends a command early, and the exit code it ends with.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use leyden_config::{Diagnostic, LoadError};
+
+use crate::output::escape::shown;
 
 /// The run failed, or content was not what it must be.
 pub(crate) const FAILED: u8 = 1;
@@ -132,7 +134,9 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
             line.push_str(&cause);
         }
     }
-    anstream::eprintln!("{style}error{style:#}: {line}{rest}");
+    let text = shown(&format!("{line}{rest}"), true);
+    // Standard error may be full, or closed.
+    let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {text}");
     ExitCode::from(failure.code)
 }
 

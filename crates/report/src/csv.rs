@@ -41,6 +41,7 @@ pub fn csv(records: &[RunRecord]) -> String {
 
 fn line(cells: impl Iterator<Item = String>) -> String {
     let quoted = cells.map(|cell| {
+        let cell = if is_formula(&cell) { format!("'{cell}") } else { cell };
         if cell.contains([',', '"', '\r', '\n']) {
             format!("\"{}\"", cell.replace('"', "\"\""))
         } else {
@@ -48,6 +49,11 @@ fn line(cells: impl Iterator<Item = String>) -> String {
         }
     });
     quoted.collect::<Vec<_>>().join(",")
+}
+
+/// True if a spreadsheet would run the cell: names are others' texts. Numbers are none.
+fn is_formula(cell: &str) -> bool {
+    cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err()
 }
 
 /// The numbers of a record by dotted name.
@@ -81,6 +87,17 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
 mod tests {
     use super::*;
     use leyden_record::Varied;
+
+    #[test]
+    fn a_name_is_no_formula_and_a_number_stays_one() {
+        for name in ["=HYPERLINK(1)", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1"] {
+            let record = RunRecord { name: name.into(), ..RunRecord::default() };
+            let text = csv(&[record]);
+            let cell = text.split("\r\n").nth(1).unwrap().trim_start_matches('"');
+            assert!(cell.starts_with('\''), "{cell}");
+        }
+        assert_eq!(line(["-2.5".to_owned(), "+1e3".to_owned()].into_iter()), "-2.5,+1e3");
+    }
 
     #[test]
     fn a_line_for_each_run_and_a_column_for_each_number() {

@@ -108,7 +108,7 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
         if !typed.is_empty() && matches!(block.language, "" | "sh") {
             steps.extend(typed.into_iter().map(Step::Type));
         } else if let Some(file) = named_file(&before)
-            && (block.language == "toml" || has_extension(&file, "csv"))
+            && (block.language == "toml" || !has_extension(&file, "toml"))
         {
             steps.push(Step::Save(file, block.lines.join("\n") + "\n"));
         }
@@ -120,7 +120,7 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
 /// The file of one's own that a paragraph names last: no path, and in backticks.
 fn named_file(paragraph: &str) -> Option<String> {
     let named = paragraph.split('`').skip(1).step_by(2).filter(|name| {
-        (has_extension(name, "toml") || has_extension(name, "csv")) && !name.contains(['/', ' '])
+        ["toml", "csv", "txt"].iter().any(|&end| has_extension(name, end)) && !name.contains(['/', ' '])
     });
     named.last().map(str::to_owned)
 }

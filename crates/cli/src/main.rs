@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let args =
         match help::command().try_get_matches().and_then(|found| Args::from_arg_matches(&found)) {
             Ok(args) => args,
-            Err(error) => return failure::of_clap(&error),
+            Err(error) => return failure::of_clap(error),
         };
     progress::be_quiet(args.quiet);
     let cancel = match signals::install() {

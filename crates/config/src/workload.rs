@@ -91,9 +91,9 @@ pub fn devices(only: Option<&str>, overlay: bool, stack: Option<Bytes>) -> Devic
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMode {
     /// Each when the trace says so, however long the drive takes.
-    Open,
-    /// Each as soon as fewer than `queue_depth` requests are outstanding.
     #[default]
+    Open,
+    /// Each as soon as fewer than `queue_depth` requests are outstanding, whatever the times of the trace.
     Closed,
 }
 

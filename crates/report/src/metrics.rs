@@ -164,6 +164,7 @@ static GROUPS: &[MetricGroup] = &[
         metric("Read", Neutral, bytes, |r| Some(r.host.bytes_read as f64)),
         metric("Written", Neutral, bytes, |r| Some(r.host.bytes_written as f64)),
         metric("Simulated time", Neutral, format::seconds, |r| Some(r.host.elapsed_s)),
+        metric("Recorded in", Neutral, format::seconds, |r| r.host.recorded_s),
     ]),
     group("Read latency", &[
         key(metric("Mean", Lower, format::latency, |r| read(r, |l| l.mean))),
@@ -192,6 +193,8 @@ static GROUPS: &[MetricGroup] = &[
     group("Flash", &[
         key(metric("Write amplification", Lower, format::factor,
             |r| (r.host.bytes_written > 0).then_some(r.flash.waf))),
+        key(metric("Write amplification, preconditioning", Neutral, format::factor,
+            |r| r.steadiness.precondition.as_ref().map(|settling| settling.waf))),
         key(metric("Block erases per GiB written", Lower, format::number, erases_per_gib)),
         metric("Block erases", Neutral, count, |r| Some(r.flash.erases as f64)),
         metric("Pages programmed for the host", Neutral, count, |r| Some(r.flash.programs.user as f64)),

@@ -3,18 +3,24 @@
 
 use std::time::{Duration, Instant};
 
-use leyden_device::{NoData, Ssd, Stamp};
+use leyden_device::{Config, NoData, Ssd, Stamp};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{RunError, in_device};
 use crate::driver::Measured;
 use leyden_config::Scenario;
 use leyden_record::RunRecord;
+use leyden_sim::Bytes;
 
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
 const UNIT_BYTES: u64 = 8;
 /// What the model of its promises needs for each, if the run cuts the power.
 const MODEL_UNIT_BYTES: u64 = 144;
+
+/// Blocks of a plane of the smallest drive that is built to tell what a large one takes.
+const FEW_BLOCKS: u32 = 32;
+/// From here on a run says before what memory it takes.
+const MUCH_BYTES: u64 = 1 << 30;
 
 /// What verifying reads needs for each.
 const STAMP_BYTES: u64 = 8;
@@ -83,10 +89,10 @@ fn cpu_time() -> Duration {
 
 /// Refuses a drive that cannot fit in memory; without, the system would end the process.
 pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
-    let geometry = scenario.device.geometry().map_err(in_device)?;
     let is_modelled = scenario.run.stamps && !scenario.run.cut.is_empty();
-    let unit_bytes = if is_modelled { UNIT_BYTES + MODEL_UNIT_BYTES } else { UNIT_BYTES };
-    let bytes = u64::from(geometry.units()) * unit_bytes;
+    let geometry = scenario.device.geometry().map_err(in_device)?;
+    let least = u64::from(geometry.units()) * UNIT_BYTES;
+    let bytes = needs_bytes(scenario).max(least);
     let mut memory = Vec::<u8>::new();
     let room = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
     std::hint::black_box(&memory);
@@ -102,15 +108,60 @@ pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
     Err(RunError::config("device.nand", problem))
 }
 
-/// Memory that a run of `scenario` takes, about; 0 if its drive cannot be built, which the run will say.
+/// Memory that a run of `scenario` takes, about; 0 if nothing can be said, as its drive cannot be built, which the run
+/// will say.
+///
+/// Two small drives of the same kind are built: what each takes grows with the blocks of a plane, and no other way.
 pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
-    let (device, seed) = (&scenario.device, scenario.seed);
+    let own = scenario.device.nand.blocks_per_plane;
+    let sample = |blocks: u32| bytes_with(scenario, blocks.min(own));
+    let mut few = FEW_BLOCKS;
+    while few < own {
+        if let (Some(one), Some(two)) = (sample(few), sample(2 * few)) {
+            let each = two.saturating_sub(one) / u64::from((2 * few).min(own) - few);
+            return one + each * u64::from(own - few);
+        }
+        few = few.saturating_mul(2); // so small a drive has no room for what it keeps back
+    }
+    sample(own).unwrap_or(0)
+}
+
+/// Memory that a run takes on a drive with so many blocks in a plane; `None` if there can be no such drive.
+fn bytes_with(scenario: &Scenario, blocks: u32) -> Option<u64> {
+    let (mut device, seed) = (scenario.device.clone(), scenario.seed);
+    let own = std::mem::replace(&mut device.nand.blocks_per_plane, blocks);
+    if let Some(capacity) = &mut device.ftl.capacity {
+        let unit = device.ftl.mapping_unit.get();
+        let part = u128::from(capacity.get()) * u128::from(blocks) / u128::from(own);
+        *capacity = Bytes::new(u64::try_from(part).ok()? / unit * unit);
+    }
     if !scenario.run.stamps {
-        return Ssd::<NoData>::new(device, seed).map_or(0, |ssd| ssd.memory_bytes());
+        return Some(Ssd::<NoData>::new(&device, seed).ok()?.memory_bytes());
     }
     let for_each = if scenario.run.cut.is_empty() { STAMP_BYTES } else { MODEL_UNIT_BYTES };
-    Ssd::<Stamp>::new(device, seed)
-        .map_or(0, |ssd| ssd.memory_bytes() + for_each * u64::from(ssd.mapping_units()))
+    let ssd = Ssd::<Stamp>::new(&device, seed).ok()?;
+    Some(ssd.memory_bytes() + for_each * u64::from(ssd.mapping_units()))
+}
+
+/// Refuses a buffer larger than all of the flash behind it; but the default, which nobody asked for.
+pub(super) fn has_sizes_that_fit(scenario: &Scenario) -> Result<(), RunError> {
+    let geometry = scenario.device.geometry().map_err(in_device)?;
+    let flash = u64::from(geometry.units()) * u64::from(geometry.unit_bytes());
+    let buffer = scenario.device.buffer.size;
+    if buffer.get() <= flash || buffer == Config::default().buffer.size {
+        return Ok(());
+    }
+    let problem = format!(
+        "{buffer} are more than the drive's flash, which is {}; give the buffer less, or device.nand more",
+        Bytes::new(flash)
+    );
+    Err(RunError::config("device.buffer.size", problem))
+}
+
+/// What is worth saying before a run that takes much memory.
+pub(super) fn much_memory(scenario: &Scenario) -> Option<String> {
+    let bytes = needs_bytes(scenario);
+    (bytes >= MUCH_BYTES).then(|| format!("the run takes about {} MiB of memory", bytes >> 20))
 }
 
 /// Memory that several runs may take together: four fifths of what the system, or the group of processes

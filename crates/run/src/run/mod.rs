@@ -163,6 +163,7 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    machine::has_sizes_that_fit(scenario)?;
     match (scenario.host.is_layered(), scenario.device.zoned.is_some()) {
         (true, _) => return zoned_block::validate(scenario),
         (false, true) => return zoned::validate(scenario),
@@ -209,6 +210,7 @@ pub(crate) fn run_within(
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
     }
+    machine::has_sizes_that_fit(scenario)?;
     match (scenario.host.is_layered(), scenario.device.zoned.is_some()) {
         (true, _) => return zoned_block::run(scenario, hooks, &bounds),
         (false, true) => return zoned::run(scenario, hooks, &bounds),
@@ -368,6 +370,9 @@ fn make<P: Payload>(scenario: &Scenario, hooks: &mut Hooks<'_>) -> Result<Prepar
         }
     }
     machine::has_room_for(scenario)?;
+    if let Some(much) = machine::much_memory(scenario) {
+        hooks.note(&much);
+    }
     let mut ssd = Ssd::<P>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let past = precondition::precondition(&mut ssd, scenario, hooks)?;
     if let Some(path) = snapshot {

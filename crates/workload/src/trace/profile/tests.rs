@@ -164,7 +164,10 @@ fn memory_has_a_bound_and_estimates_are_near() {
     }
     let estimated = profiler.finish(&classes);
     assert_eq!((exact.one_address_in, estimated.one_address_in > 2), (1, true));
-    assert_eq!((exact.requests, exact.bytes_written), (estimated.requests, estimated.bytes_written));
+    assert_eq!(
+        (exact.requests, exact.bytes_written),
+        (estimated.requests, estimated.bytes_written)
+    );
     let values = |p: &Profile| {
         let bytes = [
             p.footprint_bytes,

@@ -182,8 +182,8 @@ impl BankConfig {
         let rated = self.rated();
         if charge > rated {
             let problem = format!(
-                "{charge} is above what the part is rated for: {rated} or less; of a part with another rating, give \
-                 bank.rated_voltage"
+                "{charge} is above what the part is rated for: {rated} or less, or give bank.rated_voltage of another \
+                 part"
             );
             return error("bank.charge_voltage", problem);
         }

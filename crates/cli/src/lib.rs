@@ -33,7 +33,7 @@ pub fn main() -> ExitCode {
     let args =
         match help::command().try_get_matches().and_then(|found| Args::from_arg_matches(&found)) {
             Ok(args) => args,
-            Err(error) => return failure::of_clap(&error),
+            Err(error) => return failure::of_clap(error),
         };
     progress::be_quiet(args.quiet);
     let signals = match signals::install() {

@@ -21,14 +21,8 @@ fn served_at(folder: &Path, sets: &[Set], pace: Pace) -> Server {
     let device = Loaded::new("devices/zns", sets).unwrap().scenario.device;
     let config = ImageConfig::new("disk".to_owned(), 1, device);
     let drive = Drive::create(&folder.join("disk.leyden"), config).unwrap();
-    let options = ServerOptions {
-        pace,
-        nbd: Vec::new(),
-        programs: vec![folder.join("socket")],
-        tls: None,
-        fuse: None,
-        lies: false,
-    };
+    let options =
+        ServerOptions { programs: vec![folder.join("socket")], ..ServerOptions::new(pace) };
     Server::start(drive, &options).unwrap()
 }
 

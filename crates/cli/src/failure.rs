@@ -1,10 +1,12 @@
 //! What ends a command early, and the exit code it ends with.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use leyden_config::{Diagnostic, LoadError};
+
+use crate::output::escape::shown;
 
 /// The run failed, or content was not what it must be.
 pub(crate) const FAILED: u8 = 1;
@@ -132,12 +134,38 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
             line.push_str(&cause);
         }
     }
-    anstream::eprintln!("{style}error{style:#}: {line}{rest}");
+    let text = shown(&format!("{line}{rest}"), true);
+    // Standard error may be full, or closed.
+    let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {text}");
     ExitCode::from(failure.code)
 }
 
+/// Says of a flag that another command has which that is, in place of how to pass it as a value.
+fn belongs_elsewhere(error: &mut clap::Error) {
+    use clap::CommandFactory;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return };
+    let Some(name) = flag.strip_prefix("--").and_then(|name| name.split('=').next()) else {
+        return;
+    };
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some()
+    {
+        return; // a flag of this command is near
+    }
+    let args = crate::args::Args::command();
+    let has =
+        |command: &&clap::Command| command.get_arguments().any(|it| it.get_long() == Some(name));
+    let owners = args.get_subcommands().filter(has);
+    let owners: Vec<_> = owners.map(|it| format!("`leyden {}`", it.get_name())).collect();
+    if !owners.is_empty() {
+        let tip = format!("'--{name}' is a flag of {}", owners.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
 /// What clap has to say: help and version are no errors.
-pub(crate) fn of_clap(error: &clap::Error) -> ExitCode {
+pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
+    belongs_elsewhere(&mut error);
     let code = if error.use_stderr() { USAGE } else { 0 };
     match error.print() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(IO),

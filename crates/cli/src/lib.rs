@@ -33,24 +33,24 @@ pub fn main() -> ExitCode {
     let args =
         match help::command().try_get_matches().and_then(|found| Args::from_arg_matches(&found)) {
             Ok(args) => args,
-            Err(error) => return failure::of_clap(&error),
+            Err(error) => return failure::of_clap(error),
         };
     progress::be_quiet(args.quiet);
-    let cancel = match signals::install() {
-        Ok(cancel) => cancel,
+    let signals = match signals::install() {
+        Ok(signals) => signals,
         Err(error) => return failure::report(&Failure::io(error)),
     };
     let outcome = match args.command {
-        Command::Run(run) => commands::run::main(&run, &cancel),
-        Command::Compare(compare) => commands::compare::main(&compare, &cancel),
-        Command::Reproduce(args) => commands::reproduce::main(&args, &cancel),
-        Command::Lifetime(args) => commands::lifetime::main(&args, &cancel),
-        Command::Timeline(args) => commands::timeline::main(&args, &cancel),
-        Command::Size(size) => commands::size::main(&size, &cancel),
-        Command::Trace(command) => commands::trace::main(&command, &cancel),
-        Command::Torture(torture) => commands::torture::main(&torture, &cancel),
+        Command::Run(run) => commands::run::main(&run, signals.watched()),
+        Command::Compare(compare) => commands::compare::main(&compare, signals.watched()),
+        Command::Reproduce(args) => commands::reproduce::main(&args, signals.watched()),
+        Command::Lifetime(args) => commands::lifetime::main(&args, signals.watched()),
+        Command::Timeline(args) => commands::timeline::main(&args, signals.watched()),
+        Command::Size(size) => commands::size::main(&size, signals.watched()),
+        Command::Trace(command) => commands::trace::main(&command, signals.watched()),
+        Command::Torture(torture) => commands::torture::main(&torture, signals.watched()),
         #[cfg(feature = "crashtest")]
-        Command::Crashtest(args) => commands::crashtest::main(&args, &cancel),
+        Command::Crashtest(args) => commands::crashtest::main(&args, signals.watched()),
         Command::Check(check) => commands::check::main(&check),
         Command::Policies { json } => commands::lists::policies(json),
         Command::Schema { of } => commands::lists::schema(of),
@@ -59,9 +59,9 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "serve")]
         Command::Image(command) => commands::image::main(&command),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => commands::serve::main(&args, &cancel),
+        Command::Serve(args) => commands::serve::main(&args, &signals),
         #[cfg(feature = "serve")]
-        Command::Mount(args) => commands::mount::main(&args, &cancel),
+        Command::Mount(args) => commands::mount::main(&args, &signals),
         #[cfg(feature = "serve")]
         Command::Recording(command) => commands::recording::main(&command),
         #[cfg(feature = "serve")]

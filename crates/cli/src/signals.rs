@@ -2,23 +2,41 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-/// Installs the handlers; the flag is set by the first Ctrl-C (or SIGTERM). The second ends the
-/// process at once.
-pub(crate) fn install() -> io::Result<Arc<AtomicBool>> {
+/// What Ctrl-C and SIGTERM do.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    cancel: Arc<AtomicBool>,
+    /// Nobody looks at `cancel` yet: the first signal ends the process.
+    ends_at_once: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// The flag that the first signal sets, for a command that looks at it from now on. The second signal ends the
+    /// process at once.
+    pub(crate) fn watched(&self) -> &Arc<AtomicBool> {
+        self.ends_at_once.store(false, Ordering::Release);
+        &self.cancel
+    }
+}
+
+/// Installs the handlers. A signal ends the process at once, until a command [watches](Signals::watched) for it.
+pub(crate) fn install() -> io::Result<Signals> {
     let cancel = Arc::new(AtomicBool::new(false));
+    let ends_at_once = Arc::new(AtomicBool::new(true));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag set and exits, the first sets it.
         let code = i32::from(crate::failure::INTERRUPTED);
+        flag::register_conditional_shutdown(signal, code, Arc::clone(&ends_at_once))?;
         flag::register_conditional_shutdown(signal, code, Arc::clone(&cancel))?;
         flag::register(signal, Arc::clone(&cancel))?;
     }
     // Handled at all, a file that grows beyond `ulimit -f` is an error of its write and not the end
     // of the process.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    Ok(cancel)
+    Ok(Signals { cancel, ends_at_once })
 }

@@ -97,6 +97,14 @@ fn clients_of_nbd() {
 }
 
 #[test]
+fn sessions_of_clients_and_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = leyden_serve::fuzz::Sessions::new(&folder.path().join("disk.leyden"));
+    fuzz(&[leyden_serve::fuzz::nbd_seed()], 500, |sent| sessions.nbd(sent));
+    fuzz(&[leyden_serve::fuzz::program_seed()], 500, |sent| sessions.program(sent));
+}
+
+#[test]
 fn programs_and_served_drives() {
     use leyden_serve::fuzz::{program, program_seed, served_drive, served_drive_seed};
     fuzz(&[program_seed()], 20_000, program);
@@ -118,19 +126,8 @@ fn recordings() {
 fn logs_of_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.leyden");
-    // Time, kind, FUA, sectors, LBA: a write, a flush, a trim, a cut and the power's return.
-    let entry = |ns: u64, kind: u8, sectors: u32, lba: u64| {
-        let mut entry = ns.to_le_bytes().to_vec();
-        entry.extend([kind, 0]);
-        entry.extend(sectors.to_le_bytes());
-        entry.extend(lba.to_le_bytes());
-        entry.resize(64, 0);
-        entry
-    };
-    let seed = [(1, 1, 8, 0), (2, 3, 0, 0), (3, 4, 8, 8), (4, 6, 0, 0), (5, 7, 0, 0)];
-    let seed = seed.iter().flat_map(|&(ns, kind, sectors, lba)| entry(ns, kind, sectors, lba));
     let mut rng = Rng::new(1, "logs of images");
-    let seed: Vec<u8> = seed.collect();
+    let seed = leyden_image::fuzz::log_seed();
     for _ in 0..150 {
         let mut mutant = seed.clone();
         for _ in 0..=rng.below(4) {

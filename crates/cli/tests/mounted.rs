@@ -57,12 +57,12 @@ fn can_mount() -> bool {
 }
 
 /// Mounts `image` at `folder`, and waits until it is.
-fn mount(image: &Path, folder: &Path) -> Child {
+fn mount(image: &Path, folder: &Path, stderr: Stdio) -> Child {
     let mut child = Command::new(LEYDEN)
         .arg("mount")
         .args([image, folder])
         .args(["--fs", "ext4", "--latency", "off"])
-        .stderr(Stdio::null())
+        .stderr(stderr)
         .spawn()
         .unwrap();
     let path = folder.to_str().unwrap();
@@ -86,7 +86,7 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
     for life in 0..2 {
-        let mut child = mount(&image, &disk);
+        let mut child = mount(&image, &disk, Stdio::null());
         if life == 0 {
             std::fs::write(disk.join("file"), "written before the end").unwrap();
         }
@@ -99,6 +99,129 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
         assert!(!devices.contains(folder.path().to_str().unwrap()), "left behind: {devices}");
         assert!(!folder.path().join("disk.leyden.mnt").exists());
     }
+}
+
+/// A process with a mount namespace of its own, which has copies of all mounts: any container, any `unshare -m`.
+struct Namespace(Child);
+
+impl Namespace {
+    fn new() -> Self {
+        let held = Command::new("unshare")
+            .args(["-m", "--propagation", "private", "sleep", "600"])
+            .spawn();
+        let held = held.unwrap();
+        // It is there when its namespace is another one.
+        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        while of(&held.id().to_string()).is_none_or(|it| Some(it) == of("self")) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self(held)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What unmounts here does not unmount there: the file system lives on, and nothing is written.
+#[test]
+fn a_mount_that_another_namespace_holds_loses_nothing_and_is_said() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (image, disk) = (create(folder.path()), folder.path().join("disk"));
+    std::fs::create_dir(&disk).unwrap();
+    let mut child = mount(&image, &disk, Stdio::piped());
+    let held = Namespace::new();
+    let precious = vec![7; 5 << 20];
+    std::fs::write(disk.join("precious"), &precious).unwrap();
+    terminate(&child);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    let holder = format!("process {} (sleep)", held.0.id());
+    assert!(said.contains("still in use") && said.contains(&holder), "{said}");
+    drop(held);
+    let child = mount(&image, &disk, Stdio::null());
+    assert!(std::fs::read(disk.join("precious")).unwrap() == precious, "it is lost");
+    terminate_well(child);
+    // One that goes in time is waited for.
+    let mut child = mount(&image, &disk, Stdio::null());
+    let held = Namespace::new();
+    std::fs::write(disk.join("late"), &precious).unwrap();
+    terminate(&child);
+    std::thread::sleep(Duration::from_secs(1));
+    drop(held);
+    assert!(child.wait().unwrap().success(), "it waits");
+    let child = mount(&image, &disk, Stdio::null());
+    assert!(std::fs::read(disk.join("late")).unwrap() == precious, "it is lost");
+    terminate_well(child);
+}
+
+fn terminate_well(mut child: Child) {
+    terminate(&child);
+    assert!(child.wait().unwrap().success());
+}
+
+/// A file system of a stranger may hold programs that run as root, and devices.
+#[test]
+fn what_is_mounted_makes_nobody_root_and_is_what_was_named() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (image, disk) = (create(folder.path()), folder.path().join("disk"));
+    std::fs::create_dir(&disk).unwrap();
+    let child = mount(&image, &disk, Stdio::null());
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let line = mounts.lines().find(|line| line.contains(disk.to_str().unwrap())).unwrap();
+    assert!(line.contains(" ext4 ") && line.contains("nosuid") && line.contains("nodev"), "{line}");
+    terminate_well(child);
+    let other = Command::new(LEYDEN)
+        .arg("mount")
+        .args([&image, &disk])
+        .args(["--fs", "xfs", "--latency", "off"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(said.contains("holds ext4, not xfs"), "{said}");
+}
+
+/// In a folder that others may write to, a name beside the image decides nothing.
+#[test]
+fn a_link_beside_the_image_decides_no_mount() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (image, disk) = (create(folder.path()), folder.path().join("disk"));
+    let victim = folder.path().join("victim");
+    std::fs::create_dir(&disk).unwrap();
+    std::fs::create_dir(&victim).unwrap();
+    std::os::unix::fs::symlink(&victim, folder.path().join("disk.leyden.mnt")).unwrap();
+    let child = mount(&image, &disk, Stdio::null());
+    assert!(!succeeds("mountpoint", &["-q", victim.to_str().unwrap()]), "it was followed");
+    terminate_well(child);
+}
+
+#[test]
+fn a_file_is_never_covered() {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, file) = (create(folder.path()), folder.path().join("file"));
+    std::fs::write(&file, "mine").unwrap();
+    let serve = Command::new(LEYDEN).arg("serve").arg(image).arg("--fuse").arg(&file).output();
+    let (serve, said) = {
+        let it = serve.unwrap();
+        (it.status, String::from_utf8_lossy(&it.stderr).into_owned())
+    };
+    assert_eq!(serve.code(), Some(2), "{said}");
+    assert!(said.contains("is a file, and would be covered"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
 /// The kernel refuses to unmount what is in use; a server that just ended would leave a dead mount behind.

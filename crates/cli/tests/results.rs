@@ -364,6 +364,64 @@ fn devices_of_one_trace_are_chosen_stacked_or_overlaid() {
     ends_with(&info, 0);
 }
 
+/// What a conversion loses it would lose for good.
+#[test]
+fn a_conversion_never_replaces_what_it_reads() {
+    let folder = folder();
+    let path = folder.path();
+    let text = "time_us,op,lba,len,flags,class\n0,W,0,8,WFS,wal\n";
+    fs::write(path.join("a.csv"), text).unwrap();
+    fs::write(path.join("hints.csv"), "time_us,op,lba,len\n0,H,0,8\n").unwrap();
+    std::os::unix::fs::symlink("a.csv", path.join("link.csv")).unwrap();
+    let convert = |args: &[&str]| {
+        run(path, &[&["trace", "convert"][..], args, &["--force", "--to", "msr"]].concat())
+    };
+    for args in [
+        &["a.csv", "a.csv"][..],
+        &["link.csv", "a.csv"],
+        &["a.csv", "link.csv"],
+        &["a.csv", "./a.csv"],
+        &["a.csv", "hints.csv", "--hints", "hints.csv"],
+    ] {
+        let output = convert(args);
+        ends_with(&output, 2);
+        assert!(stderr(&output).contains("it is the trace that is read"), "{}", stderr(&output));
+        assert_eq!(fs::read_to_string(path.join("a.csv")).unwrap(), text, "{args:?}");
+    }
+    ends_with(&convert(&["a.csv", "b.csv"]), 0);
+    ends_with(&convert(&["a.csv", "b.csv"]), 0);
+}
+
+/// Columns of one's own give the same trace by flag, by key and as converted.
+#[test]
+fn columns_are_described_by_a_flag_or_a_key() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("nvme.txt"), "# ns\n0 w 0 1\n10000 w 1 4\n20000 r 1 4\n").unwrap();
+    let columns = "time:ns op:r/w lba:4096 len:4096";
+    let info = ["trace", "info", "nvme.txt", "--json", "--columns", columns];
+    let profile = &json(path, &info)["profile"];
+    assert_eq!((&profile["bytes_written"], &profile["bytes_read"]), (&20480.into(), &16384.into()));
+    let convert = ["trace", "convert", "nvme.txt", "b.csv", "--columns", columns];
+    ends_with(&run(path, &convert), 0);
+    let right = "time_us,op,lba,len,flags,class\n0,W,0,8,W,-\n10,W,8,32,W,-\n20,R,8,32,R,-\n";
+    assert_eq!(fs::read_to_string(path.join("b.csv")).unwrap(), right);
+    let by = |key: &str| {
+        let set = format!("workload.trace={key}");
+        json(path, &["run", "tiny.toml", "--json", "--set", &set])["measured"]["digest"].clone()
+    };
+    let by_key = by(&format!("{{ path = \"nvme.txt\", columns = \"{columns}\" }}"));
+    assert_eq!(by_key, by("{ path = \"b.csv\" }"));
+    let wrong = "workload.trace={ path = \"nvme.txt\", columns = \"time lba len op:r/w\" }";
+    let output = run(path, &["run", "tiny.toml", "--set", wrong]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).contains("workload.trace.columns"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no unit of s, ms"), "{}", stderr(&output));
+    let output = run(path, &["trace", "info", "nvme.txt"]);
+    ends_with(&output, 2);
+    assert!(stderr(&output).contains("begins: `# ns`"), "{}", stderr(&output));
+}
+
 #[test]
 fn torture_says_that_there_was_nothing_to_make_small() {
     let folder = folder();

@@ -134,12 +134,126 @@ fn images_are_made_looked_at_and_copied() {
     refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
 }
 
+/// Whoever made a name first in a shared folder can make nobody wait for ever, and cannot pass for the server.
+#[test]
+fn a_socket_that_was_planted_hangs_nobody() {
+    use std::os::unix::net::UnixListener;
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    let planted = UnixListener::bind(format!("{image}.sock")).unwrap();
+    let nbd = format!("unix:{}", folder.path().join("nbd").display());
+    refused(&["serve", &image, "--nbd", &nbd], 3, "cannot listen");
+    drop(planted.accept().unwrap()); // it has looked whether somebody listens
+    // It accepts, and says nothing: the first SIGTERM ends those who ask.
+    for command in ["status", "cut", "restore"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_leyden"))
+            .args([command, &image])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _asked = planted.accept().unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "it waits");
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    }
+}
+
+/// Whatever the umask is, and others only if asked.
+#[test]
+fn sockets_and_images_are_their_owners() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    assert_eq!(mode(Path::new(&image)), 0o600);
+    let control = PathBuf::from(format!("{image}.sock"));
+    let server = Server::start(&image, &[]);
+    assert_eq!((mode(&control), mode(&server.socket)), (0o600, 0o600));
+    server.terminate();
+    let server = Server::start(&image, &["--socket-mode", "660", "--group", "0"]);
+    assert_eq!((mode(&control), mode(&server.socket)), (0o660, 0o660));
+    server.terminate();
+    refused(&["serve", &image, "--nbd", "tcp:0", "--socket-mode", "777"], 2, "660");
+    refused(&["serve", &image, "--nbd", "tcp:0", "--group", "no such group"], 2, "/etc/group");
+    refused(&["serve", &image, "--nbd", "tcp:0", "--memory", "40 MiB"], 2, "--connections");
+}
+
+/// `nobody` may look where that is allowed, and can pull no switch.
+#[test]
+fn the_switch_is_its_owners() {
+    let is_root = Command::new("sh").args(["-c", "[ $(id -u) = 0 ]"]).status().unwrap().success();
+    if !is_root || !has("setpriv") {
+        eprintln!("LEFT OUT: it takes root to become somebody else");
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let image = create(folder.path(), "none");
+    let server = Server::start(&image, &["--socket-mode", "666"]);
+    let program = folder.path().join("leyden");
+    // Written by a child: no other test's child has it open for writing, then.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_leyden")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    let as_nobody = |command: &str| {
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&program)
+            .args([command, &image])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    for command in ["cut", "restore"] {
+        let said = as_nobody(command);
+        assert!(said.contains("user 65534 may look"), "{said}");
+    }
+    let said = as_nobody("status");
+    assert!(said.contains("capacity"), "{said}");
+    server.terminate();
+    let server = Server::start(&image, &[]);
+    let said = as_nobody("status");
+    assert!(said.contains("Permission denied"), "{said}");
+    server.terminate();
+}
+
+/// A terminal would take them for commands.
+#[test]
+fn names_do_not_command_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("x\u{1b}[2Jy.leyden").to_str().unwrap().to_owned();
+    refused(&["image", "create", &image], 2, "is no name for a drive");
+    let plain = create(folder.path(), "none");
+    std::fs::rename(&plain, &image).unwrap();
+    for args in [&["image", "info", &format!("{image}no")][..], &["status", &image]] {
+        let output = leyden(args);
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!said.contains(&0x1b), "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+/// Deep folders: the control socket has a name there all the same.
+#[test]
+fn drives_in_deep_folders_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("w".repeat(100)).join("x".repeat(100));
+    std::fs::create_dir_all(&deep).unwrap();
+    let image = create(&deep, "none");
+    let server = Server::start(&image, &[]);
+    assert!(good(&leyden(&["status", &image])).contains("on"));
+    assert!(good(&leyden(&["cut", &image])).contains("promised and lost"));
+    server.terminate();
+}
+
 #[test]
 fn a_server_takes_cuts_kills_and_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
     let server = Server::start(&image, &[]);
-    refused(&["serve", &image], 2, "in use");
+    let other = format!("unix:{}", folder.path().join("other").display());
+    refused(&["serve", &image, "--nbd", &other], 2, "in use");
+    refused(&["serve", &image], 2, "--nbd unix:PATH");
     assert!(good(&leyden(&["status", &image])).contains("on"));
     assert!(good(&leyden(&["cut", &image])).contains("promised and lost"));
     refused(&["cut", &image], 2, "off already");

@@ -9,8 +9,8 @@ use leyden_sim::{Bytes, ConfigError, Ratio, Span, Time};
 use leyden_workload::ClassNames;
 use leyden_workload::synth::JobConfig;
 use leyden_workload::trace::{
-    BlkAction, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing, TraceError,
-    Unsorted,
+    BlkAction, Columns, Cut, CutIter, Devices, Format, Merged, OpenOptions, Packed, Packing,
+    TraceError, Unsorted,
 };
 use leyden_workload::zoned::{LsmConfig, RecordedConfig, ZoneJobConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -91,9 +91,9 @@ pub fn devices(only: Option<&str>, overlay: bool, stack: Option<Bytes>) -> Devic
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMode {
     /// Each when the trace says so, however long the drive takes.
-    Open,
-    /// Each as soon as fewer than `queue_depth` requests are outstanding.
     #[default]
+    Open,
+    /// Each as soon as fewer than `queue_depth` requests are outstanding, whatever the times of the trace.
     Closed,
 }
 
@@ -110,6 +110,13 @@ struct Table {
     /// Its format, as `leyden trace info` names it; told from its content if not given.
     #[serde(default)]
     format: Option<String>,
+    /// What its columns hold, in their order and with their separator, of text in no known format:
+    /// `time:ns lba:4096 len:4096 op:r/w`. docs/traces.md has the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    columns: Option<String>,
+    /// Lines at the beginning of a text that are not read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    skip_lines: u32,
     /// Of a trace of several devices, the one whose requests are taken; named as in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device: Option<String>,
@@ -120,7 +127,7 @@ struct Table {
     /// much room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stack: Option<Bytes>,
-    /// Of a blktrace, which event of a request stands for it.
+    /// Of a trace of the block layer, which event of a request stands for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<BlkAction>,
     /// How many records are kept back to be sorted by time; with 0 a record that comes late is an error.
@@ -169,6 +176,10 @@ struct Table {
 const fn is_false(value: &bool) -> bool {
     !*value
 }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
 const fn default_queue_depth() -> u32 {
     32
 }
@@ -188,27 +199,10 @@ impl From<Table> for TraceConfig {
 
 impl From<&str> for TraceConfig {
     fn from(path: &str) -> Self {
-        Self::from(Table {
-            path: path.to_owned(),
-            hints: None,
-            format: None,
-            device: None,
-            overlay: false,
-            stack: None,
-            action: None,
-            window: None,
-            mode: ReplayMode::default(),
-            queue_depth: default_queue_depth(),
-            barriers: false,
-            direct: false,
-            speed: default_speed(),
-            loops: default_loops(),
-            beyond_end: BeyondEnd::default(),
-            pack: false,
-            from: None,
-            until: None,
-            limit: None,
-        })
+        // The other keys have their defaults.
+        let path =
+            de::value::MapDeserializer::<_, de::value::Error>::new([("path", path)].into_iter());
+        Self::from(Table::deserialize(path).expect("a path is all that a trace needs"))
     }
 }
 
@@ -304,6 +298,14 @@ impl TraceConfig {
         }
         if let Some(Err(error)) = table.format.as_deref().map(str::parse::<Format>) {
             return wrong("format", error.to_string());
+        }
+        if let Some(Err(error)) = table.columns.as_deref().map(str::parse::<Columns>) {
+            return wrong("columns", error.to_string());
+        }
+        if table.columns.is_some() && table.format.as_deref().is_some_and(|name| name != "columns")
+        {
+            let problem = "of columns and format only one can hold; leave out the other";
+            return wrong("columns", problem.into());
         }
         let rules = [table.device.is_some(), table.overlay, table.stack.is_some()];
         if rules.into_iter().filter(|is_given| *is_given).count() > 1 {
@@ -450,6 +452,8 @@ impl TraceConfig {
         let table = &self.table;
         let options = OpenOptions {
             format: table.format.as_deref().and_then(|name| name.parse().ok()),
+            columns: table.columns.as_deref().and_then(|columns| columns.parse().ok()),
+            skip_lines: table.skip_lines,
             blkparse_action: table.action.unwrap_or_default(),
             devices: devices(table.device.as_deref(), table.overlay, table.stack),
             unsorted: table.window.map_or_else(Unsorted::default, Unsorted::within),

@@ -121,7 +121,8 @@ impl Mounted {
         options: Option<&str>,
     ) -> Result<Self, Errno> {
         let options = options.filter(|options| !options.is_empty());
-        mount(Some(device), folder, Some(fs), MsFlags::MS_NOATIME, options)?;
+        let flags = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount(Some(device), folder, Some(fs), flags, options)?;
         Ok(Self { folder: Some(folder.to_owned()) })
     }
 

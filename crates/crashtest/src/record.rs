@@ -125,14 +125,7 @@ impl Bench<'_> {
         run: impl FnOnce(&Path, &Handle) -> Result<(), CrashError>,
     ) -> Result<(), CrashError> {
         let fuse = Some(self.room.view());
-        let options = ServerOptions {
-            pace,
-            nbd: Vec::new(),
-            programs: Vec::new(),
-            tls: None,
-            fuse,
-            lies: false,
-        };
+        let options = ServerOptions { fuse, ..ServerOptions::new(pace) };
         let server = Server::start(drive, &options)?;
         let disk = self.room.view().join("disk");
         let ran = match self.access {

@@ -98,9 +98,8 @@ impl NewFile {
     /// that it was sent.
     pub fn rewrite_head(&mut self, head: &[u8]) -> io::Result<()> {
         let Target::Temporary { file, .. } = &mut self.to else { return Ok(()) };
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(head)?;
-        file.seek(SeekFrom::End(0)).map(drop)
+        let rewritten = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(head));
+        rewritten.and_then(|()| file.seek(SeekFrom::End(0)).map(drop)).map_err(plain)
     }
 
     /// Makes the bytes durable, then the name. Returns how many bytes there are.
@@ -116,7 +115,7 @@ impl NewFile {
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
-            Target::Temporary { file, .. } => file.write(bytes),
+            Target::Temporary { file, .. } => file.write(bytes).map_err(plain),
             Target::Stream { file, sent } => {
                 let taken = file.write(bytes)?;
                 *sent += taken as u64;
@@ -170,12 +169,17 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     builder.prefix(".leyden-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
-    builder.tempfile_in(folder).map_err(|error| {
-        // The name that was tried is nobody's business: what could not be made is named by who asked for it.
-        let text = error.to_string();
-        let plain = text.split(" at path ").next().unwrap_or_default().to_owned();
-        io::Error::new(error.kind(), plain)
-    })
+    builder.tempfile_in(folder).map_err(plain)
+}
+
+/// The error without the name of a temporary file, which is nobody's business: what could not be written is named by who
+/// asked for it.
+fn plain(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((plain, _)) => io::Error::new(error.kind(), plain.to_owned()),
+        None => error,
+    }
 }
 
 /// Makes the names in `folder` durable. Not every user can open a folder, and not every file system can
@@ -222,7 +226,7 @@ pub fn check_writable(path: &Path) -> Result<(), WriteError> {
         Ok(found) if !found.is_file() => Ok(()),
         _ => tempfile::tempfile_in(folder(path)).map(drop),
     };
-    check().map_err(|source| WriteError::Io { path: path.to_owned(), source })
+    check().map_err(plain).map_err(|source| WriteError::Io { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -72,8 +72,12 @@ impl Drive {
         }
         let powered = Powered::new(config)?;
         let file = ImageFile::create(path)?;
-        let made = Self::fill(file, powered);
-        if made.is_err() {
+        let is_named = path.exists();
+        let made = Self::fill(file, powered).and_then(|mut drive| {
+            drive.file.publish()?;
+            Ok(drive)
+        });
+        if made.is_err() && is_named {
             // It was not there before.
             let _ = std::fs::remove_file(path);
         }

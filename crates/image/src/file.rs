@@ -3,10 +3,12 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
 
 use crate::ImageError;
 use crate::mapped::Mapped;
@@ -20,7 +22,12 @@ pub(crate) struct ImageFile {
     keeps_room: bool,
     /// It is in memory: what was written there can be read.
     is_in_memory: bool,
+    /// It has no name yet.
+    is_nameless: bool,
 }
+
+/// What a drive holds is its owner's, whatever the umask is.
+const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// No page of memory is larger.
 const PAGE_MOST: u64 = 64 << 10;
@@ -31,10 +38,36 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 const EXT4_MAGIC: u64 = 0xef53;
 
 impl ImageFile {
-    /// A new file; one that exists is left alone.
+    /// A new file, its owner's only; one that exists is left alone. It has no name until it is [published](Self::publish),
+    /// so that a process that ends before leaves none; on file systems without such files it has its name at once.
     pub(crate) fn create(path: &Path) -> Result<Self, ImageError> {
-        let mut options = OpenOptions::new();
-        Self::locked(options.read(true).write(true).create_new(true).open(path)?, path)
+        if path.symlink_metadata().is_ok() {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        match rustix::fs::open(folder.unwrap_or(Path::new(".")), flags, OWNERS) {
+            Ok(file) => {
+                let mut made = Self::locked(File::from(file), path)?;
+                made.is_nameless = true;
+                Ok(made)
+            }
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+                let file = rustix::fs::open(path, flags, OWNERS).map_err(io::Error::from)?;
+                Self::locked(File::from(file), path)
+            }
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// Gives a new file its name.
+    pub(crate) fn publish(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_nameless) {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            rustix::fs::linkat(CWD, own, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn open(path: &Path) -> Result<Self, ImageError> {
@@ -47,7 +80,13 @@ impl ImageFile {
                 let kind = rustix::fs::fstatfs(&file).map_or(0, |stat| stat.f_type as u64);
                 let keeps_room = CHANGES_IN_PLACE.contains(&kind);
                 let is_in_memory = kind == TMPFS_MAGIC;
-                Ok(Self { file, path: path.to_owned(), keeps_room, is_in_memory })
+                Ok(Self {
+                    file,
+                    path: path.to_owned(),
+                    keeps_room,
+                    is_in_memory,
+                    is_nameless: false,
+                })
             }
             Err(TryLockError::WouldBlock) => Err(ImageError::InUse),
             Err(TryLockError::Error(error)) => Err(error.into()),
@@ -124,7 +163,7 @@ impl ImageFile {
     /// Does nothing on a file system that cannot: the file is only larger, or a later write fails. It says so.
     fn fallocate(&self, flags: FallocateFlags, at: u64, length: u64) -> io::Result<bool> {
         match rustix::fs::fallocate(&self.file, flags | FallocateFlags::KEEP_SIZE, at, length) {
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(false),
+            Err(Errno::OPNOTSUPP) => Ok(false),
             other => Ok(other.map(|()| true)?),
         }
     }
@@ -137,16 +176,16 @@ impl ImageFile {
 
     /// Copies what is not a hole to a new file `to`, which appears when it is whole.
     pub(crate) fn copy_to(&self, to: &Path) -> Result<(), ImageError> {
-        let mut partial = to.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let copy = Self::create(&partial)?;
+        let mut copy = Self::create(to)?;
+        let is_named = !copy.is_nameless;
         let copied = self.copy_data(&copy).and_then(|()| {
             copy.sync()?;
-            // Unlike a rename, a link replaces nothing.
-            Ok(std::fs::hard_link(&partial, to)?)
+            // Unlike a rename, this replaces nothing.
+            Ok(copy.publish()?)
         });
-        std::fs::remove_file(&partial)?;
+        if copied.is_err() && is_named {
+            let _ = std::fs::remove_file(to); // it was not there before
+        }
         copied
     }
 
@@ -156,7 +195,7 @@ impl ImageFile {
         loop {
             let begin = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
                 Ok(begin) => begin,
-                Err(rustix::io::Errno::NXIO) => return Ok(()), // nothing but a hole is left
+                Err(Errno::NXIO) => return Ok(()), // nothing but a hole is left
                 Err(error) => return Err(io::Error::from(error).into()),
             };
             let end =

@@ -28,6 +28,14 @@ fn config() -> ImageConfig {
     }
 }
 
+/// A new small drive in an image.
+///
+/// # Errors
+/// If the image cannot be made.
+pub fn drive(image: &Path) -> Result<Drive, ImageError> {
+    Drive::create(image, config())
+}
+
 /// Reads `records`, unpacked, as a recording and runs it.
 ///
 /// # Errors
@@ -146,6 +154,23 @@ fn write_zoned_seed(image: &Path, path: &Path) -> Result<(), ImageError> {
     drive.restore(drive.now(), None)?;
     drive.rest()?;
     drive.close()
+}
+
+/// The log of a write, a flush, a trim, a power cut and the power's return.
+pub fn log_seed() -> Vec<u8> {
+    // Time, kind, FUA, sectors, LBA.
+    let entry = |(ns, kind, sectors, lba): (u64, u8, u32, u64)| {
+        let mut entry = ns.to_le_bytes().to_vec();
+        entry.extend([kind, 0]);
+        entry.extend(sectors.to_le_bytes());
+        entry.extend(lba.to_le_bytes());
+        entry.resize(64, 0);
+        entry
+    };
+    [(1, 1, 8, 0), (2, 3, 0, 0), (3, 4, 8, 8), (4, 6, 0, 0), (5, 7, 0, 0)]
+        .into_iter()
+        .flat_map(entry)
+        .collect()
 }
 
 /// Opens an image, at `path`, whose log has the entries that `bytes` are cut into.

@@ -33,6 +33,7 @@ mod places;
 mod powered;
 pub mod raw;
 pub mod recording;
+mod size;
 mod slots;
 mod stack;
 
@@ -43,4 +44,5 @@ pub use error::ImageError;
 pub use layout::{FORMAT_VERSION, ImageConfig, StackConfig};
 pub use log::{Entry, Event};
 pub use places::Places;
+pub use size::{capacity_bytes, fit};
 pub use stack::Stack;

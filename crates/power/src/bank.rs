@@ -15,6 +15,9 @@ pub struct BankConfig {
     pub parts: Option<u32>,
     /// Capacitance of the bank when new, instead of a number of parts.
     pub capacitance: Option<Capacitance>,
+    /// What the part is rated for, if it is another one of its kind; its capacitance is then one's own to give, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rated_voltage: Option<Voltage>,
     /// What the bank is charged to. If not given: what the part's derating allows.
     pub charge_voltage: Option<Voltage>,
     /// Where the converter stops. If not given: 5.5 V; 3 V for supercapacitors.
@@ -32,6 +35,7 @@ impl Default for BankConfig {
             part: Part::default(),
             parts: None,
             capacitance: None,
+            rated_voltage: None,
             charge_voltage: None,
             minimum_voltage: None,
             // An assumption.
@@ -169,10 +173,18 @@ impl BankConfig {
             let problem = format!("{capacitance} is not in 1 nF..={MOST_CAPACITANCE}");
             return error("bank.capacitance", problem);
         }
+        if let Some(rated) = self.rated_voltage
+            && !(Voltage::from_mv(1)..=MOST_VOLTAGE).contains(&rated)
+        {
+            return error("bank.rated_voltage", format!("{rated} is not in 1 mV..={MOST_VOLTAGE}"));
+        }
         let (charge, minimum) = (self.charge(), self.minimum());
-        let rated = self.part.sheet().rated;
+        let rated = self.rated();
         if charge > rated {
-            let problem = format!("{charge} is above what the part is rated for: {rated} or less");
+            let problem = format!(
+                "{charge} is above what the part is rated for: {rated} or less, or give bank.rated_voltage of another \
+                 part"
+            );
             return error("bank.charge_voltage", problem);
         }
         if minimum == Voltage::default() {
@@ -231,8 +243,16 @@ impl BankConfig {
         }
     }
 
+    fn rated(&self) -> Voltage {
+        self.rated_voltage.unwrap_or(self.part.sheet().rated)
+    }
+
+    /// What was asked for, or the kind's derating of its rating.
     fn charge(&self) -> Voltage {
-        self.charge_voltage.unwrap_or(self.part.sheet().charge)
+        let sheet = self.part.sheet();
+        let derated =
+            || Voltage::from_mv(self.rated().as_mv() * sheet.charge.as_mv() / sheet.rated.as_mv());
+        self.charge_voltage.unwrap_or_else(derated)
     }
 
     fn minimum(&self) -> Voltage {
@@ -242,6 +262,8 @@ impl BankConfig {
 
 /// More than stands on any board.
 const MOST_PARTS: u32 = 1_000_000;
+/// 1e5 mV: [`Bank::per_nanofarad`] reckons with its square.
+const MOST_VOLTAGE: Voltage = Voltage::from_mv(100_000);
 const MOST_CAPACITANCE: Capacitance = Capacitance::from_uf(1_000_000_000);
 
 impl Bank {
@@ -360,6 +382,17 @@ mod tests {
         assert_eq!(wrong(|c| c.efficiency = Ratio::ZERO), "bank.efficiency");
         assert_eq!(wrong(|c| c.efficiency = Ratio::from_percent(101)), "bank.efficiency");
         assert_eq!(wrong(|c| c.ageing = Some(Ratio::ONE)), "bank.ageing");
+        assert_eq!(
+            wrong(|c| c.rated_voltage = Some(Voltage::from_mv(100_001))),
+            "bank.rated_voltage"
+        );
+        // Another part of the kind: 35 V, charged to 80 % of that as the kind is, and to 28 V if so told.
+        let other = BankConfig { rated_voltage: volts(35_000), ..BankConfig::default() };
+        assert_eq!(other.charge(), Voltage::from_mv(28_000));
+        let told = BankConfig { charge_voltage: volts(30_000), ..other.clone() };
+        assert!(told.check().is_ok());
+        let above = BankConfig { charge_voltage: volts(36_000), ..other };
+        assert_eq!(above.check().unwrap_err().key, "bank.charge_voltage");
         let level = BankConfig {
             charge_voltage: volts(5_500),
             minimum_voltage: volts(5_500),

@@ -204,6 +204,10 @@ pub struct Host {
     pub bytes_written: u64,
     /// Simulated time, seconds.
     pub elapsed_s: f64,
+    /// Of a trace: the time that its measured part took when it was recorded, seconds. Over `elapsed_s`, how many times
+    /// as fast it was replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_s: Option<f64>,
     /// Reads and writes per simulated second.
     pub iops: f64,
     /// MiB read and written per simulated second.

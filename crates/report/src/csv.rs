@@ -1,7 +1,8 @@
-//! Run records as a table for other programs: a line for each run, a column for each varied key and for
-//! each number of the record, under the record's own names.
+//! Run records as a table for other programs: a line for each run, a column for each varied key, for each number of the
+//! record, under the record's own names, and for its warnings.
 
 use leyden_record::RunRecord;
+use leyden_sim::{Bytes, Ratio, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -25,22 +26,46 @@ pub fn csv(records: &[RunRecord]) -> String {
     names.dedup();
     let keys = varied.iter().map(|key| (*key).to_owned());
     let head = keys.chain(names.iter().map(|name| (*name).clone()));
+    let head = head.chain(["warnings".to_owned()]);
     let mut out = format!("{CSV_HEAD}{}\r\n", line(head));
     for (record, row) in records.iter().zip(&rows) {
         let first = [record.name.clone(), record.seed.to_string(), record.sim.digest.clone()];
         let values = varied.iter().map(|key| {
-            let found = record.varied.iter().find(|varied| varied.key == *key);
-            found.map_or_else(String::new, |varied| varied.value.clone())
+            let is_number = records.iter().all(|other| number_of(value(other, key)).is_some());
+            let own = value(record, key);
+            number_of(own).filter(|_| is_number).unwrap_or_else(|| own.to_owned())
         });
         let numbers = names.iter().map(|name| row.get(*name).cloned().unwrap_or_default());
-        out.push_str(&line(first.into_iter().chain(values).chain(numbers)));
+        let warnings = std::iter::once(record.warnings.join("; "));
+        out.push_str(&line(first.into_iter().chain(values).chain(numbers).chain(warnings)));
         out.push_str("\r\n");
     }
     out
 }
 
+/// What was given for a varied key.
+fn value<'a>(record: &'a RunRecord, key: &str) -> &'a str {
+    let found = record.varied.iter().find(|varied| varied.key == key);
+    found.map_or("", |varied| varied.value.as_str())
+}
+
+/// A value as a plain number: shares as fractions, sizes in bytes, times in seconds.
+fn number_of(value: &str) -> Option<String> {
+    if value.parse::<f64>().is_ok_and(f64::is_finite) {
+        return Some(value.to_owned());
+    }
+    if let Some(share) = value.parse::<Ratio>().ok().filter(|_| value.contains('%')) {
+        return Some(share.as_f64().to_string());
+    }
+    if let Ok(size) = value.parse::<Bytes>() {
+        return Some(size.get().to_string());
+    }
+    value.parse::<Span>().ok().map(|span| span.as_secs_f64().to_string())
+}
+
 fn line(cells: impl Iterator<Item = String>) -> String {
     let quoted = cells.map(|cell| {
+        let cell = if is_formula(&cell) { format!("'{cell}") } else { cell };
         if cell.contains([',', '"', '\r', '\n']) {
             format!("\"{}\"", cell.replace('"', "\"\""))
         } else {
@@ -48,6 +73,11 @@ fn line(cells: impl Iterator<Item = String>) -> String {
         }
     });
     quoted.collect::<Vec<_>>().join(",")
+}
+
+/// True if a spreadsheet would run the cell: names are others' texts. Numbers are none.
+fn is_formula(cell: &str) -> bool {
+    cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err()
 }
 
 /// The numbers of a record by dotted name.
@@ -73,6 +103,8 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
             }
         }
         Value::Number(number) => drop(into.insert(name.to_owned(), number.to_string())),
+        // Whether it had settled, above all.
+        Value::Bool(is) => drop(into.insert(name.to_owned(), is.to_string())),
         _ => {}
     }
 }
@@ -81,6 +113,45 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
 mod tests {
     use super::*;
     use leyden_record::Varied;
+
+    #[test]
+    fn a_name_is_no_formula_and_a_number_stays_one() {
+        for name in ["=HYPERLINK(1)", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1"] {
+            let record = RunRecord { name: name.into(), ..RunRecord::default() };
+            let text = csv(&[record]);
+            let cell = text.split("\r\n").nth(1).unwrap().trim_start_matches('"');
+            assert!(cell.starts_with('\''), "{cell}");
+        }
+        assert_eq!(line(["-2.5".to_owned(), "+1e3".to_owned()].into_iter()), "-2.5,+1e3");
+    }
+
+    #[test]
+    fn values_are_numbers_where_all_of_a_key_are() {
+        let run = |key: &str, value: &str| RunRecord {
+            varied: vec![Varied { key: key.into(), value: value.into() }],
+            warnings: vec!["a".into(), "b".into()],
+            ..RunRecord::default()
+        };
+        let column = |values: &[&str]| {
+            let records: Vec<_> = values.iter().map(|value| run("k", value)).collect();
+            let text = csv(&records);
+            let cells = text.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned());
+            assert!(text.lines().skip(1).all(|line| line.ends_with(",a; b")), "{text}");
+            cells.collect::<Vec<_>>()
+        };
+        assert_eq!(column(&["5%", "12.5 %"]), ["0.05", "0.125"]);
+        assert_eq!(column(&["8 MiB", "4096 B"]), ["8388608", "4096"]);
+        assert_eq!(column(&["20 s", "1 ms"]), ["20", "0.001"]);
+        assert_eq!(column(&["1", "0.5"]), ["1", "0.5"]);
+        assert_eq!(column(&["5%", "auto"]), ["5%", "auto"]);
+        let mut record = run("k", "1");
+        record.steadiness.precondition = Some(leyden_record::Settling::default());
+        let text = csv(&[record]);
+        let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        let at = head.iter().position(|name| *name == "steadiness.precondition.settled").unwrap();
+        assert_eq!(text.lines().nth(1).unwrap().split(',').nth(at), Some("false"));
+        assert_eq!(head.last(), Some(&"warnings"));
+    }
 
     #[test]
     fn a_line_for_each_run_and_a_column_for_each_number() {

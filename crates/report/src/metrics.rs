@@ -205,6 +205,7 @@ static GROUPS: &[MetricGroup] = &[
         metric("host.bytes_read", "Read", Neutral, bytes, |r| Some(r.host.bytes_read as f64)),
         metric("host.bytes_written", "Written", Neutral, bytes, |r| Some(r.host.bytes_written as f64)),
         metric("host.elapsed_s", "Simulated time", Neutral, format::seconds, |r| Some(r.host.elapsed_s)),
+        metric("host.recorded_s", "Recorded in", Neutral, format::seconds, |r| r.host.recorded_s),
     ]),
     group("Read latency", &[
         key(metric("host.read_latency_us.mean", "Mean", Lower, format::latency, |r| read(r, |l| l.mean))),
@@ -232,6 +233,7 @@ static GROUPS: &[MetricGroup] = &[
     ]),
     group("Flash", &[
         key(metric("flash.waf", "Write amplification", Lower, format::factor, |r| (r.host.bytes_written > 0).then_some(r.flash.waf))),
+        key(metric("steadiness.precondition.waf", "Write amplification, preconditioning", Neutral, format::factor, |r| r.steadiness.precondition.as_ref().map(|settling| settling.waf))),
         key(metric("flash.erases_per_gib", "Block erases per GiB written", Lower, format::number, erases_per_gib)),
         metric("flash.erases", "Block erases", Neutral, count, |r| Some(r.flash.erases as f64)),
         metric("flash.programs.user", "Pages programmed for the host", Neutral, count, |r| Some(r.flash.programs.user as f64)),

@@ -49,6 +49,16 @@ impl Clock {
         }
     }
 
+    /// How much of the wall's time it is from `from` to `to`; nothing, untimed.
+    pub(crate) fn between(&self, from: Time, to: Time) -> Duration {
+        match self.pace {
+            Pace::Untimed => Duration::ZERO,
+            Pace::Times(pace) => {
+                Duration::from_nanos((to.since(from).as_ns() as f64 / pace) as u64)
+            }
+        }
+    }
+
     /// By how much of the wall's time it is later than the drive's `time`; nothing, untimed.
     pub(crate) fn late(&self, time: Time, reached: Time) -> Duration {
         match self.pace {
@@ -58,6 +68,11 @@ impl Clock {
                 Duration::from_nanos(ns as u64)
             }
         }
+    }
+
+    /// How long ago `then` was; nothing, untimed.
+    pub(crate) fn wait_since(&self, then: Instant) -> Duration {
+        if self.is_untimed() { Duration::ZERO } else { wall().saturating_duration_since(then) }
     }
 
     pub(crate) const fn is_untimed(&self) -> bool {

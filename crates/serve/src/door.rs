@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 
 use crate::control::{self, socket_of};
 use crate::direct::Direct;
-use crate::listen::{Listen, Listener};
+use crate::guests::{Guest, Guests};
+use crate::listen::{Access, Listen, Listener, Socket};
 use crate::server::{ServeError, accept, thread};
 
 /// Lets `leyden cut`, `restore` and `status` reach a drive that a program has opened itself, until it is dropped.
@@ -24,13 +25,16 @@ impl Door {
     /// If somebody else listens there, or the system has no thread left.
     pub fn open(drive: &Arc<Direct>) -> Result<Self, ServeError> {
         let address = Listen::Unix(socket_of(&drive.path()));
-        let listener = Listener::bind(&address)
+        let listener = Listener::bind(&address, Access::default())
             .map_err(|error| ServeError::Listen(address.to_string(), error))?;
         let closing = Arc::new(AtomicBool::new(false));
         let (shut, drive) = (Arc::clone(&closing), Arc::downgrade(drive));
         let answer = move |drive: &Weak<Direct>, ask| Some(drive.upgrade()?.control(ask));
-        let serve = move |stream| drop(control::serve(stream, |ask| answer(&drive, ask)));
-        let thread = thread("control", move || accept(&listener, &shut, serve))?;
+        let serve = move |stream: Socket, guest: Guest| {
+            drop(control::serve(&stream, &guest, |ask| answer(&drive, ask)));
+        };
+        let askers = Guests::new(control::ASKERS_MOST);
+        let thread = thread("control", move || accept(&listener, &shut, &askers, serve))?;
         Ok(Self { address, closing, thread: Some(thread) })
     }
 }

@@ -76,6 +76,9 @@ impl Mount {
     /// If FUSE is not to be had, or the folder is none.
     pub fn new(folder: &Path, drive: impl Blocks) -> io::Result<Self> {
         unmount_dead(folder)?;
+        if !folder.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into()); // a file would be covered
+        }
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("leyden".to_owned()),

@@ -5,7 +5,81 @@ pub use leyden_wire::fuzz::{
     program, program_seed, served as served_drive, served_seed as served_drive_seed,
 };
 
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::budget::{Budget, Limits};
+use crate::clock::Pace;
+use crate::guests::Guests;
+use crate::listen::Socket;
+use crate::nbd::{Agreed, Export};
+use crate::owner::{Handle, Owner};
+use crate::programs::{Claim, Program};
+use crate::server::thread;
+use crate::session::{self, Protocol};
+use crate::stream::Stream;
 use crate::switch::Ask;
+
+/// A small drive, served to clients that send any bytes, for as long as the process runs.
+pub struct Sessions {
+    handle: Handle,
+    guests: Guests,
+    budget: Arc<Budget>,
+}
+
+impl Sessions {
+    /// Makes the drive, in an image that must not exist.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn new(image: &Path) -> Self {
+        let drive = leyden_image::fuzz::drive(image).expect("an image");
+        let (owner, handle) = Owner::new(drive, Pace::Untimed, false);
+        thread("drive", move || owner.run()).expect("a thread");
+        let (guests, budget) = (Guests::new(4), Arc::new(Budget::new(Limits::default())));
+        Self { handle, guests, budget }
+    }
+
+    /// Serves an NBD client that sends these bytes, takes all replies and goes.
+    ///
+    /// # Errors
+    /// If it is sent away.
+    pub fn nbd(&self, sent: &[u8]) -> Result<(), String> {
+        let export = Export { name: "disk".to_owned(), tls: None };
+        self.serve::<Agreed>(sent, &export)
+    }
+
+    /// The same of a program.
+    ///
+    /// # Errors
+    /// If it is sent away.
+    pub fn program(&self, sent: &[u8]) -> Result<(), String> {
+        self.serve::<Program>(sent, &Claim::default())
+    }
+
+    fn serve<P: Protocol<Error: std::fmt::Display>>(
+        &self,
+        sent: &[u8],
+        front: &P::Front,
+    ) -> Result<(), String> {
+        let (server, mut client) = UnixStream::pair().map_err(|error| error.to_string())?;
+        let socket = Socket::from(server);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let _ = client.write_all(sent); // the server may have hung up
+                let _ = client.shutdown(std::net::Shutdown::Write);
+                let _ = io::copy(&mut client, &mut io::sink());
+            });
+            let guest = self.guests.admit(&socket);
+            let stream = Stream::Open(socket.clone());
+            let served = session::serve::<P>(stream, front, &self.handle, &guest, &self.budget);
+            socket.close();
+            served.map_err(|error| error.to_string())
+        })
+    }
+}
 
 /// Any bytes as a question on the control socket.
 ///

@@ -1,44 +1,49 @@
 //! A drive in real time, for clients of all kinds.
 //!
-//! **What lives here**: the thread that owns the drive and its clock ([`owner`]), and front ends: NBD
-//! ([`nbd`]), FUSE ([`fuse`]), programs with the C interface ([`programs`]) and the control socket ([`control`]), where the
+//! **What lives here**: the thread that owns the drive and its clock ([`owner`]); the session of a client ([`session`]) with
+//! its memory ([`budget`]) and its place ([`guests`]), and the protocols that it speaks: NBD ([`nbd`]) and that of programs
+//! with the C interface ([`programs`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
 //! switch is ([`switch`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
 //! (`leyden-image`).
 //!
 //! **Invariants**
 //! - One thread has the drive. Everyone else sends it messages and is answered, each command once.
-//! - What clients have under way is bounded, for each of them, in commands and in bytes. A client that
+//! - What clients have under way is bounded, for each of them and for all, in commands and in bytes. A client that
 //!   does not read its answers stops only itself.
 //! - No error of a client ends anything but that client's connection.
 
 pub mod about;
+mod budget;
 mod clock;
 pub mod control;
 mod direct;
 mod door;
 mod fuse;
 pub mod fuzz;
+mod guests;
 mod listen;
-pub mod nbd;
+mod nbd;
+mod negotiating;
 mod owner;
 mod programs;
 mod remote;
 mod server;
+mod session;
 mod stream;
 mod switch;
 mod tls;
-mod window;
 
+pub use budget::{Limits, TooLittle};
 pub use clock::Pace;
 pub use direct::{Call, Counts, Direct, DirectError};
 pub use door::Door;
 pub use fuse::{Blocks, Mount};
-pub use listen::Listen;
+pub use listen::{Access, Listen};
 pub use owner::{Answer, Ask, Failure, Handle};
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{
-    Answer as ControlAnswer, Ask as ControlAsk, CostReport, CutReport, LayerReport, RestoreReport,
-    StatusReport,
+    Answer as ControlAnswer, Ask as ControlAsk, CostReport, CutReport, HOST_SHARE_MOST,
+    LayerReport, RestoreReport, StatusReport,
 };
 pub use tls::{Tls, TlsError, TlsFiles};

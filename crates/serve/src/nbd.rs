@@ -1,8 +1,6 @@
-//! The NBD front end: for each client a thread that reads and one that writes.
+//! The NBD front end.
 
-use std::io::{self, BufReader, Read, Write};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES, Status};
@@ -14,24 +12,28 @@ use leyden_wire::nbd::{
 };
 use thiserror::Error;
 
-use crate::listen::Socket;
-use crate::owner::{Answer, Ask, Batch, Failure, Handle};
+use crate::budget;
+use crate::negotiating::Negotiating;
+use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::session::{Encoded, Protocol, Step};
 use crate::stream::Stream;
 use crate::tls::Tls;
-use crate::window::Window;
 
 /// The most that a request may carry.
-const REQUEST_MOST: u32 = 32 << 20;
-/// A client that has not chosen an export by then is sent away.
+const REQUEST_MOST: u32 = budget::REQUEST_MOST as u32;
+/// A client that has not chosen an export by then, TLS included, is sent away.
 const NEGOTIATION: Duration = Duration::from_secs(30);
-/// Bytes of small requests that come in together, and of small replies that go out.
-const GATHERED: usize = 256 << 10;
+/// Units that block status looks at for one request at most, and what each takes at worst, in bytes.
+const STATUS_UNITS_MOST: usize = 1 << 18;
+const STATUS_UNIT_BYTES: usize = 16;
+/// What is told of an export's name that is not there.
+const NAME_SHOWN: usize = 64;
 /// The number of the only context.
 const ALLOCATION: u32 = 1;
 
 /// Why a connection has ended before its client said so.
 #[derive(Debug, Error)]
-pub enum ConnectionError {
+pub(crate) enum ConnectionError {
     /// The socket.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -39,45 +41,39 @@ pub enum ConnectionError {
     #[error(transparent)]
     Protocol(#[from] NbdError),
     /// It asks for an export that is not there, where the protocol knows no other answer.
-    #[error("the client asks for export {0:?}, which is not there")]
+    #[error("the client asks for export {}, which is not there", shown(.0))]
     NoExport(String),
     /// It wants to go on without TLS.
     #[error("the client does not ask for TLS")]
     NoTls,
 }
 
+/// A client's text for a log: its beginning, escaped.
+fn shown(text: &str) -> String {
+    let beginning: String = text.chars().take(NAME_SHOWN).collect();
+    let rest = text.len() - beginning.len();
+    if rest == 0 {
+        format!("{beginning:?}")
+    } else {
+        format!("{beginning:?} and {rest} bytes more")
+    }
+}
+
+/// What NBD clients find.
+#[derive(Clone, Debug)]
+pub(crate) struct Export {
+    /// What it is called; the empty name is it, too.
+    pub(crate) name: String,
+    /// Clients must use TLS, then.
+    pub(crate) tls: Option<Tls>,
+}
+
 /// What was agreed on.
-struct Agreed {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
     structured: bool,
     /// Block status may be asked for.
     allocation: bool,
-}
-
-/// Serves one client until it goes. The export is called `name`; the empty name is it, too.
-pub(crate) fn serve(
-    socket: Socket,
-    name: &str,
-    drive: &Handle,
-    tls: Option<&Tls>,
-) -> Result<(), ConnectionError> {
-    let mut stream = Stream::Open(socket);
-    stream.set_read_timeout(Some(NEGOTIATION))?;
-    let Some(agreed) = negotiate(&mut stream, name, drive, tls)? else { return Ok(()) };
-    stream.set_read_timeout(None)?;
-    let (to, replies) = std::sync::mpsc::channel();
-    let window = Arc::new(Window::default());
-    let writer = (stream.try_clone()?, Arc::clone(&window));
-    std::thread::scope(|scope| {
-        scope.spawn(move || write(writer.0, &replies, &writer.1));
-        let stream = BufReader::with_capacity(GATHERED, stream);
-        let mut session = Session { stream, drive, agreed, to, window, batch: Batch::default() };
-        let read = session.read();
-        // What is under way is answered before the connection ends.
-        session.drive.ask_all(&mut session.batch);
-        session.window.drain();
-        session.stream.get_ref().close();
-        read
-    })
 }
 
 /// What follows an option.
@@ -96,11 +92,11 @@ enum Next<'a> {
 
 /// Settles the options. `None` if the client goes.
 fn negotiate(
-    stream: &mut Stream,
-    name: &str,
+    stream: &mut Negotiating<'_, Stream>,
+    export: &Export,
     drive: &Handle,
-    tls: Option<&Tls>,
 ) -> Result<Option<Agreed>, ConnectionError> {
+    let Export { name, tls } = export;
     stream.write_all(&Greeting.encode())?;
     let mut flags = [0; 4];
     stream.read_exact(&mut flags)?;
@@ -114,7 +110,7 @@ fn negotiate(
         stream.read_exact(&mut data)?;
         let option = ClientOption::parse(header.option, &data);
         let info = info_of(drive, agreed.structured);
-        let next = match tls.filter(|_| !stream.is_encrypted()) {
+        let next = match tls.as_ref().filter(|_| !stream.stream.is_encrypted()) {
             Some(tls) => before_tls(&option, tls)?,
             None => settle(option, name, info, &mut agreed)?,
         };
@@ -208,88 +204,73 @@ fn settle<'a>(
     Ok(Next::Replies(replies))
 }
 
-/// A reply on its way: its head and its data, and what it gives back to the window.
-struct Outgoing {
-    head: Vec<u8>,
-    data: Vec<u8>,
-    bytes: usize,
-}
+impl Protocol for Agreed {
+    type Request = Request;
+    type Terms = Self;
+    type Error = ConnectionError;
+    type Front = Export;
+    const HEAD_BYTES: usize = REQUEST_BYTES;
 
-/// A client that has chosen its export.
-struct Session<'a> {
-    stream: BufReader<Stream>,
-    drive: &'a Handle,
-    agreed: Agreed,
-    to: Sender<Outgoing>,
-    window: Arc<Window>,
-    /// Requests that have been read but not handed to the drive yet.
-    batch: Batch,
-}
+    fn handshake(
+        stream: &mut Stream,
+        front: &Export,
+        drive: &Handle,
+    ) -> Result<Option<Self>, ConnectionError> {
+        negotiate(&mut Negotiating::new(stream, NEGOTIATION), front, drive)
+    }
 
-impl Session<'_> {
-    /// Reads requests until the client goes.
-    fn read(&mut self) -> Result<(), ConnectionError> {
-        loop {
-            let mut request = [0; REQUEST_BYTES];
-            self.expect(REQUEST_BYTES);
-            match self.stream.read_exact(&mut request) {
-                // It has gone without a word.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                read => read?,
+    fn terms(&self) -> Self {
+        *self
+    }
+
+    fn parse(&self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
+        let head = head.try_into().map_err(|_| NbdError::Magic)?;
+        let request = Request::parse(head)?;
+        Ok(Some(request).filter(|request| request.kind != RequestKind::Disconnect))
+    }
+
+    fn payload_bytes(request: &Request) -> Result<usize, ConnectionError> {
+        match request.kind {
+            // What follows could only be thrown away.
+            RequestKind::Write if request.length > REQUEST_MOST => {
+                Err(NbdError::TooLong(request.length).into())
             }
-            let request = Request::parse(&request)?;
-            if request.kind == RequestKind::Disconnect {
-                return Ok(());
-            }
-            let mut data = Vec::new();
-            if request.kind == RequestKind::Write {
-                if request.length > REQUEST_MOST {
-                    // What follows could only be thrown away.
-                    return Err(NbdError::TooLong(request.length).into());
-                }
-                data = self.read_data(request.length as usize)?;
-            }
-            self.ask(request, data);
+            RequestKind::Write => Ok(request.length as usize),
+            _ => Ok(0),
         }
     }
 
-    fn read_data(&mut self, length: usize) -> Result<Vec<u8>, ConnectionError> {
-        self.expect(length);
-        let mut data = Vec::with_capacity(length);
-        (&mut self.stream).take(length as u64).read_to_end(&mut data)?;
-        if data.len() < length {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        Ok(data)
-    }
-
-    /// Called before a read of so many bytes: if it may block, the batch is handed to the drive first.
-    fn expect(&mut self, bytes: usize) {
-        if self.stream.buffer().len() < bytes {
-            self.drive.ask_all(&mut self.batch);
-        }
-    }
-
-    fn ask(&mut self, request: Request, data: Vec<u8>) {
-        let bytes = match request.kind {
+    fn reply_bytes(request: &Request, drive: &Handle) -> usize {
+        match request.kind {
             RequestKind::Read if request.length <= REQUEST_MOST => request.length as usize,
-            _ => data.len(),
-        };
-        self.window.enter(bytes, || self.drive.ask_all(&mut self.batch));
-        let (to, structured) = (self.to.clone(), self.agreed.structured);
-        let reply = move |result: Result<Answer, Errno>| {
-            let (head, data) = encode(&request, result, structured);
-            let _ = to.send(Outgoing { head, data, bytes }); // the client may be gone
-        };
-        match self.check(&request, data) {
-            Ok(Some(ask)) => self.batch.push(ask, move |answer| reply(errno_of(answer))),
-            Ok(None) => reply(Ok(Answer::Done)),
-            Err(error) => reply(Err(error)),
+            RequestKind::BlockStatus => {
+                let units = (request.length / drive.unit_bytes()) as usize + 2;
+                units.min(STATUS_UNITS_MOST) * STATUS_UNIT_BYTES
+            }
+            _ => 0,
         }
     }
 
+    fn step(&self, request: &Request, payload: Vec<u8>, drive: &Handle) -> Step {
+        match self.check(request, payload, drive) {
+            Ok(Some(ask)) => Step::Ask(ask),
+            Ok(None) => Step::Reply(reply(request, Ok(Answer::Done), self.structured)),
+            Err(error) => Step::Reply(reply(request, Err(error), self.structured)),
+        }
+    }
+
+    fn report(&self, request: &Request, _: &Handle) -> Encoded {
+        reply(request, Err(Errno::Invalid), self.structured)
+    }
+
+    fn encode(terms: Self, request: &Request, answer: Answer) -> Encoded {
+        reply(request, errno_of(answer), terms.structured)
+    }
+}
+
+impl Agreed {
     /// What the drive is to be asked, if anything.
-    fn check(&self, request: &Request, data: Vec<u8>) -> Result<Option<Ask>, Errno> {
+    fn check(self, request: &Request, data: Vec<u8>, drive: &Handle) -> Result<Option<Ask>, Errno> {
         let Request { kind, offset, length, fua, .. } = *request;
         if request.has_unknown_flags {
             return Err(Errno::Invalid);
@@ -302,7 +283,7 @@ impl Session<'_> {
         if !offset.is_multiple_of(sector) || !length_bytes.is_multiple_of(sector) || length == 0 {
             return Err(Errno::Invalid);
         }
-        if end > self.drive.capacity_sectors() * sector {
+        if end > drive.capacity_sectors() * sector {
             let writes = matches!(kind, RequestKind::Write | RequestKind::WriteZeroes);
             return Err(if writes { Errno::NoSpace } else { Errno::Invalid });
         }
@@ -313,9 +294,7 @@ impl Session<'_> {
             RequestKind::Write => Ok(Some(Ask::Write(lba, data, WriteFlags::fua(fua)))),
             RequestKind::Trim => Ok(Some(Ask::Trim(lba, sectors))),
             RequestKind::WriteZeroes => Ok(Some(Ask::WriteZeroes(lba, sectors, fua))),
-            RequestKind::BlockStatus if self.agreed.allocation => {
-                Ok(Some(Ask::Extents(lba, sectors)))
-            }
+            RequestKind::BlockStatus if self.allocation => Ok(Some(Ask::Extents(lba, sectors))),
             RequestKind::BlockStatus | RequestKind::Unknown(_) => Err(Errno::Invalid),
             RequestKind::Cache => Ok(None), // all of it is as near as it gets
             RequestKind::Flush | RequestKind::Disconnect => unreachable!("handled before"),
@@ -326,6 +305,7 @@ impl Session<'_> {
 fn errno_of(answer: Answer) -> Result<Answer, Errno> {
     match answer {
         Answer::Failed(Failure::NoSpace) => Err(Errno::NoSpace),
+        Answer::Failed(Failure::NoMemory) => Err(Errno::NoMemory),
         Answer::Failed(Failure::Drive(Status::InvalidField | Status::LbaOutOfRange)) => {
             Err(Errno::Invalid)
         }
@@ -336,14 +316,10 @@ fn errno_of(answer: Answer) -> Result<Answer, Errno> {
     }
 }
 
-/// The reply to `request`: what comes before its data, and the data.
-fn encode(
-    request: &Request,
-    result: Result<Answer, Errno>,
-    structured: bool,
-) -> (Vec<u8>, Vec<u8>) {
+/// The reply to `request`.
+fn reply(request: &Request, result: Result<Answer, Errno>, structured: bool) -> Encoded {
     let Request { cookie, offset, length, .. } = *request;
-    match result {
+    let (head, data) = match result {
         Ok(Answer::Data(data)) => (data_head(structured, cookie, offset, length), data),
         Ok(Answer::Extents(runs)) => {
             let keep = if request.one_extent { 1 } else { runs.len() };
@@ -355,27 +331,6 @@ fn encode(
             (block_status_head(cookie, ALLOCATION, &extents), Vec::new())
         }
         other => (Reply { cookie, error: other.err() }.encode(structured), Vec::new()),
-    }
-}
-
-/// Writes replies until all senders are gone. If the client is gone, they are dropped.
-fn write(mut stream: Stream, replies: &Receiver<Outgoing>, window: &Window) {
-    let mut out = Vec::new();
-    let mut is_gone = false;
-    while let Ok(first) = replies.recv() {
-        let mut next = Some(first);
-        let (mut commands, mut bytes) = (0, 0);
-        while let Some(reply) = next {
-            out.extend(reply.head);
-            out.extend(reply.data);
-            (commands, bytes) = (commands + 1, bytes + reply.bytes);
-            next = if out.len() < GATHERED { replies.try_recv().ok() } else { None };
-        }
-        if !is_gone && stream.write_all(&out).is_err() {
-            is_gone = true;
-            stream.close(); // ends the reader, too
-        }
-        out.clear();
-        window.leave(commands, bytes);
-    }
+    };
+    Encoded { head, data }
 }

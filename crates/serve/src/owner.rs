@@ -3,7 +3,7 @@
 mod control;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leyden_device::{Lba, SECTOR_BYTES, Status, ZoneReport};
 use leyden_image::{Done, Drive, ImageError, WriteFlags, ZoneAsk};
@@ -12,7 +12,7 @@ use leyden_wire::programs::ZoneLine;
 use tracing::{debug, error, warn};
 
 use crate::about;
-use crate::clock::{Clock, Pace};
+use crate::clock::{Clock, Pace, wall};
 use crate::direct::Counts;
 use crate::switch::{self, CutReport, Served};
 
@@ -50,6 +50,8 @@ pub enum Failure {
     PowerLost,
     /// The image's file system is full.
     NoSpace,
+    /// The server has no memory for it.
+    NoMemory,
     /// The image cannot be read or written.
     Image,
     /// The drive is not served any more.
@@ -95,17 +97,33 @@ impl Drop for Reply {
 
 /// What a client asks of the drive at once.
 #[derive(Default)]
-pub(crate) struct Batch(Vec<(Ask, Reply)>);
+pub(crate) struct Batch {
+    asks: Vec<(Ask, Reply)>,
+    ready: Option<Instant>,
+}
 
 impl Batch {
     pub(crate) fn push(&mut self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
-        self.0.push((ask, Reply(Some(Box::new(reply)))));
+        self.asks.push((ask, Reply(Some(Box::new(reply)))));
+    }
+
+    /// What is in it came in then, if nothing did before.
+    pub(crate) fn came_in(&mut self, at: Instant) {
+        self.ready.get_or_insert(at);
     }
 }
 
+/// A command in flight.
+struct Waiting {
+    reply: Reply,
+    /// From when it had come in until the drive was asked.
+    waited: Duration,
+    asked: Time,
+}
+
 pub(crate) enum Message {
-    /// In the order in which the client asked.
-    Commands(Vec<(Ask, Reply)>),
+    /// In the order in which the client asked, and when they had come in.
+    Commands(Vec<(Ask, Reply)>, Instant),
     Control(switch::Ask, Sender<switch::Answer>),
     /// Looks at what is there when everything before it has been handled.
     Look(Box<dyn FnOnce(&Seen<'_>) + Send>),
@@ -138,9 +156,11 @@ impl Handle {
 
     /// Asks for all of `batch`, as [`Handle::ask`] for one, and empties it.
     pub(crate) fn ask_all(&self, batch: &mut Batch) {
-        if !batch.0.is_empty() {
+        let Batch { asks, ready } = std::mem::take(batch);
+        if !asks.is_empty() {
+            let ready = ready.unwrap_or_else(wall);
             // If the drive's thread is gone, the batch is dropped, which answers it.
-            let _ = self.inbox.send(Message::Commands(std::mem::take(&mut batch.0)));
+            let _ = self.inbox.send(Message::Commands(asks, ready));
         }
     }
 
@@ -188,8 +208,8 @@ pub(crate) struct Owner {
     drive: Drive,
     clock: Clock,
     inbox: Receiver<Message>,
-    /// By tag: the callback of the command in flight.
-    waiting: Vec<Option<Reply>>,
+    /// By tag: the command in flight.
+    waiting: Vec<Option<Waiting>>,
     free_tags: Vec<u32>,
     pending: usize,
     served: Served,
@@ -316,8 +336,8 @@ impl Owner {
 
     fn handle(&mut self, message: Message) -> Result<(), ImageError> {
         match message {
-            Message::Commands(batch) => {
-                batch.into_iter().try_for_each(|(ask, reply)| self.command(ask, reply))
+            Message::Commands(batch, ready) => {
+                batch.into_iter().try_for_each(|(ask, reply)| self.command(ask, reply, ready))
             }
             Message::Control(ask, to) => self.control(ask, to),
             Message::Look(look) => {
@@ -328,7 +348,7 @@ impl Owner {
         }
     }
 
-    fn command(&mut self, ask: Ask, reply: Reply) -> Result<(), ImageError> {
+    fn command(&mut self, ask: Ask, reply: Reply, ready: Instant) -> Result<(), ImageError> {
         if self.stop.is_some() {
             return Ok(()); // dropping the reply says that the drive is gone
         }
@@ -343,7 +363,7 @@ impl Owner {
                 reply.send(Answer::Done);
             }
             Ask::Flush if self.lies => reply.send(Answer::Done),
-            ask => self.submit(&ask, reply),
+            ask => self.submit(&ask, reply, ready),
         }
         Ok(())
     }
@@ -368,7 +388,7 @@ impl Owner {
         }
     }
 
-    fn submit(&mut self, ask: &Ask, reply: Reply) {
+    fn submit(&mut self, ask: &Ask, reply: Reply, ready: Instant) {
         let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
         let now = self.clock.now(self.drive.now());
         let drive = &mut self.drive;
@@ -400,7 +420,8 @@ impl Owner {
             return reply.send(Answer::Failed(failure_of(&error)));
         }
         self.count(ask);
-        self.waiting[tag as usize] = Some(reply);
+        let waited = self.clock.wait_since(ready);
+        self.waiting[tag as usize] = Some(Waiting { reply, waited, asked: now });
         self.pending += 1;
     }
 
@@ -428,12 +449,13 @@ impl Owner {
     }
 
     fn answer(&mut self, done: Done) {
-        let Some(reply) = self.waiting[done.tag as usize].take() else {
+        let Some(Waiting { reply, waited, asked }) = self.waiting[done.tag as usize].take() else {
             unreachable!("nobody waits for what has ended");
         };
         self.free_tags.push(done.tag);
         self.pending -= 1;
-        self.served.answered(self.clock.late(done.time, self.drive.now()));
+        let late = waited + self.clock.late(done.time, self.drive.now());
+        self.served.answered(late, self.clock.between(asked, done.time));
         reply.send(match done {
             Done { status: Status::Success, appended: Some(lba), .. } => Answer::Appended(lba),
             Done { status: Status::Success, zones: Some(report), .. } => {

@@ -2,10 +2,9 @@
 //!
 //! A client is a process on this machine that may use the socket, and may do to the drive what its owner may.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use leyden_device::{Lba, SECTOR_BYTES, Status};
@@ -17,15 +16,14 @@ use leyden_wire::programs::{
 use thiserror::Error;
 
 use crate::about::{DriveStats, Identity, all_stats};
-use crate::listen::Socket;
-use crate::owner::{Answer, Ask, Batch, Failure, Handle};
+use crate::negotiating::Negotiating;
+use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::session::{Encoded, Protocol, Step};
+use crate::stream::Stream;
 use crate::switch;
-use crate::window::Window;
 
 /// A client says something within this time, or goes.
 const GREETING: Duration = Duration::from_secs(10);
-/// Bytes of small requests that come in together, and of small replies that go out.
-const GATHERED: usize = 256 << 10;
 /// How often, and how far apart, it is looked whether a claim is free.
 const CLAIM_LOOKS: u32 = 50;
 const CLAIM_BREATH: Duration = Duration::from_millis(20);
@@ -67,50 +65,6 @@ impl Drop for Claimed {
     }
 }
 
-/// Serves one client until it goes.
-pub(crate) fn serve(
-    mut socket: Socket,
-    drive: &Handle,
-    claim: &Claim,
-) -> Result<(), ConnectionError> {
-    socket.set_read_timeout(Some(GREETING))?;
-    let mut hello = [0; GREETING_BYTES];
-    socket.read_exact(&mut hello)?;
-    let hello = Hello::parse(&hello)?;
-    let Some(version) = hello.version() else {
-        return Ok(socket.write_all(&Welcome::Other(VERSION).encode())?);
-    };
-    let claimed = if hello.claims { claim.take() } else { None };
-    if hello.claims && claimed.is_none() {
-        return Ok(socket.write_all(&Welcome::Claimed.encode())?);
-    }
-    socket.write_all(&Welcome::Version(version).encode())?;
-    socket.set_read_timeout(None)?;
-
-    let (to, replies) = std::sync::mpsc::channel();
-    let window = Arc::new(Window::default());
-    let writer = (socket.try_clone()?, Arc::clone(&window));
-    std::thread::scope(|scope| {
-        scope.spawn(move || write(writer.0, &replies, &writer.1));
-        let stream = BufReader::with_capacity(GATHERED, socket);
-        let mut session = Session { stream, drive, to, window, batch: Batch::default() };
-        let read = session.read();
-        // What is under way is answered before the connection ends.
-        session.drive.ask_all(&mut session.batch);
-        session.window.drain();
-        drop(claimed);
-        session.stream.get_ref().close();
-        read
-    })
-}
-
-/// A reply on its way, and what it gives back to the window.
-struct Outgoing {
-    reply: Reply,
-    payload: Vec<u8>,
-    bytes: usize,
-}
-
 /// A reply without its tag.
 type Answered = (Outcome, u64, Vec<u8>);
 
@@ -125,114 +79,119 @@ fn json(report: &impl serde::Serialize) -> Answered {
     }
 }
 
-/// A client that was let in.
-struct Session<'a> {
-    stream: BufReader<Socket>,
-    drive: &'a Handle,
-    to: Sender<Outgoing>,
-    window: Arc<Window>,
-    /// Requests that have been read but not handed to the drive yet.
-    batch: Batch,
+/// A client that was let in; it may have the claim.
+pub(crate) struct Program {
+    _claimed: Option<Claimed>,
 }
 
-impl Session<'_> {
-    /// Reads requests until the client goes.
-    fn read(&mut self) -> Result<(), ConnectionError> {
-        loop {
-            let mut request = [0; REQUEST_BYTES];
-            self.expect(REQUEST_BYTES);
-            match self.stream.read_exact(&mut request) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                read => read?,
-            }
-            let request = Request::parse(&request)?;
-            let payload = self.read_payload(request.payload as usize)?;
-            self.ask(request, payload);
+fn reply(request: &Request, (outcome, value, data): Answered) -> Encoded {
+    let payload = data.len() as u32;
+    let head = Reply { outcome, payload, tag: request.tag, value }.encode().to_vec();
+    Encoded { head, data }
+}
+
+impl Protocol for Program {
+    type Request = Request;
+    type Terms = ();
+    type Error = ConnectionError;
+    type Front = Claim;
+    const HEAD_BYTES: usize = REQUEST_BYTES;
+
+    fn handshake(
+        stream: &mut Stream,
+        claim: &Claim,
+        _: &Handle,
+    ) -> Result<Option<Self>, ConnectionError> {
+        let mut stream = Negotiating::new(stream, GREETING);
+        let mut hello = [0; GREETING_BYTES];
+        stream.read_exact(&mut hello)?;
+        let hello = Hello::parse(&hello)?;
+        let Some(version) = hello.version() else {
+            stream.write_all(&Welcome::Other(VERSION).encode())?;
+            return Ok(None);
+        };
+        let claimed = if hello.claims { claim.take() } else { None };
+        if hello.claims && claimed.is_none() {
+            stream.write_all(&Welcome::Claimed.encode())?;
+            return Ok(None);
         }
+        stream.write_all(&Welcome::Version(version).encode())?;
+        Ok(Some(Self { _claimed: claimed }))
     }
 
-    fn read_payload(&mut self, length: usize) -> Result<Vec<u8>, ConnectionError> {
-        self.expect(length);
-        // As much memory as has come in, whatever the client says is to come.
-        let mut payload = Vec::new();
-        (&mut self.stream).take(length as u64).read_to_end(&mut payload)?;
-        if payload.len() < length {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        Ok(payload)
+    fn terms(&self) {}
+
+    fn parse(&self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
+        let head = head.try_into().map_err(|_| ProgramsError::Magic)?;
+        Ok(Some(Request::parse(head)?))
     }
 
-    /// Called before a read of so many bytes: if it may block, the batch is handed to the drive first.
-    fn expect(&mut self, bytes: usize) {
-        if self.stream.buffer().len() < bytes {
-            self.drive.ask_all(&mut self.batch);
-        }
+    fn payload_bytes(request: &Request) -> Result<usize, ConnectionError> {
+        Ok(request.payload as usize)
     }
 
-    fn ask(&mut self, request: Request, payload: Vec<u8>) {
+    fn reply_bytes(request: &Request, _: &Handle) -> usize {
         let most = u64::from(TRANSFER_MOST);
-        let bytes = match request.kind {
+        match request.kind {
             Kind::Read => request.length.min(most) as usize,
             Kind::Zones => request.length.saturating_mul(ZONE_BYTES as u64).min(most) as usize,
-            _ => payload.len(),
-        };
-        self.window.enter(bytes, || self.drive.ask_all(&mut self.batch));
-        let (to, tag) = (self.to.clone(), request.tag);
-        let reply = move |(outcome, value, payload): Answered| {
-            let reply = Reply { outcome, payload: payload.len() as u32, tag, value };
-            let _ = to.send(Outgoing { reply, payload, bytes }); // the client may be gone
-        };
-        match ask_of(&request, payload) {
-            Ok(Some(ask)) => self.batch.push(ask, move |answer| reply(answered(answer))),
-            Ok(None) => {
-                // Behind all that was asked before.
-                self.drive.ask_all(&mut self.batch);
-                reply(self.report(&request).unwrap_or_else(gone));
-            }
-            Err(answer) => reply(answer),
+            _ => 0,
         }
     }
 
-    /// What is answered without a command; `None` if the drive is gone.
-    fn report(&self, request: &Request) -> Option<Answered> {
-        Some(match request.kind {
-            Kind::Identify => json(&self.drive.look(|seen| Identity::of(seen.drive))?),
-            Kind::Stats => {
-                match self.drive.look(|seen| DriveStats::of(seen.drive, seen.counts))? {
-                    Ok(stats) => json(&stats),
-                    Err(error) => failed(Outcome::Image, error.to_string()),
-                }
-            }
-            Kind::AllStats => {
-                (Outcome::Done, 0, self.drive.look(|seen| all_stats(seen.drive))?.into_bytes())
-            }
-            Kind::LastCut => match self.drive.look(|seen| seen.last_cut.cloned())? {
-                Some(cut) => json(&cut),
-                None => failed(Outcome::NotFound, "there was no power cut yet"),
-            },
-            Kind::Cut => self.switch(switch::Ask::Cut)?,
-            Kind::Restore => {
-                let capacitance_nf = Some(request.length).filter(|&nf| nf > 0);
-                self.switch(switch::Ask::Restore { capacitance_nf })?
-            }
-            _ => unreachable!("a command"),
-        })
+    fn step(&self, request: &Request, payload: Vec<u8>, _: &Handle) -> Step {
+        match ask_of(request, payload) {
+            Ok(Some(ask)) => Step::Ask(ask),
+            Ok(None) => Step::Report,
+            Err(answer) => Step::Reply(reply(request, answer)),
+        }
     }
 
-    fn switch(&self, ask: switch::Ask) -> Option<Answered> {
-        let was_off = self.drive.look(|seen| seen.drive.is_off())?;
-        Some(match self.drive.control(ask)? {
-            switch::Answer::Cut(report) => json(&report),
-            switch::Answer::Restored(report) => json(&report),
-            switch::Answer::Refused { why } if was_off && ask != switch::Ask::Cut => {
-                failed(Outcome::Config, why)
-            }
-            switch::Answer::Refused { why } => failed(Outcome::Switch, why),
-            other => failed(Outcome::Argument, format!("{other:?}")),
-        })
+    fn report(&self, request: &Request, drive: &Handle) -> Encoded {
+        reply(request, report(request, drive).unwrap_or_else(gone))
+    }
+
+    fn encode((): (), request: &Request, answer: Answer) -> Encoded {
+        reply(request, answered(answer))
     }
 }
 
+/// What is answered without a command; `None` if the drive is gone.
+fn report(request: &Request, drive: &Handle) -> Option<Answered> {
+    Some(match request.kind {
+        Kind::Identify => json(&drive.look(|seen| Identity::of(seen.drive))?),
+        Kind::Stats => match drive.look(|seen| DriveStats::of(seen.drive, seen.counts))? {
+            Ok(stats) => json(&stats),
+            Err(error) => failed(Outcome::Image, error.to_string()),
+        },
+        Kind::AllStats => {
+            (Outcome::Done, 0, drive.look(|seen| all_stats(seen.drive))?.into_bytes())
+        }
+        Kind::LastCut => match drive.look(|seen| seen.last_cut.cloned())? {
+            Some(cut) => json(&cut),
+            None => failed(Outcome::NotFound, "there was no power cut yet"),
+        },
+        Kind::Cut => switch_to(drive, switch::Ask::Cut)?,
+        Kind::Restore => {
+            let capacitance_nf = Some(request.length).filter(|&nf| nf > 0);
+            switch_to(drive, switch::Ask::Restore { capacitance_nf })?
+        }
+        _ => unreachable!("a command"),
+    })
+}
+
+fn switch_to(drive: &Handle, ask: switch::Ask) -> Option<Answered> {
+    let was_off = drive.look(|seen| seen.drive.is_off())?;
+    Some(match drive.control(ask)? {
+        switch::Answer::Cut(report) => json(&report),
+        switch::Answer::Restored(report) => json(&report),
+        switch::Answer::Refused { why } if was_off && ask != switch::Ask::Cut => {
+            failed(Outcome::Config, why)
+        }
+        switch::Answer::Refused { why } => failed(Outcome::Switch, why),
+        other => failed(Outcome::Argument, format!("{other:?}")),
+    })
+}
 fn gone() -> Answered {
     failed(Outcome::Gone, "the drive is not served any more")
 }
@@ -299,31 +258,12 @@ fn answered(answer: Answer) -> Answered {
         Answer::Failed(Failure::NoSpace) => {
             failed(Outcome::NoSpace, "the file system of the image is full")
         }
+        Answer::Failed(Failure::NoMemory) => {
+            failed(Outcome::Image, "the server has no memory left for this request: see --memory")
+        }
         Answer::Failed(Failure::Image) => {
             failed(Outcome::Image, "the server cannot read or write the image")
         }
         Answer::Failed(Failure::Gone) => gone(),
-    }
-}
-
-/// Writes replies until all senders are gone. If the client is gone, they are dropped.
-fn write(mut socket: Socket, replies: &Receiver<Outgoing>, window: &Window) {
-    let mut out = Vec::new();
-    let mut is_gone = false;
-    while let Ok(first) = replies.recv() {
-        let mut next = Some(first);
-        let (mut commands, mut bytes) = (0, 0);
-        while let Some(outgoing) = next {
-            out.extend(outgoing.reply.encode());
-            out.extend(outgoing.payload);
-            (commands, bytes) = (commands + 1, bytes + outgoing.bytes);
-            next = if out.len() < GATHERED { replies.try_recv().ok() } else { None };
-        }
-        if !is_gone && socket.write_all(&out).is_err() {
-            is_gone = true;
-            socket.close(); // ends the reader, too
-        }
-        out.clear();
-        window.leave(commands, bytes);
     }
 }

@@ -26,6 +26,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::about::{DriveStats, Identity};
+use crate::listen::dial;
 use crate::server::{ServeError, thread};
 use crate::switch::{CutReport, RestoreReport};
 
@@ -112,7 +113,7 @@ impl Remote {
     /// # Errors
     /// If nobody serves one there, or it is claimed.
     pub fn connect(socket: &Path, claims: bool) -> Result<Self, RemoteError> {
-        let mut stream = UnixStream::connect(socket).map_err(RemoteError::Nobody)?;
+        let mut stream = dial(socket, GREETING).map_err(RemoteError::Nobody)?;
         let io = |error: io::Error| RemoteError::Gone(error.to_string());
         stream.set_read_timeout(Some(GREETING)).map_err(io)?;
         let hello = Hello { oldest: VERSION, newest: VERSION, claims };

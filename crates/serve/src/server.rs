@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -11,17 +11,19 @@ use leyden_image::{Drive, ImageError};
 use thiserror::Error;
 use tracing::{info, warn};
 
+use crate::budget::{Budget, Limits};
 use crate::clock::Pace;
 use crate::control;
 use crate::fuse::Mount;
-use crate::listen::{Listen, Listener, Socket};
-use crate::nbd;
+use crate::guests::{Guest, Guests};
+use crate::listen::{Access, Listen, Listener, Socket};
+use crate::nbd::{Agreed, Export};
 use crate::owner::{Ended, Handle, Owner};
-use crate::programs::{self, Claim};
+use crate::programs::{Claim, Program};
+use crate::session::{self, Protocol};
+use crate::stream::Stream;
 use crate::tls::Tls;
 
-/// The most clients at once.
-const CLIENTS_MOST: usize = 256;
 /// Between two clients, if the first could not be accepted.
 const BREATH: Duration = Duration::from_millis(10);
 
@@ -41,6 +43,26 @@ pub struct ServerOptions {
     /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
     /// whether a test of what is written on it would notice.
     pub lies: bool,
+    /// What all clients take at most.
+    pub limits: Limits,
+    /// Who may connect to its sockets.
+    pub access: Access,
+}
+
+impl ServerOptions {
+    /// A drive at this pace, for nobody yet.
+    pub fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            nbd: Vec::new(),
+            programs: Vec::new(),
+            tls: None,
+            fuse: None,
+            lies: false,
+            limits: Limits::default(),
+            access: Access::default(),
+        }
+    }
 }
 
 /// Why a drive could not be served.
@@ -88,7 +110,7 @@ impl Server {
         }
         let bind = |listen: &Listen| {
             let at = |error| ServeError::Listen(listen.to_string(), error);
-            let listener = Listener::bind(listen).map_err(at)?;
+            let listener = Listener::bind(listen, options.access).map_err(at)?;
             let address = listener.address().map_err(at)?;
             Ok::<_, ServeError>((listener, address))
         };
@@ -96,41 +118,32 @@ impl Server {
         let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
         let programs = options.programs.iter().map(|path| bind(&Listen::Unix(path.clone())));
         let programs = programs.collect::<Result<Vec<_>, _>>()?;
-        let name = drive.config().name.clone();
+        let export = Export { name: drive.config().name.clone(), tls: options.tls.clone() };
         let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
+        let house = House {
+            handle: handle.clone(),
+            guests: Guests::new(options.limits.connections()),
+            budget: Arc::new(Budget::new(options.limits)),
+            closing: Arc::clone(&closing),
+        };
         let (mut nbd, mut doors) = (Vec::new(), Vec::new());
         for (listener, address) in fronts {
             nbd.push(address);
-            let (handle, name, tls) = (handle.clone(), name.clone(), options.tls.clone());
-            let serve = move |stream| {
-                info!("NBD client");
-                match nbd::serve(stream, &name, &handle, tls.as_ref()) {
-                    Ok(()) => info!("NBD client has gone"),
-                    Err(error) => warn!(%error, "NBD client sent away"),
-                }
-            };
-            let closing = Arc::clone(&closing);
-            doors.push(thread("nbd", move || accept(&listener, &closing, serve))?);
+            doors.push(house.open::<Agreed>("NBD client", listener, export.clone())?);
         }
         let (claim, mut others) = (Claim::default(), vec![socket]);
         for (listener, address) in programs {
             others.push(address);
-            let (handle, claim) = (handle.clone(), claim.clone());
-            let serve = move |stream| {
-                info!("program");
-                match programs::serve(stream, &handle, &claim) {
-                    Ok(()) => info!("program has gone"),
-                    Err(error) => warn!(%error, "program sent away"),
-                }
-            };
-            let closing = Arc::clone(&closing);
-            doors.push(thread("programs", move || accept(&listener, &closing, serve))?);
+            doors.push(house.open::<Program>("program", listener, claim.clone())?);
         }
         let to = handle.clone();
-        let serve = move |stream| drop(control::serve(stream, |ask| to.control(ask)));
+        let serve = move |stream: Socket, guest: Guest| {
+            drop(control::serve(&stream, &guest, |ask| to.control(ask)));
+        };
         let shut = Arc::clone(&closing);
-        doors.push(thread("control", move || accept(&control, &shut, serve))?);
+        let askers = Guests::new(control::ASKERS_MOST);
+        doors.push(thread("control", move || accept(&control, &shut, &askers, serve))?);
         let owner = thread("drive", move || owner.run())?;
         let mount = match &options.fuse {
             Some(folder) => Some(
@@ -183,35 +196,106 @@ pub(crate) fn thread<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(run).map_err(ServeError::Thread)
 }
 
+/// What all listeners of a server share.
+struct House {
+    handle: Handle,
+    guests: Guests,
+    budget: Arc<Budget>,
+    closing: Arc<AtomicBool>,
+}
+
+impl House {
+    /// Serves clients of one listener, which are called `what` in logs.
+    fn open<P: Protocol<Front: Send + Clone + 'static, Error: std::fmt::Display> + 'static>(
+        &self,
+        what: &'static str,
+        listener: Listener,
+        front: P::Front,
+    ) -> Result<JoinHandle<()>, ServeError> {
+        let (handle, budget) = (self.handle.clone(), Arc::clone(&self.budget));
+        let serve = move |socket: Socket, guest: Guest| {
+            let (client, peer) = (guest.number(), guest.peer());
+            guest.say(|left_out| info!(client, peer, left_out, "{what}"));
+            match session::serve::<P>(Stream::Open(socket), &front, &handle, &guest, &budget) {
+                Ok(()) => guest.say(|left_out| info!(client, peer, left_out, "{what} has gone")),
+                Err(error) => {
+                    guest.say(|left_out| warn!(client, peer, left_out, %error, "{what} sent away"));
+                }
+            }
+        };
+        let (guests, closing) = (self.guests.clone(), Arc::clone(&self.closing));
+        thread("listener", move || accept(&listener, &closing, &guests, serve))
+    }
+}
+
 /// Accepts clients, and serves each in a thread of its own. Whatever goes wrong with one of them, is that
 /// one's affair.
 pub(crate) fn accept(
     listener: &Listener,
     closing: &AtomicBool,
-    serve: impl Fn(Socket) + Clone + Send + 'static,
+    guests: &Guests,
+    serve: impl Fn(Socket, Guest) + Clone + Send + 'static,
 ) {
-    let clients = Arc::new(AtomicUsize::new(0));
     loop {
         let accepted = listener.accept();
         if closing.load(Ordering::Acquire) {
             return;
         }
-        let Ok(stream) = accepted else {
+        let Ok(socket) = accepted else {
             // A client that has gone again before it was accepted; or there are too many files open.
             std::thread::sleep(BREATH);
             continue;
         };
-        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MOST {
-            clients.fetch_sub(1, Ordering::Relaxed);
-            continue; // hung up on, as a full server does
+        let guest = guests.admit(&socket);
+        let serve = serve.clone();
+        // Without a thread it is hung up on; the guest's place is free again, as after a panic.
+        if thread("client", move || serve(socket, guest)).is_err() {
+            warn!("a client was sent away: the system has no thread for it");
+            std::thread::sleep(BREATH);
         }
-        let (serve, left) = (serve.clone(), Arc::clone(&clients));
-        let run = move || {
-            serve(stream);
-            left.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::listen::dial;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a scope would wait for the listener")]
+    fn places_come_back_after_300_panics() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let listener = Listener::bind(&Listen::Unix(path.clone()), Access::default()).unwrap();
+        let serve = |mut socket: Socket, guest: Guest| {
+            guest.settle().unwrap();
+            guest.has_asked().unwrap();
+            let mut word = [0; 1];
+            socket.read_exact(&mut word).unwrap();
+            assert_eq!(&word, b"!", "a session that panics");
+            socket.write_all(&word).unwrap();
         };
-        if thread("client", run).is_err() {
-            clients.fetch_sub(1, Ordering::Relaxed);
+        let guests = Guests::new(2);
+        let accepting = guests.clone();
+        let closing = Arc::new(AtomicBool::new(false));
+        let shut = Arc::clone(&closing);
+        let door = std::thread::spawn(move || accept(&listener, &shut, &accepting, serve));
+        let ask = |word: &[u8]| {
+            let mut client = dial(&path, Duration::from_secs(10)).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let _ = client.write_all(word); // a server without a place has hung up
+            let mut answer = Vec::new();
+            let _ = client.read_to_end(&mut answer);
+            answer
+        };
+        for _ in 0..300 {
+            assert!(ask(b"?").is_empty());
         }
+        assert_eq!(ask(b"!"), b"!");
+        closing.store(true, Ordering::Release);
+        Listen::Unix(path).knock();
+        door.join().unwrap();
     }
 }

@@ -18,7 +18,15 @@ pub(crate) struct Served {
     pub(crate) failed: u64,
     /// Nanoseconds.
     pub(crate) late: Histogram<u32>,
+    /// Of all commands: nanoseconds of lateness, and those that the modelled drive took.
+    pub(crate) late_ns: u64,
+    pub(crate) modelled_ns: u64,
 }
+
+/// So many commands say whether the host keeps up.
+const TELLING: u64 = 1_000;
+/// The host is the limit, and not the drive, if more of the commands' time is its own.
+pub const HOST_SHARE_MOST: f64 = 0.2;
 
 /// Later than this counts as this.
 const LATE_MOST_NS: u64 = 10_000_000_000;
@@ -27,14 +35,32 @@ impl Default for Served {
     fn default() -> Self {
         let late = Histogram::new_with_max(LATE_MOST_NS, 3);
         let late = late.expect("a largest value above one, and up to five digits");
-        Self { reads: 0, writes: 0, flushes: 0, trims: 0, failed: 0, late }
+        Self {
+            reads: 0,
+            writes: 0,
+            flushes: 0,
+            trims: 0,
+            failed: 0,
+            late,
+            late_ns: 0,
+            modelled_ns: 0,
+        }
     }
 }
 
 impl Served {
-    /// A command was answered so much later than the drive had ended it.
-    pub(crate) fn answered(&mut self, late: Duration) {
+    /// A command took the modelled drive so long, and was answered so much later than by that drive: what it waited for
+    /// before the drive was asked is part of that.
+    pub(crate) fn answered(&mut self, late: Duration, modelled: Duration) {
         self.late.saturating_record(late.as_nanos() as u64);
+        self.late_ns = self.late_ns.saturating_add(late.as_nanos() as u64);
+        self.modelled_ns = self.modelled_ns.saturating_add(modelled.as_nanos() as u64);
+    }
+
+    /// The host's share of the time that commands took; `None` while that says nothing.
+    pub(crate) fn host_share(&self) -> Option<f64> {
+        let all = self.late_ns.saturating_add(self.modelled_ns);
+        (self.late.len() >= TELLING && all > 0).then(|| self.late_ns as f64 / all as f64)
     }
 }
 
@@ -210,13 +236,16 @@ pub struct StatusReport {
     pub trims: u64,
     /// Commands that failed.
     pub failed: u64,
-    /// By how much later than the drive's own time half of the commands were answered, in nanoseconds; 0 with
-    /// `--latency off`.
+    /// By how much later than by the modelled drive half of the commands were answered, in nanoseconds, from when they had
+    /// come in; 0 with `--latency off`.
     #[serde(default)]
     pub late_p50_ns: u64,
     /// The same of 99 in 100.
     #[serde(default)]
     pub late_p99_ns: u64,
+    /// The host's share of the time that commands took; none with `--latency off`, and for fewer than 1,000 commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_share: Option<f64>,
     /// Units that were programmed for each unit that the host has written, since the drive was opened.
     pub waf: f64,
     /// What a power cut at this moment would take; of a drive that has capacitors, and power.
@@ -325,6 +354,7 @@ impl StatusReport {
             failed: served.failed,
             late_p50_ns: served.late.value_at_quantile(0.5),
             late_p99_ns: served.late.value_at_quantile(0.99),
+            host_share: served.host_share(),
             waf,
             if_cut_now: if_cut_now(drive.device()),
             zoned_block: stack.map(|stack| LayerReport::new(stack, unit_bytes)),

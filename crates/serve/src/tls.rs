@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,6 +12,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use thiserror::Error;
 
 use crate::listen::Socket;
+use crate::negotiating::Negotiating;
 
 /// Files in PEM.
 #[derive(Clone, Debug)]
@@ -83,60 +84,114 @@ impl Tls {
     }
 
     /// Shakes hands with a client that has asked for it.
-    pub(crate) fn accept(&self, mut socket: Socket) -> io::Result<TlsStream> {
+    pub(crate) fn accept(&self, mut socket: Negotiating<'_, Socket>) -> io::Result<TlsStream> {
         let mut connection =
             ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
         while connection.is_handshaking() {
             connection.complete_io(&mut socket)?;
         }
-        Ok(TlsStream { socket, connection: Arc::new(Mutex::new(connection)) })
+        let both = Both { connection: Mutex::new(connection), out: Mutex::default() };
+        Ok(TlsStream { socket: socket.socket().clone(), both: Arc::new(both) })
     }
 }
 
-/// An encrypted connection. One thread may read while another writes.
+/// What reader and writer share.
 #[derive(Debug)]
+struct Both {
+    connection: Mutex<ServerConnection>,
+    /// Who has it writes to the socket.
+    out: Mutex<Out>,
+}
+
+/// Records on their way to the socket.
+#[derive(Debug, Default)]
+struct Out {
+    records: Vec<u8>,
+    /// Bytes of them that are sent.
+    sent: usize,
+}
+
+impl Out {
+    /// Writes what is left; a timeout leaves the rest.
+    fn send(&mut self, socket: &mut Socket) -> io::Result<()> {
+        while self.sent < self.records.len() {
+            match socket.write(&self.records[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.records.clear();
+        self.sent = 0;
+        Ok(())
+    }
+}
+
+/// An encrypted connection. One thread may read while another writes: what is encrypted goes to the socket after the
+/// connection's lock is free again.
+#[derive(Clone, Debug)]
 pub(crate) struct TlsStream {
     socket: Socket,
-    connection: Arc<Mutex<ServerConnection>>,
+    both: Arc<Both>,
 }
 
 impl TlsStream {
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        let socket = self.socket.try_clone()?;
-        Ok(Self { socket, connection: Arc::clone(&self.connection) })
-    }
-
     pub(crate) const fn socket(&self) -> &Socket {
         &self.socket
     }
 
     fn lock(&self) -> MutexGuard<'_, ServerConnection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.both.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what the connection itself has to say: alerts, and answers to changes of keys. A writer that is at work
+    /// does it.
+    fn speak(&self) -> io::Result<()> {
+        while self.lock().wants_write() {
+            let mut out = match self.both.out.try_lock() {
+                Ok(out) => out,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return Ok(()),
+            };
+            self.take_records(&mut out)?;
+            match out.send(&mut self.socket.clone()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()), // later
+                sent => sent?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_records(&self, out: &mut Out) -> io::Result<()> {
+        let mut connection = self.lock();
+        while connection.wants_write() {
+            connection.write_tls(&mut out.records)?;
+        }
+        Ok(())
     }
 }
 
+/// Reads once from the socket at most: a record that trickles in is `WouldBlock`, so that the caller sees the time pass.
 impl Read for TlsStream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.lock().reader().read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+        // Waited for without the lock: the writer goes on meanwhile.
         let mut packets = [0; 16 << 10];
+        let count = self.socket.read(&mut packets)?;
+        let mut received = &packets[..count];
         loop {
-            match self.lock().reader().read(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return read,
-            }
-            // Waited for without the lock: the writer goes on meanwhile.
-            let count = self.socket.read(&mut packets)?;
-            let mut received = &packets[..count];
-            let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            loop {
-                connection.read_tls(&mut received)?;
-                let processed = connection.process_new_packets();
-                while connection.wants_write() {
-                    connection.write_tls(&mut self.socket)?; // alerts, and answers to changes of keys
-                }
-                processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                if received.is_empty() {
-                    break;
-                }
+            let mut connection = self.lock();
+            connection.read_tls(&mut received)?;
+            let processed = connection.process_new_packets();
+            drop(connection);
+            self.speak()?;
+            processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            if received.is_empty() {
+                return self.lock().reader().read(bytes);
             }
         }
     }
@@ -144,14 +199,23 @@ impl Read for TlsStream {
 
 impl Write for TlsStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = connection.writer().write(bytes)?;
-        while connection.wants_write() {
-            connection.write_tls(&mut self.socket)?;
+        let mut out = self.both.out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.send(&mut self.socket)?;
+        let count = self.lock().writer().write(bytes)?;
+        self.take_records(&mut out)?;
+        match out.send(&mut self.socket) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {} // `flush` sends the rest
+            sent => sent?,
         }
+        drop(out);
+        self.speak()?;
         Ok(count)
     }
+
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let mut out = self.both.out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.send(&mut self.socket)?;
+        drop(out);
+        self.speak()
     }
 }

@@ -1,152 +1,17 @@
-//! The server as a client finds it: negotiation, requests, power cuts, and clients that misbehave.
+//! The server as a client finds it: negotiation, requests, power cuts.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+mod harness;
+
+use std::io::Write;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use leyden_buffer::Region;
-use leyden_device::{Config, Lba};
-use leyden_image::{Drive, ImageConfig, WriteFlags};
-use leyden_serve::{
-    Answer, Ask, ControlAnswer, ControlAsk, Failure, Handle, Listen, Pace, Server, ServerOptions,
-    control,
-};
-use leyden_sim::{Bytes, Ratio};
+use leyden_device::Lba;
+use leyden_image::WriteFlags;
+use leyden_serve::{Answer, Ask, ControlAnswer, ControlAsk, Failure, Handle, Pace, control};
 
-/// A server of a small drive, in a folder of its own.
-struct Served {
-    folder: tempfile::TempDir,
-    server: Option<Server>,
-}
-
-impl Served {
-    fn new(region: Region, pace: Pace) -> Self {
-        let mut device = Config::default();
-        (device.nand.channels, device.nand.dies_per_channel) = (2, 1);
-        (device.nand.blocks_per_plane, device.nand.pages_per_block) = (96, 16);
-        device.ftl.over_provisioning = Ratio::from_percent(60);
-        device.buffer.region = region;
-        device.buffer.size = Bytes::new(128 << 10);
-        device.power = Some(leyden_power::Config::default());
-        let made_by = "test".to_owned();
-        let config = ImageConfig { name: "disk".to_owned(), seed: 1, device, stack: None, made_by };
-        let folder = tempfile::tempdir().unwrap();
-        let drive = Drive::create(&folder.path().join("disk.leyden"), config).unwrap();
-        let mut served = Self { folder, server: None };
-        served.start(drive, pace);
-        served
-    }
-
-    fn start(&mut self, drive: Drive, pace: Pace) {
-        let options = ServerOptions {
-            programs: Vec::new(),
-            pace,
-            nbd: vec![Listen::Unix(self.socket())],
-            fuse: None,
-            tls: None,
-            lies: false,
-        };
-        self.server = Some(Server::start(drive, &options).unwrap());
-    }
-
-    fn image(&self) -> PathBuf {
-        self.folder.path().join("disk.leyden")
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("nbd.sock")
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(&self.socket())
-    }
-
-    /// Closes the image.
-    fn stop(&mut self) {
-        let server = self.server.take().unwrap();
-        assert_eq!(control::ask(&self.image(), &ControlAsk::Stop).unwrap(), ControlAnswer::Stopped);
-        server.join().unwrap();
-    }
-}
-
-/// A client that has gone on with the export, with simple replies.
-struct Client {
-    stream: UnixStream,
-    bytes: u64,
-}
-
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const FLUSH: u16 = 3;
-const TRIM: u16 = 4;
-const WRITE_ZEROES: u16 = 6;
-const FUA: u16 = 1;
-
-fn take<const N: usize>(stream: &mut UnixStream) -> [u8; N] {
-    let mut bytes = [0; N];
-    stream.read_exact(&mut bytes).unwrap();
-    bytes
-}
-
-impl Client {
-    fn connect(path: &Path) -> Self {
-        let mut stream = UnixStream::connect(path).unwrap();
-        assert_eq!(&take::<18>(&mut stream)[..16], b"NBDMAGICIHAVEOPT");
-        stream.write_all(&3_u32.to_be_bytes()).unwrap();
-        // NBD_OPT_EXPORT_NAME with no name.
-        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-        let bytes = u64::from_be_bytes(take(&mut stream));
-        let flags = u16::from_be_bytes(take(&mut stream));
-        assert_eq!(
-            flags & 0b101_0110_1101,
-            0b1_0110_1101,
-            "flush, FUA, trim, zeroes, multi-connection"
-        );
-        Self { stream, bytes }
-    }
-
-    fn send(&mut self, flags: u16, kind: u16, cookie: u64, offset: u64, length: u32, data: &[u8]) {
-        let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
-        request.extend(flags.to_be_bytes());
-        request.extend(kind.to_be_bytes());
-        request.extend(cookie.to_be_bytes());
-        request.extend(offset.to_be_bytes());
-        request.extend(length.to_be_bytes());
-        request.extend(data);
-        self.stream.write_all(&request).unwrap();
-    }
-
-    /// Cookie and error of the next reply; the data of a read must be taken then.
-    fn reply(&mut self) -> (u64, u32) {
-        assert_eq!(take::<4>(&mut self.stream), 0x6744_6698_u32.to_be_bytes());
-        let error = u32::from_be_bytes(take(&mut self.stream));
-        (u64::from_be_bytes(take(&mut self.stream)), error)
-    }
-
-    fn ask(&mut self, flags: u16, kind: u16, offset: u64, length: u32, data: &[u8]) -> u32 {
-        self.send(flags, kind, 77, offset, length, data);
-        let (cookie, error) = self.reply();
-        assert_eq!(cookie, 77);
-        error
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) -> u32 {
-        self.ask(0, WRITE, offset, data.len() as u32, data)
-    }
-
-    fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
-        match self.ask(0, READ, offset, length, &[]) {
-            0 => {
-                let mut data = vec![0; length as usize];
-                self.stream.read_exact(&mut data).unwrap();
-                Ok(data)
-            }
-            error => Err(error),
-        }
-    }
-}
+use harness::*;
 
 const EIO: u32 = 5;
 const EINVAL: u32 = 22;
@@ -169,9 +34,7 @@ fn what_is_written_is_read() {
         expected[..4_096 + 512].fill(0);
         assert_eq!(served.client().read(4_096, 12_288).unwrap(), expected, "another connection");
         served.stop();
-        let (drive, opened) = Drive::open(&served.image()).unwrap();
-        assert!(opened.cut.is_none() && !drive.is_off(), "it was closed");
-        served.start(drive, pace);
+        served.reopen();
         assert_eq!(served.client().read(4_096, 12_288).unwrap(), expected);
     }
 }
@@ -337,46 +200,4 @@ fn many_requests_at_once_are_each_answered_once() {
         let last = (count - 500 + at) as u8;
         assert_eq!(client.read(at * 4_096, 4_096).unwrap(), [last; 4_096]);
     }
-}
-
-#[test]
-fn clients_that_misbehave_harm_nobody_else() {
-    let served = Served::new(Region::None, Pace::Untimed);
-    let mut good = served.client();
-    // Half a handshake, and gone.
-    let mut half = UnixStream::connect(served.socket()).unwrap();
-    half.write_all(&[0, 0]).unwrap();
-    drop(half);
-    // Half a handshake, and still there.
-    let _silent = UnixStream::connect(served.socket()).unwrap();
-    for hostile in [
-        &b"GET / HTTP/1.1\r\n\r\n"[..],
-        &[0xff; 64],
-        b"\0\0\0\x03IHAVEOPT\0\0\0\x07\xff\xff\xff\xff",
-        b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04nope",
-    ] {
-        let mut stream = UnixStream::connect(served.socket()).unwrap();
-        stream.write_all(hostile).unwrap();
-        let mut rest = Vec::new();
-        // The server hangs up; what it said before was the greeting.
-        let _ = stream.read_to_end(&mut rest);
-        assert!(rest.starts_with(b"NBDMAGIC") && rest.len() <= 18, "{rest:?}");
-    }
-    // A request that is none, and a write that never comes.
-    let mut client = served.client();
-    client.stream.write_all(&[0x55; 28]).unwrap();
-    assert_eq!(client.stream.read(&mut [0; 8]).unwrap(), 0);
-    let mut client = served.client();
-    client.send(0, WRITE, 1, 0, 4_096, &[0; 100]);
-    // One that asks for much and never reads.
-    let mut greedy = served.client();
-    (0..200).for_each(|cookie| greedy.send(0, READ, cookie, 0, 1 << 20, &[]));
-    assert_eq!(good.write(0, &[9; 4_096]), 0);
-    assert_eq!(good.read(0, 4_096).unwrap(), [9; 4_096]);
-    // The control socket, too.
-    let mut stream = UnixStream::connect(control::socket_of(&served.image())).unwrap();
-    stream.write_all(b"{\"ask\":\"explode\"}\n").unwrap();
-    let mut answer = [0; 512];
-    let count = stream.read(&mut answer).unwrap();
-    assert!(String::from_utf8_lossy(&answer[..count]).contains("refused"));
 }

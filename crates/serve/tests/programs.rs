@@ -52,12 +52,8 @@ impl Served {
         let folder = tempfile::tempdir().unwrap();
         let drive = Drive::create(&folder.path().join("disk.leyden"), config(zoned)).unwrap();
         let options = ServerOptions {
-            pace: Pace::Untimed,
-            nbd: Vec::new(),
             programs: vec![folder.path().join("socket")],
-            tls: None,
-            fuse: None,
-            lies: false,
+            ..ServerOptions::new(Pace::Untimed)
         };
         let server = Some(Server::start(drive, &options).unwrap());
         Self { folder, server }

@@ -9,6 +9,7 @@ use leyden_sim::{Bytes, Span};
 
 use super::parse_set;
 use super::served::PaceArgs;
+use super::served::parse_size;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -390,12 +391,6 @@ impl From<ModelArg> for Model {
             ModelArg::Lying => Self::Lying,
         }
     }
-}
-
-fn parse_size(text: &str) -> Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    let is_possible = size.get() >= 1 << 20 && size.get().is_multiple_of(1 << 16);
-    if is_possible { Ok(size) } else { Err("write at least 1 MiB, in steps of 64 KiB".to_owned()) }
 }
 
 fn parse_sector(text: &str) -> Result<u32, String> {

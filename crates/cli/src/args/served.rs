@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
-use leyden_serve::{Listen, Pace, TlsFiles};
-use leyden_sim::Span;
+use leyden_serve::{Access, Limits, Listen, Pace, TlsFiles, TooLittle};
+use leyden_sim::{Bytes, Span};
 
 use super::parse_set;
 
@@ -114,10 +114,11 @@ pub(crate) struct MountArgs {
     /// The folder to mount it on
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// What to format a drive with that holds nothing: mkfs.FS must be installed
-    #[arg(long, value_name = "FS", default_value = "ext4")]
+    /// The file system: a drive that holds nothing is formatted with it (mkfs.FS must be installed), one that holds
+    /// another one is refused
+    #[arg(long, value_name = "FS", default_value = "ext4", value_parser = parse_fs)]
     pub(crate) fs: String,
-    /// More options for mount -o
+    /// More options for mount -o, behind nosuid,nodev
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) options: Option<String>,
     #[command(flatten)]
@@ -176,6 +177,10 @@ pub(crate) struct CreateArgs {
     /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken
     #[arg(long, value_name = "SCENARIO", default_value = "devices/tlc-datacenter")]
     pub(crate) drive: String,
+    /// The size that the host sees, at least: the drive gets the least flash that holds it, its parallelism, times, buffer
+    /// and capacitors kept; the size of the scenario's flash if not given
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) size: Option<Bytes>,
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
@@ -240,7 +245,43 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) lie: bool,
     #[command(flatten)]
+    pub(crate) clients: ClientArgs,
+    #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+/// What clients may take, and which may connect.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClientArgs {
+    /// Memory for the requests and replies of all clients together
+    ///
+    /// Each connection has a small share of its own; large requests wait for memory, and fail with ENOMEM after 10 s.
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    memory: Bytes,
+    /// Clients at once, at all addresses together
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=16_384))]
+    connections: u16,
+    /// Permissions of the sockets, in octal: 660 lets their group connect
+    ///
+    /// Whoever may connect may write to the drive. Cutting, restoring and stopping it over the control socket stay its
+    /// owner's and root's.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
+    socket_mode: u32,
+    /// Group of the sockets, by name or number
+    #[arg(long, value_name = "GROUP", value_parser = parse_group)]
+    group: Option<u32>,
+}
+
+impl ClientArgs {
+    /// What all of them take at most.
+    pub(crate) fn limits(&self) -> Result<Limits, TooLittle> {
+        Limits::new(self.memory.get() as usize, usize::from(self.connections))
+    }
+
+    /// Who may connect.
+    pub(crate) const fn access(&self) -> Access {
+        Access { mode: self.socket_mode, group: self.group }
+    }
 }
 
 impl ServeArgs {
@@ -266,6 +307,37 @@ fn parse_socket(text: &str) -> Result<PathBuf, String> {
         Ok(Listen::Unix(path)) => Ok(path),
         _ => Err("write unix:PATH: programs are on this machine".to_owned()),
     }
+}
+
+pub(super) fn parse_size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let is_possible = size.get() >= 1 << 20 && size.get().is_multiple_of(1 << 16);
+    if is_possible { Ok(size) } else { Err("write at least 1 MiB, in steps of 64 KiB".to_owned()) }
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode & !0o666 == 0 && mode & 0o600 == 0o600 => Ok(mode),
+        _ => Err("write 600, 660 or 666".to_owned()),
+    }
+}
+
+fn parse_group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").map_err(|error| error.to_string())?;
+    let number = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    });
+    number.ok_or_else(|| "there is no such group in /etc/group".to_owned())
+}
+
+fn parse_fs(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    if is_name { Ok(text.to_owned()) } else { Err("write ext4, xfs, btrfs, ...".to_owned()) }
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
 use leyden_config::MAX_WINDOW;
 use leyden_sim::Bytes;
-use leyden_workload::trace::Format;
+use leyden_workload::trace::{Columns, Format};
 
 /// `leyden trace`.
 #[derive(Debug, Subcommand)]
@@ -18,13 +18,13 @@ pub(crate) enum TraceCommand {
     Convert(ConvertArgs),
 }
 
-const CONVERT_EXAMPLES: &str = "\
-Examples:
+const CONVERT_EXAMPLES: &str = r#"Examples:
   leyden trace convert msr.csv.gz web.leyden --device web,0
   leyden trace convert msr.csv.gz all.leyden --stack 1TiB
   leyden trace convert db.blktrace db.csv.zst
   leyden trace convert db.csv db.log --to fio-v3
-  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst";
+  leyden trace convert nvme.txt nvme.leyden --columns "time:ns lba:4096 len:4096 op:r/w"
+  leyden trace convert pg.csv.zst pg.leyden --hints pg.hints.csv.zst"#;
 
 /// An event of a request in a blktrace.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -46,6 +46,16 @@ pub(crate) struct ReadArgs {
     /// The format; told from the content if not given
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub(crate) from: Option<Format>,
+    /// What the columns hold, in their order and with their separator, of text in no known format
+    ///
+    /// One word a column: `time:UNIT` (s, ms, us, 100ns, ns), `lba:BYTES` and `len:BYTES` (of a block; 512 if not
+    /// given, 1 for bytes), `op:R/W` (what reads and writes are called; then flushes, discards, write zeroes),
+    /// `device`, `-` (not used), `..` (all the rest).
+    #[arg(long, value_name = "COLUMNS", conflicts_with = "from")]
+    pub(crate) columns: Option<Columns>,
+    /// Lines at the beginning of a text that are not read
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    pub(crate) skip_lines: u32,
     /// Take this device's requests only, if the trace is of several
     #[arg(long, value_name = "NAME", conflicts_with_all = ["overlay", "stack"])]
     pub(crate) device: Option<String>,
@@ -55,7 +65,7 @@ pub(crate) struct ReadArgs {
     /// Take all devices' requests, one device after another, each with so much room
     #[arg(long, value_name = "SIZE")]
     pub(crate) stack: Option<Bytes>,
-    /// Of a blktrace, which event of a request stands for it
+    /// Of a trace of the block layer, which event of a request stands for it
     #[arg(long, value_enum, default_value_t = ActionArg::Issue)]
     pub(crate) action: ActionArg,
     /// So many records are kept back to be sorted by time; with 0 a late record is an error

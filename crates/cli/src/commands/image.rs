@@ -12,7 +12,10 @@ use leyden_image::{Checked, Drive, ImageConfig, ImageError, raw};
 use super::{overrides, print_json};
 use crate::args::served::{CreateArgs, ImageArgs, ImageCommand};
 use crate::failure::Failure;
+use crate::output::escape::is_obeyed;
 use crate::output::table::Table;
+use leyden_sim::Bytes;
+
 use leyden_report::format::{bytes, count};
 
 pub(crate) fn main(command: &ImageCommand) -> Result<(), Failure> {
@@ -112,7 +115,29 @@ pub(super) fn drive_of(
 fn made(args: &CreateArgs) -> Result<Drive, Failure> {
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or(stem);
-    let (config, loaded) = drive_of(&args.drive, &args.set, args.seed, name)?;
+    if name.contains(is_obeyed) {
+        let what = format!("{name:?} is no name for a drive: a terminal would obey it");
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{what}\n  help: --name, with letters, digits and blanks"
+        )));
+    }
+    let (mut config, loaded) = drive_of(&args.drive, &args.set, args.seed, name)?;
+    if let Some(size) = args.size {
+        if config.stack.is_some() {
+            let problem =
+                "--size is not for a block device on two drives: set blocks_per_plane of both";
+            return Err(Failure::usage(loaded.complaint("host.zoned_block", problem)));
+        }
+        leyden_image::fit(&mut config.device, size.get()).map_err(|error| {
+            let within = error.within("device");
+            Failure::usage(loaded.complaint(&within.key, &within.problem))
+        })?;
+        // Many dies that each need their spare blocks hold more than a little: the rest is spare, too.
+        if config.device.zoned.is_none() {
+            let unit = config.device.ftl.mapping_unit.get();
+            config.device.ftl.capacity = Some(Bytes::new(size.get().next_multiple_of(unit)));
+        }
+    }
     Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
             let is_below = error.key.starts_with("host.");

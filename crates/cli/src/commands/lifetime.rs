@@ -10,6 +10,9 @@ use crate::args::LifetimeArgs;
 use crate::failure::Failure;
 use crate::output::table::Table;
 
+/// No drive is bought for so short a time.
+const SHORT_LIFE_YEARS: f64 = 0.1;
+
 pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, false)?;
@@ -32,19 +35,35 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
     }
     verdict(std::slice::from_ref(&record))?;
     let Some(life) = Lifetime::of(&record, cycles, args.warranty) else {
-        return Err(Failure::nothing_measured(anyhow::anyhow!(
-            "nothing was written\n  help: give the run writes to do"
-        )));
+        let written = record.host.bytes_written;
+        return Err(Failure::nothing_measured(if written > 0 && record.drive.is_some() {
+            anyhow::anyhow!(
+                "{} were written, and all of it to the write buffer: nothing wore the flash\n  help: give the run \
+                 more writes than the buffer holds",
+                bytes(written)
+            )
+        } else {
+            anyhow::anyhow!("nothing was written\n  help: give the run writes to do")
+        }));
     };
     if args.json {
         print_json(&life)?;
     } else {
         show(&life, &mut anstream::stdout().lock())?;
     }
+    if life.years < SHORT_LIFE_YEARS {
+        warn(&format!(
+            "at {} drive writes a day the drive is worn out within {} days: drive and work do not fit; give \
+             device.nand as much flash as the drive of the {} has",
+            number(life.dwpd),
+            number(life.years * 365.25),
+            if scenario.workload.trace.is_some() { "trace" } else { "host" },
+        ));
+    }
     if runs_flat_out(scenario) {
         warn(
             "the work runs as fast as the drive lets it, so that its day is no day of the host's: give \
-             jobs an iops_limit or rate_limit, or replay a trace with mode = \"open\"",
+             jobs an iops_limit or rate_limit, or leave workload.trace.mode at \"open\"",
         );
     }
     Ok(())

@@ -104,7 +104,9 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// A note on standard error, in the manner of errors.
 pub(crate) fn warn(text: &str) {
     let style = anstyle::AnsiColor::Yellow.on_default().bold();
-    anstream::eprintln!("{style}warning{style:#}: {text}");
+    let text = crate::output::escape::shown(text, true);
+    // Standard error may be full, or closed.
+    let _ = writeln!(anstream::stderr(), "{style}warning{style:#}: {text}");
 }
 
 /// The overrides of the command line, `--seed` included.

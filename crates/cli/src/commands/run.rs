@@ -144,6 +144,14 @@ fn host(record: &RunRecord, table: &mut Table) {
     }
     table.head(["throughput", ""]);
     table.row(["simulated time", &seconds(host.elapsed_s)]);
+    if let Some(recorded_s) = host.recorded_s.filter(|_| host.elapsed_s > 0.0) {
+        let times = recorded_s / host.elapsed_s;
+        let fast = match (times - 1.0).abs() < 0.01 {
+            true => "replayed as fast".to_owned(),
+            false => format!("replayed {} times as fast", number(times)),
+        };
+        table.row(["  as recorded", &format!("{}, {fast}", seconds(recorded_s))]);
+    }
     table.row(["requests a second", &number(host.iops)]);
     table.row(["MiB a second", &number(host.mib_per_s)]);
 }

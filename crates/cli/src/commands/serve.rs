@@ -1,6 +1,7 @@
 //! `leyden serve`, and its switch: `cut`, `restore`, `status`.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,35 +9,42 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, RestoreReport, Server, ServerOptions, StatusReport, Tls,
+    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, RestoreReport, Server, ServerOptions,
+    StatusReport, Tls,
 };
 
 use super::image::{failure, missing};
-use super::{Cancel, print_json};
+use super::print_json;
 use super::{log, service};
 use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::table::Table;
+use crate::signals::Signals;
 use leyden_report::format::{bytes, count, energy, number, seconds};
 
 /// How often the server looks whether it has been interrupted.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
     log::start(&args.log);
+    check(args)?;
+    let limits = args.clients.limits().map_err(Failure::usage)?;
     let tls = args.tls().as_ref().map(Tls::new).transpose().map_err(Failure::usage)?;
     let mut drive = open(&args.file, args.stay_off)?;
     if let Some(path) = &args.record {
         record(&mut drive, path)?;
     }
     let options = ServerOptions {
-        pace: args.pace.pace(),
         nbd: args.nbd.clone(),
         programs: args.programs.clone(),
         tls,
         fuse: args.fuse.clone(),
         lies: args.lie,
+        limits,
+        access: args.clients.access(),
+        ..ServerOptions::new(args.pace.pace())
     };
+    let cancel = signals.watched();
     let server = Server::start(drive, &options).map_err(Failure::io)?;
     let mut out = anstream::stderr().lock();
     for listen in server.nbd() {
@@ -63,6 +71,39 @@ pub(crate) fn main(args: &ServeArgs, cancel: &Cancel) -> Result<(), Failure> {
         std::thread::sleep(LOOK);
     }
     server.join().map_err(|error| failure(&args.file, None, error))
+}
+
+/// What is refused before anything is opened, and what is warned of.
+fn check(args: &ServeArgs) -> Result<(), Failure> {
+    if !args.file.exists() {
+        return Err(missing(&args.file));
+    }
+    if args.nbd.is_empty() && args.programs.is_empty() && args.fuse.is_none() {
+        let help = "name an address (--nbd unix:PATH), a socket for programs (--programs unix:PATH) or a folder (--fuse DIR)";
+        return Err(Failure::usage(anyhow::anyhow!("nobody could use the drive\n  help: {help}")));
+    }
+    // A server that was killed leaves a dead mount behind, of which nothing can be said.
+    if let Some(folder) = args.fuse.as_ref().filter(|folder| folder.is_file()) {
+        let what = format!("{} is a file, and would be covered", folder.display());
+        return Err(Failure::usage(anyhow::anyhow!("{what}\n  help: --fuse takes a folder")));
+    }
+    if let Some(key) = &args.tls_key
+        && key.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+    {
+        super::warn(&format!(
+            "others can read the key {key}: chmod 600 {key}",
+            key = key.display()
+        ));
+    }
+    for listen in args.nbd.iter().filter(|listen| listen.is_beyond_this_machine()) {
+        if args.tls_certificate.is_none() {
+            super::warn(&format!(
+                "{listen} lets other machines read and write the drive, unencrypted: --tls-certificate, --tls-key and \
+                 --tls-clients let in those with a certificate only"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Opens the drive in `image`, with its power on unless it is to `stay_off`. If its last process was killed,
@@ -114,8 +155,23 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
 
 pub(crate) fn status(args: &ImageArgs) -> Result<(), Failure> {
     match ask(&args.file, &ControlAsk::Status)? {
-        ControlAnswer::Status(report) => tell(args.json, &report, || status_table(&report)),
+        ControlAnswer::Status(report) => {
+            tell(args.json, &report, || status_table(&report))?;
+            warn_of_host(&report);
+            Ok(())
+        }
         other => Err(unexpected(&other)),
+    }
+}
+
+/// A drive that is served more slowly than it is modelled looks like another drive.
+fn warn_of_host(report: &StatusReport) {
+    if let Some(share) = report.host_share.filter(|&share| share > HOST_SHARE_MOST) {
+        super::warn(&format!(
+            "the host, and not the drive, is the limit: {} % of the time that commands took was the host's\n  help: ask for \
+             less at once, or serve the drive at a lower --speed",
+            number(share * 100.0)
+        ));
     }
 }
 
@@ -135,12 +191,17 @@ fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
         return Err(missing(image));
     }
     let answer = control::ask(image, ask).map_err(|error| {
-        let socket = socket_of(image);
-        let what = format!(
-            "nobody serves {image}\n  no answer at {}\n  help: `leyden serve {image}` does, until it is ended",
-            socket.display(),
-            image = image.display(),
-        );
+        let (image, socket) = (image.display(), socket_of(image));
+        let is_nobody = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused);
+        let what = if is_nobody {
+            format!(
+                "nobody serves {image}\n  no answer at {}\n  help: `leyden serve {image} --nbd unix:PATH` does, until \
+                 it is ended",
+                socket.display()
+            )
+        } else {
+            format!("no answer about {image} at {}", socket.display())
+        };
         Failure::usage(anyhow::Error::from(error).context(what))
     })?;
     match answer {
@@ -211,6 +272,9 @@ fn status_table(report: &StatusReport) -> Table {
     let us = |ns: u64| format!("{} us", number(ns as f64 / 1e3));
     let late = format!("half by {}, 99 % by {}", us(report.late_p50_ns), us(report.late_p99_ns));
     table.row(["answered later", &late]);
+    if let Some(share) = report.host_share {
+        table.row(["host's share", &format!("{} %", number(share * 100.0))]);
+    }
     table.row(["WAF", &number(report.waf)]);
     if let Some(cost) = &report.if_cut_now {
         let needs =

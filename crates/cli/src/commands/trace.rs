@@ -52,6 +52,14 @@ fn info(args: &InfoArgs, cancel: &Cancel) -> Result<(), Failure> {
 
 fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
     let format = target(args)?;
+    for read in std::iter::once(&args.input).chain(&args.read.hints) {
+        if is_same_file(read, &args.output) {
+            return Err(Failure::usage(anyhow!(
+                "{}: it is the trace that is read, and what is lost on writing would be lost for good\n  help: give the new trace a name of its own",
+                args.output.display()
+            )));
+        }
+    }
     let mut watched = Watched::open(&args.input, &args.read, cancel)?;
     let options = WriteOptions {
         compression: compression(&args.output),
@@ -79,6 +87,15 @@ fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
         anstream::eprintln!("{summary}"); // the output may be standard output
     }
     Ok(())
+}
+
+/// Whether both paths lead to one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let one = if one == Path::new("-") { Path::new("/dev/stdin") } else { one };
+    let found = |path: &Path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
+    let place = |file: std::fs::Metadata| (file.dev(), file.ino());
+    found(one).map(place).is_some_and(|one| found(other).map(place) == Some(one))
 }
 
 /// The format to write: as told, or as the name says.
@@ -125,6 +142,8 @@ impl<'a> Watched<'a> {
     fn open(path: &Path, args: &ReadArgs, cancel: &'a Cancel) -> Result<Self, Failure> {
         let options = OpenOptions {
             format: args.from,
+            columns: args.columns.clone(),
+            skip_lines: args.skip_lines,
             devices: devices(args.device.as_deref(), args.overlay, args.stack),
             blkparse_action: match args.action {
                 ActionArg::Queue => BlkAction::Queue,
@@ -269,6 +288,10 @@ fn places(p: &Profile, table: &mut Table) {
     table.head(["addresses", ""]);
     table.row(["smallest drive that holds it", &bytes(p.end_byte)]);
     table.row(["  packed (pack = true)", &Bytes::new(p.packed_bytes).to_string()]);
+    if p.one_address_in > 1 {
+        let sample = format!("one address in {}", count(p.one_address_in));
+        table.row(["footprints and overwrites, estimated from", &sample]);
+    }
     table.row(["footprint", &bytes(p.footprint_bytes)]);
     table.row(["  written", &bytes(p.footprint_written_bytes)]);
     table.row(["  read", &bytes(p.footprint_read_bytes)]);

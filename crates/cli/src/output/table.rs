@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use super::escape::shown;
+
 /// A table: the first column is left-aligned, the others right-aligned.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -21,11 +23,13 @@ impl Table {
         if !self.rows.is_empty() {
             self.rows.push(Row::Gap);
         }
-        self.rows.push(Row::Head(cells.into_iter().map(Into::into).collect()));
+        self.rows
+            .push(Row::Head(cells.into_iter().map(|cell| shown(&cell.into(), false)).collect()));
     }
 
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(Row::Cells(cells.into_iter().map(Into::into).collect()));
+        self.rows
+            .push(Row::Cells(cells.into_iter().map(|cell| shown(&cell.into(), false)).collect()));
     }
 
     /// Writes the table; headings are bold where `out` shows that.

@@ -9,6 +9,7 @@
 //! DOCS=overwrite cargo test --release --workspace --test docs -- --ignored   # and writes it anew
 //! ```
 
+mod conclusions;
 mod pages;
 mod samples;
 mod shell;
@@ -305,6 +306,79 @@ fn commands_in_running_text_have_their_flags() {
         }
     }
     assert!(count > 20, "{count} commands were found");
+}
+
+/// Pages whose recipes must say what comes of them.
+fn has_recipes(page: &Path) -> bool {
+    page.ends_with("docs/answers.md") || page.ends_with("docs/tutorial.md")
+}
+
+/// Whether others build on what a command writes.
+fn makes_files(line: &Line) -> bool {
+    line.words.iter().any(|word| word == "--out" || word == "--report")
+}
+
+/// A recipe that answers something says what, for the test below.
+#[test]
+fn recipes_say_what_they_conclude() {
+    let mut count = 0;
+    for page in pages().iter().filter(|page| has_recipes(page)) {
+        let mut silent = Vec::new();
+        for step in steps(page) {
+            let Step::Type(typed) = step else { continue };
+            let refused = typed.output.iter().flatten().any(|line| line.starts_with("error: "));
+            count += typed.conclusions.len();
+            let line = shell::parse(&typed.command);
+            let must = conclusions::measures(&line) && !makes_files(&line) && !refused;
+            if must && typed.conclusions.is_empty() {
+                silent.push(format!("{}: {}", typed.place, typed.command));
+            }
+        }
+        assert!(silent.is_empty(), "no `<!-- concludes: ... -->` behind\n{}", silent.join("\n"));
+    }
+    assert!(count > 30, "{count} conclusions were found");
+}
+
+#[test]
+#[ignore = "takes minutes: what recipes conclude, in full"]
+fn recipes_come_to_their_conclusions() {
+    let reader = Reader::new();
+    let mut complaints = Vec::new();
+    let only = std::env::var("RECIPE").unwrap_or_default(); // a part of the place or the command
+    for page in pages().iter().filter(|page| has_recipes(page)) {
+        let mut steps = steps(page);
+        steps.sort_by_key(|step| matches!(step, Step::Type(_)));
+        for step in steps {
+            let typed = match step {
+                Step::Save(name, content) => {
+                    fs::write(reader.path().join(name), content).unwrap();
+                    continue;
+                }
+                Step::Type(typed) => typed,
+            };
+            let line = shell::parse(&typed.command);
+            let makes = makes_files(&line);
+            let is_chosen = format!("{} {}", typed.place, typed.command).contains(&only);
+            if line.words[0] != "leyden" || !(makes || is_chosen && !typed.conclusions.is_empty()) {
+                continue;
+            }
+            let mut words = line.words[1..].to_vec();
+            words.push("--json".to_owned());
+            let output = reader.leyden(&words).output().unwrap();
+            let Ok(printed) = serde_json::from_slice::<Value>(&output.stdout) else {
+                let said = String::from_utf8_lossy(&output.stderr);
+                complaints.push(format!("{}: {}\n{said}", typed.place, typed.command));
+                continue;
+            };
+            let printed = printed.get("runs").cloned().unwrap_or(printed); // of a comparison
+            for conclusion in &typed.conclusions {
+                if let Some(complaint) = conclusion.complaint(&printed) {
+                    complaints.push(format!("{}: {}\n{complaint}", typed.place, typed.command));
+                }
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
 
 #[test]

@@ -2,14 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use super::conclusions::{self, Condition};
+use super::shell;
+
 /// A line to type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Typed {
     /// The page, and its line: `docs/tutorial.md:20`.
     pub(crate) place: String,
     pub(crate) command: String,
     /// What stands below it, if the page shows its output.
     pub(crate) output: Option<Vec<String>>,
+    /// What the page concludes of it, if it says so.
+    pub(crate) conclusions: Vec<Condition>,
 }
 
 /// What a page asks for, in its order.
@@ -80,6 +85,7 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
     let mut before = String::new(); // the paragraph that stands above
     let mut lines = (1..).zip(text.lines()).peekable();
     let mut after_blank = true;
+    let mut block_of = 0; // where the steps of the last block begin
     while let Some((first, line)) = lines.next() {
         let block = if let Some(language) = line.strip_prefix("```") {
             let inside = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
@@ -94,6 +100,17 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
             }
             block.truncate(block.len() - block.iter().rev().take_while(|l| l.is_empty()).count());
             Block { first, language: "", lines: block }
+        } else if let Some(conditions) = conclusions::parse(line) {
+            // Of a block's commands, the first that measures something and has none yet.
+            let silent = |step: &&mut Step| {
+                let Step::Type(typed) = step else { return false };
+                typed.conclusions.is_empty() && conclusions::measures(&shell::parse(&typed.command))
+            };
+            match steps[block_of..].iter_mut().find(silent) {
+                Some(Step::Type(typed)) => typed.conclusions = conditions,
+                _ => panic!("{name}:{first}: a conclusion without a command"),
+            }
+            continue;
         } else {
             if after_blank && !line.is_empty() {
                 before.clear();
@@ -106,9 +123,10 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
         after_blank = true;
         let typed = commands(name, (block.first..).zip(block.lines.iter().copied()));
         if !typed.is_empty() && matches!(block.language, "" | "sh") {
+            block_of = steps.len();
             steps.extend(typed.into_iter().map(Step::Type));
         } else if let Some(file) = named_file(&before)
-            && (block.language == "toml" || has_extension(&file, "csv"))
+            && (block.language == "toml" || !has_extension(&file, "toml"))
         {
             steps.push(Step::Save(file, block.lines.join("\n") + "\n"));
         }
@@ -120,7 +138,8 @@ fn markdown(name: &str, text: &str) -> Vec<Step> {
 /// The file of one's own that a paragraph names last: no path, and in backticks.
 fn named_file(paragraph: &str) -> Option<String> {
     let named = paragraph.split('`').skip(1).step_by(2).filter(|name| {
-        (has_extension(name, "toml") || has_extension(name, "csv")) && !name.contains(['/', ' '])
+        ["toml", "csv", "txt"].iter().any(|&end| has_extension(name, end))
+            && !name.contains(['/', ' '])
     });
     named.last().map(str::to_owned)
 }
@@ -139,7 +158,12 @@ fn commands<'a>(name: &str, lines: impl Iterator<Item = (usize, &'a str)>) -> Ve
         } else if is_command(typed) {
             let (place, command) = (format!("{name}:{number}"), typed.trim().to_owned());
             is_continued = command.ends_with('\\');
-            commands.push(Typed { place, command, output: shown.map(|_| Vec::new()) });
+            commands.push(Typed {
+                place,
+                command,
+                output: shown.map(|_| Vec::new()),
+                conclusions: Vec::new(),
+            });
         } else if let Some(Typed { output: Some(output), .. }) = commands.last_mut() {
             output.push(line.to_owned());
         }

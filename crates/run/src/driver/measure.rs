@@ -31,6 +31,8 @@ pub struct Measured {
     pub interrupted: bool,
     /// How write amplification settled in the ramp, if that was waited for.
     pub settling: Option<Settling>,
+    /// How long the measured part of a trace took when it was recorded.
+    pub recorded: Option<Span>,
     /// Commands that succeeded.
     pub traffic: Traffic,
     /// The slowest read, write and flush; the first of those that took equally long.
@@ -301,6 +303,7 @@ impl Measure {
             end,
             interrupted,
             settling: self.settling,
+            recorded: None,
             traffic: self.traffic,
             slowest: self.slowest,
             hints: self.hints,

@@ -259,6 +259,10 @@ where
         self.trace.fraction(self.expected)
     }
 
+    fn recorded(&self) -> Option<Time> {
+        Some(self.trace.latest)
+    }
+
     fn warnings(&self) -> Vec<String> {
         // Timestamps play no part here.
         self.trace.beyond_warning().into_iter().collect()
@@ -374,6 +378,10 @@ where
 
     fn fraction(&self, _: Time) -> f64 {
         self.trace.fraction(self.expected)
+    }
+
+    fn recorded(&self) -> Option<Time> {
+        Some(self.trace.latest)
     }
 
     fn warnings(&self) -> Vec<String> {

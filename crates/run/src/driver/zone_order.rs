@@ -126,6 +126,10 @@ impl<S: Source> Source for ZoneOrder<S> {
         })
     }
 
+    fn recorded(&self) -> Option<Time> {
+        self.trace.recorded()
+    }
+
     fn tenants(&self) -> Names {
         self.trace.tenants()
     }

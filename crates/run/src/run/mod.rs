@@ -153,6 +153,7 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
+    machine::has_sizes_that_fit(scenario)?;
     subject::validate(scenario)
 }
 
@@ -189,6 +190,10 @@ pub(crate) fn run_within(
     if scenario.workload.is_empty() {
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
+    }
+    machine::has_sizes_that_fit(scenario)?;
+    if let Some(much) = machine::much_memory(scenario) {
+        hooks.note(&much);
     }
     subject::run(scenario, hooks, &bounds)
 }

@@ -272,3 +272,45 @@ fn a_cut_after_the_end_costs_no_results() {
     assert_eq!((power.cuts, power.made.len()), (0, 0));
     assert!(power.energy_mj.max > 0.0 && power.moments > 0, "{power:?}");
 }
+
+/// What a large drive takes is told by small ones, whatever its table is kept in, and as if it had been built.
+#[test]
+fn memory_is_reckoned_without_building_the_drive() {
+    for sets in [
+        &[][..],
+        &["run.stamps=false"],
+        &["device.ftl.over_provisioning=7%"],
+        &["device.ftl.over_provisioning=0%", "device.ftl.capacity=2 GiB"],
+        &["device.ftl.map.protection=journal", "device.power={}"],
+    ] {
+        let sets = [&["device.nand.blocks_per_plane=1500"][..], sets].concat();
+        let scenario = small(&sets);
+        let built = if scenario.run.stamps {
+            let ssd = Ssd::<Stamp>::new(&scenario.device, 1).unwrap();
+            ssd.memory_bytes() + 8 * u64::from(ssd.mapping_units())
+        } else {
+            Ssd::<NoData>::new(&scenario.device, 1).unwrap().memory_bytes()
+        };
+        let reckoned = subject::needs_bytes(&scenario);
+        let error = reckoned.abs_diff(built) as f64 / built as f64;
+        assert!(error < 0.03, "{sets:?}: {reckoned} for {built}");
+    }
+    // 4 TiB: at once, and in little memory.
+    let huge = small(&[
+        "device.nand.blocks_per_plane=4194304",
+        "device.ftl.mapping_unit=16 KiB",
+        "device.nand.page_size=16 KiB",
+    ]);
+    assert!(subject::needs_bytes(&huge) > 2 << 30);
+}
+
+#[test]
+fn a_buffer_larger_than_the_flash_is_refused() {
+    let wrong = |set: &str| run(&small(&[set]), &mut Hooks::default()).unwrap_err().to_string();
+    let found = wrong("device.buffer.size=64 GiB");
+    assert!(
+        found.contains("device.buffer.size") && found.contains("more than the drive's flash"),
+        "{found}"
+    );
+    assert!(validate(&small(&["device.buffer.size=64 GiB"])).is_err());
+}

@@ -2,6 +2,8 @@
 
 use std::thread::Thread;
 
+use std::time::Duration;
+
 use leyden_device::{SECTOR_BYTES, Status};
 use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::Time;
@@ -139,7 +141,8 @@ impl Held {
         let advanced = self.drive.advance(now, &mut ended);
         for done in ended.drain(..) {
             if !self.clock.is_untimed() {
-                self.served.answered(self.clock.late(done.time, self.drive.now()));
+                let late = self.clock.late(done.time, self.drive.now());
+                self.served.answered(late, Duration::ZERO);
             }
             self.counts.failures += u64::from(done.status != Status::Success);
             let waiting = self.waiting[done.tag as usize].as_mut();

@@ -41,9 +41,9 @@ impl Owner {
         let interrupted = self.pending as u64;
         let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
         for tag in 0..self.waiting.len() as u32 {
-            if let Some(reply) = self.waiting[tag as usize].take() {
+            if let Some(waiting) = self.waiting[tag as usize].take() {
                 self.free_tags.push(tag);
-                reply.send(Answer::Failed(Failure::PowerLost));
+                waiting.reply.send(Answer::Failed(Failure::PowerLost));
             }
         }
         self.pending = 0;

@@ -93,6 +93,8 @@ impl Request {
 pub enum Errno {
     /// `NBD_EIO`.
     Io = 5,
+    /// `NBD_ENOMEM`.
+    NoMemory = 12,
     /// `NBD_EINVAL`.
     Invalid = 22,
     /// `NBD_ENOSPC`.

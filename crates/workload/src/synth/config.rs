@@ -45,9 +45,11 @@ pub struct JobConfig {
     pub threads: u32,
     /// Requests that each thread keeps outstanding.
     pub queue_depth: u32,
-    /// The most requests per second. A job that fell behind catches up, as in fio.
+    /// The most requests per second of the job as a whole: its threads share it, so that more threads ask for no more.
+    /// fio's `rate_iops` is of each thread (`numjobs`): multiply it by them. A job that fell behind catches up, as in
+    /// fio.
     pub iops_limit: Option<u64>,
-    /// The most bytes per second.
+    /// The most bytes per second, likewise of the job as a whole.
     pub rate_limit: Option<BytesPerSec>,
     /// How long a thread rests after every `think_every` requests. It lets its outstanding
     /// requests complete first, as fio does.
@@ -133,6 +135,11 @@ pub enum Pattern {
     /// By `distribution`.
     #[default]
     Random,
+    /// Every block of the region once before any twice, in an order drawn anew for each pass: fio's random map. Takes
+    /// one `block_size`, and no `align` or `distribution`; threads share the order.
+    Shuffled,
+    /// As `shuffled`, in the same order each pass.
+    ShuffledSame,
     /// The enterprise workload of JEDEC's JESD219: sets `read_share`, `block_size`, `align` and
     /// `distribution`, which must not be given.
     Jesd219,

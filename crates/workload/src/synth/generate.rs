@@ -3,6 +3,7 @@
 use leyden_device::{Lba, Op};
 use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Rng, Span, Time};
 
+use super::permute::Permutation;
 use super::place::Places;
 use super::size::Sizes;
 use super::validate::{Checked, Region};
@@ -75,6 +76,38 @@ enum Order {
     Sequential { cursors: Vec<u64>, part_sectors: u64 },
     /// Places for writes and trims, and for reads.
     Random(Box<[Places; 2]>),
+    /// Every place once a pass.
+    Shuffled(Box<Shuffle>),
+}
+
+/// Places in an order of their own.
+#[derive(Clone, Debug)]
+struct Shuffle {
+    order: Permutation,
+    places: u64,
+    /// How many of this pass have been drawn.
+    drawn: u64,
+    /// Draws the next pass's order; `None` if all are alike.
+    rng: Option<Rng>,
+}
+
+impl Shuffle {
+    fn new(places: u64, is_same: bool, mut rng: Rng) -> Self {
+        let order = Permutation::new(places, &mut rng);
+        Self { order, places, drawn: 0, rng: (!is_same).then_some(rng) }
+    }
+
+    #[inline]
+    fn draw(&mut self) -> u64 {
+        if self.drawn == self.places {
+            self.drawn = 0;
+            if let Some(rng) = &mut self.rng {
+                self.order = Permutation::new(self.places, rng);
+            }
+        }
+        self.drawn += 1;
+        self.order.apply(self.drawn - 1)
+    }
 }
 
 impl JobConfig {
@@ -126,6 +159,9 @@ impl JobConfig {
                 cursors: vec![0; config.threads as usize],
                 part_sectors: checked.part_sectors,
             }
+        } else if matches!(config.pattern, Pattern::Shuffled | Pattern::ShuffledSame) {
+            let is_same = config.pattern == Pattern::ShuffledSame;
+            Order::Shuffled(Box::new(Shuffle::new(checked.places, is_same, rng("place"))))
         } else {
             let places = checked.places;
             let reads = config.read_distribution.as_ref();
@@ -225,6 +261,9 @@ impl Job {
             Order::Random(places) => {
                 let place = places[usize::from(op == Op::Read)].draw();
                 self.region.first_sector + place * self.region.align_sectors
+            }
+            Order::Shuffled(shuffle) => {
+                self.region.first_sector + shuffle.draw() * self.region.align_sectors
             }
             Order::Sequential { cursors, part_sectors } => {
                 let cursor = &mut cursors[thread as usize];

@@ -359,3 +359,42 @@ proptest! {
         }
     }
 }
+
+/// Every block once before any twice, whatever is asked for there; a new order each pass, or the same.
+#[test]
+fn shuffled_jobs_take_every_block_once_a_pass() {
+    for (pattern, is_same) in [("shuffled", false), ("shuffled_same", true)] {
+        let config = job(&format!(
+            r#"{{"pattern": "{pattern}", "offset": "1 MiB", "span": "4000 KiB", "block_size": "16 KiB",
+                "read_share": "30 %", "trim_share": "10 %", "threads": 3}}"#
+        ));
+        let mut job = config.build(7, 0, CAPACITY_SECTORS).unwrap();
+        let mut passes: Vec<Vec<u64>> = Vec::new();
+        for pass in 0..3 {
+            let mut places = Vec::new();
+            for n in 0..250 {
+                if n == 9 {
+                    assert_eq!(job.look_ahead().len(), 16, "threads share the order");
+                }
+                let request = job.next_request((n + pass) % 3);
+                assert_eq!(request.sectors, 32);
+                places.push(request.lba.0);
+            }
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            let all: Vec<u64> = (0..250).map(|place| 2048 + place * 32).collect();
+            assert_eq!(sorted, all, "{pattern}, pass {pass}");
+            assert_ne!(places, all, "shuffled");
+            passes.push(places);
+        }
+        assert_eq!(passes[0] == passes[1] && passes[1] == passes[2], is_same, "{pattern}");
+    }
+    for text in [
+        r#"{"pattern": "shuffled", "align": "4 KiB"}"#,
+        r#"{"pattern": "shuffled", "distribution": {"zipf": {"theta": 0.9}}}"#,
+        r#"{"pattern": "shuffled", "block_size": [{"size": "4 KiB", "weight": 1}, {"size": "8 KiB", "weight": 1}]}"#,
+    ] {
+        let error = job(text).build(7, 0, CAPACITY_SECTORS).unwrap_err();
+        assert!(error.to_string().contains("shuffled"), "{error}");
+    }
+}

@@ -38,7 +38,9 @@ impl Checked {
         check_pattern(config)?;
         let config = match config.pattern {
             Pattern::Jesd219 => config.with_jesd219(),
-            Pattern::Sequential | Pattern::Random => config.clone(),
+            Pattern::Sequential | Pattern::Random | Pattern::Shuffled | Pattern::ShuffledSame => {
+                config.clone()
+            }
         };
         check_shares(&config)?;
         check_pacing(&config)?;
@@ -103,6 +105,17 @@ fn check_pattern(config: &JobConfig) -> Result<(), ConfigError> {
     let (pattern, conflicts) = match config.pattern {
         Pattern::Random => return Ok(()),
         Pattern::Sequential => ("sequential", places.to_vec()),
+        Pattern::Shuffled | Pattern::ShuffledSame => {
+            let name =
+                if config.pattern == Pattern::Shuffled { "shuffled" } else { "shuffled_same" };
+            if config.block_size.sizes().len() > 1 {
+                let problem = format!(
+                    "`pattern = \"{name}\"` takes every block once, so that all are of one size; give one"
+                );
+                return refuse("block_size", problem);
+            }
+            (name, [&places[..], &[("align", config.align.is_some())]].concat())
+        }
         Pattern::Jesd219 => ("jesd219", [&places[..], &mix[..]].concat()),
     };
     match conflicts.iter().find(|(_, given)| *given) {

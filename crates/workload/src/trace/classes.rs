@@ -43,7 +43,7 @@ impl Classes {
         match self.met.binary_search_by(|(met, _)| (**met).cmp(name)) {
             Ok(at) => self.last = at,
             Err(at) => {
-                let malformed = ErrorKind::Field { column: "class", want: WANT };
+                let malformed = ErrorKind::Field { column: "class", want: WANT.into() };
                 let class = match std::str::from_utf8(name).map(|name| self.names.class(name)) {
                     Ok(Ok(class)) => class,
                     Ok(Err(BadName::TooMany)) => {

@@ -221,7 +221,7 @@ impl Context {
     #[cold]
     fn other_device(&mut self, name: &[u8]) -> Result<Option<u64>, ErrorKind> {
         let Ok(text) = std::str::from_utf8(name) else {
-            return Err(ErrorKind::Field { column: "device", want: "text (UTF-8)" });
+            return Err(ErrorKind::Field { column: "device", want: "text (UTF-8)".into() });
         };
         let base = match &self.devices {
             Devices::One => match &self.last_device {

@@ -65,8 +65,24 @@ pub enum ErrorKind {
         remedy: Cow<'static, str>,
     },
     /// The first bytes are of no format we know.
-    #[error("its format can't be told from how it begins")]
-    UnknownFormat,
+    #[error("its format can't be told from how it begins: `{}`", excerpt(begins))]
+    UnknownFormat {
+        /// Its first line, or its first bytes.
+        begins: Vec<u8>,
+        /// What to do.
+        remedy: String,
+    },
+    /// An archive, or compressed in a way that isn't read.
+    #[error("it is packed with {what}, which isn't read")]
+    Packed {
+        /// How it is packed.
+        what: &'static str,
+        /// How to unpack it.
+        remedy: String,
+    },
+    /// Something follows the end of a compressed stream.
+    #[error("something else follows its compressed data")]
+    Trailing,
     /// It is what it is, but not something we read.
     #[error("{what}")]
     Unsupported {
@@ -87,7 +103,7 @@ pub enum ErrorKind {
         /// How many there are.
         got: usize,
         /// What they should be.
-        want: &'static str,
+        want: Cow<'static, str>,
     },
     /// A column doesn't hold what belongs there.
     #[error("column `{column}` isn't {want}")]
@@ -95,7 +111,7 @@ pub enum ErrorKind {
         /// Which column.
         column: &'static str,
         /// What belongs there.
-        want: &'static str,
+        want: Cow<'static, str>,
     },
     /// There is no room for another name of a class.
     #[error("a class beyond the {most} that a trace may name")]
@@ -164,16 +180,18 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// True if the file could not be read, whatever stands in it.
     pub(crate) fn is_of_stream(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Truncated(_))
+        matches!(self, Self::Read(_) | Self::Truncated(_) | Self::Trailing)
     }
 
     /// What to do about it, if there is something to say.
     pub fn remedy(&self) -> Option<Cow<'static, str>> {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
-            Self::UnknownFormat => {
-                "Name the format; ours, as text, begins with the line \
-                 `time_us,op,lba,len,flags,class`"
+            Self::UnknownFormat { remedy, .. } | Self::Packed { remedy, .. } => {
+                return Some(remedy.clone().into());
+            }
+            Self::Trailing => {
+                "Write what was compressed, without the tail, to a file of its own: `gzip -dcq FILE >TRACE`"
             }
             Self::Empty { remedy, .. } => return Some(remedy.clone()),
             Self::Unsupported { remedy, .. } => remedy,
@@ -293,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_error_names_file_line_finding_and_remedy() {
-        let kind = ErrorKind::Field { column: "lba", want: "a number of sectors" };
+        let kind = ErrorKind::Field { column: "lba", want: "a number of sectors".into() };
         let error = TraceError::new(kind, Place::Line(17), Some(b"1,W,x\xff,8"))
             .in_file(Path::new("db.csv"));
         let text = error.to_string();

@@ -16,6 +16,18 @@ use crate::{Class, ClassNames, Request};
 use super::read::compact::{BLOCK_HEADER_BYTES, HEADER_BYTES};
 use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError, WriteOptions, Writer};
 
+/// How the seeds of the format `columns` are laid out.
+pub const COLUMNS: &str = "time:ms;op:r/w/f+sync/d/z/!n;lba:4096;len:1;device;-;..";
+
+/// How a file in `format` is read here.
+///
+/// # Panics
+/// Never: the columns are right.
+pub fn options(format: Option<Format>) -> OpenOptions {
+    let columns = (format == Some(Format::Columns)).then(|| COLUMNS.parse().expect("right"));
+    OpenOptions { format, columns, devices: Devices::Overlay, ..OpenOptions::default() }
+}
+
 /// Reads all of `data` as `format` (or as what it looks like), and returns how many requests it
 /// held, or what was wrong.
 ///
@@ -23,7 +35,7 @@ use super::{Devices, ErrorKind, Format, OpenOptions, Reader, TraceError, WriteOp
 /// If the reader breaks a promise: times that run backwards, requests without sectors (other than flushes and zone management), ranges beyond 2^64
 /// bytes, more after an error.
 pub fn read_all(format: Option<Format>, data: &[u8]) -> Result<u64, TraceError> {
-    let options = OpenOptions { format, devices: Devices::Overlay, ..OpenOptions::default() };
+    let options = options(format);
     let bytes = Box::new(Cursor::new(data.to_vec()));
     let mut reader = Reader::new(Path::new("(fuzz)"), bytes, &options)?;
     let mut requests = 0u64;
@@ -79,7 +91,7 @@ fn everything(
     data: Vec<u8>,
     to: Format,
 ) -> Result<(Vec<(Request, String)>, Vec<u8>), TraceError> {
-    let options = OpenOptions { format, devices: Devices::Overlay, ..OpenOptions::default() };
+    let options = options(format);
     let reader = Reader::new(Path::new("(fuzz)"), Box::new(Cursor::new(data)), &options)?;
     let classes = reader.classes().clone();
     let mut writer =

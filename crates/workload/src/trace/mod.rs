@@ -51,6 +51,7 @@ pub use pack::{Packed, Packing};
 pub use profile::{Distances, Profile, profile};
 pub use read::Format;
 pub use read::action::BlkAction;
+pub use read::columns::{Columns, ColumnsError};
 pub use read::compact::Declared;
 pub use read::registry::UnknownFormatName;
 pub use reader::{OpenOptions, Reader, open};

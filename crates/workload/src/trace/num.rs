@@ -23,7 +23,7 @@ pub(crate) enum NotNumber {
 impl NotNumber {
     pub(crate) fn of(self, column: &'static str, want: &'static str) -> ErrorKind {
         match self {
-            Self::Garbled => ErrorKind::Field { column, want },
+            Self::Garbled => ErrorKind::Field { column, want: want.into() },
             Self::TooLarge => ErrorKind::Overflow { column },
         }
     }

@@ -4,12 +4,15 @@
 //! of them.
 //!
 //! **Invariants**
-//! - Exact but for the quantiles of overwrite distances, which are at most 1/64 too high.
-//! - Memory grows with the number of distinct extents written and read, never with the trace's
-//!   length or with one request's size.
+//! - Exact but for the quantiles of overwrite distances, which are at most 1/64 too high, and but for what goes by
+//!   address (footprints, overwrites, announcements) where the trace has more than [`MOST_EXTENTS`]: that is then
+//!   estimated from a sample of the addresses, which the profile says.
+//! - Memory grows with the number of distinct extents written and read, up to [`MOST_EXTENTS`], never with the
+//!   trace's length or with one request's size.
 
 mod announced;
 mod extents;
+mod sample;
 
 use std::collections::BTreeMap;
 
@@ -23,10 +26,13 @@ use super::error::TraceError;
 use announced::Announced;
 pub(super) use extents::Cover;
 use extents::Extents;
+use sample::Sample;
 
 /// What footprints and overwrites are counted in: the usual mapping unit.
 const UNIT_BYTES: u64 = 4096;
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
+/// The most extents that are kept, some 40 bytes each.
+const MOST_EXTENTS: usize = 4 << 20;
 /// Ends of requests that are remembered to call a request sequential.
 const STREAMS: usize = 32;
 
@@ -63,6 +69,8 @@ pub struct Profile {
     pub read_sizes: BTreeMap<u64, u64>,
     /// Writes by size, likewise.
     pub write_sizes: BTreeMap<u64, u64>,
+    /// Footprints, overwrites and announcements are estimated from one address in so many; 1: exact, of all.
+    pub one_address_in: u64,
     /// Distinct 4 KiB units read, in bytes.
     pub footprint_read_bytes: u64,
     /// Distinct 4 KiB units written, in bytes.
@@ -158,6 +166,9 @@ struct Profiler {
     /// By what neither reads nor writes.
     others: Cover,
     announced: Announced,
+    /// The addresses that these sets are of.
+    sample: Sample,
+    most_extents: usize,
     /// Distances in units, by [`bucket`].
     distances: Vec<u64>,
     read_sizes: Octaves,
@@ -178,6 +189,8 @@ impl Default for Profiler {
             read: Cover::default(),
             others: Cover::default(),
             announced: Announced::default(),
+            sample: Sample::default(),
+            most_extents: MOST_EXTENTS,
             distances: vec![0; bucket(u64::MAX) + 1],
             read_sizes: [0; 65],
             write_sizes: [0; 65],
@@ -193,6 +206,9 @@ impl Default for Profiler {
 
 impl Profiler {
     fn take(&mut self, request: &Request) {
+        while self.extents() > self.most_extents {
+            self.thin();
+        }
         self.last = request.at;
         if request.op == Op::WritePrepare {
             self.hint(request);
@@ -239,8 +255,28 @@ impl Profiler {
             self.aligned += u64::from(begin % UNIT_SECTORS == 0 && end % UNIT_SECTORS == 0);
             self.units(request, begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
         } else if sectors > 0 {
-            self.others.add(begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
+            self.touch(begin / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
         }
+    }
+
+    fn extents(&self) -> usize {
+        self.written.len() + self.read.len() + self.others.len() + self.announced.len()
+    }
+
+    /// Goes on with half of the addresses.
+    #[cold]
+    fn thin(&mut self) {
+        self.sample = self.sample.half();
+        self.written.thin(self.sample);
+        self.read.thin(self.sample);
+        self.others.thin(self.sample);
+        self.announced.thin(self.sample);
+    }
+
+    /// Something else than a read or a write names `begin..end`.
+    fn touch(&mut self, begin: u64, end: u64) {
+        let others = &mut self.others;
+        self.sample.parts(begin, end, |begin, end| others.add(begin, end));
     }
 
     fn hint(&mut self, hint: &Request) {
@@ -248,9 +284,10 @@ impl Profiler {
         self.profile.hints += 1;
         self.profile.bytes_announced += u64::from(hint.sectors) * SECTOR_BYTES;
         let (first, beyond) = (hint.lba.0 / UNIT_SECTORS, end.div_ceil(UNIT_SECTORS));
-        self.announced.hint(first, beyond);
+        let announced = &mut self.announced;
+        self.sample.parts(first, beyond, |first, beyond| announced.hint(first, beyond));
         if hint.sectors > 0 {
-            self.others.add(first, beyond);
+            self.touch(first, beyond);
         }
     }
 
@@ -262,35 +299,41 @@ impl Profiler {
 
     fn units(&mut self, request: &Request, begin: u64, end: u64) {
         if request.op == Op::Read {
-            self.read.add(begin, end);
-            return;
+            let read = &mut self.read;
+            return self.sample.parts(begin, end, |begin, end| read.add(begin, end));
         }
+        let (sample, weight) = (self.sample, self.sample.weight());
+        let (written, stamp) = (&mut self.written, self.units_written);
         let distances = &mut self.distances;
         let announced = &mut self.announced;
         let overwritten = &mut self.profile.overwrite_distances;
-        self.written.write(begin, end, self.units_written, |from, to, distance| {
-            announced.overwrite(from, to);
-            let units = to - from;
-            overwritten.count += units;
-            overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
-            distances[bucket(distance)] += units;
+        sample.parts(begin, end, |part, beyond| {
+            written.write(part, beyond, stamp + (part - begin), |from, to, distance| {
+                announced.overwrite(from, to, weight);
+                let units = (to - from) * weight;
+                overwritten.count += units;
+                overwritten.max_bytes = overwritten.max_bytes.max(distance * UNIT_BYTES);
+                distances[bucket(distance)] += units;
+            });
         });
-        announced.write(request.class.number(), begin, end);
+        announced.write(request.class.number(), begin, end, weight);
         self.units_written += end - begin;
     }
 
     fn finish(mut self, classes: &ClassNames) -> Profile {
         let mut profile = std::mem::take(&mut self.profile);
-        profile.footprint_read_bytes = self.read.units() * UNIT_BYTES;
-        profile.footprint_written_bytes = self.written.units() * UNIT_BYTES;
+        let weight = self.sample.weight();
+        profile.one_address_in = weight;
+        profile.footprint_read_bytes = self.read.units() * weight * UNIT_BYTES;
+        profile.footprint_written_bytes = self.written.units() * weight * UNIT_BYTES;
         for (begin, end) in self.written.iter() {
             self.read.add(begin, end);
         }
-        profile.footprint_bytes = self.read.units() * UNIT_BYTES;
+        profile.footprint_bytes = self.read.units() * weight * UNIT_BYTES;
         for (begin, end) in self.others.iter() {
             self.read.add(begin, end);
         }
-        profile.packed_bytes = self.read.units() * UNIT_BYTES;
+        profile.packed_bytes = self.read.units() * weight * UNIT_BYTES;
         profile.read_sizes = octaves(&self.read_sizes);
         profile.write_sizes = octaves(&self.write_sizes);
         let by_class = classes.all().map(str::to_owned).zip(self.written_by_class.iter().copied());
@@ -331,8 +374,9 @@ impl Profiler {
     }
 }
 
+/// An estimate of a part may be larger than the whole.
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) }
 }
 
 /// The slot of [`Octaves`] that counts `value`: its logarithm to base 2, rounded up.

@@ -21,6 +21,7 @@ use super::context::{Context, Devices, ReadCounts, Unsorted};
 use super::error::{ErrorKind, TraceError};
 use super::input::{Input, Position};
 use super::read::action::BlkAction;
+use super::read::columns::Columns;
 use super::read::compact::Declared;
 use super::read::registry::SNIFF_BYTES;
 use super::read::{Format, Source};
@@ -33,7 +34,11 @@ const BATCH: usize = 4096;
 pub struct OpenOptions {
     /// Its format; told from its content if not given.
     pub format: Option<Format>,
-    /// For blktrace and blkparse: which events are requests.
+    /// What its columns hold, if it is text in columns of no known format.
+    pub columns: Option<Columns>,
+    /// Lines at the beginning of a text that are not read.
+    pub skip_lines: u32,
+    /// For blktrace, blkparse, biosnoop and block tracepoints: which events are requests.
     pub blkparse_action: BlkAction,
     /// What late records mean.
     pub unsorted: Unsorted,
@@ -86,9 +91,10 @@ impl Reader {
             input.hold(SNIFF_BYTES)?;
             let format = match options.format {
                 Some(format) => format,
-                None => Format::sniff(input.window())?,
+                None if options.columns.is_some() => Format::Columns,
+                None => Format::sniff(input.window(), options.skip_lines)?,
             };
-            Ok((format, format.open(options.blkparse_action, input)?))
+            Ok((format, format.open(options, input)?))
         };
         let (format, source) = begin().map_err(|kind| TraceError::file(name, kind))?;
         // What is sorted by construction need not be kept back.

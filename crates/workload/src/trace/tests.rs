@@ -16,6 +16,7 @@ mod bad;
 mod binary;
 mod classes;
 mod cloud;
+mod columns;
 mod elsewhere;
 mod text;
 

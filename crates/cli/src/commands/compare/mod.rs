@@ -1,5 +1,6 @@
 //! `leyden compare`: every combination of files, devices and varied keys, in one table of ratios.
 
+mod remarks;
 mod table;
 mod vary;
 
@@ -57,7 +58,8 @@ fn make_all(
         check_outputs(common, &plan.loaded)?;
         validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
     }
-    let (records, failure) = make(plans, threads(jobs), cancel);
+    let (mut records, failure) = make(plans, threads(jobs), cancel);
+    remarks::add_remarks(&mut records);
     if !records.is_empty() {
         keep(common, &records)?;
         if !common.json {

@@ -12,12 +12,15 @@ mod zoned_work;
 use leyden_config::{DriveKind, Scenario, TraceConfig};
 use leyden_device::{NoData, Payload, Ssd, Stamp, ZnsSsd};
 use leyden_record::{RunRecord, SlowCommand, Timeline};
-use leyden_sim::Time;
+use leyden_sim::{Bytes, Time};
 
 use super::outage::Outages;
 use super::precondition::Past;
 use super::{Bounds, Hooks, Outcome, Phase, RunError, machine, repeated};
 use crate::driver::{Measured, Options, Settler, Slow};
+
+/// Blocks of a plane of the smallest drive that is built to reckon the memory of a large one.
+const FEW_BLOCKS: u32 = 32;
 
 /// A drive that is ready for its work.
 pub(super) trait Subject {
@@ -91,6 +94,7 @@ pub(super) fn conduct<S: Subject>(
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     let Prepared { mut subject, past: Past { mut warnings, settling }, wall_s } = prepared;
+    warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     let (last, mut repetitions) = (scenario.run.repeat.get() - 1, Vec::new());
     let (watch, measured, took) = loop {
         let number = repetitions.len() as u32;
@@ -175,14 +179,42 @@ pub(super) fn run(
 }
 
 /// Memory that a run of `scenario` takes, about; 0 if its drives cannot be built, which the run says.
+///
+/// Two small drives of the same kind are built: the memory of each grows linearly with the blocks of a plane.
 pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
-    if !scenario.run.stamps {
-        return memory_bytes::<NoData>(scenario).0;
+    let own = scenario.device.nand.blocks_per_plane;
+    let sample = |blocks: u32| bytes_with(scenario, blocks.min(own));
+    let mut few = FEW_BLOCKS;
+    while few < own {
+        if let (Some(one), Some(two)) = (sample(few), sample(2 * few)) {
+            let each = two.saturating_sub(one) / u64::from((2 * few).min(own) - few);
+            return one + each * u64::from(own - few);
+        }
+        few = few.saturating_mul(2); // so small a drive has no room for its spare blocks
     }
-    let is_cut = !scenario.run.cut.is_empty();
-    let for_each = if is_cut { machine::MODEL_UNIT_BYTES } else { machine::STAMP_BYTES };
-    let (bytes, units) = memory_bytes::<Stamp>(scenario);
-    bytes + for_each * u64::from(units)
+    sample(own).unwrap_or(0)
+}
+
+/// Memory of a run on drives with so many blocks in a plane; `None` if there can be no such drive.
+fn bytes_with(scenario: &Scenario, blocks: u32) -> Option<u64> {
+    let mut scenario = scenario.clone();
+    let own = std::mem::replace(&mut scenario.device.nand.blocks_per_plane, blocks);
+    if let Some(capacity) = &mut scenario.device.ftl.capacity {
+        let unit = scenario.device.ftl.mapping_unit.get();
+        let part = u128::from(capacity.get()) * u128::from(blocks) / u128::from(own);
+        *capacity = Bytes::new(u64::try_from(part).ok()? / unit * unit);
+    }
+    let (bytes, units) = if scenario.run.stamps {
+        memory_bytes::<Stamp>(&scenario)
+    } else {
+        memory_bytes::<NoData>(&scenario)
+    };
+    let for_each = match (scenario.run.stamps, scenario.run.cut.is_empty()) {
+        (false, _) => 0,
+        (true, true) => machine::STAMP_BYTES,
+        (true, false) => machine::MODEL_UNIT_BYTES,
+    };
+    (bytes > 0).then(|| bytes + for_each * u64::from(units))
 }
 
 /// Memory of the drives, and the mapping units that a host can address.

@@ -40,8 +40,9 @@ fn database() -> TempDir {
 /// The trace with its hints on the small drive.
 fn with_hints(folder: &TempDir, sets: &[&str]) -> Scenario {
     let at = folder.path().display();
-    let trace =
-        format!("[workload.trace]\npath = \"{at}/trace.csv\"\nhints = \"{at}/hints.csv\"\n");
+    let trace = format!(
+        "[workload.trace]\npath = \"{at}/trace.csv\"\nhints = \"{at}/hints.csv\"\nmode = \"closed\"\n"
+    );
     loaded(&format!("device.ftl.gc.victim = \"z_greedy\"\n{DRIVE}{trace}"), sets)
 }
 
@@ -56,7 +57,7 @@ fn hints_without_a_way_to_the_drive_change_nothing_but_a_warning() {
     assert!(unheard.warnings[0].contains("hints of the trace were ignored"));
     let mut without = alone;
     let path = format!("{}/trace.csv", folder.path().display());
-    let set = [format!("workload.trace={path}")];
+    let set = [format!("workload.trace={{ path = \"{path}\", mode = \"closed\" }}")];
     without.workload = loaded("", &[&set[0]]).workload;
     let without = record(&without);
     assert_eq!(without.sim.digest, unheard.sim.digest);

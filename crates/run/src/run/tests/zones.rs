@@ -233,7 +233,7 @@ fn replayed(trace: &str, sets: &[&str]) -> RunRecord {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zones.csv");
     std::fs::write(&path, format!("time_us,op,lba,len,flags,class\n{trace}")).unwrap();
-    let path = format!("workload.trace.path={}", path.display());
+    let path = format!("workload.trace={{ path = \"{}\", mode = \"closed\" }}", path.display());
     let text = "
         device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16 }
         device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2 }

@@ -6,6 +6,7 @@
 //! **Invariants**: a write or a trim of a unit takes its announcement back.
 
 use super::extents::Cover;
+use super::sample::Sample;
 
 /// Announcements, and what came of them.
 #[derive(Default)]
@@ -24,20 +25,30 @@ impl Announced {
         self.pending.add(begin, end);
     }
 
-    /// `begin..end` is overwritten; to be told before [`Self::write`].
-    pub(super) fn overwrite(&mut self, begin: u64, end: u64) {
-        self.overwritten += self.pending.overlap(begin, end);
+    /// How many extents are kept.
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
     }
 
-    /// `begin..end` is written, with data of a class.
-    pub(super) fn write(&mut self, class: u8, begin: u64, end: u64) {
+    /// Leaves out what is not in `sample`.
+    pub(super) fn thin(&mut self, sample: Sample) {
+        self.pending.thin(sample);
+    }
+
+    /// `begin..end` is overwritten, each of its units standing for `weight`; to be told before [`Self::write`].
+    pub(super) fn overwrite(&mut self, begin: u64, end: u64, weight: u64) {
+        self.overwritten += self.pending.overlap(begin, end) * weight;
+    }
+
+    /// `begin..end` is written, with data of a class; what is announced counts `weight` times.
+    pub(super) fn write(&mut self, class: u8, begin: u64, end: u64, weight: u64) {
         let class = usize::from(class);
         if self.written.len() <= class {
             self.written.resize(class + 1, (0, 0));
         }
         let (written, announced) = &mut self.written[class];
         *written += end - begin;
-        *announced += self.pending.remove(begin, end);
+        *announced += self.pending.remove(begin, end) * weight;
     }
 
     /// What lies wholly within `begin..end` is trimmed: nothing, if the trim is of a part of a unit.

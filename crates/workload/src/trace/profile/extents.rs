@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use super::sample::Sample;
+
 /// A set of units.
 #[derive(Default)]
 pub(in crate::trace) struct Cover {
@@ -19,6 +21,19 @@ impl Cover {
     /// How many units are in the set.
     pub(super) fn units(&self) -> u64 {
         self.units
+    }
+
+    /// How many extents are kept.
+    pub(super) fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Leaves out what is not in `sample`.
+    pub(super) fn thin(&mut self, sample: Sample) {
+        let whole = std::mem::take(self);
+        for (begin, end) in whole.extents {
+            sample.parts(begin, end, |begin, end| self.add(begin, end));
+        }
     }
 
     /// The extents: the first unit, and the first beyond; ascending.
@@ -93,6 +108,23 @@ impl Extents {
     /// How many units were ever written.
     pub(super) fn units(&self) -> u64 {
         self.units
+    }
+
+    /// How many extents are kept.
+    pub(super) fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Leaves out what is not in `sample`.
+    pub(super) fn thin(&mut self, sample: Sample) {
+        let whole = std::mem::take(self);
+        for (first, old) in whole.extents {
+            sample.parts(first, old.end, |begin, end| {
+                let stamp = old.stamp + (begin - first);
+                self.extents.insert(begin, Extent { end, stamp });
+                self.units += end - begin;
+            });
+        }
     }
 
     /// Those units, in extents: the first, and the first beyond.

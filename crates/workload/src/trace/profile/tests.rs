@@ -140,3 +140,50 @@ fn sequential_streams_are_seen_through_each_other() {
     assert_eq!(profile.mean_iops, 0.0);
     assert_eq!(profile.write_sizes, BTreeMap::from([(4096, 40)]));
 }
+
+/// A profile of more places than are kept stays small, and is near the exact one.
+#[test]
+fn memory_has_a_bound_and_estimates_are_near() {
+    let mut rng = leyden_sim::Rng::new(7, "profile");
+    let requests: Vec<Request> = (0..300_000)
+        .map(|number| Request {
+            at: Time::from_ns(number),
+            op: [Op::Read, Op::Write, Op::Write, Op::WritePrepare][rng.below(4) as usize],
+            lba: Lba(rng.below(1_600_000) * 8),
+            sectors: 8 * (1 + rng.below(3) as u32),
+            fua: false,
+            class: Class::Data,
+        })
+        .collect();
+    let classes = ClassNames::default();
+    let exact = profile(requests.iter().copied().map(Ok), &classes).unwrap();
+    let mut profiler = Profiler { most_extents: 120_000, ..Profiler::default() };
+    for request in &requests {
+        profiler.take(request);
+        assert!(profiler.extents() <= 120_000 + 8, "{}", profiler.extents());
+    }
+    let estimated = profiler.finish(&classes);
+    assert_eq!((exact.one_address_in, estimated.one_address_in > 2), (1, true));
+    assert_eq!(
+        (exact.requests, exact.bytes_written),
+        (estimated.requests, estimated.bytes_written)
+    );
+    let values = |p: &Profile| {
+        let bytes = [
+            p.footprint_bytes,
+            p.footprint_written_bytes,
+            p.footprint_read_bytes,
+            p.packed_bytes,
+            p.overwrite_distances.count,
+            p.overwrite_distances.p50_bytes,
+        ];
+        bytes.map(|value| value as f64).into_iter().chain([
+            p.overwrite_share,
+            p.announced_share,
+            p.announced_overwrite_share,
+        ])
+    };
+    for (at, (exact, estimated)) in values(&exact).zip(values(&estimated)).enumerate() {
+        assert!((estimated / exact - 1.0).abs() < 0.06, "{at}: {estimated} for {exact}");
+    }
+}

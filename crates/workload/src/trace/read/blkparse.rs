@@ -15,6 +15,7 @@ use crate::{Class, Request};
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::num::{S_DIGITS, decimal, decimal_ns, words};
+use super::super::reader::OpenOptions;
 use super::LineParser;
 use super::action::BlkAction;
 use super::rwbs::{Kind, Rwbs};
@@ -46,15 +47,16 @@ pub(crate) struct Blkparse {
     action: BlkAction,
 }
 
-fn is_device(word: &[u8]) -> bool {
+pub(super) fn is_device(word: &[u8]) -> bool {
     let mut numbers = word.split(|&byte| byte == b',');
     let two = numbers.by_ref().take(2).filter(|part| decimal(part).is_ok()).count() == 2;
     two && numbers.next().is_none()
 }
 
 impl LineParser for Blkparse {
-    fn choose(&mut self, action: BlkAction) {
-        self.action = action;
+    fn choose(&mut self, options: &OpenOptions) -> Result<(), ErrorKind> {
+        self.action = options.blkparse_action;
+        Ok(())
     }
 
     fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
@@ -82,7 +84,7 @@ impl LineParser for Blkparse {
         let device = word()?;
         let (cpu, sequence, time, pid, action) = (word()?, word()?, word()?, word()?, word()?);
         if !is_device(device) {
-            return Err(ErrorKind::Field { column: "device", want: "major,minor" });
+            return Err(ErrorKind::Field { column: "device", want: "major,minor".into() });
         }
         for (column, number) in [("cpu", cpu), ("sequence", sequence), ("pid", pid)] {
             decimal(number).map_err(|e| e.of(column, "a number"))?;
@@ -110,7 +112,7 @@ impl LineParser for Blkparse {
 }
 
 fn columns(line: &[u8]) -> ErrorKind {
-    ErrorKind::Columns { got: words(line).count(), want: WANT }
+    ErrorKind::Columns { got: words(line).count(), want: WANT.into() }
 }
 
 /// What stands behind the RWBS letters.
@@ -145,7 +147,7 @@ fn range<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Range, ErrorK
         Some(word) if word.starts_with(b"(") => Ok(Range::Passthrough),
         Some(word) if word.starts_with(b"[") => Ok(Range::Empty),
         None => Ok(Range::Empty),
-        Some(_) => Err(ErrorKind::Field { column: "sectors", want: "`+ sectors`" }),
+        Some(_) => Err(ErrorKind::Field { column: "sectors", want: "`+ sectors`".into() }),
     }
 }
 

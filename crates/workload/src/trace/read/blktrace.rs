@@ -15,6 +15,7 @@ use crate::Request;
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
+use super::super::reader::OpenOptions;
 use super::BinaryParser;
 use super::action::BlkAction;
 use super::blkparse::Event;
@@ -80,8 +81,9 @@ struct Record {
 }
 
 impl BinaryParser for Blktrace {
-    fn choose(&mut self, action: BlkAction) {
-        self.action = action;
+    fn choose(&mut self, options: &OpenOptions) -> Result<(), ErrorKind> {
+        self.action = options.blkparse_action;
+        Ok(())
     }
 
     fn sniff(head: &[u8]) -> Result<bool, ErrorKind> {

@@ -1,30 +1,492 @@
-//! What formats of plain columns share.
+//! Text of plain columns: what each column holds, and the parser that goes by it.
+//!
+//! **What lives here**: the description of a line ([`Columns`]), as users write it and as the known formats of
+//! this kind have it, and its parser. **What doesn't**: the known formats (`known`).
+//!
+//! **Invariants**
+//! - Each line has a time, an address, a length and an operation.
+//! - A known format is read to the letter. In columns that a user described, blanks and quotes around a value,
+//!   fractions finer than a nanosecond and whole numbers with a point (`4096.0`) are taken as well.
 
-use leyden_device::{Lba, Op};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use leyden_device::{Lba, Op, SECTOR_BYTES};
 use leyden_sim::Time;
 
 use crate::{Class, Request};
 
+use super::super::context::Context;
 use super::super::error::ErrorKind;
-use super::super::num::split;
+use super::super::num::{NotNumber, decimal, decimal_ns, words};
+use super::super::reader::OpenOptions;
+use super::LineParser;
 
-/// The comma-separated columns of a line, which must be `N`; `want` names them.
-pub(super) fn columns<'a, const N: usize>(
-    line: &'a [u8],
-    want: &'static str,
-) -> Result<[&'a [u8]; N], ErrorKind> {
-    let mut columns = [&[][..]; N];
-    let got = split(line, b',', &mut columns);
-    if got == N { Ok(columns) } else { Err(ErrorKind::Columns { got, want }) }
+/// How a trace's lines are laid out: `time:ns lba:4096 len:4096 op:r/w`, written as the lines are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Columns(Arc<Layout>);
+
+#[derive(PartialEq, Eq, Debug)]
+struct Layout {
+    text: String,
+    separator: Separator,
+    columns: Vec<Column>,
+    /// More columns may follow, which are not used.
+    is_open: bool,
 }
 
-/// The operation that a single letter or digit stands for.
-pub(super) fn op_of(column: &[u8], read: u8, write: u8) -> Option<Op> {
-    match column {
-        [byte] if byte.eq_ignore_ascii_case(&read) => Some(Op::Read),
-        [byte] if byte.eq_ignore_ascii_case(&write) => Some(Op::Write),
-        _ => None,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Separator {
+    /// Any number of blanks and tabs.
+    Blanks,
+    Byte(u8),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Column {
+    /// In units of 10^digits ns.
+    Time {
+        digits: usize,
+    },
+    /// In blocks of so many bytes.
+    Lba {
+        unit: u64,
+    },
+    /// In blocks of so many bytes.
+    Len {
+        unit: u64,
+    },
+    Op(Operations),
+    /// A part of the device's name.
+    Device {
+        is_number: bool,
+    },
+    /// Not used.
+    Other {
+        is_number: bool,
+    },
+}
+
+/// What a column of operations may say; `None` is a record that is counted and skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Operations {
+    names: Vec<(Vec<u8>, Option<Op>)>,
+    skips_others: bool,
+}
+
+/// The operations in the order in which a description names them.
+const OPS: [(Op, &str); 5] = [
+    (Op::Read, "read"),
+    (Op::Write, "write"),
+    (Op::Flush, "flush"),
+    (Op::Trim, "discard"),
+    (Op::WriteZeroes, "write zeroes"),
+];
+/// Units of time, and their nanoseconds as powers of ten.
+const TIMES: [(&str, usize, &str); 5] = [
+    ("s", 9, "decimal seconds"),
+    ("ms", 6, "decimal milliseconds"),
+    ("us", 3, "decimal microseconds"),
+    ("100ns", 2, "ticks of 100 ns"),
+    ("ns", 0, "whole nanoseconds"),
+];
+const EXAMPLE: &str = "time:us op:R/W lba:512 len:512";
+
+/// A description of columns that cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}, such as `{EXAMPLE}`")]
+pub struct ColumnsError(String);
+
+impl FromStr for Columns {
+    type Err = ColumnsError;
+
+    fn from_str(text: &str) -> Result<Self, ColumnsError> {
+        let text = text.trim();
+        let is_separator = |c: char| matches!(c, ',' | ';' | '|' | '\t');
+        let separator = match text.chars().find(|&c| is_separator(c)) {
+            // A single byte, by the match above.
+            Some(c) => Separator::Byte(c as u8),
+            None => Separator::Blanks,
+        };
+        let mut layout = Layout { text: text.into(), separator, columns: vec![], is_open: false };
+        for word in separator.split(text.as_bytes()) {
+            let word = String::from_utf8_lossy(word.trim_ascii()).into_owned();
+            if layout.is_open {
+                return wrong(format!("`{word}` stands behind `..`, which ends the columns"));
+            }
+            match word.as_str() {
+                ".." => layout.is_open = true,
+                word => layout.columns.push(Column::parse(word)?),
+            }
+        }
+        for name in ["time", "lba", "len", "op"] {
+            let count = layout.columns.iter().filter(|column| column.name() == name).count();
+            if count != 1 {
+                let how = if count == 0 { "no column" } else { "more than one column" };
+                return wrong(format!("{how} is `{name}`: name `time`, `lba`, `len` and `op`"));
+            }
+        }
+        Ok(Self(Arc::new(layout)))
     }
+}
+
+fn wrong<T>(problem: String) -> Result<T, ColumnsError> {
+    Err(ColumnsError(problem))
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl Separator {
+    fn split(self, line: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let (by_words, by_byte) = match self {
+            Self::Blanks => (Some(words(line)), None),
+            Self::Byte(byte) => (None, Some(line.split(move |&b| b == byte))),
+        };
+        by_words.into_iter().flatten().chain(by_byte.into_iter().flatten())
+    }
+}
+
+impl Column {
+    fn parse(word: &str) -> Result<Self, ColumnsError> {
+        let (name, rest) = match word.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (word, None),
+        };
+        let unit = || match rest.map_or(Ok(SECTOR_BYTES), str::parse::<u64>) {
+            Ok(unit @ 1..=0x4000_0000) => Ok(unit),
+            _ => wrong(format!("`{word}` does not say how many bytes a unit of `{name}` has")),
+        };
+        match (name, rest) {
+            ("time", Some(unit)) if TIMES.iter().any(|(name, ..)| *name == unit) => {
+                let digits = TIMES.iter().find(|(name, ..)| *name == unit).map_or(0, |t| t.1);
+                Ok(Self::Time { digits })
+            }
+            ("time", _) => wrong(format!("`{word}` has no unit of s, ms, us, 100ns or ns")),
+            ("lba", _) => Ok(Self::Lba { unit: unit()? }),
+            ("len", _) => Ok(Self::Len { unit: unit()? }),
+            ("op", Some(names)) => Operations::parse(names).map(Self::Op),
+            ("op", None) => wrong("`op` does not say what a read and a write are called".into()),
+            ("device", None) => Ok(Self::Device { is_number: false }),
+            ("device#", None) => Ok(Self::Device { is_number: true }),
+            ("-", None) => Ok(Self::Other { is_number: false }),
+            ("#", None) => Ok(Self::Other { is_number: true }),
+            _ => wrong(format!(
+                "`{word}` is no column: there are time, lba, len, op, device, - (not used) and .. (all the rest)"
+            )),
+        }
+    }
+
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Time { .. } => "time",
+            Self::Lba { .. } => "lba",
+            Self::Len { .. } => "len",
+            Self::Op(_) => "op",
+            Self::Device { .. } => "device",
+            Self::Other { .. } => "unused",
+        }
+    }
+
+    /// What belongs there, for errors.
+    fn want(&self) -> Cow<'static, str> {
+        match self {
+            Self::Time { digits } => {
+                TIMES.iter().find(|t| t.1 == *digits).map_or("a time", |t| t.2).into()
+            }
+            Self::Lba { unit: 1 } | Self::Len { unit: 1 } => "a number of bytes".into(),
+            Self::Lba { unit: SECTOR_BYTES } | Self::Len { unit: SECTOR_BYTES } => {
+                "a number of 512-byte sectors".into()
+            }
+            Self::Lba { unit } | Self::Len { unit } => {
+                format!("a number of {unit}-byte blocks").into()
+            }
+            Self::Op(operations) => operations.to_string().into(),
+            Self::Device { .. } | Self::Other { .. } => "a number".into(),
+        }
+    }
+}
+
+impl Operations {
+    fn parse(text: &str) -> Result<Self, ColumnsError> {
+        let mut all = Self { names: Vec::new(), skips_others: false };
+        let mut ops = OPS.iter();
+        for part in text.split('/') {
+            let (names, op) = match part.strip_prefix('!') {
+                Some("*") => {
+                    all.skips_others = true;
+                    continue;
+                }
+                Some(names) => (names, None),
+                None => match ops.next() {
+                    Some((op, _)) => (part, Some(*op)),
+                    None => return wrong(format!("`op:{text}` names more than five operations")),
+                },
+            };
+            if op.is_none() || !names.is_empty() {
+                all.names.extend(names.split('+').map(|name| (name.as_bytes().to_vec(), op)));
+            }
+        }
+        let writes = |&(_, op): &(_, Option<Op>)| matches!(op, Some(Op::Read | Op::Write));
+        if !all.names.iter().any(writes) {
+            return wrong(format!("`op:{text}` names neither reads nor writes"));
+        }
+        Ok(all)
+    }
+
+    /// The operation that `value` stands for; `Some(None)` if it is to be skipped.
+    #[inline]
+    fn of(&self, value: &[u8]) -> Option<Option<Op>> {
+        let known = self.names.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
+        known.map(|&(_, op)| op).or_else(|| self.skips_others.then_some(None))
+    }
+}
+
+impl fmt::Display for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one of ")?;
+        for (at, (name, op)) in self.names.iter().enumerate() {
+            let what = OPS.iter().find(|(of, _)| Some(*of) == *op).map_or("skipped", |o| o.1);
+            let name =
+                if name.is_empty() { "nothing".into() } else { name.escape_ascii().to_string() };
+            write!(f, "{}{name} ({what})", if at > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// A format of plain columns whose layout is known.
+pub(crate) trait Known: Default {
+    /// Its columns, as [`Columns`] describes them.
+    const COLUMNS: &'static str;
+    /// Its own names of them, separated likewise; as a line, a header.
+    const NAMES: &'static str;
+}
+
+/// The columns that the user described.
+#[derive(Default)]
+pub(crate) struct Described;
+
+impl Known for Described {
+    const COLUMNS: &'static str = "";
+    const NAMES: &'static str = "";
+}
+
+/// A parser of lines in columns.
+#[derive(Default)]
+pub(crate) struct InColumns<K> {
+    layout: Option<Columns>,
+    /// Whether a line was read: a header can only be the first.
+    begun: bool,
+    device: Vec<u8>,
+    known: std::marker::PhantomData<K>,
+}
+
+/// A line, before its device is looked up.
+struct Record {
+    ns: u64,
+    op: Option<Op>,
+    offset: u64,
+    bytes: u64,
+    len_column: &'static str,
+}
+
+/// The layout of a known format.
+fn layout<K: Known>() -> Columns {
+    K::COLUMNS.parse().expect("a known format's columns are right")
+}
+
+impl<K: Known> InColumns<K> {
+    const IS_LENIENT: bool = K::NAMES.is_empty();
+
+    /// Reads the columns of `line`; the device's name is left in `self.device`.
+    #[inline]
+    fn record(&mut self, line: &[u8]) -> Result<Record, ErrorKind> {
+        let columns = self.layout.get_or_insert_with(layout::<K>);
+        let layout = &*columns.0;
+        self.device.clear();
+        let mut record = Record { ns: 0, op: None, offset: 0, bytes: 0, len_column: "len" };
+        let mut values = layout.separator.split(line);
+        for (at, column) in layout.columns.iter().enumerate() {
+            let value = match values.next() {
+                Some(value) => value,
+                // Tabs at the end of a line are no part of it.
+                None if Self::IS_LENIENT && matches!(column, Column::Other { .. }) => break,
+                None => return Err(surplus::<K>(layout, line)),
+            };
+            let value = if Self::IS_LENIENT { bare(value) } else { value };
+            let bad = |error: NotNumber| match error {
+                NotNumber::Garbled => {
+                    ErrorKind::Field { column: named::<K>(layout, at), want: column.want() }
+                }
+                NotNumber::TooLarge => ErrorKind::Overflow { column: named::<K>(layout, at) },
+            };
+            match column {
+                Column::Time { digits } => {
+                    record.ns = time(value, *digits, Self::IS_LENIENT).map_err(bad)?;
+                }
+                Column::Lba { unit } => {
+                    let lba = number(value, Self::IS_LENIENT).map_err(bad)?;
+                    record.offset = lba.checked_mul(*unit).ok_or(ErrorKind::Range)?;
+                }
+                Column::Len { unit } => {
+                    let len = number(value, Self::IS_LENIENT).map_err(bad)?;
+                    record.len_column = named::<K>(layout, at);
+                    let bytes = len.checked_mul(*unit);
+                    record.bytes = bytes.ok_or_else(|| bad(NotNumber::TooLarge))?;
+                }
+                Column::Op(operations) => {
+                    record.op = operations.of(value).ok_or_else(|| bad(NotNumber::Garbled))?;
+                }
+                Column::Device { is_number } => {
+                    if *is_number {
+                        decimal(value).map_err(bad)?;
+                    }
+                    if !self.device.is_empty() {
+                        self.device.push(b',');
+                    }
+                    self.device.extend_from_slice(value);
+                }
+                Column::Other { is_number } => {
+                    if *is_number && !is_signed(value) {
+                        return Err(bad(NotNumber::Garbled));
+                    }
+                }
+            }
+        }
+        if !layout.is_open && values.next().is_some() {
+            return Err(surplus::<K>(layout, line));
+        }
+        Ok(record)
+    }
+
+    /// Whether the first line that the user described is a header: nothing in it is a number that should be.
+    fn is_header(&self, line: &[u8]) -> bool {
+        let Some(Columns(layout)) = &self.layout else { return false };
+        let mut found = layout.columns.iter().zip(layout.separator.split(line));
+        found.all(|(column, value)| match column {
+            Column::Time { .. } | Column::Lba { .. } | Column::Len { .. } => {
+                bare(value).first().is_some_and(|byte| !byte.is_ascii_digit() && *byte != b'-')
+            }
+            _ => true,
+        })
+    }
+}
+
+impl<K: Known> LineParser for InColumns<K> {
+    fn choose(&mut self, options: &OpenOptions) -> Result<(), ErrorKind> {
+        if Self::IS_LENIENT {
+            let columns = options.columns.clone().ok_or(ErrorKind::Unsupported {
+                what: "the format `columns` without its columns",
+                remedy: "Say what they hold: --columns \"time:us op:R/W lba:512 len:512\", or the key `columns`",
+            })?;
+            self.layout = Some(columns);
+        }
+        Ok(())
+    }
+
+    fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
+        if Self::IS_LENIENT {
+            return Ok(false); // it has no look of its own
+        }
+        let Columns(layout) = &layout::<K>();
+        let mut values = layout.separator.split(line);
+        let fits = |column: &Column| {
+            values.next().is_some_and(|value| match column {
+                Column::Time { digits } => decimal_ns(value, *digits).is_ok(),
+                Column::Op(operations) => matches!(operations.of(value), Some(Some(_))),
+                Column::Device { is_number: true } => decimal(value).is_ok(),
+                _ => true,
+            })
+        };
+        let fits = layout.columns.iter().all(fits) && (layout.is_open || values.next().is_none());
+        Ok(fits || line == K::NAMES.as_bytes())
+    }
+
+    fn line(
+        &mut self,
+        line: &[u8],
+        context: &mut Context,
+        out: &mut Vec<Request>,
+    ) -> Result<(), ErrorKind> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        if first && (line == K::NAMES.as_bytes() || Self::IS_LENIENT && self.is_header(line)) {
+            return Ok(());
+        }
+        if Self::IS_LENIENT && line.starts_with(b"#") {
+            return Ok(());
+        }
+        let Record { ns, op, offset, bytes, len_column } = self.record(line)?;
+        let Some(op) = op else {
+            context.counts.skipped_no_type += 1;
+            return Ok(());
+        };
+        let base = if self.device.is_empty() { Some(0) } else { context.device(&self.device)? };
+        let Some(base) = base else { return Ok(()) };
+        let widened = context.widen(offset, bytes);
+        let (lba, sectors) = widened.map_err(|error| match error {
+            ErrorKind::Overflow { .. } => ErrorKind::Overflow { column: len_column },
+            error => error,
+        })?;
+        context.emit(out, base, plain(ns, op, lba, sectors))
+    }
+}
+
+/// How the format calls its column number `at`.
+#[cold]
+fn named<K: Known>(layout: &Layout, at: usize) -> &'static str {
+    let own = layout.separator.split(K::NAMES.as_bytes()).nth(at);
+    let own = own.and_then(|name| std::str::from_utf8(name).ok());
+    own.filter(|name| !name.is_empty()).unwrap_or_else(|| layout.columns[at].name())
+}
+
+#[cold]
+fn surplus<K: Known>(layout: &Layout, line: &[u8]) -> ErrorKind {
+    let want: Cow<'static, str> =
+        if K::NAMES.is_empty() { layout.text.clone().into() } else { K::NAMES.into() };
+    ErrorKind::Columns { got: layout.separator.split(line).count(), want }
+}
+
+/// A value without blanks and quotes around it.
+fn bare(value: &[u8]) -> &[u8] {
+    let value = value.trim_ascii();
+    let inner = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    inner.unwrap_or(value)
+}
+
+/// A time in units of 10^digits ns.
+#[inline]
+fn time(value: &[u8], digits: usize, is_lenient: bool) -> Result<u64, NotNumber> {
+    let dot = if is_lenient { value.iter().position(|&byte| byte == b'.') } else { None };
+    match dot {
+        None => decimal_ns(value, digits),
+        Some(dot) if !value[dot + 1..].iter().all(u8::is_ascii_digit) => Err(NotNumber::Garbled),
+        // What is finer than a nanosecond is cut off.
+        Some(dot) if digits == 0 || dot + 1 == value.len() => decimal_ns(&value[..dot], digits),
+        Some(dot) => decimal_ns(&value[..value.len().min(dot + 1 + digits)], digits),
+    }
+}
+
+#[inline]
+fn number(value: &[u8], is_lenient: bool) -> Result<u64, NotNumber> {
+    match value.iter().position(|&byte| byte == b'.') {
+        Some(dot) if is_lenient && value[dot + 1..].iter().all(|&byte| byte == b'0') => {
+            decimal(&value[..dot])
+        }
+        _ => decimal(value),
+    }
+}
+
+/// Whether `value` is a number, with or without a sign and a fraction, or nothing.
+fn is_signed(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"-").unwrap_or(value);
+    let mut parts = value.splitn(2, |&byte| byte == b'.');
+    parts.all(|part| part.iter().all(u8::is_ascii_digit))
 }
 
 /// A request of which a format says no more than this.

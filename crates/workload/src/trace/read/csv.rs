@@ -64,7 +64,7 @@ impl LineParser for Csv {
         let mut columns = [&[][..]; 6];
         let got = split(line, b',', &mut columns);
         if got != header.columns {
-            return Err(ErrorKind::Columns { got, want: WANT });
+            return Err(ErrorKind::Columns { got, want: WANT.into() });
         }
         let [time_us, op, lba, len, flags, class] = columns;
         let ns = decimal_ns(time_us, US_DIGITS).map_err(|e| {
@@ -76,7 +76,7 @@ impl LineParser for Csv {
         let op = op_of(op)?;
         if matches!(op, Op::Zone(_)) && sectors > 0 {
             let want = "0, as zone management names a zone by its first sector";
-            return Err(ErrorKind::Field { column: "len", want });
+            return Err(ErrorKind::Field { column: "len", want: want.into() });
         }
         let request = Request {
             at: Time::from_ns(ns),
@@ -104,7 +104,7 @@ fn op_of(op: &[u8]) -> Result<Op, ErrorKind> {
         b"H" => Op::WritePrepare,
         name => named_zone_op(name).ok_or(ErrorKind::Field {
             column: "op",
-            want: "one of R, W, F, D, Z, H, ZA, ZR, ZF, ZO, ZC",
+            want: "one of R, W, F, D, Z, H, ZA, ZR, ZF, ZO, ZC".into(),
         })?,
     })
 }
@@ -120,7 +120,7 @@ fn class_of(header: Header, class: &[u8], context: &mut Context) -> Result<Class
         return match class {
             b"0" => Ok(Class::Unknown),
             b"1" => Ok(Class::Journal),
-            _ => Err(ErrorKind::Field { column: "is_journal", want: "0 or 1" }),
+            _ => Err(ErrorKind::Field { column: "is_journal", want: "0 or 1".into() }),
         };
     }
     Ok(match class {
@@ -150,7 +150,10 @@ fn with_flags(
         Op::Flush | Op::WriteZeroes | Op::WritePrepare | Op::Copy | Op::ZoneReport => true,
     };
     if !agree {
-        return Err(ErrorKind::Field { column: "flags", want: "of the operation in column `op`" });
+        return Err(ErrorKind::Field {
+            column: "flags",
+            want: "of the operation in column `op`".into(),
+        });
     }
     context.counts.unknown_flags += u64::from(rwbs.unknown);
     request.fua = rwbs.fua && request.op != Op::WritePrepare;

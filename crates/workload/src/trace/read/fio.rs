@@ -47,10 +47,10 @@ impl<const VERSION: u8> Fio<VERSION> {
         if VERSION == 3 {
             return Err(ErrorKind::Field {
                 column: "action",
-                want: "known to version 3, which has timestamps instead of `wait`",
+                want: "known to version 3, which has timestamps instead of `wait`".into(),
             });
         }
-        let us = us.ok_or(ErrorKind::Columns { got, want: WANT_V2 })?;
+        let us = us.ok_or(ErrorKind::Columns { got, want: WANT_V2.into() })?;
         self.now_us =
             self.now_us.checked_add(us).ok_or(ErrorKind::Overflow { column: "offset" })?;
         Ok(())
@@ -77,7 +77,7 @@ impl Columns<'_> {
             _ => {
                 return Err(ErrorKind::Field {
                     column: "action",
-                    want: "one of read, write, trim, sync, datasync, wait, add, open, close",
+                    want: "one of read, write, trim, sync, datasync, wait, add, open, close".into(),
                 });
             }
         })
@@ -89,7 +89,7 @@ impl<const VERSION: u8> Fio<VERSION> {
         let (timed, want) = if VERSION == 2 { (0, WANT_V2) } else { (1, WANT_V3) };
         let got = words(line).count();
         if !(timed + 2..=timed + 4).contains(&got) {
-            return Err(ErrorKind::Columns { got, want });
+            return Err(ErrorKind::Columns { got, want: want.into() });
         }
         let mut words = words(line);
         if timed == 1 {
@@ -141,7 +141,7 @@ impl<const VERSION: u8> LineParser for Fio<VERSION> {
             (_, Some(offset), Some(length)) => (offset, length),
             _ => {
                 let want = "offset and length of a read, write or trim";
-                return Err(ErrorKind::Columns { got: columns.got, want });
+                return Err(ErrorKind::Columns { got: columns.got, want: want.into() });
             }
         };
         let ns = self.now_us.checked_mul(1_000);

@@ -7,21 +7,18 @@
 //! as an error at a line (text) or byte (binary).
 
 pub(crate) mod action;
-pub(crate) mod alibaba;
+pub(crate) mod biosnoop;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
-mod columns;
+pub(crate) mod block_rq;
+pub(crate) mod columns;
 pub(crate) mod compact;
 pub(crate) mod csv;
-pub(crate) mod disksim;
 pub(crate) mod fio;
-pub(crate) mod fiu;
-pub(crate) mod msr;
+mod foreign;
+pub(crate) mod known;
 pub(crate) mod registry;
 pub(crate) mod rwbs;
-pub(crate) mod spc;
-pub(crate) mod systor;
-pub(crate) mod tencent;
 pub(crate) mod vscsi;
 
 use crate::Request;
@@ -29,7 +26,8 @@ use crate::Request;
 use super::context::Context;
 use super::error::{ErrorKind, Place, TraceError};
 use super::input::{Input, Lines};
-use action::BlkAction;
+use super::reader::OpenOptions;
+use columns::InColumns;
 use compact::Declared;
 
 registry::formats! {
@@ -39,20 +37,25 @@ registry::formats! {
     Blktrace(Binary<blktrace::Blktrace>) = "blktrace", "binary of blktrace, little-endian (blkparse -d, or one CPU's file)";
     FioV2(Text<fio::Fio<2>>) = "fio-v2", "fio iolog version 2";
     FioV3(Text<fio::Fio<3>>) = "fio-v3", "fio iolog version 3";
-    Msr(Text<msr::Msr>) = "msr", "MSR Cambridge CSV (SNIA IOTTA)";
-    Systor(Text<systor::Systor>) = "systor", "SYSTOR '17 CSV (SNIA IOTTA)";
-    DiskSim(Text<disksim::DiskSim>) = "disksim", "DiskSim ASCII in MQSim's units (ns; 0 = write)";
-    Alibaba(Text<alibaba::Alibaba>) = "alibaba", "Alibaba's block traces: device_id,opcode,offset,length,timestamp";
-    Tencent(Text<tencent::Tencent>) = "tencent", "Tencent's block traces: Timestamp,Offset,Size,IOType,VolumeID";
-    Spc(Text<spc::Spc>) = "spc", "SPC, as in the UMass repository: ASU,LBA,Size,Opcode,Timestamp";
-    Fiu(Text<fiu::Fiu>) = "fiu", "FIU (SNIA IOTTA): timestamp pid process lba size op major minor md5";
+    Msr(Text<InColumns<known::Msr>>) = "msr", "MSR Cambridge CSV (SNIA IOTTA)";
+    Systor(Text<InColumns<known::Systor>>) = "systor", "SYSTOR '17 CSV (SNIA IOTTA)";
+    DiskSim(Text<InColumns<known::DiskSim>>) = "disksim", "DiskSim ASCII in MQSim's units (ns; 0 = write)";
+    Alibaba(Text<InColumns<known::Alibaba>>) = "alibaba", "Alibaba's block traces: device_id,opcode,offset,length,timestamp";
+    Tencent(Text<InColumns<known::Tencent>>) = "tencent", "Tencent's block traces: Timestamp,Offset,Size,IOType,VolumeID";
+    Spc(Text<InColumns<known::Spc>>) = "spc", "SPC, as in the UMass repository: ASU,LBA,Size,Opcode,Timestamp";
+    Fiu(Text<InColumns<known::Fiu>>) = "fiu", "FIU (SNIA IOTTA): timestamp pid process lba size op major minor md5";
     Vscsi(Binary<vscsi::Vscsi>) = "vscsi", "binary of VMware's vscsi traces (CloudPhysics), versions 1 and 2";
+    Biosnoop(Text<biosnoop::Biosnoop>) = "biosnoop", "text of biosnoop, of bcc or libbpf-tools";
+    BlockRq(Text<block_rq::BlockRq>) = "block_rq", "block tracepoints as text: perf script, trace-cmd report, ftrace (block_rq_issue)";
+    Columns(Text<InColumns<columns::Described>>) = "columns", "text in columns that you describe (--columns)";
 }
 
 /// What reads one line of a text format.
 pub(crate) trait LineParser: Default {
-    /// Takes the choice of events, in a format that records several for a request.
-    fn choose(&mut self, _action: BlkAction) {}
+    /// Takes what the format asks for: the choice of events, where it records several for a request, or columns.
+    fn choose(&mut self, _options: &OpenOptions) -> Result<(), ErrorKind> {
+        Ok(())
+    }
 
     /// Whether a file whose first line is `line` is in this format: an error if it is, in a version that
     /// can't be read. Neither blanks nor a byte order mark are around the line.
@@ -72,8 +75,10 @@ pub(crate) trait BinaryParser: Default {
     /// The format has no late records: there is nothing to sort.
     const IS_SORTED: bool = false;
 
-    /// Takes the choice of events, in a format that records several for a request.
-    fn choose(&mut self, _action: BlkAction) {}
+    /// Takes what the format asks for: the choice of events, where it records several for a request, or columns.
+    fn choose(&mut self, _options: &OpenOptions) -> Result<(), ErrorKind> {
+        Ok(())
+    }
 
     /// Whether a file that begins with `head` is in this format: an error if it is, in a version that
     /// can't be read.
@@ -104,7 +109,7 @@ trait Open: Source + Sized {
 
     fn sniff(beginning: &[u8]) -> Result<bool, ErrorKind>;
 
-    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind>;
+    fn open(options: &OpenOptions, input: Input) -> Result<Self, ErrorKind>;
 }
 
 /// A file being parsed.
@@ -147,10 +152,14 @@ impl<P: LineParser> Open for Text<P> {
         P::sniff(line)
     }
 
-    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind> {
+    fn open(options: &OpenOptions, input: Input) -> Result<Self, ErrorKind> {
         let mut parser = P::default();
-        parser.choose(action);
-        Ok(Self { lines: Lines::new(input)?, parser })
+        parser.choose(options)?;
+        let mut lines = Lines::new(input)?;
+        for _ in 0..options.skip_lines {
+            lines.next()?;
+        }
+        Ok(Self { lines, parser })
     }
 }
 
@@ -203,9 +212,9 @@ impl<P: BinaryParser> Open for Binary<P> {
         P::sniff(head)
     }
 
-    fn open(action: BlkAction, input: Input) -> Result<Self, ErrorKind> {
+    fn open(options: &OpenOptions, input: Input) -> Result<Self, ErrorKind> {
         let mut parser = P::default();
-        parser.choose(action);
+        parser.choose(options)?;
         Ok(Self { input, parser })
     }
 }

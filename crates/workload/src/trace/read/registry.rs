@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use super::super::context::NO_IO;
 use super::super::error::ErrorKind;
-use super::Format;
+use super::{Format, foreign};
 
 /// Bytes of the beginning that detection looks at.
 pub(crate) const SNIFF_BYTES: usize = 8 << 10;
@@ -55,11 +55,11 @@ macro_rules! formats {
             /// Reads a file in this format.
             pub(crate) fn open(
                 self,
-                action: BlkAction,
+                options: &OpenOptions,
                 input: Input,
             ) -> Result<Box<dyn Source + Send>, ErrorKind> {
                 Ok(match self {
-                    $( Self::$variant => Box::new(<$source as Open>::open(action, input)?), )+
+                    $( Self::$variant => Box::new(<$source as Open>::open(options, input)?), )+
                 })
             }
         }
@@ -70,21 +70,28 @@ pub(super) use formats;
 impl Format {
     /// Tells the format from the first bytes of the decompressed file (as many as there are, up to
     /// 8 KiB).
-    pub(crate) fn sniff(head: &[u8]) -> Result<Self, ErrorKind> {
+    ///
+    /// The first `skip_lines` lines of a text are not looked at.
+    pub(crate) fn sniff(head: &[u8], skip_lines: u32) -> Result<Self, ErrorKind> {
         if let Some(format) = Self::first_of(true, head)? {
             return Ok(format);
         }
-        let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        if let Some(foreign) = foreign::told(head) {
+            return Err(foreign);
+        }
+        let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let mut lines = lines.skip(skip_lines as usize);
         let Some(line) = lines.find(|line| !line.is_empty()) else {
             let is_whole = head.len() < SNIFF_BYTES;
             return Err(if is_whole {
                 ErrorKind::Empty { skipped: 0, remedy: NO_IO.into() }
             } else {
-                ErrorKind::UnknownFormat
+                foreign::unknown(&head[..head.len().min(16)])
             });
         };
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        Self::first_of(false, line)?.ok_or(ErrorKind::UnknownFormat)
+        Self::first_of(false, line)?
+            .ok_or_else(|| foreign::told_line(line).unwrap_or_else(|| foreign::unknown(line)))
     }
 
     /// The first binary (or text) format that claims a file. At most one should.
@@ -149,13 +156,23 @@ mod tests {
             ("device_id,opcode,offset,length,timestamp\n", Format::Alibaba),
             ("1538323200,12910952,128,0,1063\n", Format::Tencent),
             ("0,20941264,8192,W,0.551706\n", Format::Spc),
+            (
+                "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)\n",
+                Format::Biosnoop,
+            ),
+            (
+                "fio 900 [003]  7.5: block:block_rq_issue: 8,0 W 4096 () 8 + 8 [fio]\n",
+                Format::BlockRq,
+            ),
+            ("# tracer: nop\n", Format::BlockRq),
             ("89966104033330 4096 syslogd 904265560 8 W 6 0 531e779\n", Format::Fiu),
         ];
-        for format in Format::ALL.into_iter().filter(|format| !format.is_binary()) {
+        let told = |format: &Format| !format.is_binary() && *format != Format::Columns;
+        for format in Format::ALL.into_iter().filter(told) {
             assert!(cases.iter().any(|&(_, found)| found == format), "no first line of {format}");
         }
         for (text, format) in cases {
-            assert_eq!(Format::sniff(text.as_bytes()).unwrap(), format, "{text}");
+            assert_eq!(Format::sniff(text.as_bytes(), 0).unwrap(), format, "{text}");
             let line = text.lines().find(|line| !line.is_empty()).unwrap().trim().as_bytes();
             let claims = |other: &Format| other.claims(line).unwrap_or(false);
             let claimed: Vec<Format> = Format::ALL.into_iter().filter(claims).collect();
@@ -170,7 +187,7 @@ mod tests {
             "fio version 9 iolog",
             "time_us,lba,op,len",
         ] {
-            assert!(Format::sniff(text.as_bytes()).is_err(), "{text}");
+            assert!(Format::sniff(text.as_bytes(), 0).is_err(), "{text}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Rwbs {
             _ => {
                 return Err(ErrorKind::Field {
                     column: "flags",
-                    want: "RWBS letters, such as WS, FWFS or RA",
+                    want: "RWBS letters, such as WS, FWFS or RA".into(),
                 });
             }
         };
@@ -100,7 +100,7 @@ impl Rwbs {
                 _ => {
                     return Err(ErrorKind::Field {
                         column: "flags",
-                        want: "RWBS letters, such as WS, FWFS or RA",
+                        want: "RWBS letters, such as WS, FWFS or RA".into(),
                     });
                 }
             }

@@ -143,11 +143,11 @@ fn msr() {
         ("x,web,0,Write,0,512,1", "`Timestamp` isn't"),
         ("184467440737095517,web,0,Write,0,512,1", "`Timestamp` is too large"),
         ("2,web,x,Write,0,512,1", "`DiskNumber` isn't"),
-        ("2,web,0,Erase,0,512,1", "`Type` isn't Read or Write"),
+        ("2,web,0,Erase,0,512,1", "`Type` isn't one of Read (read), Write (write)"),
         ("2,web,0,Write,-512,512,1", "`Offset` isn't"),
         ("2,web,0,Write,0,NaN,1", "`Size` isn't"),
         ("2,web,0,Write,0,512,fast", "`ResponseTime` isn't"),
-        ("2,web,0,Write,0,9999999999999,1", "`size` is too large"),
+        ("2,web,0,Write,0,9999999999999,1", "`Size` is too large"),
         ("2,web,1,Write,0,512,1", "a second device, `web,1` after `web,0`"),
         ("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", "`Timestamp` isn't"),
     ];
@@ -180,7 +180,7 @@ fn systor_and_disksim() {
         ("1 x 0 8 1", "`device` isn't"),
         ("1 0 x 8 1", "`lba` isn't"),
         ("1 0 0 4294967296 1", "`sectors` is too large"),
-        ("1 0 0 8 2", "`type` isn't 0 (write) or 1 (read)"),
+        ("1 0 0 8 2", "`type` isn't one of 1 (read), 0 (write)"),
     ];
     for (bad, says) in cases {
         refused(None, format!("0 0 0 8 1\n{bad}\n").as_bytes(), Place::Line(2), says);

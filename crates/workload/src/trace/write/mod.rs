@@ -377,7 +377,10 @@ pub(crate) fn encoder(options: &WriteOptions) -> Result<Box<dyn Encode>, ErrorKi
         Format::FioV2 | Format::FioV3 => {
             let name = options.fio_file.as_bytes();
             if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
-                return Err(ErrorKind::Field { column: "fio_file", want: "a name without blanks" });
+                return Err(ErrorKind::Field {
+                    column: "fio_file",
+                    want: "a name without blanks".into(),
+                });
             }
             let stamped = options.format == Format::FioV3;
             Box::new(text::Fio::new(name, stamped))

@@ -10,8 +10,9 @@ use leyden_device::{Op, SECTOR_BYTES};
 use crate::{Class, ClassNames, Request};
 
 use super::super::num::{S_DIGITS, US_DIGITS, push_decimal, push_decimal_ns};
+use super::super::read::columns::Known;
 use super::super::read::rwbs::zone_letter;
-use super::super::read::{fio, systor};
+use super::super::read::{fio, known};
 use super::{Carries, Encode};
 
 /// The numbers of a line, separated by `separator`.
@@ -185,7 +186,7 @@ pub(crate) struct Systor;
 
 impl Encode for Systor {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(systor::HEADER.as_bytes());
+        out.extend_from_slice(known::Systor::NAMES.as_bytes());
         out.push(b'\n');
     }
 

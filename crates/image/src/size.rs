@@ -1,0 +1,139 @@
+//! The size of a drive: its flash made smaller or larger until it holds what is asked for.
+
+use leyden_device::{Config, provision_of, provision_of_zones};
+use leyden_sim::ConfigError;
+
+/// The fewest pages of a block, and the most blocks of a plane, that are looked at while a drive shrinks.
+const PAGES_LEAST: u32 = 8;
+const SMALL_BLOCKS_MOST: u32 = 128;
+/// A plane has no more blocks.
+const BLOCKS_MOST: u32 = 1 << 20;
+
+/// Bytes that a host can address.
+///
+/// # Errors
+/// If there can be no such drive.
+pub fn capacity_bytes(device: &Config) -> Result<u64, ConfigError> {
+    let units = if device.zoned.is_some() {
+        let zones = provision_of_zones(device)?.zones;
+        u64::from(zones.zones) * u64::from(zones.capacity)
+    } else {
+        u64::from(provision_of(device)?.mapping_units)
+    };
+    Ok(units * device.ftl.mapping_unit.get())
+}
+
+/// Gives `device` the least flash that holds `size_bytes`. Channels, dies, planes, page size, times, the buffer, the
+/// capacitors and the over-provisioning stay as they are, and with them what a cut takes. A block of a conventional drive
+/// may become shorter; one of a zoned drive does not, as zones are made of whole blocks.
+///
+/// # Errors
+/// If no number of blocks does.
+pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
+    let size_bytes = size_bytes.next_multiple_of(device.ftl.mapping_unit.get().max(1));
+    if device.ftl.capacity.is_some() {
+        device.ftl.capacity = Some(leyden_sim::Bytes::new(size_bytes));
+    }
+    let with = |pages: u32, blocks: u32| {
+        let mut other = device.clone();
+        (other.nand.pages_per_block, other.nand.blocks_per_plane) = (pages, blocks);
+        other
+    };
+    let holds = |pages: u32, blocks: u32| {
+        capacity_bytes(&with(pages, blocks)).is_ok_and(|bytes| bytes >= size_bytes)
+    };
+    let pages = device.nand.pages_per_block;
+    let large = least(1, BLOCKS_MOST, |blocks| holds(pages, blocks));
+    let halves = std::iter::successors(Some(pages), |pages| Some(pages / 2));
+    let halves = halves.take_while(|&half| half == pages || half >= PAGES_LEAST);
+    let kinds = if device.zoned.is_some() { 1 } else { usize::MAX };
+    let small = halves.take(kinds).filter_map(|pages| {
+        let blocks = (1..=SMALL_BLOCKS_MOST).find(|&blocks| holds(pages, blocks))?;
+        Some((pages, blocks))
+    });
+    let flash = |&(pages, blocks): &(u32, u32)| u64::from(pages) * u64::from(blocks);
+    let best = small.chain(large.map(|blocks| (pages, blocks))).min_by_key(flash);
+    let Some((pages, blocks)) = best else {
+        // What is wrong with the drive at any size is what is wrong with this one.
+        let most = capacity_bytes(&with(pages, BLOCKS_MOST))?;
+        let problem =
+            format!("with all blocks that a plane can have the drive holds {} GiB", most >> 30);
+        return Err(ConfigError::new("nand.blocks_per_plane", problem));
+    };
+    (device.nand.pages_per_block, device.nand.blocks_per_plane) = (pages, blocks);
+    Ok(())
+}
+
+/// The least of a range for which `is` holds; from there on it does.
+fn least(first: u32, last: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+    let mut upper = first;
+    while !is(upper) {
+        if upper == last {
+            return None;
+        }
+        upper = upper.saturating_mul(2).min(last);
+    }
+    let mut lower = (upper / 2).max(first);
+    while lower < upper {
+        let middle = lower + (upper - lower) / 2;
+        if is(middle) {
+            upper = middle;
+        } else {
+            lower = middle + 1;
+        }
+    }
+    Some(upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn power() -> Config {
+        Config { power: Some(leyden_power::Config::default()), ..Config::default() }
+    }
+
+    #[test]
+    fn a_drive_has_the_size_that_is_asked_for_and_keeps_its_parallelism() {
+        for size in [64 << 20, 256 << 20, 2 << 30, 100 << 30, 2 << 40] {
+            let mut device = power();
+            fit(&mut device, size).unwrap();
+            let made = capacity_bytes(&device).unwrap();
+            assert!(made >= size && made < size + size / 4 + (64 << 20), "{size}: {made}");
+            let (nand, before) = (&device.nand, power().nand);
+            assert_eq!(nand.channels, before.channels);
+            assert_eq!(nand.dies_per_channel, before.dies_per_channel);
+            assert_eq!(nand.planes_per_die, before.planes_per_die);
+        }
+    }
+
+    #[test]
+    fn a_capacity_that_is_named_is_kept_to() {
+        let mut device = power();
+        device.ftl.capacity = Some(leyden_sim::Bytes::new(1 << 30));
+        fit(&mut device, 3 << 30).unwrap();
+        assert_eq!(capacity_bytes(&device).unwrap(), 3 << 30);
+    }
+
+    #[test]
+    fn zones_stay_as_they_are() {
+        let mut device = power();
+        let zoned = device.zoned.get_or_insert_default();
+        (zoned.zone_size, zoned.dies_per_zone) = (leyden_sim::Bytes::new(64 << 20), 4);
+        device.nand.pages_per_block = 256;
+        let before = capacity_bytes(&device);
+        fit(&mut device, 4 << 30).unwrap_or_else(|error| panic!("{error}; before: {before:?}"));
+        assert!(capacity_bytes(&device).unwrap() >= 4 << 30);
+        assert_eq!(device.nand.pages_per_block, 256);
+    }
+
+    #[test]
+    fn a_drive_that_can_have_no_size_says_why() {
+        let mut device = power();
+        device.nand.page_size = leyden_sim::Bytes::new(3);
+        assert!(fit(&mut device, 1 << 30).is_err());
+        assert_eq!(least(1, 1_000, |it| it >= 77), Some(77));
+        assert_eq!(least(1, 1_000, |it| it >= 1), Some(1));
+        assert_eq!(least(1, 1_000, |it| it > 1_000), None);
+    }
+}

@@ -1,0 +1,322 @@
+//! Memory and connections of a server: how much, and who has it.
+//!
+//! **What lives here**: the limits, the pool of bytes that all clients share, and the window of one client. **What
+//! doesn't**: which request takes how many bytes (the protocols), and who is let in ([`crate::guests`]).
+//!
+//! Each connection has a share of its own, so that small requests of one client never wait for another. Larger ones take
+//! from the pool.
+//!
+//! **Invariants**
+//! - A permit returns its bytes when it is dropped, however its session ends.
+//! - Nobody waits for the pool for longer than [`POOL_WAIT`].
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// The most that a request may carry.
+pub(crate) const REQUEST_MOST: usize = 32 << 20;
+/// Bytes of small requests that come in together, and of small replies that go out.
+pub(crate) const GATHERED: usize = 128 << 10;
+/// Clients that have not negotiated yet.
+pub(crate) const WAITING_MOST: usize = 16;
+/// Buffers of a connection: in, out, and those of TLS.
+const BUFFERS: usize = 4 * GATHERED;
+/// What each connection has for its requests, whatever the others do.
+const SHARE: usize = 192 << 10;
+/// Requests of one client that are under way: as many as a queue of an NVMe drive has, or so.
+const COMMANDS_MOST: usize = 1_024;
+/// Bytes of one client: twice the largest request.
+const BYTES_MOST: usize = 2 * REQUEST_MOST;
+/// What a command takes beside its data.
+pub(crate) const COMMAND_BYTES: usize = 512;
+/// A request that finds no memory within this time is refused.
+const POOL_WAIT: Duration = Duration::from_secs(10);
+
+/// Memory and connections of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    memory_bytes: usize,
+    connections: usize,
+}
+
+/// So little memory does not do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error(
+    "{} MiB of memory are too few for {connections} connections\n  help: --memory \"{} MiB\", or --connections {fitting}",
+    .memory_bytes >> 20, .least_bytes.div_ceil(1 << 20)
+)]
+pub struct TooLittle {
+    memory_bytes: usize,
+    connections: usize,
+    least_bytes: usize,
+    fitting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory_bytes: 256 << 20, connections: 256 }
+    }
+}
+
+impl Limits {
+    /// # Errors
+    /// If so many connections, and one request of the largest size, do not fit.
+    pub fn new(memory_bytes: usize, connections: usize) -> Result<Self, TooLittle> {
+        let least_bytes = REQUEST_MOST + (connections + WAITING_MOST) * (BUFFERS + SHARE);
+        if memory_bytes < least_bytes {
+            let spare = memory_bytes.saturating_sub(REQUEST_MOST) / (BUFFERS + SHARE);
+            let fitting = spare.saturating_sub(WAITING_MOST).max(1);
+            return Err(TooLittle { memory_bytes, connections, least_bytes, fitting });
+        }
+        Ok(Self { memory_bytes, connections })
+    }
+
+    /// Clients at once.
+    pub const fn connections(self) -> usize {
+        self.connections
+    }
+
+    /// Bytes that clients share.
+    const fn pool_bytes(self) -> usize {
+        self.memory_bytes - (self.connections + WAITING_MOST) * (BUFFERS + SHARE)
+    }
+}
+
+/// What is left of the pool.
+#[derive(Debug)]
+struct Pool {
+    left: usize,
+    /// Requests that wait for it.
+    waiting: usize,
+}
+
+/// The pool of a server.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pool: Mutex<Pool>,
+    changed: Condvar,
+}
+
+/// No memory is left for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let pool = Pool { left: limits.pool_bytes(), waiting: 0 };
+        Self { pool: Mutex::new(pool), changed: Condvar::new() }
+    }
+
+    // Counters are whole at every moment.
+    fn lock(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes bytes, if they are there or come within `patience`.
+    fn take(&self, bytes: usize, patience: Duration) -> Result<(), Full> {
+        let mut pool = self.lock();
+        if pool.left < bytes {
+            pool.waiting += 1;
+            let waited = self.changed.wait_timeout_while(pool, patience, |it| it.left < bytes);
+            pool = waited.unwrap_or_else(PoisonError::into_inner).0;
+            pool.waiting -= 1;
+        }
+        if pool.left < bytes {
+            return Err(Full);
+        }
+        pool.left -= bytes;
+        Ok(())
+    }
+
+    fn give(&self, bytes: usize) {
+        if bytes > 0 {
+            self.lock().left += bytes;
+            self.changed.notify_all();
+        }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.lock().waiting > 0
+    }
+}
+
+/// What of one client is under way.
+#[derive(Debug, Default)]
+struct Taken {
+    commands: usize,
+    bytes: usize,
+    /// Bytes that it has of the pool.
+    pooled: usize,
+}
+
+/// Commands, and bytes of their data, that are under way for one client.
+#[derive(Debug)]
+pub(crate) struct Window {
+    budget: Arc<Budget>,
+    patience: Duration,
+    taken: Mutex<Taken>,
+    changed: Condvar,
+}
+
+impl Window {
+    pub(crate) fn new(budget: Arc<Budget>) -> Self {
+        let (taken, changed) = (Mutex::default(), Condvar::new());
+        Self { budget, patience: POOL_WAIT, taken, changed }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a command with so many bytes fits; calls `before` if it has to wait.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        bytes: usize,
+        mut before: impl FnMut(),
+    ) -> Result<Permit, Full> {
+        let is_full =
+            |it: &mut Taken| it.commands >= COMMANDS_MOST || it.bytes + bytes > BYTES_MOST;
+        let mut taken = self.lock();
+        if is_full(&mut taken) {
+            drop(taken);
+            before();
+            taken = self.lock();
+            taken = self.changed.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        }
+        taken.commands += 1;
+        drop(taken);
+        let mut permit = Permit { window: Arc::clone(self), commands: 1, bytes: 0 };
+        permit.grow(bytes, before)?;
+        Ok(permit)
+    }
+
+    /// Waits until nothing is under way.
+    pub(crate) fn drain(&self) {
+        drop(self.changed.wait_while(self.lock(), |taken| taken.commands > 0));
+    }
+
+    /// True if this client has memory that others wait for.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        self.lock().pooled > 0 && self.budget.is_waited_for()
+    }
+}
+
+/// Commands that are under way, and the bytes that they hold.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    window: Arc<Window>,
+    commands: usize,
+    bytes: usize,
+}
+
+impl Permit {
+    /// Takes more bytes; calls `before` if it has to wait.
+    pub(crate) fn grow(&mut self, bytes: usize, mut before: impl FnMut()) -> Result<(), Full> {
+        let mut taken = self.window.lock();
+        let missing = (taken.bytes + bytes).saturating_sub(SHARE).saturating_sub(taken.pooled);
+        if missing > 0 {
+            drop(taken);
+            let budget = &self.window.budget;
+            if budget.take(missing, Duration::ZERO).is_err() {
+                before();
+                budget.take(missing, self.window.patience)?;
+            }
+            taken = self.window.lock();
+            taken.pooled += missing;
+        }
+        taken.bytes += bytes;
+        drop(taken);
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Takes over what `other` holds.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.commands += std::mem::take(&mut other.commands);
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.commands == 0 {
+            return; // another one has taken it over
+        }
+        let mut taken = self.window.lock();
+        taken.commands -= self.commands;
+        taken.bytes -= self.bytes;
+        let needed = taken.bytes.saturating_sub(SHARE);
+        let spare = taken.pooled.saturating_sub(needed);
+        taken.pooled -= spare;
+        drop(taken);
+        self.window.changed.notify_all();
+        self.window.budget.give(spare);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(budget: &Arc<Budget>) -> Arc<Window> {
+        let mut window = Window::new(Arc::clone(budget));
+        window.patience = Duration::from_millis(50);
+        Arc::new(window)
+    }
+
+    #[test]
+    fn what_is_too_little_says_what_would_do() {
+        let refused = Limits::new(64 << 20, 256).unwrap_err();
+        let said = refused.to_string();
+        let memory = said.split("--memory \"").nth(1).and_then(|it| it.split(' ').next()).unwrap();
+        let memory: usize = memory.parse().unwrap();
+        assert!(
+            Limits::new(memory << 20, 256).is_ok() && Limits::new((memory - 1) << 20, 256).is_err()
+        );
+        let fitting = said.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(
+            Limits::new(64 << 20, fitting).is_ok() && Limits::new(64 << 20, fitting + 1).is_err()
+        );
+    }
+
+    #[test]
+    fn small_requests_are_let_in_when_the_pool_is_empty() {
+        let limits = Limits::new(64 << 20, 8).unwrap();
+        let budget = Arc::new(Budget::new(limits));
+        let (greedy, honest) = (window(&budget), window(&budget));
+        let mut held = Vec::new();
+        while let Ok(permit) = greedy.enter(4 << 20, || ()) {
+            held.push(permit);
+        }
+        assert!(held.len() >= 8, "the largest request fits");
+        assert!(held.len() * (4 << 20) < 64 << 20, "and not more than there is");
+        // As many of 4 KiB as a queue of 32 has.
+        let small: Vec<_> = (0..32).map(|_| honest.enter(4_096, || ()).unwrap()).collect();
+        assert!(honest.enter(4 << 20, || ()).is_err(), "a large one finds nothing");
+        assert!(!honest.is_in_the_way());
+        drop((held, small));
+        greedy.drain();
+        honest.drain();
+        assert_eq!(budget.lock().left, limits.pool_bytes(), "all of it is back");
+    }
+
+    #[test]
+    fn a_permit_that_was_taken_over_returns_once() {
+        let budget = Arc::new(Budget::new(Limits::default()));
+        let window = window(&budget);
+        let mut first = window.enter(1 << 20, || ()).unwrap();
+        first.absorb(window.enter(2 << 20, || ()).unwrap());
+        first.grow(5 << 20, || ()).unwrap();
+        let held = |window: &Window| {
+            let taken = window.lock();
+            (taken.commands, taken.bytes, taken.pooled)
+        };
+        assert_eq!(held(&window), (2, 8 << 20, (8 << 20) - SHARE));
+        drop(first);
+        window.drain();
+        assert_eq!(held(&window), (0, 0, 0));
+        assert_eq!(budget.lock().left, Limits::default().pool_bytes());
+    }
+}

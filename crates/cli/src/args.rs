@@ -70,7 +70,7 @@ Colour is used on terminals only; NO_COLOR=1 turns it off.";
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a drive under a workload: latency, throughput, flash operations
+    /// Simulate a workload: latency, throughput, flash operations
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Validate a scenario and print it with every default filled in
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     /// Compare configurations on one workload, as a table of ratios
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// Measure the papers' claims and print them beside the published figures
+    /// Measure the papers' claims beside the published figures
     #[command(after_long_help = reproduce::EXAMPLES)]
     Reproduce(ReproduceArgs),
     /// Estimate endurance: write amplification, drive writes a day, years
@@ -101,7 +101,7 @@ pub(crate) enum Command {
     /// Profile or convert block traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Cut the power of random drives and check every durability guarantee
+    /// Cut the power of random drives and check every guarantee
     #[command(after_long_help = TORTURE_EXAMPLES)]
     Torture(TortureArgs),
     /// Test whether your software keeps its data over power cuts

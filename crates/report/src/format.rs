@@ -141,6 +141,19 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// How long a trace took when it was recorded, in seconds, and how many times as fast it was replayed; `None` for
+/// what is no trace.
+pub fn recorded(recorded_s: Option<f64>, elapsed_s: f64) -> Option<String> {
+    let recorded_s = recorded_s.filter(|_| elapsed_s > 0.0)?;
+    let times = recorded_s / elapsed_s;
+    let pace = if (times - 1.0).abs() < 0.01 {
+        "replayed as fast".to_owned()
+    } else {
+        format!("replayed {} times as fast", number(times))
+    };
+    Some(format!("{}, {pace}", seconds(recorded_s)))
+}
+
 /// A capacitance given in microfarads.
 pub fn capacitance(microfarads: f64) -> String {
     with_unit(in_unit(microfarads, &[(1.0, "µF"), (1e3, "mF"), (1e6, "F")]))

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use leyden_config::Saved;
-use leyden_config::run_command;
-use leyden_config::{Loaded, bundled};
+use leyden_config::{Loaded, Saved, bundled, run_command};
 use leyden_record::{Cache, Hints, Latency, Power, Recovery, RunRecord, Spread, Steadiness};
-use leyden_run::check_same_inputs;
+use leyden_run::{Outcome, check_same_inputs};
 
-use leyden_report::format::{bytes, capacitance, count, latency, number, percent, rate, seconds};
+use leyden_report::format::{
+    bytes, capacitance, count, latency, number, percent, rate, recorded, seconds,
+};
 use leyden_report::{PERCENTILES, metric_at};
 
 use super::{
@@ -38,16 +38,13 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
         check_same_inputs(&loaded.scenario.workload, &saved.inputs)
             .map_err(|error| explain(&loaded, error))?;
     }
-    let outcome = run_one(&loaded, &run_command(file, &sets), cancel)?;
-    let record = outcome.record;
+    let Outcome { record, interrupted, .. } = run_one(&loaded, &run_command(file, &sets), cancel)?;
     keep(&args.common, std::slice::from_ref(&record))?;
     if !args.common.json {
         show(&record, &mut anstream::stdout().lock())?;
     }
-    for warning in &record.warnings {
-        warn(warning);
-    }
-    if outcome.interrupted {
+    record.warnings.iter().for_each(|warning| warn(warning));
+    if interrupted {
         return Err(Failure::interrupted("the results are of the part that ran"));
     }
     if let Some(saved) = saved.filter(|_| sets.is_empty()) {
@@ -144,13 +141,8 @@ fn host(record: &RunRecord, table: &mut Table) {
     }
     table.head(["throughput", ""]);
     table.row(["simulated time", &seconds(host.elapsed_s)]);
-    if let Some(recorded_s) = host.recorded_s.filter(|_| host.elapsed_s > 0.0) {
-        let times = recorded_s / host.elapsed_s;
-        let fast = match (times - 1.0).abs() < 0.01 {
-            true => "replayed as fast".to_owned(),
-            false => format!("replayed {} times as fast", number(times)),
-        };
-        table.row(["  as recorded", &format!("{}, {fast}", seconds(recorded_s))]);
+    if let Some(recorded) = recorded(host.recorded_s, host.elapsed_s) {
+        table.row(["  as recorded", &recorded]);
     }
     table.row(["requests a second", &number(host.iops)]);
     table.row(["MiB a second", &number(host.mib_per_s)]);

@@ -18,6 +18,15 @@ pub struct Slow {
     pub completed: Time,
 }
 
+/// Commands that ended with an error status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// All of them.
+    pub commands: u64,
+    /// Writes that the drive refused because its flash has no room left.
+    pub write_faults: u64,
+}
+
 /// What a run measured, after its ramp.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -40,9 +49,7 @@ pub struct Measured {
     /// Hints that were handed to the device.
     pub hints: u64,
     /// Commands that ended with an error status.
-    pub errors: u64,
-    /// Of these, writes that the drive refused because its flash has no room left.
-    pub write_faults: u64,
+    pub failed: Failed,
     /// Fingerprint of every completion since the start of the workload, ramp included.
     pub digest: Digest,
     /// The device's counters at `start`.
@@ -63,7 +70,7 @@ impl Measured {
 
     /// Commands that completed, with success or not.
     pub fn completions(&self) -> u64 {
-        self.traffic.commands() + self.errors
+        self.traffic.commands() + self.failed.commands
     }
 }
 
@@ -92,6 +99,8 @@ pub(super) struct Measure {
     settling: Option<Settling>,
     run_start: Time,
     start: Time,
+    /// Of a trace, the time in its recording at which measurement began.
+    recorded_from: Option<Time>,
     before: Stats,
     traffic: Traffic,
     slowest: [Option<Slow>; 3],
@@ -131,6 +140,7 @@ impl Measure {
             ramping,
             settling: None,
             run_start: start,
+            recorded_from: Some(Time::ZERO),
             start,
             before,
             traffic: Traffic::new(),
@@ -273,7 +283,18 @@ impl Measure {
         self.errors == 0 && self.traffic.commands() == 0
     }
 
-    pub(super) fn finish(mut self, end: Time, after: Stats, interrupted: bool) -> Measured {
+    /// Measurement begins at this time of a trace's recording.
+    pub(super) const fn record_from(&mut self, recorded: Option<Time>) {
+        self.recorded_from = recorded;
+    }
+
+    pub(super) fn finish(
+        mut self,
+        end: Time,
+        after: Stats,
+        interrupted: bool,
+        recorded: Option<Time>,
+    ) -> Measured {
         let mut warnings = Vec::new();
         if self.ramping.is_some() {
             warnings.push("the run ended within its ramp: nothing was measured".to_owned());
@@ -303,12 +324,11 @@ impl Measure {
             end,
             interrupted,
             settling: self.settling,
-            recorded: None,
+            recorded: recorded.zip(self.recorded_from).map(|(to, from)| to.since(from)),
             traffic: self.traffic,
             slowest: self.slowest,
             hints: self.hints,
-            errors: self.errors,
-            write_faults: self.write_faults,
+            failed: Failed { commands: self.errors, write_faults: self.write_faults },
             digest: self.digest,
             before: self.before,
             after,

@@ -149,8 +149,6 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     progress: Option<&'o mut dyn FnMut(f64)>,
     slots: Slots,
     measure: Measure,
-    /// How far the recording had come when measurement began.
-    recorded_from: Option<Time>,
     /// The watch is told of commands.
     is_followed: bool,
     /// All requests pass page caches by.
@@ -201,7 +199,6 @@ where
             next_stop: measure.next_boundary().min(watch.next_moment()).min(watch.next_cut()),
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
-            recorded_from: Some(Time::ZERO),
             is_direct: options.direct,
             is_followed: watch.follows_commands(),
             device,
@@ -250,7 +247,7 @@ where
             if begins {
                 self.watch.begin(self.device);
                 self.source.measured_from(self.now);
-                self.recorded_from = self.source.recorded();
+                self.measure.record_from(self.source.recorded());
             }
         }
         if self.now >= self.watch.next_moment() {
@@ -287,7 +284,7 @@ where
             let begins = self.measure.boundary(self.measure.next_boundary(), &stats);
             if begins {
                 self.watch.begin(self.device);
-                self.recorded_from = self.source.recorded();
+                self.measure.record_from(self.source.recorded());
             }
         }
         while self.now >= self.watch.next_moment() && self.now < Time::MAX {
@@ -322,10 +319,9 @@ where
             progress(if interrupted { self.source.fraction(self.now) } else { 1.0 });
         }
         let after = self.watch.stats(self.device);
-        let recorded = self.source.recorded().zip(self.recorded_from);
-        let mut measured = self.measure.finish(self.now, after, interrupted);
+        let recorded = self.source.recorded();
+        let mut measured = self.measure.finish(self.now, after, interrupted, recorded);
         measured.warnings.append(&mut warnings);
-        measured.recorded = recorded.map(|(to, from)| to.since(from));
         measured
     }
 
@@ -411,7 +407,7 @@ where
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
                 self.watch.begin(self.device);
-                self.recorded_from = self.source.recorded();
+                self.measure.record_from(self.source.recorded());
                 has_begun = true;
             }
             self.source.completed(slot.owner, self.now);

@@ -3,25 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use leyden_device::Config;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{RunError, in_device, subject};
 use crate::driver::Measured;
-use leyden_config::Scenario;
 use leyden_record::RunRecord;
-use leyden_sim::Bytes;
-
-/// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
-const UNIT_BYTES: u64 = 8;
-/// What the model of its promises needs for each, if the run cuts the power.
-pub(super) const MODEL_UNIT_BYTES: u64 = 144;
-
-/// From here on a run says before what memory it takes.
-const MUCH_BYTES: u64 = 1 << 30;
-
-/// What verifying reads needs for each.
-pub(super) const STAMP_BYTES: u64 = 8;
 
 /// Wall time.
 pub(super) struct Stopwatch(Instant);
@@ -83,48 +68,6 @@ impl Took {
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
-}
-
-/// Refuses a drive that cannot fit in memory; without, the system would end the process.
-pub(super) fn has_room_for(scenario: &Scenario) -> Result<(), RunError> {
-    let is_modelled = scenario.run.stamps && !scenario.run.cut.is_empty();
-    let geometry = scenario.device.geometry().map_err(in_device)?;
-    let least = u64::from(geometry.units()) * UNIT_BYTES;
-    let bytes = subject::needs_bytes(scenario).max(least);
-    let mut memory = Vec::<u8>::new();
-    let room = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
-    std::hint::black_box(&memory);
-    if room {
-        return Ok(());
-    }
-    let problem = format!(
-        "the drive takes more than {} MiB of memory, and there is less; shrink the geometry, \
-         raise ftl.mapping_unit{}",
-        bytes >> 20,
-        if is_modelled { ", or verify nothing (run.stamps = false)" } else { "" }
-    );
-    Err(RunError::config("device.nand", problem))
-}
-
-/// Refuses a buffer larger than all of the flash behind it; but the default, which nobody asked for.
-pub(super) fn has_sizes_that_fit(scenario: &Scenario) -> Result<(), RunError> {
-    let geometry = scenario.device.geometry().map_err(in_device)?;
-    let flash = u64::from(geometry.units()) * u64::from(geometry.unit_bytes());
-    let buffer = scenario.device.buffer.size;
-    if buffer.get() <= flash || buffer == Config::default().buffer.size {
-        return Ok(());
-    }
-    let problem = format!(
-        "{buffer} are more than the drive's flash, which is {}; give the buffer less, or device.nand more",
-        Bytes::new(flash)
-    );
-    Err(RunError::config("device.buffer.size", problem))
-}
-
-/// What is worth saying before a run that takes much memory.
-pub(super) fn much_memory(scenario: &Scenario) -> Option<String> {
-    let bytes = subject::needs_bytes(scenario);
-    (bytes >= MUCH_BYTES).then(|| format!("the run takes about {} MiB of memory", bytes >> 20))
 }
 
 /// Memory that several runs may take together: four fifths of what the system, or the group of processes

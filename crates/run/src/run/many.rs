@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{AgedDrives, Hooks, Outcome, Phase, RunError, machine, run, subject};
+use super::{AgedDrives, Hooks, Outcome, Phase, RunError, machine, memory, run};
 use leyden_config::Scenario;
 
 /// How many runs to make at once, and how a caller watches and stops them.
@@ -50,7 +50,7 @@ pub fn run_all(scenarios: &[&Scenario], plan: &Plan<'_>) -> Vec<Option<Result<Ou
 
 /// Memory that a run takes, about. Runs that are made one by one need not be asked.
 pub(crate) fn needs_bytes(scenario: &Scenario, plan: &Plan<'_>) -> u64 {
-    if plan.jobs > 1 { subject::needs_bytes(scenario) } else { 0 }
+    if plan.jobs > 1 { memory::needs_bytes(scenario) } else { 0 }
 }
 
 /// How far many runs are.

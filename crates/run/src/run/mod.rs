@@ -16,6 +16,7 @@ mod follow;
 mod hint_way;
 mod machine;
 mod many;
+mod memory;
 mod outage;
 pub(crate) mod power;
 mod precondition;
@@ -153,7 +154,8 @@ pub struct Outcome {
 
 /// Checks that `scenario` can be run, as far as that shows before it begins.
 pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
-    machine::has_sizes_that_fit(scenario)?;
+    memory::has_sizes_that_fit(scenario)?;
+    memory::has_room_for(scenario)?;
     subject::validate(scenario)
 }
 
@@ -191,8 +193,9 @@ pub(crate) fn run_within(
         let problem = "there is nothing to do; add a [[workload.job]] or a [workload.trace]";
         return Err(RunError::config("workload", problem));
     }
-    machine::has_sizes_that_fit(scenario)?;
-    if let Some(much) = machine::much_memory(scenario) {
+    memory::has_sizes_that_fit(scenario)?;
+    memory::has_room_for(scenario)?;
+    if let Some(much) = memory::much_memory(scenario) {
         hooks.note(&much);
     }
     subject::run(scenario, hooks, &bounds)

@@ -291,7 +291,7 @@ fn memory_is_reckoned_without_building_the_drive() {
         } else {
             Ssd::<NoData>::new(&scenario.device, 1).unwrap().memory_bytes()
         };
-        let reckoned = subject::needs_bytes(&scenario);
+        let reckoned = memory::needs_bytes(&scenario);
         let error = reckoned.abs_diff(built) as f64 / built as f64;
         assert!(error < 0.03, "{sets:?}: {reckoned} for {built}");
     }
@@ -301,7 +301,7 @@ fn memory_is_reckoned_without_building_the_drive() {
         "device.ftl.mapping_unit=16 KiB",
         "device.nand.page_size=16 KiB",
     ]);
-    assert!(subject::needs_bytes(&huge) > 2 << 30);
+    assert!(memory::needs_bytes(&huge) > 2 << 30);
 }
 
 #[test]

@@ -27,6 +27,7 @@
 //! - Requests come in time order, the first at time zero.
 
 mod classes;
+mod columns;
 mod context;
 mod cut;
 mod error;
@@ -34,6 +35,7 @@ pub mod fuzz;
 mod input;
 mod merge;
 mod num;
+
 mod pack;
 mod profile;
 mod read;
@@ -42,6 +44,7 @@ mod reader;
 mod tests;
 mod write;
 
+pub use columns::{Columns, ColumnsError};
 pub use context::{Devices, ReadCounts, Unsorted};
 pub use cut::{Cut, CutIter};
 pub use error::{ErrorKind, Place, TraceError};
@@ -51,8 +54,8 @@ pub use pack::{Packed, Packing};
 pub use profile::{Distances, Profile, profile};
 pub use read::Format;
 pub use read::action::BlkAction;
-pub use read::columns::{Columns, ColumnsError};
 pub use read::compact::Declared;
+pub use read::options::OpenOptions;
 pub use read::registry::UnknownFormatName;
-pub use reader::{OpenOptions, Reader, open};
+pub use reader::{Reader, open};
 pub use write::{Compression, Lost, WriteOptions, Writer, Written, convert};

@@ -17,36 +17,16 @@ use leyden_sim::Time;
 use crate::{ClassNames, Request};
 
 use super::classes::Classes;
-use super::context::{Context, Devices, ReadCounts, Unsorted};
+use super::context::{Context, ReadCounts};
 use super::error::{ErrorKind, TraceError};
 use super::input::{Input, Position};
-use super::read::action::BlkAction;
-use super::read::columns::Columns;
 use super::read::compact::Declared;
+use super::read::options::OpenOptions;
 use super::read::registry::SNIFF_BYTES;
 use super::read::{Format, Source};
 
 /// Requests that are parsed at a time when nothing needs to be sorted.
 const BATCH: usize = 4096;
-
-/// How to read a trace.
-#[derive(Clone, Debug, Default)]
-pub struct OpenOptions {
-    /// Its format; told from its content if not given.
-    pub format: Option<Format>,
-    /// What its columns hold, if it is text in columns of no known format.
-    pub columns: Option<Columns>,
-    /// Lines at the beginning of a text that are not read.
-    pub skip_lines: u32,
-    /// For blktrace, blkparse, biosnoop and block tracepoints: which events are requests.
-    pub blkparse_action: BlkAction,
-    /// What late records mean.
-    pub unsorted: Unsorted,
-    /// What several devices in one file mean.
-    pub devices: Devices,
-    /// Where names of classes are kept; readers whose options are clones of one share them.
-    pub classes: ClassNames,
-}
 
 /// The requests of a trace, in time order, streamed.
 pub struct Reader {

@@ -198,7 +198,7 @@ fn failures_are_counted_apart_and_warned_of() {
     mock.failing_from = 0;
     let measured = run(&mut mock, &[writes(5)], Options::default());
     assert_eq!(
-        (measured.errors, measured.traffic.writes.count(), measured.traffic.bytes_written),
+        (measured.failed.commands, measured.traffic.writes.count(), measured.traffic.bytes_written),
         (5, 0, 0)
     );
     assert!(measured.warnings[0].contains("5 commands failed"), "{:?}", measured.warnings);

@@ -310,6 +310,6 @@ fn the_real_device_passes() {
         Options::default(),
     )
     .unwrap();
-    assert_eq!(measured.errors, 0);
+    assert_eq!(measured.failed.commands, 0);
     assert!(measured.traffic.writes.count() > 10_000);
 }

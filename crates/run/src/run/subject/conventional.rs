@@ -22,7 +22,6 @@ use crate::run::{
 };
 
 pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
-    machine::has_room_for(scenario)?;
     let ssd = Ssd::<NoData>::new(&scenario.device, scenario.seed).map_err(in_device)?;
     let unit_bytes = ssd.geometry().unit_bytes();
     let capacity = u64::from(ssd.mapping_units()) * u64::from(unit_bytes) / SECTOR_BYTES;
@@ -66,7 +65,6 @@ fn ready<P: Payload>(
 ) -> Result<(Ssd<P>, Past, f64), RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    machine::has_room_for(scenario)?;
     let (ssd, past) = prepare::<P, Ssd<P>>(scenario, hooks)?;
     Ok((ssd, past, preparing.seconds()))
 }

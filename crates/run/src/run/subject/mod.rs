@@ -1,26 +1,22 @@
 //! What a run is of: a drive of one kind, with what stands on it and the check of what its reads return.
 //!
 //! **What lives here**: the duties of a subject ([`Subject`]), the one runner ([`conduct`]), and the only place where
-//! the kind of a scenario's drive decides anything ([`validate`], [`run`], [`needs_bytes`]). Each kind's file builds,
+//! the kind of a scenario's drive decides anything ([`validate`], [`run`]). Each kind's file builds,
 //! ages, drives and describes. What a kind cannot do, it says in its `validate`.
 
 mod conventional;
 pub(super) mod zoned;
-mod zoned_block;
+pub(super) mod zoned_block;
 mod zoned_work;
 
 use leyden_config::{DriveKind, Scenario, TraceConfig};
-use leyden_device::{NoData, Payload, Ssd, Stamp, ZnsSsd};
 use leyden_record::{RunRecord, SlowCommand, Timeline};
-use leyden_sim::{Bytes, Time};
+use leyden_sim::Time;
 
 use super::outage::Outages;
 use super::precondition::Past;
 use super::{Bounds, Hooks, Outcome, Phase, RunError, machine, repeated};
 use crate::driver::{Measured, Options, Settler, Slow};
-
-/// Blocks of a plane of the smallest drive that is built to reckon the memory of a large one.
-const FEW_BLOCKS: u32 = 32;
 
 /// A drive that is ready for its work.
 pub(super) trait Subject {
@@ -175,56 +171,5 @@ pub(super) fn run(
         DriveKind::Conventional => conventional::run(scenario, hooks, bounds),
         DriveKind::Zoned => zoned::run(scenario, hooks, bounds),
         DriveKind::ZonedBlock => zoned_block::run(scenario, hooks, bounds),
-    }
-}
-
-/// Memory that a run of `scenario` takes, about; 0 if its drives cannot be built, which the run says.
-///
-/// Two small drives of the same kind are built: the memory of each grows linearly with the blocks of a plane.
-pub(super) fn needs_bytes(scenario: &Scenario) -> u64 {
-    let own = scenario.device.nand.blocks_per_plane;
-    let sample = |blocks: u32| bytes_with(scenario, blocks.min(own));
-    let mut few = FEW_BLOCKS;
-    while few < own {
-        if let (Some(one), Some(two)) = (sample(few), sample(2 * few)) {
-            let each = two.saturating_sub(one) / u64::from((2 * few).min(own) - few);
-            return one + each * u64::from(own - few);
-        }
-        few = few.saturating_mul(2); // so small a drive has no room for its spare blocks
-    }
-    sample(own).unwrap_or(0)
-}
-
-/// Memory of a run on drives with so many blocks in a plane; `None` if there can be no such drive.
-fn bytes_with(scenario: &Scenario, blocks: u32) -> Option<u64> {
-    let mut scenario = scenario.clone();
-    let own = std::mem::replace(&mut scenario.device.nand.blocks_per_plane, blocks);
-    if let Some(capacity) = &mut scenario.device.ftl.capacity {
-        let unit = scenario.device.ftl.mapping_unit.get();
-        let part = u128::from(capacity.get()) * u128::from(blocks) / u128::from(own);
-        *capacity = Bytes::new(u64::try_from(part).ok()? / unit * unit);
-    }
-    let (bytes, units) = if scenario.run.stamps {
-        memory_bytes::<Stamp>(&scenario)
-    } else {
-        memory_bytes::<NoData>(&scenario)
-    };
-    let for_each = match (scenario.run.stamps, scenario.run.cut.is_empty()) {
-        (false, _) => 0,
-        (true, true) => machine::STAMP_BYTES,
-        (true, false) => machine::MODEL_UNIT_BYTES,
-    };
-    (bytes > 0).then(|| bytes + for_each * u64::from(units))
-}
-
-/// Memory of the drives, and the mapping units that a host can address.
-fn memory_bytes<P: Payload>(scenario: &Scenario) -> (u64, u32) {
-    let (device, seed) = (&scenario.device, scenario.seed);
-    match scenario.kind() {
-        DriveKind::Conventional => Ssd::<P>::new(device, seed)
-            .map_or((0, 0), |ssd| (ssd.memory_bytes(), ssd.mapping_units())),
-        DriveKind::Zoned => ZnsSsd::<P>::new(device, seed)
-            .map_or((0, 0), |drive| (drive.memory_bytes(), drive.mapping_units())),
-        DriveKind::ZonedBlock => zoned_block::memory_bytes::<P>(scenario),
     }
 }

@@ -261,7 +261,7 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
 
     fn warnings(&self, measured: &Measured) -> Vec<String> {
         let left = self.work.left().filter(|_| !measured.interrupted);
-        refused_of_trace(self.scenario, measured.errors).into_iter().chain(left).collect()
+        refused_of_trace(self.scenario, measured.failed.commands).into_iter().chain(left).collect()
     }
 
     fn describe(

@@ -196,7 +196,7 @@ fn device_sectors<P: Payload>(device: &OnOurs<P>) -> u64 {
 }
 
 /// Memory that both drives take, about, and the mapping units of the device.
-pub(super) fn memory_bytes<P: Payload>(scenario: &Scenario) -> (u64, u32) {
+pub(in crate::run) fn memory_bytes<P: Payload>(scenario: &Scenario) -> (u64, u32) {
     device::<P>(scenario)
         .map_or((0, 0), |device| (both_memory_bytes(&device), device.mapping_units()))
 }

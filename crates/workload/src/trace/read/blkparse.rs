@@ -15,9 +15,9 @@ use crate::{Class, Request};
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::num::{S_DIGITS, decimal, decimal_ns, words};
-use super::super::reader::OpenOptions;
 use super::LineParser;
 use super::action::BlkAction;
+use super::options::OpenOptions;
 use super::rwbs::{Kind, Rwbs};
 
 const WANT: &str = "major,minor cpu sequence time pid action rwbs [sector + sectors]";

@@ -15,10 +15,10 @@ use crate::Request;
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::input::Input;
-use super::super::reader::OpenOptions;
 use super::BinaryParser;
 use super::action::BlkAction;
 use super::blkparse::Event;
+use super::options::OpenOptions;
 use super::rwbs::{Kind, Rwbs};
 
 /// `BLK_IO_TRACE_MAGIC | version`.

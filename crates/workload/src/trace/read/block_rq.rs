@@ -12,10 +12,10 @@ use leyden_sim::Time;
 use super::super::context::Context;
 use super::super::error::ErrorKind;
 use super::super::num::{S_DIGITS, decimal, decimal_ns, words};
-use super::super::reader::OpenOptions;
 use super::LineParser;
 use super::action::BlkAction;
 use super::blkparse::{Event, is_device};
+use super::options::OpenOptions;
 use super::rwbs::Rwbs;
 use crate::Request;
 

@@ -53,7 +53,7 @@ known! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::Columns;
+    use super::super::super::columns::Columns;
     use super::*;
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) mod csv;
 pub(crate) mod fio;
 mod foreign;
 pub(crate) mod known;
+pub(crate) mod options;
 pub(crate) mod registry;
 pub(crate) mod rwbs;
 pub(crate) mod vscsi;
@@ -26,9 +27,9 @@ use crate::Request;
 use super::context::Context;
 use super::error::{ErrorKind, Place, TraceError};
 use super::input::{Input, Lines};
-use super::reader::OpenOptions;
 use columns::InColumns;
 use compact::Declared;
+use options::OpenOptions;
 
 registry::formats! {
     Csv(Text<csv::Csv>) = "csv", "our text: time_us,op,lba,len,flags,class";

@@ -1,0 +1,27 @@
+//! How a trace is read: what its file does not say of itself.
+
+use crate::ClassNames;
+
+use super::super::columns::Columns;
+use super::super::context::{Devices, Unsorted};
+use super::Format;
+use super::action::BlkAction;
+
+/// How to read a trace.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Its format; told from its content if not given.
+    pub format: Option<Format>,
+    /// What its columns hold, if it is text in columns of no known format.
+    pub columns: Option<Columns>,
+    /// Lines at the beginning of a text that are not read.
+    pub skip_lines: u32,
+    /// For blktrace, blkparse, biosnoop and block tracepoints: which events are requests.
+    pub blkparse_action: BlkAction,
+    /// What late records mean.
+    pub unsorted: Unsorted,
+    /// What several devices in one file mean.
+    pub devices: Devices,
+    /// Where names of classes are kept; readers whose options are clones of one share them.
+    pub classes: ClassNames,
+}

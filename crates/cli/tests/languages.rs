@@ -43,7 +43,7 @@ fn pytest_cuts_the_power() {
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_leyden"]);
     pytest.args(["--leyden-required", "tests"]).current_dir(&folder);
     pytest.env("PYTHONPATH", &folder).env("PYTHONDONTWRITEBYTECODE", "1");
-    assert_passes(&mut pytest, "4 passed");
+    assert_passes(&mut pytest, "6 passed");
 }
 
 #[test]

@@ -159,7 +159,10 @@ mod tests {
             default.device.power = Some(leyden_power::Config::default());
             default.device.zoned = Some(leyden_ftl::zoned::Config::default());
             default.host.zoned_block = Some(leyden_host::ZonedBlockConfig::default());
-            let default = to_value(default);
+            let mut default = to_value(default);
+            // Left out of a configuration in which it is as by default.
+            let pools = leyden_buffer::zoned::ZonePoolConfig::default();
+            default["device"]["buffer"]["zones"] = to_value(pools);
             let chosen = folder.key.split('.').fold(&default, |value, key| &value[key]);
             let name = chosen["policy"].as_str().or(chosen.as_str());
             assert_eq!(name, Some(folder.policies[0].name.as_str()), "{}", folder.key);

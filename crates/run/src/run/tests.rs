@@ -297,7 +297,8 @@ fn memory_is_reckoned_without_building_the_drive() {
     }
     // 4 TiB: at once, and in little memory.
     let huge = small(&[
-        "device.nand.blocks_per_plane=4194304",
+        "device.nand.blocks_per_plane=1048576",
+        "device.nand.pages_per_block=256",
         "device.ftl.mapping_unit=16 KiB",
         "device.nand.page_size=16 KiB",
     ]);

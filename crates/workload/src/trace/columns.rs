@@ -226,6 +226,10 @@ impl Operations {
 
     /// The operation that `value` stands for; `Some(None)` if it is to be skipped.
     #[inline]
+    #[expect(
+        clippy::option_option,
+        reason = "an operation, one that is skipped, or a name that is not known"
+    )]
     pub(super) fn of(&self, value: &[u8]) -> Option<Option<Op>> {
         let known = self.names.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
         known.map(|&(_, op)| op).or_else(|| self.skips_others.then_some(None))

@@ -171,7 +171,8 @@ impl Input {
 
     /// Whether a decompressor failed at what follows a whole stream.
     fn is_trailing(&self, error: &io::Error) -> bool {
-        let is_tail = error.get_ref().is_some_and(|inner| inner.is::<Tail>());
+        let is_tail =
+            error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Tail>);
         // zstd has no kind for it: where a frame belongs, something else begins.
         is_tail || self.offset + self.end as u64 > 0 && error.to_string().starts_with(NO_FRAME)
     }

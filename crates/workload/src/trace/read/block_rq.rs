@@ -95,9 +95,8 @@ impl LineParser for BlockRq {
         }
         let sector = words.next().ok_or_else(columns)?;
         let sector = decimal(sector).map_err(|e| e.of("sector", "a number of 512-byte sectors"))?;
-        let sectors = match (words.next(), words.next()) {
-            (Some(b"+"), Some(sectors)) => sectors,
-            _ => return Err(columns()),
+        let (Some(b"+"), Some(sectors)) = (words.next(), words.next()) else {
+            return Err(columns());
         };
         let sectors = decimal(sectors).map_err(|e| e.of("sectors", "a number of sectors"))?;
         let sectors =

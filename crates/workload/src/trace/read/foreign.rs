@@ -83,7 +83,7 @@ pub(super) fn unknown(line: &[u8]) -> ErrorKind {
     let is_text = std::str::from_utf8(&line[..line.len().min(16)])
         .is_ok_and(|text| !text.chars().any(|c| c.is_control() && c != '\t'));
     let remedy = if is_text {
-        let count = |separator: u8| line.iter().filter(|&&byte| byte == separator).count();
+        let count = |separator: u8| memchr::memchr_iter(separator, line).count();
         let found = [b',', b';', b'\t', b'|'].into_iter().max_by_key(|&separator| count(separator));
         let separator = match found {
             Some(separator) if count(separator) > 0 => char::from(separator),

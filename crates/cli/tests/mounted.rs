@@ -6,6 +6,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const LEYDEN: &str = env!("CARGO_BIN_EXE_leyden");
@@ -82,6 +83,7 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
     if !can_mount() {
         return;
     }
+    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -100,6 +102,9 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
         assert!(!folder.path().join("disk.leyden.mnt").exists());
     }
 }
+
+/// Held by each test that mounts: a [`Namespace`] of one has copies of the mounts of all.
+static MOUNTS: Mutex<()> = Mutex::new(());
 
 /// A process with a mount namespace of its own, which has copies of all mounts: any container, any `unshare -m`.
 struct Namespace(Child);
@@ -132,6 +137,7 @@ fn a_mount_that_another_namespace_holds_loses_nothing_and_is_said() {
     if !can_mount() {
         return;
     }
+    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -173,6 +179,7 @@ fn what_is_mounted_makes_nobody_root_and_is_what_was_named() {
     if !can_mount() {
         return;
     }
+    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -198,6 +205,7 @@ fn a_link_beside_the_image_decides_no_mount() {
     if !can_mount() {
         return;
     }
+    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     let victim = folder.path().join("victim");
@@ -230,6 +238,7 @@ fn a_mount_in_use_goes_with_its_server() {
     if !can_mount() {
         return;
     }
+    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let (image, room) = (create(folder.path()), folder.path().join("room"));
     std::fs::create_dir(&room).unwrap();

@@ -36,11 +36,10 @@ struct Term {
 /// Whether a command measures something: what it prints with `--json` can be concluded from.
 pub(crate) fn measures(line: &Line) -> bool {
     let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
-    let measures = match words.as_slice() {
-        ["leyden", "run" | "compare" | "size" | "lifetime", ..] => true,
-        ["leyden", "trace", "info", ..] => true,
-        _ => false,
-    };
+    let measures = matches!(
+        words.as_slice(),
+        ["leyden", "run" | "compare" | "size" | "lifetime", ..] | ["leyden", "trace", "info", ..]
+    );
     measures && line.filter.is_none()
 }
 

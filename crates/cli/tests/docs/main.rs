@@ -341,6 +341,7 @@ fn recipes_say_what_they_conclude() {
 
 #[test]
 #[ignore = "takes minutes: what recipes conclude, in full"]
+#[expect(clippy::disallowed_methods, reason = "chooses a recipe by hand")]
 fn recipes_come_to_their_conclusions() {
     let reader = Reader::new();
     let mut complaints = Vec::new();

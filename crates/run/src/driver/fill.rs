@@ -67,7 +67,7 @@ impl Measured {
             bytes_read: all.bytes_read,
             bytes_written: all.bytes_written,
             elapsed_s,
-            recorded_s: self.recorded.map(|span| span.as_secs_f64()),
+            recorded_s: self.recorded.map(Span::as_secs_f64),
             iops: all.iops,
             mib_per_s: all.mib_per_s,
             read_latency_us: all.read_latency_us,

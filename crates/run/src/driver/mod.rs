@@ -199,10 +199,10 @@ where
     }
 }
 
-/// As [`replay`], in a copy of the loop for these types alone. For drives without zones.
+/// As [`replay()`], in a copy of the loop for these types alone. For drives without zones.
 ///
 /// # Panics
-/// As [`replay`].
+/// As [`replay()`].
 pub fn replay_inlined<P, D, C, I, E>(
     device: &mut D,
     open: impl FnMut() -> Result<I, E>,

@@ -2,7 +2,7 @@
 //!
 //! **What lives here**: building the drive, preconditioning it (or loading its snapshot), driving
 //! it, looking at what power cuts would cost and making them, checking it, and filling the record; the machine's clock and memory, which the record states
-//! too. **What doesn't**: pacing and measuring, which is [`driver`]'s; showing anything.
+//! too. **What doesn't**: pacing and measuring, which is `driver`'s; showing anything.
 //!
 //! **Invariants**
 //! - Nothing but the scenario decides the results: not the hooks, the machine, or a snapshot of the drive.

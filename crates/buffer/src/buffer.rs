@@ -1,7 +1,6 @@
 //! What happens to the slots of the buffer.
 
 use leyden_nand::{Content, Lpn};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Level, counters, prefetch};
 use serde::{Deserialize, Serialize};
 
@@ -180,13 +179,11 @@ impl<C: Content> WriteBuffer<C> {
                 if is_promoted && !state.pools.has_room(PoolKind::Protected) {
                     return Written::Full;
                 }
-                if slot.state == State::Dirty || !is_planted(Canary::CoalescedKeepsOld) {
-                    slot.content = content;
-                }
+                slot.content = content;
                 if slot.state == State::Dirty {
                     state.pools.overwritten(slot.pool, id);
                 }
-                if is_promoted && !is_planted(Canary::PromotionLeftOut) {
+                if is_promoted {
                     self.protect(id);
                 }
                 self.stats.coalesced_units += 1;
@@ -255,9 +252,6 @@ impl<C: Content> WriteBuffer<C> {
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
             State::InFlight => {
-                if is_planted(Canary::TrimmedInFlightMapped) {
-                    return None;
-                }
                 self.state.slots[newest.index()].state = State::Stale;
                 self.state.slots[newest.index()].older = NONE;
                 None
@@ -316,7 +310,6 @@ impl<C: Content> WriteBuffer<C> {
     pub fn settle(&mut self, id: SlotId) -> Option<Lpn> {
         let Slot { lpn, state, older, newer, .. } = self.state.slots[id.index()];
         let wanted = state == State::InFlight;
-        let is_believed = wanted || is_planted(Canary::StaleVersionMapped);
         debug_assert!(wanted || state == State::Stale, "{id:?} is {state:?}");
         if wanted {
             if older != NONE {
@@ -329,7 +322,7 @@ impl<C: Content> WriteBuffer<C> {
             }
         }
         self.settled(id);
-        is_believed.then_some(lpn)
+        wanted.then_some(lpn)
     }
 
     /// The program of a slot has failed.
@@ -379,11 +372,9 @@ impl<C: Content> WriteBuffer<C> {
         let newer = |slot: &Slot<C>| self.state.slots.get(slot.newer as usize);
         let is_newest = |slot: &Slot<C>| {
             let mut later = std::iter::successors(newer(slot), |&slot| newer(slot));
-            !later.any(|later| is_kept(later) || is_planted(Canary::OldVersionNotKept))
+            !later.any(&is_kept)
         };
-        let is_skipped =
-            |slot: &Slot<C>| is_planted(Canary::NewestSkipsStaged) && slot.state == State::Staged;
-        let kept = |slot: &&Slot<C>| is_kept(slot) && is_newest(slot) && !is_skipped(slot);
+        let kept = |slot: &&Slot<C>| is_kept(slot) && is_newest(slot);
         let slots = self.state.slots.iter().filter(kept);
         slots.map(|slot| (slot.lpn, slot.content.clone())).collect()
     }
@@ -416,15 +407,11 @@ impl<C: Content> WriteBuffer<C> {
         heir.older = older;
         let started = !heir.is_dirty();
         match (pool, heir.pool) {
-            (PoolKind::Plain, PoolKind::Plain) if is_planted(Canary::HeirWithoutEpoch) => {
-                self.state.barrier.settle(epoch);
-            }
             (PoolKind::Plain, PoolKind::Plain) => {
                 let from = std::mem::replace(&mut heir.epoch, epoch);
                 self.state.barrier.inherit(from, epoch, started);
             }
             (PoolKind::Plain, PoolKind::Protected) => self.state.barrier.settle(epoch),
-            (PoolKind::Protected, PoolKind::Plain) if is_planted(Canary::HeirUnprotected) => {}
             (PoolKind::Protected, _) => self.protect(newer),
         }
         if older != NONE {

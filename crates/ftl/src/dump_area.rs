@@ -9,7 +9,6 @@
 //! up when the drive is ready again; its blocks are erased after that.
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, MetaPage, PageKind, Ppa, Ppn};
-use leyden_sim::canary::{Canary, is_planted};
 
 use crate::map::{LogRoot, MapPage, Record, SavedPage, decode_records, encode_records};
 
@@ -52,8 +51,7 @@ impl Root {
     pub fn encode(&self, map_pages: u32, pages: u32) -> Vec<Box<[u8]>> {
         let mut bytes = Vec::with_capacity(root_bytes(map_pages) as usize);
         bytes.extend(pages.to_le_bytes());
-        let forgets = is_planted(Canary::RootForgetsVersion);
-        bytes.extend(if forgets { 1 } else { self.next_version }.to_le_bytes());
+        bytes.extend(self.next_version.to_le_bytes());
         bytes.push(u8::from(self.log.is_some()));
         let log = self.log.unwrap_or(LogRoot { tail: 0, next: 0 });
         bytes.extend(log.tail.to_le_bytes());
@@ -198,9 +196,7 @@ impl DumpArea {
     /// after that needs the room. Hands each block to `erase`.
     pub fn erase_old(&mut self, mut erase: impl FnMut(BlockId)) {
         for die in &mut self.dies {
-            if !is_planted(Canary::OldDumpsKept) {
-                std::mem::take(&mut die.to_erase).into_iter().for_each(&mut erase);
-            }
+            std::mem::take(&mut die.to_erase).into_iter().for_each(&mut erase);
         }
     }
 

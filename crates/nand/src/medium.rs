@@ -18,7 +18,6 @@ mod occasions;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Ratio, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -358,7 +357,7 @@ impl<C: Content> Medium<C> {
         match outcome.operation.kind {
             Kind::Program(page) if outcome.failed => self.program_failed(page),
             Kind::Program(page) if self.is_poisoned(self.geometry.block_of_page(page)) => {
-                self.make_unreadable(page, Canary::FailedProgramBelieved);
+                self.make_unreadable(page);
             }
             Kind::Erase(block) => self.erase_ended(block, outcome.failed),
             _ => {}
@@ -370,7 +369,7 @@ impl<C: Content> Medium<C> {
     fn program_failed(&mut self, page: Ppn) {
         let block = self.geometry.block_of_page(page);
         self.blocks[block.index()].health = Health::Failing;
-        self.make_unreadable(page, Canary::FailedProgramBelieved);
+        self.make_unreadable(page);
     }
 
     #[inline(never)]
@@ -393,18 +392,13 @@ impl<C: Content> Medium<C> {
         }
     }
 
-    /// Nothing of `page` can be read: its program failed, or was torn. The owners of its units still can
-    /// if `believed` is planted, a slip.
+    /// Nothing of `page` can be read: its program failed, or was torn.
     #[cold]
-    fn make_unreadable(&mut self, page: Ppn, believed: Canary) {
+    fn make_unreadable(&mut self, page: Ppn) {
         self.pages.remove(&page);
         let first = self.geometry.first_unit(page).0;
         for unit in (first..first + self.geometry.units_per_page()).map(Ppa) {
-            if is_planted(believed) {
-                self.cells.spoil(unit);
-            } else {
-                self.cells.pad(unit);
-            }
+            self.cells.pad(unit);
         }
     }
 
@@ -419,36 +413,18 @@ impl<C: Content> Medium<C> {
         for (interrupted, ended) in on_the_way {
             match interrupted.operation.kind {
                 Kind::Program(page) if !ended => {
-                    self.make_unreadable(page, Canary::TornPageBelieved);
+                    self.make_unreadable(page);
                 }
                 Kind::Erase(block) => {
                     self.clear(block);
                     let half_erased = &mut self.blocks[block.index()];
                     half_erased.is_poisoned = true;
-                    if is_planted(Canary::HalfErasedUsed) {
-                        (half_erased.written_pages, half_erased.used_for) = (0, None);
-                    }
                 }
                 _ => {}
             }
         }
         self.flash.cut_power(now);
         self.occasions.cut();
-        if is_planted(Canary::AppendPointBack) {
-            self.find_append_points_too_early();
-        }
-    }
-
-    /// A planted slip: of each open block of data, the last written page is taken for the first that is
-    /// free.
-    fn find_append_points_too_early(&mut self) {
-        let pages = self.geometry.pages_per_block();
-        for block in &mut self.blocks {
-            let is_open = block.health == Health::Good
-                && (1..pages).contains(&block.written_pages)
-                && block.used_for.is_some_and(|used_for| used_for.kind == PageKind::Data);
-            block.written_pages -= u32::from(is_open);
-        }
     }
 
     /// The state at rest.

@@ -1,6 +1,5 @@
 //! When what dies do ends, and who has the channels meanwhile.
 
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{EventQueue, Span, Time};
 
 use crate::channel::{Channel, Urgency};
@@ -85,7 +84,6 @@ impl Timeline {
     pub(crate) fn span_of(&self, operation: &Operation) -> Span {
         match operation.kind {
             Kind::HostRead(_) | Kind::Read(_) => self.read,
-            Kind::Program(_) if is_planted(Canary::TransferNotHeld) => self.program,
             Kind::Program(_) => self.transfer[operation.units as usize] + self.program,
             Kind::Erase(_) => self.erase,
         }

@@ -1,6 +1,5 @@
 //! The energy that is left during a dump.
 
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Energy, Power, Span};
 
 /// A budget that runs down from a cut on. The controller draws base power until the last operation
@@ -34,11 +33,7 @@ impl Budget {
 
     /// Whether an operation that ends at `end` and takes `energy` itself is sure to end.
     pub fn can_start(&self, end: Span, energy: Energy) -> bool {
-        let end = if is_planted(Canary::BaseNotUntilLatest) {
-            Span::ZERO
-        } else {
-            end.max(self.latest_end)
-        };
+        let end = end.max(self.latest_end);
         self.committed + energy + self.base.during(end) <= self.energy
     }
 

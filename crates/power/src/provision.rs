@@ -1,6 +1,5 @@
 //! Checks that the bank suffices for the drive, and says what is missing.
 
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Capacitance, ConfigError, Energy};
 
 use crate::{Bank, Budget, Config, Costs, Demand, Need, worst_case};
@@ -30,10 +29,7 @@ pub struct Shortfall {
 impl Supply {
     /// The budget of a dump that begins with a full bank.
     pub fn budget(&self, config: &Config) -> Budget {
-        let mut energy = self.bank.energy();
-        if is_planted(Canary::AgeingForgotten) {
-            energy += Energy::from_pj(energy.as_pj() / 5);
-        }
+        let energy = self.bank.energy();
         Budget::new(energy, config.base_power)
     }
 }

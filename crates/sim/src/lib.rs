@@ -10,7 +10,6 @@
 //! - The generator's output for a seed is fixed by golden tests: changing it is a breaking change.
 
 mod bit_set;
-pub mod canary;
 mod config;
 mod counters;
 mod digest;

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use leyden_torture::campaign::Campaign;
 
-/// Far from those that long campaigns and the canaries' test begin with.
+/// Far from those that long campaigns and the planted bugs' hunt begin with.
 const START: u64 = 1 << 40;
 
 #[test]

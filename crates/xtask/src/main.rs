@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks of this repository that neither rustc nor clippy can make.
 //!
 //! **What lives here**: [`mod@tidy`], the C header's generator ([`mod@header`]), the papers' tables against their records
-//! ([`mod@figures`]), and the command around them. **What doesn't**: anything a user of
+//! ([`mod@figures`]), planted bugs that torture must find ([`mod@planted`]), and the command around them. **What doesn't**: anything a user of
 //! Leyden runs; anything that needs the other crates (their tests do that).
 //!
 //! **Invariants**: no dependency but `serde_json`, so that it builds in seconds; a finding names file, line and
@@ -9,6 +9,7 @@
 
 mod figures;
 mod header;
+mod planted;
 mod tidy;
 
 use std::io::{self, Write};
@@ -22,26 +23,35 @@ Usage: cargo xtask tidy
        cargo xtask figures
        cargo xtask figures record NAME LEYDEN FOLDER
        cargo xtask header
+       cargo xtask planted [--tests] [--list FILE] [--profile PROFILE] [--quiet] [NAME]...
 
   tidy    check which crates depend on which, circles between files, the size of files and types,
           module docs, unsafe code, left-overs, policy registries, paths of one machine, the
-          documentation's links and figures, and whether the C header is current
+          documentation's links and figures, whether the C header is current, and whether every
+          planted bug fits the sources
   figures check every number in the tables of docs/papers against the saved records of
           docs/papers/figures, with the rounding that is printed. `record` makes the record NAME
           anew: it runs the commands that the record names with the program LEYDEN, keeps what they
           write in FOLDER (what is there already is not run again), and takes what the tables use
   header  write the C header, crates/capi/include/leyden.h, from its Rust source
+  planted plant each bug of crates/torture/planted in a copy of the sources (target/planted), and
+          look for it: all, or those with NAME in their name. `--tests` includes bugs that tests
+          must find; `--list FILE` plants others; `--profile` is that of tests
+          otherwise; `--quiet` prints only what was not found
 
 Exit codes: 0 nothing found, 1 findings, 2 bad usage, 3 the repository could not be read";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["help"] | [.., "-h" | "--help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
         ["tidy"] => tidy(),
         ["figures"] => figures(),
         ["figures", "record", name, leyden, folder] => record(name, leyden, folder),
         ["header"] => header(),
-        ["help"] | [.., "-h" | "--help"] => writeln!(io::stdout(), "{USAGE}").map(|()| 0),
+        ["planted", rest @ ..] => {
+            planted::main(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), rest)
+        }
         _ => writeln!(io::stderr(), "{USAGE}").map(|()| 2),
     };
     match outcome {
@@ -102,7 +112,8 @@ fn record(name: &str, leyden: &str, folder: &str) -> io::Result<u8> {
 fn tidy() -> io::Result<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Tree::read(&root)?;
-    let findings = tidy::check(&tree);
+    let mut findings = tidy::check(&tree);
+    findings.extend(planted::check(&tree));
     let mut out = io::stdout().lock();
     for finding in &findings {
         writeln!(out, "{finding}")?;

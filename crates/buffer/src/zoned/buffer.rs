@@ -1,7 +1,6 @@
 //! Units on their way from the host to the zones' blocks.
 
 use leyden_nand::Content;
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Ratio, counters};
 use serde::Serialize;
 
@@ -120,10 +119,7 @@ impl<C: Content> ZoneBuffer<C> {
         if kind == PoolKind::Protected && queue.protected.max(queue.base) == queue.end() {
             queue.protected = queue.end() + 1;
         } else {
-            debug_assert!(
-                kind == PoolKind::Plain || is_planted(Canary::ZonePromotionForgotten),
-                "zone {zone}"
-            );
+            debug_assert!(kind == PoolKind::Plain, "zone {zone}");
         }
         let lies =
             if queue.protected > queue.end() { PoolKind::Protected } else { PoolKind::Plain };
@@ -263,9 +259,8 @@ impl<C: Content> ZoneBuffer<C> {
         page.state = if failed { PageState::Failed } else { PageState::Done };
         queue.failed_pages += u32::from(failed);
         let before = queue.base;
-        let unordered = is_planted(Canary::ZonePrefixUnordered) && !failed;
         while let Some(page) = queue.pages.front()
-            && (page.state == PageState::Done || (unordered && page.state == PageState::InFlight))
+            && page.state == PageState::Done
         {
             let units = page.units;
             queue.pages.pop_front();

@@ -8,7 +8,6 @@ use leyden_buffer::{PoolKind, Region, WriteBuffer, Written};
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::{Changed, Conventional, settled_one};
 use crate::controller::{Desk, Request, RequestId};
@@ -67,10 +66,6 @@ impl<P: Payload> Conventional<P> {
     #[inline]
     fn refusal(&self, request: &Request<P>) -> Option<Status> {
         let op = request.op();
-        let is_write = matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
-        if is_planted(Canary::SometimesFails) && is_write && request.id.0 % 200 == 199 {
-            return Some(Status::WriteFault);
-        }
         match op {
             _ if !self.is_halted => None,
             Op::Read | Op::WritePrepare => None,
@@ -178,7 +173,7 @@ impl<P: Payload> Conventional<P> {
         };
         match self.region {
             Region::Full => PoolKind::Protected,
-            Region::Selective if asks && !is_planted(Canary::FuaUnprotected) => PoolKind::Protected,
+            Region::Selective if asks => PoolKind::Protected,
             Region::None | Region::Selective => PoolKind::Plain,
         }
     }
@@ -194,11 +189,10 @@ impl<P: Payload> Conventional<P> {
             Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
             _ => unreachable!("only writes have data to take in"),
         };
-        let fua = fua && self.region == Region::None && !is_planted(Canary::FuaEarly);
+        let fua = fua && self.region == Region::None;
         while request.next_unit < units.count() {
             let index = request.next_unit;
-            let kept = is_planted(Canary::PartialZeroesKept);
-            if zeroes && (kept || !units.is_partial(index)) {
+            if zeroes && !units.is_partial(index) {
                 request.next_unit += 1; // deallocated
                 continue;
             }
@@ -236,18 +230,9 @@ impl<P: Payload> Conventional<P> {
             return P::default();
         }
         if !units.is_partial(index) {
-            let swaps =
-                is_planted(Canary::UnitsSwapped) && units.count() > 3 && (1..3).contains(&index);
-            return P::written(data, units.part(if swaps { 3 - index } else { index }));
+            return P::written(data, units.part(index));
         }
-        let mut old = newest(&self.writer.buffer, &self.ftl, lpn);
-        if is_planted(Canary::PartialMergeForgets) {
-            old = P::default();
-        }
-        if is_planted(Canary::MergedWithFlash) {
-            let on_flash = self.ftl.map().get(lpn).map(|unit| self.ftl.content(unit));
-            old = on_flash.unwrap_or_default();
-        }
+        let old = newest(&self.writer.buffer, &self.ftl, lpn);
         let change = if zeroes { P::zeroed } else { P::merged };
         change(&old, data, units.part(index))
     }
@@ -269,7 +254,6 @@ impl<P: Payload> Conventional<P> {
     #[inline(never)]
     fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
         let (ticket, trims) = match self.region {
-            Region::None | Region::Selective if is_planted(Canary::FlushForgotten) => (None, false),
             Region::Full => (None, false),
             Region::None | Region::Selective => {
                 (self.writer.buffer.begin_flush(), self.ftl.has_unsaved_trims())

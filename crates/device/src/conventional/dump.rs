@@ -5,7 +5,6 @@ use leyden_ftl::dump_area::{DumpPage, root_bytes};
 use leyden_ftl::map::{MapPage, MapStore, ProtectionConfig};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::{Demand, Program};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Bytes, ConfigError, Time};
 
 use super::Conventional;
@@ -93,18 +92,12 @@ impl<P: Payload> Conventional<P> {
             .iter()
             .filter_map(|item| if let Item::Map(page) = item { Some(*page) } else { None })
             .collect();
-        let count =
-            listed.len() - usize::from(is_planted(Canary::RootOmitsPage) && !listed.is_empty());
-        let listed = &listed[..count];
         self.ftl.begin_dump();
-        let mut roots = self.ftl.dump_root(listed, supply.root_pages()).into_iter();
+        let mut roots = self.ftl.dump_root(&listed, supply.root_pages()).into_iter();
         for program in programs {
             let at = program.page as usize;
             if program.failed {
                 self.ftl.fail_dump_page(program.die, supply.pages_per_block());
-                continue;
-            }
-            if is_skipped(items, at) {
                 continue;
             }
             let page = match &items[at] {
@@ -129,9 +122,6 @@ impl<P: Payload> Conventional<P> {
             }
             Item::Map(page) => {
                 loss.lost_map_pages += 1;
-                if is_planted(Canary::UncertainForgotten) {
-                    return;
-                }
                 loss.uncertain.push(self.ftl.map().lpns_of(*page));
             }
             Item::Journal(_) => {
@@ -145,13 +135,7 @@ impl<P: Payload> Conventional<P> {
 
     /// Finds the way back from what flash holds, and takes dumped data back into the buffer.
     pub(super) fn recover_from_flash(&mut self) -> Recovery {
-        let mut recovered = self.ftl.recover();
-        if is_planted(Canary::DumpGivenUpEarly) {
-            self.ftl.finish_recovery();
-        }
-        if is_planted(Canary::PutBackForgotten) {
-            recovered.units.pop();
-        }
+        let recovered = self.ftl.recover();
         let per_page = u64::from(self.ftl.geometry().units_per_page());
         let recovery = Recovery {
             ready_at: Time::ZERO,
@@ -167,13 +151,6 @@ impl<P: Payload> Conventional<P> {
         self.writer.wake(&self.ftl);
         recovery
     }
-}
-
-/// True if a planted bug leaves out item `at`.
-fn is_skipped<P>(items: &[Item<P>], at: usize) -> bool {
-    let is_last = |what: fn(&Item<P>) -> bool| items.iter().rposition(what) == Some(at);
-    is_planted(Canary::DumpPageSkipped) && is_last(|item| matches!(item, Item::Units(_)))
-        || is_planted(Canary::DumpMapPageSkipped) && is_last(|item| matches!(item, Item::Map(_)))
 }
 
 /// The most that a drive with `config` may have to save; `None` if its power is never cut.
@@ -201,7 +178,7 @@ pub(crate) fn demand(
 /// Pages of the mapping table, or of its journal, that a dump may have to save.
 fn protected_pages(config: &Config, geometry: &Geometry, map_pages: u32) -> u32 {
     let page_units = geometry.units_per_page();
-    let writing = if is_planted(Canary::DemandForgetsWriting) { 0 } else { geometry.dies() };
+    let writing = geometry.dies();
     match &config.ftl.map.protection {
         ProtectionConfig::Full(_) => map_pages,
         // Beside the journal in DRAM, each die may be writing a page of it.

@@ -11,7 +11,6 @@ use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit};
 use leyden_ftl::place::StreamId;
 use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::dies::DieSet;
 use super::in_flight::InFlight;
@@ -295,7 +294,7 @@ impl<P: Payload> Writer<P> {
     /// The fullest stream that `die` may take, if somebody waits.
     #[inline(never)]
     fn partial_page(&self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
-        let urgent = self.urgent > 0 && !is_planted(Canary::FuaPageWaits);
+        let urgent = self.urgent > 0;
         if !self.buffer.is_forced() && !urgent {
             return None;
         }
@@ -341,7 +340,6 @@ impl<P: Payload> Writer<P> {
         (page, tag, failed): (Ppn, u32, bool),
         mut settled: impl FnMut(RequestId),
     ) {
-        let failed = failed && !is_planted(Canary::FailedProgramBelieved);
         let units = ftl.units(tag);
         for unit in 0..units {
             self.expect_ends(ftl);
@@ -384,9 +382,7 @@ impl<P: Payload> Writer<P> {
             Failed::LeftTo(newer) => {
                 let moved: Vec<_> = std::iter::from_fn(|| self.waiter_of(slot)).collect();
                 for request in moved {
-                    if is_planted(Canary::FuaLeftToNewer) {
-                        settled(request);
-                    } else if self.buffer.is_started(newer) {
+                    if self.buffer.is_started(newer) {
                         self.waiters.push((newer, request));
                     } else {
                         self.wait_for(ftl, newer, request);

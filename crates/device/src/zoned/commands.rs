@@ -7,7 +7,6 @@ use leyden_buffer::Region;
 use leyden_ftl::zoned::{Refusal, Refused, ZoneId, ZoneState};
 use leyden_nand::Ppn;
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::Zoned;
 use crate::controller::{Desk, RequestId};
@@ -188,8 +187,7 @@ impl<P: Payload> Zoned<P> {
             return Err(Status::SizeLimit);
         }
         let source = |range: &CopyRange| {
-            let skipped = u64::from(is_planted(Canary::CopyNextDoor)) * self.unit_sectors();
-            let units = self.units(Lba(range.lba.0.saturating_add(skipped)), range.sectors)?;
+            let units = self.units(range.lba, range.sectors)?;
             self.may_read(units).map(|()| units)
         };
         ranges.iter().map(source).collect()
@@ -266,12 +264,6 @@ impl<P: Payload> Zoned<P> {
         let mut zones = std::mem::take(&mut self.plain);
         zones.retain(|zone| self.buffer.unprotected(zone.0) > 0);
         self.plain.clone_from(&zones);
-        if is_planted(Canary::FlushForgotten) {
-            zones.clear();
-        }
-        if is_planted(Canary::ZoneFlushForgetsInFlight) {
-            zones.retain(|zone| self.buffer.force(zone.0, u32::MAX));
-        }
         self.count_flush(&zones);
         desk.request_mut(id).pending = zones.len() as u32;
         if zones.is_empty() {

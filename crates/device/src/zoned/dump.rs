@@ -6,7 +6,6 @@ use leyden_ftl::dump_area::DumpPage;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
 use leyden_nand::{DieId, Lpn};
 use leyden_power::Program;
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Bytes, Time};
 
 use super::Zoned;
@@ -100,9 +99,6 @@ impl<P: Payload> Zoned<P> {
 
     /// What the Zone Random Write Area of `zone` holds.
     fn in_zrwa(&self, zone: ZoneId) -> Vec<(Lpn, P)> {
-        if is_planted(Canary::ZrwaNotDumped) {
-            return Vec::new();
-        }
         let wp = self.ftl.zones().get(zone).wp;
         let window = self.buffer.window(zone.0);
         window.map(|(offset, it)| (self.lpn(zone, wp + offset), it.clone())).collect()
@@ -119,7 +115,6 @@ impl<P: Payload> Zoned<P> {
         let root = self.ftl.dump_root(|zone| self.buffer.settled(zone.0), supply.root_pages());
         let mut roots = root.into_iter();
         let mut is_written = vec![false; items.len()];
-        let last = items.iter().rposition(|item| !item.units().is_empty());
         let mut in_order: Vec<&Program> = programs.iter().collect();
         // Pages of a zone that go on side by side are programmed in its order.
         in_order.sort_by_key(|program| program.page);
@@ -127,10 +122,6 @@ impl<P: Payload> Zoned<P> {
             let at = program.page as usize;
             if program.failed {
                 self.ftl.fail_dump_page(program.die, supply.pages_per_block());
-                continue;
-            }
-            if is_planted(Canary::DumpPageSkipped) && last == Some(at) {
-                is_written[at] = true;
                 continue;
             }
             is_written[at] = match &items[at] {
@@ -199,13 +190,7 @@ impl<P: Payload> Zoned<P> {
 
     /// Finds the way back from what flash holds, and takes dumped data back into the buffer.
     pub(super) fn recover_from_flash(&mut self) -> Recovery {
-        let mut recovered = self.ftl.recover();
-        if is_planted(Canary::DumpGivenUpEarly) {
-            self.ftl.finish_recovery();
-        }
-        if is_planted(Canary::PutBackForgotten) {
-            recovered.units.pop();
-        }
+        let recovered = self.ftl.recover();
         let shape = *self.ftl.shape();
         for zone in (0..shape.zones).map(ZoneId) {
             self.buffer.set_settled(zone.0, self.ftl.end(zone));

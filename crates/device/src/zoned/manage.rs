@@ -2,7 +2,6 @@
 
 use leyden_ftl::zoned::{Refused, ZoneAction, ZoneId, ZoneState};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::Zoned;
 use super::commands::status_of;
@@ -117,9 +116,7 @@ impl<P: Payload> Zoned<P> {
     fn reset(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
         self.counters.resets += 1;
         self.end_waiting_of(now, zone, Status::ZoneInvalidWrite, desk);
-        if !is_planted(Canary::ZoneResetKeepsBuffer) {
-            self.buffer.discard(zone.0);
-        }
+        self.buffer.discard(zone.0);
         for id in self.waits.settled(zone, u32::MAX) {
             self.wait_over(now, id, desk);
         }
@@ -135,12 +132,8 @@ impl<P: Payload> Zoned<P> {
         let end = self.buffer.end(zone.0);
         if self.buffer.settled(zone.0) == end {
             self.ftl.close_body(zone);
-        } else if !is_planted(Canary::ZoneFinishDropsTail) {
-            self.buffer.force(zone.0, end);
         } else {
-            self.ftl.close_body(zone);
-            self.buffer.discard(zone.0);
-            self.buffer.set_settled(zone.0, self.ftl.end(zone));
+            self.buffer.force(zone.0, end);
         }
         self.offer(now, zone);
     }

@@ -32,7 +32,6 @@ use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZoneState, ZonedFtl};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 pub use inspect::PoolFill;
 pub use provision::{ZonedProvision, provision_of_zones};
@@ -348,9 +347,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     }
 
     fn start(&mut self, now: Time) {
-        if !is_planted(Canary::DumpGivenUpEarly) {
-            self.ftl.finish_recovery();
-        }
+        self.ftl.finish_recovery();
         for zone in (0..self.ftl.shape().zones).map(ZoneId) {
             self.offer(now, zone);
         }

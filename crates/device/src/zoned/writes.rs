@@ -5,7 +5,6 @@ use leyden_buffer::Region;
 use leyden_buffer::zoned::{BelowProtected, DuringFlush};
 use leyden_ftl::zoned::{ZoneAction, ZoneId};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::Zoned;
 use super::commands::status_of;
@@ -38,11 +37,8 @@ impl<P: Payload> Zoned<P> {
         let units = desk.units(id);
         let (zone, offset) = self.zone_of(units.first().0);
         let asked = match desk.request(id).action {
-            Action::Write { plp, .. } => Asked { plp, is_append: false },
+            Action::Write { plp, .. } | Action::Copy { plp, .. } => Asked { plp, is_append: false },
             Action::ZoneAppend { plp, .. } => Asked { plp, is_append: true },
-            Action::Copy { plp, .. } => {
-                Asked { plp: plp && !is_planted(Canary::CopyUnprotected), is_append: false }
-            }
             _ => Asked { plp: false, is_append: false },
         };
         if asked.plp && self.region == Region::None {
@@ -210,7 +206,7 @@ impl<P: Payload> Zoned<P> {
 
     /// Protects what is below a protected write; or sees that it gets to flash. True if that is done.
     fn protect_below(&mut self, now: Time, zone: ZoneId) -> bool {
-        if self.buffer.unprotected(zone.0) == 0 || is_planted(Canary::ZonePromotionForgotten) {
+        if self.buffer.unprotected(zone.0) == 0 {
             return true;
         }
         if self.buffer.promote(zone.0) {
@@ -229,14 +225,14 @@ impl<P: Payload> Zoned<P> {
         let fua = match request.action {
             Action::Write { fua, .. }
             | Action::ZoneAppend { fua, .. }
-            | Action::WriteZeroes { fua, .. } => fua,
-            Action::Copy { fua, .. } => fua && !is_planted(Canary::CopyFuaEarly),
+            | Action::WriteZeroes { fua, .. }
+            | Action::Copy { fua, .. } => fua,
             _ => false,
         };
         let units = request.units;
         let (zone, first) = self.zone_of(units.first().0);
         let end = first + units.count();
-        if !fua || kind == PoolKind::Protected || is_planted(Canary::FuaEarly) {
+        if !fua || kind == PoolKind::Protected {
             return self.end(now, id, Status::Success, desk);
         }
         if self.buffer.settled(zone.0) >= end {

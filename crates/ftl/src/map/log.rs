@@ -8,7 +8,6 @@
 //! An entry's last record at or after the tail says what the entry is; if it has none, its mapping page on
 //! flash does. So replaying from the tail, or from anywhere before it without a gap, is exact.
 
-use leyden_sim::canary::{Canary, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use leyden_nand::{DieId, Lpn, Ppa, Ppn};
@@ -129,8 +128,7 @@ impl MapLog {
     }
     /// What a dump's root page says of the journal.
     pub fn root(&self) -> LogRoot {
-        let late = u64::from(is_planted(Canary::JournalTailLate));
-        LogRoot { tail: (self.tail() + late).min(self.next), next: self.next }
+        LogRoot { tail: self.tail(), next: self.next }
     }
     const fn per_page(&self) -> u64 {
         self.shape.records_per_page as u64

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::dirty::DirtySet;
 use super::{MapLog, MapPage, ProtectionConfig, Record};
 use crate::{Copies, MapConfig};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Level, Ratio, counters};
 
 counters! {
@@ -194,9 +193,6 @@ impl MapStore {
     /// if the log has room for `more` of them.
     #[inline]
     pub fn has_room(&self, more: u32) -> bool {
-        if is_planted(Canary::GateOpen) {
-            return true;
-        }
         match self.mode {
             Mode::Changes => self.dirty.len() + more <= self.limit,
             Mode::Logged => self.log().is_none_or(|log| log.has_room(more)),

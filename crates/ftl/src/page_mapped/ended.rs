@@ -2,7 +2,6 @@
 
 use leyden_nand::{BlockId, Content, DieId, Kind, Lpn, Operation, Outcome, Ppa, Ppn};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::data::unit_of;
 use super::ftl::Ftl;
@@ -178,9 +177,6 @@ impl<C: Content> Ftl<C> {
         self.collector.unstick_die_of(geometry, emptier);
         if self.table.follows_changes() {
             self.table.note_copy(lpn, unit, geometry.block_of(from), &self.data);
-        }
-        if is_planted(Canary::LostGcMapUpdate) {
-            self.data.lose_map_update(lpn, from);
         }
     }
 

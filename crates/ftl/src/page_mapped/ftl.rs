@@ -4,7 +4,6 @@ use leyden_nand::{
     Activity, BlockId, BlockUse, Content, DieId, Geometry, Interrupted, Lpn, Medium, Operation,
     PageKind, Ppa, Ppn,
 };
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{ConfigError, Span, Time};
 
 use super::collect::{Around, Collector, GcStep};
@@ -438,9 +437,6 @@ impl<C: Content> Ftl<C> {
         let geometry = self.medium.geometry();
         let Some(emptier) = self.data.trim(now, geometry, lpn, &mut self.stats) else { return };
         self.collector.unstick_die_of(geometry, Some(emptier));
-        if is_planted(Canary::TrimNotSaved) {
-            return;
-        }
         let page = self.data.map().page_of(lpn);
         self.note_trim(page);
         self.table.log_change(page, lpn, None);

@@ -1,7 +1,6 @@
 //! The way back from a power cut: an FTL that has just been made on its medium finds its table.
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, PageKind, Ppa, Ppn};
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::data::BlockState;
 use super::ftl::Ftl;
@@ -203,9 +202,6 @@ impl<C: Content> Recovery<'_, C> {
         let settled = found.saved.iter().flatten().map(|saved| saved.settled_below);
         self.ftl.next_version =
             self.ftl.next_version.max(latest + 1).max(settled.max().unwrap_or(0));
-        if is_planted(Canary::VersionNotRestored) {
-            self.ftl.next_version = 1;
-        }
         reads.step(StepName::RollForward, &self.ftl.medium, 0)
     }
 
@@ -218,16 +214,9 @@ impl<C: Content> Recovery<'_, C> {
             return; // its mapping page was not lost
         };
         let version = self.ftl.medium.version(unit);
-        if is_planted(Canary::ScanDropsHalf) && lpn.0 % 2 == 1 {
-            return;
-        }
         let at = (lpn.0 - self.ftl.map().lpns_of(page).0.0) as usize;
         let known = newest[lpn.index()];
-        let is_older = if is_planted(Canary::OlderVersionWins) {
-            known != 0 && version >= known
-        } else {
-            version <= known
-        };
+        let is_older = version <= known;
         if version < limits[at] || is_older {
             return;
         }
@@ -247,7 +236,7 @@ impl<C: Content> Recovery<'_, C> {
                 // 1, so a limit of 0 lets everything pass.
                 let is_mapped = self.ftl.map().get(lpn).is_some();
                 self.ftl.data.found(lpn, None);
-                let knows = !is_mapped && !is_planted(Canary::ScanForgetsTrims);
+                let knows = !is_mapped;
                 limits[page.index()].push(if knows { settled_below } else { 0 });
             }
         }
@@ -264,10 +253,7 @@ impl<C: Content> Recovery<'_, C> {
             self.ftl.table.store_mut().log_mut()?.begin_anew(head);
             return None;
         };
-        let mut records = self.ftl.table.store_mut().log_mut()?.recover(root, &dump.journal);
-        if is_planted(Canary::JournalReversed) {
-            records.reverse();
-        }
+        let records = self.ftl.table.store_mut().log_mut()?.recover(root, &dump.journal);
         let mut reads = self.dumped(PageKind::Journal);
         let log = self.ftl.store().log()?;
         for (number, _) in log.places() {

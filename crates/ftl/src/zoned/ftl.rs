@@ -4,7 +4,6 @@ use leyden_nand::{
     BlockId, BlockUse, Content, DieId, Geometry, Health, Interrupted, Keeps, Kind, Lpn, Medium,
     Outcome, PageKind, Ppa, Ppn,
 };
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::blocks::Blocks;
@@ -397,15 +396,12 @@ impl<C: Content> ZonedFtl<C> {
         self.stats.program_failures += u64::from(failed);
         self.unused_tags.push(tag);
         let PageOnTheWay { zone, generation, first, units, set } = self.pages[tag as usize];
-        if self.zones.get(zone).generation != generation
-            && !is_planted(Canary::ZoneStaleEndBelieved)
-        {
+        if self.zones.get(zone).generation != generation {
             return Ended::Stale;
         }
         if failed && set as usize + 1 == self.bodies[zone.index()].sets.len() {
             self.close_body(zone); // its other blocks are good, but the lanes would not go on side by side
         }
-        let failed = failed && !is_planted(Canary::ZoneFailureBelieved);
         Ended::Page(PageEnded { zone, first, units, failed })
     }
 

@@ -1,7 +1,6 @@
 //! What a power cut saves, and the way back: the zone table from the dump, and the zones' data.
 
 use leyden_nand::{BlockId, Content, DieId, Health, Lpn, PageKind, Ppa, Ppn};
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::body::{Body, Set};
 use super::ftl::{DATA, ZonedFtl};
@@ -248,9 +247,6 @@ impl<C: Content> ZonedFtl<C> {
         }
         runs.sort_by_key(|&(version, ..)| version);
         let mut newest: Vec<Option<(u32, (u32, u32))>> = vec![None; settled as usize];
-        if is_planted(Canary::ZoneOldestCopyWins) {
-            runs.reverse();
-        }
         for (_, first, units, place) in runs {
             newest[first as usize] = Some((units, place));
             for unit in first + 1..(first + units).min(settled) {
@@ -282,8 +278,7 @@ impl<C: Content> ZonedFtl<C> {
     fn find_new_pages(&self, zone: ZoneId, body: &mut Body, listed: u32, settled: &mut u32) {
         let Some(at) = body.sets.len().checked_sub(1) else { return };
         let per_page = self.geometry().units_per_page();
-        let from = if is_planted(Canary::ZoneGivenUpPageTaken) { 0 } else { listed };
-        let end = if is_planted(Canary::ZoneHomePagesMissed) { 0 } else { body.sets[at].next };
+        let (from, end) = (listed, body.sets[at].next);
         for page in from..end {
             if let Some((first, units)) = self.owner(zone, &body.sets[at], page)
                 && first == *settled
@@ -324,9 +319,6 @@ impl<C: Content> ZonedFtl<C> {
         }
         let in_zrwa =
             root.has_zrwa && kept == root.wp && of_zone.iter().any(|&(unit, _)| unit >= root.wp);
-        if is_planted(Canary::ZonePointerBelieved) {
-            kept = kept.max(root.wp);
-        }
         let is_used = kept > 0 || root.extension.is_some() || in_zrwa;
         let state = root.state.after_power_loss(is_used);
         // The write pointer of a full zone tells nothing; what is lost of it reads as zeroes.

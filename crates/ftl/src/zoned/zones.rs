@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::state::{Refusal, ZoneAction, ZoneState};
@@ -303,7 +302,6 @@ impl ZoneTable {
         if let Some(&(_, oldest)) = self.implicit.first() {
             self.change(ZoneId(oldest), ZoneState::Closed);
             self.implicit_closes += 1;
-            self.open += u32::from(is_planted(Canary::ZoneImplicitCloseUncounted));
         }
     }
 

@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 
 use leyden_device::{BlockDevice, Command, Lba, Payload, Status};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::PageCache;
@@ -116,7 +115,7 @@ impl Flusher {
 
     /// What was written to these pages has not got below: the next flush says so.
     pub(super) fn lose(&mut self, first: u32, end: u32) {
-        self.failed = !is_planted(Canary::CacheFailureKept);
+        self.failed = true;
         for number in first..end {
             self.lost.insert(number);
             self.unsynced.insert(number);
@@ -256,9 +255,6 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             }
             (page.dirty, page.writeback) = (false, true);
             page.writeback_epoch = page.dirty_epoch;
-            if is_planted(Canary::CacheFlushForgetsWriteback) {
-                self.flusher.epochs.remove(page.dirty_epoch);
-            }
             self.flusher.writable.remove(first + count);
             count += 1;
         }
@@ -303,9 +299,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let page = self.pages.get_mut(id);
             debug_assert_eq!(page.number, number);
             page.writeback = false;
-            if !is_planted(Canary::CacheFlushForgetsWriteback) {
-                self.flusher.epochs.remove(page.writeback_epoch);
-            }
+            self.flusher.epochs.remove(page.writeback_epoch);
             if !page.dirty {
                 self.pages.unpark(id);
                 if status != Status::Success {

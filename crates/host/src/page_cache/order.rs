@@ -6,7 +6,6 @@
 
 use leyden_device::{BlockDevice, Command, Op, Payload, Status};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::PageCache;
 use super::requests::{Below, RequestId, Stage};
@@ -35,8 +34,6 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             self.flushes.pop_front();
             if std::mem::take(&mut self.flusher.failed) {
                 self.requests.get_mut(id).status = Status::WriteFault;
-                self.end(now, id);
-            } else if is_planted(Canary::CacheFlushKept) {
                 self.end(now, id);
             } else {
                 self.pass(now, id, Op::Flush);
@@ -122,10 +119,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             let request = self.requests.get(id);
             let (number, end) = (request.first + request.next, request.end());
             let dirty = self.flusher.first_writable(number, end);
-            let written = match self.requests.get(id).op {
-                Op::Flush if is_planted(Canary::CacheSyncForgetsWriteback) => None,
-                _ => self.commands.first_written(number, end),
-            };
+            let written = self.commands.first_written(number, end);
             let Some(next) = dirty.into_iter().chain(written).min() else { break };
             // Those that this request has written itself are behind it.
             self.requests.get_mut(id).next = next - self.requests.get(id).first;
@@ -135,10 +129,6 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             self.requests.get_mut(id).pending += 1;
             let count = self.write_back(now, next, end, Some(id));
             self.requests.get_mut(id).next += count;
-            let is_sync = self.requests.get(id).op == Op::Flush;
-            if is_sync && is_planted(Canary::CacheSyncFirstRunOnly) {
-                break;
-            }
         }
         let request = self.requests.get_mut(id);
         request.next = request.count;
@@ -195,15 +185,10 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let (first, end) = (request.first, request.end());
         match request.op {
             Op::Read => self.pass(now, id, Op::Read),
-            Op::Flush if is_planted(Canary::CacheSyncFailureKept) => {
-                self.requests.get_mut(id).status = Status::Success;
-                self.pass(now, id, Op::Flush);
-            }
             Op::Flush if self.flusher.take_unsynced(first, end) => {
                 self.requests.get_mut(id).status = Status::WriteFault;
                 self.end(now, id);
             }
-            Op::Flush if is_planted(Canary::CacheSyncKept) => self.end(now, id),
             _ if request.needs_flush => self.pass(now, id, Op::Flush),
             _ => self.end(now, id),
         }
@@ -250,9 +235,6 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// The pages that a trim covers as a whole are not dirty any more.
     fn discard(&mut self, request: RequestId) {
-        if is_planted(Canary::CacheTrimIgnored) {
-            return;
-        }
         let (first, end) = self.requests.get(request).whole();
         for number in self.cached_in(first, end) {
             let Some(id) = self.pages.find(number) else { continue };
@@ -285,9 +267,6 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// Lets go of the pages whose content below is about to change.
     fn drop_range(&mut self, id: RequestId) {
-        if is_planted(Canary::CacheTrimIgnored) {
-            return;
-        }
         let request = self.requests.get(id);
         let (first, end) = match request.op {
             _ if request.changes_parts() => (request.first, request.end()),

@@ -11,7 +11,6 @@
 
 use leyden_device::{Payload, Status};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::layout::{Layout, Member};
 use super::map::{Map, Snapshot};
@@ -178,11 +177,7 @@ impl Committer {
         self.stage = Stage::Data;
         self.pending = 2;
         members.flush(now, Member::Conventional, Purpose::Commit);
-        if is_planted(Canary::BlockDataUnflushed) {
-            self.pending = 1;
-        } else {
-            members.flush(now, Member::Zoned, Purpose::Commit);
-        }
+        members.flush(now, Member::Zoned, Purpose::Commit);
     }
 
     /// A command of the commit has ended.
@@ -244,9 +239,6 @@ impl Committer {
     /// The set that is written first or second: a set is only touched while the other one is whole and newer, or
     /// as new.
     fn set(&self, turn: usize) -> usize {
-        if is_planted(Canary::BlockNewestSetFirst) {
-            return (self.newest + turn) % 2;
-        }
         (self.newest + 1 + turn) % 2
     }
 
@@ -256,9 +248,6 @@ impl Committer {
         C: Powered<Stored<P>>,
         Z: Powered<Stored<P>>,
     {
-        if is_planted(Canary::BlockSuperblockFirst) && turn == 0 {
-            return self.write_superblock(now, turn, members);
-        }
         self.stage = Stage::Blocks(turn);
         let set = self.set(turn);
         for (number, bytes) in &self.encoded {

@@ -10,7 +10,6 @@
 
 use leyden_device::{Payload, Status, ZoneDescriptor, ZoneState};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::layout::{Layout, Place, ZoneNo};
 use super::map::Map;
@@ -175,9 +174,6 @@ impl<P: Payload> Loader<P> {
                     std::cmp::Ordering::Greater => vec![0],
                     std::cmp::Ordering::Less => vec![1],
                 };
-                if is_planted(Canary::BlockOlderSetWins) {
-                    self.to_try = vec![usize::from(first.generation > second.generation)];
-                }
                 first.identity
             }
         };

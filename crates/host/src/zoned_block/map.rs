@@ -15,8 +15,6 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use leyden_sim::canary::{Canary, is_planted};
-
 use super::journal::{JournalMap, Slot};
 use super::layout::{JOURNAL_RUNS, Layout, Place, ZoneNo};
 
@@ -255,11 +253,7 @@ impl Map {
     pub(super) fn is_durable(&self, chunk: u32, at: u32, blocks: u32) -> bool {
         let changed = |word: usize| {
             let now = self.words[word];
-            let committing = if is_planted(Canary::BlockCommitForgotten) {
-                0
-            } else {
-                now ^ self.committing[word]
-            };
+            let committing = now ^ self.committing[word];
             (now ^ self.durable[word]) | committing
         };
         let same = |word: usize| changed(word) == 0;
@@ -299,13 +293,6 @@ impl Map {
     #[inline]
     pub(super) fn is_in_journal(&self, chunk: u32, at: u32) -> bool {
         self.slot(chunk, at).is_some_and(|slot| self.is_valid(slot.zone, slot.at))
-    }
-
-    /// The block after the last valid one of `zone`.
-    pub(super) fn end_of_valid(&self, zone: ZoneNo) -> u32 {
-        let words = self.words[self.bitmap(zone)].iter().enumerate().rev();
-        let last = words.map(|(index, &word)| (index, word)).find(|&(_, word)| word != 0);
-        last.map_or(0, |(index, word)| (index as u32 + 1) * 64 - word.leading_zeros())
     }
 
     /// The journal's zones.

@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Ratio, Rng, Span, Time};
 
 use super::config::{GiveUp, Merge, ZonedBlockConfig};
@@ -46,9 +45,6 @@ impl Move {
             Self::Out { from, .. } => [Some(from), None],
             Self::Append { buffer, .. } => [Some(buffer), None],
             Self::Into { data, .. } => [Some(data), None],
-            Self::Merge { data, .. } if is_planted(Canary::BlockMergeForgetsBuffer) => {
-                [Some(data), None]
-            }
             Self::Merge { data, buffer, .. } => [Some(data), Some(buffer)],
         }
     }
@@ -145,9 +141,6 @@ impl Job {
             Move::Append { buffer, to } => (Entry { data: Some(to), buffer: None }, vec![buffer]),
             Move::Into { data, buffer } => (Entry { data: Some(buffer), buffer: None }, vec![data]),
             Move::Merge { data, buffer, to } => {
-                if is_planted(Canary::BlockMergeForgetsBuffer) {
-                    take_valid(map, buffer, |_, _| {});
-                }
                 (Entry { data: Some(to), buffer: None }, vec![data, buffer])
             }
         };

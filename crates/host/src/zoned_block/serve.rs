@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leyden_device::{DataKind, Op, Payload, Status};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::layout::{Place, ZoneNo};
 use super::map::Entry as ChunkZones;
@@ -38,7 +37,7 @@ where
             return self.end_with(now, request, fault);
         }
         if op == Op::Flush {
-            return self.upkeep_flush(now, request);
+            return self.committer.wait(request);
         }
         let count = pieces.clone().count() as u32;
         if count == 0 {
@@ -49,14 +48,6 @@ where
             let piece = self.requests.insert_piece(Piece::new(request, stretch));
             self.admit(now, piece);
         }
-    }
-
-    /// A FLUSH: it ends with a commit that begins after everything acknowledged so far.
-    fn upkeep_flush(&mut self, now: Time, request: u32) {
-        if is_planted(Canary::BlockFlushForgetsTables) {
-            return self.complete(now, request);
-        }
-        self.committer.wait(request);
     }
 
     /// Ends a request that never began.
@@ -106,13 +97,7 @@ where
             Does::Read => self.read(now, id),
             Does::Trim => {
                 let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
-                if is_planted(Canary::BlockTrimForgetsBuffer) {
-                    if let Some(zone) = self.map.chunk(chunk).data {
-                        self.map.set_valid(Place { zone, at: first, blocks }, false);
-                    }
-                } else {
-                    self.map.settle(chunk, first, blocks, None);
-                }
+                self.map.settle(chunk, first, blocks, None);
                 self.note_changed(chunk, first, blocks);
                 self.piece_over(now, id);
             }
@@ -339,7 +324,6 @@ where
             let units: Arc<[Stored<P>]> = (from..from + place.blocks).map(unit).collect();
             StoredData::Units(units)
         };
-        let chunk = piece.chunk;
         let is_protected =
             self.recognition.is_protected() && self.zones.usage(place.zone) == Use::Journal;
         let keep = match asked.fua {
@@ -348,9 +332,6 @@ where
             false => Keep::Later,
         };
         self.zones.touch(place.zone);
-        if is_planted(Canary::BlockValidBeforeWritten) {
-            self.map.settle(chunk, at, place.blocks, Some(place));
-        }
         self.members.write(now, place, data, keep, Purpose::Write { piece: id, at, place });
     }
 
@@ -404,11 +385,7 @@ where
         let piece = self.requests.piece(id);
         let (chunk, request, does) = (piece.chunk, piece.request, piece.does);
         if status == Status::Success {
-            if is_planted(Canary::BlockOldPlaceKept) {
-                self.map.set_valid(place, true);
-            } else if !is_planted(Canary::BlockValidBeforeWritten) {
-                self.map.settle(chunk, at, place.blocks, Some(place));
-            }
+            self.map.settle(chunk, at, place.blocks, Some(place));
             if does == Does::Leave {
                 self.stats.totals.released_blocks += u64::from(place.blocks);
             } else {
@@ -453,8 +430,7 @@ where
         let asked = self.requests.get(piece.request);
         let needs_tables = asked.fua
             && asked.status == Status::Success
-            && !self.map.is_durable(piece.chunk, piece.first, piece.blocks)
-            && !is_planted(Canary::BlockFuaForgetsTables);
+            && !self.map.is_durable(piece.chunk, piece.first, piece.blocks);
         if needs_tables {
             self.requests.get_mut(piece.request).needs_tables = true;
         }

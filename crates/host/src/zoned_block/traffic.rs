@@ -6,8 +6,6 @@
 
 use std::collections::VecDeque;
 
-use leyden_sim::canary::{Canary, is_planted};
-
 #[derive(Clone, Debug, Default)]
 struct Chunk {
     /// Pieces of requests that are under way.
@@ -52,9 +50,7 @@ impl Traffic {
         minds_jobs: bool,
     ) -> Entry {
         let chunk = &mut self.chunks[chunk as usize];
-        if let Some(job) =
-            chunk.job.filter(|_| minds_jobs && !is_planted(Canary::BlockJobUnguarded))
-        {
+        if let Some(job) = chunk.job.filter(|_| minds_jobs) {
             chunk.waiting.push_back(piece);
             return Entry::Locked(job);
         }

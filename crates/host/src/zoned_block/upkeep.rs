@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 
 use leyden_device::{Op, Payload, Status, Units, ZoneAction};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::config::{IdleOf, ZonedBlockConfig};
@@ -325,11 +324,6 @@ where
         if !self.recognition.is_release_due() || self.committer.has_failed() {
             return;
         }
-        if is_planted(Canary::BlockJournalDropped) {
-            while let Some((chunk, at, blocks)) = self.map.next_in_journal(u32::MAX) {
-                self.map.settle(chunk, at, blocks, None);
-            }
-        }
         let Some((chunk, first, blocks)) = self.map.next_in_journal(self.reclaim.most_blocks())
         else {
             let is_written = |zone| self.members.is_busy(zone);
@@ -358,7 +352,7 @@ where
         let is_moving = !self.reclaim.is_idle() || !self.members.is_idle();
         let is_freeing = self.zones.is_freeing() && !self.committer.has_failed();
         let can_wait = is_moving || is_freeing || !self.committer.is_idle();
-        if can_wait && !is_planted(Canary::BlockGivesUpEarly) {
+        if can_wait {
             return;
         }
         for piece in std::mem::take(&mut self.starved) {
@@ -433,11 +427,6 @@ where
             self.zones.claim(zone, Use::Journal);
         }
         for (zone, written, can_be_written) in zones {
-            let written = if is_planted(Canary::BlockPointerBelieved) {
-                self.map.end_of_valid(zone)
-            } else {
-                written
-            };
             self.zones.found(zone, written, can_be_written);
         }
         self.committer.resume(&superblock, set, crcs);

@@ -10,8 +10,6 @@
 
 use std::collections::VecDeque;
 
-use leyden_sim::canary::{Canary, is_planted};
-
 use super::layout::{Layout, ZoneNo};
 
 /// What a zone is for.
@@ -147,11 +145,7 @@ impl Zones {
     pub(super) fn give_up(&mut self, zone: ZoneNo) {
         self.journal -= u32::from(self.usage(zone) == Use::Journal);
         self.get_mut(zone).usage = Use::GivenUp;
-        if is_planted(Canary::BlockFreedBeforeCommit) {
-            self.releasing.push(zone);
-        } else {
-            self.given_up.push(zone);
-        }
+        self.given_up.push(zone);
     }
 
     /// What reclaim wrote to `zone` is not needed, and no tables ever pointed to it.
@@ -196,7 +190,7 @@ impl Zones {
             if self.layout.is_random(zone) {
                 self.get_mut(zone).usage = Use::Free;
                 self.free_random.push_back(zone);
-            } else if (it.pointer > 0 || it.is_closed) && !is_planted(Canary::BlockResetForgotten) {
+            } else if it.pointer > 0 || it.is_closed {
                 to_reset.push(zone);
             } else {
                 self.get_mut(zone).usage = Use::Free;

@@ -11,7 +11,6 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use leyden_nand::DieId;
 use leyden_sim::Span;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::Failures;
 use crate::{Budget, Costs, DumpConfig};
@@ -175,10 +174,7 @@ impl Dump {
         };
         let die = &self.dies[id as usize];
         let channel = self.costs.geometry.channel_of(DieId(id));
-        let mut start = die.free_at.max(self.channels[channel.index()]);
-        if is_planted(Canary::ChannelFree) {
-            start = die.free_at;
-        }
+        let start = die.free_at.max(self.channels[channel.index()]);
         let end = start + self.costs.dump_time();
         if !budget.commit(end, self.costs.dump_energy) {
             return Step::Spent;
@@ -269,11 +265,6 @@ impl Dump {
 
     /// `home`, or the next die after it that has room; there is one.
     fn next_with_room(&mut self, home: DieId) -> DieId {
-        let dies = self.dies.len() as u32;
-        let next = (home.0 + 1) % dies;
-        if is_planted(Canary::NextDoorInPlace) && self.dies[next as usize].room > 0 {
-            return DieId(next);
-        }
         let mut die = home.0;
         while self.towards_room[die as usize] != die {
             // Path halving: what was walked once is not walked again.

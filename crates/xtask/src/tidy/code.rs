@@ -2,7 +2,7 @@
 
 /// Replaces comments and the insides of string, byte and character literals by spaces. Line breaks
 /// stay where they are, so positions keep their lines.
-pub(super) fn only(source: &str) -> String {
+pub(crate) fn only(source: &str) -> String {
     let mut scanner = Scanner { rest: source, out: String::with_capacity(source.len()) };
     while !scanner.rest.is_empty() {
         scanner.step();
@@ -16,7 +16,7 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// Where `word` stands in `text` with no letter, digit or underscore on either side.
-pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         !text[..at].ends_with(part_of_word) && !text[at + word.len()..].starts_with(part_of_word)

@@ -4,7 +4,7 @@
 //! it failing on a bad example: a check that cannot fail checks nothing.
 
 mod circles;
-mod code;
+pub(crate) mod code;
 mod figures;
 mod header;
 mod layers;

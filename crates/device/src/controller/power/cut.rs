@@ -2,7 +2,6 @@
 
 use leyden_nand::Interrupted;
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::outcome::PowerLoss;
 use super::state::PowerState;
@@ -58,18 +57,6 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.namespace.dump(supply, &plan.interrupted, items, programs);
         for item in plan.items_left() {
             self.namespace.note_lost(item, &mut loss);
-        }
-        if is_planted(Canary::LossUnderstated) {
-            loss.lost.pop();
-        }
-        let after = loss.lost.last().map(|last| leyden_nand::Lpn(last.0 + 1));
-        let is_inside = |lpn: &leyden_nand::Lpn| lpn.0 < self.mapping_units();
-        if is_planted(Canary::LossOverstated) {
-            loss.lost.extend(after.filter(is_inside));
-        }
-        if is_planted(Canary::AllUncertain) {
-            let end = leyden_nand::Lpn(self.mapping_units());
-            loss.uncertain = vec![(leyden_nand::Lpn(0), end)];
         }
         (loss, plan.interrupted)
     }

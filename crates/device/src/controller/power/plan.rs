@@ -2,7 +2,6 @@
 
 use leyden_nand::{DieId, Interrupted, Kind};
 use leyden_power::{Budget, DieLoad, Dump, Program, Step};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Bytes, ConfigError, Energy, Span, Time};
 
 use super::outcome::{CutCost, CutLoss};
@@ -146,10 +145,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         free_at: &mut [Span],
         channels: &mut [Span],
     ) -> Vec<(Interrupted, bool)> {
-        let charged = !is_planted(Canary::InFlightNotCharged);
-        let energy = if charged { supply.costs.program_energy } else { Energy::ZERO };
-        let reset =
-            if is_planted(Canary::TornFreeAtOnce) { Span::ZERO } else { supply.costs.reset };
+        let energy = supply.costs.program_energy;
+        let reset = supply.costs.reset;
         let mut interrupted = self.namespace.on_the_way();
         interrupted.sort_by_key(|op| (op.end.unwrap_or(Time::MAX), op.die));
         let settle = |op: Interrupted| {

@@ -1,7 +1,6 @@
 //! The power returns.
 
 use leyden_nand::DieId;
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Span, Time};
 
 use super::outcome::Recovery;
@@ -24,8 +23,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let recovered = self.namespace.recover();
         let scan = recovered.steps.iter().fold(Span::ZERO, |sum, step| sum + step.time);
         let charge = self.power.as_ref().map_or(Span::ZERO, PowerSupply::charge_time);
-        let waits = !is_planted(Canary::DumpTakesNoTime);
-        let begin = if waits { now.max(self.dump_end) } else { now };
+        let begin = now.max(self.dump_end);
         let dump = begin.since(now);
         let ready_at = begin + scan.max(charge);
         let recovery = Recovery { ready_at, dump, scan, charge, ..recovered };
@@ -39,16 +37,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// True if each die has the blocks that a dump may need of it.
     fn has_dump_room(&self) -> bool {
         let Some(supply) = &self.power else { return true };
-        if is_planted(Canary::OldDumpsKept) {
-            return true;
-        }
         let mut dies = (0..self.geometry().dies()).map(DieId);
-        if is_planted(Canary::ReadOnlyForNothing) && self.cuts() >= 5 {
-            return false;
-        }
-        if is_planted(Canary::ReadyWithRoomSomewhere) {
-            return dies.any(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump());
-        }
         dies.all(|die| self.namespace.dump_blocks(die) >= supply.blocks_per_dump())
     }
 

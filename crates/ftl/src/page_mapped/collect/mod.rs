@@ -10,7 +10,6 @@ mod rescue;
 mod victim;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
-use leyden_sim::canary::{Canary, is_planted};
 use leyden_sim::{Rng, Time};
 use serde::{Deserialize, Serialize};
 
@@ -319,10 +318,8 @@ impl Collector {
         for at in 0..emptied.len() {
             let block = emptied[at];
             let is_empty = around.data.valid_in_block(block) == 0;
-            let is_free = (is_empty || is_planted(Canary::ErasedWhileValid))
-                && (around.table.is_covered(block)
-                    || is_planted(Canary::ErasedBeforeMapped)
-                    || urgent && around.table.cover(die, block));
+            let is_free = is_empty
+                && (around.table.is_covered(block) || urgent && around.table.cover(die, block));
             if is_free {
                 return Some(emptied.remove(at));
             }
@@ -387,9 +384,6 @@ impl Collector {
             let (version, content) = (medium.version(from), medium.content(from));
             stats.gc.copied_zombie_units += u64::from(data.zombies().contains(lpn));
             medium.write_unit(unit, lpn, version, content);
-            if is_planted(Canary::MappedBeforeCopied) {
-                data.commit(now, medium.geometry(), lpn, unit, stats);
-            }
         }
         stats.gc.copied_units += u64::from(count);
         stats.padded_units += u64::from(medium.geometry().units_per_page() - count);

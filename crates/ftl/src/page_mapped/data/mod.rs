@@ -285,11 +285,6 @@ impl Data {
             state => assert_eq!(state, BlockState::Collected, "{block:?}"),
         }
     }
-
-    /// Points the map of a planted bug to where `lpn` was.
-    pub(crate) fn lose_map_update(&mut self, lpn: Lpn, unit: Ppa) {
-        self.map.set(lpn, unit);
-    }
 }
 
 /// Hints of the host, and their effect.

@@ -1,7 +1,6 @@
 //! After a power cut: takes over the recovered table, and marks the pages that must be written again.
 
 use leyden_nand::{Content, Medium, Ppn};
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::TableWriter;
 use crate::map::MapPage;
@@ -11,9 +10,7 @@ impl TableWriter {
     /// `page` as of `sequence` lies at `place`: takes it for the current copy, if no newer one was found.
     pub(in crate::page_mapped) fn found(&mut self, page: MapPage, place: Ppn, sequence: u64) {
         self.store.found(page, place);
-        if !is_planted(Canary::MapSequenceForgotten) {
-            self.next_sequence = self.next_sequence.max(sequence + 1);
-        }
+        self.next_sequence = self.next_sequence.max(sequence + 1);
     }
 
     /// Counts the current pages of each block, and goes on with emptying blocks.

@@ -18,7 +18,6 @@ mod write;
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Medium, Outcome, PageKind, Ppa};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 use serde::{Deserialize, Serialize};
 
 use super::data::Data;
@@ -135,9 +134,6 @@ impl TableWriter {
     /// True if a FLUSH must wait: a trim is not on flash yet, and nothing else protects it.
     #[inline]
     pub(super) fn has_unsaved_trims(&self) -> bool {
-        if is_planted(Canary::FlushForgetsTrims) {
-            return false;
-        }
         self.store.trims_only() && (self.store.dirty() > 0 || self.in_flight > 0)
     }
     /// True if programs of data concern the table.
@@ -221,9 +217,7 @@ impl TableWriter {
     #[inline(never)]
     pub(super) fn note_copy(&mut self, lpn: Lpn, unit: Ppa, from: BlockId, data: &Data) {
         if !self.moves.are_kept() {
-            if !is_planted(Canary::CopyLeavesPageClean) {
-                self.note_change(lpn, Some(unit), data);
-            }
+            self.note_change(lpn, Some(unit), data);
             return;
         }
         let page = data.map().page_of(lpn);

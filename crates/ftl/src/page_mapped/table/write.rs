@@ -2,7 +2,6 @@
 
 use leyden_nand::{BlockId, Content, DieId, Medium, MetaPage, Outcome, PageKind, Ppn};
 use leyden_sim::Time;
-use leyden_sim::canary::{Canary, is_planted};
 
 use super::TableWriter;
 use super::map_blocks::Emptied;
@@ -102,11 +101,6 @@ impl TableWriter {
         if !step.medium.keeps().meta {
             return Box::default();
         }
-        if is_planted(Canary::MapPageDropped)
-            && let Some(old) = self.store.place(page).and_then(|old| step.medium.meta_page(old))
-        {
-            return old.bytes.clone();
-        }
         let saved = SavedPage {
             settled_below: step.settled_below(),
             records_below: self.records_so_far(),
@@ -140,9 +134,6 @@ impl TableWriter {
             let block = geometry.block_of_page(place);
             self.blocks.failed(outcome.die, block, (page, was_moved), &self.store, medium);
         } else {
-            if is_planted(Canary::MapPageStale) {
-                self.store.hand_over(page, false);
-            }
             if let Some(old) = self.store.written(page, place) {
                 self.blocks.remove(geometry, old);
             }
@@ -201,7 +192,7 @@ impl TableWriter {
         programs.remove(outcome.operation.tag);
         let number = self.journal.number_on(outcome.die);
         let log = self.store.log_mut().expect("a page of it was programmed");
-        if outcome.failed && !is_planted(Canary::JournalFailureBelieved) {
+        if outcome.failed {
             log.program_failed(number);
             self.journal.failed(outcome.die);
         } else {

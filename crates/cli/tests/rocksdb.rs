@@ -1,7 +1,7 @@
 //! The RocksDB plugin (`integrations/rocksdb`) is built, and its tests pass on a drive in memory.
 //!
 //! Tests on `libleyden.so`, a killed database and the session of docs/rocksdb.md, run where that library stands beside
-//! the command line's binary.
+//! the command line's binary. `./test` builds it, and sets `LEYDEN_TEST_PLUGIN`: without the library the test fails then.
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
@@ -15,7 +15,7 @@ fn runs(program: &str, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
 }
 
-fn run(command: &mut Command) {
+fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
@@ -24,6 +24,7 @@ fn run(command: &mut Command) {
         text(&output.stdout),
         text(&output.stderr)
     );
+    text(&output.stdout)
 }
 
 #[test]
@@ -46,11 +47,17 @@ fn the_plugin_passes_its_tests() {
     if libraries.join("libleyden.so").exists() {
         configure.arg(format!("-DLEYDEN_LIBRARY_DIR={}", libraries.display()));
     } else {
+        assert!(
+            std::env::var_os("LEYDEN_TEST_PLUGIN").is_none(),
+            "there is no libleyden.so beside the command line: cargo build --workspace --lib"
+        );
         eprintln!("SKIPPED in part: there is no libleyden.so beside the command line");
     }
     run(&mut configure);
     run(Command::new("cmake").arg("--build").arg(build.path()));
-    run(Command::new("ctest").arg("--output-on-failure").arg("--test-dir").arg(build.path()));
+    let said =
+        run(Command::new("ctest").arg("--output-on-failure").arg("--test-dir").arg(build.path()));
+    said.lines().filter(|line| line.contains("Skipped")).for_each(|line| eprintln!("{line}"));
 }
 
 /// The command, in a folder with nothing beside it and an empty PATH.

@@ -66,6 +66,7 @@ class WritableFile : public FSWritableFile {
     return Guarded([&] {
       writer_.lifetime = static_cast<int>(write_hint_);
       writer_.expected_bytes = preallocation_block_size();
+      writer_.urgency = io_priority_ == rocksdb::Env::IO_HIGH ? Urgency::kFlush : Urgency::kPlain;
       return file_->volume().Append(&file_->inode(), &writer_, data.data(), data.size());
     });
   }

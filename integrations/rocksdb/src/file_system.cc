@@ -6,6 +6,7 @@
 #include <set>
 
 #include "file_objects.h"
+#include "info_log.h"
 #include "trace.h"
 
 namespace leyden_fs {
@@ -123,6 +124,13 @@ class LeydenFileSystem : public FileSystem {
     // Zones are not written in place: nothing is gained by keeping the old blocks.
     IOStatus s = RenameFile(old_path, path, IOOptions(), dbg);
     return s.ok() ? NewWritableFile(path, options, result, dbg) : s;
+  }
+  IOStatus NewLogger(const std::string& path, const IOOptions&, std::shared_ptr<rocksdb::Logger>* result,
+                     IODebugContext* dbg) override {
+    std::unique_ptr<FSWritableFile> file;
+    IOStatus s = NewWritableFile(path, FileOptions(), &file, dbg);
+    if (s.ok()) *result = MakeInfoLog(std::move(file), [volume = volume_] { return volume->HasFreeZones(); });
+    return s;
   }
   IOStatus NewDirectory(const std::string& path, const IOOptions&, std::unique_ptr<FSDirectory>* result,
                         IODebugContext*) override {

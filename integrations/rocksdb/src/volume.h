@@ -28,6 +28,7 @@ struct Writer {
   bool has_zone = false;
   uint32_t zone = 0;
   int lifetime = 0;
+  Urgency urgency = Urgency::kPlain;
   // As many bytes as the file will have, as far as its writer has said.
   uint64_t expected_bytes = 0;
 };
@@ -66,6 +67,8 @@ class Volume {
   IOStatus Stat(const std::string& path, uint64_t* size, uint64_t* modified_s, uint64_t* links, uint64_t* number);
   VolumeInfo Info();
   uint64_t FreeBytes() { return zones_.FreeBytes(); }
+  // Whether tables still find free zones.
+  bool HasFreeZones() { return zones_.HasFree(); }
 
   // Data. Bytes are readable when `Append` has returned; see FileClass for when they are durable.
   IOStatus Append(Inode* inode, Writer* writer, const char* data, size_t n);

@@ -38,6 +38,9 @@ LogStream::ZoneSource Volume::SourceFor(const Inode& inode, Urgency urgency) {
 IOStatus Volume::Append(Inode* inode, Writer* writer, const char* data, size_t n) {
   size_t done = 0;
   return WithSpace([&] {
+    if (inode->file_class == FileClass::kLog && !zones_.MayLog(n - done)) {
+      return device_->Full("there is no room to flush more of the logs");
+    }
     if (inode->file_class != FileClass::kPlain) return AppendLog(inode, data, n, &done, Urgency::kPlain);
     std::lock_guard<std::mutex> lock(writer->writing);
     return AppendPlain(inode, writer, data, n, &done);
@@ -96,7 +99,7 @@ IOStatus Volume::WriteBlocks(Inode* inode, Writer* writer, const std::string& by
       const uint64_t size = inode->Size();
       const uint64_t expected = writer->expected_bytes > size ? writer->expected_bytes - size : 0;
       IOStatus s = zones_.Acquire(std::max<uint64_t>(expected, bytes.size() - at), writer->lifetime,
-                                  Urgency::kPlain, &writer->zone);
+                                  writer->urgency, &writer->zone);
       if (!s.ok()) return s;
       writer->has_zone = true;
     }

@@ -7,17 +7,14 @@ namespace {
 
 // Active zones that are not for plain files: two of metadata while one takes over, and one for each kind of log.
 constexpr uint32_t kReservedActive = 4;
-
-// Free zones that a request must leave to the more urgent ones.
-size_t MustLeave(Urgency urgency) {
-  switch (urgency) {
-    case Urgency::kPlain: return 3;
-    case Urgency::kLog: return 2;
-    case Urgency::kState: return 1;
-    case Urgency::kReclaim: break;
-  }
-  return 0;
-}
+// Free zones that opening a database takes: for its MANIFEST, for its log, and one for copies.
+constexpr size_t kToOpen = 3;
+// Drives with fewer zones keep no more than that: a database that has filled one may not open.
+constexpr size_t kFewZones = 24;
+// What others keep beyond that: tables have more bytes than their logs, and the first log of all is in a zone of its own.
+constexpr size_t kSpare = 3;
+// Bytes that may be logged however full the drive is: opening a database logs some.
+constexpr uint64_t kLittle = 16 << 10;
 
 }  // namespace
 
@@ -53,6 +50,37 @@ IOStatus Zones::Load(const std::vector<leyden_zone>& zones, const std::vector<Zo
   return IOStatus::OK();
 }
 
+// Free zones that a request must leave to the more urgent ones: for copies, for MANIFESTs, for logs, and as many as it
+// takes to flush what the logs hold. Opening a database flushes its logs and begins new ones: these zones are for that,
+// so that a database that has filled its drive can be opened, and can delete.
+size_t Zones::MustLeave(Urgency urgency) const {
+  switch (urgency) {
+    case Urgency::kReclaim: return 0;
+    case Urgency::kState: return 1;
+    // Those that were found are free as soon as the database is open.
+    case Urgency::kLog: return is_recovering_ ? 0 : 2;
+    case Urgency::kFlush:
+      if (is_recovering_) return kToOpen - 1;
+      break;
+    case Urgency::kPlain: break;
+  }
+  const uint64_t capacity = device_->zone_capacity();
+  return kToOpen + static_cast<size_t>((logged_ + capacity - 1) / capacity) + (zones_.size() < kFewZones ? 0 : kSpare);
+}
+
+bool Zones::MayLog(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mu_);
+  since_mount_ += bytes;
+  const uint64_t capacity = device_->zone_capacity();
+  // A zone beside, for what tables have beyond their logs.
+  uint64_t room = free_.size() > kToOpen + 1 ? (free_.size() - kToOpen - 1) * capacity : 0;
+  if (logged_ + bytes <= room || since_mount_ <= kLittle || zones_.size() < kFewZones) return true;
+  for (const Zone& z : zones_) {
+    if (z.use == ZoneUse::kPlain && z.writers == 0) room += Room(z);
+  }
+  return logged_ + bytes <= room;
+}
+
 IOStatus Zones::TakeFree(Urgency urgency, uint32_t* zone) {
   while (free_.size() > MustLeave(urgency)) {
     const uint32_t taken = free_.front();
@@ -78,6 +106,7 @@ IOStatus Zones::TakeForLog(Urgency urgency, uint32_t* zone) {
   std::lock_guard<std::mutex> lock(mu_);
   IOStatus s = TakeFree(urgency, zone);
   if (s.ok()) {
+    is_recovering_ = is_recovering_ && urgency != Urgency::kLog;
     zones_[*zone].use = ZoneUse::kLog;
     zones_[*zone].writers = 1;
   }
@@ -145,6 +174,10 @@ IOStatus Zones::Acquire(uint64_t expected, int lifetime, Urgency urgency, uint32
       }
     }
   }
+  // What is left in zones is then for what opening the database flushes.
+  if (found == nullptr && urgency == Urgency::kPlain && free_.size() <= kToOpen && zones_.size() >= kFewZones) {
+    return device_->Full("what room is left is kept for opening the database");
+  }
   if (found == nullptr) found = FindLargest(true, zone);
   if (found == nullptr) found = FindLargest(false, zone);
   if (found == nullptr) return device_->Full("no zone has room");
@@ -197,13 +230,16 @@ void Zones::AddLive(const Extent& extent) {
   std::lock_guard<std::mutex> lock(mu_);
   Zone& z = zones_[device_->ZoneOf(extent.device_offset)];
   z.live += LiveIn(z, extent);
+  if (z.use == ZoneUse::kLog) logged_ += extent.length;
 }
 
 void Zones::SubtractLive(const Extent& extent) {
   std::lock_guard<std::mutex> lock(mu_);
   const uint32_t zone = device_->ZoneOf(extent.device_offset);
   Zone& z = zones_[zone];
-  z.live -= std::min(z.live, LiveIn(z, extent));
+  const uint64_t gone = std::min(z.live, LiveIn(z, extent));
+  z.live -= gone;
+  if (z.use == ZoneUse::kLog) logged_ -= gone;
   if (z.live == 0 && z.use == ZoneUse::kPlain) dying_.insert(zone);
 }
 
@@ -214,6 +250,7 @@ IOStatus Zones::EndLog(uint32_t zone) {
   Zone& z = zones_[zone];
   z.use = ZoneUse::kFree;
   z.is_empty = s.ok();
+  logged_ -= z.live;
   z.live = 0;
   free_.push_back(zone);
   return s;
@@ -294,6 +331,11 @@ uint64_t Zones::FreeBytes() {
 uint32_t Zones::FreeZones() {
   std::lock_guard<std::mutex> lock(mu_);
   return static_cast<uint32_t>(free_.size());
+}
+
+bool Zones::HasFree() {
+  std::lock_guard<std::mutex> lock(mu_);
+  return free_.size() > MustLeave(Urgency::kPlain);
 }
 
 uint64_t Zones::LiveBytes(uint32_t zone) {

@@ -23,8 +23,9 @@ enum class ZoneUse : uint8_t {
   kLost,   // read-only or offline: the drive does not take writes
 };
 
-// Who asks for a zone, from the least to the most urgent: each may take zones that the ones before must leave.
-enum class Urgency { kPlain, kLog, kState, kReclaim };
+// Who asks for a zone, from the least to the most urgent: each may take zones that the ones before must leave. A flush
+// is a table that takes the place of logs; it is urgent while the database is being opened.
+enum class Urgency { kPlain, kFlush, kLog, kState, kReclaim };
 
 class Zones {
  public:
@@ -48,6 +49,8 @@ class Zones {
   void SubtractLive(const Extent& extent);
   // Ends a log zone's use as one, and resets it.
   IOStatus EndLog(uint32_t zone);
+  // Whether so many bytes more of logs can be flushed to tables when the database is opened again.
+  bool MayLog(uint64_t bytes);
   // Takes no more data in a plain zone.
   void Retire(uint32_t zone);
   // Resets plain zones in which nothing lives.
@@ -60,6 +63,7 @@ class Zones {
   ZoneUse Use(uint32_t zone);
   uint64_t FreeBytes();
   uint32_t FreeZones();
+  bool HasFree();
   uint64_t LiveBytes(uint32_t zone);
 
  private:
@@ -75,6 +79,7 @@ class Zones {
   };
   uint64_t Room(const Zone& z) const { return z.is_finished ? 0 : device_->zone_capacity() - z.written; }
   uint64_t LiveIn(const Zone& z, const Extent& extent) const;
+  size_t MustLeave(Urgency urgency) const;
   bool IsActive(const Zone& z) const { return z.use == ZoneUse::kPlain && z.written > 0 && Room(z) > 0; }
   IOStatus TakeFree(Urgency urgency, uint32_t* zone);
   // The idle zone that fits best, or the one with the most room; null if there is none.
@@ -88,6 +93,11 @@ class Zones {
   std::deque<uint32_t> free_;
   std::set<uint32_t> dying_;
   uint32_t active_ = 0;
+  // Bytes of logs that live, and those that were logged since mounting.
+  uint64_t logged_ = 0;
+  uint64_t since_mount_ = 0;
+  // No log was written since mounting: tables that are flushed are those of the logs that were found.
+  bool is_recovering_ = true;
 };
 
 }  // namespace leyden_fs

@@ -47,7 +47,8 @@ both "this version" bad-foreign.leyden
 cp --sparse=always good.leyden bad-newer.leyden
 byte bad-newer.leyden 8 '\377'
 both "this version" bad-newer.leyden
-for place in 9 4100 12300 16400; do
+# Of head, roots, both words of the clock and the configuration.
+for place in 9 4100 8196 12290 12360 16400; do
   cp --sparse=always good.leyden bad-flipped.leyden
   byte bad-flipped.leyden $place '\125'
   both "copy\|version" bad-flipped.leyden

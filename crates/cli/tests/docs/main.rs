@@ -36,14 +36,18 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // What a reader has who comes from elsewhere: a trace of the FIU kind, what a store asked of its files, and a home.
+        // What a reader has who comes from elsewhere: a trace of the FIU kind, what a store asked of its files, a home, and a stranger's image.
         let trace = "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,0,8192,4096\n";
         fs::write(folder.path().join("LUN3.csv.gz"), trace).unwrap();
         let files =
             "leyden-files 1\n0 0 1000 c 0 1 0 /db/000004.log\n1 0 400000 a 0 40 37000\nend\n";
         fs::write(folder.path().join("mine.files"), files).unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
-        Self { folder, served: None }
+        let reader = Self { folder, served: None };
+        let create = ["image", "create", "stranger.leyden"].map(str::to_owned);
+        let create = short::form(&create, &|args| reader.leyden(args).output().unwrap());
+        assert!(reader.leyden(&create).output().unwrap().status.success());
+        reader
     }
 
     fn path(&self) -> &Path {
@@ -185,7 +189,9 @@ fn names_what_is_there(words: &[String]) {
         assert!(root().join(path).exists(), "{words:?}: no {path}");
     }
     for package in named("-p").chain(named("--package")) {
-        let folder = root().join("crates").join(package.trim_start_matches("leyden-"));
+        let folder =
+            if package == "leyden" { "cli" } else { package.trim_start_matches("leyden-") };
+        let folder = root().join("crates").join(folder);
         assert!(folder.exists(), "{words:?}: no {package}");
     }
     let sources = files_below(&root().join("crates"), "rs");

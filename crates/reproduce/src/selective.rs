@@ -201,7 +201,7 @@ pub fn reason(id: &str) -> Option<&'static str> {
     (id == "selective_plp.fillseq_vs_full").then_some(
         "a FLUSH waits until a table of 8 MiB is on the one chip of its zone, at a page in 140 us; with all of the \
          buffer protected nothing waits, and the host's processor is the bound. With a zone on more chips, or a \
-         slower host, the two come closer (docs/papers/selective-plp.md)",
+         slower host, the two come closer; in the published order, which sends no FLUSH, they are equal (docs/papers/selective-plp.md)",
     )
 }
 

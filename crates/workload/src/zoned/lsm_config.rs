@@ -66,8 +66,8 @@ pub enum SyncOrder {
     /// Before the metadata is written: a log is deleted only when its table is durable.
     #[default]
     Sound,
-    /// Not at all: metadata is protected by its flag, and the table may still be volatile when its log is
-    /// deleted (the published host code).
+    /// Never: no FLUSH is sent. The flag protects metadata, and the table may still be volatile when its log is deleted
+    /// (the published host code; ZenFS of December 2021 sends none either).
     Published,
 }
 

@@ -30,8 +30,6 @@ pub(super) enum Step {
     Flush,
     /// The table can be found, and the log is deleted.
     Installed,
-    /// The table is durable.
-    Synced,
     /// The compaction has ended: its inputs are deleted.
     Compacted,
 }

@@ -28,7 +28,9 @@ use crate::{Class, Request};
 pub use lsm::{LOG, Lsm};
 pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
 pub use lsm_figures::LsmFigures;
-pub use recorded::{Event, FileOp, FileTrace, FileTraceError, Recorded, RecordedConfig, Role};
+pub use recorded::{
+    Event, FileOp, FileTrace, FileTraceError, LogZoneEnd, Recorded, RecordedConfig, Role,
+};
 pub use streams::Streams;
 pub use streams_config::{ZoneJobConfig, ZonePattern};
 

@@ -39,6 +39,20 @@ pub struct RecordedConfig {
     pub stop_at: u32,
     /// When tables are made durable.
     pub order: SyncOrder,
+    /// Whether a log is made durable where its zone ends, on a drive without a protected region. Its writer waits for
+    /// the rest of the zone then.
+    pub log_zone_end: LogZoneEnd,
+}
+
+/// What a log does where its zone ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogZoneEnd {
+    /// The last write of the zone has FUA: a cut leaves no hole in the log, as in the RocksDB plugin.
+    #[default]
+    Sync,
+    /// The log continues in the next zone at once, and a cut may leave a hole.
+    NoSync,
 }
 
 impl Default for RecordedConfig {
@@ -60,6 +74,7 @@ impl Default for RecordedConfig {
             delayed_write_rate: BytesPerSec::new(8 << 20),
             stop_at,
             order,
+            log_zone_end: LogZoneEnd::default(),
         }
     }
 }

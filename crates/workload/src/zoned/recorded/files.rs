@@ -6,7 +6,7 @@ use super::super::fs::{File, FileKind, Fs, Run};
 use super::super::lsm::request;
 use super::super::{SyncOrder, ZoneLayout};
 use super::steps::Step;
-use super::{Event, FileOp, FileTrace, Role};
+use super::{Event, FileOp, FileTrace, LogZoneEnd, RecordedConfig, Role};
 use crate::{Class, Request};
 
 /// What the plugin holds back of a log at most that need not be durable yet.
@@ -41,6 +41,7 @@ pub(super) struct Files {
     block: u64,
     has_region: bool,
     order: SyncOrder,
+    log_zone_end: LogZoneEnd,
     all: Vec<Held>,
     /// How many sectors each file is going to have.
     sectors: Vec<u64>,
@@ -53,7 +54,7 @@ impl Files {
         layout: ZoneLayout,
         trace: &FileTrace,
         has_region: bool,
-        order: SyncOrder,
+        config: &RecordedConfig,
     ) -> Self {
         let mut bytes = vec![0_u64; trace.files as usize];
         for event in trace.events.iter().filter(|event| event.op == FileOp::Append) {
@@ -65,7 +66,8 @@ impl Files {
             fs: Fs::new(layout),
             block: layout.block,
             has_region,
-            order,
+            order: config.order,
+            log_zone_end: config.log_zone_end,
             all: vec![Held::default(); trace.files as usize],
             sectors: bytes.into_iter().map(sectors).collect(),
             names: Default::default(),
@@ -137,7 +139,7 @@ impl Files {
     }
 
     /// Writes what is held of a file: of a table that grows whole blocks, else all of it, filled up. A table lies in one
-    /// zone. A log has no holes: without a region it goes on in another zone when what is in this one is durable.
+    /// zone. Without a region a log continues in another zone once this one is durable, unless `log_zone_end` says otherwise.
     fn write(&mut self, event: &Event, is_fresh: bool, most: u64, fua: bool) -> Asked {
         let kind = match event.role {
             Role::Log => FileKind::Log,
@@ -163,7 +165,8 @@ impl Files {
         let Some(run) = self.fs.extend(&mut held.file, kind, blocks * self.block) else {
             return Asked::NoRoom;
         };
-        let is_last = event.role == Role::Log && !self.has_region && self.fs.ends_zone(run);
+        let syncs = self.log_zone_end == LogZoneEnd::Sync && !self.has_region;
+        let is_last = event.role == Role::Log && syncs && self.fs.ends_zone(run);
         held.bytes = held.bytes.saturating_sub(run.sectors * SECTOR_BYTES);
         Asked::Request(Request { fua: fua || is_last, ..request(Op::Write, run, class) })
     }

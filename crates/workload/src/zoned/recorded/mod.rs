@@ -27,7 +27,7 @@ use super::pace::Pace;
 use super::{Ask, Host, LOG, ZoneLayout, ZoneLeft};
 use crate::Request;
 
-pub use config::RecordedConfig;
+pub use config::{LogZoneEnd, RecordedConfig};
 use files::Files;
 use plan::Plan;
 use steps::{Step, steps_of};
@@ -107,7 +107,7 @@ impl Recorded {
             Counted { skipped_at: (config.skip == 0).then_some(start), ..Counted::default() };
         Self {
             plan: Arc::new(Plan::new(&trace, config.write_buffers)),
-            files: Files::new(layout, &trace, has_region, config.order),
+            files: Files::new(layout, &trace, has_region, config),
             is_done: vec![false; trace.events.len()],
             pace: Pace::new(&config.pace(), 0),
             config: config.clone(),

@@ -221,6 +221,11 @@ end
     assert_eq!(durable.iter().filter(|&&fua| fua).count(), 1, "{durable:?}");
     let (_, protected) = played(recording, true);
     assert!(protected.iter().all(|(.., request)| !request.fua));
+    let unsynced = RecordedConfig { log_zone_end: LogZoneEnd::NoSync, ..config() };
+    let trace = Arc::new(FileTrace::read(recording.as_bytes()).unwrap());
+    let asked = play(&mut Recorded::new(&unsynced, trace, LAYOUT, false, Time::ZERO));
+    let mut log = asked.iter().filter(|(.., it)| it.class == crate::Class::Wal);
+    assert!(log.all(|(.., request)| !request.fua));
 }
 
 /// A flush that closes its log while the writer fills the next one.

@@ -38,6 +38,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
     "devices/zns.toml",
     "devices/zoned-block.toml",
     "devices/zoned-block-defaults.toml",
+    "hexa/cyclic-log.toml",
     "hexa/figure1.toml",
     "hexa/jesd219.toml",
     "hexa/random-write.toml",

@@ -15,11 +15,14 @@
 //!   turn passes it over: it counts as having just come (as in the clock algorithm). This makes up for
 //!   writes that leave early because an older one of their page takes them along. Once is not enough:
 //!   of uniform writes a large buffer sees many twice, and keeping those back only scatters a harvest.
-//! - Data written in order, like a log, is not overwritten while it is buffered, and has no reason to
-//!   wait. When a mapping page has seen a **stream** as long as the dies take at once, what waits of it
+//! - Data written in order, like a log, has no reason to wait unless it is overwritten while it is buffered.
+//!   When a mapping page has seen a **stream** as long as the dies take at once, what waits of it
 //!   leaves before anything else. Only as much as the dies take at once stays, the newest: the host
 //!   may still add to it. It goes too when the stream has come to the end of the page: left to wait
 //!   for its turn, it would come to lie scattered among data that is overwritten at other times.
+//! - A stream that comes back to a mapping page within as many arrivals as there are writes waiting is **cyclic**: a
+//!   doublewrite buffer, a small journal, a redo ring. In order of arrival its data would still be buffered, so
+//!   it waits for its turn like other data, until the stream comes back later than that.
 //! - Data that is overwritten, but less often than the buffer turns over, is never overwritten in the
 //!   buffer if the oldest goes first. So a mapping page is passed over for a turn if clearly more of
 //!   it was overwritten than of the others. Each write counts once, and is forgotten at the page's
@@ -88,6 +91,24 @@ struct Page {
     overwritten: u32,
     /// When it was passed over, in arrivals.
     passed: u64,
+    /// When a run last went back in it or came into it, in arrivals; of a cyclic one, when it was last overwritten.
+    entered: Option<u64>,
+    /// The last run came back so soon that its data would still have been buffered.
+    is_cyclic: bool,
+}
+
+impl Page {
+    /// Whether its data need not wait, because it is not overwritten while it is buffered.
+    fn is_stream(&self, batch_units: u32) -> bool {
+        self.run >= batch_units && !self.is_cyclic
+    }
+
+    /// A run goes back in the page or comes into it `now`, while `waiting` writes are buffered.
+    fn enter(&mut self, now: u64, waiting: u32) {
+        let is_soon = |before: u64| now - before <= u64::from(waiting);
+        self.is_cyclic = self.entered.is_some_and(is_soon);
+        self.entered = Some(now);
+    }
 }
 
 impl HarvestQueue {
@@ -121,8 +142,11 @@ impl HarvestQueue {
         let is_first = *count == 0;
         *count = (*count + 1).min(OVERWRITES);
         let page = &mut self.pages[self.lists.page_of(slot) as usize];
+        if page.is_cyclic {
+            page.entered = Some(self.lists.arrivals());
+        }
         // The end of a log is overwritten as it grows: that says nothing about later.
-        if is_first && page.run < self.batch_units {
+        if is_first && !page.is_stream(self.batch_units) {
             page.overwritten += 1;
             self.all_overwritten += 1;
         }
@@ -172,18 +196,26 @@ impl HarvestQueue {
     /// Takes note of whether `lpn` goes on with a stream.
     fn follow(&mut self, lpn: Lpn) {
         let at = (lpn.0 / self.entries_per_map_page) as usize;
+        let (now, waiting) = (self.lists.arrivals(), self.waiting);
         if lpn.0.is_multiple_of(self.entries_per_map_page)
             && let Some(before) = at.checked_sub(1)
             && self.pages[before].end == lpn.0
         {
             let Page { run, end, .. } = self.pages[before];
             self.pages[at] = Page { run, end, ..self.pages[at] };
+            self.pages[at].enter(now, waiting);
         }
         let page = &mut self.pages[at];
         if lpn.0 == page.end {
+            if page.run == 0 {
+                page.enter(now, waiting); // the first of all
+            }
             page.run = page.run.saturating_add(1);
             page.end += 1;
         } else if lpn.0 > page.end || page.end - lpn.0 > page.run.min(self.batch_units) {
+            if lpn.0 < page.end {
+                page.enter(now, waiting);
+            }
             page.run = 1;
             page.end = lpn.0 + 1;
         } // else the end of the run comes again
@@ -194,7 +226,8 @@ impl HarvestQueue {
         let waiting = self.lists.waiting(self.map_page);
         let oldest = self.lists.oldest(self.map_page);
         let goes_on = if self.is_stream {
-            waiting > self.kept_of_stream(self.map_page)
+            let is_cyclic = self.pages[self.map_page as usize].is_cyclic;
+            !is_cyclic && waiting > self.kept_of_stream(self.map_page)
         } else {
             waiting > 0 && self.lists.arrival(oldest) < self.until
         };
@@ -242,15 +275,16 @@ impl HarvestQueue {
     /// Puts a mapping page where it belongs.
     fn sort_in(&mut self, map_page: u32) {
         let waiting = self.lists.waiting(map_page);
-        let Page { run, passed, .. } = self.pages[map_page as usize];
+        let page = self.pages[map_page as usize];
         if waiting == 0 {
             self.by_age.remove(map_page);
             self.forget_overwritten(map_page);
         } else {
             let oldest = self.lists.arrival(self.lists.oldest(map_page));
-            self.by_age.set(map_page, oldest.max(passed));
+            self.by_age.set(map_page, oldest.max(page.passed));
         }
-        if run >= self.batch_units && waiting >= self.kept_of_stream(map_page) + self.batch_units {
+        let is_long = waiting >= self.kept_of_stream(map_page) + self.batch_units;
+        if page.is_stream(self.batch_units) && is_long {
             self.streams.set(map_page, map_page);
         } else {
             self.streams.remove(map_page);
@@ -309,6 +343,28 @@ mod tests {
     fn a_stream_that_went_on_to_the_next_page_leaves_nothing() {
         let slots = order(queue([150].into_iter().chain(56..66)));
         assert_eq!(slots, [1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 10]);
+    }
+
+    /// Eight writes in order, over and over; half of the buffer has other data.
+    #[test]
+    fn a_stream_that_comes_back_while_it_would_be_buffered_waits_for_its_turn() {
+        let mut queue = queue((100..120).step_by(2).chain(0..8));
+        let first: Vec<u32> = (0..4).map(|_| queue.pop().unwrap().0).collect();
+        assert_eq!(first, [10, 11, 12, 13], "nothing is known of it yet");
+        for (slot, lpn) in (20..).zip(0..8) {
+            queue.push(SlotId(slot), Lpn(lpn));
+        }
+        assert_eq!(queue.pop(), Some(SlotId(0)), "it came back 8 arrivals later, and 14 waited");
+        // Later than the buffer turns over, it is a stream again.
+        for (slot, lpn) in (30..).zip((130..180).step_by(2)) {
+            queue.push(SlotId(slot), Lpn(lpn));
+        }
+        while queue.pop().is_some() {}
+        queue.push(SlotId(50), Lpn(130));
+        for (slot, lpn) in (0..).zip(0..8) {
+            queue.push(SlotId(slot), Lpn(lpn));
+        }
+        assert_eq!(queue.pop(), Some(SlotId(0)));
     }
 
     #[test]

@@ -35,7 +35,7 @@ leyden_sim::policies! {
         Dawid(dawid::Dawid) = "dawid",
         /// All buffered writes of one mapping page, then all of the next; what was overwritten stays.
         /// Beyond the papers: the page of the oldest write first, but what comes in order (a log) before
-        /// all, and pages of which more is overwritten than of others a turn later. Writes mapping
+        /// all unless it comes back while it is buffered, and pages of which more is overwritten than of others a turn later. Writes mapping
         /// pages as seldom as `hexa`, without its cost in garbage collection, and keeps hot data
         /// buffered for longer.
         Harvest(harvest::Harvest) = "harvest",

@@ -36,6 +36,8 @@ pub(crate) struct SlowSchedule {
     stream: Option<u32>,
     /// The last addresses that came in order, by mapping page.
     runs: Vec<Range<u32>>,
+    /// When a run came to a mapping page, or a cyclic one was overwritten there; and whether it had come back soon.
+    entered: Vec<(Option<usize>, bool)>,
     /// Mapping pages of writes that were overwritten since the page's last turn, with repetition.
     hits: Vec<u32>,
     /// When a mapping page was passed over, by mapping page.
@@ -59,6 +61,7 @@ impl SlowSchedule {
             harvest: Vec::new(),
             stream: None,
             runs: vec![0..0; shape.mapping_pages as usize],
+            entered: vec![(None, false); shape.mapping_pages as usize],
             hits: Vec::new(),
             passed: vec![0; shape.mapping_pages as usize],
             arrivals: 0,
@@ -85,18 +88,33 @@ impl SlowSchedule {
         let is_first = lpn.0 == page as u32 * self.shape.entries_per_mapping_page;
         if let Some(run) = before.filter(|run| is_first && run.end == lpn.0) {
             self.runs[page] = run;
+            self.enter(page);
+        }
+        if self.runs[page].is_empty() && self.runs[page].end == lpn.0 {
+            self.enter(page);
         }
         let run = &mut self.runs[page];
         let is_near = run.end.saturating_sub(lpn.0) <= self.shape.batch_units;
         if run.end == lpn.0 {
             run.end += 1;
         } else if !is_near || !run.contains(&lpn.0) {
+            let goes_back = lpn.0 < run.end;
             *run = lpn.0..lpn.0 + 1;
+            if goes_back {
+                self.enter(page);
+            }
         }
     }
 
+    /// A run comes to `page`: soon, if the page's last one came so few arrivals ago that its data may still wait.
+    fn enter(&mut self, page: usize) {
+        let soon = |before: usize| before + self.waiting.len() >= self.arrivals;
+        self.entered[page] = (Some(self.arrivals), self.entered[page].0.is_some_and(soon));
+    }
+
     fn is_stream(&self, page: u32) -> bool {
-        self.runs[page as usize].len() as u32 >= self.shape.batch_units
+        let page = page as usize;
+        self.runs[page].len() as u32 >= self.shape.batch_units && !self.entered[page].1
     }
 
     /// How much of the stream waits for more.
@@ -115,6 +133,9 @@ impl SlowSchedule {
 
     pub(crate) fn overwritten(&mut self, slot: SlotId) {
         let page = self.waiting.iter().find(|write| write.slot == slot.0).map(|w| w.map_page);
+        if let Some((entered, true)) = page.map(|page| &mut self.entered[page as usize]) {
+            *entered = Some(self.arrivals);
+        }
         if let Some(page) = page
             && !self.overwritten.contains(&slot.0)
             && !self.is_stream(page)
@@ -199,7 +220,10 @@ impl SlowSchedule {
         let batch = self.shape.batch_units as usize;
         loop {
             let of_page = |page| self.waiting.iter().copied().find(|w| w.map_page == page);
-            if let Some(page) = self.stream.filter(|&page| self.count(page) > self.kept(page)) {
+            let goes_on = |page: &u32| {
+                !self.entered[*page as usize].1 && self.count(*page) > self.kept(*page)
+            };
+            if let Some(page) = self.stream.filter(goes_on) {
                 return of_page(page);
             }
             if self.harvest.is_empty() {

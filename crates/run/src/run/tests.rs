@@ -7,6 +7,7 @@ use leyden_device::{NoData, Ssd, Stamp};
 use super::*;
 use leyden_config::{Loaded, Set};
 
+mod cyclic;
 mod kinds;
 mod many;
 mod sampled;

@@ -199,7 +199,7 @@ class Lane:
 def need(args):
     for path, what in [(STDBUF, "coreutils' libstdbuf.so"), (f"{args.folder}/db_stress", "run `fetch` first"),
                        (f"{args.build}/libleyden_rocksdb.so", "build integrations/rocksdb"),
-                       (f"{args.libraries}/leyden", "build leyden-cli")]:
+                       (f"{args.libraries}/leyden", "build leyden")]:
         if not os.path.exists(path):
             lacks(f"{path} is missing: {what}")
 

@@ -399,7 +399,7 @@ def parsed():
     args = parser.parse_args()
     args.build, args.libraries = os.path.abspath(args.build), os.path.abspath(args.libraries)
     needed = [(f"{args.build}/libleyden_rocksdb.so", "build integrations/rocksdb"),
-              (f"{args.libraries}/leyden", "build leyden-cli"), (shutil.which("db_bench"), "rocksdb-tools")]
+              (f"{args.libraries}/leyden", "build leyden"), (shutil.which("db_bench"), "rocksdb-tools")]
     if args.realtime:
         needed.append((shutil.which("chrt"), "util-linux"))
     for path, what in needed:

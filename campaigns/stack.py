@@ -94,7 +94,7 @@ class Stack:
         self, leyden, folder, fs, region="none", lie=False, latency="off", sets=(), keep=(), drive=ONE_DRIVE
     ):
         if not shutil.which(leyden):
-            sys.exit(f"{leyden}: there is no such program; build leyden-cli, and name it with --leyden")
+            sys.exit(f"{leyden}: there is no such program; build leyden, and name it with --leyden")
         if os.getuid() != 0:
             skip("loop devices need root")
         if not os.path.exists("/dev/fuse"):

@@ -34,7 +34,7 @@ fn profile() -> String {
         return said;
     }
     // PROFILE says `release` for every profile that inherits it; only the folder has the name:
-    // target/[TRIPLE/]PROFILE/build/leyden-cli-HASH/out.
+    // target/[TRIPLE/]PROFILE/build/leyden-HASH/out.
     let folder = std::env::var_os("OUT_DIR").map(std::path::PathBuf::from).unwrap_or_default();
     let name = folder.ancestors().nth(3).and_then(Path::file_name).and_then(|name| name.to_str());
     match name {

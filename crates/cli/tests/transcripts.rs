@@ -1,5 +1,5 @@
 //! The command line against its transcripts. To take new ones: `TRYCMD=overwrite cargo test -p
-//! leyden-cli --test transcripts`, then read the difference.
+//! leyden --test transcripts`, then read the difference.
 
 #[test]
 fn transcripts() {

@@ -16,7 +16,7 @@ use crate::controller::{Controller, ControllerState, Namespace};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const HEADER_BYTES: usize = 8 + 4 + 1 + 8;
 /// The body is read and written in pieces of this size.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -5,6 +5,7 @@ mod journal;
 mod look;
 mod record;
 mod replay;
+mod spare;
 #[cfg(test)]
 mod torn;
 
@@ -27,11 +28,7 @@ use crate::log::{Event, Log};
 use crate::powered::Powered;
 use crate::recording::Recorder;
 use crate::{ImageError, Places};
-
-/// Bytes of log from which on a checkpoint is worth its time.
-const WORTH_A_CHECKPOINT: u64 = 64 << 20;
-/// Bytes of log from which on commands should wait for one.
-const NEEDS_A_CHECKPOINT: u64 = 4 << 30;
+use spare::Spare;
 
 /// What opening an image has found.
 #[derive(Clone, Debug)]
@@ -53,6 +50,8 @@ pub struct Drive {
     root: Root,
     clock: ClockPage,
     recorder: Option<Recorder>,
+    /// Room for the next checkpoint, and whether one would give room back.
+    spare: Spare,
     /// Completed commands that have not been reported yet.
     ended: Vec<Done>,
     /// Kept to save an allocation.
@@ -252,8 +251,7 @@ impl Drive {
         self.catch_up(now)?;
         let units = self.content.slots_of(lba, sectors);
         self.make_room(units)?;
-        self.log.prepare(&self.file, units as usize)?;
-        let slots = self.content.store(&self.file, lba, data)?;
+        let slots = self.store(lba, units, data).inspect_err(|error| self.spare.refused(error))?;
         // Nothing can fail from here on: a log that is run again takes the same slots.
         assert!(self.content.take(&slots), "slots that were handed out meanwhile");
         self.happens(self.now(), tag, &event(sectors, slots), data);
@@ -459,12 +457,6 @@ impl Drive {
         self.find_journal()?;
         self.write_clock()?;
         Ok(recovery)
-    }
-
-    /// True if a checkpoint is worth its time when the drive is idle; `urgent`, if commands should wait for
-    /// one.
-    pub const fn wants_checkpoint(&self, urgent: bool) -> bool {
-        self.log.len() > if urgent { NEEDS_A_CHECKPOINT } else { WORTH_A_CHECKPOINT }
     }
 
     /// True if the drive is at rest: a checkpoint can be taken.

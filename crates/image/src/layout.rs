@@ -277,4 +277,9 @@ impl Root {
     pub(crate) const fn area(&self) -> usize {
         (self.generation % 2) as usize
     }
+
+    /// Where the next checkpoint goes.
+    pub(crate) const fn next_area(&self) -> usize {
+        (self.generation.wrapping_add(1) % 2) as usize
+    }
 }

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use leyden_device::{Lba, SnapshotError};
 use leyden_host::zoned_block::superblock::{Journal, Why};
 use leyden_sim::{Capacitance, Time};
 
-use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root, journal};
+use super::{Content, Drive, ImageFile, Log, Opened, Powered, Regions, Root, Spare, journal};
 use crate::clock::{Clock, ClockPage};
 use crate::layout::{Fields, Head, read_head, seal, unseal};
 use crate::log::{Entry, Event};
@@ -16,6 +17,14 @@ use crate::{ImageConfig, ImageError};
 /// What a checkpoint has before the drive: the bank (u64, 0 if it is the configuration's) and the number
 /// of slots (u32); then the slots' checksums, and the checksum of it all.
 const PREFIX_BYTES: usize = 8 + 4;
+
+/// File systems give room back in blocks, which are no larger.
+const ROOM_UNIT: u64 = 64 << 10;
+
+/// Bytes of log from which on a checkpoint is worth its time.
+const WORTH_A_CHECKPOINT: u64 = 64 << 20;
+/// Bytes of log from which on commands should wait for one.
+const NEEDS_A_CHECKPOINT: u64 = 4 << 30;
 
 /// Content that may lie in memory: half as many slots again as are in use are handed out, and what is in use lies on the
 /// flash or in the buffer. More than that is written to the file.
@@ -66,6 +75,7 @@ impl Drive {
             ended: Vec::new(),
             completions: Vec::new(),
             recorder: None,
+            spare: Spare::default(),
             file,
             regions,
             powered,
@@ -188,6 +198,26 @@ impl Drive {
         Ok(())
     }
 
+    /// Takes all the room that a write needs from the file system, and puts its bytes there.
+    pub(super) fn store(
+        &mut self,
+        lba: Lba,
+        units: u32,
+        data: &[u8],
+    ) -> Result<Vec<(u32, u32)>, ImageError> {
+        self.spare.reserve(&self.file, self.regions, &self.root, units)?;
+        self.log.prepare(&self.file, units as usize)?;
+        self.content.store(&self.file, lba, data)
+    }
+
+    /// True if a checkpoint is worth its time when the drive is idle; `urgent`, if commands should wait for
+    /// one.
+    pub const fn wants_checkpoint(&self, urgent: bool) -> bool {
+        let length = self.log.len();
+        length > if urgent { NEEDS_A_CHECKPOINT } else { WORTH_A_CHECKPOINT }
+            || (!urgent && self.spare.is_wanted(length))
+    }
+
     /// Saves the drive at rest, and starts a new log.
     ///
     /// # Errors
@@ -232,6 +262,7 @@ impl Drive {
                 return Err(error);
             }
         }
+        self.spare = Spare::default();
         // What goes on is what opening the checkpoint gives.
         self.powered.remount();
         self.write_clock()?;
@@ -254,10 +285,15 @@ impl Drive {
         prefix.extend(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()));
         seal(&mut prefix);
         let (begin, most) = self.regions.checkpoint(root.area());
-        self.file.punch(begin, most)?;
+        // What is there keeps its room until this is whole: that may be all the room there is.
         let mut region = Region { file: &self.file, begin, at: 0, end: most };
         region.write_all(&prefix)?;
-        self.device().save(&mut region)?;
+        self.device().save(&mut region).map_err(|error| match error {
+            SnapshotError::Io(error) => ImageError::Io(error),
+            other => other.into(),
+        })?;
+        let end = region.at.next_multiple_of(ROOM_UNIT).min(most);
+        self.file.punch(begin + end, most - end)?;
         Ok(region.at)
     }
 }

@@ -31,7 +31,10 @@ pub(super) fn next_frame(from: &mut impl Read) -> Result<Option<Vec<u8>>, Record
     let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
     let (length, checksum, unpacked) = (number(0) as usize, number(4), number(8) as usize);
     if length > FRAME_MOST || unpacked > FRAME_MOST {
-        return Err(damaged("a frame of it is too long"));
+        let most = length.max(unpacked);
+        return Err(damaged(&format!(
+            "a frame of it has {most} bytes, and none has more than {FRAME_MOST}"
+        )));
     }
     let mut packed = vec![0; length];
     if fill(from, &mut packed)? < length {

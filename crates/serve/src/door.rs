@@ -7,13 +7,13 @@ use std::thread::JoinHandle;
 use crate::control::{self, socket_of};
 use crate::direct::Direct;
 use crate::guests::{Guest, Guests};
-use crate::listen::{Access, Listen, Listener, Socket};
+use crate::listen::{Access, Bell, Listen, Listener, Socket};
 use crate::server::{ServeError, accept, thread};
 
 /// Lets `leyden cut`, `restore` and `status` reach a drive that a program has opened itself, until it is dropped.
 #[derive(Debug)]
 pub struct Door {
-    address: Listen,
+    bell: Bell,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -25,8 +25,9 @@ impl Door {
     /// If somebody else listens there, or the system has no thread left.
     pub fn open(drive: &Arc<Direct>) -> Result<Self, ServeError> {
         let address = Listen::Unix(socket_of(&drive.path()));
-        let listener = Listener::bind(&address, Access::default())
-            .map_err(|error| ServeError::Listen(address.to_string(), error))?;
+        let at = |error| ServeError::Listen(address.to_string(), error);
+        let listener = Listener::bind(&address, Access::default()).map_err(at)?;
+        let bell = listener.bell().map_err(at)?;
         let closing = Arc::new(AtomicBool::new(false));
         let (shut, drive) = (Arc::clone(&closing), Arc::downgrade(drive));
         let answer = move |drive: &Weak<Direct>, ask| Some(drive.upgrade()?.control(ask));
@@ -35,14 +36,14 @@ impl Door {
         };
         let askers = Guests::new(control::ASKERS_MOST);
         let thread = thread("control", move || accept(&listener, &shut, &askers, serve))?;
-        Ok(Self { address, closing, thread: Some(thread) })
+        Ok(Self { bell, closing, thread: Some(thread) })
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
-        self.address.knock(); // wakes the accepting thread, which then sees the flag
+        self.bell.ring(); // the accepting thread wakes, and sees the flag
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // it has nothing to say
         }

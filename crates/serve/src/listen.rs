@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -54,15 +54,6 @@ impl std::fmt::Display for Listen {
 }
 
 impl Listen {
-    /// Connects, and hangs up.
-    pub(crate) fn knock(&self) {
-        match self {
-            // One that cannot connect since others wait there need not.
-            Self::Unix(path) => drop(dial(path, Duration::ZERO)),
-            Self::Tcp(address) => drop(TcpStream::connect(address)),
-        }
-    }
-
     /// True if other machines can connect.
     pub fn is_beyond_this_machine(&self) -> bool {
         let Self::Tcp(address) = self else { return false };
@@ -104,6 +95,15 @@ impl Listener {
         }
     }
 
+    /// What ends the wait for clients.
+    pub(crate) fn bell(&self) -> io::Result<Bell> {
+        let socket = match self {
+            Self::Unix(listener, _) => listener.as_fd().try_clone_to_owned()?,
+            Self::Tcp(listener) => listener.as_fd().try_clone_to_owned()?,
+        };
+        Ok(Bell(socket))
+    }
+
     /// Where clients can connect to: of a port 0 it is known now which one it is.
     pub(crate) fn address(&self) -> io::Result<Listen> {
         match self {
@@ -122,6 +122,18 @@ impl Listener {
                 Ok(Socket::Tcp(Arc::new(stream)))
             }
         }
+    }
+}
+
+/// The socket of a listener. Its name may be gone: it is not needed.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    /// Nobody is accepted any more, and who waits for clients returns.
+    pub(crate) fn ring(&self) {
+        // One that is shut already is what is wanted.
+        let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::clock::Pace;
 use crate::control;
 use crate::fuse::Mount;
 use crate::guests::{Guest, Guests};
-use crate::listen::{Access, Listen, Listener, Socket};
+use crate::listen::{Access, Bell, Listen, Listener, Socket};
 use crate::nbd::{Agreed, Export};
 use crate::owner::{Ended, Handle, Owner};
 use crate::programs::{Claim, Program};
@@ -91,8 +91,7 @@ pub struct Server {
     handle: Handle,
     owner: JoinHandle<Ended>,
     nbd: Vec<Listen>,
-    /// The other addresses that it listens at.
-    others: Vec<Listen>,
+    bells: Vec<Bell>,
     mount: Option<Mount>,
     /// The threads that accept clients, and what tells them to end.
     doors: Vec<JoinHandle<()>>,
@@ -108,14 +107,16 @@ impl Server {
         if drive.device().zoned().is_some() && (!options.nbd.is_empty() || options.fuse.is_some()) {
             return Err(ServeError::Zoned(drive.path().display().to_string()));
         }
-        let bind = |listen: &Listen| {
+        let mut bells = Vec::new();
+        let mut bind = |listen: &Listen| {
             let at = |error| ServeError::Listen(listen.to_string(), error);
             let listener = Listener::bind(listen, options.access).map_err(at)?;
-            let address = listener.address().map_err(at)?;
+            let (address, bell) = (listener.address().map_err(at)?, listener.bell().map_err(at)?);
+            bells.push(bell);
             Ok::<_, ServeError>((listener, address))
         };
-        let (control, socket) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
-        let fronts = options.nbd.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+        let (control, _) = bind(&Listen::Unix(control::socket_of(drive.path())))?;
+        let fronts = options.nbd.iter().map(&mut bind).collect::<Result<Vec<_>, _>>()?;
         let programs = options.programs.iter().map(|path| bind(&Listen::Unix(path.clone())));
         let programs = programs.collect::<Result<Vec<_>, _>>()?;
         let export = Export { name: drive.config().name.clone(), tls: options.tls.clone() };
@@ -132,9 +133,8 @@ impl Server {
             nbd.push(address);
             doors.push(house.open::<Agreed>("NBD client", listener, export.clone())?);
         }
-        let (claim, mut others) = (Claim::default(), vec![socket]);
-        for (listener, address) in programs {
-            others.push(address);
+        let claim = Claim::default();
+        for (listener, _) in programs {
             doors.push(house.open::<Program>("program", listener, claim.clone())?);
         }
         let to = handle.clone();
@@ -152,7 +152,7 @@ impl Server {
             ),
             None => None,
         };
-        Ok(Self { handle, owner, nbd, others, mount, doors, closing })
+        Ok(Self { handle, owner, nbd, bells, mount, doors, closing })
     }
 
     /// The way to the drive.
@@ -179,9 +179,7 @@ impl Server {
         drop(self.mount);
         let ended = self.owner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         self.closing.store(true, Ordering::Release);
-        for address in self.nbd.iter().chain(&self.others) {
-            address.knock(); // wakes the accepting thread, which then sees the flag
-        }
+        self.bells.iter().for_each(Bell::ring); // accepting threads wake, and see the flag
         for door in self.doors {
             let _ = door.join(); // it has nothing to say
         }
@@ -269,6 +267,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         let listener = Listener::bind(&Listen::Unix(path.clone()), Access::default()).unwrap();
+        let bell = listener.bell().unwrap();
         let serve = |mut socket: Socket, guest: Guest| {
             guest.settle().unwrap();
             guest.has_asked().unwrap();
@@ -295,7 +294,7 @@ mod tests {
         }
         assert_eq!(ask(b"!"), b"!");
         closing.store(true, Ordering::Release);
-        Listen::Unix(path).knock();
+        bell.ring();
         door.join().unwrap();
     }
 }

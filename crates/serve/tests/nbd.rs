@@ -201,3 +201,17 @@ fn many_requests_at_once_are_each_answered_once() {
         assert_eq!(client.read(at * 4_096, 4_096).unwrap(), [last; 4_096]);
     }
 }
+
+/// Somebody may remove the sockets of a server, as who cleans a folder of temporary files does: it ends all the same.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a scope would wait for a thread that hangs")]
+fn a_server_whose_sockets_were_removed_ends() {
+    let mut served = Served::new(Region::None, Pace::Untimed);
+    let server = served.server.take().unwrap();
+    std::fs::remove_file(served.socket()).unwrap();
+    std::fs::remove_file(control::socket_of(&served.image())).unwrap();
+    assert_eq!(server.handle().control(ControlAsk::Stop), Some(ControlAnswer::Stopped));
+    let (to, ended) = mpsc::channel();
+    std::thread::spawn(move || to.send(server.join()).unwrap());
+    ended.recv_timeout(Duration::from_secs(20)).expect("it hangs").unwrap();
+}

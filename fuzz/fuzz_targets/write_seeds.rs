@@ -10,6 +10,8 @@ fn main() -> std::io::Result<()> {
     let seeds: [(&str, Vec<u8>); 13] = [
         ("nbd_client", leyden_serve::fuzz::nbd_seed()),
         ("nbd_session", leyden_serve::fuzz::nbd_seed()),
+        ("nvme_host", leyden_serve::fuzz::nvme_seed()),
+        ("nvme_session", leyden_serve::fuzz::nvme_seed()),
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),

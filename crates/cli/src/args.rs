@@ -3,6 +3,8 @@
 mod answers;
 #[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
+#[cfg(feature = "serve")]
+mod nvme;
 pub(crate) mod reproduce;
 #[cfg(feature = "serve")]
 pub(crate) mod served;

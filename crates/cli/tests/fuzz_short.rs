@@ -97,11 +97,17 @@ fn clients_of_nbd() {
 }
 
 #[test]
+fn hosts_of_nvme() {
+    fuzz(&[leyden_serve::fuzz::nvme_seed()], 20_000, leyden_serve::fuzz::nvme_host);
+}
+
+#[test]
 fn sessions_of_clients_and_programs() {
     let folder = tempfile::tempdir().unwrap();
     let sessions = leyden_serve::fuzz::Sessions::new(&folder.path().join("disk.leyden"));
     fuzz(&[leyden_serve::fuzz::nbd_seed()], 500, |sent| sessions.nbd(sent));
     fuzz(&[leyden_serve::fuzz::program_seed()], 500, |sent| sessions.program(sent));
+    fuzz(&[leyden_serve::fuzz::nvme_seed()], 500, |sent| sessions.nvme(sent));
 }
 
 #[test]

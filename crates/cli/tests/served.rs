@@ -134,6 +134,67 @@ fn images_are_made_looked_at_and_copied() {
     refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
 }
 
+/// A second image beside the first.
+fn copy(image: &str, name: &str) -> String {
+    let copy = Path::new(image).with_file_name(name).to_str().unwrap().to_owned();
+    good(&leyden(&["image", "clone", image, &copy]));
+    copy
+}
+
+#[test]
+fn several_drives_are_namespaces_of_one_nvme_subsystem() {
+    use std::io::{Read, Write};
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    let other = copy(&image, "other.leyden");
+    let nbd = format!("unix:{}", folder.path().join("nbd").display());
+    refused(&["serve", &image, &other, "--nbd", &nbd], 2, "one leyden serve for each drive");
+    refused(&["serve", &image, "--nvme", "unix:/run/a"], 2, "tcp:HOST:PORT");
+    refused(&["serve", &image, "--nvme", "tcp:0", "--nvme-name", "box"], 2, "nqn.YYYY-MM");
+    refused(&["serve", &image, "--nvme-name", "nqn.2026-01.a:b"], 2, "--nvme");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_leyden"))
+        .args(["serve", &image, &other, "--nvme", "tcp:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let at = lines.find(|line| line.starts_with("NVMe at tcp:")).expect("it says where");
+    assert!(at.ends_with("subsystem nqn.2026-01.local.leyden:disk"), "{at}");
+    let address = at.split(['p', ',']).nth(1).unwrap().trim_start_matches(':').to_owned();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let mut begin = [0; 128];
+    (begin[2], begin[4]) = (128, 128);
+    stream.write_all(&begin).unwrap();
+    stream.read_exact(&mut begin).unwrap();
+    assert_eq!(begin[..3], [1, 0, 128]);
+    // Each drive has its own switch; and the server ends as ever.
+    good(&leyden(&["cut", &other]));
+    assert!(good(&leyden(&["status", &image])).contains("on"));
+    good(&leyden(&["restore", &other]));
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    for image in [image, other] {
+        assert!(good(&leyden(&["image", "check", &image])).contains("closed"));
+    }
+}
+
+/// Stock Linux in a guest, if `integrations/nvme/guest.sh build` has made one here.
+#[test]
+fn linux_attaches_drives_over_nvme() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../integrations/nvme/drives");
+    for what in [&["facts"][..], &["cuts", "ext4", "2"]] {
+        let args = ["--leyden", env!("CARGO_BIN_EXE_leyden")];
+        let ran = Command::new(&script).args(args).args(what).output().unwrap();
+        let (said, told) =
+            (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        if ran.status.code() == Some(77) {
+            eprintln!("{told}");
+            return;
+        }
+        assert!(ran.status.success() && said.contains("all well"), "{what:?}\n{said}\n{told}");
+    }
+}
+
 /// Whoever made a name first in a shared folder can make nobody wait for ever, and cannot pass for the server.
 #[test]
 fn a_socket_that_was_planted_hangs_nobody() {

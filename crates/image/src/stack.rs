@@ -208,6 +208,11 @@ impl Stack {
         flash_of_both(&zoned.stats(), &conventional.stats(), self.layer.stats().host_blocks)
     }
 
+    /// Erases of every block of both drives; `None` for bad ones.
+    pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        self.layer.conventional().wear().chain(self.layer.zoned().wear())
+    }
+
     /// True if nothing is under way, and it can be saved. One that has failed never can.
     pub(crate) fn is_idle(&self) -> bool {
         self.layer.is_at_rest()

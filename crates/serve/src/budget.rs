@@ -28,7 +28,7 @@ const SHARE: usize = 192 << 10;
 /// Requests of one client that are under way: as many as a queue of an NVMe drive has, or so.
 const COMMANDS_MOST: usize = 1_024;
 /// Bytes of one client: twice the largest request.
-const BYTES_MOST: usize = 2 * REQUEST_MOST;
+pub(crate) const BYTES_MOST: usize = 2 * REQUEST_MOST;
 /// What a command takes beside its data.
 pub(crate) const COMMAND_BYTES: usize = 512;
 /// A request that finds no memory within this time is refused.
@@ -224,6 +224,23 @@ impl Permit {
                 budget.take(missing, self.window.patience)?;
             }
             taken = self.window.lock();
+            taken.pooled += missing;
+        }
+        taken.bytes += bytes;
+        drop(taken);
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Takes more bytes if they are there, and does not wait for them.
+    pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), Full> {
+        let mut taken = self.window.lock();
+        let missing = (taken.bytes + bytes).saturating_sub(SHARE).saturating_sub(taken.pooled);
+        if taken.bytes + bytes > BYTES_MOST {
+            return Err(Full);
+        }
+        if missing > 0 {
+            self.window.budget.take(missing, Duration::ZERO)?;
             taken.pooled += missing;
         }
         taken.bytes += bytes;

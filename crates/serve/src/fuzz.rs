@@ -1,5 +1,6 @@
 //! What fuzz targets and the short fuzz test call: whatever comes in over a socket.
 
+pub use leyden_nvme::fuzz::{host as nvme_host, seed as nvme_seed};
 pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};
 pub use leyden_wire::fuzz::{
     program, program_seed, served as served_drive, served_seed as served_drive_seed,
@@ -15,6 +16,7 @@ use crate::clock::Pace;
 use crate::guests::Guests;
 use crate::listen::Socket;
 use crate::nbd::{Agreed, Export};
+use crate::nvme::{self, Connection, CutMode, NvmeOptions, Shared};
 use crate::owner::{Handle, Owner};
 use crate::programs::{Claim, Program};
 use crate::server::thread;
@@ -24,9 +26,10 @@ use crate::switch::Ask;
 
 /// A small drive, served to clients that send any bytes, for as long as the process runs.
 pub struct Sessions {
-    handle: Handle,
+    handles: [Handle; 1],
     guests: Guests,
     budget: Arc<Budget>,
+    nvme: Arc<Shared>,
 }
 
 impl Sessions {
@@ -39,7 +42,12 @@ impl Sessions {
         let (owner, handle) = Owner::new(drive, Pace::Untimed, false);
         thread("drive", move || owner.run()).expect("a thread");
         let (guests, budget) = (Guests::new(4), Arc::new(Budget::new(Limits::default())));
-        Self { handle, guests, budget }
+        let handles = [handle];
+        let name = Some("nqn.2026-01.local.leyden:fuzz".to_owned());
+        let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
+        let options = NvmeOptions { listen, name, hosts, cut, limits: Limits::default() };
+        let nvme = nvme::front(&handles, &options).expect("a namespace");
+        Self { handles, guests, budget, nvme }
     }
 
     /// Serves an NBD client that sends these bytes, takes all replies and goes.
@@ -59,6 +67,14 @@ impl Sessions {
         self.serve::<Program>(sent, &Claim::default())
     }
 
+    /// The same of an NVMe host.
+    ///
+    /// # Errors
+    /// If it is sent away.
+    pub fn nvme(&self, sent: &[u8]) -> Result<(), String> {
+        self.serve::<Connection>(sent, &self.nvme)
+    }
+
     fn serve<P: Protocol<Error: std::fmt::Display>>(
         &self,
         sent: &[u8],
@@ -74,7 +90,7 @@ impl Sessions {
             });
             let guest = self.guests.admit(&socket);
             let stream = Stream::Open(socket.clone());
-            let served = session::serve::<P>(stream, front, &self.handle, &guest, &self.budget);
+            let served = session::serve::<P>(stream, front, &self.handles, &guest, &self.budget);
             socket.close();
             served.map_err(|error| error.to_string())
         })

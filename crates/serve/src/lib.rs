@@ -1,8 +1,8 @@
 //! A drive in real time, for clients of all kinds.
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]); the session of a client ([`session`]) with
-//! its memory ([`budget`]) and its place ([`guests`]), and the protocols that it speaks: NBD ([`nbd`]) and that of programs
-//! with the C interface ([`programs`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
+//! its memory ([`budget`]) and its place ([`guests`]), and the protocols that it speaks: NBD ([`nbd`]), that of programs
+//! with the C interface ([`programs`]), and NVMe over TCP ([`nvme`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
 //! switch is ([`switch`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
 //! (`leyden-image`).
 //!
@@ -24,6 +24,7 @@ mod guests;
 mod listen;
 mod nbd;
 mod negotiating;
+mod nvme;
 mod owner;
 mod programs;
 mod remote;
@@ -39,6 +40,7 @@ pub use direct::{Call, Counts, Direct, DirectError};
 pub use door::Door;
 pub use fuse::{Blocks, Mount};
 pub use listen::{Access, Listen};
+pub use nvme::{CutMode, Nvme, NvmeError, NvmeOptions};
 pub use owner::{Answer, Ask, Failure, Handle};
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};

@@ -298,6 +298,14 @@ impl Socket {
         }
     }
 
+    /// Where its client has reached it; `None` of a socket in the file system.
+    pub(crate) fn local(&self) -> Option<std::net::SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(stream) => stream.local_addr().ok(),
+        }
+    }
+
     /// Which process connected; `None` over TCP.
     pub(crate) fn credentials(&self) -> Option<UCred> {
         match self {

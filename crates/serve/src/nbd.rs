@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::budget;
 use crate::negotiating::Negotiating;
 use crate::owner::{Answer, Ask, Failure, Handle};
-use crate::session::{Encoded, Protocol, Step};
+use crate::session::{Encoded, Protocol, Single, Step, Turn, one};
 use crate::stream::Stream;
 use crate::tls::Tls;
 
@@ -206,7 +206,6 @@ fn settle<'a>(
 
 impl Protocol for Agreed {
     type Request = Request;
-    type Terms = Self;
     type Error = ConnectionError;
     type Front = Export;
     const HEAD_BYTES: usize = REQUEST_BYTES;
@@ -214,16 +213,12 @@ impl Protocol for Agreed {
     fn handshake(
         stream: &mut Stream,
         front: &Export,
-        drive: &Handle,
+        drives: &[Handle],
     ) -> Result<Option<Self>, ConnectionError> {
-        negotiate(&mut Negotiating::new(stream, NEGOTIATION), front, drive)
+        negotiate(&mut Negotiating::new(stream, NEGOTIATION), front, &drives[0])
     }
 
-    fn terms(&self) -> Self {
-        *self
-    }
-
-    fn parse(&self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
+    fn parse(&mut self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
         let head = head.try_into().map_err(|_| NbdError::Magic)?;
         let request = Request::parse(head)?;
         Ok(Some(request).filter(|request| request.kind != RequestKind::Disconnect))
@@ -249,6 +244,28 @@ impl Protocol for Agreed {
             }
             _ => 0,
         }
+    }
+
+    fn turn(
+        &mut self,
+        request: Request,
+        payload: Vec<u8>,
+        turn: Turn<'_>,
+    ) -> Result<(), ConnectionError> {
+        one(self, request, payload, turn);
+        Ok(())
+    }
+
+    fn refused(&mut self, request: &Request) -> Encoded {
+        self.no_memory(request)
+    }
+}
+
+impl Single for Agreed {
+    type Terms = Self;
+
+    fn terms(&self) -> Self {
+        *self
     }
 
     fn step(&self, request: &Request, payload: Vec<u8>, drive: &Handle) -> Step {
@@ -332,5 +349,5 @@ fn reply(request: &Request, result: Result<Answer, Errno>, structured: bool) -> 
         }
         other => (Reply { cookie, error: other.err() }.encode(structured), Vec::new()),
     };
-    Encoded { head, data }
+    Encoded::new(head, data)
 }

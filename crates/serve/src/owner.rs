@@ -1,7 +1,10 @@
 //! The thread that has the drive.
 
+mod batch;
 mod control;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +18,9 @@ use crate::about;
 use crate::clock::{Clock, Pace, wall};
 use crate::direct::Counts;
 use crate::switch::{self, CutReport, Served};
+
+pub(crate) use batch::Batch;
+use batch::Reply;
 
 /// What a client asks of the drive. Ranges are in sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,44 +81,6 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// The callback for an answer, called by the drive's thread. Dropped without one, it is called with
-/// [`Failure::Gone`]: no client waits for ever.
-pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
-
-impl Reply {
-    fn send(mut self, answer: Answer) {
-        if let Some(reply) = self.0.take() {
-            reply(answer);
-        }
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        if let Some(reply) = self.0.take() {
-            reply(Answer::Failed(Failure::Gone));
-        }
-    }
-}
-
-/// What a client asks of the drive at once.
-#[derive(Default)]
-pub(crate) struct Batch {
-    asks: Vec<(Ask, Reply)>,
-    ready: Option<Instant>,
-}
-
-impl Batch {
-    pub(crate) fn push(&mut self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
-        self.asks.push((ask, Reply(Some(Box::new(reply)))));
-    }
-
-    /// What is in it came in then, if nothing did before.
-    pub(crate) fn came_in(&mut self, at: Instant) {
-        self.ready.get_or_insert(at);
-    }
-}
-
 /// A command in flight.
 struct Waiting {
     reply: Reply,
@@ -143,6 +111,7 @@ pub struct Handle {
     capacity_sectors: u64,
     unit_bytes: u32,
     is_recorded: bool,
+    power: Arc<AtomicU32>,
 }
 
 impl Handle {
@@ -156,7 +125,7 @@ impl Handle {
 
     /// Asks for all of `batch`, as [`Handle::ask`] for one, and empties it.
     pub(crate) fn ask_all(&self, batch: &mut Batch) {
-        let Batch { asks, ready } = std::mem::take(batch);
+        let (asks, ready) = std::mem::take(batch).into_parts();
         if !asks.is_empty() {
             let ready = ready.unwrap_or_else(wall);
             // If the drive's thread is gone, the batch is dropped, which answers it.
@@ -192,6 +161,16 @@ impl Handle {
         self.unit_bytes
     }
 
+    /// True if its power is off, without asking the drive's thread.
+    pub(crate) fn is_off(&self) -> bool {
+        self.switched() % 2 == 1
+    }
+
+    /// How often its switch was thrown: odd, if its power is off.
+    pub(crate) fn switched(&self) -> u32 {
+        self.power.load(Ordering::Acquire)
+    }
+
     /// True if what the drive is asked is recorded: notes of the host are, too.
     pub const fn is_recorded(&self) -> bool {
         self.is_recorded
@@ -215,6 +194,8 @@ pub(crate) struct Owner {
     served: Served,
     counts: Counts,
     last_cut: Option<CutReport>,
+    /// Told to whoever has a handle: see [`Handle::switched`].
+    power: Arc<AtomicU32>,
     /// Flushes are answered and not done: a drive that lies.
     lies: bool,
     stop: Option<Sender<switch::Answer>>,
@@ -234,7 +215,9 @@ impl Owner {
             capacity_sectors: drive.capacity_sectors(),
             unit_bytes: drive.unit_bytes(),
             is_recorded: drive.is_recorded(),
+            power: Arc::new(AtomicU32::new(drive.is_off().into())),
         };
+        let power = Arc::clone(&handle.power);
         let owner = Self {
             clock: Clock::new(pace, drive.now()),
             drive,
@@ -245,6 +228,7 @@ impl Owner {
             served: Served::default(),
             counts: Counts::default(),
             last_cut: None,
+            power,
             lies,
             stop: None,
             done: Vec::new(),
@@ -503,7 +487,8 @@ mod tests {
     #[test]
     fn who_asks_a_drive_that_is_gone_is_told() {
         let (inbox, drive) = std::sync::mpsc::channel();
-        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes: 4_096, is_recorded: false };
+        let (unit_bytes, power) = (4_096, Arc::default());
+        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes, is_recorded: false, power };
         let (to, answers) = std::sync::mpsc::channel();
         let ask =
             |to: Sender<Answer>| handle.ask(Ask::Flush, move |answer| to.send(answer).unwrap());

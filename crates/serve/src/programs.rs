@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::about::{DriveStats, Identity, all_stats};
 use crate::negotiating::Negotiating;
 use crate::owner::{Answer, Ask, Failure, Handle};
-use crate::session::{Encoded, Protocol, Step};
+use crate::session::{Encoded, Protocol, Single, Step, Turn, one};
 use crate::stream::Stream;
 use crate::switch;
 
@@ -87,12 +87,11 @@ pub(crate) struct Program {
 fn reply(request: &Request, (outcome, value, data): Answered) -> Encoded {
     let payload = data.len() as u32;
     let head = Reply { outcome, payload, tag: request.tag, value }.encode().to_vec();
-    Encoded { head, data }
+    Encoded::new(head, data)
 }
 
 impl Protocol for Program {
     type Request = Request;
-    type Terms = ();
     type Error = ConnectionError;
     type Front = Claim;
     const HEAD_BYTES: usize = REQUEST_BYTES;
@@ -100,7 +99,7 @@ impl Protocol for Program {
     fn handshake(
         stream: &mut Stream,
         claim: &Claim,
-        _: &Handle,
+        _: &[Handle],
     ) -> Result<Option<Self>, ConnectionError> {
         let mut stream = Negotiating::new(stream, GREETING);
         let mut hello = [0; GREETING_BYTES];
@@ -119,9 +118,7 @@ impl Protocol for Program {
         Ok(Some(Self { _claimed: claimed }))
     }
 
-    fn terms(&self) {}
-
-    fn parse(&self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
+    fn parse(&mut self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
         let head = head.try_into().map_err(|_| ProgramsError::Magic)?;
         Ok(Some(Request::parse(head)?))
     }
@@ -138,6 +135,26 @@ impl Protocol for Program {
             _ => 0,
         }
     }
+
+    fn turn(
+        &mut self,
+        request: Request,
+        payload: Vec<u8>,
+        turn: Turn<'_>,
+    ) -> Result<(), ConnectionError> {
+        one(self, request, payload, turn);
+        Ok(())
+    }
+
+    fn refused(&mut self, request: &Request) -> Encoded {
+        self.no_memory(request)
+    }
+}
+
+impl Single for Program {
+    type Terms = ();
+
+    fn terms(&self) {}
 
     fn step(&self, request: &Request, payload: Vec<u8>, _: &Handle) -> Step {
         match ask_of(request, payload) {

@@ -77,7 +77,7 @@ pub enum ServeError {
     /// The drive has zones, and its clients would not know of them.
     #[error(
         "{0} is a zoned drive, and NBD and FUSE know no zones: serve it to programs with --programs unix:PATH \
-         (docs/c-interface.md)"
+         (docs/c-interface.md), or to NVMe hosts with --nvme tcp (docs/nvme.md)"
     )]
     Zoned(String),
     /// The system has no thread left.
@@ -122,12 +122,7 @@ impl Server {
         let export = Export { name: drive.config().name.clone(), tls: options.tls.clone() };
         let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
-        let house = House {
-            handle: handle.clone(),
-            guests: Guests::new(options.limits.connections()),
-            budget: Arc::new(Budget::new(options.limits)),
-            closing: Arc::clone(&closing),
-        };
+        let house = House::new(vec![handle.clone()], options.limits, &closing);
         let (mut nbd, mut doors) = (Vec::new(), Vec::new());
         for (listener, address) in fronts {
             nbd.push(address);
@@ -195,26 +190,34 @@ pub(crate) fn thread<T: Send + 'static>(
 }
 
 /// What all listeners of a server share.
-struct House {
-    handle: Handle,
+pub(crate) struct House {
+    handles: Vec<Handle>,
     guests: Guests,
     budget: Arc<Budget>,
     closing: Arc<AtomicBool>,
 }
 
 impl House {
+    /// Of these drives, with these limits for all their clients together.
+    pub(crate) fn new(handles: Vec<Handle>, limits: Limits, closing: &Arc<AtomicBool>) -> Self {
+        let (guests, budget) = (Guests::new(limits.connections()), Arc::new(Budget::new(limits)));
+        Self { handles, guests, budget, closing: Arc::clone(closing) }
+    }
+
     /// Serves clients of one listener, which are called `what` in logs.
-    fn open<P: Protocol<Front: Send + Clone + 'static, Error: std::fmt::Display> + 'static>(
+    pub(crate) fn open<
+        P: Protocol<Front: Send + Clone + 'static, Error: std::fmt::Display> + 'static,
+    >(
         &self,
         what: &'static str,
         listener: Listener,
         front: P::Front,
     ) -> Result<JoinHandle<()>, ServeError> {
-        let (handle, budget) = (self.handle.clone(), Arc::clone(&self.budget));
+        let (handles, budget) = (self.handles.clone(), Arc::clone(&self.budget));
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
             guest.say(|left_out| info!(client, peer, left_out, "{what}"));
-            match session::serve::<P>(Stream::Open(socket), &front, &handle, &guest, &budget) {
+            match session::serve::<P>(Stream::Open(socket), &front, &handles, &guest, &budget) {
                 Ok(()) => guest.say(|left_out| info!(client, peer, left_out, "{what} has gone")),
                 Err(error) => {
                     guest.say(|left_out| warn!(client, peer, left_out, %error, "{what} sent away"));

@@ -8,6 +8,10 @@
 //! - No memory is taken for a payload before its bytes have come, nor for a reply before the budget has room for it.
 //! - Whatever ends one of the two threads ends the other.
 
+mod turn;
+
+pub(crate) use turn::{Encoded, Outbox, Protocol, Single, Step, Turn, one};
+
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -15,91 +19,44 @@ use std::thread::Builder;
 
 use crate::budget::{Budget, COMMAND_BYTES, GATHERED, Permit, Window};
 use crate::guests::Guest;
-use crate::owner::{Answer, Ask, Batch, Failure, Handle};
+use crate::owner::{Batch, Handle};
 use crate::stream::{Reader, Stream, send};
+use turn::Outgoing;
 
 /// No head of a request is longer.
-const HEAD_MOST: usize = 64;
+const HEAD_MOST: usize = 128;
 /// Data from this size on is sent from where it lies.
 const LARGE: usize = GATHERED;
-
-/// A reply: what comes before its data, and its data.
-#[derive(Debug)]
-pub(crate) struct Encoded {
-    pub(crate) head: Vec<u8>,
-    pub(crate) data: Vec<u8>,
-}
-
-/// What follows a request.
-pub(crate) enum Step {
-    /// The drive is asked.
-    Ask(Ask),
-    /// It is answered at once.
-    Reply(Encoded),
-    /// It is answered by [`Protocol::report`], behind all that was asked before.
-    Report,
-}
-
-/// A protocol, as agreed on with one client. Budget, batches and deadlines are the session's.
-pub(crate) trait Protocol: Sized {
-    /// A request without its payload.
-    type Request: Copy + Send + 'static;
-    /// What replies depend on.
-    type Terms: Copy + Send + 'static;
-    /// Why the connection ends.
-    type Error: From<io::Error>;
-    /// What is settled before a client is let in, by all clients of a listener.
-    type Front;
-    /// The length of a request without its payload.
-    const HEAD_BYTES: usize;
-
-    /// Settles with the client what is to be settled. `None` if it goes.
-    fn handshake(
-        stream: &mut Stream,
-        front: &Self::Front,
-        drive: &Handle,
-    ) -> Result<Option<Self>, Self::Error>;
-    /// What replies depend on.
-    fn terms(&self) -> Self::Terms;
-    /// A request; `None` if the client goes.
-    fn parse(&self, head: &[u8]) -> Result<Option<Self::Request>, Self::Error>;
-    /// Bytes that follow the request.
-    fn payload_bytes(request: &Self::Request) -> Result<usize, Self::Error>;
-    /// Bytes that its reply carries at most.
-    fn reply_bytes(request: &Self::Request, drive: &Handle) -> usize;
-    /// What follows it.
-    fn step(&self, request: &Self::Request, payload: Vec<u8>, drive: &Handle) -> Step;
-    /// What is answered without a command.
-    fn report(&self, request: &Self::Request, drive: &Handle) -> Encoded;
-    /// The reply with `answer`.
-    fn encode(terms: Self::Terms, request: &Self::Request, answer: Answer) -> Encoded;
-}
 
 /// Serves one client until it goes.
 pub(crate) fn serve<P: Protocol>(
     mut stream: Stream,
     front: &P::Front,
-    drive: &Handle,
+    drives: &[Handle],
     guest: &Guest,
     budget: &Arc<Budget>,
 ) -> Result<(), P::Error> {
-    let Some(protocol) = P::handshake(&mut stream, front, drive)? else { return Ok(()) };
+    let Some(mut protocol) = P::handshake(&mut stream, front, drives)? else { return Ok(()) };
     guest.settle()?;
     let (to, replies) = std::sync::mpsc::channel();
+    protocol.begin(&Outbox::new(&to), stream.socket());
     let window = Arc::new(Window::new(Arc::clone(budget)));
     let reader = Reader::new(stream.clone(), Arc::clone(&window))?;
     std::thread::scope(|scope| {
         let (out, windows) = (stream.clone(), Arc::clone(&window));
         let write = move || write(Closing(out), &replies, &windows);
-        Builder::new().name("replies".to_owned()).spawn_scoped(scope, write)?;
+        let writer = Builder::new().name("replies".to_owned()).spawn_scoped(scope, write)?;
         let _closing = Closing(stream); // ends the writer if this thread panics
         let stream = BufReader::with_capacity(GATHERED, reader);
         let mut session =
-            Session { protocol, stream, drive, guest, to, window, batch: Batch::default() };
+            Session { protocol, stream, drives, guest, to, window, batches: batches_of(drives) };
         let read = session.read();
         // What is under way is answered before the connection ends.
-        session.drive.ask_all(&mut session.batch);
+        hand_over(session.drives, &mut session.batches);
+        session.protocol.end();
         session.window.drain();
+        drop(session); // and so the last way to the writer, which ends when it has sent all
+        writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         read
     })
 }
@@ -113,37 +70,49 @@ impl Drop for Closing {
     }
 }
 
-/// A reply on its way, and what it returns to the window.
-struct Outgoing {
-    reply: Encoded,
-    permit: Permit,
+fn batches_of(drives: &[Handle]) -> Vec<Batch> {
+    drives.iter().map(|_| Batch::default()).collect()
+}
+
+/// Hands what was gathered to the drives.
+fn hand_over(drives: &[Handle], batches: &mut [Batch]) {
+    for (drive, batch) in drives.iter().zip(batches) {
+        drive.ask_all(batch);
+    }
 }
 
 /// A client that has negotiated.
 struct Session<'a, P> {
     protocol: P,
     stream: BufReader<Reader>,
-    drive: &'a Handle,
+    drives: &'a [Handle],
     guest: &'a Guest,
     to: Sender<Outgoing>,
     window: Arc<Window>,
-    /// Requests that have been read but not handed to the drive yet.
-    batch: Batch,
+    /// Requests that have been read but not handed to the drives yet.
+    batches: Vec<Batch>,
 }
 
 impl<P: Protocol> Session<'_, P> {
     /// Reads requests until the client goes.
     fn read(&mut self) -> Result<(), P::Error> {
         let mut head = [0; HEAD_MOST];
-        let head = &mut head[..P::HEAD_BYTES];
         loop {
-            self.expect(head.len());
-            match self.stream.read_exact(head) {
+            let first = P::HEAD_BYTES;
+            self.expect(first);
+            match self.stream.read_exact(&mut head[..first]) {
                 // It has gone without a word.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
                 read => read?,
             }
-            let Some(request) = self.protocol.parse(head)? else { return Ok(()) };
+            let length = self.protocol.head_bytes(&head[..first])?;
+            if length > first {
+                self.expect(length - first);
+                self.stream.get_mut().begin();
+                self.stream.read_exact(&mut head[first..length])?;
+                self.stream.get_mut().end();
+            }
+            let Some(request) = self.protocol.parse(&head[..length])? else { return Ok(()) };
             self.guest.has_asked()?;
             self.ask(request)?;
         }
@@ -152,40 +121,31 @@ impl<P: Protocol> Session<'_, P> {
     /// Called before a read of so many bytes: if it may block, the batch is handed to the drive first.
     fn expect(&mut self, bytes: usize) {
         if self.stream.buffer().len() < bytes {
-            self.drive.ask_all(&mut self.batch);
+            hand_over(self.drives, &mut self.batches);
         }
     }
 
     fn ask(&mut self, request: P::Request) -> Result<(), P::Error> {
         let length = P::payload_bytes(&request)?;
-        let first = length.min(LARGE);
-        let bytes = COMMAND_BYTES + P::reply_bytes(&request, self.drive) + first;
-        let permit = self.window.enter(bytes, || self.drive.ask_all(&mut self.batch));
-        let terms = self.protocol.terms();
-        let Ok(mut permit) = permit else {
-            self.discard(length)?;
-            return self.refuse(&request);
-        };
-        let Some(payload) = self.read_payload(length, &mut permit)? else {
+        let mut permit = None;
+        if !P::has_room(&request) {
+            let first = length.min(LARGE);
+            let bytes = COMMAND_BYTES + P::reply_bytes(&request, &self.drives[0]) + first;
+            let entered = self.window.enter(bytes, || hand_over(self.drives, &mut self.batches));
+            let Ok(entered) = entered else {
+                self.discard(length)?;
+                return self.refuse(&request);
+            };
+            permit = Some(entered);
+        }
+        let before = self.protocol.payload_so_far(&request);
+        let Some(payload) = self.read_payload(before, length, permit.as_mut())? else {
             drop(permit);
             return self.refuse(&request);
         };
-        let to = self.to.clone();
-        let reply = move |reply| {
-            let _ = to.send(Outgoing { reply, permit }); // the client may be gone
-        };
-        match self.protocol.step(&request, payload, self.drive) {
-            Step::Ask(ask) => {
-                self.batch.came_in(self.stream.get_ref().came_in());
-                self.batch.push(ask, move |answer| reply(P::encode(terms, &request, answer)));
-            }
-            Step::Reply(encoded) => reply(encoded),
-            Step::Report => {
-                self.drive.ask_all(&mut self.batch);
-                reply(self.protocol.report(&request, self.drive));
-            }
-        }
-        Ok(())
+        let came_in = self.stream.get_ref().came_in();
+        let (to, drives, batches) = (&self.to, self.drives, &mut self.batches[..]);
+        self.protocol.turn(request, payload, Turn { permit, to, drives, batches, came_in })
     }
 
     /// Tells the client that there is no memory for its request.
@@ -197,43 +157,49 @@ impl<P: Protocol> Session<'_, P> {
                 "a request was refused: --memory is used up"
             );
         });
-        let Ok(permit) = self.window.enter(0, || self.drive.ask_all(&mut self.batch)) else {
+        let entered = self.window.enter(0, || hand_over(self.drives, &mut self.batches));
+        let Ok(permit) = entered else {
             return Err(io::Error::from(ErrorKind::OutOfMemory).into());
         };
-        let answer = Answer::Failed(Failure::NoMemory);
-        let reply = P::encode(self.protocol.terms(), request, answer);
-        let _ = self.to.send(Outgoing { reply, permit }); // the client may be gone
+        let reply = self.protocol.refused(request);
+        let _ = self.to.send(Outgoing { reply, permit: Some(permit) }); // the client may be gone
         Ok(())
     }
 
-    /// Reads what follows a request, into as much memory as has come in. `None` if that is more than there is.
+    /// Reads what follows a request, into as much memory as has come in, behind what has come `before`. `None` if that is
+    /// more than there is.
     fn read_payload(
         &mut self,
+        before: Vec<u8>,
         length: usize,
-        permit: &mut Permit,
+        mut permit: Option<&mut Permit>,
     ) -> Result<Option<Vec<u8>>, P::Error> {
         self.expect(length);
-        let mut payload = Vec::new();
+        let mut payload = before;
         if length == 0 {
             return Ok(Some(payload));
         }
+        let begin = payload.len();
         self.stream.get_mut().begin();
         let mut piece = length.min(LARGE); // of which the permit is
         loop {
             if payload.try_reserve_exact(piece).is_err() {
-                self.discard(length - payload.len())?;
+                self.discard(length - (payload.len() - begin))?;
                 return Ok(None);
             }
             let count = (&mut self.stream).take(piece as u64).read_to_end(&mut payload)?;
             if count < piece {
                 return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
             }
-            piece = (length - payload.len()).min(payload.len());
+            let read = payload.len() - begin;
+            piece = (length - read).min(read);
             if piece == 0 {
                 break;
             }
-            if permit.grow(piece, || self.drive.ask_all(&mut self.batch)).is_err() {
-                self.discard(length - payload.len())?;
+            if let Some(permit) = &mut permit
+                && permit.grow(piece, || hand_over(self.drives, &mut self.batches)).is_err()
+            {
+                self.discard(length - read)?;
                 return Ok(None);
             }
             self.stream.get_mut().begin(); // the client is not to blame for that wait
@@ -244,7 +210,7 @@ impl<P: Protocol> Session<'_, P> {
 
     /// Reads so many bytes, and forgets them.
     fn discard(&mut self, bytes: usize) -> Result<(), P::Error> {
-        self.drive.ask_all(&mut self.batch);
+        hand_over(self.drives, &mut self.batches);
         self.stream.get_mut().begin();
         let count = io::copy(&mut (&mut self.stream).take(bytes as u64), &mut io::sink())?;
         self.stream.get_mut().end();
@@ -262,24 +228,30 @@ fn write(mut stream: Closing, replies: &Receiver<Outgoing>, window: &Window) {
     while let Ok(first) = replies.recv() {
         let Outgoing { reply, mut permit } = first;
         let mut next = Some(reply);
-        let mut large = Vec::new();
-        while let Some(Encoded { head, data }) = next.take() {
+        let (mut large, mut rest) = (Vec::new(), Vec::new());
+        while let Some(Encoded { head, data, tail }) = next.take() {
             out.extend(head);
             if data.len() >= LARGE {
-                large = data;
+                (large, rest) = (data, tail);
                 break;
             }
             out.extend(data);
+            out.extend(tail);
             if out.len() < GATHERED
                 && let Ok(other) = replies.try_recv()
             {
-                permit.absorb(other.permit);
+                match (&mut permit, other.permit) {
+                    (Some(permit), Some(other)) => permit.absorb(other),
+                    (None, other) => permit = other,
+                    (Some(_), None) => {}
+                }
                 next = Some(other.reply);
             }
         }
-        is_gone = is_gone
-            || send(&mut stream.0, &out, window).is_err()
-            || !large.is_empty() && send(&mut stream.0, &large, window).is_err();
+        for part in [&out, &large, &rest] {
+            let is_sent = is_gone || part.is_empty() || send(&mut stream.0, part, window).is_ok();
+            is_gone |= !is_sent;
+        }
         if is_gone {
             stream.0.socket().close(); // ends the reader, too
         }

@@ -7,6 +7,7 @@ use leyden_config::Set;
 use leyden_serve::{Access, Limits, Listen, Pace, TlsFiles, TooLittle};
 use leyden_sim::{Bytes, Span};
 
+use super::nvme::NvmeArgs;
 use super::parse_set;
 
 pub(crate) const SERVE_EXAMPLES: &str = "\
@@ -16,6 +17,7 @@ Examples:
   leyden serve disk.leyden --programs unix:/tmp/leyden.sock     for libleyden, zoned drives too
   leyden serve disk.leyden --fuse /mnt/leyden     then losetup --direct-io=on -f /mnt/leyden/disk
   nbdinfo 'nbd+unix:///?socket=/tmp/leyden.sock'
+  leyden serve disk.leyden zoned.leyden --nvme tcp     then nvme connect -t tcp -a 127.0.0.1 -s 4420 -n NQN
 
 While it serves, from another shell:
   leyden status disk.leyden
@@ -206,9 +208,11 @@ pub(crate) struct ImageArgs {
 /// `leyden serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// The image
-    #[arg(value_name = "IMAGE")]
-    pub(crate) file: PathBuf,
+    /// The image; several of them with --nvme
+    #[arg(value_name = "IMAGE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) nvme: NvmeArgs,
     /// Serve NBD clients at unix:PATH, tcp, tcp:PORT (the loopback interface) or tcp:HOST:PORT; may be
     /// repeated
     #[arg(long, value_name = "ADDRESS")]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, RestoreReport, Server, ServerOptions,
-    StatusReport, Tls,
+    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, Nvme, RestoreReport, Server,
+    ServerOptions, StatusReport, Tls,
 };
 
 use super::image::{failure, missing};
@@ -29,11 +29,8 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
     log::start(&args.log);
     check(args)?;
     let limits = args.clients.limits().map_err(Failure::usage)?;
+    let hosts = args.nvme.options(limits);
     let tls = args.tls().as_ref().map(Tls::new).transpose().map_err(Failure::usage)?;
-    let mut drive = open(&args.file, args.stay_off)?;
-    if let Some(path) = &args.record {
-        record(&mut drive, path)?;
-    }
     let options = ServerOptions {
         nbd: args.nbd.clone(),
         programs: args.programs.clone(),
@@ -45,42 +42,84 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
         ..ServerOptions::new(args.pace.pace())
     };
     let cancel = signals.watched();
-    let server = Server::start(drive, &options).map_err(Failure::io)?;
+    let mut servers = Vec::new();
+    for file in &args.files {
+        let mut drive = open(file, args.stay_off)?;
+        if let Some(path) = &args.record {
+            record(&mut drive, path)?;
+        }
+        servers.push(Server::start(drive, &options).map_err(Failure::io)?);
+    }
+    let handles = servers.iter().map(|server| server.handle().clone()).collect();
+    let nvme =
+        hosts.map(|hosts| Nvme::start(handles, &hosts)).transpose().map_err(Failure::usage)?;
+    announce(args, &servers[0], nvme.as_ref())?;
+    service::notify("READY=1");
+    while servers.iter().any(|server| !server.has_ended()) {
+        if cancel.load(Ordering::Relaxed) {
+            service::notify("STOPPING=1");
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    drop(nvme); // its hosts find that the box is gone, and not that its drives fail
+    for server in &servers {
+        server.handle().control(ControlAsk::Stop);
+    }
+    let joined = args
+        .files
+        .iter()
+        .zip(servers)
+        .map(|(file, server)| server.join().map_err(|error| failure(file, None, error)));
+    joined.fold(Ok(()), Result::and)
+}
+
+/// Says where clients find what is served.
+fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<(), Failure> {
     let mut out = anstream::stderr().lock();
     for listen in server.nbd() {
         writeln!(out, "NBD at {listen}")?;
     }
-    for path in &options.programs {
+    for path in &args.programs {
         writeln!(out, "programs at unix:{}", path.display())?;
     }
     if let Some(folder) = &args.fuse {
         writeln!(out, "FUSE at {}", folder.join("disk").display())?;
     }
+    if let Some(nvme) = nvme {
+        for listen in nvme.addresses() {
+            writeln!(out, "NVMe at {listen}, subsystem {}", nvme.name())?;
+        }
+    }
     if args.lie {
         writeln!(out, "this drive lies: flushes are answered and not done")?;
     }
-    writeln!(out, "control at {}", socket_of(&args.file).display())?;
-    drop(out);
-    service::notify("READY=1");
-    while !server.has_ended() {
-        if cancel.load(Ordering::Relaxed) {
-            service::notify("STOPPING=1");
-            server.handle().control(ControlAsk::Stop);
-            break;
-        }
-        std::thread::sleep(LOOK);
+    for file in &args.files {
+        writeln!(out, "control at {}", socket_of(file).display())?;
     }
-    server.join().map_err(|error| failure(&args.file, None, error))
+    Ok(())
 }
 
 /// What is refused before anything is opened, and what is warned of.
 fn check(args: &ServeArgs) -> Result<(), Failure> {
-    if !args.file.exists() {
-        return Err(missing(&args.file));
+    if let Some(file) = args.files.iter().find(|file| !file.exists()) {
+        return Err(missing(file));
     }
-    if args.nbd.is_empty() && args.programs.is_empty() && args.fuse.is_none() {
-        let help = "name an address (--nbd unix:PATH), a socket for programs (--programs unix:PATH) or a folder (--fuse DIR)";
+    let others = !args.nbd.is_empty() || !args.programs.is_empty() || args.fuse.is_some();
+    if !others && args.nvme.nvme.is_empty() {
+        let help = "name an address (--nbd unix:PATH, --nvme tcp), a socket for programs (--programs unix:PATH) or a folder \
+                    (--fuse DIR)";
         return Err(Failure::usage(anyhow::anyhow!("nobody could use the drive\n  help: {help}")));
+    }
+    if args.files.len() > 1 && (others || args.record.is_some()) {
+        let what = "several drives are served together to NVMe hosts only\n  help: one leyden serve for each drive that \
+                    --nbd, --programs, --fuse or --record is to serve";
+        return Err(Failure::usage(anyhow::anyhow!(what)));
+    }
+    for listen in args.nvme.nvme.iter().filter(|listen| listen.is_beyond_this_machine()) {
+        super::warn(&format!(
+            "{listen} lets other machines read and write the drives: NVMe hosts are let in by the name that they say"
+        ));
     }
     // A server that was killed leaves a dead mount behind, of which nothing can be said.
     if let Some(folder) = args.fuse.as_ref().filter(|folder| folder.is_file()) {

@@ -113,7 +113,9 @@ impl Reader {
         if let Some(fuse) = args.iter().position(|arg| arg == "--fuse") {
             args.drain(fuse..fuse + 2);
         }
-        if !args.iter().any(|arg| arg == "--nbd" || arg == "--programs") {
+        // The usual port may be taken.
+        args.iter_mut().filter(|arg| *arg == "tcp").for_each(|arg| "tcp:0".clone_into(arg));
+        if !args.iter().any(|arg| arg == "--nbd" || arg == "--programs" || arg == "--nvme") {
             args.extend(["--nbd".to_owned(), self.expand("unix:/tmp/leyden.sock")]);
         }
         let child = self.leyden(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();

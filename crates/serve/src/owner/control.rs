@@ -1,5 +1,6 @@
 //! What is asked of the server and not of the drive: its switch, and how it goes.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use leyden_device::SECTOR_BYTES;
@@ -40,6 +41,7 @@ impl Owner {
         self.go_on()?;
         let interrupted = self.pending as u64;
         let loss = self.drive.cut(self.clock.now(self.drive.now()))?;
+        self.power.fetch_add(1, Ordering::Release);
         for tag in 0..self.waiting.len() as u32 {
             if let Some(waiting) = self.waiting[tag as usize].take() {
                 self.free_tags.push(tag);
@@ -65,6 +67,7 @@ impl Owner {
         let now = self.clock.now(self.drive.now());
         match self.drive.restore(now, bank) {
             Ok(recovery) => {
+                self.power.fetch_add(1, Ordering::Release);
                 let report = RestoreReport::new(&recovery, now);
                 info!(ready_in_ns = report.ready_in_ns, "power returned");
                 Ok(switch::Answer::Restored(report))

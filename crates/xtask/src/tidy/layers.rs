@@ -29,7 +29,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("capi", &["serve", "image", "config", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
-    ("serve", &["image", "wire", "device", "power", "buffer", "sim"]),
+    ("serve", &["nvme", "image", "wire", "device", "power", "buffer", "sim"]),
+    ("nvme", &["device"]),
     // An image holds a whole stack: what stands on two drives loses its power with them.
     ("image", &["host", "device", "power", "buffer", "ftl", "nand", "sim"]),
     ("wire", &[]),

@@ -1,0 +1,87 @@
+//! How drives are served to NVMe hosts.
+
+use clap::ValueEnum;
+use leyden_serve::{CutMode, Limits, Listen, NvmeOptions};
+
+/// The port that is registered for NVMe over TCP.
+const PORT: u16 = 4420;
+
+/// Options of `leyden serve` about NVMe.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NvmeArgs {
+    /// Serve NVMe hosts at tcp (the loopback interface, port 4420), tcp:PORT or tcp:HOST:PORT; may be repeated
+    ///
+    /// Each image is a namespace of one subsystem, in the order given: `nvme connect` finds all of them.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub(crate) nvme: Vec<Listen>,
+    /// Name of the NVMe subsystem; nqn.2026-01.local.leyden:NAME, with the first drive's name, if not given
+    #[arg(long, value_name = "NQN", requires = "nvme")]
+    nvme_name: Option<String>,
+    /// Let only NVMe hosts with this name connect; may be repeated
+    ///
+    /// A host says its name itself: the list keeps the wrong ones out by accident, and nobody out by force.
+    #[arg(long, value_name = "NQN", requires = "nvme")]
+    nvme_host: Vec<String>,
+    /// What NVMe hosts see of a power cut
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Cut::Lost, requires = "nvme")]
+    nvme_cut: Cut,
+}
+
+/// As [`CutMode`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Cut {
+    /// Connections end, and none is accepted until a drive has power again
+    Lost,
+    /// Connections stay, and commands never end
+    Hang,
+    /// As hang, and the controller's registers read as all ones, like a device that was pulled out
+    Dead,
+    /// Commands end with an error
+    Error,
+}
+
+impl NvmeArgs {
+    /// What the server is told; `None` if it serves no NVMe hosts.
+    pub(crate) fn options(&self, limits: Limits) -> Option<NvmeOptions> {
+        if self.nvme.is_empty() {
+            return None;
+        }
+        Some(NvmeOptions {
+            listen: self.nvme.clone(),
+            name: self.nvme_name.clone(),
+            hosts: self.nvme_host.clone(),
+            cut: match self.nvme_cut {
+                Cut::Lost => CutMode::Lost,
+                Cut::Hang => CutMode::Hang,
+                Cut::Dead => CutMode::Dead,
+                Cut::Error => CutMode::Error,
+            },
+            limits,
+        })
+    }
+}
+
+fn parse_address(text: &str) -> Result<Listen, String> {
+    if text == "tcp" {
+        return Ok(Listen::Tcp(format!("127.0.0.1:{PORT}")));
+    }
+    match text.parse() {
+        Ok(listen @ Listen::Tcp(_)) => Ok(listen),
+        Ok(Listen::Unix(_)) | Err(_) => Err("write tcp, tcp:PORT or tcp:HOST:PORT".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_tcp_and_have_a_port_of_their_own() {
+        assert_eq!(parse_address("tcp"), Ok(Listen::Tcp("127.0.0.1:4420".to_owned())));
+        assert_eq!(parse_address("tcp:0"), Ok(Listen::Tcp("127.0.0.1:0".to_owned())));
+        assert_eq!(parse_address("tcp:[::1]:9"), Ok(Listen::Tcp("[::1]:9".to_owned())));
+        for wrong in ["unix:/run/a", "rdma", "tcp:host", ""] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Fabrics commands: Connect, and properties.
+
+use zerocopy::FromBytes;
+
+use crate::status::Status;
+use crate::wire::{ConnectData, FabricsSqe, SGL_IN_CAPSULE, name_of};
+
+/// A property of a controller, by its offset; of eight bytes, or of four.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Property {
+    /// Where.
+    pub offset: u32,
+    /// Eight bytes.
+    pub is_long: bool,
+}
+
+/// What a host asks for that connects a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Connect {
+    pub(crate) queue: u16,
+    /// Entries.
+    pub(crate) size: u32,
+    /// The host ignores SQHD.
+    pub(crate) no_flow_control: bool,
+    pub(crate) keep_alive_ms: u32,
+    pub(crate) host_id: [u8; 16],
+    pub(crate) controller: u16,
+    pub(crate) subsystem: String,
+    pub(crate) host: String,
+}
+
+/// A queue that is connected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connected {
+    /// The controller.
+    pub controller: u16,
+    /// The queue: 0 for admin commands.
+    pub queue: u16,
+    /// Its entries.
+    pub size: u32,
+    /// Submission queue flow control is off: completions have no head.
+    pub no_flow_control: bool,
+    /// Of a discovery controller.
+    pub is_discovery: bool,
+}
+
+/// A fabrics command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// 01h.
+    Connect,
+    /// 04h.
+    Get(Property),
+    /// 00h, with its value.
+    Set(Property, u64),
+}
+
+/// Where Connect was wrong: what its completion says beside 182h (Base 2.0, figure 546).
+const fn in_entry(at: u32) -> (Status, u32) {
+    (Status::CONNECT_INVALID, at)
+}
+const fn in_data(at: u32) -> (Status, u32) {
+    (Status::CONNECT_INVALID, at | 1 << 16)
+}
+pub(crate) const NO_SUBSYSTEM: (Status, u32) = in_data(256);
+pub(crate) const NO_HOST: (Status, u32) = in_data(512);
+pub(crate) const NO_CONTROLLER: (Status, u32) = in_data(16);
+pub(crate) const NO_HOST_ID: (Status, u32) = in_data(0);
+pub(crate) const BAD_QUEUE: (Status, u32) = in_entry(42);
+pub(crate) const BAD_SIZE: (Status, u32) = in_entry(44);
+
+impl Asked {
+    /// Which fabrics command it is.
+    ///
+    /// # Errors
+    /// If it is none that is known.
+    pub fn parse(sqe: &FabricsSqe) -> Result<Self, Status> {
+        let offset = u32::from(sqe.word44.get()) | u32::from(sqe.word46.get()) << 16;
+        let property = || match sqe.word40.get() & 7 {
+            0 => Ok(Property { offset, is_long: false }),
+            1 => Ok(Property { offset, is_long: true }),
+            _ => Err(Status::INVALID_FIELD),
+        };
+        match sqe.kind {
+            0x00 => Ok(Self::Set(property()?, sqe.value.get())),
+            0x01 => Ok(Self::Connect),
+            0x04 => Ok(Self::Get(property()?)),
+            _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+}
+
+impl Connect {
+    pub(crate) fn parse(sqe: &FabricsSqe, data: &[u8]) -> Result<Self, (Status, u32)> {
+        if sqe.word40.get() != 0 {
+            return Err((Status::CONNECT_FORMAT, 0));
+        }
+        if sqe.sgl.id != SGL_IN_CAPSULE {
+            return Err((Status::SGL_TYPE, 0));
+        }
+        let Ok((data, _)) = ConnectData::ref_from_prefix(data) else {
+            return Err((Status::SGL_LENGTH, 0));
+        };
+        Ok(Self {
+            queue: sqe.word42.get(),
+            size: u32::from(sqe.word44.get()) + 1,
+            no_flow_control: sqe.word46.get() & 1 << 2 != 0,
+            keep_alive_ms: sqe.value.get() as u32,
+            host_id: data.host_id,
+            controller: data.controller.get(),
+            subsystem: name_of(&data.subsystem).ok_or(NO_SUBSYSTEM)?.to_owned(),
+            host: name_of(&data.host).ok_or(NO_HOST)?.to_owned(),
+        })
+    }
+}

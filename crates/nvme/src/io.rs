@@ -1,0 +1,339 @@
+//! Commands of I/O queues: what their entries say, in sectors.
+//!
+//! **What lives here**: the NVM and ZNS command sets as values. **What doesn't**: what a command does; only what cannot be
+//! said to a drive at all (a range beyond the namespace, a length that no queue carries) is refused here.
+
+use leyden_device::{Lba, SECTOR_BYTES, ZoneAction, ZoneFilter, ZoneState};
+use zerocopy::FromBytes;
+
+use crate::namespace::{Namespace, TRANSFER_MOST};
+use crate::status::Status;
+use crate::wire::{DsmRange, Sqe, ZONE_BYTES};
+
+/// What of the host's data a command moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transfer {
+    /// Nothing.
+    None,
+    /// So many bytes to the host.
+    ToHost(usize),
+    /// So many bytes from the host.
+    FromHost(usize),
+    /// So many bytes from the host, or more, which mean nothing.
+    AtLeast(usize),
+}
+
+/// A command of an I/O queue. Places and lengths are in sectors of the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Io {
+    /// 00h; of all namespaces, or of its own.
+    Flush {
+        /// Its namespace is FFFFFFFFh.
+        all: bool,
+    },
+    /// 02h.
+    Read(Lba, u32),
+    /// 01h.
+    Write {
+        /// Where.
+        lba: Lba,
+        /// How much.
+        sectors: u32,
+        /// Force unit access.
+        fua: bool,
+        /// Selective-PLP's bit (section 4.2): CDW3, bit 0.
+        plp: bool,
+    },
+    /// 08h.
+    WriteZeroes {
+        /// Where.
+        lba: Lba,
+        /// How much.
+        sectors: u32,
+        /// Force unit access.
+        fua: bool,
+    },
+    /// 05h.
+    Compare(Lba, u32),
+    /// 0Ch.
+    Verify(Lba, u32),
+    /// 09h: so many ranges follow, which are to be deallocated or are advice.
+    Dsm {
+        /// Ranges.
+        count: usize,
+        /// The attribute "deallocate".
+        deallocate: bool,
+    },
+    /// 7Dh.
+    Append {
+        /// The zone's first block.
+        lba: Lba,
+        /// How much.
+        sectors: u32,
+        /// Force unit access.
+        fua: bool,
+        /// As of a write.
+        plp: bool,
+    },
+    /// 79h.
+    Zone(Management),
+    /// 7Ah.
+    Report(Report),
+}
+
+/// Zone Management Send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Management {
+    /// What to do.
+    pub action: ZoneAction,
+    /// The zone's first block; of a flush of a Zone Random Write Area, the last block to commit.
+    pub lba: Lba,
+    /// Select all.
+    pub all: bool,
+    /// Open with a Zone Random Write Area.
+    pub zrwa: bool,
+}
+
+/// Zone Management Receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// A block of the first zone.
+    pub lba: Lba,
+    /// Bytes that the host takes.
+    pub bytes: usize,
+    /// Which zones.
+    pub filter: ZoneFilter,
+    /// The count is of the zones returned, and not of all that match.
+    pub partial: bool,
+}
+
+/// Ranges of Dataset Management, in sectors.
+pub type Ranges = Vec<(Lba, u32)>;
+
+/// Opcodes of the NVM command set that a namespace of it takes.
+pub(crate) const NVM_OPCODES: [u8; 7] = [0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c];
+/// Those that a zoned namespace takes beside.
+pub(crate) const ZNS_OPCODES: [u8; 3] = [0x79, 0x7a, 0x7d];
+
+const DIRECTIVE: u32 = 0xf << 20;
+const FUA: u32 = 1 << 30;
+const DEALLOCATE: u32 = 1 << 2;
+const SELECT_ALL: u32 = 1 << 8;
+const WITH_AREA: u32 = 1 << 9;
+const PARTIAL: u32 = 1 << 16;
+
+impl Namespace {
+    /// What `sqe`, which is for this namespace, asks for.
+    ///
+    /// # Errors
+    /// The status that the command ends with.
+    pub fn parse(&self, sqe: &Sqe) -> Result<Io, Status> {
+        let opcode = sqe.opcode;
+        let zoned = self.zones.is_some() && ZNS_OPCODES.contains(&opcode);
+        if !zoned && !NVM_OPCODES.contains(&opcode) {
+            return Err(Status::INVALID_OPCODE);
+        }
+        let (cdw12, cdw13) = (sqe.cdw12.get(), sqe.cdw13.get());
+        let (fua, plp) = (cdw12 & FUA != 0, sqe.cdw3.get() & 1 != 0);
+        match opcode {
+            0x00 => Ok(Io::Flush { all: false }),
+            0x09 => Ok(Io::Dsm {
+                count: (sqe.cdw10.get() & 0xff) as usize + 1,
+                deallocate: sqe.cdw11.get() & DEALLOCATE != 0,
+            }),
+            0x79 => self.management(sqe, cdw13).map(Io::Zone),
+            0x7a => self.receive(sqe, cdw13).map(Io::Report),
+            _ if cdw12 & DIRECTIVE != 0 => Err(Status::INVALID_FIELD),
+            _ => {
+                let (lba, sectors) = self.range(sqe)?;
+                Ok(match opcode {
+                    0x01 => Io::Write { lba, sectors, fua, plp },
+                    0x02 => Io::Read(lba, sectors),
+                    0x05 => Io::Compare(lba, sectors),
+                    0x08 => Io::WriteZeroes { lba, sectors, fua },
+                    0x0c => Io::Verify(lba, sectors),
+                    _ => Io::Append { lba, sectors, fua, plp },
+                })
+            }
+        }
+    }
+
+    /// The sectors of a command with a first block and a number of blocks.
+    fn range(&self, sqe: &Sqe) -> Result<(Lba, u32), Status> {
+        let (start, blocks) = (sqe.start(), u64::from(sqe.cdw12.get() & 0xffff) + 1);
+        if start.checked_add(blocks).is_none_or(|end| end > self.blocks) {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let bytes = blocks * u64::from(self.block_bytes);
+        // Zeroes are not transferred: their length is limited by the field alone (WZSL 0).
+        if sqe.opcode != 0x08 && bytes > TRANSFER_MOST as u64 {
+            return Err(Status::INVALID_FIELD);
+        }
+        Ok((Lba(start * self.block_sectors()), (bytes / SECTOR_BYTES) as u32))
+    }
+
+    fn management(&self, sqe: &Sqe, cdw13: u32) -> Result<Management, Status> {
+        let code = (cdw13 & 0xff) as u8;
+        let action = ZoneAction::SENT.iter().find(|(_, sent)| *sent == code).map(|it| it.0);
+        // No namespace here has zone descriptor extensions (ZDES 0).
+        let action = action.filter(|&it| it != ZoneAction::SetExtension);
+        let action = action.ok_or(Status::INVALID_FIELD)?;
+        let all = cdw13 & SELECT_ALL != 0;
+        let lba = if all { Lba(0) } else { self.sector(sqe.start())? };
+        Ok(Management { action, lba, all, zrwa: cdw13 & WITH_AREA != 0 })
+    }
+
+    fn receive(&self, sqe: &Sqe, cdw13: u32) -> Result<Report, Status> {
+        let bytes = (sqe.cdw12.get() as usize + 1) * 4;
+        let is_plain = cdw13 as u8 == 0; // extended ones tell of extensions
+        if !is_plain || !(ZONE_BYTES..=TRANSFER_MOST).contains(&bytes) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let filter = match cdw13 >> 8 & 0xff {
+            0 => ZoneFilter::All,
+            1 => ZoneFilter::In(ZoneState::Empty),
+            2 => ZoneFilter::In(ZoneState::ImplicitlyOpen),
+            3 => ZoneFilter::In(ZoneState::ExplicitlyOpen),
+            4 => ZoneFilter::In(ZoneState::Closed),
+            5 => ZoneFilter::In(ZoneState::Full),
+            6 => ZoneFilter::In(ZoneState::ReadOnly),
+            7 => ZoneFilter::In(ZoneState::Offline),
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let lba = self.sector(sqe.start())?;
+        Ok(Report { lba, bytes, filter, partial: cdw13 & PARTIAL != 0 })
+    }
+
+    fn sector(&self, block: u64) -> Result<Lba, Status> {
+        if block >= self.blocks {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        Ok(Lba(block * self.block_sectors()))
+    }
+
+    /// The ranges of Dataset Management that are not empty.
+    ///
+    /// # Errors
+    /// If one is not all the namespace's, or there are fewer than `count`.
+    pub fn ranges(&self, data: &[u8], count: usize) -> Result<Ranges, Status> {
+        let (ranges, _) = <[DsmRange]>::ref_from_prefix_with_elems(data, count)
+            .map_err(|_| Status::SGL_LENGTH)?;
+        let each = ranges.iter().map(|it| (it.start.get(), u64::from(it.blocks.get())));
+        self.sectors_of(each)
+    }
+
+    fn sectors_of(&self, ranges: impl Iterator<Item = (u64, u64)>) -> Result<Ranges, Status> {
+        // Of a range, what fits into a number of sectors.
+        let most = u64::from(u32::MAX) / self.block_sectors();
+        let mut sectors = Vec::new();
+        for (mut start, mut blocks) in ranges {
+            if start.checked_add(blocks).is_none_or(|end| end > self.blocks) {
+                return Err(Status::LBA_OUT_OF_RANGE);
+            }
+            while blocks > 0 {
+                let part = blocks.min(most);
+                let lba = Lba(start * self.block_sectors());
+                sectors.push((lba, (part * self.block_sectors()) as u32));
+                (start, blocks) = (start + part, blocks - part);
+            }
+        }
+        Ok(sectors)
+    }
+}
+
+impl Io {
+    /// The data that goes with it.
+    pub const fn transfer(&self) -> Transfer {
+        match *self {
+            Self::Read(_, sectors) => Transfer::ToHost(bytes_of(sectors)),
+            Self::Write { sectors, .. }
+            | Self::Append { sectors, .. }
+            | Self::Compare(_, sectors) => Transfer::FromHost(bytes_of(sectors)),
+            // Linux sends a page, whatever the ranges are.
+            Self::Dsm { count, .. } => Transfer::AtLeast(count * size_of::<DsmRange>()),
+            Self::Report(Report { bytes, .. }) => Transfer::ToHost(bytes),
+            Self::Flush { .. } | Self::WriteZeroes { .. } | Self::Verify(..) | Self::Zone(_) => {
+                Transfer::None
+            }
+        }
+    }
+}
+
+const fn bytes_of(sectors: u32) -> usize {
+    sectors as usize * SECTOR_BYTES as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::tests::{plain, zoned};
+
+    fn sqe(opcode: u8, start: u64, cdw12: u32, cdw13: u32) -> Sqe {
+        let (low, high) = ((start as u32).into(), ((start >> 32) as u32).into());
+        let (cdw12, cdw13) = (cdw12.into(), cdw13.into());
+        Sqe { opcode, cdw10: low, cdw11: high, cdw12, cdw13, ..Sqe::default() }
+    }
+
+    #[test]
+    fn blocks_become_sectors() {
+        let namespace = plain(4_096, 1_000);
+        assert_eq!(namespace.parse(&sqe(2, 3, 1, 0)), Ok(Io::Read(Lba(24), 16)));
+        let mut write = sqe(1, 0, 1 << 30, 0);
+        write.cdw3 = 1.into();
+        let io = Io::Write { lba: Lba(0), sectors: 8, fua: true, plp: true };
+        assert_eq!(namespace.parse(&write), Ok(io));
+        assert_eq!(io.transfer(), Transfer::FromHost(4_096));
+        assert_eq!(plain(512, 8_000).parse(&sqe(2, 3, 1, 0)), Ok(Io::Read(Lba(3), 2)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_status() {
+        let (plain, zoned) = (plain(4_096, 1_000), zoned());
+        let cases = [
+            (0x02, 999, 1, 0, Status::LBA_OUT_OF_RANGE),
+            (0x02, u64::MAX, 0, 0, Status::LBA_OUT_OF_RANGE),
+            (0x02, 0, 256, 0, Status::INVALID_FIELD), // more than MDTS
+            (0x01, 0, 1 << 20, 0, Status::INVALID_FIELD), // a directive
+            (0x04, 0, 0, 0, Status::INVALID_OPCODE),
+            (0x7d, 0, 0, 0, Status::INVALID_OPCODE), // no zones here
+            (0x79, 0, 0, 4, Status::INVALID_OPCODE),
+        ];
+        for (opcode, start, cdw12, cdw13, status) in cases {
+            assert_eq!(plain.parse(&sqe(opcode, start, cdw12, cdw13)), Err(status), "{opcode:#x}");
+        }
+        let cases = [
+            (0x79, 0, 0, 0x10, Status::INVALID_FIELD), // no extensions
+            (0x79, 0, 0, 0x06, Status::INVALID_FIELD),
+            (0x79, zoned.blocks, 0, 4, Status::LBA_OUT_OF_RANGE),
+            (0x7a, 0, 14, 0, Status::INVALID_FIELD), // 60 bytes
+            (0x7a, 0, 15, 1, Status::INVALID_FIELD), // extended
+            (0x7a, 0, 15, 8 << 8, Status::INVALID_FIELD),
+            (0x7a, zoned.blocks, 15, 0, Status::LBA_OUT_OF_RANGE),
+            (0x7a, 0, u32::MAX, 0, Status::INVALID_FIELD),
+        ];
+        for (opcode, start, cdw12, cdw13, status) in cases {
+            assert_eq!(zoned.parse(&sqe(opcode, start, cdw12, cdw13)), Err(status), "{opcode:#x}");
+        }
+        assert!(zoned.parse(&sqe(0x79, u64::MAX, 0, 0x104)).is_ok(), "select all has no zone");
+    }
+
+    #[test]
+    fn ranges_are_all_the_namespaces_or_none_is_taken() {
+        let namespace = plain(4_096, 1_000);
+        let range = |start: u64, blocks: u32| {
+            let mut bytes = vec![0; 4];
+            bytes.extend(blocks.to_le_bytes());
+            bytes.extend(start.to_le_bytes());
+            bytes
+        };
+        let data = [range(1, 2), range(5, 0), range(999, 1)].concat();
+        assert_eq!(namespace.ranges(&data, 3).unwrap(), [(Lba(8), 16), (Lba(7_992), 8)]);
+        assert_eq!(namespace.ranges(&data, 4), Err(Status::SGL_LENGTH));
+        assert_eq!(namespace.ranges(&range(999, 2), 1), Err(Status::LBA_OUT_OF_RANGE));
+        assert_eq!(namespace.ranges(&range(u64::MAX, 2), 1), Err(Status::LBA_OUT_OF_RANGE));
+        let large = plain(4_096, 1 << 40);
+        let parts = large.ranges(&range(0, u32::MAX), 1).unwrap();
+        let sectors: u64 = parts.iter().map(|it| u64::from(it.1)).sum();
+        assert_eq!(sectors, u64::from(u32::MAX) * 8);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a namespace is: blocks, zones, names.
+
+use leyden_device::SECTOR_BYTES;
+
+/// The most data of a command: MDTS, in pages of 4 KiB, as a power of two.
+pub(crate) const MDTS: u8 = 8;
+/// The same in bytes.
+pub const TRANSFER_MOST: usize = 4_096 << MDTS;
+/// The largest block that Linux takes.
+const BLOCK_MOST: u32 = 4_096;
+
+/// A namespace of a subsystem.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Namespace {
+    /// Bytes of a logical block, a power of two.
+    pub block_bytes: u32,
+    /// Logical blocks that can be addressed (NSZE).
+    pub blocks: u64,
+    /// Bytes of the drive's mapping unit: smaller writes read it first.
+    pub unit_bytes: u32,
+    /// Acknowledged writes may be lost when the power fails.
+    pub has_cache: bool,
+    /// A name of 16 bytes that no other namespace has (NGUID).
+    pub guid: [u8; 16],
+    /// Of a zoned namespace.
+    pub zones: Option<Zones>,
+}
+
+/// What a zoned namespace is. In blocks where nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zones {
+    /// How many.
+    pub count: u32,
+    /// From a zone to the next (ZSZE).
+    pub size: u64,
+    /// What can be written to a zone (ZCAP).
+    pub capacity: u64,
+    /// Zones that may be open.
+    pub open_most: u32,
+    /// Zones that may be active.
+    pub active_most: u32,
+    /// The most data of an append, in bytes.
+    pub append_bytes: u64,
+    /// Size of a Zone Random Write Area; 0 if there are none.
+    pub area_size: u32,
+    /// What a flush of it commits at least.
+    pub area_granularity: u32,
+    /// How many there are.
+    pub areas: u32,
+    /// Reads may go on from a zone into the next (RAZB).
+    pub reads_across: bool,
+}
+
+/// Why a drive cannot be a namespace.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fit {
+    /// A zoned drive's block is its mapping unit.
+    #[error(
+        "its blocks are {0} bytes, and hosts take 512 to 4,096\n  help: leyden image create --set \"device.ftl.mapping_unit=4 KiB\""
+    )]
+    Block(u32),
+    /// Zones that are no power of two.
+    #[error(
+        "its zones are {0} blocks apart, and Linux takes powers of two only\n  help: leyden image create --set \"device.zoned.zone_size=16 MiB\""
+    )]
+    ZoneSize(u64),
+}
+
+impl Namespace {
+    pub(crate) const fn block_sectors(&self) -> u64 {
+        self.block_bytes as u64 / SECTOR_BYTES
+    }
+
+    /// The command set identifier (CSI).
+    pub(crate) const fn command_set(&self) -> u8 {
+        if self.zones.is_some() { 2 } else { 0 }
+    }
+
+    /// Blocks that data may be in (NCAP).
+    pub(crate) fn capacity(&self) -> u64 {
+        self.zones.map_or(self.blocks, |zones| u64::from(zones.count) * zones.capacity)
+    }
+
+    /// The block of a conventional drive with this mapping unit.
+    pub const fn block_of(unit_bytes: u32) -> u32 {
+        if unit_bytes > BLOCK_MOST { BLOCK_MOST } else { unit_bytes }
+    }
+
+    /// Whether hosts can use it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), Fit> {
+        let block = self.block_bytes;
+        if !block.is_power_of_two() || !(512..=BLOCK_MOST).contains(&block) {
+            return Err(Fit::Block(block));
+        }
+        match self.zones {
+            Some(zones) if !zones.size.is_power_of_two() => Err(Fit::ZoneSize(zones.size)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn plain(block_bytes: u32, blocks: u64) -> Namespace {
+        let (has_cache, guid, zones) = (true, [1; 16], None);
+        Namespace { block_bytes, blocks, unit_bytes: 4_096, has_cache, guid, zones }
+    }
+
+    pub(crate) fn zoned() -> Namespace {
+        let zones = Zones {
+            count: 16,
+            size: 1_024,
+            capacity: 1_000,
+            open_most: 4,
+            active_most: 6,
+            append_bytes: 1 << 20,
+            area_size: 16,
+            area_granularity: 1,
+            areas: 3,
+            reads_across: false,
+        };
+        Namespace { guid: [2; 16], zones: Some(zones), ..plain(4_096, 16 * 1_024) }
+    }
+
+    #[test]
+    fn drives_that_no_host_takes_are_refused_with_what_to_do() {
+        assert_eq!(plain(4_096, 8).check(), Ok(()));
+        assert_eq!(zoned().check(), Ok(()));
+        let odd = Zones { size: 1_000, ..zoned().zones.unwrap() };
+        let fit = Namespace { zones: Some(odd), ..zoned() }.check().unwrap_err();
+        assert!(fit.to_string().contains("device.zoned.zone_size=16 MiB"));
+        let large = Namespace { block_bytes: 16_384, ..zoned() }.check().unwrap_err();
+        assert!(large.to_string().contains("device.ftl.mapping_unit"));
+        assert_eq!(Namespace::block_of(16_384), 4_096);
+        assert_eq!(Namespace::block_of(512), 512);
+    }
+}

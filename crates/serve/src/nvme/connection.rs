@@ -1,0 +1,456 @@
+//! A connection of an NVMe host: one queue, once it has connected one.
+
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
+use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
+use leyden_nvme::{Answer, Around, Asked, Connected, Status, TRANSFER_MOST, Transfer};
+use thiserror::Error;
+
+use super::CutMode;
+use super::house::Shared;
+use super::reply::{Head, Replier};
+use super::transfers::{Arrived, Coming, Transfers};
+use crate::listen::Socket;
+use crate::negotiating::Negotiating;
+use crate::owner::Handle;
+use crate::session::{Encoded, Outbox, Protocol, Turn};
+use crate::stream::Stream;
+
+/// A host that has connected begins within this time, or goes.
+const BEGINNING: Duration = Duration::from_secs(10);
+const FABRICS: u8 = 0x7f;
+const FLUSH: u8 = 0x00;
+const COMPARE: u8 = 0x05;
+const VERIFY: u8 = 0x0c;
+const ALL: u32 = u32::MAX;
+/// Data that an admin command takes at most.
+const ADMIN_MOST: usize = 4_096;
+
+/// Why a connection has ended before its host went.
+#[derive(Debug, Error)]
+pub(crate) enum ConnectionError {
+    /// The socket.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The host does not speak the protocol.
+    #[error(transparent)]
+    Fatal(#[from] Fatal),
+    /// It was invited to send data, and has not.
+    #[error("the host does not send the data that it was invited to send")]
+    Overdue,
+}
+
+/// What can be reached of the client, once the session has begun.
+struct Way {
+    out: Outbox,
+    socket: Socket,
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    terms: Terms,
+    address: Option<(IpAddr, u16)>,
+    /// Power cuts before it began.
+    cuts: u64,
+    way: Option<Way>,
+    /// The queue, and its number among connections.
+    queue: Option<(Connected, u64)>,
+    head: Arc<Head>,
+    transfers: Transfers,
+    /// The header of the PDU that is looked at.
+    pdu: Vec<u8>,
+}
+
+/// A PDU, and the room that it needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pdu: Pdu,
+    reply_bytes: usize,
+}
+
+/// A command with its data, and who is told how it ends.
+pub(super) struct Command {
+    pub(super) sqe: Sqe,
+    pub(super) data: Vec<u8>,
+    pub(super) replier: Replier,
+}
+
+impl Protocol for Connection {
+    type Request = Request;
+    type Error = ConnectionError;
+    type Front = Arc<Shared>;
+    const HEAD_BYTES: usize = tcp::COMMON_BYTES;
+
+    fn handshake(
+        stream: &mut Stream,
+        shared: &Arc<Shared>,
+        _: &[Handle],
+    ) -> Result<Option<Self>, ConnectionError> {
+        if shared.is_dark() && matches!(shared.cut, CutMode::Lost | CutMode::Hang) {
+            return Ok(None);
+        }
+        let cuts = shared.cuts();
+        let address = stream.socket().local().map(|it| (it.ip(), it.port()));
+        let mut stream = Negotiating::new(stream, BEGINNING);
+        let mut request = [0; tcp::INITIALISE_BYTES];
+        stream.read_exact(&mut request)?;
+        match Terms::of_host(&request) {
+            Ok(terms) => {
+                stream.write_all(&tcp::initialise(terms))?;
+                let (shared, transfers) = (Arc::clone(shared), Transfers::default());
+                let (head, pdu) = (Arc::default(), Vec::new());
+                let (way, queue) = (None, None);
+                Ok(Some(Self { shared, terms, address, cuts, way, queue, head, transfers, pdu }))
+            }
+            Err(fatal) => {
+                let _ = stream.write_all(&tcp::terminate(fatal, &request)); // it goes anyway
+                Err(fatal.into())
+            }
+        }
+    }
+
+    fn begin(&mut self, out: &Outbox, socket: &Socket) {
+        self.way = Some(Way { out: out.clone(), socket: socket.clone() });
+    }
+
+    fn end(&mut self) {
+        self.transfers.clear();
+    }
+
+    fn head_bytes(&mut self, first: &[u8]) -> Result<usize, ConnectionError> {
+        let first = first.first_chunk().ok_or(Fatal::SEQUENCE)?;
+        tcp::header_bytes(first, self.terms).map_err(|fatal| self.terminate(fatal, first))
+    }
+
+    fn parse(&mut self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {
+        if self.transfers.is_overdue() {
+            return Err(ConnectionError::Overdue);
+        }
+        self.pdu.clear();
+        self.pdu.extend(head);
+        let is_io = self.queue.is_some_and(|(queue, _)| queue.queue > 0);
+        let capsule = if is_io { tcp::IN_CAPSULE_MOST } else { tcp::ADMIN_CAPSULE_MOST };
+        let pdu = Pdu::parse(head, self.terms, capsule);
+        let pdu = pdu.map_err(|fatal| self.terminate(fatal, head))?;
+        match pdu {
+            Pdu::Terminate { .. } => return Ok(None),
+            Pdu::Data { cid, tag, offset, length, .. } => {
+                let is_right = self.transfers.check(cid, tag, offset, length);
+                is_right.map_err(|fatal| self.terminate(fatal, head))?;
+            }
+            Pdu::Command { .. } => {}
+        }
+        Ok(Some(Request { pdu, reply_bytes: reply_bytes(&pdu, is_io) }))
+    }
+
+    fn payload_bytes(request: &Request) -> Result<usize, ConnectionError> {
+        Ok(request.pdu.follows())
+    }
+
+    fn reply_bytes(request: &Request, _: &Handle) -> usize {
+        request.reply_bytes
+    }
+
+    fn has_room(request: &Request) -> bool {
+        matches!(request.pdu, Pdu::Data { .. })
+    }
+
+    fn payload_so_far(&mut self, request: &Request) -> Vec<u8> {
+        match request.pdu {
+            Pdu::Data { tag, .. } => self.transfers.so_far(tag),
+            _ => Vec::new(),
+        }
+    }
+
+    fn turn(
+        &mut self,
+        request: Request,
+        mut payload: Vec<u8>,
+        mut turn: Turn<'_>,
+    ) -> Result<(), ConnectionError> {
+        match request.pdu {
+            Pdu::Command { sqe, .. } => {
+                let is_right = self.terms.strip(&mut payload, 0);
+                if let Some((queue, _)) = self.queue {
+                    self.head.advance(queue.size);
+                }
+                let replier = self.replier(sqe, &mut turn);
+                if is_right {
+                    self.command(Command { sqe, data: payload, replier }, &mut turn);
+                } else {
+                    replier.end(Status::TRANSIENT_TRANSPORT, 0);
+                }
+            }
+            Pdu::Data { tag, offset, .. } => {
+                let is_right = self.terms.strip(&mut payload, offset as usize);
+                if let Some(arrived) = self.transfers.came(tag, payload, is_right) {
+                    let Arrived { sqe, data, permit, is_damaged } = arrived;
+                    let mut turn = turn.with_permit(permit);
+                    let replier = self.replier(sqe, &mut turn);
+                    if is_damaged {
+                        replier.end(Status::TRANSIENT_TRANSPORT, 0);
+                    } else {
+                        self.carry_out(Command { sqe, data, replier }, &mut turn);
+                    }
+                    self.invite(&mut turn);
+                    return Ok(());
+                }
+            }
+            Pdu::Terminate { .. } => {}
+        }
+        self.invite(&mut turn);
+        Ok(())
+    }
+
+    fn refused(&mut self, request: &Request) -> Encoded {
+        let cid = match request.pdu {
+            Pdu::Command { sqe, .. } => sqe.cid,
+            Pdu::Data { tag, .. } => {
+                self.transfers.give_up(tag).map(|it| it.sqe.cid).unwrap_or_default()
+            }
+            Pdu::Terminate { .. } => 0.into(),
+        };
+        let status = Status::NO_MEMORY.field().into();
+        let cqe = leyden_nvme::wire::Cqe { cid, status, ..Default::default() };
+        Encoded::new(tcp::response(self.terms, cqe), Vec::new())
+    }
+}
+
+/// What a command's reply may carry. What it reads for itself passes through memory, too.
+fn reply_bytes(pdu: &Pdu, is_io: bool) -> usize {
+    let Pdu::Command { sqe, .. } = pdu else { return 0 };
+    if is_io && matches!(sqe.opcode, COMPARE | VERIFY) {
+        return (((sqe.cdw12.get() & 0xffff) as usize + 1) * 4_096).min(TRANSFER_MOST);
+    }
+    let is_to_host = sqe.opcode & 2 != 0 && sqe.sgl.id == SGL_TRANSPORT;
+    if is_to_host { (sqe.sgl.length.get() as usize).min(TRANSFER_MOST) } else { 0 }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some((_, number)) = self.queue {
+            self.shared.lock().forget(number);
+        }
+    }
+}
+
+impl Connection {
+    /// Ends the connection, and tells the host why.
+    fn terminate(&self, fatal: Fatal, head: &[u8]) -> ConnectionError {
+        if let Some(way) = &self.way {
+            way.out.send(Encoded::new(tcp::terminate(fatal, head), Vec::new()), None);
+        }
+        fatal.into()
+    }
+
+    fn replier(&self, sqe: Sqe, turn: &mut Turn<'_>) -> Replier {
+        let way = self.way.as_ref().expect("a session that has begun");
+        Replier {
+            shared: Arc::clone(&self.shared),
+            out: way.out.clone(),
+            socket: way.socket.clone(),
+            terms: self.terms,
+            queue: self.queue.map(|(queue, _)| queue),
+            head: Arc::clone(&self.head),
+            sqe,
+            permit: turn.take_permit(),
+        }
+    }
+
+    /// A command has come, with the data that came along.
+    fn command(&mut self, command: Command, turn: &mut Turn<'_>) {
+        let (sqe, came) = (&command.sqe, command.data.len());
+        let sgl = &sqe.sgl;
+        let checked = match sgl.id {
+            // Fused commands there are not; and metadata has no place over TCP.
+            _ if sqe.flags & 0xc3 != 0x40 => Err(Status::INVALID_FIELD),
+            SGL_IN_CAPSULE if sgl.address.get() != 0 => Err(Status::SGL_OFFSET),
+            SGL_IN_CAPSULE if sgl.length.get() as usize != came => Err(Status::SGL_LENGTH),
+            SGL_TRANSPORT if came > 0 => Err(Status::SGL_LENGTH),
+            SGL_IN_CAPSULE | SGL_TRANSPORT => self.data_of(sqe),
+            _ => Err(Status::SGL_TYPE),
+        };
+        let most = if self.is_admin() { ADMIN_MOST } else { TRANSFER_MOST };
+        match checked {
+            Err(status) => command.replier.end(status, 0),
+            Ok(bytes) if sgl.id == SGL_IN_CAPSULE || bytes == 0 => self.carry_out(command, turn),
+            Ok(bytes) if bytes > most => command.replier.end(Status::INVALID_FIELD, 0),
+            Ok(bytes) => {
+                let Command { sqe, mut replier, .. } = command;
+                if let Some(permit) = replier.permit.take() {
+                    self.transfers.queue(Coming { sqe, bytes, permit });
+                }
+            }
+        }
+    }
+
+    fn is_admin(&self) -> bool {
+        self.queue.is_none_or(|(queue, _)| queue.queue == 0)
+    }
+
+    /// Bytes that a host is to be invited to send for a command, if they do not come with it.
+    fn data_of(&self, sqe: &Sqe) -> Result<usize, Status> {
+        if sqe.opcode == FABRICS {
+            let is_connect = sqe.fabrics().kind == 1;
+            // Its data comes along, always.
+            let is_right = sqe.sgl.id == SGL_IN_CAPSULE;
+            return if is_connect && !is_right { Err(Status::SGL_TYPE) } else { Ok(0) };
+        }
+        if self.queue.is_none() {
+            return Err(Status::SEQUENCE);
+        }
+        let length = sqe.sgl.length.get() as usize;
+        if self.is_admin() {
+            return match leyden_nvme::transfer(sqe) {
+                Transfer::FromHost(bytes) => Ok(bytes),
+                Transfer::ToHost(bytes) if bytes > TRANSFER_MOST => Err(Status::INVALID_FIELD),
+                _ => Ok(0),
+            };
+        }
+        if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
+            return Ok(0);
+        }
+        match self.namespace(sqe)?.parse(sqe)?.transfer() {
+            Transfer::FromHost(bytes) if bytes == length => Ok(bytes),
+            Transfer::AtLeast(bytes) if bytes <= length => Ok(length),
+            Transfer::ToHost(bytes) if bytes == length && sqe.sgl.id == SGL_TRANSPORT => Ok(0),
+            Transfer::None if length == 0 => Ok(0),
+            _ => Err(Status::SGL_LENGTH),
+        }
+    }
+
+    /// How many drives there are.
+    pub(super) fn count(&self) -> usize {
+        self.shared.drives.len()
+    }
+
+    pub(super) fn namespace(&self, sqe: &Sqe) -> Result<&leyden_nvme::Namespace, Status> {
+        let index = sqe.nsid.get().checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
+        self.shared.namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
+    }
+
+    /// Invites the host to send what there is room for. While data of others is to come, no room is waited for: that data
+    /// comes behind.
+    fn invite(&mut self, turn: &mut Turn<'_>) {
+        while let Some((mut coming, is_beside)) = self.transfers.next() {
+            let bytes = coming.bytes;
+            let room = match coming.permit.try_grow(bytes) {
+                Err(_) if is_beside => return self.transfers.put_back(coming),
+                Err(_) => turn.grow(&mut coming.permit, bytes),
+                room => room,
+            };
+            let cid = coming.sqe.cid.get();
+            let way = self.way.as_ref().expect("a session that has begun");
+            if room.is_ok() {
+                let tag = self.transfers.invite(coming);
+                let invitation = tcp::invite(self.terms, cid, tag, bytes);
+                way.out.send(Encoded::new(invitation, Vec::new()), None);
+            } else {
+                let mut replier = self.replier(coming.sqe, turn);
+                replier.permit = Some(coming.permit);
+                replier.end(Status::NO_MEMORY, 0);
+            }
+        }
+    }
+
+    /// A command has come with all its data.
+    fn carry_out(&mut self, command: Command, turn: &mut Turn<'_>) {
+        if command.sqe.opcode == FABRICS {
+            return self.fabrics(command);
+        }
+        match self.queue {
+            None => command.replier.end(Status::SEQUENCE, 0),
+            Some((queue, _)) if queue.queue == 0 => self.admin(queue, command),
+            Some((queue, _)) => {
+                let state = self.shared.lock();
+                let controller = state.subsystem.controller(queue.controller);
+                let ready = controller.map(|it| (it.is_ready(), it.forces_unit_access()));
+                drop(state);
+                match ready {
+                    Ok((true, fua)) => self.io(command, fua, turn),
+                    Ok((false, _)) | Err(_) => command.replier.end(Status::SEQUENCE, 0),
+                }
+            }
+        }
+    }
+
+    fn fabrics(&mut self, command: Command) {
+        let Command { sqe, data, replier } = command;
+        let shared = Arc::clone(&self.shared);
+        let asked = Asked::parse(&sqe.fabrics());
+        let queue = self.queue.map(|(queue, _)| queue);
+        match (asked, queue) {
+            (Ok(Asked::Connect), None) => self.connect(&sqe, &data, replier),
+            (Err(status), Some(_)) => replier.end(status, 0),
+            (_, None) | (Ok(Asked::Connect), Some(_)) => replier.end(Status::SEQUENCE, 0),
+            (Ok(Asked::Get(property)), Some(queue)) => {
+                if shared.is_dark() && shared.cut == CutMode::Hang {
+                    return; // it never ends
+                }
+                let value = shared.lock().subsystem.property(queue.controller, property);
+                let is_dead = shared.is_dark() && shared.cut == CutMode::Dead;
+                let ones = if property.is_long { u64::MAX } else { u64::from(u32::MAX) };
+                match value {
+                    Ok(_) if is_dead => replier.end(Status::SUCCESS, ones),
+                    Ok(value) => replier.end(Status::SUCCESS, value),
+                    Err(status) => replier.end(status, 0),
+                }
+            }
+            (Ok(Asked::Set(property, value)), Some(queue)) => {
+                let mut state = shared.lock();
+                let set = state.subsystem.set_property(queue.controller, property, value);
+                drop(state);
+                replier.end(set.err().unwrap_or(Status::SUCCESS), 0);
+            }
+        }
+    }
+
+    fn connect(&mut self, sqe: &Sqe, data: &[u8], mut replier: Replier) {
+        let mut state = self.shared.lock();
+        let connected = state.subsystem.connect(&sqe.fabrics(), data, self.shared.now_ms());
+        match connected {
+            Ok(queue) => {
+                let (out, socket) = (replier.out.clone(), replier.socket.clone());
+                let number = state.register(queue, self.terms, out, socket, self.cuts);
+                drop(state);
+                self.queue = Some((queue, number));
+                self.head.advance(queue.size);
+                replier.queue = Some(queue);
+                replier.end(Status::SUCCESS, u64::from(queue.controller));
+            }
+            Err((status, place)) => {
+                drop(state);
+                replier.end(status, u64::from(place));
+            }
+        }
+    }
+
+    fn admin(&self, queue: Connected, command: Command) {
+        let Command { sqe, data, replier } = command;
+        if self.shared.is_dark() && matches!(self.shared.cut, CutMode::Hang | CutMode::Dead) {
+            return; // it never ends
+        }
+        let mut around = Around { now_ms: self.shared.now_ms(), ..Around::default() };
+        around.address = self.address;
+        if leyden_nvme::wants_health(&sqe) {
+            around.health = self.shared.health(); // asks the drives' threads
+        }
+        let mut state = self.shared.lock();
+        let answer = state.subsystem.admin(queue.controller, &sqe, &data, &around);
+        // What was held may be answered at once, by what has happened before.
+        state.tell();
+        drop(state);
+        match answer {
+            Answer::Done { status, result, data } if status.is_success() => {
+                replier.data(data, result);
+            }
+            Answer::Done { status, .. } => replier.end(status, 0),
+            Answer::Held => {}
+        }
+    }
+}

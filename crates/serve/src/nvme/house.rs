@@ -1,0 +1,140 @@
+//! What all connections of NVMe hosts share: the subsystem, the drives, and who is connected.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use leyden_nvme::wire::Cqe;
+use leyden_nvme::{Connected, Health, Namespace, Subsystem, tcp};
+
+use super::{CutMode, drives};
+use crate::clock::wall;
+use crate::listen::Socket;
+use crate::owner::Handle;
+use crate::session::{Encoded, Outbox};
+
+/// A connection that a host has made a queue of.
+struct Registered {
+    queue: Connected,
+    terms: tcp::Terms,
+    out: Outbox,
+    socket: Socket,
+    /// Power cuts before it began.
+    cuts: u64,
+}
+
+/// The subsystem, and its connections by a number of their own.
+pub(super) struct State {
+    pub(super) subsystem: Subsystem,
+    connections: BTreeMap<u64, Registered>,
+    next: u64,
+}
+
+/// See the module.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// As in the subsystem: they never change.
+    pub(super) namespaces: Vec<Namespace>,
+    pub(super) drives: Vec<Handle>,
+    pub(super) cut: CutMode,
+    began: Instant,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("namespaces", &self.namespaces).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(subsystem: Subsystem, drives: Vec<Handle>, cut: CutMode) -> Self {
+        let namespaces = subsystem.namespaces().to_vec();
+        let state = State { subsystem, connections: BTreeMap::new(), next: 0 };
+        Self { state: Mutex::new(state), namespaces, drives, cut, began: wall() }
+    }
+
+    // Each change leaves the subsystem whole: nothing is half done if a thread panics.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clock of controllers.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    /// True if no drive has power.
+    pub(super) fn is_dark(&self) -> bool {
+        self.drives.iter().all(Handle::is_off)
+    }
+
+    /// Power cuts of all drives so far.
+    pub(super) fn cuts(&self) -> u64 {
+        self.drives.iter().map(|drive| u64::from(drive.switched().div_ceil(2))).sum()
+    }
+
+    /// How each drive is; `None` of one without power.
+    pub(super) fn health(&self) -> Vec<Option<Health>> {
+        let of = |drive: &Handle| {
+            if drive.is_off() { None } else { drive.look(drives::health) }
+        };
+        self.drives.iter().map(of).collect()
+    }
+
+    /// Ends the connections that a power cut has found.
+    pub(super) fn close_cut(&self) {
+        let cuts = self.cuts();
+        for it in self.lock().connections.values().filter(|it| it.cuts < cuts) {
+            it.socket.close();
+        }
+    }
+
+    /// Ends all connections.
+    pub(super) fn close_all(&self) {
+        for it in self.lock().connections.values() {
+            it.socket.close();
+        }
+    }
+}
+
+impl State {
+    /// A connection has become a queue; its number.
+    pub(super) fn register(
+        &mut self,
+        queue: Connected,
+        terms: tcp::Terms,
+        out: Outbox,
+        socket: Socket,
+        cuts: u64,
+    ) -> u64 {
+        self.next += 1;
+        self.connections.insert(self.next, Registered { queue, terms, out, socket, cuts });
+        self.next
+    }
+
+    /// A connection has ended. With its admin queue a controller goes, and with that its other queues.
+    pub(super) fn forget(&mut self, number: u64) {
+        let Some(Registered { queue, .. }) = self.connections.remove(&number) else { return };
+        self.subsystem.disconnect(queue);
+        if queue.queue == 0 {
+            self.close(queue.controller);
+        }
+    }
+
+    /// Ends the connections of a controller.
+    pub(super) fn close(&self, controller: u16) {
+        let of = self.connections.values().filter(|it| it.queue.controller == controller);
+        of.for_each(|it| it.socket.close());
+    }
+
+    /// Tells hosts that have asked for it what has happened.
+    pub(super) fn tell(&mut self) {
+        let admin = self.connections.values().filter(|it| it.queue.queue == 0);
+        for it in admin {
+            while let Some((cid, result)) = self.subsystem.event(it.queue.controller) {
+                let cqe = Cqe { result: result.into(), cid: cid.into(), ..Cqe::default() };
+                it.out.send(Encoded::new(tcp::response(it.terms, cqe), Vec::new()), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Commands of I/O queues: what each asks of drives, and how its end follows from their answers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leyden_image::{WriteFlags, ZoneAsk};
+use leyden_nvme::{Io, Management, Report, Status};
+
+use super::connection::{Command, Connection};
+use super::drives;
+use super::reply::Replier;
+use crate::owner::{Answer, Ask, Failure};
+use crate::session::Turn;
+
+/// The end of a command that asks for several things: when all of them have ended, as the first that failed.
+struct Joined(Mutex<Join>);
+
+struct Join {
+    replier: Option<Replier>,
+    left: usize,
+    failure: Option<Failure>,
+}
+
+impl Joined {
+    fn new(replier: Replier, left: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Join { replier: Some(replier), left, failure: None })))
+    }
+
+    fn ended(&self, answer: &Answer) {
+        // A number and an option: nothing is half done if a thread panics.
+        let mut join = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Answer::Failed(failure) = answer {
+            join.failure = join.failure.or(Some(*failure));
+        }
+        join.left -= 1;
+        if join.left > 0 {
+            return;
+        }
+        let (replier, failure) = (join.replier.take(), join.failure);
+        drop(join);
+        match (replier, failure) {
+            (Some(replier), None) => replier.end(Status::SUCCESS, 0),
+            (Some(replier), Some(failure)) => replier.failed(failure),
+            (None, _) => {}
+        }
+    }
+}
+
+impl Connection {
+    /// Asks drives for what a command says. With `fua` each write is to be durable when it ends.
+    pub(super) fn io(&self, command: Command, force: bool, turn: &mut Turn<'_>) {
+        let Command { sqe, data, replier } = command;
+        if sqe.opcode == 0 && sqe.nsid.get() == u32::MAX {
+            return Self::each(replier, turn, self.drives().map(|drive| (drive, Ask::Flush)));
+        }
+        let parsed =
+            self.namespace(&sqe).and_then(|namespace| Ok((namespace, namespace.parse(&sqe)?)));
+        let (namespace, io) = match parsed {
+            Ok(parsed) => parsed,
+            Err(status) => return replier.end(status, 0),
+        };
+        let drive = sqe.nsid.get() as usize - 1;
+        let flags = |fua, plp| WriteFlags { fua: fua || force, plp };
+        let ask = match io {
+            Io::Flush { .. } => Ask::Flush,
+            Io::Read(lba, sectors) => Ask::Read(lba, sectors),
+            Io::Write { lba, fua, plp, .. } => Ask::Write(lba, data, flags(fua, plp)),
+            Io::Append { lba, fua, plp, .. } => Ask::Append(lba, data, flags(fua, plp)),
+            Io::WriteZeroes { lba, sectors, fua } => Ask::WriteZeroes(lba, sectors, fua || force),
+            Io::Zone(Management { action, lba, all, zrwa }) => {
+                Ask::Zone(ZoneAsk { action, lba, all, zrwa })
+            }
+            Io::Compare(lba, sectors) => {
+                return turn.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
+                    Answer::Data(found) if found == data => replier.end(Status::SUCCESS, 0),
+                    Answer::Data(_) => replier.end(Status::COMPARE_FAILURE, 0),
+                    other => replier.answer(other),
+                });
+            }
+            Io::Verify(lba, sectors) => {
+                return turn.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
+                    Answer::Data(_) => replier.end(Status::SUCCESS, 0),
+                    other => replier.answer(other),
+                });
+            }
+            Io::Dsm { count, deallocate } => {
+                return match namespace.ranges(&data, count) {
+                    Ok(ranges) if deallocate => {
+                        let trims = ranges.into_iter();
+                        let trim = |(lba, sectors)| (drive, Ask::Trim(lba, sectors));
+                        Self::each(replier, turn, trims.map(trim));
+                    }
+                    // Other attributes are advice.
+                    Ok(_) => replier.end(Status::SUCCESS, 0),
+                    Err(status) => replier.end(status, 0),
+                };
+            }
+            Io::Report(report) => {
+                let block_bytes = namespace.block_bytes;
+                return Self::report(report, block_bytes, drive, replier, turn);
+            }
+        };
+        turn.push(drive, ask, move |answer| replier.answer(answer));
+    }
+
+    fn drives(&self) -> std::ops::Range<usize> {
+        0..self.count()
+    }
+
+    /// Asks for all of these; the command ends when all of them have.
+    fn each(replier: Replier, turn: &mut Turn<'_>, asks: impl Iterator<Item = (usize, Ask)>) {
+        let asks: Vec<_> = asks.collect();
+        if asks.is_empty() {
+            return replier.end(Status::SUCCESS, 0);
+        }
+        let joined = Joined::new(replier, asks.len());
+        for (drive, ask) in asks {
+            let joined = Arc::clone(&joined);
+            turn.push(drive, ask, move |answer| joined.ended(&answer));
+        }
+    }
+
+    /// All zones from the one asked for on are asked for: which of them match is only seen then.
+    fn report(
+        report: Report,
+        block_bytes: u32,
+        drive: usize,
+        replier: Replier,
+        turn: &mut Turn<'_>,
+    ) {
+        turn.push(drive, Ask::Zones(report.lba, u32::MAX), move |answer| match answer {
+            Answer::Zones(lines) => {
+                let zones = lines.iter().map(|line| drives::zone(line, block_bytes));
+                replier.data(leyden_nvme::report(&report, zones), 0);
+            }
+            other => replier.answer(other),
+        });
+    }
+}

@@ -1,0 +1,48 @@
+//! What a client asks of the drive at once, and whom to tell.
+
+use std::time::Instant;
+
+use super::{Answer, Ask, Failure};
+
+/// The callback for an answer, called by the drive's thread. Dropped without one, it is called with
+/// [`Failure::Gone`]: no client waits for ever.
+pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
+
+impl Reply {
+    pub(super) fn send(mut self, answer: Answer) {
+        if let Some(reply) = self.0.take() {
+            reply(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply(Answer::Failed(Failure::Gone));
+        }
+    }
+}
+
+/// What a client asks of the drive at once.
+#[derive(Default)]
+pub(crate) struct Batch {
+    asks: Vec<(Ask, Reply)>,
+    ready: Option<Instant>,
+}
+
+impl Batch {
+    pub(crate) fn push(&mut self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        self.asks.push((ask, Reply(Some(Box::new(reply)))));
+    }
+
+    /// What is asked, and since when it waits.
+    pub(super) fn into_parts(self) -> (Vec<(Ask, Reply)>, Option<Instant>) {
+        (self.asks, self.ready)
+    }
+
+    /// What is in it came in then, if nothing did before.
+    pub(crate) fn came_in(&mut self, at: Instant) {
+        self.ready.get_or_insert(at);
+    }
+}

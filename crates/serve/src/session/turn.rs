@@ -1,0 +1,207 @@
+//! What a protocol is, and what it does with a request that has come in.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use crate::budget::{Full, Permit};
+use crate::listen::Socket;
+use crate::owner::{Answer, Ask, Batch, Failure, Handle};
+use crate::stream::Stream;
+
+/// A reply: what comes before its data, its data, and what comes behind.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) head: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
+}
+
+impl Encoded {
+    pub(crate) const fn new(head: Vec<u8>, data: Vec<u8>) -> Self {
+        Self { head, data, tail: Vec::new() }
+    }
+}
+
+/// A reply on its way, and what it returns to the window.
+pub(super) struct Outgoing {
+    pub(super) reply: Encoded,
+    pub(super) permit: Option<Permit>,
+}
+
+/// The way to a client at any time. Its session ends when all of them are gone.
+#[derive(Clone)]
+pub(crate) struct Outbox(Sender<Outgoing>);
+
+impl Outbox {
+    pub(super) fn new(to: &Sender<Outgoing>) -> Self {
+        Self(to.clone())
+    }
+
+    /// Sends it, and gives back what `permit` holds.
+    pub(crate) fn send(&self, reply: Encoded, permit: Option<Permit>) {
+        let _ = self.0.send(Outgoing { reply, permit }); // the client may be gone
+    }
+}
+
+/// A request that has come in whole, and all that it takes to answer it.
+pub(crate) struct Turn<'a> {
+    /// What it holds; `None` if what it holds was taken before.
+    pub(super) permit: Option<Permit>,
+    pub(super) to: &'a Sender<Outgoing>,
+    pub(super) drives: &'a [Handle],
+    pub(super) batches: &'a mut [Batch],
+    pub(super) came_in: Instant,
+}
+
+impl Turn<'_> {
+    /// Asks a drive; `encode` makes the reply of its answer.
+    pub(crate) fn ask(
+        mut self,
+        drive: usize,
+        ask: Ask,
+        encode: impl FnOnce(Answer) -> Encoded + Send + 'static,
+    ) {
+        let (out, permit) = (self.outbox(), self.permit.take());
+        self.push(drive, ask, move |answer| out.send(encode(answer), permit));
+    }
+
+    /// Asks a drive; `reply` hears the answer.
+    pub(crate) fn push(
+        &mut self,
+        drive: usize,
+        ask: Ask,
+        reply: impl FnOnce(Answer) + Send + 'static,
+    ) {
+        self.batches[drive].came_in(self.came_in);
+        self.batches[drive].push(ask, reply);
+    }
+
+    /// Answers at once.
+    pub(crate) fn reply(mut self, reply: Encoded) {
+        let permit = self.permit.take();
+        self.outbox().send(reply, permit);
+    }
+
+    /// Hands what was asked before to the drives.
+    pub(crate) fn hand_over(&mut self) {
+        super::hand_over(self.drives, self.batches);
+    }
+
+    /// The way to the client.
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::new(self.to)
+    }
+
+    /// Takes what it holds.
+    pub(crate) const fn take_permit(&mut self) -> Option<Permit> {
+        self.permit.take()
+    }
+
+    /// Puts what another request holds in its place.
+    pub(crate) fn with_permit(mut self, permit: Permit) -> Self {
+        self.permit = Some(permit);
+        self
+    }
+
+    /// Takes so many bytes more for `permit`; waits for them.
+    pub(crate) fn grow(&mut self, permit: &mut Permit, bytes: usize) -> Result<(), Full> {
+        permit.grow(bytes, || super::hand_over(self.drives, self.batches))
+    }
+}
+
+/// A protocol, as agreed on with one client. Budget, batches and deadlines are the session's.
+pub(crate) trait Protocol: Sized {
+    /// A request without its payload.
+    type Request: Copy + Send + 'static;
+    /// Why the connection ends.
+    type Error: From<io::Error>;
+    /// What is settled before a client is let in, by all clients of a listener.
+    type Front;
+    /// The length of a request without its payload, or of its beginning.
+    const HEAD_BYTES: usize;
+
+    /// Settles with the client what is to be settled. `None` if it goes.
+    fn handshake(
+        stream: &mut Stream,
+        front: &Self::Front,
+        drives: &[Handle],
+    ) -> Result<Option<Self>, Self::Error>;
+    /// The session has begun: how to reach its client unasked, and how to end it.
+    fn begin(&mut self, _: &Outbox, _: &Socket) {}
+    /// No request comes any more.
+    fn end(&mut self) {}
+    /// The length of a request without its payload that begins so; at most 128.
+    fn head_bytes(&mut self, _: &[u8]) -> Result<usize, Self::Error> {
+        Ok(Self::HEAD_BYTES)
+    }
+    /// A request; `None` if the client goes.
+    fn parse(&mut self, head: &[u8]) -> Result<Option<Self::Request>, Self::Error>;
+    /// Bytes that follow the request.
+    fn payload_bytes(request: &Self::Request) -> Result<usize, Self::Error>;
+    /// Bytes that its reply carries at most.
+    fn reply_bytes(request: &Self::Request, drive: &Handle) -> usize;
+    /// True if a request before it has taken the room for its payload.
+    fn has_room(_: &Self::Request) -> bool {
+        false
+    }
+    /// What came before its payload, which is to stand behind.
+    fn payload_so_far(&mut self, _: &Self::Request) -> Vec<u8> {
+        Vec::new()
+    }
+    /// What follows it.
+    fn turn(
+        &mut self,
+        request: Self::Request,
+        payload: Vec<u8>,
+        turn: Turn<'_>,
+    ) -> Result<(), Self::Error>;
+    /// The reply to a request for which there is no memory.
+    fn refused(&mut self, request: &Self::Request) -> Encoded;
+}
+
+/// What follows a request.
+pub(crate) enum Step {
+    /// The drive is asked.
+    Ask(Ask),
+    /// It is answered at once.
+    Reply(Encoded),
+    /// It is answered by [`Single::report`], behind all that was asked before.
+    Report,
+}
+
+/// A protocol each of whose requests asks one drive one thing.
+pub(crate) trait Single: Protocol {
+    /// What replies depend on.
+    type Terms: Copy + Send + 'static;
+    /// What replies depend on.
+    fn terms(&self) -> Self::Terms;
+    /// What follows it.
+    fn step(&self, request: &Self::Request, payload: Vec<u8>, drive: &Handle) -> Step;
+    /// What is answered without a command.
+    fn report(&self, request: &Self::Request, drive: &Handle) -> Encoded;
+    /// The reply with `answer`.
+    fn encode(terms: Self::Terms, request: &Self::Request, answer: Answer) -> Encoded;
+    /// The reply to a request for which there is no memory.
+    fn no_memory(&self, request: &Self::Request) -> Encoded {
+        Self::encode(self.terms(), request, Answer::Failed(Failure::NoMemory))
+    }
+}
+
+/// [`Protocol::turn`] of such a protocol.
+pub(crate) fn one<P: Single>(
+    protocol: &P,
+    request: P::Request,
+    payload: Vec<u8>,
+    mut turn: Turn<'_>,
+) {
+    let (terms, drives) = (protocol.terms(), turn.drives);
+    match protocol.step(&request, payload, &drives[0]) {
+        Step::Ask(ask) => turn.ask(0, ask, move |answer| P::encode(terms, &request, answer)),
+        Step::Reply(encoded) => turn.reply(encoded),
+        Step::Report => {
+            turn.hand_over();
+            turn.reply(protocol.report(&request, &drives[0]));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+#!/bin/bash
+# A guest with a stock Debian kernel under QEMU's software emulation: a real Linux as an NVMe/TCP host of a server on
+# this machine's loopback, which is 10.0.2.2 inside. Nothing is installed here; no KVM and no kernel module is needed.
+#
+#   guest.sh build              QEMU, kernel, initrd.img and root.img in $GUEST_DIR: 1 GB, some minutes
+#   guest.sh run [opts] -- CMD  boot, run CMD (bash -c) as root in the guest
+#        -m MIB      memory (1024)           -c N     virtual CPUs (1)
+#        -t SECONDS  give up after (300)     -s DIR   host directory, rw, at /host (9p)
+#        -v          kernel console to stderr as well
+#     stdout: what CMD printed. Exit code: CMD's; 124: time ran out; 125: the guest ended without reporting
+#     (see $GUEST_DIR/console.*.log).
+#
+# Environment: GUEST_DIR (~/.cache/leyden-guest)  GUEST_MIRROR (the Debian mirror of this machine's apt)  GUEST_APPEND (kernel arguments)
+# Packages on the host: mmdebstrap busybox-static cpio kmod xz-utils e2fsprogs
+set -euo pipefail
+DIR=${GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/leyden-guest}
+KPKG=linux-image-amd64
+SUITE=trixie
+PKGS="$KPKG busybox-static kmod bash coreutils util-linux util-linux-extra mount grep sed gawk findutils procps iproute2 jq bc
+ e2fsprogs xfsprogs f2fs-tools btrfs-progs dmsetup nvme-cli zbd-utils fio strace dm-zoned-tools zonefs-tools"
+# modules that a test may want; what they depend on comes along; a missing one is only noted
+QEMU=$DIR/qemu-system-x86_64
+
+sources() {
+  local mirror=${GUEST_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | awk '!/security/{sub("/$","");print;exit}')}
+  printf 'deb %s trixie main\ndeb %s trixie-backports main\n' "$mirror" "$mirror" > "$DIR/sources.list"
+}
+
+# QEMU is unpacked, and started through its own dynamic loader.
+qemu() {
+  rm -rf "$DIR/qemu"
+  mmdebstrap --quiet --variant=extract --aptopt='APT::Default-Release "trixie-backports"' \
+    --include=qemu-system-x86,seabios trixie "$DIR/qemu" "$DIR/sources.list"
+  rm -rf "$DIR"/qemu/usr/share/{doc,man,locale,icons} "$DIR"/qemu/var/{cache,lib/apt}
+  cat > "$QEMU" <<'I'
+#!/bin/sh
+Q=$(dirname "$(readlink -f "$0")")/qemu; L=$Q/usr/lib/x86_64-linux-gnu
+export QEMU_MODULE_DIR=$L/qemu
+exec "$L/ld-linux-x86-64.so.2" --library-path "$L" --argv0 qemu-system-x86_64 "$Q/usr/bin/qemu-system-x86_64" \
+  -L "$Q/usr/share/qemu" -L "$Q/usr/share/seabios" "$@"
+I
+  chmod +x "$QEMU"
+}
+
+MODULES="virtio_pci virtio_mmio virtio_blk virtio_net virtio_rng e1000 9p 9pnet_virtio
+ nvme_tcp nvme_fabrics nvme nvmet nvmet_tcp nvme_loop null_blk nbd ublk_drv loop brd scsi_debug
+ dm_mod dm_zoned dm_log_writes dm_flakey dm_delay dm_snapshot zonefs ext4 xfs f2fs btrfs crc32_generic crc32c_generic crc32c_intel
+ libcrc32c configfs bfq kyber_iosched mq_deadline fuse"
+
+build() {
+  mkdir -p "$DIR"; sources; qemu; local R=$DIR/rootfs T; rm -rf "$R" "$DIR/root.img" "$DIR/initrd.img"
+  # 'extract' unpacks the packages and their dependencies, and runs none of their scripts
+  mmdebstrap --quiet --variant=extract --aptopt='APT::Default-Release "trixie-backports"' \
+    --include="$(echo $PKGS | tr ' ' ,)" "$SUITE" "$R" "$DIR/sources.list"
+  local KV; KV=$(ls "$R/lib/modules" | tail -1); echo "$KV" > "$DIR/kver"
+  if [ -e "$R/boot/vmlinuz-$KV" ]; then cp "$R/boot/vmlinuz-$KV" "$DIR/vmlinuz"; else cp "$R/lib/modules/$KV/vmlinuz" "$DIR/vmlinuz"; fi # since 7.x beside the modules
+  # merge /usr as an installed Debian has it
+  for d in bin sbin lib lib64; do if [ -d "$R/$d" ] && [ ! -L "$R/$d" ]; then mkdir -p "$R/usr/$d"; cp -a "$R/$d/." "$R/usr/$d/"; rm -rf "${R:?}/$d"; ln -s "usr/$d" "$R/$d"; fi; done
+  # keep only the modules named above
+  depmod -b "$R" "$KV"
+  T=$(mktemp -d)
+  for m in $MODULES; do
+    modprobe -d "$R" -S "$KV" --ignore-install --show-depends "$m" 2>/dev/null | awk '$1=="insmod"{print $2}' \
+      || echo "no module: $m" >&2
+  done | awk '!s[$0]++' > "$DIR/modules.list"
+  while read -r f; do f=$(readlink -f "$f"); mkdir -p "$T/$(dirname "${f#"$(readlink -f "$R")"/}")"; cp "$f" "$T/${f#"$(readlink -f "$R")"/}"; done < "$DIR/modules.list"
+  cp "$R/usr/lib/modules/$KV"/modules.{order,builtin,builtin.modinfo} "$T/usr/lib/modules/$KV/"
+  # as plain files: no decompression in the guest, and busybox can load them
+  find "$T" -name '*.ko.xz' -exec xz -d -q {} +
+  rm -rf "$R/usr/lib/modules"; cp -a "$T/usr/lib/modules" "$R/usr/lib/"; rm -rf "$T"
+  depmod -b "$R" "$KV"
+  rm -rf "$R"/boot "$R"/usr/share/{doc,man,locale,info,lintian,bash-completion} "$R"/var/{lib/apt,cache,lib/dpkg}
+  mkdir -p "$R"/{proc,sys,dev,run,tmp,mnt,host}; : > "$R/etc/fstab"; ln -sf /proc/mounts "$R/etc/mtab"
+  printf 'root:x:0:0:root:/:/bin/bash\n' > "$R/etc/passwd"; printf 'root:x:0:\n' > "$R/etc/group"
+  echo '127.0.0.1 localhost guest' > "$R/etc/hosts"; echo guest > "$R/etc/hostname"
+  mkdir -p "$R/etc/nvme"; echo nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555 > "$R/etc/nvme/hostnqn"
+  echo 11111111-2222-3333-4444-555555555555 > "$R/etc/nvme/hostid"
+  # busybox stands in for what the packages' own scripts would have linked (awk, vi, …)
+  mkdir -p "$R/usr/lib/busybox-applets"; local a; for a in $(busybox --list); do ln -sf /bin/busybox "$R/usr/lib/busybox-applets/$a"; done
+  cat > "$R/sbin/guest-init" <<'I'
+#!/bin/bash
+# second stage: PID 1 of the guest
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/busybox-applets HOME=/ LC_ALL=C
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /tmp; mkdir -p /run/lock
+mount -t debugfs debugfs /sys/kernel/debug
+ln -sf /proc/self/fd /dev/fd; ln -sf fd/0 /dev/stdin; ln -sf fd/1 /dev/stdout; ln -sf fd/2 /dev/stderr; mkdir -p /dev/shm; mount -t tmpfs tmpfs /dev/shm
+ip link set lo up
+modprobe -q virtio_net
+for i in /sys/class/net/*; do n=${i##*/}; [ "$n" = lo ] || { mtu=$(sed -n 's/.*guest.mtu=\([0-9]*\).*/\1/p' /proc/cmdline); ip link set "$n" mtu "${mtu:-1500}" up; ip addr add 10.0.2.15/24 dev "$n"; ip route add default via 10.0.2.2; break; }; done
+echo guest > /proc/sys/kernel/hostname
+grep -q guest.share=1 /proc/cmdline && { modprobe 9pnet_virtio; modprobe 9p; mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 host /host; }
+exec 3>/dev/ttyS1
+stty -F /dev/ttyS1 raw -echo 2>/dev/null || busybox stty -F /dev/ttyS1 raw -echo
+read -r up _ < /proc/uptime
+cd /; echo "guest: ready at $up s of guest time" > /dev/ttyS0
+bash /run-this/cmd >&3 2>&1 </dev/null; rc=$?
+printf '\n@@GUEST-EXIT %s %d@@\n' "$(cat /run-this/nonce)" $rc >&3
+sync; echo o > /proc/sysrq-trigger; sleep 60
+I
+  chmod +x "$R/sbin/guest-init"
+  # initrd: busybox, what the root image needs, nothing else
+  T=$(mktemp -d); mkdir -p "$T"/{bin,dev,proc,sys,newroot,m}; cp "$(command -v busybox)" "$T/bin/busybox"
+  local n=0 m f
+  for m in virtio_pci virtio_blk ext4 crc32c_generic; do
+    modprobe -d "$R" -S "$KV" --show-depends "$m" 2>/dev/null | awk '$1=="insmod"{print $2}' || true
+  done | awk '!s[$0]++' > "$T/m/src"
+  while read -r f; do n=$((n+1)); cp "$f" "$T/m/$(printf %02d $n).ko"; done < "$T/m/src"; rm "$T/m/src"
+  cat > "$T/init" <<'I'
+#!/bin/busybox sh
+/bin/busybox mount -t devtmpfs dev /dev; /bin/busybox mount -t proc proc /proc
+for k in /m/*.ko; do /bin/busybox insmod $k; done
+i=0; while [ ! -b /dev/vda ] && [ $i -lt 100 ]; do /bin/busybox usleep 50000; i=$((i+1)); done
+/bin/busybox mount -t ext4 -o noatime,norecovery,ro /dev/vda /newroot || /bin/busybox sh
+/bin/busybox mount -o remount,rw /newroot 2>/dev/null
+/bin/busybox mkdir -p /newroot/run-this; /bin/busybox cp /cmd /nonce /newroot/run-this/
+/bin/busybox mount --move /dev /newroot/dev; /bin/busybox umount /proc
+exec /bin/busybox switch_root /newroot /sbin/guest-init
+I
+  chmod +x "$T/init"
+  (cd "$T" && find . | cpio --quiet -o -H newc -R 0:0) | gzip -1 > "$DIR/initrd.img"; rm -rf "$T"
+  truncate -s %4 "$DIR/initrd.img"   # a following archive must start on a 4-byte boundary
+  # one image file for the guest's /; guests run on throw-away snapshots of it
+  local kb; kb=$(( $(du -sk "$R" | cut -f1) * 11 / 10 + 65536 ))
+  mkfs.ext4 -q -F -O ^has_journal -m 0 -N $(( $(find "$R" | wc -l) + 4096 )) -d "$R" "$DIR/root.img" "${kb}k"
+  rm -rf "$R"; ls -l "$DIR"
+}
+
+run() {
+  local mem=1024 cpus=1 tmo=300 share= verbose=
+  while getopts m:c:t:s:v o; do case $o in m) mem=$OPTARG;; c) cpus=$OPTARG;; t) tmo=$OPTARG;; s) share=$(readlink -f "$OPTARG");;
+    v) verbose=1;; *) exit 2;; esac; done
+  shift $((OPTIND-1)); [ "${1:-}" = -- ] && shift
+  local W args app nonce; W=$(mktemp -d "$DIR/run.XXXXXX"); nonce=$(basename "$W")
+  mkdir "$W/o"; printf '%s\n' "$*" > "$W/o/cmd"; echo "$nonce" > "$W/o/nonce"
+  # the kernel takes several cpio archives one after the other: ours has the command
+  (cd "$W/o" && find . -type f | cpio --quiet -o -H newc -R 0:0) > "$W/o.cpio"
+  cat "$DIR/initrd.img" "$W/o.cpio" > "$W/initrd"
+  app="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on no_timer_check audit=0 tsc=reliable nowatchdog rcupdate.rcu_expedited=1 ${GUEST_APPEND:-}"
+  args=(-accel "tcg,thread=multi" -cpu max,la57=off -M q35 -smp "$cpus" -m "$mem" -nodefaults -no-user-config
+    -display none -no-reboot -kernel "$DIR/vmlinuz" -initrd "$W/initrd"
+    -serial "file:$W/console" -serial "file:$W/out"
+    -drive "file=$DIR/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=root
+    -netdev "user,id=n0" -device virtio-net-pci,netdev=n0,romfile= -device virtio-rng-pci)
+  [ -n "$share" ] && { args+=(-virtfs "local,path=$share,mount_tag=host,security_model=none"); app="$app guest.share=1"; }
+  "$QEMU" "${args[@]}" -append "$app" > "$W/qemu.log" 2>&1 & local pid=$! t0=$SECONDS rc=125 killed=
+  trap 'kill -9 '"$pid"' 2>/dev/null || true' EXIT
+  while kill -0 $pid 2>/dev/null; do
+    if grep -qs "@@GUEST-EXIT $nonce " "$W/out"; then sleep 0.3; kill "$pid" 2>/dev/null || true; break; fi
+    [ $((SECONDS-t0)) -ge "$tmo" ] && { kill -9 "$pid" || true; killed=1; break; }
+    sleep 0.1
+  done
+  wait $pid 2>/dev/null || true
+  [ -n "$verbose" ] && cat "$W/console" >&2
+  cp "$W/console" "$DIR/console.last.log" 2>/dev/null || true; grep -v 'terminating on signal 15' "$W/qemu.log" >&2 || true
+  if grep -qs "@@GUEST-EXIT $nonce " "$W/out"; then
+    rc=$(sed -n "s/.*@@GUEST-EXIT $nonce \([0-9]*\)@@.*/\1/p" "$W/out")
+    sed "/@@GUEST-EXIT $nonce /d" "$W/out" | sed '$ { /^$/d }'
+  else cat "$W/out" 2>/dev/null || true; [ -n "$killed" ] && rc=124; cp "$W/console" "$DIR/console.failed.log" 2>/dev/null || true; fi
+  rm -rf "$W"; return "$rc"
+}
+case ${1:-} in build) build;; run) shift; run "$@";; *) sed -n '2,17p' "$0"; exit 2;; esac

@@ -1,0 +1,113 @@
+#!/bin/bash
+# In the guest: what stock Linux makes of served drives. `drives` runs it; $1 is what to do, $2 the subsystem's name, $3 the port.
+# /host is a folder of the machine below: a file `cut` or `restore` there asks for the switch, and is gone when it was thrown.
+set -uo pipefail
+export HOME=/
+NQN=$2 PORT=$3 ADDR=10.0.2.2
+fails=0
+say() { echo "== $*"; }
+bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
+# Runs a command, and says so if it fails.
+run() { local out; if ! out=$("$@" 2>&1); then bad "$*: $out"; return 1; fi; }
+switch() { : > "/host/$1"; for _ in $(seq 600); do [ -e "/host/$1" ] || return 0; sleep 0.1; done; bad "the switch: $1"; }
+connect() { nvme connect -t tcp -a $ADDR -s "$PORT" -n "$NQN" --reconnect-delay=1 "$@"; }
+# The disk of namespace $1.
+disk() { local d; for _ in $(seq 100); do
+  for d in /sys/block/nvme*n*; do [ "$(cat "$d/hidden")" = 0 ] && [ "$(cat "$d/nsid" 2>/dev/null)" = "$1" ] && [ "$(cat "$d/size")" -gt 0 ] && { echo "/dev/${d##*/}"; return; }; done; sleep 0.1; done; }
+wait_disks() { N1=$(disk 1); N2=$(disk 2); [ -n "$N1" ] && [ -n "$N2" ] || bad "namespaces: $(ls /sys/block) $(dmesg | grep nvme | tail -5)"; }
+for m in nvme_tcp ext4 xfs btrfs f2fs zonefs dm_zoned; do modprobe -q $m || bad "no module $m"; done
+echo 15 > /sys/module/nvme_core/parameters/io_timeout 2>/dev/null
+
+facts() {
+  say discover; nvme discover -t tcp -a $ADDR -s "$PORT" > /tmp/found || bad "discover: $(cat /tmp/found)"
+  grep -q "$NQN" /tmp/found || bad "discovery does not name $NQN: $(cat /tmp/found)"
+  local digests; for digests in "" --hdr-digest "--hdr-digest --data-digest"; do
+    say "connect $digests"; connect $digests || { bad "connect $digests: $(dmesg | tail -5)"; return; }; wait_disks
+    dd if="$N1" of=/dev/null bs=1M count=4 iflag=direct status=none || bad "read $digests"
+    dd if=/dev/urandom of=/tmp/data bs=64k count=16 status=none
+    dd if=/tmp/data of="$N1" bs=1M oflag=direct status=none && dd if="$N1" bs=1M count=1 iflag=direct status=none | cmp - /tmp/data || bad "what was written $digests"
+    [ -n "$digests" ] && run nvme disconnect -n "$NQN"; [ -z "$digests" ] && run nvme disconnect -n "$NQN"
+  done
+  connect || bad "connect"; wait_disks
+  say "tools"; local c; c=/dev/$(basename "$(ls -d /sys/class/nvme/nvme* | head -1)")
+  run nvme id-ctrl "$c"; run nvme id-ns "$N1"; run nvme ns-descs "$N1"; run nvme list-ns "$c"; run nvme list; run nvme smart-log "$c"
+  run nvme error-log "$c"; run nvme effects-log "$c"; run nvme fw-log "$c"; run nvme get-feature "$c" -f 7; run nvme get-feature "$c" -f 0xb
+  run nvme show-regs "$c"; run nvme zns id-ctrl "$c"; run nvme zns id-ns "$N2"; run nvme zns report-zones "$N2" -d 4; run nvme changed-ns-list-log "$c"
+  nvme smart-log "$c" | grep -E 'unsafe_shutdowns|percentage_used|available_spare'
+  nvme supported-log-pages "$c" > /tmp/pages 2>&1 || bad "supported-log-pages: $(tail -1 /tmp/pages)"
+  grep . "/sys/block/${N2##*/}/queue/zoned" "/sys/block/${N2##*/}/queue/"{nr_zones,max_open_zones,max_active_zones,chunk_sectors,zone_append_max_bytes}
+  grep . "/sys/block/${N1##*/}/queue/"{logical_block_size,write_cache,max_hw_sectors_kb,discard_granularity,write_zeroes_max_bytes}
+  [ "$(blkzone report "$N2" | wc -l)" = "$(cat "/sys/block/${N2##*/}/queue/nr_zones")" ] || bad "blkzone counts other zones"
+}
+
+conventional() {
+  local fs; for fs in ext4 xfs btrfs; do
+    say "$fs"; wipefs -qa "$N1"; case $fs in ext4) run mkfs.ext4 -q "$N1";; *) run mkfs.$fs -q -f "$N1";; esac
+    run mount "$N1" /mnt || continue
+    run fio --name=v --directory=/mnt --size=12m --rw=randwrite --bs=4k-64k --ioengine=libaio --iodepth=16 --direct=1 --verify=crc32c --fsync=32 --output=/tmp/fio
+    rm -f /mnt/v*; run fstrim /mnt; run umount /mnt
+    case $fs in ext4) run e2fsck -fn "$N1";; xfs) run xfs_repair -n "$N1";; btrfs) run btrfs check "$N1";; esac
+  done
+  say "raw"; run fio --name=raw --filename="$N1" --size=24m --rw=randwrite --bs=512k --ioengine=libaio --iodepth=32 --direct=1 --verify=crc32c --output=/tmp/fio
+  run blkdiscard "$N1"; run blkdiscard -z "$N1"
+}
+
+zoned() {
+  say "zones"; run blkzone reset "$N2"; run blkzone open -c 1 "$N2"; blkzone report -c 1 "$N2" | grep -q 'oi\|oe' || bad "open: $(blkzone report -c 1 "$N2")"
+  run blkzone close -c 1 "$N2"; run blkzone finish -c 1 "$N2"; blkzone report -c 1 "$N2" | grep -q fu || bad "finish"; run blkzone reset "$N2"
+  run fio --name=z --filename="$N2" --zonemode=zbd --rw=write --bs=64k --size=32m --ioengine=libaio --iodepth=1 --direct=1 --verify=crc32c --output=/tmp/fio
+  run fio --name=zr --filename="$N2" --zonemode=zbd --rw=randwrite --bs=16k --size=32m --io_size=16m --max_open_zones=4 --ioengine=libaio --iodepth=8 --direct=1 --output=/tmp/fio
+  run nvme zns open-zone "$N2" -s 0 --select-all; run nvme zns reset-zone "$N2" --select-all
+  say "zonefs"; run mkzonefs -f "$N2" && run mount -t zonefs "$N2" /mnt && { f=/mnt/seq/0; run dd if=/dev/urandom of=/tmp/z bs=4k count=64 status=none
+    run dd if=/tmp/z of=$f bs=64k oflag=direct conv=notrunc status=none; [ "$(stat -c %s $f)" = 262144 ] || bad "zonefs: size"; dd if=$f bs=64k iflag=direct status=none | cmp - /tmp/z || bad "zonefs: data"
+    run truncate -s 0 $f; run umount /mnt; }
+  say "f2fs"; run blkzone reset "$N2"; wipefs -qa "$N1"; run mkfs.f2fs -q -f -m -c "$N2" "$N1" && run mount -t f2fs "$N1" /mnt && {
+    run fio --name=v --directory=/mnt --size=8m --rw=randwrite --bs=4k --fsync=64 --verify=crc32c --output=/tmp/fio; run umount /mnt; run fsck.f2fs -f "$N1"; }
+  say "btrfs on zones"; run blkzone reset "$N2"; run mkfs.btrfs -q -f -d single -m single -O zoned "$N2" && run mount "$N2" /mnt && {
+    dd if=/dev/urandom of=/tmp/b bs=1M count=8 status=none; run cp /tmp/b /mnt/b; sync; cmp /tmp/b /mnt/b || bad "btrfs: data"; run umount /mnt; run btrfs check "$N2"; }
+  say "dm-zoned"; run blkzone reset "$N2"; wipefs -qa "$N1"; run dmzadm --format "$N1" "$N2" --force && run dmzadm --start "$N1" "$N2" && {
+    dmsetup mknodes; m=/dev/mapper/$(dmsetup ls | awk '{print $1; exit}'); run mkfs.ext4 -q "$m" && run mount "$m" /mnt && { run cp /tmp/b /mnt/b; run umount /mnt; run e2fsck -fn "$m"; }
+    run dmzadm --stop "$N1" "$N2"; }
+}
+
+# $1 rounds of synced files, a cut, and a look: each file whose fsync has returned must be there, and fsck clean.
+cuts() {
+  local fs=$1 rounds=$2 i n=0 kept=0 writer; say "$rounds cuts of $fs"; : > /host/promised
+  wipefs -qa "$N1"; if [ "$fs" = ext4 ]; then run mkfs.ext4 -q "$N1"; else run mkfs.$fs -q -f "$N1"; fi
+  for i in $(seq "$rounds"); do
+    run mount "$N1" /mnt || return
+    ( while n=$((n + 1)); do k=$i.$n; dd if=/dev/urandom of=/tmp/f bs=4k count=$((RANDOM % 16 + 1)) status=none; s=$(md5sum < /tmp/f)
+      cp /tmp/f /mnt/$k 2>/dev/null && sync /mnt/$k 2>/dev/null && sync /mnt 2>/dev/null && echo "$k $s" >> /host/promised || break
+      [ $n -gt 12 ] && rm -f "/mnt/$i.$((n - 12))" && sed -i "/^$i\.$((n - 12)) /d" /host/promised; done ) & writer=$!
+    sleep "$((RANDOM % 3)).$((RANDOM % 10))"; switch cut
+    nvme disconnect -n "$NQN" > /dev/null; wait $writer; umount /mnt 2>/dev/null || umount -l /mnt
+    switch restore; connect || { bad "connect after cut $i: $(dmesg | tail -3)"; return; }; wait_disks
+    run mount "$N1" /mnt || { bad "mount after cut $i"; return; }
+    n=$(wc -l < /host/promised); kept=$((kept + n))
+    while read -r k s; do [ "$(md5sum < "/mnt/$k" 2>/dev/null)" = "$s" ] || bad "round $i: $k"; done < /host/promised
+    rm -f /mnt/[0-9]*; : > /host/promised
+    run umount /mnt; case $fs in ext4) run e2fsck -fn "$N1";; xfs) run xfs_repair -n "$N1";; esac
+    echo "cut $i: $n promises; $(nvme smart-log "$N1" | sed -n 's/^unsafe_shutdowns[^:]*: */unsafe shutdowns /p')"
+  done
+  [ "$kept" -gt "$rounds" ] || bad "only $kept promises in $rounds rounds: nothing was tested"
+}
+
+# The power of a drive fails and returns while a host waits for it: it reconnects by itself, and goes on.
+returns() {
+  say "a cut while the host waits"; wipefs -qa "$N1"
+  fio --name=w --filename="$N1" --size=16m --rw=randwrite --bs=16k --ioengine=libaio --iodepth=8 --direct=1 --time_based --runtime=12 --output=/tmp/fio & local f=$!
+  sleep 3; switch cut; sleep 3; grep -h . /sys/class/nvme/nvme*/state; switch restore
+  wait $f || bad "fio across a cut: $(tail -3 /tmp/fio)"; grep -h . /sys/class/nvme/nvme*/state
+}
+
+case $1 in
+  facts) facts;;
+  all) facts; conventional; zoned;;
+  cuts) connect || bad connect; wait_disks; cuts "$4" "$5";;
+  returns) connect || bad connect; wait_disks; returns;;
+  sh) connect; wait_disks; eval "$4";;
+esac
+nvme disconnect -n "$NQN" > /dev/null
+dmesg | grep -E 'WARNING|BUG|nvme.*(bad|unexpected|mismatch|error recovery)' | grep -v 'error recovery' | head -5
+[ "$fails" = 0 ] && echo "all well" || echo "$fails failed"
+exit $((fails > 0))

@@ -32,6 +32,8 @@ both() {
   refused "$1" leyden-fs info "$2"
   refused "$1" database "$2"
 }
+# Every bit of a byte, so that it is never what it was.
+flip() { byte "$1" "$2" "\\$(printf %03o $((255 - $(od -An -tu1 -j "$2" -N 1 "$1"))))"; }
 byte() { printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 
 # Zones of 2 MiB, so that files are small.
@@ -47,10 +49,11 @@ both "this version" bad-foreign.leyden
 cp --sparse=always good.leyden bad-newer.leyden
 byte bad-newer.leyden 8 '\377'
 both "this version" bad-newer.leyden
-# Of head, roots, both words of the clock and the configuration.
-for place in 9 4100 8196 12290 12360 16400; do
+# Of head, roots, the word of the clock, both of its places (one holds, and which one is a matter of time), and the
+# configuration.
+for places in 9 4100 8196 12290 "12360 12424" 16400; do
   cp --sparse=always good.leyden bad-flipped.leyden
-  byte bad-flipped.leyden $place '\125'
+  for place in $places; do flip bad-flipped.leyden "$place"; done
   both "copy\|version" bad-flipped.leyden
 done
 for length in 0 40 4096 12288 16390 1048576 1100000; do

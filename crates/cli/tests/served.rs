@@ -152,6 +152,13 @@ fn several_drives_are_namespaces_of_one_nvme_subsystem() {
     refused(&["serve", &image, "--nvme", "unix:/run/a"], 2, "tcp:HOST:PORT");
     refused(&["serve", &image, "--nvme", "tcp:0", "--nvme-name", "box"], 2, "nqn.YYYY-MM");
     refused(&["serve", &image, "--nvme-name", "nqn.2026-01.a:b"], 2, "--nvme");
+    // Whatever the second drive is, the first is closed as it was, and its switch is gone.
+    let odd = Path::new(&image).with_file_name("odd.leyden").to_str().unwrap().to_owned();
+    let zones = ["--drive", "devices/zns", "--set", "device.zoned.zone_size=12 MiB"];
+    good(&leyden(&[&["image", "create", &odd], &zones[..]].concat()));
+    refused(&["serve", &image, &odd, "--nvme", "tcp:0"], 2, "powers of two");
+    assert!(!Path::new(&format!("{image}.sock")).exists());
+    assert!(good(&leyden(&["image", "check", &image])).contains("closed"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_leyden"))
         .args(["serve", &image, &other, "--nvme", "tcp:0"])
         .stderr(Stdio::piped())

@@ -5,7 +5,8 @@
 use crate::admin::{Answer, Around, Health, transfer};
 use crate::fabrics::Asked;
 use crate::io::Transfer;
-use crate::namespace::{Namespace, TRANSFER_MOST, Zones};
+use crate::namespace::TRANSFER_MOST;
+use crate::sample::{plain, zoned};
 use crate::subsystem::Subsystem;
 use crate::tcp::{
     ADMIN_CAPSULE_MOST, COMMON_BYTES, Fatal, INITIALISE_BYTES, Pdu, Terms, header_bytes,
@@ -16,29 +17,9 @@ const NAME: &str = "nqn.2026-01.local.leyden:fuzz";
 const HOST: &str = "nqn.2026-01.local.leyden:host";
 
 fn subsystem() -> Subsystem {
-    let plain = Namespace {
-        block_bytes: 512,
-        blocks: 8_192,
-        unit_bytes: 4_096,
-        has_cache: true,
-        guid: [1; 16],
-        zones: None,
-    };
-    let zones = Zones {
-        count: 8,
-        size: 1_024,
-        capacity: 1_000,
-        open_most: 4,
-        active_most: 6,
-        append_bytes: 1 << 20,
-        area_size: 16,
-        area_granularity: 1,
-        areas: 3,
-        reads_across: false,
-    };
-    let zoned = Namespace { block_bytes: 4_096, zones: Some(zones), ..plain.clone() };
+    let namespaces = vec![plain(512, 8_192), zoned()];
     let serial = "FUZZ".to_owned();
-    Subsystem::new(NAME.to_owned(), serial, vec![plain, zoned], Vec::new()).expect("a name")
+    Subsystem::new(NAME.to_owned(), serial, namespaces, Vec::new()).expect("a name")
 }
 
 /// Reads a host's bytes as a server does: what begins the connection, then PDUs with their data; answers each.

@@ -266,7 +266,7 @@ const fn bytes_of(sectors: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::tests::{plain, zoned};
+    use crate::sample::{plain, zoned};
 
     fn sqe(opcode: u8, start: u64, cdw12: u32, cdw13: u32) -> Sqe {
         let (low, high) = ((start as u32).into(), ((start >> 32) as u32).into());

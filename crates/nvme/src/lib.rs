@@ -17,6 +17,7 @@ mod fabrics;
 pub mod fuzz;
 mod io;
 mod namespace;
+mod sample;
 mod status;
 mod subsystem;
 pub mod tcp;

@@ -274,7 +274,7 @@ impl Subsystem {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::namespace::tests::{plain, zoned};
+    use crate::sample::{plain, zoned};
     use crate::wire::{ConnectData, SGL_IN_CAPSULE, Sgl};
     use zerocopy::{FromZeros, IntoBytes};
 

@@ -45,7 +45,7 @@ impl Sessions {
         let handles = [handle];
         let name = Some("nqn.2026-01.local.leyden:fuzz".to_owned());
         let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
-        let options = NvmeOptions { listen, name, hosts, cut, limits: Limits::default() };
+        let options = NvmeOptions { listen, name, hosts, cut };
         let nvme = nvme::front(&handles, &options).expect("a namespace");
         Self { handles, guests, budget, nvme }
     }

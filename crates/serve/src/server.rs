@@ -96,6 +96,7 @@ pub struct Server {
     /// The threads that accept clients, and what tells them to end.
     doors: Vec<JoinHandle<()>>,
     closing: Arc<AtomicBool>,
+    allowance: Allowance,
 }
 
 impl Server {
@@ -122,7 +123,8 @@ impl Server {
         let export = Export { name: drive.config().name.clone(), tls: options.tls.clone() };
         let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
-        let house = House::new(vec![handle.clone()], options.limits, &closing);
+        let allowance = Allowance::new(options.limits);
+        let house = House::new(vec![handle.clone()], allowance.clone(), &closing);
         let (mut nbd, mut doors) = (Vec::new(), Vec::new());
         for (listener, address) in fronts {
             nbd.push(address);
@@ -147,12 +149,17 @@ impl Server {
             ),
             None => None,
         };
-        Ok(Self { handle, owner, nbd, bells, mount, doors, closing })
+        Ok(Self { handle, owner, nbd, bells, mount, doors, closing, allowance })
     }
 
     /// The way to the drive.
     pub const fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// What its clients may take, for other front ends of the same server.
+    pub(crate) const fn allowance(&self) -> &Allowance {
+        &self.allowance
     }
 
     /// Where NBD clients find it: of a port 0 it is known now which one it is.
@@ -189,19 +196,34 @@ pub(crate) fn thread<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(run).map_err(ServeError::Thread)
 }
 
+/// Connections and memory of all clients of a server together, at all its addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    guests: Guests,
+    budget: Arc<Budget>,
+}
+
+impl Allowance {
+    fn new(limits: Limits) -> Self {
+        Self { guests: Guests::new(limits.connections()), budget: Arc::new(Budget::new(limits)) }
+    }
+}
+
 /// What all listeners of a server share.
 pub(crate) struct House {
     handles: Vec<Handle>,
-    guests: Guests,
-    budget: Arc<Budget>,
+    allowance: Allowance,
     closing: Arc<AtomicBool>,
 }
 
 impl House {
-    /// Of these drives, with these limits for all their clients together.
-    pub(crate) fn new(handles: Vec<Handle>, limits: Limits, closing: &Arc<AtomicBool>) -> Self {
-        let (guests, budget) = (Guests::new(limits.connections()), Arc::new(Budget::new(limits)));
-        Self { handles, guests, budget, closing: Arc::clone(closing) }
+    /// Of these drives.
+    pub(crate) fn new(
+        handles: Vec<Handle>,
+        allowance: Allowance,
+        closing: &Arc<AtomicBool>,
+    ) -> Self {
+        Self { handles, allowance, closing: Arc::clone(closing) }
     }
 
     /// Serves clients of one listener, which are called `what` in logs.
@@ -213,7 +235,8 @@ impl House {
         listener: Listener,
         front: P::Front,
     ) -> Result<JoinHandle<()>, ServeError> {
-        let (handles, budget) = (self.handles.clone(), Arc::clone(&self.budget));
+        let Allowance { guests, budget } = self.allowance.clone();
+        let handles = self.handles.clone();
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
             guest.say(|left_out| info!(client, peer, left_out, "{what}"));
@@ -224,7 +247,7 @@ impl House {
                 }
             }
         };
-        let (guests, closing) = (self.guests.clone(), Arc::clone(&self.closing));
+        let closing = Arc::clone(&self.closing);
         thread("listener", move || accept(&listener, &closing, &guests, serve))
     }
 }

@@ -1,7 +1,7 @@
 //! How drives are served to NVMe hosts.
 
 use clap::ValueEnum;
-use leyden_serve::{CutMode, Limits, Listen, NvmeOptions};
+use leyden_serve::{CutMode, Listen, NvmeOptions};
 
 /// The port that is registered for NVMe over TCP.
 const PORT: u16 = 4420;
@@ -42,7 +42,7 @@ enum Cut {
 
 impl NvmeArgs {
     /// What the server is told; `None` if it serves no NVMe hosts.
-    pub(crate) fn options(&self, limits: Limits) -> Option<NvmeOptions> {
+    pub(crate) fn options(&self) -> Option<NvmeOptions> {
         if self.nvme.is_empty() {
             return None;
         }
@@ -56,7 +56,6 @@ impl NvmeArgs {
                 Cut::Dead => CutMode::Dead,
                 Cut::Error => CutMode::Error,
             },
-            limits,
         })
     }
 }

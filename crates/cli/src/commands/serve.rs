@@ -9,7 +9,7 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, Nvme, RestoreReport, Server,
+    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, Nvme, NvmeError, RestoreReport, Server,
     ServerOptions, StatusReport, Tls,
 };
 
@@ -29,7 +29,6 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
     log::start(&args.log);
     check(args)?;
     let limits = args.clients.limits().map_err(Failure::usage)?;
-    let hosts = args.nvme.options(limits);
     let tls = args.tls().as_ref().map(Tls::new).transpose().map_err(Failure::usage)?;
     let options = ServerOptions {
         nbd: args.nbd.clone(),
@@ -41,18 +40,40 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
         access: args.clients.access(),
         ..ServerOptions::new(args.pace.pace())
     };
-    let cancel = signals.watched();
     let mut servers = Vec::new();
+    let served = serve(args, &options, signals, &mut servers);
+    for server in &servers {
+        server.handle().control(ControlAsk::Stop);
+    }
+    let joined = args
+        .files
+        .iter()
+        .zip(servers)
+        .map(|(file, server)| server.join().map_err(|error| failure(file, None, error)));
+    served.and(joined.fold(Ok(()), Result::and))
+}
+
+/// Serves the drives until they have ended or the user interrupts. Whatever comes in the way, `servers` are the drives to stop.
+fn serve(
+    args: &ServeArgs,
+    options: &ServerOptions,
+    signals: &Signals,
+    servers: &mut Vec<Server>,
+) -> Result<(), Failure> {
+    let cancel = signals.watched();
     for file in &args.files {
         let mut drive = open(file, args.stay_off)?;
         if let Some(path) = &args.record {
             record(&mut drive, path)?;
         }
-        servers.push(Server::start(drive, &options).map_err(Failure::io)?);
+        servers.push(Server::start(drive, options).map_err(Failure::io)?);
     }
-    let handles = servers.iter().map(|server| server.handle().clone()).collect();
-    let nvme =
-        hosts.map(|hosts| Nvme::start(handles, &hosts)).transpose().map_err(Failure::usage)?;
+    let hosts = args.nvme.options();
+    let nvme = hosts.map(|hosts| Nvme::start(servers, &hosts)).transpose();
+    let nvme = nvme.map_err(|error| match error {
+        NvmeError::Fit(..) | NvmeError::Subsystem(_) => Failure::usage(error),
+        NvmeError::Serve(_) | NvmeError::Gone => Failure::io(error),
+    })?;
     announce(args, &servers[0], nvme.as_ref())?;
     service::notify("READY=1");
     while servers.iter().any(|server| !server.has_ended()) {
@@ -62,16 +83,8 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
         }
         std::thread::sleep(LOOK);
     }
-    drop(nvme); // its hosts find that the box is gone, and not that its drives fail
-    for server in &servers {
-        server.handle().control(ControlAsk::Stop);
-    }
-    let joined = args
-        .files
-        .iter()
-        .zip(servers)
-        .map(|(file, server)| server.join().map_err(|error| failure(file, None, error)));
-    joined.fold(Ok(()), Result::and)
+    // `nvme` ends before the drives do: its hosts find that the box is gone, and not that its drives fail.
+    Ok(())
 }
 
 /// Says where clients find what is served.

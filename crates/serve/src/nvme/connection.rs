@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
 use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
-use leyden_nvme::{Answer, Around, Asked, Connected, Status, TRANSFER_MOST, Transfer};
+use leyden_nvme::{Answer, Around, Asked, Connected, Io, Status, TRANSFER_MOST, Transfer};
 use thiserror::Error;
 
 use super::CutMode;
@@ -76,6 +76,8 @@ pub(crate) struct Request {
 /// A command with its data, and who is told how it ends.
 pub(super) struct Command {
     pub(super) sqe: Sqe,
+    /// What it asks for, of an I/O queue's; parsed once, before its data comes.
+    pub(super) io: Option<Io>,
     pub(super) data: Vec<u8>,
     pub(super) replier: Replier,
 }
@@ -181,7 +183,7 @@ impl Protocol for Connection {
                 }
                 let replier = self.replier(sqe, &mut turn);
                 if is_right {
-                    self.command(Command { sqe, data: payload, replier }, &mut turn);
+                    self.command(Command { sqe, io: None, data: payload, replier }, &mut turn);
                 } else {
                     replier.end(Status::TRANSIENT_TRANSPORT, 0);
                 }
@@ -189,13 +191,13 @@ impl Protocol for Connection {
             Pdu::Data { tag, offset, .. } => {
                 let is_right = self.terms.strip(&mut payload, offset as usize);
                 if let Some(arrived) = self.transfers.came(tag, payload, is_right) {
-                    let Arrived { sqe, data, permit, is_damaged } = arrived;
+                    let Arrived { sqe, io, data, permit, is_damaged } = arrived;
                     let mut turn = turn.with_permit(permit);
                     let replier = self.replier(sqe, &mut turn);
                     if is_damaged {
                         replier.end(Status::TRANSIENT_TRANSPORT, 0);
                     } else {
-                        self.carry_out(Command { sqe, data, replier }, &mut turn);
+                        self.carry_out(Command { sqe, io, data, replier }, &mut turn);
                     }
                     self.invite(&mut turn);
                     return Ok(());
@@ -275,15 +277,18 @@ impl Connection {
             SGL_IN_CAPSULE | SGL_TRANSPORT => self.data_of(sqe),
             _ => Err(Status::SGL_TYPE),
         };
+        let comes_along = sgl.id == SGL_IN_CAPSULE;
         let most = if self.is_admin() { ADMIN_MOST } else { TRANSFER_MOST };
         match checked {
             Err(status) => command.replier.end(status, 0),
-            Ok(bytes) if sgl.id == SGL_IN_CAPSULE || bytes == 0 => self.carry_out(command, turn),
-            Ok(bytes) if bytes > most => command.replier.end(Status::INVALID_FIELD, 0),
-            Ok(bytes) => {
+            Ok((bytes, io)) if comes_along || bytes == 0 => {
+                self.carry_out(Command { io, ..command }, turn);
+            }
+            Ok((bytes, _)) if bytes > most => command.replier.end(Status::INVALID_FIELD, 0),
+            Ok((bytes, io)) => {
                 let Command { sqe, mut replier, .. } = command;
                 if let Some(permit) = replier.permit.take() {
-                    self.transfers.queue(Coming { sqe, bytes, permit });
+                    self.transfers.queue(Coming { sqe, io, bytes, permit });
                 }
             }
         }
@@ -293,13 +298,14 @@ impl Connection {
         self.queue.is_none_or(|(queue, _)| queue.queue == 0)
     }
 
-    /// Bytes that a host is to be invited to send for a command, if they do not come with it.
-    fn data_of(&self, sqe: &Sqe) -> Result<usize, Status> {
+    /// Bytes that a host is to be invited to send for a command, if they do not come with it; and what an I/O queue's command
+    /// asks for.
+    fn data_of(&self, sqe: &Sqe) -> Result<(usize, Option<Io>), Status> {
         if sqe.opcode == FABRICS {
             let is_connect = sqe.fabrics().kind == 1;
             // Its data comes along, always.
             let is_right = sqe.sgl.id == SGL_IN_CAPSULE;
-            return if is_connect && !is_right { Err(Status::SGL_TYPE) } else { Ok(0) };
+            return if is_connect && !is_right { Err(Status::SGL_TYPE) } else { Ok((0, None)) };
         }
         if self.queue.is_none() {
             return Err(Status::SEQUENCE);
@@ -307,21 +313,27 @@ impl Connection {
         let length = sqe.sgl.length.get() as usize;
         if self.is_admin() {
             return match leyden_nvme::transfer(sqe) {
-                Transfer::FromHost(bytes) => Ok(bytes),
+                Transfer::FromHost(bytes) => Ok((bytes, None)),
                 Transfer::ToHost(bytes) if bytes > TRANSFER_MOST => Err(Status::INVALID_FIELD),
-                _ => Ok(0),
+                _ => Ok((0, None)),
             };
         }
+        let io = self.parse_io(sqe)?;
+        let bytes = match io.transfer() {
+            Transfer::FromHost(bytes) if bytes == length => bytes,
+            Transfer::AtLeast(bytes) if bytes <= length => length,
+            Transfer::ToHost(bytes) if bytes == length && sqe.sgl.id == SGL_TRANSPORT => 0,
+            Transfer::None if length == 0 => 0,
+            _ => return Err(Status::SGL_LENGTH),
+        };
+        Ok((bytes, Some(io)))
+    }
+
+    fn parse_io(&self, sqe: &Sqe) -> Result<Io, Status> {
         if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
-            return Ok(0);
+            return Ok(Io::Flush { all: true });
         }
-        match self.namespace(sqe)?.parse(sqe)?.transfer() {
-            Transfer::FromHost(bytes) if bytes == length => Ok(bytes),
-            Transfer::AtLeast(bytes) if bytes <= length => Ok(length),
-            Transfer::ToHost(bytes) if bytes == length && sqe.sgl.id == SGL_TRANSPORT => Ok(0),
-            Transfer::None if length == 0 => Ok(0),
-            _ => Err(Status::SGL_LENGTH),
-        }
+        self.namespace(sqe)?.parse(sqe)
     }
 
     /// How many drives there are.
@@ -371,16 +383,16 @@ impl Connection {
                 let controller = state.subsystem.controller(queue.controller);
                 let ready = controller.map(|it| (it.is_ready(), it.forces_unit_access()));
                 drop(state);
-                match ready {
-                    Ok((true, fua)) => self.io(command, fua, turn),
-                    Ok((false, _)) | Err(_) => command.replier.end(Status::SEQUENCE, 0),
+                match (ready, command.io) {
+                    (Ok((true, fua)), Some(io)) => self.io(io, command, fua, turn),
+                    _ => command.replier.end(Status::SEQUENCE, 0),
                 }
             }
         }
     }
 
     fn fabrics(&mut self, command: Command) {
-        let Command { sqe, data, replier } = command;
+        let Command { sqe, data, replier, io: _ } = command;
         let shared = Arc::clone(&self.shared);
         let asked = Asked::parse(&sqe.fabrics());
         let queue = self.queue.map(|(queue, _)| queue);
@@ -431,7 +443,7 @@ impl Connection {
     }
 
     fn admin(&self, queue: Connected, command: Command) {
-        let Command { sqe, data, replier } = command;
+        let Command { sqe, data, replier, io: _ } = command;
         if self.shared.is_dark() && matches!(self.shared.cut, CutMode::Hang | CutMode::Dead) {
             return; // it never ends
         }

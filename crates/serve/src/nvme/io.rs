@@ -46,16 +46,14 @@ impl Joined {
 }
 
 impl Connection {
-    /// Asks drives for what a command says. With `fua` each write is to be durable when it ends.
-    pub(super) fn io(&self, command: Command, force: bool, turn: &mut Turn<'_>) {
-        let Command { sqe, data, replier } = command;
-        if sqe.opcode == 0 && sqe.nsid.get() == u32::MAX {
-            return Self::each(replier, turn, self.drives().map(|drive| (drive, Ask::Flush)));
+    /// Asks drives for `io`, which `command` says. With `force` each write is to be durable when it ends.
+    pub(super) fn io(&self, io: Io, command: Command, force: bool, turn: &mut Turn<'_>) {
+        let Command { sqe, data, replier, .. } = command;
+        if io == (Io::Flush { all: true }) {
+            return Self::each(replier, turn, (0..self.count()).map(|drive| (drive, Ask::Flush)));
         }
-        let parsed =
-            self.namespace(&sqe).and_then(|namespace| Ok((namespace, namespace.parse(&sqe)?)));
-        let (namespace, io) = match parsed {
-            Ok(parsed) => parsed,
+        let namespace = match self.namespace(&sqe) {
+            Ok(namespace) => namespace,
             Err(status) => return replier.end(status, 0),
         };
         let drive = sqe.nsid.get() as usize - 1;
@@ -100,10 +98,6 @@ impl Connection {
             }
         };
         turn.push(drive, ask, move |answer| replier.answer(answer));
-    }
-
-    fn drives(&self) -> std::ops::Range<usize> {
-        0..self.count()
     }
 
     /// Asks for all of these; the command ends when all of them have.

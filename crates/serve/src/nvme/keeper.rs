@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leyden_device::ZoneId;
+use leyden_device::{SECTOR_BYTES, ZoneId};
 use leyden_nvme::Event;
 use tracing::info;
 
@@ -21,7 +21,7 @@ const ZONES_EACH: u32 = 50;
 pub(super) fn keep(shared: &Shared, closing: &AtomicBool) {
     let mut keeper = Keeper {
         switched: shared.drives.iter().map(Handle::switched).collect(),
-        changed: BTreeSet::new(),
+        changed: vec![BTreeSet::new(); shared.drives.len()],
     };
     let mut round = 0_u32;
     while !closing.load(Ordering::Acquire) {
@@ -38,8 +38,8 @@ pub(super) fn keep(shared: &Shared, closing: &AtomicBool) {
 /// What was seen before.
 struct Keeper {
     switched: Vec<u32>,
-    /// Zones whose state drives have changed: namespace and first block.
-    changed: BTreeSet<(u32, u64)>,
+    /// Zones that drives report as changed by themselves, by their first blocks; for each drive.
+    changed: Vec<BTreeSet<u64>>,
 }
 
 impl Keeper {
@@ -63,26 +63,33 @@ impl Keeper {
         if !shared.lock().subsystem.wants_zones() {
             return;
         }
-        for (number, drive) in (1..).zip(&shared.drives) {
-            if shared.namespaces[number as usize - 1].zones.is_none() || drive.is_off() {
+        let drives = shared.drives.iter().zip(&shared.namespaces).zip(&mut self.changed);
+        for (number, ((drive, namespace), before)) in (1..).zip(drives) {
+            if namespace.zones.is_none() || drive.is_off() {
                 continue;
             }
-            let changed = drive.look(|seen| {
-                let Some(ssd) = seen.drive.device().zoned() else { return Vec::new() };
+            let block_sectors = u64::from(namespace.block_bytes) / SECTOR_BYTES;
+            let changed = drive.look(move |seen| {
+                let Some(ssd) = seen.drive.device().zoned() else { return BTreeSet::new() };
                 let zones = (0..ssd.zone_shape().zones).map(|zone| ssd.zone(ZoneId(zone)));
-                zones.filter(|zone| zone.is_changed).map(|zone| zone.start.0).collect()
+                let changed = zones.filter(|zone| zone.is_changed);
+                changed.map(|zone| zone.start.0 / block_sectors).collect()
             });
-            let block = u64::from(shared.namespaces[number as usize - 1].block_bytes);
+            let Some(changed) = changed else { continue };
             let mut state = shared.lock();
-            for start in changed.unwrap_or_default() {
-                let start = start * leyden_device::SECTOR_BYTES / block;
-                if self.changed.insert((number, start)) {
-                    state.subsystem.raise(Event::ZoneChanged(number, start));
-                }
+            for start in news(before, changed) {
+                state.subsystem.raise(Event::ZoneChanged(number, start));
             }
             state.tell();
         }
     }
+}
+
+/// Of `now`, which zones have changed since `before`; one that was reset meanwhile may change again.
+fn news(before: &mut BTreeSet<u64>, now: BTreeSet<u64>) -> Vec<u64> {
+    let new = now.difference(before).copied().collect();
+    *before = now;
+    new
 }
 
 /// Ends the connections of hosts that do not keep them alive.
@@ -91,5 +98,19 @@ fn silence(shared: &Shared) {
     for controller in state.subsystem.expired(shared.now_ms()) {
         info!(controller, "an NVMe host has not kept its controller alive");
         state.close(controller);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_that_changes_again_is_told_again() {
+        let mut before = BTreeSet::new();
+        assert_eq!(news(&mut before, BTreeSet::from([8, 16])), [8, 16]);
+        assert_eq!(news(&mut before, BTreeSet::from([8, 16])), [0; 0]);
+        assert_eq!(news(&mut before, BTreeSet::from([16])), [0; 0], "the first was reset");
+        assert_eq!(news(&mut before, BTreeSet::from([8, 16])), [8]);
     }
 }

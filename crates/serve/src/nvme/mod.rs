@@ -23,10 +23,9 @@ use std::thread::JoinHandle;
 use leyden_nvme::{Fit, Subsystem, SubsystemError};
 use thiserror::Error;
 
-use crate::budget::Limits;
 use crate::listen::{Access, Bell, Listen, Listener};
 use crate::owner::Handle;
-use crate::server::{House, ServeError, thread};
+use crate::server::{House, ServeError, Server, thread};
 pub(crate) use connection::Connection;
 pub(crate) use house::Shared;
 
@@ -55,8 +54,6 @@ pub struct NvmeOptions {
     pub hosts: Vec<String>,
     /// How a power cut looks.
     pub cut: CutMode,
-    /// What all hosts take at most.
-    pub limits: Limits,
 }
 
 /// Why drives cannot be served to NVMe hosts.
@@ -105,26 +102,31 @@ pub(crate) fn front(drives: &[Handle], options: &NvmeOptions) -> Result<Arc<Shar
 }
 
 impl Nvme {
-    /// Begins to serve `drives`, which become the namespaces 1, 2, and so on.
+    /// Begins to serve the drives of `servers`, which become the namespaces 1, 2, and so on. Hosts count among the clients
+    /// of the first.
     ///
     /// # Errors
-    /// If a drive cannot be a namespace, a name is none, or nobody may listen there.
-    pub fn start(drives: Vec<Handle>, options: &NvmeOptions) -> Result<Self, NvmeError> {
+    /// If there is no server, a drive cannot be a namespace, a name is none, or nobody may listen there.
+    pub fn start(servers: &[Server], options: &NvmeOptions) -> Result<Self, NvmeError> {
+        let drives: Vec<_> = servers.iter().map(|server| server.handle().clone()).collect();
         let shared = front(&drives, options)?;
+        let allowance = servers.first().ok_or(NvmeError::Gone)?.allowance().clone();
         let name = shared.lock().subsystem.name().to_owned();
         let closing = Arc::new(AtomicBool::new(false));
-        let house = House::new(drives, options.limits, &closing);
-        let (mut addresses, mut bells, mut doors) = (Vec::new(), Vec::new(), Vec::new());
+        let house = House::new(drives, allowance, &closing);
+        let (addresses, bells, doors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut nvme = Self { shared, name, addresses, bells, doors, closing };
         for listen in &options.listen {
             let at = |error| ServeError::Listen(listen.to_string(), error);
             let listener = Listener::bind(listen, Access::default()).map_err(at)?;
-            addresses.push(listener.address().map_err(at)?);
-            bells.push(listener.bell().map_err(at)?);
-            doors.push(house.open::<Connection>("NVMe host", listener, Arc::clone(&shared))?);
+            nvme.addresses.push(listener.address().map_err(at)?);
+            nvme.bells.push(listener.bell().map_err(at)?);
+            let shared = Arc::clone(&nvme.shared);
+            nvme.doors.push(house.open::<Connection>("NVMe host", listener, shared)?);
         }
-        let (kept, shut) = (Arc::clone(&shared), Arc::clone(&closing));
-        doors.push(thread("keeper", move || keeper::keep(&kept, &shut))?);
-        Ok(Self { shared, name, addresses, bells, doors, closing })
+        let (kept, shut) = (Arc::clone(&nvme.shared), Arc::clone(&nvme.closing));
+        nvme.doors.push(thread("keeper", move || keeper::keep(&kept, &shut))?);
+        Ok(nvme)
     }
 
     /// The subsystem's name.

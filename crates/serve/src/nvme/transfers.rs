@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use leyden_nvme::Io;
 use leyden_nvme::tcp::Fatal;
 use leyden_nvme::wire::Sqe;
 
@@ -21,6 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A command whose data is to come.
 pub(super) struct Coming {
     pub(super) sqe: Sqe,
+    pub(super) io: Option<Io>,
     pub(super) bytes: usize,
     pub(super) permit: Permit,
 }
@@ -37,6 +39,7 @@ struct Invited {
 /// One whose data has come.
 pub(super) struct Arrived {
     pub(super) sqe: Sqe,
+    pub(super) io: Option<Io>,
     pub(super) data: Vec<u8>,
     pub(super) permit: Permit,
     pub(super) is_damaged: bool,
@@ -117,8 +120,9 @@ impl Transfers {
             return None;
         }
         let Invited { coming, data, is_damaged, .. } = self.invited.remove(&tag)?;
-        self.bytes -= coming.bytes;
-        Some(Arrived { sqe: coming.sqe, data, permit: coming.permit, is_damaged })
+        let Coming { sqe, io, bytes, permit } = coming;
+        self.bytes -= bytes;
+        Some(Arrived { sqe, io, data, permit, is_damaged })
     }
 
     /// There was no memory for what has come.
@@ -150,7 +154,7 @@ mod tests {
 
     fn coming(window: &Arc<Window>, cid: u16, bytes: usize) -> Coming {
         let permit = window.enter(bytes, || ()).unwrap();
-        Coming { sqe: Sqe { cid: cid.into(), ..Sqe::default() }, bytes, permit }
+        Coming { sqe: Sqe { cid: cid.into(), ..Sqe::default() }, io: None, bytes, permit }
     }
 
     #[test]

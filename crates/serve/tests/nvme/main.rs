@@ -85,18 +85,18 @@ impl Served {
             let name = if zoned { "zoned.leyden" } else { "plain.leyden" };
             let config = config(zoned, options.region);
             let drive = Drive::create(&folder.path().join(name), config).unwrap();
-            Server::start(drive, &ServerOptions::new(options.pace)).unwrap()
+            let limits = options.limits;
+            let options = ServerOptions { limits, ..ServerOptions::new(options.pace) };
+            Server::start(drive, &options).unwrap()
         };
         let servers = vec![serve(false), serve(true)];
-        let handles = servers.iter().map(|server| server.handle().clone()).collect();
         let nvme = NvmeOptions {
             listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
             name: Some(NAME.to_owned()),
             hosts: options.hosts,
             cut: options.cut,
-            limits: options.limits,
         };
-        let nvme = Some(Nvme::start(handles, &nvme).unwrap());
+        let nvme = Some(Nvme::start(&servers, &nvme).unwrap());
         Self { folder, servers, nvme }
     }
 

@@ -137,8 +137,9 @@ impl Budget {
         }
     }
 
-    fn is_waited_for(&self) -> bool {
-        self.lock().waiting > 0
+    /// Requests that wait for it.
+    fn waiting(&self) -> usize {
+        self.lock().waiting
     }
 }
 
@@ -149,6 +150,21 @@ struct Taken {
     bytes: usize,
     /// Bytes that it has of the pool.
     pooled: usize,
+    /// Its own requests that wait for the pool.
+    waiting: usize,
+}
+
+impl Taken {
+    /// Bytes of the pool that it lacks for `bytes` more.
+    fn missing(&self, bytes: usize) -> usize {
+        (self.bytes + bytes).saturating_sub(SHARE).saturating_sub(self.pooled)
+    }
+
+    /// Takes `bytes`, for which `pooled` came from the pool.
+    fn add(&mut self, bytes: usize, pooled: usize) {
+        self.bytes += bytes;
+        self.pooled += pooled;
+    }
 }
 
 /// Commands, and bytes of their data, that are under way for one client.
@@ -199,7 +215,8 @@ impl Window {
 
     /// True if this client has memory that others wait for.
     pub(crate) fn is_in_the_way(&self) -> bool {
-        self.lock().pooled > 0 && self.budget.is_waited_for()
+        let taken = self.lock();
+        taken.pooled > 0 && self.budget.waiting() > taken.waiting
     }
 }
 
@@ -215,18 +232,20 @@ impl Permit {
     /// Takes more bytes; calls `before` if it has to wait.
     pub(crate) fn grow(&mut self, bytes: usize, mut before: impl FnMut()) -> Result<(), Full> {
         let mut taken = self.window.lock();
-        let missing = (taken.bytes + bytes).saturating_sub(SHARE).saturating_sub(taken.pooled);
+        let missing = taken.missing(bytes);
         if missing > 0 {
             drop(taken);
             let budget = &self.window.budget;
             if budget.take(missing, Duration::ZERO).is_err() {
                 before();
-                budget.take(missing, self.window.patience)?;
+                self.window.lock().waiting += 1;
+                let took = budget.take(missing, self.window.patience);
+                self.window.lock().waiting -= 1;
+                took?;
             }
             taken = self.window.lock();
-            taken.pooled += missing;
         }
-        taken.bytes += bytes;
+        taken.add(bytes, missing);
         drop(taken);
         self.bytes += bytes;
         Ok(())
@@ -235,15 +254,14 @@ impl Permit {
     /// Takes more bytes if they are there, and does not wait for them.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), Full> {
         let mut taken = self.window.lock();
-        let missing = (taken.bytes + bytes).saturating_sub(SHARE).saturating_sub(taken.pooled);
         if taken.bytes + bytes > BYTES_MOST {
             return Err(Full);
         }
+        let missing = taken.missing(bytes);
         if missing > 0 {
             self.window.budget.take(missing, Duration::ZERO)?;
-            taken.pooled += missing;
         }
-        taken.bytes += bytes;
+        taken.add(bytes, missing);
         drop(taken);
         self.bytes += bytes;
         Ok(())
@@ -317,6 +335,36 @@ mod tests {
         greedy.drain();
         honest.drain();
         assert_eq!(budget.lock().left, limits.pool_bytes(), "all of it is back");
+    }
+
+    /// A client that sends much is not to be thrown out because it waits for itself.
+    #[test]
+    fn only_others_that_wait_make_a_client_be_in_the_way() {
+        let budget = Arc::new(Budget::new(Limits::new(64 << 20, 8).unwrap()));
+        let patient = || {
+            let mut window = Window::new(Arc::clone(&budget));
+            window.patience = Duration::from_mins(1);
+            Arc::new(window)
+        };
+        let (greedy, other) = (patient(), patient());
+        let all = budget.lock().left;
+        let held = [greedy.enter(all / 2, || ()), greedy.enter(all / 2, || ())].map(Result::unwrap);
+        std::thread::scope(|scope| {
+            let waits = |window: &Arc<Window>, count: usize| {
+                let window = Arc::clone(window);
+                scope.spawn(move || drop(window.enter(8 << 20, || ()).unwrap()));
+                while budget.waiting() < count {
+                    std::thread::yield_now();
+                }
+            };
+            waits(&greedy, 1);
+            assert!(!greedy.is_in_the_way(), "it waits for itself");
+            waits(&other, 2);
+            assert!(greedy.is_in_the_way() && !other.is_in_the_way());
+            drop(held);
+        });
+        assert!(!greedy.is_in_the_way());
+        assert_eq!(budget.lock().left, all, "all of it is back");
     }
 
     #[test]

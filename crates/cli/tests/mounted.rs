@@ -6,7 +6,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const LEYDEN: &str = env!("CARGO_BIN_EXE_leyden");
@@ -57,6 +57,12 @@ fn can_mount() -> bool {
     has
 }
 
+/// Lets one test mount at a time, if this machine can: a [`Namespace`] of one has copies of the mounts of all.
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    static MOUNTS: Mutex<()> = Mutex::new(());
+    can_mount().then(|| MOUNTS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Mounts `image` at `folder`, and waits until it is.
 fn mount(image: &Path, folder: &Path, stderr: Stdio) -> Child {
     let mut child = Command::new(LEYDEN)
@@ -80,10 +86,7 @@ fn mount(image: &Path, folder: &Path, stderr: Stdio) -> Child {
 
 #[test]
 fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
-    if !can_mount() {
-        return;
-    }
-    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -102,9 +105,6 @@ fn a_mounted_drive_is_taken_down_and_keeps_its_files() {
         assert!(!folder.path().join("disk.leyden.mnt").exists());
     }
 }
-
-/// Held by each test that mounts: a [`Namespace`] of one has copies of the mounts of all.
-static MOUNTS: Mutex<()> = Mutex::new(());
 
 /// A process with a mount namespace of its own, which has copies of all mounts: any container, any `unshare -m`.
 struct Namespace(Child);
@@ -134,10 +134,7 @@ impl Drop for Namespace {
 /// What unmounts here does not unmount there: the file system lives on, and nothing is written.
 #[test]
 fn a_mount_that_another_namespace_holds_loses_nothing_and_is_said() {
-    if !can_mount() {
-        return;
-    }
-    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -176,10 +173,7 @@ fn terminate_well(mut child: Child) {
 /// A file system of a stranger may hold programs that run as root, and devices.
 #[test]
 fn what_is_mounted_makes_nobody_root_and_is_what_was_named() {
-    if !can_mount() {
-        return;
-    }
-    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     std::fs::create_dir(&disk).unwrap();
@@ -202,10 +196,7 @@ fn what_is_mounted_makes_nobody_root_and_is_what_was_named() {
 /// In a folder that others may write to, a name beside the image decides nothing.
 #[test]
 fn a_link_beside_the_image_decides_no_mount() {
-    if !can_mount() {
-        return;
-    }
-    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));
     let victim = folder.path().join("victim");
@@ -235,10 +226,7 @@ fn a_file_is_never_covered() {
 /// The kernel refuses to unmount what is in use; a server that just ended would leave a dead mount behind.
 #[test]
 fn a_mount_in_use_goes_with_its_server() {
-    if !can_mount() {
-        return;
-    }
-    let _alone = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, room) = (create(folder.path()), folder.path().join("room"));
     std::fs::create_dir(&room).unwrap();

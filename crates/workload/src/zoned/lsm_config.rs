@@ -67,7 +67,7 @@ pub enum SyncOrder {
     #[default]
     Sound,
     /// Never: no FLUSH is sent. The flag protects metadata, and the table may still be volatile when its log is deleted
-    /// (the published host code; ZenFS of December 2021 sends none either).
+    /// (the published host code; ZenFS at the end of 2021 sends none either).
     Published,
 }
 

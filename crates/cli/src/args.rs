@@ -388,11 +388,10 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// Torture zoned drives: zones, appends, resets, Zone Random Write Areas
-    #[arg(long, conflicts_with_all = ["state", "replay", "guided", "coverage", "exhaustive", "explain"])]
+    #[arg(long, conflicts_with_all = ["replay", "explain"])]
     pub(crate) zoned: bool,
     /// Torture block devices on a conventional and a zoned drive, with journals that move
-    #[arg(long, conflicts_with_all = ["state", "replay", "zoned", "shrink", "guided", "coverage",
-                                      "exhaustive", "explain"])]
+    #[arg(long, conflicts_with_all = ["replay", "zoned", "explain"])]
     pub(crate) zoned_block: bool,
     /// Run this seed only
     #[arg(long, value_name = "SEED",

@@ -1,23 +1,24 @@
 //! Runs seeds of a kind of drive until one fails, each once: what `cargo xtask planted` looks for bugs with.
 //!
-//! `planted conventional|guided|zoned|zoned-block FIRST SEEDS`
+//! `planted conventional|zoned|zoned-block|guided FIRST SEEDS`
 
-use leyden_torture::zoned::ZonedOptions;
-use leyden_torture::zoned_block::ZonedBlockOptions;
-use leyden_torture::{Failure, Guide, Options, run, zoned, zoned_block};
+use leyden_torture::{Failure, Guide, Options, Run, Subject};
 
-/// A kind of drive: how a seed of it is run.
-type Run = Box<dyn Fn(u64) -> Option<Failure>>;
+/// How a seed is run.
+type Seed = Box<dyn Fn(u64) -> Option<Failure>>;
 
-fn run_of(kind: &str) -> Option<Run> {
+fn seeds_of(kind: &str) -> Option<Seed> {
+    let drawn = |subject: Subject| -> Seed {
+        Box::new(move |seed| subject.draw(seed).play(false).0.failure)
+    };
     Some(match kind {
-        "conventional" => Box::new(|seed| run(&Options::draw(seed)).failure),
+        "conventional" => drawn(Subject::Conventional),
+        "zoned" => drawn(Subject::Zoned),
+        "zoned-block" => drawn(Subject::ZonedBlock),
         "guided" => {
-            let guide = Guide::new(|options| run(options).coverage);
-            Box::new(move |seed| run(&guide.draw(seed)).failure)
+            let guide = Guide::<Options>::new();
+            Box::new(move |seed| guide.draw(seed).play(false).0.failure)
         }
-        "zoned" => Box::new(|seed| zoned::run(&ZonedOptions::draw(seed)).failure),
-        "zoned-block" => Box::new(|seed| zoned_block::run(&ZonedBlockOptions::draw(seed)).failure),
         _ => return None,
     })
 }
@@ -27,12 +28,12 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let parsed = match words.as_slice() {
         [kind, first, seeds] => {
-            run_of(kind).zip(first.parse::<u64>().ok().zip(seeds.parse::<u64>().ok()))
+            seeds_of(kind).zip(first.parse::<u64>().ok().zip(seeds.parse::<u64>().ok()))
         }
         _ => None,
     };
     let Some((run, (first, seeds))) = parsed else {
-        eprintln!("usage: planted conventional|guided|zoned|zoned-block FIRST SEEDS");
+        eprintln!("usage: planted conventional|zoned|zoned-block|guided FIRST SEEDS");
         std::process::exit(2);
     };
     for seed in first..first + seeds {

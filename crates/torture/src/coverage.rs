@@ -141,6 +141,74 @@ points! {
     WorkTenants,
     /// work: of a trace
     WorkTrace,
+    /// zone: cut with an append in flight
+    ZoneCutAppend,
+    /// zone: cut with a copy in flight
+    ZoneCutCopy,
+    /// zone: cut with a reset or Finish in flight
+    ZoneCutChange,
+    /// zone: cut with a commit of a random write area in flight
+    ZoneCutCommit,
+    /// zone: cut with data in a random write area
+    ZoneCutArea,
+    /// zone: cut at an event
+    ZoneCutEvent,
+    /// zone: written in order
+    ZoneWritten,
+    /// zone: appended to
+    ZoneAppended,
+    /// zone: copied
+    ZoneCopied,
+    /// zone: read
+    ZoneRead,
+    /// zone: reset
+    ZoneReset,
+    /// zone: finished
+    ZoneFinished,
+    /// zone: opened by a command
+    ZoneOpened,
+    /// zone: closed by a command
+    ZoneClosed,
+    /// zone: opened with a random write area
+    ZoneArea,
+    /// zone: a part of a random write area was committed
+    ZoneCommitted,
+    /// zone: all were opened, closed or reset
+    ZoneAll,
+    /// zone: reported
+    ZoneReported,
+    /// zone: a FLUSH ended
+    ZoneFlushed,
+    /// zone: refused for want of active or open zones
+    ZoneTooMany,
+    /// zone: refused for want of random write areas
+    ZoneNoArea,
+    /// zone: a protected write above plain data was refused
+    ZoneSequence,
+    /// zone: an append found it full, or beyond its end
+    ZoneFull,
+    /// zone: became read-only or offline
+    ZoneDead,
+    /// zone: full after a cut
+    ZoneFullAfterCut,
+    /// zone: with a random write area after a cut
+    ZoneAreaAfterCut,
+    /// block: zones were reclaimed
+    BlockReclaimed,
+    /// block: a chunk was merged into its buffer zone
+    BlockMerged,
+    /// block: a move was given up
+    BlockAborted,
+    /// block: a writer waited for a zone
+    BlockStarved,
+    /// block: zones were reset
+    BlockResets,
+    /// block: blocks of a journal had zones of their own
+    BlockSeparated,
+    /// block: blocks of a journal left its zones
+    BlockReleased,
+    /// block: a zone was filled up
+    BlockFilled,
 }
 
 /// How often each point was reached. One point counts at most once for each cut, or for each run.
@@ -164,6 +232,20 @@ impl Coverage {
         coverage
     }
 
+    /// What a run of zones, or of two drives, has hit; and what else is reached with it.
+    pub(crate) fn of(hits: &Hits, drawn: Vec<String>) -> Self {
+        let points = Point::ALL.iter().filter(|(point, _)| hits.0[*point as usize] > 0);
+        let hits = points.map(|(point, name)| (name.trim().to_owned(), hits.0[*point as usize]));
+        Self(hits.chain(drawn.into_iter().map(|name| (name, 1))).collect())
+    }
+
+    /// Those of `names` that were reached, and what was drawn.
+    pub(crate) fn only(&self, names: &[String], drawn: Vec<String>) -> Self {
+        let known = self.0.iter().filter(|(name, _)| names.contains(name));
+        let known = known.map(|(name, &count)| (name.clone(), count));
+        Self(known.chain(drawn.into_iter().map(|name| (name, 1))).collect())
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
         for (name, count) in &other.0 {
@@ -171,16 +253,16 @@ impl Coverage {
         }
     }
 
-    /// How often each name that there is was reached, in order.
-    pub fn all(&self) -> impl Iterator<Item = (String, u64)> {
-        let mut all: BTreeMap<String, u64> = names().into_iter().map(|name| (name, 0)).collect();
+    /// How often each of `names` was reached, and whatever else, in order.
+    pub fn all(&self, names: Vec<String>) -> impl Iterator<Item = (String, u64)> {
+        let mut all: BTreeMap<String, u64> = names.into_iter().map(|name| (name, 0)).collect();
         all.extend(self.0.iter().map(|(name, &count)| (name.clone(), count)));
         all.into_iter()
     }
 
-    /// The names that were never reached.
-    pub fn missing(&self) -> Vec<String> {
-        self.all().filter(|&(_, count)| count == 0).map(|(name, _)| name).collect()
+    /// Those of `names` that were never reached.
+    pub fn missing(&self, names: Vec<String>) -> Vec<String> {
+        self.all(names).filter(|&(_, count)| count == 0).map(|(name, _)| name).collect()
     }
 
     /// True if `other` has reached what this has not.
@@ -204,6 +286,23 @@ impl Default for Hits {
     }
 }
 
+impl Point {
+    /// All of them.
+    pub(crate) fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().map(|&(point, _)| point)
+    }
+
+    /// What it is.
+    pub(crate) fn name(self) -> String {
+        Self::ALL[self as usize].1.trim().to_owned()
+    }
+}
+
+/// Every pair of one of `of_a` with one of `of_b`.
+pub(crate) fn pairs(a: &str, of_a: &[&str], b: &str, of_b: &[&str]) -> Vec<String> {
+    of_a.iter().flat_map(|one| of_b.iter().map(move |other| pair(a, one, b, other))).collect()
+}
+
 impl Hits {
     pub(crate) fn hit(&mut self, point: Point) {
         self.0[point as usize] += 1;
@@ -214,9 +313,9 @@ impl Hits {
     }
 }
 
-const REGIONS: [Region; 3] = [Region::None, Region::Full, Region::Selective];
+pub(crate) const REGIONS: [Region; 3] = [Region::None, Region::Full, Region::Selective];
 
-const fn region_name(region: Region) -> &'static str {
+pub(crate) const fn region_name(region: Region) -> &'static str {
     match region {
         Region::None => "none",
         Region::Full => "full",
@@ -249,14 +348,18 @@ fn drawn(options: &Options) -> Vec<String> {
     names
 }
 
-fn pair(a: &str, of_a: &str, b: &str, of_b: &str) -> String {
+pub(crate) fn pair(a: &str, of_a: &str, b: &str, of_b: &str) -> String {
     format!("pair: {a} {of_a}, {b} {of_b}")
 }
 
 /// Every name that a campaign should reach.
-fn names() -> Vec<String> {
-    let mut names: Vec<String> =
-        Point::ALL.iter().map(|(_, name)| name.trim().to_owned()).collect();
+pub(crate) fn names() -> Vec<String> {
+    let of_zones = |name: &str| name.starts_with("zone: ") || name.starts_with("block: ");
+    let mut names: Vec<String> = Point::ALL
+        .iter()
+        .map(|(_, name)| name.trim().to_owned())
+        .filter(|name| !of_zones(name))
+        .collect();
     let mut cross = |a: &str, of_a: &[&str], b: &str, of_b: &[&str]| {
         for one in of_a {
             names.extend(of_b.iter().map(|other| pair(a, one, b, other)));

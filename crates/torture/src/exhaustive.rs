@@ -10,18 +10,15 @@ use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{Ssd, Stamp};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_power::DumpConfig;
-use leyden_sim::{Span, Time};
 use serde::Serialize;
 
-use crate::faulty::FaultLog;
+use crate::case::Case;
 use crate::options::{mixed, tiny};
 use crate::panics::caught;
 use crate::run::Trouble;
-use crate::run::runner::Runner;
-use crate::{Failure, Kind, Options, Verify};
-
-/// How long the power is off: longer than any dump, and shorter than most.
-const OFF: [Span; 2] = [Span::from_ms(1_000), Span::from_ns(1)];
+use crate::search::Search;
+use crate::subject::Subject;
+use crate::{Failure, Kind, Options, zoned, zoned_block};
 
 /// What was done to one drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -38,8 +35,19 @@ pub struct Exhausted {
     pub failure: Option<Failure>,
 }
 
-/// All the tiny drives: their policies, and the options of their runs.
-pub fn drives(commands: u32) -> Vec<(String, Options)> {
+/// All the tiny drives of a kind: their policies, and their runs.
+pub fn drives(subject: Subject, commands: u32) -> Vec<(String, Case)> {
+    fn cases<R: Into<Case>>(drives: Vec<(String, R)>) -> Vec<(String, Case)> {
+        drives.into_iter().map(|(name, run)| (name, run.into())).collect()
+    }
+    match subject {
+        Subject::Conventional => cases(conventional(commands)),
+        Subject::Zoned => cases(zoned::drives(commands)),
+        Subject::ZonedBlock => cases(zoned_block::drives(commands)),
+    }
+}
+
+fn conventional(commands: u32) -> Vec<(String, Options)> {
     let mut drives = Vec::new();
     for region in [Region::None, Region::Full, Region::Selective] {
         for protection in ProtectionConfig::POLICIES {
@@ -62,99 +70,25 @@ pub fn drives(commands: u32) -> Vec<(String, Options)> {
     drives
 }
 
-/// Cuts the run of `options` at every event.
-pub fn exhaust(drive: &str, options: &Options) -> Exhausted {
-    let mut search = Search { events: 0, cuts: 0, second_cuts: 0 };
-    let result = caught(|| search.run(options))
-        .unwrap_or_else(|panic| Err(Trouble { kind: Kind::Panicked, message: panic }));
+/// Cuts the run of `case` at every event.
+pub fn exhaust(drive: &str, case: &Case) -> Exhausted {
+    let mut search = Search::default();
+    let result = caught(|| match case {
+        Case::Conventional(options) => self::search(&mut search, options),
+        Case::Zoned(options) => zoned::exhaust(&mut search, options),
+        Case::ZonedBlock(options) => zoned_block::exhaust(&mut search, options),
+    })
+    .unwrap_or_else(|panic| Err(Trouble { kind: Kind::Panicked, message: panic }));
     let failure =
         result.err().map(|Trouble { kind, message }| Failure { kind, cuts: search.cuts, message });
     let Search { events, cuts, second_cuts } = search;
     Exhausted { drive: drive.to_owned(), events, cuts, second_cuts, failure }
 }
 
-type TinyRunner<'a> = Runner<'a, Stamp, Ssd<Stamp>>;
-
-struct Search {
-    events: u64,
-    cuts: u64,
-    second_cuts: u64,
-}
-
-impl Search {
-    fn run(&mut self, options: &Options) -> Result<(), Trouble> {
-        let drive = Ssd::new(&options.device, mixed(options.seed))
-            .map_err(|error| Trouble { kind: Kind::Refused, message: error.to_string() })?;
-        let mut runner = Runner::new(options, drive, FaultLog::default(), false);
-        runner.fill()?;
-        let count = u64::from(options.rounds[0].commands);
-        let mut left = (0..count).map(|n| runner.command(0, n)).collect::<Vec<_>>().into_iter();
-        loop {
-            while !runner.is_full()
-                && let Some(request) = left.next()
-            {
-                runner.submit(request);
-            }
-            let Some(at) = runner.next_event() else { break };
-            self.events += 1;
-            self.cut(&runner, at)?; // what is due at that very moment has not happened
-            runner.advance(at)?;
-            self.cut(&runner, at)?;
-        }
-        runner.verify(0, Verify::All)
-    }
-
-    /// Cuts copies of `runner` at `at`.
-    fn cut(&mut self, runner: &TinyRunner<'_>, at: Time) -> Result<(), Trouble> {
-        let off = OFF[(self.events % 2) as usize];
-        let mut cut = runner.clone();
-        cut.cut(at)?;
-        self.cuts += 1;
-        let back = at + off;
-        let dump_end = cut.dump_end();
-        let ready = cut.restore(at, off)?;
-        for second in boundaries(back, dump_end, &cut) {
-            if second < ready {
-                self.cut_again(&cut, second)?;
-            }
-        }
-        look(&mut cut, ready)
-    }
-
-    fn cut_again(&mut self, recovering: &TinyRunner<'_>, at: Time) -> Result<(), Trouble> {
-        let mut cut = recovering.clone();
-        cut.advance(at)?;
-        cut.cut(at)?;
-        self.cuts += 1;
-        self.second_cuts += 1;
-        let ready = cut.restore(at, OFF[0])?;
-        look(&mut cut, ready)
-    }
-}
-
-/// The moments at which a recovery that began at `back` is cut again.
-fn boundaries(back: Time, dump_end: Time, cut: &TinyRunner<'_>) -> Vec<Time> {
-    let mut moments = vec![back];
-    let mut at = back.max(dump_end);
-    if at > back {
-        moments.push(back + Span::from_ns(at.since(back).as_ns() / 2));
-        moments.push(at);
-    }
-    for step in cut.recovery_steps() {
-        at += step;
-        moments.extend([Time::from_ns(at.as_ns() - 1), at]);
-    }
-    moments.retain(|&moment| moment >= back);
-    moments.sort_unstable();
-    moments.dedup();
-    moments
-}
-
-/// Reads everything, and asks the drive whether it believes itself.
-fn look(runner: &mut TinyRunner<'_>, ready: Time) -> Result<(), Trouble> {
-    runner.advance(ready)?;
-    runner.drive.check();
-    runner.verify(0, Verify::All)
+fn search(search: &mut Search, options: &Options) -> Result<(), Trouble> {
+    let drive = Ssd::<Stamp>::new(&options.device, mixed(options.seed))
+        .map_err(|error| Trouble { kind: Kind::Refused, message: error.to_string() })?;
+    search.run(options, drive)
 }
 
 #[cfg(test)]
@@ -164,7 +98,7 @@ mod tests {
     /// A tenth of the commands, and an eighth of the drives: the whole takes minutes.
     #[test]
     fn every_moment_of_short_runs_keeps_what_was_promised() {
-        let drives = drives(20);
+        let drives = drives(Subject::Conventional, 20);
         assert!(drives.len() >= 60, "{}", drives.len());
         for (name, options) in drives.iter().step_by(8) {
             let exhausted = exhaust(name, options);

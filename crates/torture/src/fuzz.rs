@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use crate::SeedFile;
-use crate::campaign::state::State;
+use crate::campaign::state::{Begun, State};
 use crate::options::DRAW_VERSION;
+use crate::{Case, SeedFile, Subject};
 
 /// Reads `data` as a seed file; an error's message if it is refused.
 ///
@@ -16,8 +16,8 @@ pub fn seed_file(data: &[u8]) -> Result<(), String> {
     let text = std::str::from_utf8(data).map_err(|error| error.to_string())?;
     let path = Path::new("(fuzz)");
     let file = SeedFile::parse(path, text).map_err(|error| error.to_string())?;
-    for round in &file.options.rounds {
-        assert!(round.kept() <= round.commands);
+    if let Case::Conventional(options) = &file.case {
+        assert!(options.rounds.iter().all(|round| round.kept() <= round.commands));
     }
     let again = SeedFile::parse(path, &file.to_json());
     assert_eq!(again.ok().as_ref(), Some(&file), "it was not written as it was read");
@@ -37,8 +37,9 @@ pub fn campaign_state(data: &[u8]) -> Result<(), String> {
         table.insert("draw_version".to_owned(), DRAW_VERSION.into());
     }
     let text = value.to_string();
+    let begun = Begun { subject: Subject::Conventional, start: 0, guided: false };
     let state =
-        State::parse(Path::new("(fuzz)"), &text, 0, false).map_err(|error| error.to_string())?;
+        State::parse(Path::new("(fuzz)"), &text, begun).map_err(|error| error.to_string())?;
     let summary = state.summary();
     assert_eq!(summary.seeds, state.progress(u64::MAX).done);
     let few: Vec<u64> = state.missing(u64::MAX).take(3).collect();

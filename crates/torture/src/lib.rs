@@ -2,7 +2,7 @@
 //!
 //! **What lives here**: drawing a drive, what stands on it, its work and its power cuts from one seed ([`Options`]),
 //! running that against the oracle ([`run()`]), making a failure small ([`shrink`](shrink())), and
-//! running many seeds on all cores ([`campaign`]). **What doesn't**: what may be lost
+//! running many seeds on all cores ([`campaign`]); all of that for each kind of drive ([`Subject`]). **What doesn't**: what may be lost
 //! ([`leyden_oracle`]), the drive ([`leyden_device`]).
 //!
 //! **Invariants**
@@ -12,31 +12,38 @@
 //!   turning a feature off, does not change the others.
 
 pub mod campaign;
+mod case;
 mod commands;
+mod conventional;
 mod coverage;
 pub mod exhaustive;
 mod failure;
 mod faulty;
 mod fold;
 pub mod fuzz;
+mod guide;
 mod options;
 mod panics;
 mod physics;
 mod run;
+mod search;
 mod seed_file;
 mod shrink;
 mod story;
+mod subject;
 mod tally;
 mod witness;
 pub mod zoned;
 pub mod zoned_block;
 
+pub use case::{Case, ShrunkCase};
 pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};
-pub use options::guide::Guide;
+pub use guide::Guide;
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
-pub use run::{Inspected, Outcome, explain, run, run_on, run_through};
+pub use run::{Inspected, Outcome, run, run_on, run_through};
 pub use seed_file::{SeedFile, SeedFileError};
 pub use shrink::{Shrunk, shrink};
+pub use subject::{Run, Subject};
 pub use tally::Tally;
 pub use witness::{Grain, Misplaced, Witness};

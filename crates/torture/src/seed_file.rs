@@ -7,23 +7,35 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::case::{Case, each};
+use crate::subject::{Run, Subject};
 use crate::{Failure, Options};
 
 /// The version of the format; others are refused.
 const FORMAT: u32 = 1;
+const KEY: &str = "leyden_torture";
 /// The largest file that is read as a seed file.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A run to be replayed, and what it showed when it was kept.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A run of any kind of drive to be replayed, and what it showed when it was kept.
+#[derive(Clone, PartialEq, Debug)]
 pub struct SeedFile {
-    /// The format's version.
-    leyden_torture: u32,
     /// The failure that the run showed.
     pub failure: Option<Failure>,
     /// The run.
-    pub options: Options,
+    pub case: Case,
+}
+
+/// The same as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<R> {
+    /// The format's version.
+    leyden_torture: u32,
+    #[serde(default)]
+    subject: Subject,
+    failure: Option<Failure>,
+    options: R,
 }
 
 /// Why a seed file cannot be used.
@@ -58,16 +70,15 @@ pub enum SeedFileError {
 }
 
 impl SeedFile {
-    /// For `options`, which showed `failure`.
-    pub fn new(options: Options, failure: Option<Failure>) -> Self {
-        Self { leyden_torture: FORMAT, failure, options }
+    /// For `case`, which showed `failure`.
+    pub const fn new(case: Case, failure: Option<Failure>) -> Self {
+        Self { failure, case }
     }
 
     /// As text.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("options are plain data");
-        text.push('\n');
-        text
+        let (failure, subject) = (self.failure.clone(), self.case.subject());
+        each!(&self.case, run => written(run.as_ref(), subject, failure))
     }
 
     /// Reads the file at `path`.
@@ -81,17 +92,40 @@ impl SeedFile {
         let foreign = |problem: String| SeedFileError::Foreign { path: path.to_owned(), problem };
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| foreign(error.to_string()))?;
-        let Some(found) = value.get("leyden_torture").and_then(serde_json::Value::as_u64) else {
-            return Err(foreign("it has no number under `leyden_torture`".to_owned()));
+        let Some(found) = value.get(KEY).and_then(serde_json::Value::as_u64) else {
+            return Err(foreign(format!("it has no number under `{KEY}`")));
         };
         if found != u64::from(FORMAT) {
             return Err(SeedFileError::Version { path: path.to_owned(), found });
         }
-        // From the text and not the value, so that the message has the place.
-        let file: Self = serde_json::from_str(text).map_err(|error| foreign(error.to_string()))?;
-        file.options.check().map_err(foreign)?;
-        Ok(file)
+        let subject = value.get("subject").cloned().unwrap_or_else(|| "conventional".into());
+        let subject =
+            serde_json::from_value(subject).map_err(|error| foreign(error.to_string()))?;
+        match subject {
+            Subject::Conventional => read::<Options>(text),
+            Subject::Zoned => read::<crate::zoned::ZonedOptions>(text),
+            Subject::ZonedBlock => read::<crate::zoned_block::ZonedBlockOptions>(text),
+        }
+        .map_err(foreign)
     }
+}
+
+fn written<R: Run>(options: &R, subject: Subject, failure: Option<Failure>) -> String {
+    let options = options.clone();
+    let written = Written { leyden_torture: FORMAT, subject, failure, options };
+    let mut text = serde_json::to_string_pretty(&written).expect("options are plain data");
+    text.push('\n');
+    text
+}
+
+/// From the text and not from a value, so that the message has the place.
+fn read<R: Run>(text: &str) -> Result<SeedFile, String>
+where
+    Case: From<R>,
+{
+    let file: Written<R> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    file.options.checked()?;
+    Ok(SeedFile { failure: file.failure, case: file.options.into() })
 }
 
 /// The whole of a text file, unless it has no end.
@@ -103,4 +137,28 @@ pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, problem));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_any_kind_is_read_back_from_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small.json");
+        for subject in [Subject::Conventional, Subject::Zoned, Subject::ZonedBlock] {
+            for seed in 0..10 {
+                let file = SeedFile::new(subject.draw(seed), None);
+                std::fs::write(&path, file.to_json()).unwrap();
+                assert_eq!(SeedFile::read(&path).unwrap(), file);
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, text.replace("torture\": 1", "torture\": 9")).unwrap();
+            assert!(matches!(SeedFile::read(&path), Err(SeedFileError::Version { found: 9, .. })));
+        }
+        std::fs::write(&path, "{\"leyden_torture\": 1, \"subject\": \"tape\"}").unwrap();
+        let error = SeedFile::read(&path).unwrap_err().to_string();
+        assert!(error.contains("unknown variant `tape`"), "{error}");
+    }
 }

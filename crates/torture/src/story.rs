@@ -36,6 +36,11 @@ impl Story {
         self.lines.push_back(format!("{:>14} ns  {}", at.as_ns(), what()));
     }
 
+    /// Something that happened at `at`.
+    pub(crate) fn note(&mut self, at: Time, what: impl FnOnce() -> String) {
+        self.line(at, what);
+    }
+
     pub(crate) fn round(&mut self, number: u64) {
         self.round = number;
         if self.tells {

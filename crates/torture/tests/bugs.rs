@@ -9,13 +9,20 @@ use std::sync::atomic::AtomicBool;
 use leyden_device::{NoData, Ssd};
 use leyden_torture::campaign::{Campaign, Summary};
 use leyden_torture::{
-    Coverage, Failure, Grain, Kind, Options, Outcome, SeedFile, Tally, run_on, run_through, shrink,
+    Case, Coverage, Failure, Grain, Kind, Options, Outcome, SeedFile, Subject, Tally, run_on,
+    run_through, shrink,
 };
 use mock::{Bug, Mock};
 
 /// The options of `seed`, for a drive that knows units only.
 fn drawn(seed: u64) -> Options {
     Options { grain: Grain::Unit, ..Options::draw(seed) }
+}
+
+/// The options of a conventional drive's run.
+fn conventional(case: Case) -> Options {
+    let Case::Conventional(options) = case else { panic!("{case:?}") };
+    *options
 }
 
 /// The outcome of a drive that there cannot be, as shrinking may ask for.
@@ -123,14 +130,16 @@ fn planted_bugs_are_found_and_made_small() {
         // What is kept in a file fails in the same way.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seed.json");
-        std::fs::write(&path, SeedFile::new(shrunk.options, None).to_json()).unwrap();
-        let again = run(&SeedFile::read(&path).unwrap().options, bug);
+        let case = Case::Conventional(Box::new(shrunk.options));
+        std::fs::write(&path, SeedFile::new(case, None).to_json()).unwrap();
+        let again = run(&conventional(SeedFile::read(&path).unwrap().case), bug);
         assert_eq!(again.failure, Some(shrunk.failure));
     }
 }
 
 fn campaign(threads: usize, seeds: u64, state: Option<&std::path::Path>) -> Summary {
     let campaign = Campaign {
+        subject: Subject::Conventional,
         start: 5,
         seeds,
         threads,
@@ -160,7 +169,14 @@ fn a_campaign_finds_the_same_however_it_is_run() {
 #[test]
 fn seeds_beyond_the_last_one_are_refused_at_once() {
     let attempt = |start, seeds| {
-        let campaign = Campaign { start, seeds, threads: 1, state: None, guided: false };
+        let campaign = Campaign {
+            subject: Subject::Conventional,
+            start,
+            seeds,
+            threads: 1,
+            state: None,
+            guided: false,
+        };
         let work = |seed| run(&drawn(seed), Bug::None);
         campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
     };
@@ -174,8 +190,14 @@ fn seeds_beyond_the_last_one_are_refused_at_once() {
 fn two_campaigns_do_not_share_a_state() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.json");
-    let of =
-        |seeds| Campaign { start: 0, seeds, threads: 1, state: Some(path.clone()), guided: false };
+    let of = |seeds| Campaign {
+        subject: Subject::Conventional,
+        start: 0,
+        seeds,
+        threads: 1,
+        state: Some(path.clone()),
+        guided: false,
+    };
     let second = Mutex::new(None);
     let none = |_: u64| -> Outcome { unreachable!("the state is not its own") };
     let work = |seed| {
@@ -196,8 +218,14 @@ fn foreign_and_damaged_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.json");
     let attempt = || {
-        let campaign =
-            Campaign { start: 0, seeds: 1, threads: 1, state: Some(path.clone()), guided: false };
+        let campaign = Campaign {
+            subject: Subject::Conventional,
+            start: 0,
+            seeds: 1,
+            threads: 1,
+            state: Some(path.clone()),
+            guided: false,
+        };
         let work = |seed| run(&drawn(seed), Bug::None);
         campaign.run_with(&work, &AtomicBool::new(false), &mut |_| ())
     };
@@ -212,16 +240,16 @@ fn foreign_and_damaged_files_are_refused() {
     refused("\u{1}", "no campaign's state");
     refused(&good[..good.len() / 2], "no campaign's state");
     refused(&good.replace("\"start\": 0", "\"start\": 7"), "its first seed is 7");
-    refused(&good.replace("\"leyden_torture_campaign\": 2", "\"leyden_torture_campaign\": 9"), "9");
+    refused(&good.replace("\"leyden_torture_campaign\": 3", "\"leyden_torture_campaign\": 9"), "9");
     refused(&good.replace("\"program\": \"", "\"program\": \"x"), "its version is x");
 
-    let options = drawn(3);
-    let good = SeedFile::new(options.clone(), None).to_json();
+    let case = Case::Conventional(Box::new(drawn(3)));
+    let good = SeedFile::new(case.clone(), None).to_json();
     let read = |text: &str| {
         std::fs::write(&path, text).unwrap();
         SeedFile::read(&path)
     };
-    assert_eq!(read(&good).unwrap().options, options);
+    assert_eq!(read(&good).unwrap().case, case);
     let refused = |text: &str, part: &str| {
         let message = read(text).unwrap_err().to_string();
         assert!(message.contains(part) && message.contains("help:"), "{message}");

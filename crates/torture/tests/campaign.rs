@@ -9,7 +9,14 @@ const START: u64 = 1 << 40;
 
 #[test]
 fn random_drives_keep_what_they_promise() {
-    let campaign = Campaign { start: START, seeds: 300, threads: 2, state: None, guided: false };
+    let campaign = Campaign {
+        subject: leyden_torture::Subject::Conventional,
+        start: START,
+        seeds: 300,
+        threads: 2,
+        state: None,
+        guided: false,
+    };
     let summary = campaign.run(&AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!(summary.failed, []);
     assert!(summary.cuts > 10_000 && summary.tally.cuts_in_recovery > 1_000, "{summary:?}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leyden_torture::{SeedFile, run};
+use leyden_torture::SeedFile;
 
 #[test]
 fn what_failed_once_passes() {
@@ -11,7 +11,7 @@ fn what_failed_once_passes() {
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let kept = SeedFile::read(&path).unwrap();
-        let outcome = run(&kept.options);
+        let outcome = kept.case.run_twice();
         assert_eq!(outcome.failure, None, "{}", path.display());
         assert!(outcome.tally.commands > 0);
         count += 1;

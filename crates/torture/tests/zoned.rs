@@ -17,10 +17,11 @@ fn nothing_promised_is_lost() {
 }
 
 /// Seeds that have failed once: 3323 and 5369 by an error of the model, which knew no holes in what a zone with a
-/// Zone Random Write Area had held before it was reset.
+/// Zone Random Write Area had held before it was reset. 1390 by an error of the judge: a FLUSH pads pages, and pages with
+/// padding had taken the blocks to spare, though none was bad.
 #[test]
 fn seeds_that_have_failed_once_pass() {
-    for seed in [3323, 5369, 13329] {
+    for seed in [1390, 3323, 5369, 13329] {
         assert_eq!(run_twice(&ZonedOptions::draw(seed)).failure, None, "seed {seed}");
     }
 }

@@ -6,12 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leyden_config::quote;
-use leyden_torture::campaign::{
-    Campaign, Failed, StateError, Summary, run_alone, run_twice, run_zoned_alone,
-};
+use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone};
 use leyden_torture::exhaustive::{self, Exhausted, exhaust};
-use leyden_torture::zoned::{self, ZonedOptions, ZonedSeedFile};
-use leyden_torture::{Kind, Options, SeedFile, shrink};
+use leyden_torture::{Case, Kind, SeedFile, Subject};
 
 use leyden_report::format::{count, rate};
 
@@ -38,30 +35,19 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(path) = &args.shrink {
         atomic::check_writable(path)?;
     }
+    let subject = subject_of(args);
     let (summary, origin) = match (&args.replay, args.seed) {
         (Some(path), _) => {
-            if let Some(file) = ZonedSeedFile::read(path).map_err(Failure::usage)? {
-                let summary = run_zoned_alone(&file.options);
-                (summary, Origin::ZonedFile(path, Box::new(file.options)))
-            } else {
-                let options = SeedFile::read(path).map_err(Failure::usage)?.options;
-                let summary = run_alone(&options);
-                refuse_unbuildable(path, &summary)?;
-                (summary, Origin::File(path, Box::new(options)))
-            }
+            let case = SeedFile::read(path).map_err(Failure::usage)?.case;
+            let summary = run_alone(&case);
+            refuse_unbuildable(path, &summary)?;
+            (summary, Origin::File(path, case))
         }
-        (None, Some(start)) if args.zoned || args.zoned_block => {
-            let alone = Campaign { start, seeds: 1, threads: 1, state: None, guided: false };
-            let subject = Subject::of(args);
-            let summary = subject.run(&alone, cancel, &mut |_| {}).map_err(Failure::usage)?;
-            (summary, subject.origin(alone))
-        }
-        (None, Some(seed)) => (run_alone(&Options::draw(seed)), Origin::Seed),
+        (None, Some(seed)) => (run_alone(&subject.draw(seed)), Origin::Seed(subject)),
         (None, None) => {
             let campaign = planned(args);
-            let subject = Subject::of(args);
-            let summary = run_campaign(&campaign, subject, cancel)?;
-            (summary, subject.origin(campaign))
+            let summary = run_campaign(&campaign, cancel)?;
+            (summary, Origin::Campaign(campaign))
         }
     };
     if args.json {
@@ -69,7 +55,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     } else {
         show(&summary, &mut anstream::stdout().lock())?;
         if args.coverage {
-            show_coverage(&summary, &mut anstream::stdout().lock())?;
+            show_coverage(&summary, subject, &mut anstream::stdout().lock())?;
         }
     }
     let is_whole = args.replay.is_some() || args.seed.is_some() || summary.seeds >= args.seeds;
@@ -79,7 +65,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
         }
         return match (is_whole, args.coverage) {
             (false, _) => Err(interrupted(args)),
-            (true, true) => all_reached(&summary),
+            (true, true) => all_reached(&summary, subject),
             (true, false) => Ok(()),
         };
     };
@@ -88,10 +74,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             // The one that fails soonest has the least to be left out.
             let shortest = summary.failed.iter().min_by_key(|failed| failed.failure.cuts);
             let seed = shortest.unwrap_or(first).seed;
-            Some(match origin.zoned_options(seed) {
-                Some(options) => make_zoned_small(&options, path, cancel)?,
-                None => make_small(&origin.options(seed), path, cancel)?,
-            })
+            Some(make_small(&origin.case(seed), path, cancel)?)
         }
         None => None,
     };
@@ -101,74 +84,28 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     )))
 }
 
-/// What is tortured.
-#[derive(Clone, Copy)]
-enum Subject {
-    Conventional,
-    Zoned,
-    ZonedBlock,
-}
-
-impl Subject {
-    fn of(args: &TortureArgs) -> Self {
-        match (args.zoned, args.zoned_block) {
-            (true, _) => Self::Zoned,
-            (_, true) => Self::ZonedBlock,
-            _ => Self::Conventional,
-        }
-    }
-
-    fn run(
-        self,
-        campaign: &Campaign,
-        cancel: &Cancel,
-        progress: &mut dyn FnMut(leyden_torture::campaign::Progress),
-    ) -> Result<Summary, StateError> {
-        match self {
-            Self::Conventional => campaign.run(cancel, progress),
-            Self::Zoned => campaign.run_zoned(cancel, progress),
-            Self::ZonedBlock => campaign.run_zoned_block(cancel, progress),
-        }
-    }
-
-    fn origin(self, campaign: Campaign) -> Origin<'static> {
-        match self {
-            Self::Conventional => Origin::Campaign(campaign),
-            Self::Zoned => Origin::Zoned,
-            Self::ZonedBlock => Origin::ZonedBlock,
-        }
+/// The kind of drive that is asked for.
+const fn subject_of(args: &TortureArgs) -> Subject {
+    match (args.zoned, args.zoned_block) {
+        (true, _) => Subject::Zoned,
+        (_, true) => Subject::ZonedBlock,
+        _ => Subject::Conventional,
     }
 }
 
 /// Where a run comes from.
 enum Origin<'a> {
-    Seed,
+    Seed(Subject),
     Campaign(Campaign),
-    /// A seed of `--zoned`.
-    Zoned,
-    /// A seed of `--zoned-block`.
-    ZonedBlock,
-    File(&'a Path, Box<Options>),
-    ZonedFile(&'a Path, Box<ZonedOptions>),
+    File(&'a Path, Case),
 }
 
 impl Origin<'_> {
-    fn options(&self, seed: u64) -> Options {
+    fn case(&self, seed: u64) -> Case {
         match self {
-            Self::Seed | Self::Zoned | Self::ZonedBlock | Self::ZonedFile(..) => {
-                Options::draw(seed)
-            }
-            Self::Campaign(campaign) => campaign.options(seed),
-            Self::File(_, options) => options.as_ref().clone(),
-        }
-    }
-
-    /// The same, if the drive is zoned.
-    fn zoned_options(&self, seed: u64) -> Option<ZonedOptions> {
-        match self {
-            Self::Zoned => Some(ZonedOptions::draw(seed)),
-            Self::ZonedFile(_, options) => Some(options.as_ref().clone()),
-            Self::Seed | Self::ZonedBlock | Self::Campaign(_) | Self::File(..) => None,
+            Self::Seed(subject) => subject.draw(seed),
+            Self::Campaign(campaign) => campaign.case(seed),
+            Self::File(_, case) => case.clone(),
         }
     }
 
@@ -176,12 +113,13 @@ impl Origin<'_> {
     fn command(&self, seed: u64) -> String {
         match self {
             Self::Campaign(campaign) if campaign.guided => {
-                format!("leyden torture --guided --start {seed} --seeds 1")
+                let kind = campaign.subject.argument();
+                format!("leyden torture{kind} --guided --start {seed} --seeds 1")
             }
-            Self::Seed | Self::Campaign(_) => format!("leyden torture --seed {seed}"),
-            Self::Zoned => format!("leyden torture --zoned --seed {seed}"),
-            Self::ZonedBlock => format!("leyden torture --zoned-block --seed {seed}"),
-            Self::File(path, _) | Self::ZonedFile(path, _) => {
+            Self::Campaign(Campaign { subject, .. }) | Self::Seed(subject) => {
+                format!("leyden torture{} --seed {seed}", subject.argument())
+            }
+            Self::File(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
         }
@@ -190,6 +128,7 @@ impl Origin<'_> {
 
 fn planned(args: &TortureArgs) -> Campaign {
     Campaign {
+        subject: subject_of(args),
         start: args.start,
         seeds: args.seeds,
         threads: threads(args),
@@ -203,11 +142,7 @@ fn threads(args: &TortureArgs) -> usize {
     args.jobs.map_or(processors, usize::from)
 }
 
-fn run_campaign(
-    campaign: &Campaign,
-    subject: Subject,
-    cancel: &Cancel,
-) -> Result<Summary, Failure> {
+fn run_campaign(campaign: &Campaign, cancel: &Cancel) -> Result<Summary, Failure> {
     if let Some(path) = &campaign.state {
         if path.is_dir() {
             let problem = "it is a folder".to_owned();
@@ -224,7 +159,7 @@ fn run_campaign(
         };
         bar.note(format!("{} cuts{failed}", count(progress.cuts)));
     };
-    let summary = subject.run(campaign, cancel, &mut note);
+    let summary = campaign.run(cancel, &mut note);
     drop(bar);
     summary.map_err(|error| match error {
         StateError::Write(..) => Failure::io(error),
@@ -233,18 +168,18 @@ fn run_campaign(
 }
 
 /// Every name that can be reached, how often it was, and how many never were.
-fn show_coverage(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
+fn show_coverage(summary: &Summary, subject: Subject, out: &mut dyn Write) -> std::io::Result<()> {
     let mut table = Table::default();
     table.head(["reached", "times"]);
-    for (name, times) in summary.coverage.all() {
+    for (name, times) in summary.coverage.all(subject.names()) {
         table.row([name.as_str(), &count(times)]);
     }
     table.write(out)
 }
 
 /// Fails by name if something was never reached.
-fn all_reached(summary: &Summary) -> Result<(), Failure> {
-    let missing = summary.coverage.missing();
+fn all_reached(summary: &Summary, subject: Subject) -> Result<(), Failure> {
+    let missing = summary.coverage.missing(subject.names());
     if missing.is_empty() {
         return Ok(());
     }
@@ -258,8 +193,8 @@ fn all_reached(summary: &Summary) -> Result<(), Failure> {
 
 /// The timeline of the run that the file at `path` holds, and how it ends.
 fn timeline(path: &Path) -> Result<(), Failure> {
-    let options = SeedFile::read(path).map_err(Failure::usage)?.options;
-    let (outcome, lines) = leyden_torture::explain(&options);
+    let case = SeedFile::read(path).map_err(Failure::usage)?.case;
+    let (outcome, lines) = case.play(true);
     let mut out = anstream::stdout().lock();
     for line in lines {
         writeln!(out, "{line}")?;
@@ -278,7 +213,7 @@ fn timeline(path: &Path) -> Result<(), Failure> {
 
 /// Runs every tiny drive, and cuts it at every moment.
 fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let drives = exhaustive::drives(args.commands);
+    let drives = exhaustive::drives(subject_of(args), args.commands);
     let done: Mutex<Vec<(usize, Exhausted)>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let bar = Progress::new("torture");
@@ -287,8 +222,8 @@ fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
             scope.spawn(|| {
                 while !cancel.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((name, options)) = drives.get(at) else { break };
-                    let exhausted = exhaust(name, options);
+                    let Some((name, case)) = drives.get(at) else { break };
+                    let exhausted = exhaust(name, case);
                     let mut done = done.lock().expect("nobody panics with it");
                     done.push((at, exhausted));
                     bar.fraction(done.len() as f64 / drives.len() as f64);
@@ -375,62 +310,22 @@ fn show(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
     table.write(out)
 }
 
-/// Makes `options`, which fail, small, and writes them to `path`; yields what there is to say of it.
-fn make_small(options: &Options, path: &Path, cancel: &Cancel) -> Result<String, Failure> {
+/// Makes `case`, which fails, small, and writes it to `path`; yields what there is to say of it.
+fn make_small(case: &Case, path: &Path, cancel: &Cancel) -> Result<String, Failure> {
     let bar = Progress::new("torture");
-    let mut attempts = 0_u32;
-    let small = shrink(options, MOST_ATTEMPTS, |options| {
-        attempts += 1;
+    let small = case.shrunk(MOST_ATTEMPTS, |attempts| {
         bar.note(format!("smaller, attempt {attempts}"));
-        let mut outcome = run_twice(options);
-        if cancel.load(Ordering::Relaxed) && attempts > 1 {
-            outcome.failure = None; // nothing more is made smaller
-        }
-        outcome
+        !cancel.load(Ordering::Relaxed)
     });
     drop(bar);
-    let Some(small) = small else {
+    let Some((small, failure, attempts)) = small else {
         return Ok("it did not fail again, and was not made small".to_owned());
     };
-    let commands: u32 = small.options.rounds.iter().map(leyden_torture::Round::kept).sum();
-    let rounds = small.options.rounds.len();
-    let file = SeedFile::new(small.options, Some(small.failure));
+    let extent = small.extent();
+    let file = SeedFile::new(small, Some(failure));
     atomic::write(path, file.to_json().as_bytes())?;
     Ok(format!(
-        "made small in {} runs: {commands} commands in {rounds} rounds; replay that with `leyden \
-         torture --replay {}`",
-        count(u64::from(small.attempts)),
-        quote(&path.to_string_lossy()),
-    ))
-}
-
-/// The same for a zoned drive.
-fn make_zoned_small(
-    options: &ZonedOptions,
-    path: &Path,
-    cancel: &Cancel,
-) -> Result<String, Failure> {
-    let bar = Progress::new("torture");
-    let mut attempts = 0_u32;
-    let small = zoned::shrink(options, MOST_ATTEMPTS, |options| {
-        attempts += 1;
-        bar.note(format!("smaller, attempt {attempts}"));
-        let mut outcome = zoned::run_twice(options);
-        if cancel.load(Ordering::Relaxed) && attempts > 1 {
-            outcome.failure = None; // nothing more is made smaller
-        }
-        outcome
-    });
-    drop(bar);
-    let Some((options, failure, attempts)) = small else {
-        return Ok("it did not fail again, and was not made small".to_owned());
-    };
-    let (commands, cuts) = (options.commands, options.cuts);
-    let file = ZonedSeedFile::new(options, Some(failure));
-    atomic::write(path, file.to_json().as_bytes())?;
-    Ok(format!(
-        "made small in {} runs: up to {commands} commands before each of {cuts} cuts; replay that with `leyden \
-         torture --replay {}`",
+        "made small in {} runs: {extent}; replay that with `leyden torture --replay {}`",
         count(u64::from(attempts)),
         quote(&path.to_string_lossy()),
     ))

@@ -2,11 +2,13 @@
 
 use leyden_buffer::PoolKind;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
-use leyden_nand::{Kind, Medium};
+use leyden_nand::{DieId, Kind, Medium};
 
 use super::ZnsSsd;
+use super::dump::Item;
 use crate::activity::{Activity, ActivityKind};
 use crate::controller::power::PowerSupply;
+use crate::conventional::{DumpPageHolds, DumpPageView};
 use crate::units::Units;
 use crate::{Lba, Payload, Status, ZoneDescriptor, ZoneShape};
 
@@ -23,6 +25,27 @@ impl<P: Payload> ZnsSsd<P> {
     /// The flash, and what lies on it.
     pub const fn medium(&self) -> &Medium<P> {
         self.namespace().ftl.medium()
+    }
+
+    /// The pages of the dump that a cut now would begin, in its order; and how many of them each die has room for, the
+    /// blocks of zones that go on there included. `None` without `[device.power]`.
+    pub fn dump_view(&self) -> Option<(Vec<DumpPageView>, Vec<u32>)> {
+        let (supply, namespace) = (self.power()?, self.namespace());
+        let to_dump = namespace.pages_to_dump(supply);
+        let view = |(item, home): (Item<P>, DieId)| {
+            let holds = match item {
+                Item::Root => DumpPageHolds::Root,
+                Item::Units(units) | Item::Home { units, .. } => {
+                    DumpPageHolds::Units(units.into_iter().map(|(lpn, _)| lpn).collect())
+                }
+            };
+            DumpPageView { holds, home }
+        };
+        let pages = to_dump.items.into_iter().zip(to_dump.homes).map(view).collect();
+        let at_home = |die: u32| to_dump.at_home.get(die as usize).copied().unwrap_or(0);
+        let blocks = |die| namespace.ftl.dump_blocks(DieId(die)).min(supply.blocks_per_dump());
+        let room = |die| blocks(die) * supply.pages_per_block() + at_home(die);
+        Some((pages, (0..self.geometry().dies()).map(room).collect()))
     }
 
     /// Free blocks that a die needs for the dump of a cut; 0 without `[device.power]`.

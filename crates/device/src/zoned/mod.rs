@@ -221,6 +221,28 @@ impl<P: Payload> Zoned<P> {
     }
 }
 
+impl<P: Payload> Zoned<P> {
+    /// Says what is kept for a zone or a command that has no use for it.
+    fn check_what_waits(&self) -> Result<(), String> {
+        for zone in (0..self.ftl.shape().zones).map(ZoneId) {
+            if self.buffer.has_window(zone.0) != self.ftl.zones().get(zone).has_zrwa {
+                return Err(format!("{zone:?} and the buffer differ about its random write area"));
+            }
+            if self.buffer.unprotected(zone.0) > 0 && !self.plain.contains(&zone) {
+                return Err(format!("{zone:?} holds plain data that no FLUSH knows of"));
+            }
+        }
+        let waits = self.waiting.iter().map(VecDeque::len).sum::<usize>();
+        if self.ftl.medium().is_idle() && waits == 0 && !self.copies.is_empty() {
+            return Err(format!("{} copies keep what they have read", self.copies.len()));
+        }
+        if self.waits.is_empty() && self.flushes > 0 {
+            return Err(format!("{} FLUSH commands wait for nothing", self.flushes));
+        }
+        Ok(())
+    }
+}
+
 impl<P: Payload> Namespace<P> for Zoned<P> {
     type Item = Item<P>;
 
@@ -292,6 +314,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
 
     fn check(&self) -> Result<(), String> {
         self.buffer.check()?;
+        self.check_what_waits()?;
         self.ftl.check(|zone| self.buffer.settled(zone.0))
     }
 

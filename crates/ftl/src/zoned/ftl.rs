@@ -188,6 +188,10 @@ impl<C: Content> ZonedFtl<C> {
         let zones = size_of::<super::Zone>() * self.bodies.len();
         self.medium.memory_bytes() + (bodies + zones) as u64
     }
+    /// Tags of programs that are not in use, and all that there are.
+    pub(super) const fn tags(&self) -> (usize, usize) {
+        (self.unused_tags.len(), self.pages.len())
+    }
     /// Erases of every block, in order; `None` for bad ones.
     pub fn wear(&self) -> impl Iterator<Item = Option<u32>> + '_ {
         let blocks = (0..self.geometry().blocks()).map(BlockId);

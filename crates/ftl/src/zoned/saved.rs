@@ -74,6 +74,10 @@ impl<C: Content> ZonedFtl<C> {
                 return Err(format!("{block:?} is in two places"));
             }
         }
+        let (unused, all) = self.tags();
+        if self.medium.is_idle() && unused != all {
+            return Err(format!("{unused} tags of programs are unused, of {all}"));
+        }
         // A block that is being erased is nowhere.
         if self.medium.is_idle()
             && let Some(block) = (0..self.geometry().blocks())

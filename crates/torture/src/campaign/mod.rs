@@ -15,11 +15,16 @@ use leyden_sim::Digest;
 use serde::{Deserialize, Serialize};
 
 use lock::Lock;
+use state::Begun;
 pub use state::{State, StateError};
 
-use crate::options::guide::Guide;
+use crate::case::Case;
+use crate::guide::Guide;
 use crate::run::twice;
-use crate::{Coverage, Failure, Options, Outcome, Tally, run, zoned, zoned_block};
+use crate::subject::{Run, Subject};
+use crate::zoned::ZonedOptions;
+use crate::zoned_block::ZonedBlockOptions;
+use crate::{Coverage, Failure, Options, Outcome, Tally, run};
 
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -27,6 +32,8 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// What to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Campaign {
+    /// The kind of drive.
+    pub subject: Subject,
     /// The first seed.
     pub start: u64,
     /// How many seeds.
@@ -91,11 +98,25 @@ impl Campaign {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Summary, StateError> {
-        if !self.guided {
-            return self.run_with(&|seed| run_twice(&Options::draw(seed)), cancel, progress);
+        match self.subject {
+            Subject::Conventional => self.run_of::<Options>(cancel, progress),
+            Subject::Zoned => self.run_of::<ZonedOptions>(cancel, progress),
+            Subject::ZonedBlock => self.run_of::<ZonedBlockOptions>(cancel, progress),
         }
-        let guide = Guide::new(|options| run(options).coverage);
-        self.run_with(&|seed| run_twice(&guide.draw(seed)), cancel, progress)
+    }
+
+    fn run_of<R: Run>(
+        &self,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, StateError> {
+        let guide = self.guided.then(Guide::<R>::new);
+        let draw = |seed| guide.as_ref().map_or_else(|| R::drawn(seed), |guide| guide.draw(seed));
+        let work = |seed| {
+            let run = draw(seed);
+            twice(|| run.play(false).0)
+        };
+        self.run_with(&work, cancel, progress)
     }
 
     fn check_range(&self) -> Result<(), StateError> {
@@ -105,39 +126,14 @@ impl Campaign {
         }
     }
 
-    /// The options of `seed` in this campaign.
-    pub fn options(&self, seed: u64) -> Options {
-        if self.guided {
-            Guide::new(|options| run(options).coverage).draw(seed)
-        } else {
-            Options::draw(seed)
+    /// The run of `seed` in this campaign.
+    pub fn case(&self, seed: u64) -> Case {
+        match (self.guided, self.subject) {
+            (false, subject) => subject.draw(seed),
+            (true, Subject::Conventional) => Guide::<Options>::new().draw(seed).into(),
+            (true, Subject::Zoned) => Guide::<ZonedOptions>::new().draw(seed).into(),
+            (true, Subject::ZonedBlock) => Guide::<ZonedBlockOptions>::new().draw(seed).into(),
         }
-    }
-
-    /// As [`Campaign::run`], with zoned drives.
-    ///
-    /// # Errors
-    /// If the state cannot be read or written.
-    pub fn run_zoned(
-        &self,
-        cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Summary, StateError> {
-        let work = |seed| zoned::run_twice(&zoned::ZonedOptions::draw(seed));
-        self.run_with(&work, cancel, progress)
-    }
-
-    /// As [`Campaign::run`], with block devices on a conventional and a zoned drive.
-    ///
-    /// # Errors
-    /// If the state cannot be read or written.
-    pub fn run_zoned_block(
-        &self,
-        cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Summary, StateError> {
-        let work = |seed| zoned_block::run_twice(&zoned_block::ZonedBlockOptions::draw(seed));
-        self.run_with(&work, cancel, progress)
     }
 
     /// As [`Campaign::run`], with `work` for each seed.
@@ -150,8 +146,8 @@ impl Campaign {
         self.check_range()?;
         let _lock = self.state.as_deref().map(Lock::take).transpose()?;
         let mut state = match &self.state {
-            Some(path) => State::load(path, self.start, self.guided)?,
-            None => State::new(self.start, self.guided),
+            Some(path) => State::load(path, self.begun())?,
+            None => State::new(self.begun()),
         };
         let todo = Mutex::new(state.missing(self.seeds));
         let finished: Mutex<Vec<(u64, Outcome)>> = Mutex::default();
@@ -194,6 +190,10 @@ impl Campaign {
         Ok(state.summary())
     }
 
+    const fn begun(&self) -> Begun {
+        Begun { subject: self.subject, start: self.start, guided: self.guided }
+    }
+
     fn save(&self, state: &mut State, clock: &mut Clock) -> Result<(), StateError> {
         state.add_time(clock.lap());
         self.state.as_ref().map_or(Ok(()), |path| state.save(path))
@@ -214,20 +214,12 @@ pub fn run_twice(options: &Options) -> Outcome {
     twice(|| run(options))
 }
 
-/// Runs `options` twice, and sums up as a campaign of that one run would.
-pub fn run_alone(options: &Options) -> Summary {
-    sum_up_one(options.seed, || run_twice(options))
-}
-
-/// The same with a zoned drive.
-pub fn run_zoned_alone(options: &zoned::ZonedOptions) -> Summary {
-    sum_up_one(options.seed, || zoned::run_twice(options))
-}
-
-fn sum_up_one(seed: u64, run: impl FnOnce() -> Outcome) -> Summary {
+/// Runs `case` twice, and sums up as a campaign of that one run would.
+pub fn run_alone(case: &Case) -> Summary {
     let mut clock = Clock::start();
-    let outcome = run();
-    let mut state = State::new(seed, false);
+    let outcome = case.run_twice();
+    let (seed, subject) = (case.seed(), case.subject());
+    let mut state = State::new(Begun { subject, start: seed, guided: false });
     state.add(seed, outcome);
     state.add_time(clock.lap());
     state.summary()

@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::{Failed, Progress, Summary, fingerprint};
 use crate::options::DRAW_VERSION;
 use crate::seed_file::read_text;
-use crate::{Coverage, Outcome, Tally};
+use crate::{Coverage, Outcome, Subject, Tally};
 
 /// The version of the format; others are refused.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// No campaign counts further, so that none overflows.
 const MOST: u64 = 1 << 53;
 
@@ -26,10 +26,7 @@ pub struct State {
     draw_version: u32,
     /// The program's version.
     program: String,
-    /// The first seed.
-    start: u64,
-    /// Some options are mutants.
-    guided: bool,
+    begun: Begun,
     /// Seeds done: stretches, first and last, in order.
     done: Vec<(u64, u64)>,
     tally: Tally,
@@ -38,6 +35,18 @@ pub struct State {
     digest: u64,
     wall_ms: u64,
     failed: Vec<Failed>,
+}
+
+/// What makes a campaign the one that it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Begun {
+    /// The kind of drive.
+    pub(crate) subject: Subject,
+    /// The first seed.
+    pub(crate) start: u64,
+    /// Some options are mutants.
+    pub(crate) guided: bool,
 }
 
 /// Why a campaign's state cannot be used.
@@ -97,13 +106,12 @@ pub enum StateError {
 
 impl State {
     /// Of a campaign that begins.
-    pub(super) fn new(start: u64, guided: bool) -> Self {
+    pub(super) fn new(begun: Begun) -> Self {
         Self {
             leyden_torture_campaign: FORMAT,
             draw_version: DRAW_VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            start,
-            guided,
+            begun,
             done: Vec::new(),
             tally: Tally::default(),
             coverage: Coverage::default(),
@@ -114,29 +122,24 @@ impl State {
     }
 
     /// From the file at `path`, or new if there is none.
-    pub(super) fn load(path: &Path, start: u64, guided: bool) -> Result<Self, StateError> {
+    pub(super) fn load(path: &Path, begun: Begun) -> Result<Self, StateError> {
         let text = match read_text(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::new(start, guided));
+                return Ok(Self::new(begun));
             }
             Err(error) => return Err(StateError::Read(path.to_owned(), error)),
         };
-        Self::parse(path, &text, start, guided)
+        Self::parse(path, &text, begun)
     }
 
     /// From the file at `path`, which holds `text`.
-    pub(crate) fn parse(
-        path: &Path,
-        text: &str,
-        start: u64,
-        guided: bool,
-    ) -> Result<Self, StateError> {
+    pub(crate) fn parse(path: &Path, text: &str, begun: Begun) -> Result<Self, StateError> {
         let state: Self = serde_json::from_str(text).map_err(|error| StateError::Foreign {
             path: path.to_owned(),
             problem: error.to_string(),
         })?;
-        let new = Self::new(start, guided);
+        let new = Self::new(begun);
         let differs = |what: &str, found: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
             let problem = format!("its {what} is {found}, and this one's is {is}");
             Err(StateError::Other { path: path.to_owned(), problem })
@@ -148,11 +151,16 @@ impl State {
             let version = |state: &Self| format!("{} (draw {})", state.program, state.draw_version);
             return differs("version", &version(&state), &version(&new));
         }
-        if state.start != start {
-            return differs("first seed", &state.start, &start);
+        let (its, is) = (state.begun, begun);
+        if its.subject != is.subject {
+            let name = |subject: Subject| format!("{subject:?}").to_lowercase();
+            return differs("kind of drive", &name(its.subject), &name(is.subject));
         }
-        if state.guided != guided {
-            return differs("being guided", &state.guided, &guided);
+        if its.start != is.start {
+            return differs("first seed", &its.start, &is.start);
+        }
+        if its.guided != is.guided {
+            return differs("being guided", &its.guided, &is.guided);
         }
         state.check().map_err(|problem| StateError::Foreign { path: path.to_owned(), problem })?;
         Ok(state)
@@ -160,7 +168,7 @@ impl State {
 
     /// Refuses contents that no campaign writes, as a damaged file may have them.
     fn check(&self) -> Result<(), String> {
-        let mut least = Some(self.start);
+        let mut least = Some(self.begun.start);
         for &(first, last) in &self.done {
             if least.is_none_or(|least| first < least) || last < first {
                 return Err(format!("the stretch of seeds {first} to {last} is out of order"));
@@ -190,7 +198,8 @@ impl State {
 
     /// Of `seeds` seeds, those not done.
     pub(crate) fn missing(&self, seeds: u64) -> impl Iterator<Item = u64> + Send + use<> {
-        let (start, end) = (self.start, self.start.saturating_add(seeds));
+        let start = self.begun.start;
+        let end = start.saturating_add(seeds);
         // Before each stretch that is done, and after the last one.
         let ends: Vec<u64> = self.done.iter().map(|&(first, _)| first.min(end)).collect();
         let starts: Vec<u64> = self.done.iter().map(|&(_, last)| last.saturating_add(1)).collect();
@@ -256,7 +265,7 @@ mod tests {
     use super::*;
 
     fn state(done: &[u64]) -> State {
-        let mut state = State::new(10, false);
+        let mut state = State::new(Begun { subject: Subject::Zoned, start: 10, guided: false });
         for &seed in done {
             let outcome = Outcome {
                 tally: Tally::default(),

@@ -6,9 +6,11 @@ pub(crate) mod chance;
 mod check;
 mod device;
 mod draw;
-pub(crate) mod guide;
 mod host;
+mod plain;
 pub(crate) mod tiny;
+
+pub(crate) use plain::plain_device;
 
 pub(crate) use draw::{DRAW_VERSION, draw_rounds, draw_work, mixed, rng};
 pub use host::Host;

@@ -27,6 +27,16 @@ pub(crate) fn options(policies: &Policies, commands: u32) -> Option<Options> {
     device.ftl.capacity = Some(Bytes::new(units * device.ftl.mapping_unit.get()));
     let supply = Ssd::<NoData>::new(&device, 0).ok()?.power_supply()?;
     device.power.as_mut()?.bank.capacitance = Some(supply.capacitance);
+    let plp = if policies.region == Region::Selective { 30 } else { 0 };
+    Some(run(device, commands, Ratio::from_percent(plp)))
+}
+
+/// `commands` for a block device that is made of drives.
+pub(crate) fn options_of_block(commands: u32) -> Options {
+    run(Config::default(), commands, Ratio::ZERO)
+}
+
+fn run(device: Config, commands: u32, plp: Ratio) -> Options {
     let work = Work {
         fill: Ratio::from_percent(100),
         queue_depth: 4,
@@ -41,11 +51,7 @@ pub(crate) fn options(policies: &Policies, commands: u32) -> Option<Options> {
         tenants: 1,
         trace: false,
         late: Ratio::ZERO,
-        plp: if policies.region == Region::Selective {
-            Ratio::from_percent(30)
-        } else {
-            Ratio::ZERO
-        },
+        plp,
     };
     let round = Round {
         number: 0,
@@ -59,7 +65,7 @@ pub(crate) fn options(policies: &Policies, commands: u32) -> Option<Options> {
         check: false,
         verify: Verify::All,
     };
-    Some(Options { seed: 1, grain: Grain::Unit, device, host: None, work, rounds: vec![round] })
+    Options { seed: 1, grain: Grain::Unit, device, host: None, work, rounds: vec![round] }
 }
 
 fn device(policies: &Policies) -> Option<Config> {

@@ -11,8 +11,8 @@
 mod bank;
 mod dump;
 
-use leyden_device::{Config, DumpPageHolds, DumpPageView, Payload, PowerLoss, Ssd};
-use leyden_nand::{Interrupted, Kind};
+use leyden_device::{Config, DumpPageHolds, DumpPageView, Payload, PowerLoss, Ssd, ZnsSsd};
+use leyden_nand::{Geometry, Interrupted, Kind};
 use leyden_power::DumpConfig;
 use leyden_sim::{Ratio, Time};
 
@@ -62,6 +62,15 @@ pub(crate) struct Expected {
     /// What is in flight gets to its end, as far as the energy reaches.
     pub(crate) ended_programs: u64,
     has: Has,
+}
+
+/// A dump that is about to begin.
+struct Begun {
+    bank: Bank,
+    plan: Plan,
+    torn_pages: u64,
+    /// Programs in flight that still end.
+    ended: u64,
 }
 
 /// What kinds of pages there are to dump.
@@ -140,43 +149,94 @@ impl Physics {
         now: Time,
         drive: &Ssd<P>,
     ) -> Result<Option<Expected>, String> {
-        let mut bank = Bank::new(self.energy_pj, self.base_mw);
-        let mut plan = Plan::new(drive.geometry().dies() as usize, self.channels);
-        let mut on_the_way = drive.medium().on_the_way();
-        on_the_way.sort_by_key(|op| (op.end.unwrap_or(Time::MAX), op.die));
-        let mut ended = Vec::new();
-        let mut torn_pages = 0;
-        for op in &on_the_way {
-            if self.settle(now, op, &mut bank, &mut plan) {
-                ended.push(*op);
-            } else {
-                torn_pages += 1;
-            }
-        }
+        let (ended, run) = self.settle_all(now, drive.medium().on_the_way(), drive.geometry());
         let Some((pages, room)) = drive.dump_view(&|op| ended.contains(op)) else {
             return Ok(None);
         };
         self.check_pages(&pages)?;
+        let (mut expected, left) = self.run(now, run, &pages, &room);
+        for page in left {
+            expected.lose(&pages[page].holds, drive.mapping_units());
+        }
+        expected.lost.sort_unstable();
+        expected.has = Has::of(&pages, drive.mapping_units());
+        Ok(Some(expected))
+    }
+
+    /// The same of a zoned drive: with a page of a zone what lies above it in the zone is lost, and with the zone
+    /// table where everything lies.
+    ///
+    /// # Errors
+    /// If what the drive means to dump wastes its energy.
+    pub(crate) fn expect_zoned<P: Payload>(
+        &self,
+        now: Time,
+        drive: &ZnsSsd<P>,
+    ) -> Result<Option<Expected>, String> {
+        let (_, run) = self.settle_all(now, drive.medium().on_the_way(), drive.geometry());
+        let Some((pages, room)) = drive.dump_view() else { return Ok(None) };
+        check_once(&pages)?;
+        let (mut expected, left) = self.run(now, run, &pages, &room);
+        let units = drive.zone_shape().zones * drive.zone_shape().size;
+        for page in left {
+            expected.lose(&pages[page].holds, units);
+        }
+        expected.lost_map_pages += expected.lost_roots;
+        expected.lose_above(&pages, drive.zone_shape().size);
+        expected.has = Has::of(&pages, units);
+        Ok(Some(expected))
+    }
+
+    /// What is on its way at the cut: those that still end, and the bank and the dies after them.
+    fn settle_all(
+        &self,
+        now: Time,
+        mut on_the_way: Vec<Interrupted>,
+        geometry: &Geometry,
+    ) -> (Vec<Interrupted>, Begun) {
+        let mut begun = Begun {
+            bank: Bank::new(self.energy_pj, self.base_mw),
+            plan: Plan::new(geometry.dies() as usize, self.channels),
+            torn_pages: 0,
+            ended: 0,
+        };
+        on_the_way.sort_by_key(|op| (op.end.unwrap_or(Time::MAX), op.die));
+        let mut ended = Vec::new();
+        for op in &on_the_way {
+            if self.settle(now, op, &mut begun.bank, &mut begun.plan) {
+                ended.push(*op);
+            } else {
+                begun.torn_pages += 1;
+            }
+        }
+        begun.ended = ended.len() as u64;
+        (ended, begun)
+    }
+
+    /// How far the dump of `pages` gets, and the pages that it does not reach.
+    fn run(
+        &self,
+        now: Time,
+        begun: Begun,
+        pages: &[DumpPageView],
+        room: &[u32],
+    ) -> (Expected, Vec<usize>) {
+        let Begun { mut bank, mut plan, torn_pages, ended } = begun;
         let homes = pages.iter().map(|page| page.home.0 as usize);
-        let homeless = plan.place(homes, &room, self.is_in_place);
+        let homeless = plan.place(homes, room, self.is_in_place);
         let fate = Fate::new(self.failure_share, self.failures_most, now);
         let ran = plan.run(&mut bank, fate, self.transfer_ns, self.dump_program_ns, self.dump_pj);
-        let mut expected = Expected {
+        let expected = Expected {
             pages: ran.programs,
             failed: ran.failed.into(),
             time_ns: bank.latest_end_ns,
             used_pj: bank.used_pj(),
             torn_pages,
             homeless: homeless.iter().filter(|&&page| !self.may_lack_room(&pages[page])).count(),
-            ended_programs: ended.len() as u64,
+            ended_programs: ended,
             ..Expected::default()
         };
-        for page in homeless.into_iter().chain(ran.left) {
-            expected.lose(&pages[page].holds, drive.mapping_units());
-        }
-        expected.lost.sort_unstable();
-        expected.has = Has::of(&pages, drive.mapping_units());
-        Ok(Some(expected))
+        (expected, homeless.into_iter().chain(ran.left).collect())
     }
 
     /// True if what is on its way at the cut still ends; notes the die and channel that it holds.
@@ -252,19 +312,14 @@ impl Physics {
     /// A dump that writes a unit twice, or more pages than its units fill, spends energy that others need.
     pub(crate) fn check_pages(&self, pages: &[DumpPageView]) -> Result<(), String> {
         let mut by_home = std::collections::BTreeMap::<u32, (usize, usize)>::new();
-        let mut units = Vec::new();
         for page in pages {
             if let DumpPageHolds::Units(of_page) = &page.holds {
                 let (count, sum) = by_home.entry(page.home.0).or_default();
                 *count += 1;
                 *sum += of_page.len();
-                units.extend(of_page.iter().map(|lpn| lpn.0));
             }
         }
-        units.sort_unstable();
-        if let Some([twice, _]) = units.array_windows().find(|[one, next]| one == next) {
-            return Err(format!("the dump holds unit {twice} twice"));
-        }
+        check_once(pages)?;
         let is_wasteful = |&(_, &(pages, units)): &(&u32, &(usize, usize))| {
             pages > units.div_ceil(self.units_per_page)
         };
@@ -277,7 +332,37 @@ impl Physics {
     }
 }
 
+/// A dump that writes a unit twice spends energy that others need.
+fn check_once(pages: &[DumpPageView]) -> Result<(), String> {
+    let of_page = |page: &DumpPageView| match &page.holds {
+        DumpPageHolds::Units(units) => units.iter().map(|lpn| lpn.0).collect(),
+        _ => Vec::new(),
+    };
+    let mut units: Vec<u32> = pages.iter().flat_map(of_page).collect();
+    units.sort_unstable();
+    match units.array_windows().find(|[one, next]| one == next) {
+        Some([twice, _]) => Err(format!("the dump holds unit {twice} twice")),
+        None => Ok(()),
+    }
+}
+
 impl Expected {
+    /// Of each zone of `size` units that lost some, what the dump holds above them is lost, too.
+    fn lose_above(&mut self, pages: &[DumpPageView], size: u32) {
+        let mut holes = std::collections::BTreeMap::<u32, u32>::new();
+        for &unit in &self.lost {
+            let first = holes.entry(unit / size).or_insert(unit);
+            *first = unit.min(*first);
+        }
+        let units = pages.iter().flat_map(|page| match &page.holds {
+            DumpPageHolds::Units(units) => units.as_slice(),
+            _ => &[],
+        });
+        let is_lost = |unit: &u32| holes.get(&(unit / size)).is_some_and(|first| unit >= first);
+        self.lost = units.map(|lpn| lpn.0).filter(is_lost).collect();
+        self.lost.sort_unstable();
+    }
+
     /// That nothing changes: of a drive that recovers, or can only be read.
     pub(crate) fn nothing() -> Self {
         Self { is_quiet: true, ..Self::default() }

@@ -19,7 +19,7 @@ use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::Violation;
 use leyden_sim::Ratio;
 
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, Point};
 use crate::faulty::{FaultLog, Faulty};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
@@ -59,6 +59,10 @@ pub trait Inspected<P: Payload> {
     fn judge(&self) -> Result<(), String> {
         Ok(())
     }
+    /// What it has done in the run that is counted by name, if it cannot be looked into.
+    fn points(&self) -> Vec<Point> {
+        Vec::new()
+    }
     /// The same, to exchange it for one that was saved and loaded.
     fn ssd_mut(&mut self) -> Option<&mut Ssd<P>> {
         None
@@ -82,13 +86,9 @@ pub fn run(options: &Options) -> Outcome {
     tell(options, false).0
 }
 
-/// As [`run()`]; also yields the story of the run's last rounds as a timeline, a line for each thing that
-/// happened.
-pub fn explain(options: &Options) -> (Outcome, Vec<String>) {
-    tell(options, true)
-}
-
-fn tell(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
+/// As [`run()`]; also yields the story of the run's last rounds as a timeline, if it `tells`: a line for each thing
+/// that happened.
+pub(crate) fn tell(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
     match options.grain {
         Grain::Unit => on_own_drive::<leyden_device::Stamp>(options, tells),
         Grain::Sector => on_own_drive::<SectorStamps>(options, tells),

@@ -326,6 +326,9 @@ where
 
     /// Notes what the drive has done since it was made, or loaded.
     pub(super) fn count_work(&mut self) {
+        for point in self.drive.drive().points() {
+            self.hits.hit(point);
+        }
         let Some(ssd) = self.ssd() else { return };
         let stats = ssd.stats();
         let endurance = self.options.device.nand.endurance_cycles;

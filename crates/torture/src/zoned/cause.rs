@@ -4,7 +4,7 @@
 //! Zone Random Write Area are those for which the host has sent a command that makes them so.
 
 use leyden_device::{Payload, ZnsSsd, ZoneAction};
-use leyden_nand::{BlockId, DieId, Health};
+use leyden_nand::{BlockId, DieId, Health, PageKind};
 use leyden_oracle::zones::ZoneChange;
 
 use super::command::Pending;
@@ -86,14 +86,39 @@ impl Held {
     }
 }
 
-/// True if writes may fail for want of blocks: some have gone bad, and no more are erased than dumps need and
-/// `zones` zones that are written may have been given.
+/// True if writes may fail for want of blocks: some have gone bad, and few are left.
 pub(crate) fn lacks_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
-    let (geometry, shape) = (ssd.geometry(), ssd.zone_shape());
-    let blocks_of_zone = shape.capacity.div_ceil(geometry.units_per_block());
-    let of_zone = blocks_of_zone.next_multiple_of(shape.dies_per_zone);
+    has_lost_blocks(ssd) && has_few_blocks(ssd, zones)
+}
+
+/// True if no more blocks are erased than two dumps need, beside the blocks that hold one, and `zones` zones that are
+/// written may have been given.
+pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     let erased: u32 = dies(ssd).map(|die| erased(ssd, die)).sum();
-    has_lost_blocks(ssd) && erased <= geometry.dies() * ssd.dump_blocks_needed() + zones * of_zone
+    let kept = 2 * ssd.geometry().dies() * ssd.dump_blocks_needed();
+    erased <= kept.saturating_sub(holding(ssd, false)) + zones * blocks_of_zone(ssd)
+}
+
+/// True if more blocks hold data than `zones` zones need whose pages are all full: a FLUSH, or a write with FUA, that
+/// finds part of a page pads it, and a zone with padded pages needs blocks to spare.
+pub(super) fn has_padded<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
+    holding(ssd, true) > zones * blocks_of_zone(ssd)
+}
+
+/// Blocks that hold data of zones; or a part of a dump.
+fn holding<P: Payload>(ssd: &ZnsSsd<P>, data: bool) -> u32 {
+    let medium = ssd.medium();
+    let holds = |&block: &BlockId| {
+        medium.used_for(block).is_some_and(|it| (it.kind == PageKind::Data) == data)
+            && !medium.is_poisoned(block)
+    };
+    (0..ssd.geometry().blocks()).map(BlockId).filter(holds).count() as u32
+}
+
+fn blocks_of_zone<P: Payload>(ssd: &ZnsSsd<P>) -> u32 {
+    let (geometry, shape) = (ssd.geometry(), ssd.zone_shape());
+    let blocks = shape.capacity.div_ceil(geometry.units_per_block());
+    blocks.next_multiple_of(shape.dies_per_zone)
 }
 
 /// True if a block of the flash is not as it was made.
@@ -136,5 +161,8 @@ pub(super) fn state_of_flash<P: Payload>(ssd: &ZnsSsd<P>) -> String {
     let erased: Vec<u32> = dies(ssd).map(|die| erased(ssd, die)).collect();
     let blocks = (0..ssd.geometry().blocks()).map(BlockId);
     let lost = blocks.filter(|&it| ssd.medium().health(it) != Health::Good).count();
-    format!("{lost} blocks have gone bad, and {erased:?} are erased on the dies")
+    let kept = ssd.dump_blocks_needed();
+    format!(
+        "{lost} blocks have gone bad, {erased:?} are erased on the dies, and a dump may take {kept} of each"
+    )
 }

@@ -3,7 +3,9 @@
 use leyden_device::{Status, ZoneAction, ZoneId, ZoneState};
 use leyden_oracle::zones::ZoneChange;
 
-use super::cause::{Held, lacks_blocks, lacks_dump_room, state_of_flash};
+use super::cause::{
+    Held, has_few_blocks, has_padded, lacks_blocks, lacks_dump_room, state_of_flash,
+};
 use super::command::{Host, Pending};
 use super::run::{Runner, Trouble};
 use crate::Kind;
@@ -32,7 +34,12 @@ impl Runner<'_> {
 
     /// True if the drive lacks blocks for the zones that are written.
     fn may_fault(&self) -> bool {
+        let holds_data =
+            |&zone: &u32| self.oracle.submitted(zone) > 0 || self.host.slots[zone as usize].is_full;
+        let written = (0..self.options.zones).filter(holds_data).count() as u32;
+        // A full zone with padded pages may have blocks that it has not begun.
         lacks_blocks(&self.drive, self.held.active_zones() + 1)
+            || has_padded(&self.drive, written) && has_few_blocks(&self.drive, written)
     }
 
     /// A drive that can only be read has a die without room for a dump.

@@ -88,7 +88,7 @@ impl Slot {
 }
 
 /// Draws commands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Host<'a> {
     pub(super) options: &'a ZonedOptions,
     pub(super) rng: Rng,

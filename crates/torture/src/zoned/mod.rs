@@ -13,10 +13,14 @@ mod command;
 mod judge;
 mod options;
 mod others;
+mod power;
+mod reached;
 mod run;
-mod shrink;
+mod subject;
+mod tiny;
 
 pub use options::ZonedOptions;
 pub(crate) use options::draw_device;
+pub(crate) use run::tell;
 pub use run::{run, run_twice};
-pub use shrink::{ShrunkZoned, ZonedSeedFile, shrink};
+pub(crate) use tiny::{drives, exhaust};

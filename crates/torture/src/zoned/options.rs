@@ -47,6 +47,9 @@ pub struct ZonedOptions {
     /// How often the host sends a command that hosts of zones seldom send.
     #[serde(default)]
     pub others: Ratio,
+    /// Share of the cuts that fall on an event or just before it, not on any moment.
+    #[serde(default)]
+    pub aimed: Ratio,
 }
 
 impl ZonedOptions {
@@ -83,6 +86,7 @@ impl ZonedOptions {
             again: Ratio::from_percent(rng.below(40)),
             copies: Ratio::from_percent(crate::options::rng(seed, "zoned host").below(20)),
             others: Ratio::from_percent(crate::options::rng(seed, "zoned others").below(10)),
+            aimed: Ratio::from_percent(25 * crate::options::rng(seed, "zoned aims").below(4)),
             device,
         }
     }

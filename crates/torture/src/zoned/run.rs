@@ -3,27 +3,26 @@
 use std::collections::BTreeMap;
 
 use leyden_device::{
-    BlockDevice, Completion, PowerLoss, Stamp, Status, ZnsSsd, ZoneAction, ZoneId, ZoneState,
+    BlockDevice, Completion, Stamp, Status, ZnsSsd, ZoneAction, ZoneId, ZoneState,
 };
+use leyden_oracle::Id;
 use leyden_oracle::zones::{ZoneChange, ZoneOracle, ZoneViolation};
-use leyden_sim::Span;
+use leyden_sim::{Rng, Span, Time};
 
 use super::ZonedOptions;
 use super::cause::Held;
 use super::command::{Host, Pending, Slot};
+use crate::coverage::{Hits, Point};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::{Coverage, Failure, Kind, Outcome, Tally};
+use crate::physics::Physics;
+pub(super) use crate::run::Trouble;
+use crate::run::{refused, twice};
+use crate::story::Story;
+use crate::{Failure, Kind, Outcome, Tally};
 
 /// Events without the end of a command, after which a drive that is ready is stuck.
 const MOST_EVENTS: u64 = 100_000;
-
-/// A failure on its way out.
-#[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) kind: Kind,
-    pub(super) message: String,
-}
 
 impl From<Box<ZoneViolation>> for Trouble {
     fn from(violation: Box<ZoneViolation>) -> Self {
@@ -32,61 +31,55 @@ impl From<Box<ZoneViolation>> for Trouble {
 }
 
 /// A run under way.
-pub(super) struct Runner<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct Runner<'a> {
     pub(super) options: &'a ZonedOptions,
     pub(super) host: Host<'a>,
     pub(super) drive: ZnsSsd<Stamp>,
     pub(super) oracle: ZoneOracle,
     /// What is under way, with the zones that may take resources meanwhile.
-    pending: BTreeMap<u32, (Pending, Held)>,
+    pub(super) pending: BTreeMap<u32, (Pending, Held)>,
     /// The zones that may take resources now.
     pub(super) held: Held,
     /// Zones that cannot be written any more.
     pub(super) dead: u32,
     next_tag: u32,
-    tally: Tally,
+    pub(super) tally: Tally,
+    pub(super) hits: Hits,
+    pub(super) story: Story,
+    /// Which cuts fall on an event.
+    aims: Rng,
+    pub(super) physics: Option<Physics>,
+    /// When the drive is ready after the last cut, and its dump has ended.
+    pub(super) ready: Time,
+    pub(super) dump_end: Time,
 }
 
 /// Runs `options` once.
 pub fn run(options: &ZonedOptions) -> Outcome {
+    tell(options, false).0
+}
+
+/// As [`run()`]; also yields the story of the run's last rounds as a timeline, if it `tells`.
+pub(crate) fn tell(options: &ZonedOptions, tells: bool) -> (Outcome, Vec<String>) {
     let drive = match ZnsSsd::<Stamp>::new(&options.device, mixed(options.seed)) {
         Ok(drive) => drive,
-        Err(error) => {
-            let message = format!("the drive cannot be built: {error}");
-            let failure = Some(Failure { kind: Kind::Refused, cuts: 0, message });
-            let (tally, coverage) = (Tally::default(), Coverage::default());
-            return Outcome { tally, digest: 0, failure, coverage };
-        }
+        Err(error) => return (refused(format!("the drive cannot be built: {error}")), Vec::new()),
     };
-    let mut runner = Runner::new(options, drive);
+    let mut runner = Runner::new(options, drive, tells);
     let result = caught(|| runner.run()).unwrap_or_else(|panic| {
         Err(Trouble { kind: Kind::Panicked, message: format!("the drive panicked: {panic}") })
     });
-    let mut tally = runner.tally;
-    tally.reported_losses = runner.oracle.reported;
-    let failure =
-        result.err().map(|Trouble { kind, message }| Failure { kind, cuts: tally.cuts, message });
-    // What zoned drives reach is not counted by name.
-    let coverage = Coverage::default();
-    Outcome { tally, digest: runner.drive.digest().value(), failure, coverage }
+    runner.into_outcome(result)
 }
 
 /// Runs `options` twice; that the two agree is part of the outcome.
 pub fn run_twice(options: &ZonedOptions) -> Outcome {
-    let mut first = run(options);
-    if first.failure.is_none() {
-        let second = run(options);
-        if first != second {
-            let message = "two runs of the same options differ".to_owned();
-            let cuts = first.tally.cuts;
-            first.failure = Some(Failure { kind: Kind::NotDeterministic, cuts, message });
-        }
-    }
-    first
+    twice(|| run(options))
 }
 
 impl<'a> Runner<'a> {
-    fn new(options: &'a ZonedOptions, drive: ZnsSsd<Stamp>) -> Self {
+    pub(super) fn new(options: &'a ZonedOptions, drive: ZnsSsd<Stamp>, tells: bool) -> Self {
         let shape = *drive.zone_shape();
         let host = Host {
             options,
@@ -111,16 +104,45 @@ impl<'a> Runner<'a> {
             dead: 0,
             next_tag: 0,
             tally: Tally::default(),
+            hits: Hits::default(),
+            story: Story::new(tells),
+            aims: rng(options.seed, "zoned aimed cuts"),
+            physics: Physics::new(&options.device),
+            ready: Time::ZERO,
+            dump_end: Time::ZERO,
         }
     }
 
+    fn into_outcome(mut self, result: Result<(), Trouble>) -> (Outcome, Vec<String>) {
+        self.tally.reported_losses = self.oracle.reported;
+        self.note_work();
+        let failure = result.err().map(|Trouble { kind, message }| Failure {
+            kind,
+            cuts: self.tally.cuts,
+            message: self.story.with_context(&message),
+        });
+        let (digest, coverage) = (self.drive.digest().value(), self.coverage());
+        let outcome = Outcome { tally: self.tally, coverage, digest, failure };
+        (outcome, self.story.into_lines())
+    }
+
+    /// What is under way.
+    pub(super) fn under_way(&self) -> Vec<Pending> {
+        self.pending.values().map(|(pending, _)| pending.clone()).collect()
+    }
+
     fn run(&mut self) -> Result<(), Trouble> {
-        for _ in 0..self.options.cuts {
+        for round in 0..self.options.cuts {
+            self.story.round(u64::from(round));
             let commands = self.host.rng.below(u64::from(self.options.commands)) as u32;
             self.work(commands)?;
             let late = self.host.rng.below(3_000_000);
             let within = self.host.rng.below(late + 1);
-            self.advance_to_cut(Span::from_ns(within))?;
+            if self.aims.chance(self.options.aimed) {
+                self.advance_to_event()?;
+            } else {
+                self.advance_to_cut(Span::from_ns(within))?;
+            }
             if self.host.rng.below(4) == 0 {
                 self.drain()?;
                 self.count_resources()?;
@@ -135,19 +157,12 @@ impl<'a> Runner<'a> {
                 self.cut()?;
                 self.tally.cuts_in_recovery += 1;
             }
-            if let Some(ready) = self.drive.next_event() {
-                self.drive.advance(ready, &mut Vec::new());
-            }
-            self.drive.check();
-            self.check_read_only()?;
-            self.judge()?;
+            self.look()?;
             if self.drive.is_read_only() {
                 break; // it has nothing more to show
             }
         }
-        self.drain()?;
-        self.drive.check();
-        Ok(())
+        self.finish()
     }
 
     /// Submits so many commands, as many at once as the queue depth allows.
@@ -157,30 +172,41 @@ impl<'a> Runner<'a> {
         let mut tries = 20 * commands;
         while left > 0 && tries > 0 {
             tries -= 1;
-            while self.pending.len() >= self.options.queue_depth as usize {
+            while self.is_full() {
                 self.step()?;
             }
-            match self.host.next(&mut self.oracle) {
-                Some((command, pending)) => {
-                    self.next_tag += 1;
-                    self.drive.submit(self.drive.now(), command.tag(self.next_tag));
-                    if pending == Pending::All(ZoneAction::Open) {
-                        self.all_opened();
-                    }
-                    let takes = Held::by(&pending);
-                    self.pending.insert(self.next_tag, (pending, self.held));
-                    self.held.add(takes);
-                    for (_, (_, during)) in self.pending.range_mut(..self.next_tag) {
-                        during.add(takes);
-                    }
-                    self.tally.commands += 1;
-                    left -= 1;
-                }
-                None if !self.pending.is_empty() => self.step()?,
-                None => {}
+            if self.submit_next() {
+                left -= 1;
+            } else if !self.pending.is_empty() {
+                self.step()?;
             }
         }
         Ok(())
+    }
+
+    /// True if as many commands are under way as may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.pending.len() >= self.options.queue_depth as usize
+    }
+
+    /// Sends the next command; false if it would be one that a careful host does not send now.
+    pub(super) fn submit_next(&mut self) -> bool {
+        let Some((command, pending)) = self.host.next(&mut self.oracle) else { return false };
+        self.next_tag += 1;
+        let (now, tag) = (self.drive.now(), self.next_tag);
+        self.story.note(now, || format!("#{tag} {pending:?}"));
+        self.drive.submit(now, command.tag(tag));
+        if pending == Pending::All(ZoneAction::Open) {
+            self.all_opened();
+        }
+        let takes = Held::by(&pending);
+        self.pending.insert(tag, (pending, self.held));
+        self.held.add(takes);
+        for (_, (_, during)) in self.pending.range_mut(..tag) {
+            during.add(takes);
+        }
+        self.tally.commands += 1;
+        true
     }
 
     fn step(&mut self) -> Result<(), Trouble> {
@@ -233,36 +259,47 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn cut(&mut self) -> Result<(), Trouble> {
-        self.tally.cuts += 1;
-        self.tally.cut_off += self.pending.len() as u64;
-        self.pending.clear();
-        let loss = self.drive.cut_power(self.drive.now());
-        self.note_loss(&loss)?;
-        let off = Span::from_ns(self.host.rng.below(1 << 20));
-        let now = self.drive.now() + off;
-        self.drive.restore_power(now);
+    /// Lets up to a dozen things happen: the power fails at the last of them, or just before it.
+    fn advance_to_event(&mut self) -> Result<(), Trouble> {
+        for _ in 0..self.aims.below(12) {
+            let Some(at) = self.drive.next_event() else { break };
+            let mut done = Vec::new();
+            self.drive.advance(at, &mut done);
+            self.all_ended(&done)?;
+        }
+        let before = self.drive.next_event().filter(|_| self.aims.below(2) == 0);
+        if let Some(at) = before {
+            let just_before = Time::from_ns(at.as_ns().saturating_sub(1)).max(self.drive.now());
+            self.drive.advance(just_before, &mut Vec::new());
+        }
+        self.hits.hit(Point::ZoneCutEvent);
+        if !self.pending.is_empty() && self.drive.next_event().is_none() {
+            return Err(self.stuck());
+        }
         Ok(())
     }
 
-    fn note_loss(&mut self, loss: &PowerLoss) -> Result<(), Trouble> {
-        let may_lose =
-            self.options.device.power.as_ref().is_some_and(|it| it.allow_underprovisioned);
-        let is_whole = loss.lost.is_empty() && loss.uncertain.is_empty();
-        if !may_lose && !is_whole {
-            let message = format!("it lost what it must keep: {loss:?}");
-            return Err(Trouble { kind: Kind::Underprovisioned, message });
+    /// Lets everything happen that is due until `at`.
+    pub(super) fn advance(&mut self, at: Time) -> Result<(), Trouble> {
+        let mut done = Vec::new();
+        self.drive.advance(at, &mut done);
+        self.all_ended(&done)
+    }
+
+    /// Lets the drive recover, and judges it.
+    pub(super) fn look(&mut self) -> Result<(), Trouble> {
+        if let Some(ready) = self.drive.next_event() {
+            self.drive.advance(ready, &mut Vec::new());
         }
-        for lpn in &loss.lost {
-            let (zone, unit) = (lpn.0 / self.host.size, lpn.0 % self.host.size);
-            if zone < self.options.zones {
-                self.oracle.note_lost(zone, unit);
-            }
-        }
-        if !loss.uncertain.is_empty() {
-            self.oracle.note_uncertain();
-            self.tally.uncertain_units += 1;
-        }
+        self.drive.check();
+        self.check_read_only()?;
+        self.judge()
+    }
+
+    /// Lets everything under way end.
+    pub(super) fn finish(&mut self) -> Result<(), Trouble> {
+        self.drain()?;
+        self.drive.check();
         Ok(())
     }
 
@@ -273,10 +310,12 @@ impl<'a> Runner<'a> {
             return Err(Trouble { kind: Kind::Status, message });
         };
         let is_done = end.status == Status::Success;
+        self.story.completed(end.time, Id(end.tag.into()), end.status);
+        self.note_end(&pending, end.status);
         self.check_status(&pending, end.status, during)?;
         self.tally.write_faults += u64::from(end.status == Status::WriteFault);
         match pending {
-            Pending::Write { zone, stamp, first, units } => {
+            Pending::Write { zone, stamp, first, units, .. } => {
                 self.host.slots[zone as usize].writes -= 1;
                 self.write_ended(end, (zone, stamp), first, units)?;
             }

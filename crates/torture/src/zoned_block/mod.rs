@@ -6,6 +6,8 @@
 
 mod moving;
 mod options;
+mod subject;
+mod tiny;
 
 use leyden_device::{Config, SectorStamps, Ssd, Stamp, ZnsSsd, ZoneState};
 use leyden_host::ZonedBlock;
@@ -14,11 +16,13 @@ use leyden_host::zoned_block::{Pair, Stored};
 pub use options::ZonedBlockOptions;
 
 use crate::Outcome;
+use crate::coverage::Point;
 use crate::options::{mixed, rng};
 use crate::run::{Inspected, on_stack, twice};
 use crate::witness::{Grain, Witness};
 use crate::zoned::cause::{has_lost_blocks, lacks_blocks};
 use moving::Moving;
+pub(crate) use tiny::{drives, exhaust};
 
 /// A device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
@@ -32,6 +36,21 @@ impl<P: Witness> Inspected<P> for OnOurs<P> {
             || lost_zones(zoned) > 0
             || lacks_blocks(zoned, zoned.zone_resources().1 + 1);
         crate::run::may_fault(config, self.conventional()) || has_lost_blocks(zoned) && is_short
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let stats = self.stats();
+        let counts = [
+            (stats.reclaimed, Point::BlockReclaimed),
+            (stats.merged_into_buffer, Point::BlockMerged),
+            (stats.aborted, Point::BlockAborted),
+            (stats.starved, Point::BlockStarved),
+            (stats.resets, Point::BlockResets),
+            (stats.separated_blocks, Point::BlockSeparated),
+            (stats.released_blocks, Point::BlockReleased),
+            (stats.filled_blocks, Point::BlockFilled),
+        ];
+        counts.into_iter().filter(|&(count, _)| count > 0).map(|(_, point)| point).collect()
     }
 
     /// Zones that cannot be written, and a member that can only be read, need blocks that have gone bad.
@@ -63,21 +82,19 @@ pub fn run(options: &ZonedBlockOptions) -> Outcome {
     tell(options, false).0
 }
 
-/// As [`run()`]; also yields the story of the run's last rounds as a timeline.
-pub fn explain(options: &ZonedBlockOptions) -> (Outcome, Vec<String>) {
-    tell(options, true)
-}
-
 /// Runs `options` twice; that the two agree is part of the outcome.
 pub fn run_twice(options: &ZonedBlockOptions) -> Outcome {
     twice(|| run(options))
 }
 
-fn tell(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
-    match options.run.grain {
+/// As [`run()`]; also yields the story of the run's last rounds as a timeline, if it `tells`.
+pub(crate) fn tell(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
+    let (mut outcome, story) = match options.run.grain {
         Grain::Unit => on::<Stamp>(options, tells),
         Grain::Sector => on::<SectorStamps>(options, tells),
-    }
+    };
+    outcome.coverage = subject::reached(options, &outcome.coverage);
+    (outcome, story)
 }
 
 fn on<P: Witness>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {

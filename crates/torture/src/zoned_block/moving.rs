@@ -15,7 +15,7 @@ use crate::witness::Witness;
 const MOST_PIECES: u64 = 3;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Moving<P: Payload> {
     device: OnOurs<P>,
     rng: Rng,

@@ -15,10 +15,9 @@ fn lacks_blocks<P: Payload>(config: &Config, ssd: &Ssd<P>) -> bool {
     let geometry = ssd.geometry();
     let config = &config.ftl;
     let map_pages = ssd.mapping_units().div_ceil(config.map.entries_per_page(geometry));
-    let for_map = match &config.map.protection {
-        ProtectionConfig::Full(_) => 0,
-        _ => config.map.blocks_per_die(geometry, map_pages),
-    };
+    // Kept back even where the table is never written, if the configuration says so.
+    let for_map = config.map.blocks_per_die(geometry, map_pages);
+    let writes_map = !matches!(config.map.protection, ProtectionConfig::Full(_));
     let for_dumps = 2 * ssd.dump_blocks_needed();
     let kept = for_map + config.map.journal_blocks_per_die(geometry, map_pages) + for_dumps;
     let reserved = config.gc.hard_free_blocks.max(1) + u32::from(config.streams().count()) + kept;
@@ -32,7 +31,7 @@ fn lacks_blocks<P: Payload>(config: &Config, ssd: &Ssd<P>) -> bool {
         if has_lost && census.good <= reserved {
             return true; // what the table or a dump needs may be on this die alone
         }
-        if has_lost && for_map > 0 && census.free() <= for_dumps && !census.has_page_for_map {
+        if has_lost && writes_map && census.free() <= for_dumps && !census.has_page_for_map {
             return true; // its free blocks are a dump's, and its part of the table can't be written
         }
         let is_free_for_data = census.free() > kept.saturating_sub(census.other);

@@ -220,6 +220,9 @@ impl<'a> Walk<'a> {
 }
 
 #[cfg(test)]
+mod twin;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The size of a drive: its flash made smaller or larger until it holds what is asked for.
 
 use leyden_device::{Config, provision_of, provision_of_zones};
-use leyden_sim::ConfigError;
+use leyden_sim::{Bytes, ConfigError, Ratio};
 
 /// The fewest pages of a block, and the most blocks of a plane, that are looked at while a drive shrinks.
 const PAGES_LEAST: u32 = 8;
@@ -23,24 +23,32 @@ pub fn capacity_bytes(device: &Config) -> Result<u64, ConfigError> {
     Ok(units * device.ftl.mapping_unit.get())
 }
 
-/// Gives `device` the least flash that holds `size_bytes`. Channels, dies, planes, page size, times, the buffer, the
-/// capacitors and the over-provisioning stay as they are, and with them what a cut takes. A block of a conventional drive
-/// may become shorter; one of a zoned drive does not, as zones are made of whole blocks.
+/// Gives `device` the least flash that holds `size_bytes`. Channels, dies, planes, page size, times, the buffer and the
+/// capacitors stay as they are, and with them what a cut takes. A block of a conventional drive may become shorter; one of
+/// a zoned drive does not, as zones are made of whole blocks. A conventional drive has exactly this capacity then, and at
+/// least its over-provisioning: more where each of many dies needs its spare blocks.
 ///
 /// # Errors
 /// If no number of blocks does.
 pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
     let size_bytes = size_bytes.next_multiple_of(device.ftl.mapping_unit.get().max(1));
-    if device.ftl.capacity.is_some() {
-        device.ftl.capacity = Some(leyden_sim::Bytes::new(size_bytes));
+    let has_capacity = device.ftl.capacity.is_some();
+    if device.zoned.is_none() {
+        device.ftl.capacity = Some(Bytes::new(size_bytes));
     }
+    // A capacity that the drive names is kept to whatever the over-provisioning is.
+    let provisioned = u128::from(1_000_000 + device.ftl.over_provisioning.as_ppm());
+    let flash_least = u128::from(size_bytes) * if has_capacity { 0 } else { provisioned };
     let with = |pages: u32, blocks: u32| {
         let mut other = device.clone();
         (other.nand.pages_per_block, other.nand.blocks_per_plane) = (pages, blocks);
         other
     };
     let holds = |pages: u32, blocks: u32| {
-        capacity_bytes(&with(pages, blocks)).is_ok_and(|bytes| bytes >= size_bytes)
+        let other = with(pages, blocks);
+        let is_spared =
+            other.zoned.is_some() || u128::from(flash_bytes(&other)) * 1_000_000 >= flash_least;
+        is_spared && capacity_bytes(&other).is_ok_and(|bytes| bytes >= size_bytes)
     };
     let pages = device.nand.pages_per_block;
     let large = least(1, BLOCKS_MOST, |blocks| holds(pages, blocks));
@@ -61,7 +69,26 @@ pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
         return Err(ConfigError::new("nand.blocks_per_plane", problem));
     };
     (device.nand.pages_per_block, device.nand.blocks_per_plane) = (pages, blocks);
+    if device.zoned.is_none() && !has_capacity {
+        device.ftl.over_provisioning =
+            spare_of(flash_bytes(device), size_bytes).max(device.ftl.over_provisioning);
+    }
     Ok(())
+}
+
+fn flash_bytes(device: &Config) -> u64 {
+    let nand = &device.nand;
+    let planes = [nand.channels, nand.dies_per_channel, nand.planes_per_die];
+    let pages = [nand.blocks_per_plane, nand.pages_per_block];
+    let pages = planes.into_iter().chain(pages).map(u64::from);
+    pages.fold(nand.page_size.get(), u64::saturating_mul)
+}
+
+/// The over-provisioning of so much flash that holds so much, in tenths of a percent.
+fn spare_of(flash_bytes: u64, size_bytes: u64) -> Ratio {
+    let spare = u128::from(flash_bytes.saturating_sub(size_bytes)) * 1_000;
+    let tenths = spare.div_ceil(u128::from(size_bytes.max(1)));
+    Ratio::from_ppm(u64::try_from(tenths).unwrap_or(u64::MAX / 1_000).saturating_mul(1_000))
 }
 
 /// The least of a range for which `is` holds; from there on it does.
@@ -99,12 +126,18 @@ mod tests {
             let mut device = power();
             fit(&mut device, size).unwrap();
             let made = capacity_bytes(&device).unwrap();
-            assert!(made >= size, "{size}: {made}");
-            // The least flash: without its last blocks it holds less, or is no drive.
+            assert_eq!(made, size);
+            // The least flash: without its last blocks it is no drive, or has less to spare than was asked for.
             let mut smaller = device.clone();
             smaller.nand.blocks_per_plane -= 1;
-            let less = capacity_bytes(&smaller).unwrap_or(0);
-            assert!(less < size, "{size}: {less} would do");
+            let spare = spare_of(flash_bytes(&smaller), size);
+            assert!(capacity_bytes(&smaller).is_err() || spare <= power().ftl.over_provisioning);
+            // The over-provisioning that is named makes a drive without a capacity, too.
+            assert!(device.ftl.over_provisioning >= power().ftl.over_provisioning);
+            let mut named = device.clone();
+            named.ftl.capacity = None;
+            let made = capacity_bytes(&named).unwrap();
+            assert!(made <= size && made > size - size / 500, "{size}: {made}");
             let (nand, before) = (&device.nand, power().nand);
             assert_eq!(nand.channels, before.channels);
             assert_eq!(nand.dies_per_channel, before.dies_per_channel);
@@ -115,7 +148,7 @@ mod tests {
     #[test]
     fn a_capacity_that_is_named_is_kept_to() {
         let mut device = power();
-        device.ftl.capacity = Some(leyden_sim::Bytes::new(1 << 30));
+        device.ftl.capacity = Some(Bytes::new(1 << 30));
         fit(&mut device, 3 << 30).unwrap();
         assert_eq!(capacity_bytes(&device).unwrap(), 3 << 30);
     }
@@ -124,7 +157,7 @@ mod tests {
     fn zones_stay_as_they_are() {
         let mut device = power();
         let zoned = device.zoned.get_or_insert_default();
-        (zoned.zone_size, zoned.dies_per_zone) = (leyden_sim::Bytes::new(64 << 20), 4);
+        (zoned.zone_size, zoned.dies_per_zone) = (Bytes::new(64 << 20), 4);
         device.nand.pages_per_block = 256;
         let before = capacity_bytes(&device);
         fit(&mut device, 4 << 30).unwrap_or_else(|error| panic!("{error}; before: {before:?}"));
@@ -135,7 +168,7 @@ mod tests {
     #[test]
     fn a_drive_that_can_have_no_size_says_why() {
         let mut device = power();
-        device.nand.page_size = leyden_sim::Bytes::new(3);
+        device.nand.page_size = Bytes::new(3);
         assert!(fit(&mut device, 1 << 30).is_err());
         assert_eq!(least(1, 1_000, |it| it >= 77), Some(77));
         assert_eq!(least(1, 1_000, |it| it >= 1), Some(1));

@@ -13,8 +13,10 @@ use super::{overrides, print_json};
 use crate::args::served::{CreateArgs, ImageArgs, ImageCommand};
 use crate::failure::Failure;
 use crate::output::escape::is_obeyed;
+use crate::output::progress::note;
 use crate::output::table::Table;
-use leyden_sim::Bytes;
+use leyden_device::Config;
+use leyden_sim::Ratio;
 
 use leyden_report::format::{bytes, count};
 
@@ -40,6 +42,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
 }
 
 fn export(from: &Path, to: &Path) -> Result<(), Failure> {
+    fits(from)?;
     let raw = NewFile::create_new(to).map_err(Failure::io)?;
     let (mut drive, opened) = Drive::open(from).map_err(|error| failure(from, None, error))?;
     if opened.cut.is_some() {
@@ -111,6 +114,25 @@ pub(super) fn drive_of(
     Ok((config, loaded))
 }
 
+/// Says so if a small drive has far more flash to spare than `asked`.
+pub(super) fn note_spare(device: &Config, asked: Ratio) {
+    let spare = device.ftl.over_provisioning;
+    if spare.as_ppm() <= asked.as_ppm() + MORE_SPARE_PPM {
+        return;
+    }
+    let dies = device.nand.channels * device.nand.dies_per_channel;
+    note(&format!(
+        "the over-provisioning is {spare} instead of {asked}: each of {dies} dies needs spare blocks\n  help: fewer dies have \
+         less, as with --set device.nand.channels=1 --set device.nand.dies_per_channel=2; as a scenario this drive has \
+         --set device.ftl.over_provisioning=\"{spare}\" --set device.nand.blocks_per_plane={} \
+         --set device.nand.pages_per_block={}",
+        device.nand.blocks_per_plane, device.nand.pages_per_block
+    ));
+}
+
+/// More over-provisioning than that is worth a word.
+const MORE_SPARE_PPM: u64 = 50_000;
+
 /// A new image.
 fn made(args: &CreateArgs) -> Result<Drive, Failure> {
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -128,15 +150,12 @@ fn made(args: &CreateArgs) -> Result<Drive, Failure> {
                 "--size is not for a block device on two drives: set blocks_per_plane of both";
             return Err(Failure::usage(loaded.complaint("host.zoned_block", problem)));
         }
+        let asked = config.device.ftl.over_provisioning;
         leyden_image::fit(&mut config.device, size.get()).map_err(|error| {
             let within = error.within("device");
             Failure::usage(loaded.complaint(&within.key, &within.problem))
         })?;
-        // Many dies that each need their spare blocks hold more than a little: the rest is spare, too.
-        if config.device.zoned.is_none() {
-            let unit = config.device.ftl.mapping_unit.get();
-            config.device.ftl.capacity = Some(Bytes::new(size.get().next_multiple_of(unit)));
-        }
+        note_spare(&config.device, asked);
     }
     Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
@@ -194,6 +213,7 @@ fn info(args: &ImageArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &ImageArgs) -> Result<(), Failure> {
+    fits(&args.file)?;
     let checked = Drive::check(&args.file).map_err(|error| failure(&args.file, None, error))?;
     if args.json {
         print_json(&checked)?;
@@ -221,6 +241,37 @@ fn show(checked: &Checked) -> Table {
     table.row(["units read", &count(checked.units)]);
     table.row(["damaged", &count(checked.damaged_units)]);
     table
+}
+
+/// What an open drive keeps in memory for each of its physical units: address, content, validity, map.
+const UNIT_BYTES: u64 = 26;
+
+/// Whether the machine has the memory that the drive of an image takes: the image says how large that is.
+pub(super) fn fits(path: &Path) -> Result<(), Failure> {
+    // What is wrong with it is said when it is opened.
+    let Ok(config) = Drive::config_of(path) else { return Ok(()) };
+    let drives = [Some(&config.device), config.stack.as_ref().map(|stack| &stack.conventional)];
+    let units = drives.into_iter().flatten().map(|device| {
+        let nand = &device.nand;
+        let dies = u64::from(nand.channels) * u64::from(nand.dies_per_channel);
+        let planes = dies.saturating_mul(nand.planes_per_die.into());
+        let blocks = planes.saturating_mul(nand.blocks_per_plane.into());
+        let pages = blocks.saturating_mul(nand.pages_per_block.into());
+        pages.saturating_mul(nand.page_size.get()) / device.ftl.mapping_unit.get().max(1)
+    });
+    let needed = units.fold(0, u64::saturating_add).saturating_mul(UNIT_BYTES);
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let available = kib.map_or(u64::MAX, |kib| kib << 10);
+    if needed <= available {
+        return Ok(());
+    }
+    let (needed, available) = (bytes(needed), bytes(available));
+    Err(Failure::usage(anyhow::anyhow!(
+        "{}: its drive takes {needed} of memory, and {available} are available\n  help: open it on a larger machine",
+        path.display()
+    )))
 }
 
 /// There is no such image.

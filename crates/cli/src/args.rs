@@ -147,6 +147,10 @@ pub(crate) enum Command {
     /// Restore the power of a served drive
     #[cfg(feature = "serve")]
     Restore(served::RestoreArgs),
+    /// Make commands of a served drive fail, for a time
+    #[cfg(feature = "serve")]
+    #[command(after_help = served::FAULT_EXAMPLES)]
+    Fault(served::FaultArgs),
     /// Show the state and statistics of a served drive
     #[cfg(feature = "serve")]
     Status(served::ImageArgs),

@@ -10,7 +10,10 @@ use crate::args::Args;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Simulate", &["run", "compare", "timeline", "size", "lifetime", "check"]),
     ("Crash-test software", &["crashtest"]),
-    ("Serve a drive", &["image", "serve", "mount", "cut", "restore", "status", "recording", "fs"]),
+    (
+        "Serve a drive",
+        &["image", "serve", "mount", "cut", "restore", "fault", "status", "recording", "fs"],
+    ),
     ("Traces and data", &["trace", "report", "schema", "policies"]),
     ("Research", &["reproduce", "torture"]),
     ("Set up", &["completions", "man"]),

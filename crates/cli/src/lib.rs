@@ -69,6 +69,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "serve")]
         Command::Restore(args) => commands::serve::restore(&args),
         #[cfg(feature = "serve")]
+        Command::Fault(args) => commands::serve::fault(&args),
+        #[cfg(feature = "serve")]
         Command::Status(args) => commands::serve::status(&args),
         Command::Report(report) => commands::report(&report),
         Command::Completions { shell } => commands::lists::completions(shell, help::command()),

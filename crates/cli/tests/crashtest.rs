@@ -823,6 +823,65 @@ fn files_taken_out_of_an_image_are_those_that_are_mounted() {
     bench.is_clean();
 }
 
+/// A folder that was changed, or came from elsewhere, runs nothing.
+#[test]
+fn the_commands_of_a_strangers_folder_are_not_run() {
+    let Some(bench) = Bench::new() else { return };
+    bench.recorded(HASTY, &[]);
+    let plan = bench.out().join("plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let theirs = text.replace("while read i", "echo it ran >&2; while read i");
+    assert_ne!(text, theirs);
+    std::fs::write(&plan, theirs).unwrap();
+    let finding = bench.path().join("none.json");
+    for args in [
+        &["run", "crash"][..],
+        &["audit", "crash"],
+        &["capacitor", "crash", "--uf", "100"],
+        &["shrink", "crash", finding.to_str().unwrap()],
+        &["replay", "crash", finding.to_str().unwrap()],
+    ] {
+        let output = bench.leyden(args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("--trust") && !said.contains("\nit ran"), "{args:?}: {said}");
+    }
+    // What only reads goes on.
+    assert!(bench.leyden(&["show", "crash"]).output().unwrap().status.success());
+    // Once is enough.
+    assert_eq!(bench.run(&["--states", "8", "--trust"]).0, 1);
+    assert_eq!(bench.run(&["--states", "8"]).0, 1);
+    bench.is_clean();
+}
+
+/// I/O errors: software that goes on as if nothing had been is found, and software that stops promising is not.
+#[test]
+fn promises_made_in_spite_of_io_errors_are_found() {
+    let Some(bench) = Bench::new() else { return };
+    let work = |then: &str| {
+        format!(
+            "for i in 1 2 3 4 5 6; do echo $i >$LEYDEN_MOUNT/f$i; sync $LEYDEN_MOUNT/f$i {then} \
+             echo ack $i >>$LEYDEN_ACK; done; true"
+        )
+    };
+    for rule in ["flush:nth=7", "write:nth=9", "any:nth=12,times=all"] {
+        for (then, verdict, code) in [("&&", "held", 0), (";", "broken", 1)] {
+            bench.recorded(&work(then), &["--fault", rule]);
+            let (came, summary, stderr) = bench.run(&["--states", "40"]);
+            assert_eq!(came, code, "{rule} {then}: {stderr}{summary}");
+            assert_eq!(summary["verdict"], verdict, "{rule} {then}: {summary}");
+            assert_eq!(summary["faults"].as_array().unwrap().len(), 1, "{summary}");
+            std::fs::remove_dir_all(bench.out()).unwrap();
+        }
+    }
+    // An error that never came says nothing.
+    let output = bench.recording(SYNCED, &["--fault", "write:nth=100000"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no command was made to fail"), "{said}");
+    bench.is_clean();
+}
+
 #[test]
 fn a_recording_is_run_without_root() {
     let Some(bench) = Bench::new() else { return };
@@ -846,7 +905,13 @@ fn a_recording_is_run_without_root() {
     std::fs::remove_file(bench.out().join("report.html")).unwrap();
     let given = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status().unwrap();
     assert!(given.success());
-    let output = as_nobody(&program, &["crashtest", "run", "crash", "--states", "40", "--json"]);
+    // Its commands are root's, until this user says otherwise.
+    let args = ["crashtest", "run", "crash", "--states", "40", "--json"];
+    let output = as_nobody(&program, &args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("--trust") && stderr.contains("plan.json"), "{stderr}");
+    let output = as_nobody(&program, &[&args[..], &["--trust"]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     let taken_out: Value = serde_json::from_slice(&output.stdout).unwrap();

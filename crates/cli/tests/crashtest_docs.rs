@@ -83,7 +83,7 @@ fn run(folder: &Path, command: &str) {
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success()
-            || stdout.contains("NOT crash-safe")
+            || stdout.contains(": NOT ")
             || stdout.contains("acknowledged lost"),
         "{stdout}{stderr}"
     );

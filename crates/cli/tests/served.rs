@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -284,6 +285,111 @@ fn the_switch_is_its_owners() {
     let said = as_nobody("status");
     assert!(said.contains("Permission denied"), "{said}");
     server.terminate();
+}
+
+/// The image of a stranger says how large its drive is.
+#[test]
+fn a_drive_that_no_memory_holds_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    // The configuration lies behind the clock, its length and checksum in the head (docs/image.md).
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
+    let mut head = [0; 64];
+    file.read_exact_at(&mut head, 0).unwrap();
+    let mut text = vec![0; u32::from_le_bytes(head[12..16].try_into().unwrap()) as usize];
+    file.read_exact_at(&mut text, 16_384).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let huge = text.replace("\"blocks_per_plane\":32,", "\"blocks_per_plane\":900000000,");
+    assert_ne!(text, huge, "{text}");
+    head[12..16].copy_from_slice(&(huge.len() as u32).to_le_bytes());
+    head[16..20].copy_from_slice(&crc32(huge.as_bytes()).to_le_bytes());
+    let crc = crc32(&head[..60]);
+    head[60..64].copy_from_slice(&crc.to_le_bytes());
+    file.write_all_at(huge.as_bytes(), 16_384).unwrap();
+    file.write_all_at(&head, 0).unwrap();
+    for args in [&["image", "check", &image][..], &["serve", &image, "--nbd", "unix:/nowhere/x"]] {
+        refused(args, 2, "of memory, and");
+    }
+}
+
+/// IEEE 802.3.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
+}
+
+/// `leyden fault`: rules are taken, counted and ended; what is no rule says what one is.
+#[test]
+fn commands_of_a_served_drive_are_made_to_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = create(folder.path(), "none");
+    refused(&["fault", &image, "flush"], 2, "nobody serves");
+    let server = Server::start(&image, &["--latency", "off"]);
+    refused(&["fault", &image, "flash"], 2, "write read, write, flush");
+    let said = good(&leyden(&["fault", &image, "flush:nth=2", "read:lba=8+8,times=all"]));
+    assert!(said.contains("flush:nth=2,times=1") && said.contains("0 of 0 failed"), "{said}");
+    if has("qemu-io") {
+        let fails = |output: Output| {
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
+                .contains("Input/output")
+        };
+        assert!(fails(server.qemu_io(&["read 4096 512"])));
+        assert!(!fails(server.qemu_io(&["read 8192 512"])));
+        assert!(good(&leyden(&["fault", &image])).contains("1 of 1 failed"));
+    }
+    assert!(good(&leyden(&["fault", &image, "--clear"])).contains("none"));
+    server.terminate();
+}
+
+/// With too few threads for all, clients are sent away; when they have gone, others are served as before.
+#[test]
+fn places_come_back_when_threads_were_missing() {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    let is_root = Command::new("sh").args(["-c", "[ $(id -u) = 0 ]"]).status().unwrap().success();
+    if !is_root || !has("setpriv") {
+        eprintln!("LEFT OUT: root has as many threads as it likes, and becomes nobody else here");
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    create(folder.path(), "none");
+    let program = folder.path().join("leyden");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_leyden")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    // A user that nothing else runs as: the limit counts all of a user's threads.
+    let owned = Command::new("chown").args(["-R", "54321:54321"]).arg(folder.path()).status();
+    assert!(owned.unwrap().success());
+    let serve = "ulimit -u 14; exec ./leyden serve disk.leyden --nbd unix:nbd.sock --latency off";
+    let child = Command::new("setpriv")
+        .args(["--reuid=54321", "--regid=54321", "--clear-groups", "sh", "-c", serve])
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn();
+    let server =
+        Server { child: child.unwrap(), socket: folder.path().join("nbd.sock"), said: vec![] };
+    let connect = || {
+        let socket = UnixStream::connect(&server.socket).ok()?;
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        Some(socket)
+    };
+    let greeted = |mut socket: &UnixStream| socket.read_exact(&mut [0; 18]).is_ok();
+    let mut tries = 0;
+    while !connect().is_some_and(|socket| greeted(&socket)) {
+        tries += 1;
+        assert!(tries < 200, "the server does not start");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut sent_away = 0;
+    for _ in 0..10 {
+        let clients: Vec<_> = (0..30).filter_map(|_| connect()).collect();
+        sent_away += clients.iter().filter(|socket| !greeted(socket)).count();
+    }
+    assert!(sent_away > 20, "threads were never short: {sent_away}");
+    std::thread::sleep(Duration::from_secs(1));
+    let late: Vec<_> = (0..4).filter_map(|_| connect()).collect();
+    assert!(late.len() == 4 && late.iter().all(greeted), "places were lost");
 }
 
 /// A terminal would take them for commands.

@@ -57,6 +57,7 @@ pub fn audit(
         limits: Limits { budget: None, states: AS_IT_IS, required: None },
         bank: None,
         even: false,
+        faults: Vec::new(),
     };
     let as_it_is = explore(runner, timeline, None, &options, &mut |_| {})?;
     if matches!(as_it_is.verdict, RunVerdict::Broken | RunVerdict::CheckFails) {

@@ -32,6 +32,8 @@ pub struct Explore {
     pub bank: Option<Capacitance>,
     /// Cuts of the model `realistic` are spread evenly over the time of the run, and not aimed.
     pub even: bool,
+    /// I/O errors that the work met: where nothing is lost the check must pass all the same.
+    pub faults: Vec<String>,
 }
 
 /// Tries states of each model, after both controls. If the check fails where nothing is lost, nothing else is tried.
@@ -57,9 +59,10 @@ pub fn explore(
         control: ModelSummary::untried(Model::Lying),
         models: Vec::new(),
         required: options.limits.required,
+        faults: options.faults.clone(),
     };
     summary.verdict = summary.judge();
-    if summary.verdict == RunVerdict::CheckFails {
+    if !summary.is_intact() {
         return Ok(summary);
     }
     let lies = Explore {

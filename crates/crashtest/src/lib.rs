@@ -56,6 +56,7 @@ mod store;
 mod summary;
 mod timeline;
 mod trials;
+mod trust;
 mod verdict;
 mod view;
 mod why;

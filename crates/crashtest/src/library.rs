@@ -209,6 +209,7 @@ impl CrashTest {
             limits: Limits { budget: None, states: self.states, required: None },
             bank: None,
             even: false,
+            faults: Vec::new(),
         };
         explore(&mut runner, &timeline, None, &options, &mut |_| {})
     }
@@ -437,6 +438,7 @@ mod tests {
             limits: Limits { budget: None, states: 100, required: None },
             bank: None,
             even: false,
+            faults: Vec::new(),
         };
         let told = |runner: &mut dyn Runner| {
             let summary = explore(runner, &timeline, None, &options, &mut |_| {}).unwrap();

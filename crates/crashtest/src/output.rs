@@ -83,7 +83,7 @@ pub fn junit(summary: &Summary) -> String {
 fn cases(summary: &Summary) -> Vec<Case> {
     let mut cases = Vec::new();
     if let Some(intact) = &summary.intact {
-        let fails = summary.verdict == RunVerdict::CheckFails;
+        let fails = !summary.is_intact();
         let said = || format!("the check fails where nothing is lost\n{}", intact.said);
         cases.push(Case {
             name: "negative control",

@@ -8,7 +8,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use leyden_image::{Drive, raw};
-use leyden_serve::{Ask, ControlAsk, Handle, Pace, Server, ServerOptions};
+use leyden_serve::{Ask, ControlAnswer, ControlAsk, Handle, Pace, Server, ServerOptions};
 
 use crate::attach::{Attachment, Loop, Mounted};
 use crate::check::{self, Environment};
@@ -97,7 +97,14 @@ fn record_on(
         bench.with_fs(device, || {
             // A cut while the file system is mounted is no matter of the software's.
             tell(handle, BEGIN.to_vec());
+            for &rule in &plan.faults {
+                handle.control(ControlAsk::Fault { rule: Some(rule), clear: false });
+            }
             let worked = bench.script("work", &plan.work, device, Some(handle));
+            let failed = handle.control(ControlAsk::Fault { rule: None, clear: false });
+            // What comes after the work must not fail: the drive is looked at as it is.
+            handle.control(ControlAsk::Fault { rule: None, clear: true });
+            let worked = bench.with_faults(worked, failed);
             // What follows, like unmounting, is not part of the run.
             tell(handle, END.to_vec());
             worked
@@ -196,6 +203,34 @@ impl Bench<'_> {
         let last: Vec<_> = said.lines().rev().take(5).collect();
         let last: String = last.into_iter().rev().flat_map(|line| ["\n  | ", line]).collect();
         Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}")))
+    }
+
+    /// A run with I/O errors: work that gives up is what is looked for, and errors that never came are none.
+    fn with_faults(
+        &self,
+        worked: Result<(), CrashError>,
+        failed: Option<ControlAnswer>,
+    ) -> Result<(), CrashError> {
+        if self.plan.faults.is_empty() {
+            return worked;
+        }
+        let rules = match failed {
+            Some(ControlAnswer::Faults { rules }) => rules,
+            _ => Vec::new(),
+        };
+        if rules.iter().all(|rule| rule.failed == 0) {
+            worked?;
+            let said: Vec<_> =
+                rules.iter().map(|rule| format!("{} ({} seen)", rule.rule, rule.seen)).collect();
+            return Err(CrashError::Input(format!(
+                "no command was made to fail: {}\n  help: a lower nth, or another kind of command",
+                said.join("; ")
+            )));
+        }
+        match worked {
+            Err(CrashError::Command(_)) => Ok(()), // it stands in work.log
+            other => other,
+        }
     }
 
     fn log_path(&self) -> std::path::PathBuf {

@@ -6,6 +6,7 @@ use leyden_device::Lba;
 use leyden_files::NewFile;
 use leyden_image::ImageConfig;
 use leyden_image::recording::Recording;
+use leyden_serve::Fault;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CrashError;
@@ -45,6 +46,9 @@ pub struct Plan {
     pub timeout_ms: u64,
     /// Where the commands run.
     pub cwd: PathBuf,
+    /// Commands of the work that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 impl Plan {
@@ -151,13 +155,13 @@ impl Session {
             .map_err(|error| CrashError::Input(format!("{}: {error}", path.display())))
     }
 
-    /// Keeps what is agreed on.
+    /// Keeps what is agreed on; the folder is this user's from then on.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn set_plan(&self, plan: &Plan) -> Result<(), CrashError> {
-        self.write("plan.json", &(serde_json::to_string_pretty(plan).expect("plain data") + "\n"))
-            .map(drop)
+        self.write("plan.json", &(serde_json::to_string_pretty(plan).expect("plain data") + "\n"))?;
+        self.trust()
     }
 
     /// Writes a file of the folder, whole or not at all; returns where it is.

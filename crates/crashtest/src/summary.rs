@@ -223,6 +223,9 @@ pub struct Summary {
     /// States that each model had to try.
     #[serde(default)]
     pub required: Option<usize>,
+    /// I/O errors that the work met, as rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
 }
 
 impl Summary {
@@ -248,14 +251,18 @@ impl Summary {
         lawful.fold((0, 0), |(all, broken), model| (all + model.states, broken + model.broken()))
     }
 
-    /// What it says as a whole. A check that fails where nothing is lost says nothing; one that fails in a lawful state
+    /// Whether the check passes where nothing is lost.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.intact.as_ref().is_none_or(|it| it.verdict == Verdict::Held)
+    }
+
+    /// What it says as a whole. Software that met I/O errors must have kept its promises where nothing else was lost. A check that fails where nothing is lost says nothing; one that fails in a lawful state
     /// has seen something, whatever became of the lies.
     pub(crate) fn judge(&self) -> RunVerdict {
-        let is_intact = self.intact.as_ref().is_none_or(|it| it.verdict == Verdict::Held);
         let has_few = |required| self.models.iter().any(|model| model.states < required);
-        if !is_intact {
+        if !self.is_intact() && self.faults.is_empty() {
             RunVerdict::CheckFails
-        } else if self.lawful().1 > 0 {
+        } else if !self.is_intact() || self.lawful().1 > 0 {
             RunVerdict::Broken
         } else if self.control.broken() == 0 {
             RunVerdict::CheckBlind
@@ -274,7 +281,11 @@ impl Summary {
         };
         let (promises, flushes) =
             (counted(self.acks, "promise"), counted(self.flushes, "drive flush"));
-        format!("{promises}, {flushes}{fua}: {}", self.in_words())
+        let faults = match self.faults.len() {
+            0 => String::new(),
+            _ => format!(", I/O errors ({})", self.faults.join("; ")),
+        };
+        format!("{promises}, {flushes}{fua}{faults}: {}", self.in_words())
     }
 
     /// The verdict in words.
@@ -289,6 +300,9 @@ impl Summary {
         };
         match self.verdict {
             RunVerdict::Held => format!("held in {}", counted(states, "state")),
+            RunVerdict::Broken if !self.is_intact() => {
+                "NOT safe from I/O errors, the check fails though no power was cut".to_owned()
+            }
             RunVerdict::Broken if of(Verdict::Lost) == broken => {
                 format!("NOT crash-safe, {broken} of {states} states lose acknowledged data")
             }
@@ -345,6 +359,7 @@ mod tests {
             control: model(Model::Lying, &[(Verdict::Lost, lies), (Verdict::Held, 8 - lies)]),
             models: vec![model(Model::Adversarial, verdicts)],
             required: None,
+            faults: Vec::new(),
         };
         summary.verdict = summary.judge();
         summary
@@ -366,6 +381,22 @@ mod tests {
         assert_eq!(few.judge(), RunVerdict::TooFew);
         let enough = Summary { required: Some(40), ..few };
         assert_eq!(enough.judge(), RunVerdict::Held);
+    }
+
+    /// After I/O errors a check that fails without a power cut has found a promise that was not kept.
+    #[test]
+    fn software_that_met_errors_is_judged_without_a_cut_too() {
+        let held = [(Verdict::Held, 40)];
+        let met = |intact| {
+            let faults = vec!["flush:nth=3,times=1".to_owned()];
+            Summary { faults, ..summary(intact, 8, &held) }
+        };
+        assert_eq!(met(Verdict::Held).judge(), RunVerdict::Held);
+        let mut broken = met(Verdict::Lost);
+        broken.verdict = broken.judge();
+        assert_eq!(broken.verdict, RunVerdict::Broken);
+        let want = "200 promises, 9 drive flushes, I/O errors (flush:nth=3,times=1): NOT safe from I/O errors";
+        assert!(broken.headline().starts_with(want), "{}", broken.headline());
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn plan() -> Plan {
         fsck: false,
         timeout_ms: 1_000,
         cwd: std::env::current_dir().unwrap(),
+        faults: Vec::new(),
     }
 }
 

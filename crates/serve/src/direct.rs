@@ -258,6 +258,11 @@ impl Direct {
                 let bank = capacitance_nf.map(Capacitance::from_nf);
                 self.restore(bank).map(switch::Answer::Restored)
             }
+            switch::Ask::Fault { .. } => {
+                let why = "a program has opened the image itself, and its commands cannot be made to fail: serve it with \
+                           `leyden serve --programs`, and let the program connect";
+                return switch::Answer::Refused { why: why.to_owned() };
+            }
             switch::Ask::Stop => {
                 let why = "the program that opened the image closes it".to_owned();
                 return switch::Answer::Refused { why };

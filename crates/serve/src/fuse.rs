@@ -19,7 +19,8 @@ use leyden_device::{Lba, SECTOR_BYTES};
 use rustix::fs::FallocateFlags;
 use tracing::warn;
 
-use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::ask::{Answer, Ask, Failure};
+use crate::owner::Handle;
 
 /// What a mounted file stands for: it is asked as a drive is.
 pub trait Blocks: Send + Sync + 'static {

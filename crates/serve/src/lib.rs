@@ -3,7 +3,7 @@
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]); the session of a client ([`session`]) with
 //! its memory ([`budget`]) and its place ([`guests`]), and the protocols that it speaks: NBD ([`nbd`]), that of programs
 //! with the C interface ([`programs`]), and NVMe over TCP ([`nvme`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
-//! switch is ([`switch`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
+//! switch is ([`switch`]), and errors that come and go ([`faults`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
 //! (`leyden-image`).
 //!
 //! **Invariants**
@@ -13,11 +13,13 @@
 //! - No error of a client ends anything but that client's connection.
 
 pub mod about;
+mod ask;
 mod budget;
 mod clock;
 pub mod control;
 mod direct;
 mod door;
+mod faults;
 mod fuse;
 pub mod fuzz;
 mod guests;
@@ -34,14 +36,16 @@ mod stream;
 mod switch;
 mod tls;
 
+pub use ask::{Answer, Ask, Failure};
 pub use budget::{Limits, TooLittle};
 pub use clock::Pace;
 pub use direct::{Call, Counts, Direct, DirectError};
 pub use door::Door;
+pub use faults::{Fault, FaultKind, FaultReport};
 pub use fuse::{Blocks, Mount};
 pub use listen::{Access, Listen};
 pub use nvme::{CutMode, Nvme, NvmeError, NvmeOptions};
-pub use owner::{Answer, Ask, Failure, Handle};
+pub use owner::Handle;
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{

@@ -12,9 +12,10 @@ use leyden_wire::nbd::{
 };
 use thiserror::Error;
 
+use crate::ask::{Answer, Ask, Failure};
 use crate::budget;
 use crate::negotiating::Negotiating;
-use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::owner::Handle;
 use crate::session::{Encoded, Protocol, Single, Step, Turn, one};
 use crate::stream::Stream;
 use crate::tls::Tls;

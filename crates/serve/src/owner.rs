@@ -9,77 +9,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use leyden_device::{Lba, SECTOR_BYTES, Status, ZoneReport};
-use leyden_image::{Done, Drive, ImageError, WriteFlags, ZoneAsk};
+use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::Time;
 use leyden_wire::programs::ZoneLine;
 use tracing::{debug, error, warn};
 
 use crate::about;
+use crate::ask::{Answer, Ask, Failure};
 use crate::clock::{Clock, Pace, wall};
 use crate::direct::Counts;
+use crate::faults::Faults;
 use crate::switch::{self, CutReport, Served};
 
 pub(crate) use batch::Batch;
 use batch::Reply;
-
-/// What a client asks of the drive. Ranges are in sectors.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ask {
-    /// Read so many sectors.
-    Read(Lba, u32),
-    /// Write these bytes.
-    Write(Lba, Vec<u8>, WriteFlags),
-    /// Append these bytes to the zone that begins there.
-    Append(Lba, Vec<u8>, WriteFlags),
-    /// Change zones.
-    Zone(ZoneAsk),
-    /// Describe so many zones at most, from the one that begins there on.
-    Zones(Lba, u32),
-    /// Flush.
-    Flush,
-    /// Trim so many sectors.
-    Trim(Lba, u32),
-    /// Write zeroes; with force unit access, or without.
-    WriteZeroes(Lba, u32, bool),
-    /// Which of so many sectors are holes?
-    Extents(Lba, u32),
-    /// The host's own note, for the recording.
-    Mark(Vec<u8>),
-}
-
-/// Why a command failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// The drive says so, or has no power.
-    Drive(Status),
-    /// The power failed while it was under way.
-    PowerLost,
-    /// The image's file system is full.
-    NoSpace,
-    /// The server has no memory for it.
-    NoMemory,
-    /// The image cannot be read or written.
-    Image,
-    /// The drive is not served any more.
-    Gone,
-}
-
-/// What a client hears.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// It is done.
-    Done,
-    /// What was read.
-    Data(Vec<u8>),
-    /// Where an append has written.
-    Appended(Lba),
-    /// Zones.
-    Zones(Vec<ZoneLine>),
-    /// Runs of sectors: how many, and whether they are a hole.
-    Extents(Vec<(u32, bool)>),
-    /// It is not done.
-    Failed(Failure),
-}
 
 /// A command in flight.
 struct Waiting {
@@ -198,6 +141,7 @@ pub(crate) struct Owner {
     power: Arc<AtomicU32>,
     /// Flushes are answered and not done: a drive that lies.
     lies: bool,
+    faults: Faults,
     stop: Option<Sender<switch::Answer>>,
     /// Kept to save an allocation.
     done: Vec<Done>,
@@ -230,6 +174,7 @@ impl Owner {
             last_cut: None,
             power,
             lies,
+            faults: Faults::default(),
             stop: None,
             done: Vec::new(),
         };
@@ -339,6 +284,12 @@ impl Owner {
         if self.drive.wants_checkpoint(true) {
             self.quiesce()?;
         }
+        if !self.drive.is_off()
+            && let Some(status) = self.faults.fails(&ask, wall)
+        {
+            self.fail(reply, Failure::Drive(status));
+            return Ok(());
+        }
         match ask {
             Ask::Extents(lba, sectors) => reply.send(self.extents(lba, sectors)),
             Ask::Mark(text) => {
@@ -398,10 +349,8 @@ impl Owner {
         }
         if let Err(error) = asked {
             self.free_tags.push(tag);
-            self.served.failed += 1;
-            self.counts.failures += 1;
             error!(%error, "the image cannot be written");
-            return reply.send(Answer::Failed(failure_of(&error)));
+            return self.fail(reply, failure_of(&error));
         }
         self.count(ask);
         let waited = self.clock.wait_since(ready);
@@ -440,19 +389,22 @@ impl Owner {
         self.pending -= 1;
         let late = waited + self.clock.late(done.time, self.drive.now());
         self.served.answered(late, self.clock.between(asked, done.time));
-        reply.send(match done {
+        let answer = match done {
             Done { status: Status::Success, appended: Some(lba), .. } => Answer::Appended(lba),
             Done { status: Status::Success, zones: Some(report), .. } => {
                 Answer::Zones(self.described(&report))
             }
             Done { status: Status::Success, data, .. } if data.is_empty() => Answer::Done,
             Done { status: Status::Success, data, .. } => Answer::Data(data),
-            Done { status, .. } => {
-                self.served.failed += 1;
-                self.counts.failures += 1;
-                Answer::Failed(Failure::Drive(status))
-            }
-        });
+            Done { status, .. } => return self.fail(reply, Failure::Drive(status)),
+        };
+        reply.send(answer);
+    }
+
+    fn fail(&mut self, reply: Reply, failure: Failure) {
+        self.served.failed += 1;
+        self.counts.failures += 1;
+        reply.send(Answer::Failed(failure));
     }
 
     /// The zones of a report, with what they hold.

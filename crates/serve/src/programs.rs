@@ -16,8 +16,9 @@ use leyden_wire::programs::{
 use thiserror::Error;
 
 use crate::about::{DriveStats, Identity, all_stats};
+use crate::ask::{Answer, Ask, Failure};
 use crate::negotiating::Negotiating;
-use crate::owner::{Answer, Ask, Failure, Handle};
+use crate::owner::Handle;
 use crate::session::{Encoded, Protocol, Single, Step, Turn, one};
 use crate::stream::Stream;
 use crate::switch;

@@ -8,6 +8,8 @@ use leyden_image::{Device, Drive, ImageError, Stack};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::{Fault, FaultReport};
+
 /// Commands served, by kind, and how much later than the drive they were answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
@@ -78,6 +80,15 @@ pub enum Ask {
         #[serde(default)]
         capacitance_nf: Option<u64>,
     },
+    /// Commands fail from now on as this rule says, beside those that there are; without one, what came of these.
+    Fault {
+        /// The rule.
+        #[serde(default)]
+        rule: Option<Fault>,
+        /// Those that there are end.
+        #[serde(default)]
+        clear: bool,
+    },
     /// Close the image and end.
     Stop,
 }
@@ -92,6 +103,11 @@ pub enum Answer {
     Cut(CutReport),
     /// The power is back.
     Restored(RestoreReport),
+    /// The rules by which commands fail.
+    Faults {
+        /// One by one.
+        rules: Vec<FaultReport>,
+    },
     /// The image is closed.
     Stopped,
     /// It cannot be done.

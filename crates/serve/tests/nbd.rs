@@ -202,6 +202,37 @@ fn many_requests_at_once_are_each_answered_once() {
     }
 }
 
+/// Errors come and go: a command that was made to fail has changed nothing, and the next one works.
+#[test]
+fn commands_fail_by_rule_and_work_again() {
+    let served = Served::new(Region::None, Pace::Untimed);
+    let fault = |rule: &str, clear| {
+        let rule = (!rule.is_empty()).then(|| rule.parse().unwrap());
+        match control::ask(&served.image(), &ControlAsk::Fault { rule, clear }).unwrap() {
+            ControlAnswer::Faults { rules } => rules,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut client = served.client();
+    assert_eq!(client.write(0, &[1; 4_096]), 0);
+    fault("write:nth=2", false);
+    assert_eq!(client.write(0, &[2; 4_096]), 0);
+    assert_eq!(client.write(0, &[3; 4_096]), 5, "EIO");
+    assert_eq!(client.read(0, 4_096).unwrap(), [2; 4_096], "it has changed nothing");
+    assert_eq!(client.write(0, &[4; 4_096]), 0);
+    fault("flush", false);
+    assert_eq!(client.ask(0, FLUSH, 0, 0, &[]), 5);
+    assert_eq!(client.ask(0, FLUSH, 0, 0, &[]), 0);
+    // A bad sector stays bad, and its neighbours are good.
+    let rules = fault("read:lba=9,times=all", false);
+    assert_eq!(rules.iter().map(|rule| rule.failed).collect::<Vec<_>>(), [1, 1, 0]);
+    assert_eq!(client.read(4_096, 512).unwrap(), [0; 512]);
+    assert_eq!(client.read(4_096, 1_024), Err(5));
+    assert_eq!(client.read(4_608, 512), Err(5));
+    assert!(fault("", true).is_empty());
+    assert_eq!(client.read(4_608, 512).unwrap(), [0; 512]);
+}
+
 /// Somebody may remove the sockets of a server, as who cleans a folder of temporary files does: it ends all the same.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a scope would wait for a thread that hangs")]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
 use leyden_crashtest::Model;
+use leyden_serve::Fault;
 use leyden_sim::{Bytes, Span};
 
 use super::parse_set;
@@ -188,6 +189,11 @@ pub(crate) struct RecordArgs {
     /// Lines of the work's standard output that begin so are promises, too
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
+    /// I/O errors that the work meets, as `leyden fault` takes them; may be repeated
+    ///
+    /// The work may fail then: what it had promised must be there all the same.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) fault: Vec<Fault>,
     #[command(flatten)]
     pub(crate) checked: CheckArgs,
     #[command(flatten)]
@@ -337,6 +343,11 @@ pub(crate) struct GroundArgs {
     /// For ext2, ext3, ext4 and --fs none.
     #[arg(long)]
     pub(crate) extract: bool,
+    /// Run the commands of a folder that somebody else has recorded, now and later
+    ///
+    /// `plan.json` holds them. They run with your rights.
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// A finding of a recording.

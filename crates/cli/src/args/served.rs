@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
-use leyden_serve::{Access, Limits, Listen, Pace, TlsFiles, TooLittle};
+use leyden_serve::{Access, Fault, Limits, Listen, Pace, TlsFiles, TooLittle};
 use leyden_sim::{Bytes, Span};
 
 use super::nvme::NvmeArgs;
@@ -304,6 +304,35 @@ pub(crate) struct RestoreArgs {
     /// With so much capacitance from now on, in microfarads
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
+}
+
+pub(crate) const FAULT_EXAMPLES: &str = "\
+Rules: KIND[:PART,...], where KIND is read, write, flush, trim, zone or any, and each PART is one of
+  nth=N           from the Nth of them on, counted from now; 1 if not given
+  times=N, all    so many of them fail; 1 if not given, all with for=
+  lba=FIRST+N     only those that touch these sectors of 512 bytes
+  for=TIME        no longer than this
+
+A command that fails does not reach the drive. Rules end with the server.
+
+Examples:
+  leyden fault disk.leyden flush                    the next flush fails, once
+  leyden fault disk.leyden read:lba=2048+8,times=all
+  leyden fault disk.leyden write:nth=40 any:for=5s
+  leyden fault disk.leyden                          what the rules have done
+  leyden fault disk.leyden --clear";
+
+/// `leyden fault`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FaultArgs {
+    #[command(flatten)]
+    pub(crate) image: ImageArgs,
+    /// Which commands fail, beside those of earlier rules; without one, say what these have done
+    #[arg(value_name = "RULE")]
+    pub(crate) rules: Vec<Fault>,
+    /// End all earlier rules
+    #[arg(long)]
+    pub(crate) clear: bool,
 }
 
 fn parse_socket(text: &str) -> Result<PathBuf, String> {

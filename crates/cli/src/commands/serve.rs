@@ -9,14 +9,14 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, HOST_SHARE_MOST, Nvme, NvmeError, RestoreReport, Server,
-    ServerOptions, StatusReport, Tls,
+    ControlAnswer, ControlAsk, CutReport, FaultReport, HOST_SHARE_MOST, Nvme, NvmeError,
+    RestoreReport, Server, ServerOptions, StatusReport, Tls,
 };
 
-use super::image::{failure, missing};
+use super::image::{failure, fits, missing};
 use super::print_json;
 use super::{log, service};
-use crate::args::served::{ImageArgs, RestoreArgs, ServeArgs};
+use crate::args::served::{FaultArgs, ImageArgs, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::table::Table;
 use crate::signals::Signals;
@@ -161,6 +161,7 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
 /// Opens the drive in `image`, with its power on unless it is to `stay_off`. If its last process was killed,
 /// what that has cost is told.
 pub(super) fn open(image: &Path, stay_off: bool) -> Result<Drive, Failure> {
+    fits(image)?;
     let named = |error| failure(image, None, error);
     let (mut drive, opened) = Drive::open(image).map_err(named)?;
     let mut out = anstream::stderr().lock();
@@ -203,6 +204,29 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
         }
         other => Err(unexpected(&other)),
     }
+}
+
+pub(crate) fn fault(args: &FaultArgs) -> Result<(), Failure> {
+    let ask_for = |rule, clear| match ask(&args.image.file, &ControlAsk::Fault { rule, clear })? {
+        ControlAnswer::Faults { rules } => Ok(rules),
+        other => Err(unexpected(&other)),
+    };
+    let mut rules = ask_for(args.rules.first().copied(), args.clear)?;
+    for &rule in args.rules.iter().skip(1) {
+        rules = ask_for(Some(rule), false)?;
+    }
+    if args.image.json {
+        return print_json(&rules);
+    }
+    let mut table = Table::default();
+    for FaultReport { rule, seen, failed, is_over } in &rules {
+        let over = if *is_over { ", over" } else { "" };
+        table.row([rule.as_str(), &format!("{} of {} failed{over}", count(*failed), count(*seen))]);
+    }
+    if rules.is_empty() {
+        table.row(["rules", "none"]);
+    }
+    Ok(table.write(&mut anstream::stdout().lock())?)
 }
 
 pub(crate) fn status(args: &ImageArgs) -> Result<(), Failure> {

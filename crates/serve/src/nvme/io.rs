@@ -8,7 +8,7 @@ use leyden_nvme::{Io, Management, Report, Status};
 use super::connection::{Command, Connection};
 use super::drives;
 use super::reply::Replier;
-use crate::owner::{Answer, Ask, Failure};
+use crate::ask::{Answer, Ask, Failure};
 use crate::session::Turn;
 
 /// The end of a command that asks for several things: when all of them have ended, as the first that failed.

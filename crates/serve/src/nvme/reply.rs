@@ -8,9 +8,9 @@ use leyden_nvme::{Connected, Status, tcp};
 
 use super::CutMode;
 use super::house::Shared;
+use crate::ask::{Answer, Failure};
 use crate::budget::Permit;
 use crate::listen::Socket;
-use crate::owner::{Answer, Failure};
 use crate::session::{Encoded, Outbox};
 
 /// The head of a submission queue, as completions tell it.

@@ -8,7 +8,10 @@ use leyden_image::ImageError;
 use leyden_sim::Capacitance;
 use tracing::info;
 
-use super::{Answer, Failure, Owner};
+use super::Owner;
+use crate::ask::{Answer, Failure};
+use crate::clock::wall;
+use crate::faults::{Fault, RULES_MOST};
 use crate::switch::{self, CutReport, RestoreReport, StatusReport};
 
 impl Owner {
@@ -27,6 +30,7 @@ impl Owner {
                 switch::Answer::Refused { why: "the power is on".to_owned() }
             }
             switch::Ask::Restore { capacitance_nf } => self.restore(capacitance_nf)?,
+            switch::Ask::Fault { rule, clear } => self.fault(rule, clear),
             switch::Ask::Stop => {
                 self.stop = Some(to);
                 return Ok(());
@@ -34,6 +38,21 @@ impl Owner {
         };
         let _ = to.send(answer); // the client may be gone
         Ok(())
+    }
+
+    fn fault(&mut self, rule: Option<Fault>, clear: bool) -> switch::Answer {
+        if clear {
+            self.faults.clear();
+            info!("no command is made to fail");
+        }
+        if let Some(rule) = rule {
+            info!(%rule, "commands are made to fail");
+            if !self.faults.add(rule, wall()) {
+                let why = format!("there are {RULES_MOST} rules: end them with --clear");
+                return switch::Answer::Refused { why };
+            }
+        }
+        switch::Answer::Faults { rules: self.faults.report(wall()) }
     }
 
     /// The power fails: what is under way ends as on a dead drive.

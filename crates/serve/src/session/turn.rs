@@ -4,9 +4,10 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
+use crate::ask::{Answer, Ask, Failure};
 use crate::budget::{Full, Permit};
 use crate::listen::Socket;
-use crate::owner::{Answer, Ask, Batch, Failure, Handle};
+use crate::owner::{Batch, Handle};
 use crate::stream::Stream;
 
 /// A reply: what comes before its data, its data, and what comes behind.

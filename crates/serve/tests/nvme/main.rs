@@ -1,5 +1,5 @@
-//! Drives as NVMe/TCP hosts find them: discovery, queues, data of all sizes with all digests, zones, power cuts, and
-//! hosts that misbehave.
+//! Drives as NVMe/TCP hosts find them: discovery, queues, data of all sizes with all digests, zones, power cuts, commands
+//! that are made to fail, and hosts that misbehave.
 
 mod cuts;
 mod host;
@@ -388,4 +388,43 @@ fn a_controller_without_cache_writes_through() {
     served.restore(PLAIN);
     assert_eq!(host.io[0].read(PLAIN, 0, 1, BLOCK).good().data, data, "cache off: it is there");
     assert_ne!(host.io[0].read(PLAIN, 1, 1, BLOCK).good().data, data, "cache on: it is not");
+}
+
+/// Errors that come and go have their NVMe status; what was made to fail has changed nothing.
+#[test]
+fn commands_fail_by_rule_with_the_status_of_their_kind() {
+    let served = Served::new();
+    let mut host = served.host(1, 3);
+    let io = &mut host.io[0];
+    let fault = |rule: &str| {
+        let ask = ControlAsk::Fault { rule: Some(rule.parse().unwrap()), clear: true };
+        let answer = control::ask(&served.image(PLAIN), &ask).unwrap();
+        assert!(matches!(answer, ControlAnswer::Faults { .. }), "{answer:?}");
+    };
+    let (old, new) = (filled(4 * BLOCK, 1), filled(4 * BLOCK, 2));
+    io.write(PLAIN, 0, &old, BLOCK).good();
+    // Sector 8 is in block 1.
+    fault("write:lba=8,times=2");
+    assert_eq!(io.write(PLAIN, 0, &new, BLOCK).status, 0x4280, "write fault");
+    assert_eq!(io.ask(Entry::blocks(8, PLAIN, 1, 1), &[], 0).status, 0x4280, "zeroes");
+    io.write(PLAIN, 2, &new[2 * BLOCK..], BLOCK).good();
+    fault("read:times=4");
+    assert_eq!(io.read(PLAIN, 0, 4, BLOCK).status, 0x4281, "unrecovered read error");
+    assert_eq!(io.ask(Entry::blocks(5, PLAIN, 0, 1), &old[..BLOCK], 0).status, 0x4281, "compare");
+    assert_eq!(io.ask(Entry::blocks(0xc, PLAIN, 0, 1), &[], 0).status, 0x4281, "verify");
+    // The zoned drive has rules of its own: none.
+    io.read(ZONED, 0, 1, BLOCK).good();
+    assert_eq!(io.read(PLAIN, 0, 1, BLOCK).status, 0x4281);
+    let now = [&old[..2 * BLOCK], &new[2 * BLOCK..]].concat();
+    assert_eq!(io.read(PLAIN, 0, 4, BLOCK).good().data, now, "what failed has changed nothing");
+    fault("flush");
+    assert_eq!(io.flush(u32::MAX).status, 0x4280, "a flush of all namespaces fails as one of them");
+    io.flush(u32::MAX).good();
+    // A drive without power fails as such, and its rules wait.
+    fault("read");
+    served.cut(PLAIN);
+    assert_eq!(host.io[0].read(ZONED, 0, 1, BLOCK).status, 0);
+    served.restore(PLAIN);
+    assert_eq!(host.io[0].read(PLAIN, 0, 1, BLOCK).status, 0x4281);
+    host.io[0].read(PLAIN, 0, 1, BLOCK).good();
 }

@@ -13,7 +13,7 @@ use leyden_sim::Capacitance;
 
 use super::doctor::{self, Purpose};
 use super::kept::{CURVE, Lost, failure, write_json};
-use super::{kept, launcher, page, pool, session_of, tell};
+use super::{kept, launcher, page, pool, tell, trusted};
 use crate::args::crashtest::{ReplayHow, RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json, warn};
 use crate::failure::{FAILED, Failure};
@@ -39,7 +39,7 @@ fn opened<'a>(
     args: &SeedArgs,
     cancel: &'a Cancel,
 ) -> Result<(Session, Seed, Timeline, Pool<'a>), Failure> {
-    let session = session_of(&args.folder)?;
+    let session = trusted(&args.folder, args.ground)?;
     let seed = seed_of(&args.finding)?;
     let timeline = session.timeline(Some(seed.atom_bytes)).map_err(failure)?;
     seed.state.check(&timeline).map_err(|problem| {
@@ -236,6 +236,7 @@ pub(super) fn capacitor(
             limits: Limits { budget: None, states: cuts, required: None },
             bank: Some(Capacitance::from_nf(capacitance_uf * 1_000)),
             even: true,
+            faults: Vec::new(),
         };
         let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut |_| {});
         let summary = summary.map_err(failure)?;

@@ -23,8 +23,9 @@ use leyden_sim::Capacitance;
 use self::doctor::Purpose;
 use self::kept::{CURVE, SUMMARY, failure as failed, write_json};
 use super::{Cancel, print_json, threads, warn};
-use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, RunCommon, RunOptions};
+use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, GroundArgs, RunCommon, RunOptions};
 use crate::failure::{self, Failure};
+use crate::output::escape::shown;
 use crate::output::progress::Progress;
 
 /// Findings that a run explains; `shrink` explains any.
@@ -44,14 +45,18 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
             recordings::export(&session_of(folder)?, log, base.as_deref())
         }
         CrashtestCommand::Run { folder, check, options } => {
-            run(&session_of(folder)?, check.as_deref(), options, cancel)
+            run(&trusted(folder, options.common.ground)?, check.as_deref(), options, cancel)
         }
         CrashtestCommand::Audit { folder, states, common } => {
-            findings::audit(&session_of(folder)?, *states as usize, common, cancel)
+            findings::audit(&trusted(folder, common.ground)?, *states as usize, common, cancel)
         }
-        CrashtestCommand::Capacitor { folder, uf, cuts, common } => {
-            findings::capacitor(&session_of(folder)?, uf, *cuts as usize, common, cancel)
-        }
+        CrashtestCommand::Capacitor { folder, uf, cuts, common } => findings::capacitor(
+            &trusted(folder, common.ground)?,
+            uf,
+            *cuts as usize,
+            common,
+            cancel,
+        ),
         CrashtestCommand::Shrink(args) => findings::shrink(args, cancel),
         CrashtestCommand::Replay { seed, how } => findings::replay(seed, how, cancel),
         CrashtestCommand::Show { folder, json } => tell::show(&session_of(folder)?, *json),
@@ -134,6 +139,7 @@ fn explored(
         },
         bank: options.capacitance_uf.map(|uf| Capacitance::from_nf(uf * 1_000)),
         even: false,
+        faults: plan_faults(session)?,
     };
     let bar = Progress::new("states");
     let mut progress = |told: Told| {
@@ -151,6 +157,12 @@ fn explored(
     drop(bar);
     drop(pool);
     Ok((timeline, summary))
+}
+
+/// I/O errors that the recorded work met.
+fn plan_faults(session: &Session) -> Result<Vec<String>, Failure> {
+    let plan = session.plan().map_err(failed)?;
+    Ok(plan.faults.iter().map(ToString::to_string).collect())
 }
 
 /// Finds out why the first findings break, each made small before, within some tries.
@@ -205,6 +217,23 @@ fn pool<'a>(
 /// This program, as a worker.
 fn launcher() -> Launcher {
     Launcher { args: ["crashtest", "worker"].map(str::to_owned).to_vec() }
+}
+
+/// A folder whose commands may run.
+fn trusted(folder: &Path, ground: GroundArgs) -> Result<Session, Failure> {
+    let session = session_of(folder)?;
+    if ground.trust {
+        session.trust().map_err(failed)?;
+    } else if !session.is_trusted() {
+        let plan = session.plan().map_err(failed)?;
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{}: you have not recorded this, and it runs commands: `{}`\n  help: read {}, then give --trust",
+            folder.display(),
+            shown(&plan.check, false),
+            session.folder().join("plan.json").display()
+        )));
+    }
+    Ok(session)
 }
 
 fn session_of(folder: &Path) -> Result<Session, Failure> {

@@ -26,6 +26,7 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
     fit(&mut drive.device, args.size.get()).map_err(failure)?;
     let plan = Plan {
         mkfs: args.mkfs.clone(),
+        faults: args.fault.clone(),
         setup: args.setup.clone(),
         ack_prefix: args.ack_lines.clone(),
         ..plan(&args.checked, args.work(), args.size.get(), args.sector)?
@@ -137,6 +138,7 @@ fn plan(
         fsck: checked.fsck,
         timeout_ms: checked.timeout.as_ns() / 1_000_000,
         cwd: std::env::current_dir().map_err(Failure::io)?,
+        faults: Vec::new(),
     })
 }
 

@@ -10,6 +10,7 @@
 //! - A permit returns its bytes when it is dropped, however its session ends.
 //! - Nobody waits for the pool for longer than [`POOL_WAIT`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -174,12 +175,23 @@ pub(crate) struct Window {
     patience: Duration,
     taken: Mutex<Taken>,
     changed: Condvar,
+    is_left: AtomicBool,
 }
 
 impl Window {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
         let (taken, changed) = (Mutex::default(), Condvar::new());
-        Self { budget, patience: POOL_WAIT, taken, changed }
+        Self { budget, patience: POOL_WAIT, taken, changed, is_left: AtomicBool::new(false) }
+    }
+
+    /// Its client takes no replies any more.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    /// True once nobody reads replies: requests that have come in before are not worth their work.
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {

@@ -6,7 +6,7 @@
 //! **Invariants**
 //! - Each request is answered once, or the connection ends.
 //! - No memory is taken for a payload before its bytes have come, nor for a reply before the budget has room for it.
-//! - Whatever ends one of the two threads ends the other.
+//! - Whatever ends one of the two threads ends the other. Requests that a client has left behind are not served.
 
 mod turn;
 
@@ -98,6 +98,9 @@ impl<P: Protocol> Session<'_, P> {
     fn read(&mut self) -> Result<(), P::Error> {
         let mut head = [0; HEAD_MOST];
         loop {
+            if self.window.is_left() {
+                return Ok(()); // the kernel still has thousands of requests of a client that has gone
+            }
             let first = P::HEAD_BYTES;
             self.expect(first);
             match self.stream.read_exact(&mut head[..first]) {
@@ -253,6 +256,7 @@ fn write(mut stream: Closing, replies: &Receiver<Outgoing>, window: &Window) {
             is_gone |= !is_sent;
         }
         if is_gone {
+            window.leave();
             stream.0.socket().close(); // ends the reader, too
         }
         out.clear();

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leyden_buffer::Region;
-use leyden_serve::{Limits, Pace, Tls, TlsFiles, control};
+use leyden_serve::{ControlAnswer, ControlAsk, Limits, Pace, Tls, TlsFiles, control};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -103,6 +103,42 @@ fn clients_that_ask_for_much_and_never_read_share_one_budget() {
     // A large one gets what it needs from those who do not take theirs.
     honest.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert_eq!(honest.write(0, &vec![5; large as usize]), 0);
+}
+
+/// What a client that has gone has left in the kernel's buffers is no work: 256 such clients took all of a drive's time.
+#[test]
+fn requests_of_a_client_that_has_gone_are_not_served() {
+    let served = Served::new(Region::None, Pace::Untimed);
+    let mut honest = served.client();
+    assert_eq!(honest.write(0, &[3; 4_096]), 0);
+    let mut gone = served.client();
+    // 64 reads: flags, kind, cookie, offset, length.
+    let numbers = [&[0, 0, 0, 0][..], &[0; 8], &[0; 8], &4_096_u32.to_be_bytes()].concat();
+    let requests = [&0x2560_9513_u32.to_be_bytes()[..], &numbers].concat().repeat(64);
+    gone.stream.set_nonblocking(true).unwrap();
+    let (mut sent, mut idle) = (0, 0);
+    // Until the server takes no more: its window is full, and so are the buffers between it and its client.
+    while idle < 20 {
+        if let Ok(count) = gone.stream.write(&requests) {
+            (sent, idle) = (sent + count as u64 / 28, 0);
+        } else {
+            idle += 1;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    drop(gone);
+    let reads = || match control::ask(&served.image(), &ControlAsk::Status).unwrap() {
+        ControlAnswer::Status(status) => status.reads,
+        other => panic!("{other:?}"),
+    };
+    let (mut before, mut now) = (u64::MAX, reads());
+    while before != now {
+        std::thread::sleep(Duration::from_millis(200));
+        (before, now) = (now, reads());
+    }
+    // A window of them was on its way to the drive, and one was taken while that ended.
+    assert!(sent > 3_000, "the buffers are smaller than they were: {sent}");
+    assert!(now < sent / 2, "{now} of {sent} were read");
 }
 
 #[test]

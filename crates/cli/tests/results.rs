@@ -317,7 +317,7 @@ fn the_key_that_is_to_blame_is_named_with_its_line() {
     let path = folder.path();
     for (set, blamed) in [
         ("device.ftl.mapping_unit=6 KiB", "`device.ftl.mapping_unit`: 6 KiB is not a power of two"),
-        ("device.nand.blocks_per_plane=1", "device.nand.blocks_per_plane"),
+        ("device.nand.blocks_per_plane=2", "device.nand.blocks_per_plane"),
     ] {
         let output = run(path, &["run", "tiny.toml", "--set", set]);
         ends_with(&output, 2);

@@ -25,7 +25,7 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
         }
         // A small drive: all of it is read, exported and imported. A zoned one has as many zones as it allows to be active.
         "image" if short[1] == "create" && !short.iter().any(|word| ZONED.contains(&&**word)) => {
-            for small in ["channels=2", "dies_per_channel=1", "blocks_per_plane=32"] {
+            for small in ["channels=2", "dies_per_channel=1", "blocks_per_plane=128"] {
                 short.extend(["--set".to_owned(), format!("device.nand.{small}")]);
             }
         }

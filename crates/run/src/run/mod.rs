@@ -24,6 +24,7 @@ mod recorded;
 mod repeated;
 mod sampled;
 mod snapshot;
+mod spare;
 mod subject;
 mod watcher;
 

@@ -18,7 +18,7 @@ use crate::run::precondition::Past;
 use crate::run::recorded::{self, Left};
 use crate::run::watcher::Watcher;
 use crate::run::{
-    Phase, build_jobs, check, drift, facts, hint_way, in_device, machine, prepare, repeated,
+    Phase, build_jobs, check, drift, facts, hint_way, in_device, machine, prepare, repeated, spare,
 };
 
 pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
@@ -259,6 +259,7 @@ where
         record: &mut RunRecord,
     ) -> Option<Timeline> {
         record.warnings.extend(drift::warning(self.scenario, record));
+        record.warnings.extend(spare::warning(self.scenario, record.gc.collections));
         let timeline = watch.follower.take().map(Follower::finish);
         if let Some(config) = &self.scenario.device.power {
             let part = config.bank.part;

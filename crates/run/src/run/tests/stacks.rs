@@ -61,7 +61,7 @@ fn hints_without_a_way_to_the_drive_change_nothing_but_a_warning() {
     without.workload = loaded("", &[&set[0]]).workload;
     let without = record(&without);
     assert_eq!(without.sim.digest, unheard.sim.digest);
-    assert!(without.warnings.is_empty(), "{:?}", without.warnings);
+    assert_eq!(warned(&without), [""; 0]);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn both_ways_bring_hints_to_the_drive() {
         let set = format!("host.hints.channel={way}");
         let scenario = with_hints(&folder, &[&set]);
         let record = record(&scenario);
-        assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+        assert_eq!(warned(&record), [""; 0]);
         let hints = record.hints.unwrap();
         assert_eq!(hints.channel, way);
         assert_eq!(hints.commands > 0, way == "command");
@@ -120,7 +120,7 @@ fn a_page_cache_absorbs_writes_and_announces_what_is_dirty() {
     assert_eq!(cached.host.reads + cached.host.writes, 60_000);
 
     let hinted = record(&small(&[&CACHED[..], &["host.hints.channel=piggyback"]].concat()));
-    assert!(hinted.warnings.is_empty(), "{:?}", hinted.warnings);
+    assert_eq!(warned(&hinted), [""; 0]);
     let hints = hinted.hints.unwrap();
     assert_eq!(hints.announced, hinted.cache.unwrap().dirtied);
     let (dirty, overwritten) = (hints.known_dirty_share, hints.known_overwrite_share);

@@ -51,6 +51,8 @@ def toml(value):
     """A value as TOML has it, in a line."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

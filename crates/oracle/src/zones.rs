@@ -13,17 +13,20 @@
 //!   the end of a reset or a finish, it may have happened or not.
 //! - What a Zone Random Write Area holds is promised with its acknowledgement. Of a write that the power cut
 //!   off, each unit is there or not.
+//! - Zeroes that Write Zeroes has left read as what was never written does. A unit of them counts as kept below the
+//!   write pointer, and, where that tells nothing, as long as it continues the zone.
 //! - What the drive says that it lost may end a zone earlier; if it says that it may have forgotten its zones,
 //!   a zone may hold any prefix of what was ever submitted to it between two resets or power cuts. Appends that a
 //!   power cut had cut off are among that, in any order: nobody was told where they lie, and a scan of flash finds
 //!   them as it finds everything else that the lost zone table had given up.
 
 mod held;
+mod judge;
 mod seen;
 
 use std::fmt;
 
-use held::{Earlier, Write, is_prefix};
+use held::{Earlier, Write, reads_as, zeroes};
 pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
 
 #[derive(Clone, Default)]
@@ -122,6 +125,21 @@ impl ZoneOracle {
         }
         zone.writes.push(Write { stamp, head: stamp, first, units, at_once });
         stamp
+    }
+
+    /// Write Zeroes to unit `first` of `zone`, which has and had no area, is submitted. Returns what names it.
+    pub fn write_zeroes(&mut self, zone: u32, first: u32, units: u32, at_once: bool) -> u64 {
+        let stamp = self.next;
+        self.next += 1;
+        let (zone, head) = (&mut self.zones[zone as usize], zeroes(stamp));
+        put(&mut zone.units, first, units, head);
+        zone.writes.push(Write { stamp, head, first: Some(first), units, at_once });
+        stamp
+    }
+
+    /// `zone` has or had a Zone Random Write Area since it was empty.
+    pub fn had_area(&self, zone: u32) -> bool {
+        self.zones[zone as usize].had_area
     }
 
     /// A copy of `content` to unit `first` of `zone`, which has no area, is submitted. Returns what names it.
@@ -291,179 +309,12 @@ impl ZoneOracle {
             };
             let is_pending = it.writes.iter().any(may_be);
             let is_early = unit >= it.acknowledged && stamp == 0;
-            if stamp != known && !is_pending && !is_early {
+            if !reads_as(known, stamp) && !is_pending && !is_early {
                 let message = format!("unit {unit} reads as #{stamp}, and it is #{known}: {it:?}");
                 return Err(violation(zone, ZoneProblem::Wrong, message));
             }
         }
         Ok(())
-    }
-
-    /// Judges what is left of `zone` after a power cut, and goes on from there.
-    ///
-    /// # Errors
-    /// If that can't be.
-    pub fn judge(&mut self, zone: u32, seen: ZoneSeen<'_>) -> Result<(), Box<ZoneViolation>> {
-        let it = &self.zones[zone as usize];
-        let offline = seen.stands == ZoneStands::Offline;
-        let was_reset = it.changing == Some(ZoneChange::Reset);
-        let kept = match &it.area {
-            _ if offline => 0,
-            Some(_) => self.judge_area(zone, &seen)?,
-            None => self.judge_prefix(zone, &seen)?,
-        };
-        let message = format!("{kept} units are kept, {seen:?}, of {it:?}");
-        let is_written = matches!(seen.stands, ZoneStands::Empty | ZoneStands::Active);
-        if is_written && it.area.is_none() && seen.write_pointer != Some(kept) {
-            return Err(violation(zone, ZoneProblem::Pointer, message));
-        }
-        let ends = it.is_full || it.changing == Some(ZoneChange::Finish);
-        let last = it
-            .writes
-            .iter()
-            .any(|write| write.first.is_none_or(|first| first + write.units == self.capacity))
-            || kept == self.capacity;
-        let may_be_full = ends || last || it.is_uncertain;
-        let must_be_full = it.is_full && !was_reset && !it.is_uncertain;
-        // An area stays with its zone, unless that was reset or finished, or the zone table was lost.
-        let keeps_area =
-            it.area.is_some() && it.changing.is_none() && seen.stands == ZoneStands::Active;
-        if keeps_area && !seen.has_area && !it.is_uncertain {
-            return Err(violation(zone, ZoneProblem::State, message));
-        }
-        let is_right = match seen.stands {
-            ZoneStands::Full => may_be_full,
-            ZoneStands::Empty => kept == 0 && !must_be_full,
-            ZoneStands::Active => !must_be_full,
-            ZoneStands::ReadOnly | ZoneStands::Offline => true,
-        };
-        if !is_right {
-            return Err(violation(zone, ZoneProblem::State, message));
-        }
-        self.go_on(zone, kept, &seen);
-        Ok(())
-    }
-
-    /// The units that are kept of a zone without an area.
-    fn judge_prefix(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
-        let it = &self.zones[zone as usize];
-        if it.had_area {
-            return self.judge_with_holes(zone, seen);
-        }
-        // What it held when it had an area may come back with its holes, if the drive forgot its zones.
-        let end = seen.end();
-        let with_holes = |earlier: &&Earlier| earlier.had_area && earlier.begins(seen.content, end);
-        if it.is_uncertain && it.before.iter().any(|earlier| with_holes(&earlier)) {
-            return Ok(end);
-        }
-        let kept = seen.content.iter().take_while(|&&stamp| stamp != 0).count();
-        if let Some(above) = seen.content[kept..].iter().find(|&&stamp| stamp != 0) {
-            let message = format!("#{above} lies above its end at {kept}, {seen:?}, of {it:?}");
-            return Err(violation(zone, ZoneProblem::Above, message));
-        }
-        let was_reset = it.changing == Some(ZoneChange::Reset);
-        let promised = it.lost_from.map_or(it.promised, |lost| it.promised.min(lost));
-        let promised = if was_reset || it.is_uncertain { 0 } else { promised };
-        if (kept as u32) < promised && !(was_reset && kept == 0) {
-            let message = format!("it ends at {kept}, and was promised up to {promised}: {it:?}");
-            return Err(violation(zone, ZoneProblem::Lost, message));
-        }
-        let content = &seen.content[..kept];
-        let is_this = is_prefix(&it.units, &it.appends(), content);
-        let begins = |earlier: &Earlier| earlier.begins(seen.content, kept as u32);
-        let is_earlier = it.is_uncertain && it.before.iter().any(begins);
-        if !is_this && !is_earlier {
-            let differs = (0..kept).find(|&at| it.units.get(at) != Some(&content[at]));
-            let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
-            return Err(violation(zone, ZoneProblem::Wrong, message));
-        }
-        Ok(kept as u32)
-    }
-
-    /// The units that are kept of a zone that had an area, in which some were never written: all of it was
-    /// promised, unit by unit.
-    fn judge_with_holes(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
-        let it = &self.zones[zone as usize];
-        let is_empty = seen.content.iter().all(|&stamp| stamp == 0);
-        let was_reset = it.changing == Some(ZoneChange::Reset);
-        if is_empty && was_reset {
-            return Ok(0);
-        }
-        if it.is_uncertain || it.lost_from.is_some() {
-            return Ok(seen.end());
-        }
-        let kept = seen.write_pointer.unwrap_or(it.promised);
-        if kept < it.promised && !was_reset {
-            let message = format!("it ends at {kept}: {it:?}");
-            return Err(violation(zone, ZoneProblem::Lost, message));
-        }
-        for (unit, &stamp) in seen.content.iter().enumerate() {
-            let known = it.units.get(unit).copied().unwrap_or(0);
-            let is_above = unit >= kept as usize;
-            if stamp != known && !(is_above && stamp == 0) {
-                let message = format!("unit {unit} is #{stamp}, not #{known}: {it:?}");
-                return Err(violation(zone, ZoneProblem::Lost, message));
-            }
-        }
-        Ok(kept)
-    }
-
-    /// The units below the area of a zone that has one.
-    fn judge_area(&self, zone: u32, seen: &ZoneSeen<'_>) -> Result<u32, Box<ZoneViolation>> {
-        let it = &self.zones[zone as usize];
-        if it.is_uncertain || it.lost_from.is_some() {
-            return Ok(seen.end());
-        }
-        let was_reset = it.changing == Some(ZoneChange::Reset);
-        let is_empty = seen.content.iter().all(|&stamp| stamp == 0);
-        if was_reset && is_empty {
-            return Ok(0);
-        }
-        let was_finished = it.changing == Some(ZoneChange::Finish);
-        for (unit, &stamp) in (0..).zip(seen.content) {
-            let known = it.units.get(unit as usize).copied().unwrap_or(0);
-            let covers = |write: &Write| {
-                let first = write.first.unwrap_or(0);
-                write.stamp == stamp && (first..first + write.units).contains(&unit)
-            };
-            let is_new = it.writes.iter().any(covers);
-            let is_given_up = was_finished && stamp == 0 && unit >= it.area.unwrap_or(0);
-            if stamp != known && !is_new && !is_given_up {
-                let message = format!("unit {unit} of its area is #{stamp}, not #{known}: {it:?}");
-                return Err(violation(zone, ZoneProblem::Lost, message));
-            }
-        }
-        Ok(seen.write_pointer.unwrap_or(self.capacity))
-    }
-
-    /// What was seen is what there is.
-    fn go_on(&mut self, zone: u32, kept: u32, seen: &ZoneSeen<'_>) {
-        let it = &mut self.zones[zone as usize];
-        let full = seen.stands == ZoneStands::Full;
-        let area = seen.write_pointer.filter(|_| seen.has_area);
-        let gives_up = it.units.len() > kept as usize || it.writes.iter().any(Write::is_append);
-        let before = if self.has_history && (it.is_uncertain || gives_up) {
-            it.with_what_was()
-        } else {
-            std::mem::take(&mut it.before)
-        };
-        let length = if area.is_some() { seen.content.len() } else { kept as usize };
-        let mut units = seen.content[..length.min(seen.content.len())].to_vec();
-        while area.is_some() && units.len() > kept as usize && units.last() == Some(&0) {
-            units.pop();
-        }
-        let end = units.len() as u32;
-        let had_area = it.had_area || units[..end.min(kept) as usize].contains(&0);
-        *it = Zone {
-            units,
-            acknowledged: end,
-            promised: end,
-            is_full: full,
-            area,
-            had_area: had_area && (kept > 0 || area.is_some() || full),
-            before,
-            ..Zone::default()
-        };
     }
 }
 
@@ -507,6 +358,45 @@ mod tests {
         let mut lost = oracle.clone();
         lost.note_lost(0, 1);
         assert_eq!(lost.judge(0, seen(ZoneStands::Active, 1, &[1, 0, 0, 0])), Ok(()));
+    }
+
+    #[test]
+    fn written_zeroes_are_a_part_of_the_prefix() {
+        let mut oracle = ZoneOracle::new(1, 4);
+        let first = oracle.write(0, Some(0), 1, false);
+        let zeroes = oracle.write_zeroes(0, 1, 2, true);
+        let last = oracle.write(0, Some(3), 1, false);
+        oracle.written(0, first, 0).unwrap();
+        oracle.written(0, zeroes, 1).unwrap();
+        oracle.written(0, last, 3).unwrap();
+        assert_eq!(oracle.read(0, 0, &[1, 0, 0, 3]).map_err(|it| it.problem), Ok(()));
+        assert!(oracle.read(0, 0, &[1, 1, 0, 3]).is_err());
+        let judged = |stands, wp, content: &[u64]| {
+            let mut oracle = oracle.clone();
+            let seen = ZoneSeen { write_pointer: wp, ..seen(stands, 0, content) };
+            let judged = oracle.judge(0, seen).map_err(|it| it.problem);
+            // What is left is judged alike at the next cut.
+            judged.and_then(|()| oracle.judge(0, seen).map_err(|it| it.problem))
+        };
+        let full = |content: &[u64]| judged(ZoneStands::Full, None, content);
+        assert_eq!(full(&[1, 0, 0, 3]), Ok(()));
+        assert_eq!(full(&[1, 0, 0, 0]), Ok(()));
+        assert_eq!(full(&[0, 0, 0, 0]), Err(ZoneProblem::Lost));
+        assert_eq!(full(&[1, 1, 0, 3]), Err(ZoneProblem::Wrong));
+
+        let mut oracle = ZoneOracle::new(1, 4);
+        let zeroes = oracle.write_zeroes(0, 0, 2, false);
+        let cut = |wp, content: &[u64]| {
+            let mut oracle = oracle.clone();
+            oracle.judge(0, seen(ZoneStands::Active, wp, content)).map_err(|it| it.problem)
+        };
+        assert_eq!([cut(0, &[0; 4]), cut(1, &[0; 4]), cut(2, &[0; 4])], [Ok(()); 3]);
+        assert_eq!(cut(3, &[0; 4]), Err(ZoneProblem::Pointer));
+        oracle.written(0, zeroes, 0).unwrap();
+        oracle.flushed(&oracle.flush(), |_| false);
+        let mut lost = oracle.clone();
+        let seen = seen(ZoneStands::Active, 1, &[0; 4]);
+        assert_eq!(lost.judge(0, seen).map_err(|it| it.problem), Err(ZoneProblem::Lost));
     }
 
     #[test]

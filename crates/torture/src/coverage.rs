@@ -155,6 +155,8 @@ points! {
     ZoneCutEvent,
     /// zone: written in order
     ZoneWritten,
+    /// zone: zeroes were written in order
+    ZoneZeroes,
     /// zone: appended to
     ZoneAppended,
     /// zone: copied
@@ -189,6 +191,8 @@ points! {
     ZoneFull,
     /// zone: became read-only or offline
     ZoneDead,
+    /// zone: not dead at the end of a run
+    ZoneAlive,
     /// zone: full after a cut
     ZoneFullAfterCut,
     /// zone: with a random write area after a cut
@@ -258,11 +262,6 @@ impl Coverage {
         let mut all: BTreeMap<String, u64> = names.into_iter().map(|name| (name, 0)).collect();
         all.extend(self.0.iter().map(|(name, &count)| (name.clone(), count)));
         all.into_iter()
-    }
-
-    /// Those of `names` that were never reached.
-    pub fn missing(&self, names: Vec<String>) -> Vec<String> {
-        self.all(names).filter(|&(_, count)| count == 0).map(|(name, _)| name).collect()
     }
 
     /// True if `other` has reached what this has not.

@@ -70,6 +70,18 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Conventional, Self::Zoned, Self::ZonedBlock];
+
+    /// Its name in lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Conventional => "conventional",
+            Self::Zoned => "zoned",
+            Self::ZonedBlock => "zoned-block",
+        }
+    }
+
     /// The argument of `leyden torture` that asks for it, with a space before it.
     pub const fn argument(self) -> &'static str {
         match self {

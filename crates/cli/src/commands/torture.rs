@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use leyden_config::quote;
 use leyden_torture::campaign::{Campaign, Failed, StateError, Summary, run_alone};
 use leyden_torture::exhaustive::{self, Exhausted, exhaust};
-use leyden_torture::{Case, Kind, SeedFile, Subject};
+use leyden_torture::{Case, Kind, SeedFile, Subject, shortfalls};
 
 use leyden_report::format::{count, rate};
 
@@ -177,17 +177,18 @@ fn show_coverage(summary: &Summary, subject: Subject, out: &mut dyn Write) -> st
     table.write(out)
 }
 
-/// Fails by name if something was never reached.
+/// Fails by name if something was reached too seldom.
 fn all_reached(summary: &Summary, subject: Subject) -> Result<(), Failure> {
-    let missing = summary.coverage.missing(subject.names());
-    if missing.is_empty() {
+    let short = shortfalls(summary, subject);
+    if short.is_empty() {
         return Ok(());
     }
+    let lines = short.iter().map(|it| format!("\n  {} (of {}): {}", it.times, it.floor, it.name));
     Err(Failure::failed(anyhow::anyhow!(
-        "{} of what can be reached never was:\n  {}\n  help: run more seeds; if that does not help, what draws \
-         them does not get there",
-        missing.len(),
-        missing.join("\n  ")
+        "{} of what can be reached was reached too seldom:{}\n  help: run 1,000 seeds or more; if that does not \
+         help, what draws them does not get there",
+        short.len(),
+        lines.collect::<String>()
     )))
 }
 

@@ -1,5 +1,22 @@
 //! What a zone may hold: writes under way, and what was there before.
 
+/// Marks zeroes that were written, beside the stamp of what has written them.
+const ZEROES: u64 = 1 << 63;
+
+/// What a unit holds that Write Zeroes with `stamp` has written.
+pub(super) const fn zeroes(stamp: u64) -> u64 {
+    stamp | ZEROES
+}
+
+pub(super) const fn is_zeroes(unit: u64) -> bool {
+    unit & ZEROES != 0
+}
+
+/// True if a unit that holds `known` reads as `found`.
+pub(super) const fn reads_as(known: u64, found: u64) -> bool {
+    known == found || is_zeroes(known) && found == 0
+}
+
 /// A write under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Write {
@@ -27,7 +44,9 @@ impl Earlier {
     pub(super) fn begins(&self, content: &[u64], end: u32) -> bool {
         let (kept, above) = content.split_at(end as usize);
         if self.had_area {
-            self.units.starts_with(kept) && above.iter().all(|&stamp| stamp == 0)
+            let same = kept.len() <= self.units.len()
+                && self.units.iter().zip(kept).all(|(&known, &found)| reads_as(known, found));
+            same && above.iter().all(|&stamp| stamp == 0)
         } else {
             is_prefix(&self.units, &self.appends, kept)
         }
@@ -48,7 +67,7 @@ pub(super) fn is_prefix(units: &[u64], appends: &[Write], content: &[u64]) -> bo
     while at < content.len() {
         let stamp = content[at];
         match units.get(at) {
-            Some(&known) if known == stamp => at += 1,
+            Some(&known) if reads_as(known, stamp) => at += 1,
             Some(&known) if known != 0 => return false,
             _ => {
                 let Some(which) = left.iter().position(|write| write.stamp == stamp) else {

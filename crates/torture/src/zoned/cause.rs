@@ -91,28 +91,24 @@ pub(crate) fn lacks_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     has_lost_blocks(ssd) && has_few_blocks(ssd, zones)
 }
 
-/// True if no more blocks are erased than two dumps need, beside the blocks that hold one, and `zones` zones that are
-/// written may have been given.
+/// True if no more blocks are erased than are kept back for two dumps, and `zones` zones that are written may have been
+/// given.
 pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     let erased: u32 = dies(ssd).map(|die| erased(ssd, die)).sum();
     let kept = 2 * ssd.geometry().dies() * ssd.dump_blocks_needed();
-    erased <= kept.saturating_sub(holding(ssd, false)) + zones * blocks_of_zone(ssd)
+    erased <= kept + zones * blocks_of_zone(ssd)
 }
 
 /// True if more blocks hold data than `zones` zones need whose pages are all full: a FLUSH, or a write with FUA, that
 /// finds part of a page pads it, and a zone with padded pages needs blocks to spare.
 pub(super) fn has_padded<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
-    holding(ssd, true) > zones * blocks_of_zone(ssd)
-}
-
-/// Blocks that hold data of zones; or a part of a dump.
-fn holding<P: Payload>(ssd: &ZnsSsd<P>, data: bool) -> u32 {
     let medium = ssd.medium();
-    let holds = |&block: &BlockId| {
-        medium.used_for(block).is_some_and(|it| (it.kind == PageKind::Data) == data)
+    let holds_data = |&block: &BlockId| {
+        medium.used_for(block).is_some_and(|it| it.kind == PageKind::Data)
             && !medium.is_poisoned(block)
     };
-    (0..ssd.geometry().blocks()).map(BlockId).filter(holds).count() as u32
+    let used = (0..ssd.geometry().blocks()).map(BlockId).filter(holds_data).count();
+    used as u32 > zones * blocks_of_zone(ssd)
 }
 
 fn blocks_of_zone<P: Payload>(ssd: &ZnsSsd<P>) -> u32 {

@@ -8,6 +8,7 @@ use leyden_oracle::zones::{ZoneSeen, ZoneStands};
 
 use super::run::{Runner, Trouble};
 use crate::Kind;
+use crate::coverage::Point;
 
 /// The oracle's name for a state.
 const fn stands(state: ZoneState) -> ZoneStands {
@@ -48,6 +49,8 @@ impl Runner<'_> {
                 content: &content,
             };
             self.oracle.judge(zone, seen)?;
+            self.hits.hit_if(descriptor.state == ZoneState::Full, Point::ZoneFullAfterCut);
+            self.hits.hit_if(descriptor.has_zrwa, Point::ZoneAreaAfterCut);
             self.held.recovered(zone, descriptor.state.is_active(), descriptor.has_zrwa);
             let slot = &mut self.host.slots[zone as usize];
             *slot = super::command::Slot {

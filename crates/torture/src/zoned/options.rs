@@ -16,6 +16,8 @@ use crate::options::{draw_failed_programs, rng};
 
 /// Draws until a drive can be built: some combinations are refused, as they must be.
 const MOST_DRAWS: u64 = 200;
+/// Zones that are used, at most: each is a bit of what takes resources.
+pub(super) const MOST_ZONES: u32 = 64;
 
 /// A zoned drive, its work, and its power cuts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -74,9 +76,16 @@ impl ZonedOptions {
         if coin(&mut crate::options::rng(seed, "zoned flushes")) {
             device.buffer.zones.during_flush = DuringFlush::Suspend;
         }
+        let mut few = crate::options::rng(seed, "zoned few blocks");
+        let is_short = few.below(32) == 0;
+        if is_short {
+            wear_out(&mut device, &mut few);
+        }
+        let zones = 2 + rng.below(8) as u32;
         Self {
             seed,
-            zones: 2 + rng.below(8) as u32,
+            // All of them: what others do not take is to spare.
+            zones: if is_short { MOST_ZONES } else { zones },
             queue_depth: 1 + rng.below(24) as u32,
             cuts: 8 + rng.below(40) as u32,
             commands: 4 + rng.below(200) as u32,
@@ -89,6 +98,16 @@ impl ZonedOptions {
             aimed: Ratio::from_percent(25 * crate::options::rng(seed, "zoned aims").below(4)),
             device,
         }
+    }
+}
+
+/// So many programs and erases fail, with nothing to spare, that zones die, and drives that can only be read.
+fn wear_out(device: &mut Config, rng: &mut Rng) {
+    let faults = &mut device.nand.faults;
+    faults.program_failures = Ratio::from_ppm(5_000 + rng.below(30_000));
+    faults.erase_failures = Ratio::from_ppm(10_000 + rng.below(100_000));
+    if let Some(zoned) = &mut device.zoned {
+        zoned.spare = Ratio::ZERO;
     }
 }
 

@@ -160,6 +160,9 @@ impl Runner<'_> {
         self.hits.hit_if(stats.ftl.program_failures > 0, Point::FaultProgram);
         self.hits.hit_if(stats.ftl.erase_failures > 0, Point::FaultErase);
         self.hits.hit_if(self.dead > 0, Point::ZoneDead);
+        for slot in &self.host.slots {
+            self.hits.hit_if(!slot.is_dead, Point::ZoneAlive);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leyden_device::{
-    BlockDevice, Completion, Stamp, Status, ZnsSsd, ZoneAction, ZoneId, ZoneState,
+    BlockDevice, Completion, Op, Stamp, Status, ZnsSsd, ZoneAction, ZoneId, ZoneState,
 };
 use leyden_oracle::Id;
 use leyden_oracle::zones::{ZoneChange, ZoneOracle, ZoneViolation};
@@ -312,6 +312,7 @@ impl<'a> Runner<'a> {
         let is_done = end.status == Status::Success;
         self.story.completed(end.time, Id(end.tag.into()), end.status);
         self.note_end(&pending, end.status);
+        self.hits.hit_if(is_done && end.op == Op::WriteZeroes, Point::ZoneZeroes);
         self.check_status(&pending, end.status, during)?;
         self.tally.write_faults += u64::from(end.status == Status::WriteFault);
         match pending {

@@ -4,6 +4,7 @@ use leyden_device::provision_of_zones;
 use leyden_ftl::zoned::Config as Zones;
 use leyden_sim::{Ratio, Rng};
 
+use super::options::MOST_ZONES;
 use super::{ZonedOptions, reached, tell};
 use crate::Outcome;
 use crate::options::plain_device;
@@ -13,8 +14,6 @@ use crate::subject::{Run, Subject};
 const MOST_UNITS: u32 = 1 << 22;
 /// Commands under way, between two cuts, and units of a command, at most.
 const MOST: u32 = 1 << 16;
-/// Zones, at most: each is a bit of what takes resources.
-const MOST_ZONES: u32 = 64;
 
 impl Run for ZonedOptions {
     const SUBJECT: Subject = Subject::Zoned;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -687,6 +688,110 @@ fn scripts_of_known_software_are_written_and_run() {
         let (out, err) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "{name}: {out}{err}");
+    }
+    bench.is_clean();
+}
+
+/// A kit's folder; false if the machine lacks its software.
+fn has_kit(bench: &Bench, name: &str, program: &str) -> bool {
+    if !Command::new("sh").args(["-c", program]).output().unwrap().status.success() {
+        eprintln!("LEFT OUT: {name} is not there");
+        return false;
+    }
+    // The user postgres has to get in.
+    std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(bench.leyden(&["init", name]).output().unwrap().status.success(), "{name}");
+    true
+}
+
+const SQLITE: (&str, &str) = ("sqlite", "python3 -c 'import sqlite3'");
+const POSTGRESQL: (&str, &str) =
+    ("postgresql", "id postgres && (which initdb || ls /usr/lib/postgresql/*/bin/initdb)");
+
+/// Runs a kit's script with these arguments more: exit code, and what was said.
+fn kit(bench: &Bench, name: &str, args: &[&str]) -> (i32, String) {
+    let mut run = Command::new("sh");
+    run.arg(format!("{name}/run.sh")).args(args).env("LEYDEN", LEYDEN);
+    let output = run.current_dir(bench.path()).stdin(Stdio::null()).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Changes a file of a kit.
+fn changed(bench: &Bench, file: &str, edits: &[(&str, &str)]) {
+    let path = bench.path().join(file);
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}: {text}");
+        text = text.replace(from, to);
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// fsyncgate: `fsync` fails once, and the pages that it failed for are clean afterwards. A database that stops promising then
+/// keeps what it has promised; an application that takes the error for nothing loses what it promises from there on.
+#[test]
+fn databases_keep_what_they_promised_before_fsync_failed() {
+    let Some(bench) = Bench::new() else { return };
+    for ((name, program), fault, gives_up) in [
+        (SQLITE, "flush:nth=20", "disk I/O error"),
+        (SQLITE, "write:nth=30", "disk I/O error"),
+        (POSTGRESQL, "flush:nth=40", "connection to server was lost"),
+    ] {
+        if !has_kit(&bench, name, program) {
+            continue;
+        }
+        let (code, said) = kit(&bench, name, &["--states", "8", "--fault", fault]);
+        assert_eq!(code, 0, "{name} {fault}: {said}");
+        assert!(said.contains("I/O errors (") && said.contains(": held in "), "{said}");
+        let log = std::fs::read_to_string(bench.path().join(name).join("crash/work.log")).unwrap();
+        assert!(log.contains(gives_up), "{name} {fault}: {log}");
+        std::fs::remove_dir_all(bench.path().join(name)).unwrap();
+    }
+    if has_kit(&bench, SQLITE.0, SQLITE.1) {
+        let commit = "            db.execute(\"commit\")\n            acks";
+        let careless = "            try: db.execute(\"commit\")\n            except sqlite3.Error: \
+                        db.in_transaction and db.execute(\"rollback\")\n            acks";
+        changed(&bench, "sqlite/sqlite.py", &[(commit, careless)]);
+        let (code, said) = kit(&bench, "sqlite", &["--states", "8", "--fault", "flush:nth=20"]);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains("NOT safe from I/O errors"), "{said}");
+    }
+    bench.is_clean();
+}
+
+/// What a newcomer tries first: the finding says which file, which event, and why.
+#[test]
+fn findings_of_databases_name_file_event_and_cause() {
+    let Some(bench) = Bench::new() else { return };
+    if has_kit(&bench, SQLITE.0, SQLITE.1) {
+        changed(&bench, "sqlite/run.sh", &[("WAL", "DELETE"), ("FULL 200", "FULL 40")]);
+        let (code, said) = kit(&bench, "sqlite", &["--states", "20"]);
+        assert_eq!(code, 1, "{said}");
+        // The journal's removal is in the file system's own journal, which no flush of SQLite's covers.
+        for part in [
+            "why: promise `1` was made at event ",
+            "why: what it needs reached the drive only at event ",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        for part in ["ext4 journal", "could not cover it", "why: file data.db-journal: "] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    if has_kit(&bench, POSTGRESQL.0, POSTGRESQL.1) {
+        let edits = [("postgres.py setup", "postgres.py setup fsync=off"), ("work 200", "work 40")];
+        changed(&bench, "postgresql/run.sh", &edits);
+        let (code, said) = kit(&bench, "postgresql", &["--states", "12"]);
+        assert_eq!(code, 1, "{said}");
+        for part in [
+            "why: promise `1` was made at event ",
+            "why: no flush between",
+            ", pg/pg_wal/0",
+            "why: file pg/pg_wal/0",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
     }
     bench.is_clean();
 }

@@ -313,6 +313,11 @@ fn the_unit_is_one_that_systemd_takes() {
             let said = String::from_utf8_lossy(&output.stderr);
             let of_ours: Vec<_> = said.lines().filter(|line| line.contains("leyden@")).collect();
             assert!(of_ours.is_empty(), "{said}");
+            // Tenths: below 2 is what systemd calls OK, or better.
+            let security = ["security", "--offline=true", "--threshold=20"];
+            let rated = Command::new("systemd-analyze").args(security).arg(&instance).output();
+            let rated = rated.unwrap();
+            assert!(rated.status.success(), "{}", String::from_utf8_lossy(&rated.stdout));
         }
     }
 }

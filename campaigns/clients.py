@@ -218,7 +218,9 @@ def hostile(args: argparse.Namespace, kind: str) -> bool:
         whole = server.end() and beside.end()
         good = whole and ratio >= 0.8 and taken <= args.memory * 9 / 8 and came_late == 3
         spread = " ".join(f"{it:.2f}" for it in ratios)
-        print(f"{kind:9} {args.hostile} clients: honest at {ratio:.2f} ({spread}), {taken:.0f} MiB, {came_late} of 3 let in later{'' if good else '  FAILED'}", flush=True)
+        verdict = "" if good else "  FAILED"
+        print(f"{kind:9} {args.hostile} clients: honest at {ratio:.2f} ({spread}), {taken:.0f} MiB, {came_late} of 3 let in later{verdict}",
+              flush=True)
         return good
 
 

@@ -324,6 +324,38 @@ fn a_buffer_is_appended_though_the_chunk_is_wanted() {
     assert_eq!((at_once.aborted, at_once.reclaimed), (1, 0));
 }
 
+/// Both hear so: the second has waited for the first, and is stuck when that has given up.
+#[test]
+fn writers_of_the_same_blocks_that_can_get_no_zone_end_one_after_the_other() {
+    // Nothing is due by itself.
+    let config = ZonedBlockConfig { idle: Span::ZERO, commit_interval: Span::ZERO, ..config() };
+    let mut device = Device::format(&config, pair(), 7).unwrap();
+    for _ in 0..16 {
+        device.reclaim.failed();
+    }
+    let mut chunk = 0;
+    while device.zones.random_room().0 > 0 {
+        write(&mut device, chunk * 32, 1);
+        chunk += 1;
+    }
+    flush(&mut device);
+    device.run_until(|_| false);
+    // While something is under way, a zone may become free.
+    let first = device.submit(Powered::now(&device), Command::read(Lba(0), BLOCK as u32));
+    let stuck = |device: &mut Device| {
+        let command = Command::write(Lba(chunk * 32 * BLOCK), BLOCK as u32, 2);
+        device.submit(Powered::now(device), command)
+    };
+    let writes = [stuck(&mut device), stuck(&mut device)];
+    let mut done = Vec::new();
+    while let Some(time) = device.next_event().filter(|_| !device.requests.is_empty()) {
+        device.advance(time, &mut done);
+    }
+    let status = |id| done.iter().find(|end| end.id == id).map(|end| end.status);
+    assert_eq!(status(first), Some(Status::Success));
+    assert_eq!(writes.map(status), [Some(Status::WriteFault); 2]);
+}
+
 /// Fills chunks from the first on, each whole, until few random zones are free, and one more; lets reclaim go on until it stops.
 /// With `is_wanted` a writer waits for the second chunk that is moved. How many were moved.
 fn moved_when_few_are_free(writers_first: Ratio, is_wanted: bool) -> u64 {

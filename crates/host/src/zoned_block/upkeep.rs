@@ -116,8 +116,9 @@ where
         self.begin_jobs(now);
         self.release_journal(now);
         self.commit(now);
-        if !self.starved.is_empty() {
-            self.give_up_if_stuck(now);
+        // Those who have waited behind a writer that gives up may wait for a zone next.
+        while !self.starved.is_empty() && !self.can_wait() {
+            self.give_up(now);
         }
     }
 
@@ -347,14 +348,15 @@ where
         self.admit(now, piece);
     }
 
-    /// Writers that wait for a zone, and can get none, hear so.
-    fn give_up_if_stuck(&mut self, now: Time) {
+    /// True if something is under way that may free a zone.
+    fn can_wait(&self) -> bool {
         let is_moving = !self.reclaim.is_idle() || !self.members.is_idle();
         let is_freeing = self.zones.is_freeing() && !self.committer.has_failed();
-        let can_wait = is_moving || is_freeing || !self.committer.is_idle();
-        if can_wait {
-            return;
-        }
+        is_moving || is_freeing || !self.committer.is_idle()
+    }
+
+    /// Writers that wait for a zone, and can get none, hear so.
+    fn give_up(&mut self, now: Time) {
         for piece in std::mem::take(&mut self.starved) {
             let request = self.requests.piece(piece).request;
             self.requests.get_mut(request).status = Status::WriteFault;

@@ -120,14 +120,14 @@ fn shrunk<R: Run>(
 where
     Case: From<R>,
 {
-    let mut attempts = 0;
+    let (mut attempts, mut last) = (0, None);
     let small = shrink(run, most_attempts, |run| {
         attempts += 1;
-        let mut outcome = twice(|| run.play(false).0);
-        if !goes_on(attempts) && attempts > 1 {
-            outcome.failure = None; // nothing more is made smaller
+        match &last {
+            // Nothing more is made smaller, and nothing is run for it.
+            Some(last) if !goes_on(attempts) => Outcome { failure: None, ..Outcome::clone(last) },
+            _ => last.insert(twice(|| run.play(false).0)).clone(),
         }
-        outcome
     });
     small.map(|Shrunk { options, failure, attempts }| (options.into(), failure, attempts))
 }

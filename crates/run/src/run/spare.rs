@@ -36,10 +36,10 @@ impl Spare {
 /// A warning if garbage collection worked with less spare than the over-provisioning says: of a drive to scale,
 /// with all its blocks, that share is small.
 pub(super) fn warning(scenario: &Scenario, collections: u64) -> Option<String> {
-    let spare = Spare::of(&scenario.device)?;
-    if collections == 0 || spare.held_share() <= MOST_HELD {
+    if collections == 0 {
         return None;
     }
+    let spare = Spare::of(&scenario.device).filter(|spare| spare.held_share() > MOST_HELD)?;
     let Spare { held_blocks, spare_blocks } = spare;
     Some(format!(
         "free and open blocks hold {held_blocks:.1} of the {spare_blocks:.1} spare blocks of each die, so garbage collection \

@@ -76,12 +76,9 @@ pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Bytes of flash; none of a drive that cannot be.
 fn flash_bytes(device: &Config) -> u64 {
-    let nand = &device.nand;
-    let planes = [nand.channels, nand.dies_per_channel, nand.planes_per_die];
-    let pages = [nand.blocks_per_plane, nand.pages_per_block];
-    let pages = planes.into_iter().chain(pages).map(u64::from);
-    pages.fold(nand.page_size.get(), u64::saturating_mul)
+    device.geometry().map_or(0, |geometry| geometry.flash_bytes())
 }
 
 /// The over-provisioning of so much flash that holds so much, in tenths of a percent.

@@ -4,8 +4,9 @@
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -135,6 +136,69 @@ fn images_are_made_looked_at_and_copied() {
     refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
 }
 
+/// A drive as large as flash addresses reach costs what it holds: it is made, served, written, closed and opened again.
+#[test]
+fn an_empty_drive_of_terabytes_takes_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.leyden").to_str().unwrap().to_owned();
+    refused(
+        &["image", "create", &image, "--size", "8 TiB"],
+        2,
+        "device.ftl.mapping_unit=\"8 KiB\"",
+    );
+    let unit = ["--set", "device.ftl.mapping_unit=8 KiB"];
+    good(&leyden(&[&["image", "create", &image, "--size", "8 TiB"], &unit[..]].concat()));
+    let taken = || std::fs::metadata(&image).unwrap().blocks() * 512;
+    assert!(taken() < 256 << 20, "{} bytes on disk", taken());
+    for bytes in [[7; 8_192], [9; 8_192]] {
+        let server = Server::start(&image, &["--latency", "off"]);
+        let mut client = raw_client(&server.socket, 8 << 40);
+        for at in [0, 4 << 40, (8 << 40) - 8_192] {
+            ask(&mut client, 1, at, &bytes);
+            assert!(ask(&mut client, 0, at, &bytes) == bytes);
+        }
+        let status = format!("/proc/{}/status", server.child.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(kib < 1 << 20, "{kib} KiB of memory");
+        drop(client);
+        server.terminate();
+    }
+    assert!(taken() < 384 << 20, "{} bytes on disk", taken());
+}
+
+/// A connection past NBD's negotiation, to a drive of `size` bytes.
+fn raw_client(socket: &Path, size: u64) -> UnixStream {
+    let mut client = UnixStream::connect(socket).unwrap();
+    let mut greeting = [0; 18];
+    client.read_exact(&mut greeting).unwrap();
+    assert!(greeting.starts_with(b"NBDMAGICIHAVEOPT"));
+    // Fixed style without zeroes; option 1: the export whose name is empty.
+    client.write_all(&3_u32.to_be_bytes()).unwrap();
+    client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    let mut export = [0; 10];
+    client.read_exact(&mut export).unwrap();
+    assert_eq!(export[..8], size.to_be_bytes());
+    client
+}
+
+/// A command of NBD: 0 reads, 1 writes `data`. What was read.
+fn ask(client: &mut UnixStream, kind: u16, at: u64, data: &[u8]) -> Vec<u8> {
+    let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+    request.extend([0; 2]);
+    request.extend(kind.to_be_bytes());
+    request.extend([0; 8]);
+    request.extend(at.to_be_bytes());
+    request.extend((data.len() as u32).to_be_bytes());
+    request.extend(if kind == 1 { data } else { &[] });
+    client.write_all(&request).unwrap();
+    let mut reply = vec![0; 16 + if kind == 0 { data.len() } else { 0 }];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], [0; 4]);
+    reply.split_off(16)
+}
+
 /// A second image beside the first.
 fn copy(image: &str, name: &str) -> String {
     let copy = Path::new(image).with_file_name(name).to_str().unwrap().to_owned();
@@ -144,7 +208,6 @@ fn copy(image: &str, name: &str) -> String {
 
 #[test]
 fn several_drives_are_namespaces_of_one_nvme_subsystem() {
-    use std::io::{Read, Write};
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
     let other = copy(&image, "other.leyden");
@@ -345,7 +408,6 @@ fn commands_of_a_served_drive_are_made_to_fail() {
 #[test]
 fn places_come_back_when_threads_were_missing() {
     use std::io::Read;
-    use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
     let is_root = Command::new("sh").args(["-c", "[ $(id -u) = 0 ]"]).status().unwrap().success();

@@ -16,9 +16,10 @@ use crate::controller::{Controller, ControllerState, Namespace};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
-const VERSION: u32 = 8;
-/// Differs in what `harvest` keeps, and in nothing else: a drive with another schedule is read as one of today.
-const VERSION_BEFORE: u32 = 7;
+const VERSION: u32 = 9;
+/// The oldest that is read. 8 saves long arrays whole, which `sparse` reads, too; 7 differs from 8 in what `harvest` keeps: a
+/// drive with another schedule is read as one of today.
+const VERSION_LEAST: u32 = 7;
 const HEADER_BYTES: usize = 8 + 4 + 1 + 8;
 /// The body is read and written in pieces of this size.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -159,7 +160,7 @@ fn check_header(header: &[u8; HEADER_BYTES], kind: u8) -> Result<u64, SnapshotEr
         return Err(SnapshotError::Foreign("it does not begin with LEYDSNAP".to_owned()));
     }
     let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
-    if ![VERSION_BEFORE, VERSION].contains(&version) {
+    if !(VERSION_LEAST..=VERSION).contains(&version) {
         let what = format!("it has format version {version}, this Leyden reads {VERSION}");
         return Err(SnapshotError::Foreign(what));
     }

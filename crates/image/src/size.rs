@@ -3,6 +3,8 @@
 use leyden_device::{Config, provision_of, provision_of_zones};
 use leyden_sim::{Bytes, ConfigError, Ratio};
 
+/// Addresses on flash have 31 bits.
+const UNITS_MOST: u128 = (1 << 31) - 1;
 /// The fewest pages of a block, and the most blocks of a plane, that are looked at while a drive shrinks.
 const PAGES_LEAST: u32 = 8;
 const SMALL_BLOCKS_MOST: u32 = 128;
@@ -39,6 +41,17 @@ pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
     // A capacity that the drive names is kept to whatever the over-provisioning is.
     let provisioned = u128::from(1_000_000 + device.ftl.over_provisioning.as_ppm());
     let flash_least = u128::from(size_bytes) * if has_capacity { 0 } else { provisioned };
+    let unit = device.ftl.mapping_unit.get().max(1);
+    let kept = if has_capacity || device.zoned.is_some() { 1_000_000 } else { provisioned };
+    let units = u128::from(size_bytes) * kept / 1_000_000 / u128::from(unit);
+    if units > UNITS_MOST {
+        let larger = (units * u128::from(unit) / UNITS_MOST + 1).next_power_of_two() >> 10;
+        let problem = format!(
+            "a drive of this size has {units} mapping units with what it has to spare, and {UNITS_MOST} have addresses: \
+             give a larger one, as with --set device.ftl.mapping_unit=\"{larger} KiB\", or less to spare"
+        );
+        return Err(ConfigError::new("ftl.mapping_unit", problem));
+    }
     let with = |pages: u32, blocks: u32| {
         let mut other = device.clone();
         (other.nand.pages_per_block, other.nand.blocks_per_plane) = (pages, blocks);

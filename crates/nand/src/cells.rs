@@ -3,8 +3,10 @@
 use std::fmt::Debug;
 
 use leyden_sim::prefetch;
+use leyden_sim::sparse::{self, Runs, Sparse};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::ser::{Error as _, SerializeStruct};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{BlockId, Geometry, Lpn, Ppa};
 
@@ -14,19 +16,29 @@ pub trait Content:
 {
 }
 
+/// Units of a chunk: contents come to memory in chunks, when the first unit of one is written.
+const CHUNK_UNITS: usize = 1 << CHUNK_BITS;
+const CHUNK_BITS: u32 = 12;
+
 /// The cells. `C` is what a unit stores; a zero-sized type costs nothing.
 ///
 /// The OOB entry of a unit names its owner: the LPN of the data plus one, or 0 where no data of the
 /// host's can be read (an erased, padded or torn unit, or a page of the drive's own). On a drive whose
 /// recovery may have to find data by it, an entry also holds the data's *version*: the order in which
 /// the host's writes were programmed, which a copy keeps.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "C: Content")]
+///
+/// An empty drive takes next to no memory, whatever its size: what was never written is never touched, nor saved.
+#[derive(Clone, Debug)]
 pub(crate) struct Cells<C> {
     owners: Vec<u32>,
     /// Empty unless recovery may need them.
     versions: Vec<u64>,
-    content: Vec<C>,
+    /// By chunk. Of a chunk in which nothing was ever written it is empty, and the others are as new.
+    content: Vec<Box<[C]>>,
+}
+
+const fn place(unit: Ppa) -> (usize, usize) {
+    (unit.index() >> CHUNK_BITS, unit.index() % CHUNK_UNITS)
 }
 
 impl<C: Content> Cells<C> {
@@ -36,7 +48,7 @@ impl<C: Content> Cells<C> {
         Self {
             owners: vec![0; units],
             versions: vec![0; if with_versions { units } else { 0 }],
-            content: vec![C::default(); units],
+            content: vec![Box::default(); units.div_ceil(CHUNK_UNITS)],
         }
     }
 
@@ -61,14 +73,21 @@ impl<C: Content> Cells<C> {
         self.versions.get(unit.index()).copied().unwrap_or(0)
     }
 
-    /// What `count` units from `first` on hold, those that cannot be read any more included.
+    /// What `count` units from `first` on hold, those that cannot be read any more included, and but for some that were
+    /// never written.
     pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
-        self.content[first.index()..first.index() + count as usize].iter()
+        let end = first.index() + count as usize;
+        (first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS)).flat_map(move |chunk| {
+            let (at, units) = (chunk * CHUNK_UNITS, &self.content[chunk]);
+            let begin = first.index().saturating_sub(at).min(units.len());
+            units[begin..(end - at).clamp(begin, units.len().max(begin))].iter()
+        })
     }
 
     #[inline]
     pub(crate) fn content(&self, unit: Ppa) -> C {
-        self.content[unit.index()].clone()
+        let (chunk, at) = place(unit);
+        self.content[chunk].get(at).cloned().unwrap_or_default()
     }
 
     #[inline]
@@ -77,43 +96,225 @@ impl<C: Content> Cells<C> {
         if let Some(slot) = self.versions.get_mut(unit.index()) {
             *slot = version;
         }
-        if size_of::<C>() > 0 {
-            self.content[unit.index()] = content;
+        let (chunk, at) = place(unit);
+        self.chunk(chunk)[at] = content;
+    }
+
+    /// The contents of a chunk in which something is written.
+    #[inline]
+    fn chunk(&mut self, chunk: usize) -> &mut [C] {
+        if self.content[chunk].is_empty() {
+            self.begin(chunk);
         }
+        &mut self.content[chunk]
+    }
+
+    #[cold]
+    fn begin(&mut self, chunk: usize) {
+        let units = CHUNK_UNITS.min(self.owners.len() - chunk * CHUNK_UNITS);
+        self.content[chunk] = vec![C::default(); units].into();
     }
 
     /// Stores nothing that can be read: padding, or what a failed program left.
     #[inline]
     pub(crate) fn pad(&mut self, unit: Ppa) {
-        self.owners[unit.index()] = 0;
-        self.spoil(unit);
+        let (chunk, _) = place(unit);
+        if !self.content[chunk].is_empty() {
+            self.owners[unit.index()] = 0;
+            self.spoil(unit);
+        }
     }
 
     /// Makes the unit's data unreadable; its out-of-band area stays.
     #[inline]
     pub(crate) fn spoil(&mut self, unit: Ppa) {
-        if size_of::<C>() > 0 {
-            self.content[unit.index()] = C::default();
+        let (chunk, at) = place(unit);
+        if let Some(content) = self.content[chunk].get_mut(at) {
+            *content = C::default();
         }
     }
 
     pub(crate) fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.first_unit_of_block(block).index();
-        let units = geometry.units_per_block() as usize;
-        self.owners[first..][..units].fill(0);
-        if size_of::<C>() > 0 {
-            self.content[first..][..units].fill(C::default());
+        let end = first + geometry.units_per_block() as usize;
+        for chunk in first >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS) {
+            let at = chunk * CHUNK_UNITS;
+            let units = self.content[chunk].len();
+            let (begin, end) = (first.saturating_sub(at).min(units), (end - at).min(units));
+            self.owners[at..][begin..end].fill(0);
+            if size_of::<C>() > 0 {
+                self.content[chunk][begin..end].fill(C::default());
+            }
         }
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let content = size_of_val(self.content.as_slice());
+        let content = self.owners.len() * size_of::<C>();
         (self.owners.len() * 4 + self.versions.len() * 8 + content) as u64
     }
 
-    pub(crate) fn fits(&self, other: &Self) -> bool {
-        self.owners.len() == other.owners.len()
-            && self.content.len() == other.content.len()
-            && self.versions.len() == other.versions.len()
+    /// Where each chunk begins in which anything was written, and how many units it has.
+    fn used(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
+        let chunks = self.content.iter().enumerate().filter(|(_, chunk)| !chunk.is_empty());
+        chunks.map(|(at, chunk)| (at * CHUNK_UNITS, chunk.len()))
+    }
+
+    /// Takes over a state of cells of this shape, which are erased; false if it is of others.
+    pub(crate) fn restore(&mut self, state: CellsState<'_, C>) -> bool {
+        let CellsState::Saved(SavedCells { owners, versions, content }) = state else {
+            return false;
+        };
+        let units = self.owners.len();
+        let fits = owners.length() == units
+            && versions.length() == self.versions.len()
+            && content.length() == units;
+        if !fits {
+            return false;
+        }
+        for (unit, owner) in owners.into_values().filter(|&(_, owner)| owner != 0) {
+            self.chunk(unit >> CHUNK_BITS);
+            self.owners[unit] = owner;
+        }
+        for (unit, version) in versions.into_values().filter(|&(_, version)| version != 0) {
+            self.chunk(unit >> CHUNK_BITS);
+            self.versions[unit] = version;
+        }
+        let default = C::default();
+        for (unit, content) in content.into_values().filter(|(_, content)| *content != default) {
+            self.chunk(unit >> CHUNK_BITS)[unit % CHUNK_UNITS] = content;
+        }
+        true
+    }
+}
+
+/// What is saved of cells: borrowed to save it, or loaded.
+#[derive(Debug)]
+pub(crate) enum CellsState<'a, C> {
+    Here(&'a Cells<C>),
+    Saved(SavedCells<C>),
+}
+
+/// Cells that were loaded: they are as long as the file says.
+#[derive(Debug, Deserialize)]
+#[serde(bound = "C: Content")]
+pub(crate) struct SavedCells<C> {
+    #[serde(deserialize_with = "sparse::load")]
+    owners: Runs<u32>,
+    #[serde(deserialize_with = "sparse::load")]
+    versions: Runs<u64>,
+    #[serde(deserialize_with = "sparse::load")]
+    content: Runs<C>,
+}
+
+/// Saved are the chunks in which anything was written.
+impl<C: Content> Serialize for CellsState<'_, C> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self::Here(cells) = self else {
+            return Err(S::Error::custom("what was loaded is saved as a medium's"));
+        };
+        let of = cells.used();
+        let versions = of.clone().filter(|_| cells.has_versions());
+        let content = of.clone().filter(|_| size_of::<C>() > 0);
+        let mut all = to.serialize_struct("Cells", 3)?;
+        let pieces = of.map(|(at, units)| (at, &cells.owners[at..][..units]));
+        all.serialize_field("owners", &Sparse { length: cells.owners.len(), pieces })?;
+        let pieces = versions.map(|(at, units)| (at, &cells.versions[at..][..units]));
+        all.serialize_field("versions", &Sparse { length: cells.versions.len(), pieces })?;
+        let pieces = content.map(|(at, _)| (at, &*cells.content[at >> CHUNK_BITS]));
+        all.serialize_field("content", &Sparse { length: cells.owners.len(), pieces })?;
+        all.end()
+    }
+}
+
+impl<'de, C: Content> Deserialize<'de> for CellsState<'_, C> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        SavedCells::deserialize(from).map(Self::Saved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Letter(u16);
+
+    impl Content for Letter {}
+
+    /// Two blocks and a half to a chunk: chunks begin and end amid blocks, and the last one is short.
+    fn geometry() -> Geometry {
+        Geometry::new(1, 1, 7, (CHUNK_UNITS * 2 / 5) as u32, 1, 4_096)
+    }
+
+    /// The slow twin: a record for each unit.
+    type Twin = Vec<(u32, u64, Letter)>;
+
+    fn step(cells: &mut Cells<Letter>, twin: &mut Twin, (kind, unit, number): (u8, u32, u16)) {
+        let (at, with_versions) = (unit as usize, cells.has_versions());
+        match kind {
+            0..=2 => {
+                let version = u64::from(number);
+                cells.write(Ppa(unit), Lpn(number.into()), version, Letter(number));
+                let version = if with_versions { version } else { 0 };
+                twin[at] = (u32::from(number) + 1, version, Letter(number));
+            }
+            3 => {
+                cells.pad(Ppa(unit));
+                (twin[at].0, twin[at].2) = (0, Letter(0));
+            }
+            4 => {
+                cells.spoil(Ppa(unit));
+                twin[at].2 = Letter(0);
+            }
+            _ => {
+                let block = geometry().block_of(Ppa(unit));
+                cells.erase(&geometry(), block);
+                let first = geometry().first_unit_of_block(block).index();
+                for it in &mut twin[first..][..geometry().units_per_block() as usize] {
+                    (it.0, it.2) = (0, Letter(0));
+                }
+            }
+        }
+    }
+
+    fn agree(cells: &Cells<Letter>, twin: &Twin) -> Result<(), TestCaseError> {
+        for (unit, &(owner, version, content)) in (0..).map(Ppa).zip(twin) {
+            prop_assert_eq!(cells.lpn(unit), owner.checked_sub(1).map(Lpn));
+            prop_assert_eq!(cells.version(unit), version);
+            prop_assert_eq!(cells.content(unit), content);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn behave_like_a_record_for_each_unit_and_come_back_from_a_file(
+            with_versions: bool,
+            steps in proptest::collection::vec((0_u8..6, 0..geometry().units(), 1_u16..), 0..40),
+            (first, count) in (0..geometry().units(), 0..geometry().units()),
+        ) {
+            let mut cells = Cells::new(&geometry(), with_versions);
+            let mut twin = vec![(0, 0, Letter(0)); geometry().units() as usize];
+            for step_of in steps {
+                step(&mut cells, &mut twin, step_of);
+            }
+            agree(&cells, &twin)?;
+            let count = count.min(geometry().units() - first);
+            let is_set = |letter: &Letter| *letter != Letter(0);
+            let found: Vec<Letter> =
+                cells.contents(Ppa(first), count).copied().filter(is_set).collect();
+            let range = first as usize..(first + count) as usize;
+            let held: Vec<Letter> = twin[range].iter().map(|it| it.2).filter(is_set).collect();
+            prop_assert_eq!(found, held);
+
+            let saved = serde_json::to_vec(&CellsState::Here(&cells)).unwrap();
+            let mut loaded = Cells::new(&geometry(), with_versions);
+            prop_assert!(loaded.restore(serde_json::from_slice(&saved).unwrap()));
+            agree(&loaded, &twin)?;
+            prop_assert_eq!(serde_json::to_vec(&CellsState::Here(&loaded)).unwrap(), saved.clone());
+            let mut other = Cells::<Letter>::new(&geometry(), !with_versions);
+            prop_assert!(!other.restore(serde_json::from_slice(&saved).unwrap()));
+        }
     }
 }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use leyden_sim::{Ratio, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::Cells;
+use crate::cells::{Cells, CellsState};
 use crate::{
     Activity, BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted,
     Kind, Lpn, MetaPage, Occasion, Operation, Outcome, PageKind, Ppa, Ppn,
@@ -70,7 +70,7 @@ pub struct Medium<C> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 pub struct MediumState<'a, C: Content> {
-    cells: Cow<'a, Cells<C>>,
+    cells: CellsState<'a, C>,
     pages: Cow<'a, BTreeMap<Ppn, MetaPage>>,
     blocks: Cow<'a, [Block]>,
     used_dump: u64,
@@ -434,7 +434,7 @@ impl<C: Content> Medium<C> {
     pub fn state(&self) -> MediumState<'_, C> {
         assert!(self.is_idle(), "the flash is at work");
         MediumState {
-            cells: Cow::Borrowed(&self.cells),
+            cells: CellsState::Here(&self.cells),
             pages: Cow::Borrowed(&self.pages),
             blocks: Cow::Borrowed(&self.blocks),
             used_dump: self.used_dump,
@@ -445,15 +445,14 @@ impl<C: Content> Medium<C> {
     /// Takes over a state. False if it is not of a medium of this shape.
     pub fn restore(&mut self, state: MediumState<'_, C>) -> bool {
         let pages = self.geometry.pages();
-        let fits = state.cells.fits(&self.cells)
-            && state.blocks.len() == self.blocks.len()
+        let fits = state.blocks.len() == self.blocks.len()
             && state
                 .blocks
                 .iter()
                 .all(|block| block.written_pages <= self.geometry.pages_per_block())
-            && state.pages.keys().all(|page| page.0 < pages);
+            && state.pages.keys().all(|page| page.0 < pages)
+            && self.cells.restore(state.cells);
         if fits {
-            self.cells = state.cells.into_owned();
             self.pages = state.pages.into_owned();
             self.blocks = state.blocks.into_owned();
             self.bad_blocks =

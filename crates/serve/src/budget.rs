@@ -27,7 +27,10 @@ const BUFFERS: usize = 4 * GATHERED;
 /// What each connection has for its requests, whatever the others do.
 const SHARE: usize = 192 << 10;
 /// Requests of one client that are under way: as many as a queue of an NVMe drive has, or so.
-const COMMANDS_MOST: usize = 1_024;
+pub(crate) const COMMANDS_MOST: usize = 1_024;
+/// The same of a new client; each reply that it takes lets in one request more. Without this start, clients that never read
+/// make the server do a thousand requests of each for nothing.
+pub(crate) const COMMANDS_FIRST: usize = 64;
 /// Bytes of one client: twice the largest request.
 pub(crate) const BYTES_MOST: usize = 2 * REQUEST_MOST;
 /// What a command takes beside its data.
@@ -145,9 +148,11 @@ impl Budget {
 }
 
 /// What of one client is under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Taken {
     commands: usize,
+    /// Requests that may be under way.
+    commands_most: usize,
     bytes: usize,
     /// Bytes that it has of the pool.
     pooled: usize,
@@ -156,6 +161,10 @@ struct Taken {
 }
 
 impl Taken {
+    const fn new(commands_most: usize) -> Self {
+        Self { commands: 0, commands_most, bytes: 0, pooled: 0, waiting: 0 }
+    }
+
     /// Bytes of the pool that it lacks for `bytes` more.
     fn missing(&self, bytes: usize) -> usize {
         (self.bytes + bytes).saturating_sub(SHARE).saturating_sub(self.pooled)
@@ -179,8 +188,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        let (taken, changed) = (Mutex::default(), Condvar::new());
+    /// The window of a client that may have so many commands under way at first.
+    pub(crate) fn new(budget: Arc<Budget>, commands_first: usize) -> Self {
+        let (taken, changed) = (Mutex::new(Taken::new(commands_first)), Condvar::new());
         Self { budget, patience: POOL_WAIT, taken, changed, is_left: AtomicBool::new(false) }
     }
 
@@ -205,7 +215,7 @@ impl Window {
         mut before: impl FnMut(),
     ) -> Result<Permit, Full> {
         let is_full =
-            |it: &mut Taken| it.commands >= COMMANDS_MOST || it.bytes + bytes > BYTES_MOST;
+            |it: &mut Taken| it.commands >= it.commands_most || it.bytes + bytes > BYTES_MOST;
         let mut taken = self.lock();
         if is_full(&mut taken) {
             drop(taken);
@@ -293,6 +303,7 @@ impl Drop for Permit {
         }
         let mut taken = self.window.lock();
         taken.commands -= self.commands;
+        taken.commands_most = COMMANDS_MOST.min(taken.commands_most + self.commands);
         taken.bytes -= self.bytes;
         let needed = taken.bytes.saturating_sub(SHARE);
         let spare = taken.pooled.saturating_sub(needed);
@@ -308,7 +319,7 @@ mod tests {
     use super::*;
 
     fn window(budget: &Arc<Budget>) -> Arc<Window> {
-        let mut window = Window::new(Arc::clone(budget));
+        let mut window = Window::new(Arc::clone(budget), COMMANDS_FIRST);
         window.patience = Duration::from_millis(50);
         Arc::new(window)
     }
@@ -349,12 +360,31 @@ mod tests {
         assert_eq!(budget.lock().left, limits.pool_bytes(), "all of it is back");
     }
 
+    #[test]
+    fn a_client_may_have_more_under_way_as_it_takes_replies() {
+        let budget = Arc::new(Budget::new(Limits::default()));
+        let window = window(&budget);
+        let most = || window.lock().commands_most;
+        assert_eq!(most(), COMMANDS_FIRST);
+        let held: Vec<_> = (0..COMMANDS_FIRST).map(|_| window.enter(1, || ()).unwrap()).collect();
+        std::thread::scope(|scope| {
+            let (window, asked) = (Arc::clone(&window), std::sync::mpsc::channel());
+            scope.spawn(move || drop(window.enter(1, || asked.0.send(()).unwrap()).unwrap()));
+            asked.1.recv().unwrap(); // it waits, and hands over what it has gathered first
+            drop(held);
+        });
+        window.drain();
+        assert_eq!(most(), 2 * COMMANDS_FIRST + 1);
+        (0..COMMANDS_MOST).for_each(|_| drop(window.enter(1, || ()).unwrap()));
+        assert_eq!(most(), COMMANDS_MOST);
+    }
+
     /// A client that sends much is not to be thrown out because it waits for itself.
     #[test]
     fn only_others_that_wait_make_a_client_be_in_the_way() {
         let budget = Arc::new(Budget::new(Limits::new(64 << 20, 8).unwrap()));
         let patient = || {
-            let mut window = Window::new(Arc::clone(&budget));
+            let mut window = Window::new(Arc::clone(&budget), COMMANDS_FIRST);
             window.patience = Duration::from_mins(1);
             Arc::new(window)
         };

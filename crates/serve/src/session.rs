@@ -40,7 +40,7 @@ pub(crate) fn serve<P: Protocol>(
     guest.settle()?;
     let (to, replies) = std::sync::mpsc::channel();
     protocol.begin(&Outbox::new(&to), stream.socket());
-    let window = Arc::new(Window::new(Arc::clone(budget)));
+    let window = Arc::new(Window::new(Arc::clone(budget), P::COMMANDS_FIRST));
     let reader = Reader::new(stream.clone(), Arc::clone(&window))?;
     std::thread::scope(|scope| {
         let (out, windows) = (stream.clone(), Arc::clone(&window));

@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_message_that_does_not_move_is_given_up_and_one_that_does_is_not() {
         let budget = Arc::new(crate::budget::Budget::new(crate::budget::Limits::default()));
-        let window = Window::new(budget);
+        let window = Window::new(budget, 1);
         let past = |ago: Duration| Passing { since: wall().checked_sub(ago), bytes: 0 };
         assert!(past(PATIENCE * 2).passed(0, &window, "it").is_err());
         assert!(past(PATIENCE * 2).passed(GATHERED, &window, "it").is_ok());

@@ -20,6 +20,7 @@ mod outside;
 mod policy;
 mod rng;
 mod slot_index;
+pub mod sparse;
 mod time;
 mod units;
 

@@ -345,7 +345,11 @@ fn parse_socket(text: &str) -> Result<PathBuf, String> {
 pub(super) fn parse_size(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
     let is_possible = size.get() >= 1 << 20 && size.get().is_multiple_of(1 << 16);
-    if is_possible { Ok(size) } else { Err("write at least 1 MiB, in steps of 64 KiB".to_owned()) }
+    if is_possible {
+        return Ok(size);
+    }
+    let next = size.get().max(1 << 20).next_multiple_of(1 << 16);
+    Err(format!("write at least 1 MiB, in steps of 64 KiB, as \"{} KiB\"", next >> 10))
 }
 
 fn parse_mode(text: &str) -> Result<u32, String> {

@@ -157,6 +157,7 @@ fn made(args: &CreateArgs) -> Result<Drive, Failure> {
         })?;
         note_spare(&config.device, asked);
     }
+    reservable(&args.file, &config)?;
     Drive::create(&args.file, config).map_err(|error| match error {
         ImageError::Config(error) => {
             let is_below = error.key.starts_with("host.");
@@ -243,13 +244,30 @@ fn show(checked: &Checked) -> Table {
     table
 }
 
-/// What an open drive keeps in memory for each of its physical units: address, content, validity, map.
+/// What an open drive keeps in memory for each physical unit that was written: address, content, validity, map.
 const UNIT_BYTES: u64 = 26;
+/// What its longest array takes of each, written or not: that is reserved, and touched as the drive fills.
+const RESERVED_BYTES: u64 = 8;
 
 /// Whether the machine has the memory that the drive of an image takes: the image says how large that is.
 pub(super) fn fits(path: &Path) -> Result<(), Failure> {
     // What is wrong with it is said when it is opened.
-    let Ok(config) = Drive::config_of(path) else { return Ok(()) };
+    let found = Drive::config_of(path).and_then(|it| Ok((it, Drive::checkpoint_bytes_of(path)?)));
+    let Ok((config, saved_bytes)) = found else { return Ok(()) };
+    reservable(path, &config)?;
+    // A unit that was written takes a byte of the checkpoint, or more.
+    let units = units_of(&config);
+    let written = if config.stack.is_some() { units } else { units.min(saved_bytes) };
+    has_memory(path, written.saturating_mul(UNIT_BYTES), "MemAvailable:")
+}
+
+/// Whether a drive's arrays can be had at all.
+fn reservable(path: &Path, config: &ImageConfig) -> Result<(), Failure> {
+    has_memory(path, units_of(config).saturating_mul(RESERVED_BYTES), "MemTotal:")
+}
+
+/// Physical units of all drives.
+fn units_of(config: &ImageConfig) -> u64 {
     let drives = [Some(&config.device), config.stack.as_ref().map(|stack| &stack.conventional)];
     let units = drives.into_iter().flatten().map(|device| {
         let nand = &device.nand;
@@ -259,9 +277,12 @@ pub(super) fn fits(path: &Path) -> Result<(), Failure> {
         let pages = blocks.saturating_mul(nand.pages_per_block.into());
         pages.saturating_mul(nand.page_size.get()) / device.ftl.mapping_unit.get().max(1)
     });
-    let needed = units.fold(0, u64::saturating_add).saturating_mul(UNIT_BYTES);
+    units.fold(0, u64::saturating_add)
+}
+
+fn has_memory(path: &Path, needed: u64, figure: &str) -> Result<(), Failure> {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(figure));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     let available = kib.map_or(u64::MAX, |kib| kib << 10);
     if needed <= available {

@@ -1,8 +1,10 @@
 //! The mapping table: where each logical page lies on flash.
 
 use leyden_nand::{Lpn, Ppa};
+use leyden_sim::sparse::{self, Sparse};
 use leyden_sim::{Divisor, prefetch};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Bytes of a mapping entry (design, section 4).
 pub const ENTRY_BYTES: u32 = 4;
@@ -24,8 +26,9 @@ impl MapPage {
 ///
 /// An entry is the address plus one, or 0 where nothing is mapped, so that a new table is memory
 /// that was never touched.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct MapTable {
+    #[serde(deserialize_with = "sparse::deserialize")]
     entries: Vec<u32>,
     entries_per_page: Divisor,
     /// Mapped entries of each mapping page, so that trimming unmapped space is cheap.
@@ -164,6 +167,23 @@ impl MapTable {
     }
 }
 
+/// Saved are the mapping pages that map anything.
+impl Serialize for MapTable {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let used = (0..self.pages()).map(MapPage).filter(|&page| self.has_mapped(page));
+        let pieces = used.map(|page| {
+            let (first, end) = self.lpns_of(page);
+            (first.index(), &self.entries[first.index()..end.index()])
+        });
+        let mut all = to.serialize_struct("MapTable", 4)?;
+        all.serialize_field("entries", &Sparse { length: self.entries.len(), pieces })?;
+        all.serialize_field("entries_per_page", &self.entries_per_page)?;
+        all.serialize_field("mapped", &self.mapped)?;
+        all.serialize_field("mapped_total", &self.mapped_total)?;
+        all.end()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +210,10 @@ mod tests {
             for lpn in 0..300 {
                 prop_assert_eq!(table.get(Lpn(lpn)), twin.get(&lpn).copied().map(Ppa));
             }
+            let saved = serde_json::to_vec(&table).unwrap();
+            let loaded: MapTable = serde_json::from_slice(&saved).unwrap();
+            prop_assert_eq!(&loaded.entries, &table.entries);
+            prop_assert_eq!((loaded.mapped, loaded.mapped_total), (table.mapped, table.mapped_total));
         }
     }
 }

@@ -219,4 +219,12 @@ impl Drive {
     pub fn config_of(path: &Path) -> Result<ImageConfig, ImageError> {
         Ok(read_head(&ImageFile::open(path)?)?.config)
     }
+
+    /// How long the newest checkpoint of an image is, which may be damaged elsewhere.
+    ///
+    /// # Errors
+    /// As [`Drive::config_of`].
+    pub fn checkpoint_bytes_of(path: &Path) -> Result<u64, ImageError> {
+        Ok(Root::read(&ImageFile::open(path)?)?.checkpoint_bytes)
+    }
 }

@@ -9,7 +9,7 @@ use crate::layout::{Regions, Root};
 const PIECE: u64 = 1 << 20;
 /// Bytes by which a checkpoint grows at most, as a rule, for each unit that the host writes: what flash holds of it,
 /// copies of it and of others, and its checksum.
-const UNIT_MOST: u64 = 128;
+const UNIT_MOST: u64 = 192;
 /// A log of so many bytes is worth a checkpoint to those who have no room.
 const WORTH_IT: u64 = 256 << 10;
 

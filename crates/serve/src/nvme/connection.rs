@@ -14,6 +14,7 @@ use super::CutMode;
 use super::house::Shared;
 use super::reply::{Head, Replier};
 use super::transfers::{Arrived, Coming, Transfers};
+use crate::budget::COMMANDS_MOST;
 use crate::listen::Socket;
 use crate::negotiating::Negotiating;
 use crate::owner::Handle;
@@ -87,6 +88,8 @@ impl Protocol for Connection {
     type Error = ConnectionError;
     type Front = Arc<Shared>;
     const HEAD_BYTES: usize = tcp::COMMON_BYTES;
+    /// As many as a queue has: data of a command may come behind all commands that the host has sent since.
+    const COMMANDS_FIRST: usize = COMMANDS_MOST;
 
     fn handshake(
         stream: &mut Stream,

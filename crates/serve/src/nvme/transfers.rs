@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn data_comes_in_order_and_within_what_was_invited() {
-        let window = Arc::new(Window::new(Arc::new(Budget::new(Limits::default()))));
+        let window = Arc::new(Window::new(Arc::new(Budget::new(Limits::default())), 1_024));
         let mut transfers = Transfers::default();
         let tag = transfers.invite(coming(&window, 7, 8_192));
         assert_eq!(transfers.check(7, tag + 1, 0, 1), Err(Fatal::field(10)));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_more_is_invited_than_leaves_room_for_others() {
-        let window = Arc::new(Window::new(Arc::new(Budget::new(Limits::default()))));
+        let window = Arc::new(Window::new(Arc::new(Budget::new(Limits::default())), 1_024));
         let mut transfers = Transfers::default();
         let mut invited = 0;
         for cid in 0..50 {

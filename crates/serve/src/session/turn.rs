@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use crate::ask::{Answer, Ask, Failure};
-use crate::budget::{Full, Permit};
+use crate::budget::{COMMANDS_FIRST, Full, Permit};
 use crate::listen::Socket;
 use crate::owner::{Batch, Handle};
 use crate::stream::Stream;
@@ -121,6 +121,8 @@ pub(crate) trait Protocol: Sized {
     type Front;
     /// The length of a request without its payload, or of its beginning.
     const HEAD_BYTES: usize;
+    /// Requests that a new client may have under way.
+    const COMMANDS_FIRST: usize = COMMANDS_FIRST;
 
     /// Settles with the client what is to be settled. `None` if it goes.
     fn handshake(

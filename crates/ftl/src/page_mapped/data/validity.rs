@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A bit per physical unit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Validity {
+    #[serde(with = "leyden_sim::sparse")]
     words: Vec<u64>,
 }
 

@@ -69,6 +69,7 @@ def main():
     parser.add_argument("--region", choices=["none", "full"], default="none")
     parser.add_argument("--lie", action="store_true", help="the drive answers flushes without doing them")
     parser.add_argument("--expect-broken", action="store_true")
+    parser.add_argument("--held", action="store_true", help="another mount namespace holds each mount, as a container does")
     parser.add_argument("--zoned-block", action="store_true", help="a block device on a conventional and a zoned drive")
     parser.add_argument("--latency", choices=["on", "off"], default="off", help="of the drive")
     parser.add_argument("--seed", type=int, default=1)
@@ -90,7 +91,7 @@ def main():
     sets = [f"device.buffer.size={args.buffer}", *args.set]
     if not args.zoned_block:
         sets = [f"device.nand.blocks_per_plane={args.size}", "device.ftl.over_provisioning=20 %", *sets]
-    options = {"region": args.region, "lie": args.lie, "latency": args.latency, "sets": sets}
+    options = {"region": args.region, "lie": args.lie, "latency": args.latency, "sets": sets, "held": args.held}
     if args.zoned_block:
         options["drive"] = stack.TWO_DRIVES
     drive = Stack(args.leyden, folder, args.fs, **options)

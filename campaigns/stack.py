@@ -91,7 +91,7 @@ class Stack:
     """`leyden serve` with FUSE, a loop device with direct I/O, a mounted file system."""
 
     def __init__(
-        self, leyden, folder, fs, region="none", lie=False, latency="off", sets=(), keep=(), drive=ONE_DRIVE
+        self, leyden, folder, fs, region="none", lie=False, latency="off", sets=(), keep=(), drive=ONE_DRIVE, held=False
     ):
         if not shutil.which(leyden):
             sys.exit(f"{leyden}: there is no such program; build leyden, and name it with --leyden")
@@ -109,8 +109,8 @@ class Stack:
         self.log = os.path.join(folder, "server.log")
         os.makedirs(self.room, exist_ok=True)
         os.makedirs(self.mount, exist_ok=True)
-        self.server = self.loop = None
-        self.mounted = False
+        self.server = self.loop = self.holder = None
+        self.mounted, self.held = False, held
         self.layer = {}
         drive = [*drive, "--set", f"device.buffer.region={region}"]
         for one in sets:
@@ -142,12 +142,31 @@ class Stack:
     def mount_fs(self):
         said("mount", "-o", OPTIONS[self.fs], self.loop, self.mount)
         self.mounted = True
+        if self.held:
+            self.hold()
+
+    def hold(self):
+        """Another mount namespace, as any container is one: it has a copy of the mount, which outlives ours."""
+        self.holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sleep", "infinity"])
+        ours, until = os.readlink("/proc/self/ns/mnt"), time.monotonic() + 60
+        while os.readlink(f"/proc/{self.holder.pid}/ns/mnt") == ours:
+            if self.holder.poll() is not None or time.monotonic() > until:
+                raise RuntimeError("there is no other mount namespace")
+            time.sleep(0.01)
 
     def unmount(self):
         if self.mounted:
             if said("umount", self.mount, check=False).returncode != 0:
                 said("umount", "-l", self.mount, check=False)
             self.mounted = False
+        if self.holder:
+            with open(f"/proc/{self.holder.pid}/mounts") as mounts:
+                if f" {os.path.realpath(self.mount)} " not in mounts.read():
+                    raise RuntimeError("the other mount namespace does not hold the mount")
+            time.sleep(0.3)  # what it holds is in use still, though nothing is mounted here
+            self.holder.kill()
+            self.holder.wait()
+            self.holder = None
 
     def detach(self):
         self.unmount()

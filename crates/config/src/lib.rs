@@ -68,6 +68,10 @@ pub struct Scenario {
     pub description: String,
     /// What everything random comes from. Same scenario, same seed: same result, to the bit.
     pub seed: u64,
+    /// Capacity of the drive: its flash is made smaller or larger until it holds so much. Channels, dies, planes, page size,
+    /// times, buffer and capacitors stay; `leyden check` prints the blocks and the over-provisioning that result.
+    #[serde(skip_serializing)]
+    pub size: Option<leyden_sim::Bytes>,
     /// The drive.
     pub device: leyden_device::Config,
     /// What stands between the software and the drive.
@@ -88,6 +92,7 @@ impl Default for Scenario {
             name: String::new(),
             description: String::new(),
             seed: 1,
+            size: None,
             device: leyden_device::Config::default(),
             host: HostConfig::default(),
             workload: WorkloadConfig::default(),
@@ -148,6 +153,16 @@ pub enum Check {
 }
 
 impl Scenario {
+    /// Gives the drive the size that is asked for.
+    fn fit(&mut self) -> Result<(), ConfigError> {
+        let Some(size) = self.size.take() else { return Ok(()) };
+        if self.host.zoned_block.is_some() {
+            let problem = "two drives have no one size; set blocks_per_plane of both";
+            return Err(ConfigError::new("size", problem));
+        }
+        leyden_device::fit(&mut self.device, size.get()).map_err(|error| error.within("device"))
+    }
+
     /// Checks what can be checked without building the drive or opening a trace. Keys are whole, and
     /// problems end with their remedy.
     fn check(&self) -> Result<(), ConfigError> {

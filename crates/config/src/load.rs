@@ -167,9 +167,10 @@ impl Loaded {
         let mut other = chain(&find(device)?, &mut Vec::new())?;
         if let Value::Table(table) = &mut tree.value {
             table.remove("device");
+            table.remove("size");
         }
         if let Value::Table(table) = &mut other.value {
-            table.retain(|key, _| key == "device");
+            table.retain(|key, _| key == "device" || key == "size");
         }
         Self::finish(name, tree.overlaid(other), sets)
     }
@@ -199,6 +200,7 @@ impl Loaded {
         let (run, file) = (scenario.name.clone(), name.to_owned());
         let mut loaded = Self { name: run, file, scenario, saved: None, tree };
         loaded.check_units()?;
+        loaded.fit()?;
         loaded.resolve_paths();
         loaded.scenario.check().map_err(|ConfigError { key, problem }| {
             let fails = |scenario: &Scenario| scenario.check().is_err();
@@ -217,6 +219,14 @@ impl Loaded {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Gives the drive the size that is asked for.
+    fn fit(&mut self) -> Result<(), LoadError> {
+        self.scenario.fit().map_err(|ConfigError { key, problem }| {
+            let at = if self.tree.nearest(&key).1 { &key } else { "size" };
+            LoadError::Invalid(Box::new(self.complaint(at, &problem)))
+        })
     }
 
     /// A problem that a layer found with `key`, placed where that key was written; or, if it was not, where

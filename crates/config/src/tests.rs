@@ -118,6 +118,25 @@ fn impossible_drives_are_placed_too() {
 }
 
 #[test]
+fn a_drive_has_the_size_that_is_asked_for() {
+    let scenario = accepted("size = \"3 GiB\"", &[]);
+    let mut device = leyden_device::Config::default();
+    leyden_device::fit(&mut device, 3 << 30).unwrap();
+    assert_eq!((scenario.size, &scenario.device), (None, &device));
+    assert_eq!(leyden_device::capacity_bytes(&device), Ok(3 << 30));
+    // Of the drive that is meant, and not of the one that it replaces.
+    let message = refused("size = \"100 TiB\"\n[device.ftl]\nmapping_unit = \"4 KiB\"", &[]);
+    says(
+        &message,
+        &["`device.ftl.mapping_unit`", "a.toml:3:16", "device.ftl.mapping_unit=\"64 KiB\""],
+    );
+    let message = refused("", &["size=100 TiB"]);
+    says(&message, &["--> --set:1:", "64 KiB"]);
+    let message = refused("size = \"1 GiB\"\n[device.zoned]\n[host.zoned_block]", &[]);
+    says(&message, &["`size`: two drives have no one size", "blocks_per_plane"]);
+}
+
+#[test]
 fn overrides_are_toml_or_bare_texts_and_keep_their_place() {
     let scenario = accepted(
         "",

@@ -1,31 +1,20 @@
-//! The drive of a crash test: the modelled one, scaled down to what the test needs.
+//! The drive of a crash test: the modelled one, scaled to what the test needs.
 
 use leyden_device::Config;
-use leyden_image::capacity_bytes;
 
 use crate::error::CrashError;
 
-/// Scales `drive` down to the least flash that holds `size_bytes`, as `leyden image create --size` does.
+/// Scales `drive` to the least flash that holds `size_bytes`, as `leyden image create --size` does.
 ///
 /// # Errors
-/// If the drive as it is is too small, or zoned.
+/// If it is zoned, or no flash of its kind holds that.
 pub fn fit(drive: &mut Config, size_bytes: u64) -> Result<(), CrashError> {
     if drive.zoned.is_some() {
         let problem =
             "a zoned drive has no file systems of this kind on it\n  help: name another drive";
         return Err(CrashError::Input(problem.to_owned()));
     }
-    let capacity = capacity_bytes(drive).unwrap_or(0);
-    if capacity < size_bytes {
-        let problem = format!(
-            "the drive holds {} MiB, and {} MiB are asked for\n  help: lower --size, or raise \
-             device.nand.blocks_per_plane with --set",
-            capacity >> 20,
-            size_bytes >> 20
-        );
-        return Err(CrashError::Input(problem));
-    }
-    leyden_image::fit(drive, size_bytes).map_err(|error| CrashError::Input(error.to_string()))
+    leyden_device::fit(drive, size_bytes).map_err(|error| CrashError::Input(error.to_string()))
 }
 
 #[cfg(test)]
@@ -46,8 +35,11 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_is_too_small_is_refused() {
-        let refused = fit(&mut Config::default(), 1 << 40).unwrap_err().to_string();
-        assert!(refused.contains("--size"), "{refused}");
+    fn a_drive_grows_as_far_as_flash_can_be_addressed() {
+        let mut drive = Config::default();
+        fit(&mut drive, 1 << 40).unwrap();
+        assert_eq!(u64::from(provision_of(&drive).unwrap().mapping_units) * 4_096, 1 << 40);
+        let refused = fit(&mut drive, 1 << 50).unwrap_err().to_string();
+        assert!(refused.contains("ftl.mapping_unit"), "{refused}");
     }
 }

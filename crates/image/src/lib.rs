@@ -33,7 +33,6 @@ mod places;
 mod powered;
 pub mod raw;
 pub mod recording;
-mod size;
 mod slots;
 mod stack;
 
@@ -44,5 +43,4 @@ pub use error::ImageError;
 pub use layout::{FORMAT_VERSION, ImageConfig, StackConfig};
 pub use log::{Entry, Event};
 pub use places::Places;
-pub use size::{capacity_bytes, fit};
 pub use stack::Stack;

@@ -151,7 +151,7 @@ fn made(args: &CreateArgs) -> Result<Drive, Failure> {
             return Err(Failure::usage(loaded.complaint("host.zoned_block", problem)));
         }
         let asked = config.device.ftl.over_provisioning;
-        leyden_image::fit(&mut config.device, size.get()).map_err(|error| {
+        leyden_device::fit(&mut config.device, size.get()).map_err(|error| {
             let within = error.within("device");
             Failure::usage(loaded.complaint(&within.key, &within.problem))
         })?;

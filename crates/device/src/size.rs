@@ -1,7 +1,8 @@
 //! The size of a drive: its flash made smaller or larger until it holds what is asked for.
 
-use leyden_device::{Config, provision_of, provision_of_zones};
 use leyden_sim::{Bytes, ConfigError, Ratio};
+
+use crate::{Config, provision_of, provision_of_zones};
 
 /// Addresses on flash have 31 bits.
 const UNITS_MOST: u128 = (1 << 31) - 1;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "codec.h"
+#include "counters.h"
 
 namespace leyden_fs {
 namespace {
@@ -181,7 +182,10 @@ IOStatus MetadataLog::Roll(const Tree& tree) {
 }
 
 IOStatus MetadataLog::Append(const std::string& entries, const Tree& tree) {
-  if (entries.size() > log_->Room()) return Roll(tree);
+  if (entries.size() > log_->Room()) {
+    Counted().rolls++;
+    return Roll(tree);
+  }
   uint64_t offset = 0;
   appended_bytes_ += entries.size();
   IOStatus s = log_->Append(kEntries, ++sequence_, entries, nullptr, 0, &offset);

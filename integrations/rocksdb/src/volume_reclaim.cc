@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "counters.h"
 #include "volume.h"
 
 namespace leyden_fs {
@@ -19,7 +20,10 @@ IOStatus Volume::WithSpace(const std::function<IOStatus()>& work) {
     }
     if (!s.IsNoSpace()) return s;
     std::unique_lock<std::shared_mutex> space(space_);
-    if (!is_mounted_ || !Reclaim(&tried)) return s;
+    if (!is_mounted_ || !Reclaim(&tried)) {
+      Counted().no_space++;
+      return s;
+    }
   }
 }
 
@@ -86,6 +90,7 @@ IOStatus Volume::ReclaimPlain(uint32_t zone, bool* moved) {
   s = Record(entries);
   if (!s.ok()) return s;
   for (const Extent& e : freed) zones_.SubtractLive(e);
+  if (!changes.empty()) Counted().reclaimed_plain++;
   return zones_.Collect();
 }
 
@@ -153,6 +158,7 @@ IOStatus Volume::ReclaimLog(uint32_t zone) {
   IOStatus s = log_stream_.Sync();
   if (s.ok()) s = state_stream_.Sync();
   if (!s.ok()) return s;
+  if (moved > 0) Counted().reclaimed_logs++;
   std::lock_guard<std::mutex> lock(mu_);
   return moved == 0 ? IOStatus::OK() : ReleaseDeadLogs();
 }

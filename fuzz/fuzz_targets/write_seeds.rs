@@ -7,7 +7,7 @@ use std::path::Path;
 
 fn main() -> std::io::Result<()> {
     let superblocks = leyden_host::zoned_block::superblock::fuzz::seeds();
-    let seeds: [(&str, Vec<u8>); 13] = [
+    let seeds = [
         ("nbd_client", leyden_serve::fuzz::nbd_seed()),
         ("nbd_session", leyden_serve::fuzz::nbd_seed()),
         ("nvme_host", leyden_serve::fuzz::nvme_seed()),

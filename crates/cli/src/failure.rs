@@ -58,6 +58,12 @@ impl Failure {
         Self { code, error: Some(error) }
     }
 
+    /// A file could not be written, or not read on.
+    #[cfg(feature = "crashtest")]
+    pub(crate) const fn is_io(&self) -> bool {
+        self.code == IO
+    }
+
     pub(crate) fn worn_out(error: impl Into<anyhow::Error>) -> Self {
         let (code, error) = (WORN_OUT, error.into());
         Self { code, error: Some(error) }

@@ -512,3 +512,31 @@ fn messages_name_what_to_mend() {
     let sets: Vec<&str> = units.flat_map(|unit| ["--set", unit]).collect();
     ends_with(&run(path, &[&["check", "tiny.toml"], &sets[..]].concat()), 0);
 }
+
+/// The over-provisioning that a refusal names makes a drive.
+#[test]
+fn what_a_refusal_proposes_works() {
+    let folder = folder();
+    let check = |sets: &[&str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        run(folder.path(), &["check", "tiny.toml"].into_iter().chain(sets).collect::<Vec<_>>())
+    };
+    let little = "device.ftl.over_provisioning=0.1 %";
+    for sets in [&[little][..], &[little, "device.power.bank.parts=500"]] {
+        let refused = check(sets);
+        ends_with(&refused, 2);
+        let message = stderr(&refused);
+        let (_, proposed) = message.split_once("over_provisioning of \"").expect(&message);
+        let (proposed, _) = proposed.split_once('"').unwrap();
+        let set = format!("device.ftl.over_provisioning={proposed}");
+        ends_with(&check(&[sets, &[&set]].concat()), 0);
+    }
+    let none = ["device.nand.blocks_per_plane=4", "device.power.bank.parts=500"];
+    let refused = check(&none);
+    ends_with(&refused, 2);
+    assert!(stderr(&refused).contains("give planes more blocks"), "{}", stderr(&refused));
+    // `size` refuses what `run` refuses, and says it once.
+    let refused = run(folder.path(), &["size", "tiny.toml", "--set", none[0], "--set", none[1]]);
+    ends_with(&refused, 2);
+    assert_eq!(stderr(&refused).matches("no block of").count(), 1, "{}", stderr(&refused));
+}

@@ -133,6 +133,9 @@ fn images_are_made_looked_at_and_copied() {
     refused(&["image", "info", env!("CARGO_MANIFEST_DIR")], 3, "image");
     refused(&["cut", &image], 2, "nobody serves");
     refused(&["serve", &image, "--nbd", "nowhere"], 2, "unix:PATH");
+    refused(&["serve", &image, "--nbd", "tcp:80:80:80"], 2, "tcp:HOST:PORT");
+    refused(&["serve", &image, "--fuse", "/nowhere/disk"], 2, "mkdir /nowhere/disk");
+    refused(&["serve", &image, "--fuse", "/dev/null"], 2, "is no folder");
     refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
 }
 

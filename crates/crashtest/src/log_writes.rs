@@ -76,8 +76,9 @@ fn run_log(session: &Session, imported: &Imported<'_>) -> Result<(Moved, u32), C
     if let Some(base) = imported.base {
         raw::import(&mut drive, base)?;
     }
-    drive.rest()?;
+    drive.write_out()?; // as in a recording of ours
     drive.record(&session.recording())?;
+    session.share()?;
     let mut host = Host { drive, size_bytes: imported.plan.size_bytes };
     let mut moved = Moved::default();
     let mut has_begun = imported.begin.is_none();

@@ -90,8 +90,10 @@ fn record_on(
         })?;
         drive = Drive::open(image)?.0;
     }
-    drive.rest()?;
+    // What was there before is no matter of the run's: no bank is too small for it.
+    drive.write_out()?;
     drive.record(&session.recording())?;
+    session.share()?;
     let pace = record.speed.map_or(Pace::Untimed, Pace::Times);
     bench.serve(drive, pace, |device, handle| {
         bench.with_fs(device, || {
@@ -202,7 +204,9 @@ impl Bench<'_> {
         let said = check::tail(&mut said);
         let last: Vec<_> = said.lines().rev().take(5).collect();
         let last: String = last.into_iter().rev().flat_map(|line| ["\n  | ", line]).collect();
-        Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}")))
+        let silent = "\n  help: it said nothing; begin it with `set -x` to see its last command";
+        let help = if last.is_empty() { silent } else { "" };
+        Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}{help}")))
     }
 
     /// A run with I/O errors: work that gives up is what is looked for, and errors that never came are none.

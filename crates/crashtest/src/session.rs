@@ -1,5 +1,6 @@
 //! The folder of a crash test, and what was agreed on when it was recorded.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use leyden_device::Lba;
@@ -100,6 +101,13 @@ impl Session {
     pub fn create(folder: &Path) -> Result<Self, CrashError> {
         std::fs::create_dir_all(folder).map_err(CrashError::io(folder))?;
         Self::open(folder)
+    }
+
+    /// Lets others read the recording: test data is kept in repositories, and run as another user.
+    pub(crate) fn share(&self) -> Result<(), CrashError> {
+        let path = self.recording();
+        let shared = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, shared).map_err(CrashError::io(path))
     }
 
     /// A folder that is there.

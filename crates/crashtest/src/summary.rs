@@ -177,8 +177,11 @@ impl ModelSummary {
             format!(", cut again while they recover: {cuts} states")
         });
         let first = match self.stop {
-            Stop::States => format!("{states} states"),
+            Stop::States => counted(*states, "state"),
             Stop::Budget => format!("stopped by --budget after {states} of {asked} states"),
+            Stop::Exhausted if *states == 1 => {
+                format!("1 state, and there is no other ({asked} asked for)")
+            }
             Stop::Exhausted => {
                 format!("{states} states, and there are no others ({asked} asked for)")
             }
@@ -328,8 +331,8 @@ impl Summary {
     }
 }
 
-/// A number of things.
-fn counted(number: usize, what: &str) -> String {
+/// A number of things: `1 state`, `2 states`.
+pub fn counted(number: usize, what: &str) -> String {
     match (number, what) {
         (1, what) => format!("1 {what}"),
         (_, "drive flush") => format!("{number} drive flushes"),

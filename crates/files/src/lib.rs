@@ -13,6 +13,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -77,6 +78,17 @@ impl NewFile {
             return Err(WriteError::Exists { path: path.to_owned() });
         }
         Self::open(path, false)
+    }
+
+    /// As [`NewFile::create_new`], for its owner alone: what a drive holds is as secret as the drive.
+    pub fn create_private(path: &Path) -> Result<Self, WriteError> {
+        let new = Self::create_new(path)?;
+        if let Target::Temporary { file, .. } = &new.to {
+            let private = fs::Permissions::from_mode(0o600);
+            let made = file.as_file().set_permissions(private);
+            made.map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+        }
+        Ok(new)
     }
 
     fn open(path: &Path, replaces: bool) -> Result<Self, WriteError> {
@@ -168,7 +180,7 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".leyden-");
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
+    builder.permissions(fs::Permissions::from_mode(0o666)); // less the umask
     builder.tempfile_in(folder).map_err(plain)
 }
 

@@ -215,11 +215,23 @@ impl Config {
             );
             return Err(ConfigError::new(key, problem));
         }
+        if most == 0 {
+            let problem = format!(
+                "no block of {} is left for the host: garbage collection needs {} free blocks, and as many open ones as \
+                 there are streams ({}), on each of {} dies{}; give planes more blocks",
+                Bytes::new(geometry.flash_bytes()),
+                self.gc.hard_free_blocks.max(1),
+                self.streams().count(),
+                geometry.dies(),
+                self.kept_text(geometry, dump_blocks, most),
+            );
+            return Err(ConfigError::new(key, problem));
+        }
         if units == 0 || units > most {
             let problem = format!(
                 "{} for the host, of {} of flash, is not possible: garbage collection needs \
                      {} free blocks, and as many open ones as there are streams ({}), on each of {} \
-                     dies{}; at most {} can be addressed (over-provisioning of {})",
+                     dies{}; at most {} can be addressed, with an over_provisioning of \"{}\"",
                 Bytes::new(units * unit),
                 Bytes::new(geometry.flash_bytes()),
                 self.gc.hard_free_blocks.max(1),
@@ -281,7 +293,7 @@ impl Config {
 
     /// The most units the host can address such that collection always finds a block that gains it
     /// a page, however the data lies.
-    fn most_logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> u64 {
+    pub fn most_logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> u64 {
         // More units need more mapping pages, and so leave room for fewer: bisection.
         let (mut fits, mut too_many) = (0, u64::from(geometry.units()) + 1);
         while too_many - fits > 1 {

@@ -95,6 +95,13 @@ impl Device {
         of!(self, ssd => ssd.advance(now, completions));
     }
 
+    /// All that a conventional drive buffers goes to flash; what others buffer stays.
+    pub(crate) fn write_out(&mut self) {
+        if let Self::Conventional(ssd) = self {
+            ssd.write_out();
+        }
+    }
+
     pub(crate) fn cut_power(&mut self, now: Time) -> PowerLoss {
         of!(self, ssd => ssd.cut_power(now))
     }

@@ -86,6 +86,11 @@ impl Powered {
         }
     }
 
+    /// What a conventional drive buffers goes to flash.
+    pub(crate) fn write_out(&mut self) {
+        self.device.write_out();
+    }
+
     /// It is taken down and up again, as opening what was saved does.
     pub(crate) fn remount(&mut self) {
         if let Some(stack) = self.device.stack_mut() {

@@ -38,10 +38,19 @@ impl FromStr for Listen {
             Some(("tcp", port)) if port.parse::<u16>().is_ok() => {
                 Ok(Self::Tcp(format!("127.0.0.1:{port}")))
             }
-            Some(("tcp", address)) if address.contains(':') => Ok(Self::Tcp(address.to_owned())),
+            Some(("tcp", address)) if is_host_and_port(address) => {
+                Ok(Self::Tcp(address.to_owned()))
+            }
             _ => Err("write unix:PATH, tcp, tcp:PORT or tcp:HOST:PORT".to_owned()),
         }
     }
+}
+
+/// HOST:PORT, where colons of an IPv6 address stand in brackets.
+fn is_host_and_port(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else { return false };
+    let is_bracketed = host.starts_with('[') && host.ends_with(']');
+    port.parse::<u16>().is_ok() && !host.is_empty() && (is_bracketed || !host.contains(':'))
 }
 
 impl std::fmt::Display for Listen {
@@ -208,10 +217,18 @@ fn unix_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Connects to a socket in the file system. One whose queue is full is tried again for `patience`.
+/// Connects to a socket in the file system, and not to what a link there names. One whose queue is full is tried again for
+/// `patience`.
 pub(crate) fn dial(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let (folder, name) = folder_of(path)?;
-    let address = address_of(&folder, name)?;
+    // The file itself: whatever takes its name meanwhile is not connected to.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::Symlink {
+        let what = format!("{} is a link, and links are not followed", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, what));
+    }
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let deadline = wall() + patience;
     loop {
         let socket = unix_socket(SocketFlags::NONBLOCK)?;
@@ -355,7 +372,19 @@ mod tests {
         assert_eq!("tcp".parse(), tcp("127.0.0.1:10809"));
         assert_eq!("tcp:0".parse(), tcp("127.0.0.1:0"));
         assert_eq!("tcp:[::1]:9".parse(), tcp("[::1]:9"));
-        for wrong in ["", "unix", "unix:", "tcp:", "tcp:host", "udp:9", "/run/a.sock"] {
+        for wrong in [
+            "",
+            "unix",
+            "unix:",
+            "tcp:",
+            "tcp:host",
+            "tcp:80:80:80",
+            "tcp:::1:9",
+            "tcp:127.0.0.1:99999",
+            "tcp::9",
+            "udp:9",
+            "/run/a.sock",
+        ] {
             assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
         }
     }

@@ -37,8 +37,11 @@ pub enum TlsError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// They do not go together.
-    #[error("TLS cannot be had with this certificate and key")]
-    Together(#[from] rustls::Error),
+    #[error(
+        "TLS cannot be had with this certificate and key: {0}\n  help: is the key that of the certificate? One of certtool for \
+         an elliptic curve is read after `openssl ec -in KEY -out NEW_KEY`"
+    )]
+    Together(rustls::Error),
 }
 
 /// What TLS connections are made with.
@@ -67,7 +70,8 @@ impl Tls {
             PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?;
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Together)?;
         let config = match &files.clients {
             None => config.with_no_client_auth(),
             Some(path) => {
@@ -80,7 +84,7 @@ impl Tls {
                 config.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
             }
         };
-        Ok(Self(Arc::new(config.with_single_cert(chain, key)?)))
+        Ok(Self(Arc::new(config.with_single_cert(chain, key).map_err(TlsError::Together)?)))
     }
 
     /// Shakes hands with a client that has asked for it.

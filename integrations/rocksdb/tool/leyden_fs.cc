@@ -1,9 +1,11 @@
 // leyden-fs: makes, shows, checks and copies the file systems that the RocksDB plugin keeps on images.
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -153,14 +155,16 @@ int Check(const std::string& image) {
 }
 
 Status ExportFile(FileSystem* fs, const std::string& from, const std::string& to) {
-  if (std::ifstream(to).good()) return Status::IOError(to + ": exists already", "name another file");
-  std::ofstream out(to, std::ios::binary);
+  // A link there, dangling or not, is not followed.
+  const int made = open(to.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600);
+  if (made < 0 && errno == EEXIST) return Status::IOError(to + ": exists already", "name another file");
+  if (made < 0) return Status::IOError(to, strerror(errno));
+  FILE* out = fdopen(made, "wb");
   Status s = ReadFile(fs, from, [&](const Slice& piece) {
-    out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-    return out.good() ? Status::OK() : Status::IOError(to + ": cannot be written");
+    const bool written = fwrite(piece.data(), 1, piece.size(), out) == piece.size();
+    return written ? Status::OK() : Status::IOError(to + ": cannot be written");
   });
-  out.close();
-  if (s.ok() && !out.good()) s = Status::IOError(to + ": cannot be written");
+  if (fclose(out) != 0 && s.ok()) s = Status::IOError(to + ": cannot be written");
   if (!s.ok()) remove(to.c_str());
   return s;
 }
@@ -176,7 +180,10 @@ int Export(const std::string& image, const std::string& from, const std::string&
   const std::string root = NormalPath(from);
   if (s.ok()) {
     s = Walk(fs.get(), root, [&](const std::string& path, bool is_dir, uint64_t) {
-      const std::string target = to + "/" + path.substr(root == "/" ? 1 : root.size() + 1);
+      const std::string name = path.substr(root == "/" ? 1 : root.size() + 1);
+      // An image of a stranger's may hold any name.
+      if (("/" + name + "/").find("/../") != std::string::npos) return Status::Corruption(path, "leads out of its folder");
+      const std::string target = to + "/" + name;
       if (is_dir) return Status(host->CreateDir(target, kIo, nullptr));
       return ExportFile(fs.get(), path, target);
     });

@@ -23,7 +23,7 @@ Examples:
 The scripts find in their environment:
   LEYDEN_MOUNT   the mounted file system; with --fs none there is none, but the device: LEYDEN_DEV
   LEYDEN_ACK     in the work: a file; a line written to it, as in `echo ack 17 >>$LEYDEN_ACK`, is a promise
-  LEYDEN_ACKS    in the check: a file with the lines that had been promised when the power failed
+  LEYDEN_ACKS    in the check: a file with what had been promised when the power failed, a line each, without `ack`
   LEYDEN_TMP     a folder that is no part of the drive
 
 A check ends with 0 if everything is as it must be, with 77 if it has no opinion, and with anything else if not;

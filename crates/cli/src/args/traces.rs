@@ -51,7 +51,7 @@ pub(crate) struct ReadArgs {
     /// One word a column: `time:UNIT` (s, ms, us, 100ns, ns), `lba:BYTES` and `len:BYTES` (of a block; 512 if not
     /// given, 1 for bytes), `op:R/W` (what reads and writes are called; then flushes, discards, write zeroes),
     /// `device`, `-` (not used), `..` (all the rest).
-    #[arg(long, value_name = "COLUMNS", conflicts_with = "from")]
+    #[arg(long, value_name = "COLUMNS", conflicts_with = "from", allow_hyphen_values = true)]
     pub(crate) columns: Option<Columns>,
     /// Lines at the beginning of a text that are not read
     #[arg(long, value_name = "LINES", default_value_t = 0)]

@@ -43,7 +43,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
 
 fn export(from: &Path, to: &Path) -> Result<(), Failure> {
     fits(from)?;
-    let raw = NewFile::create_new(to).map_err(Failure::io)?;
+    let raw = NewFile::create_private(to).map_err(Failure::io)?;
     let (mut drive, opened) = Drive::open(from).map_err(|error| failure(from, None, error))?;
     if opened.cut.is_some() {
         super::warn("the last server was killed: what is exported is what that power cut has left");

@@ -138,7 +138,7 @@ fn replay(
     bank: Option<Capacitance>,
     raw: Option<&Path>,
 ) -> Result<(), Failure> {
-    let raw = raw.map(NewFile::create_new).transpose().map_err(Failure::io)?;
+    let raw = raw.map(NewFile::create_private).transpose().map_err(Failure::io)?;
     let recording = open(&args.file)?;
     let named = |error: anyhow::Error| error.context(args.file.display().to_string());
     let made = match bank {

@@ -135,9 +135,24 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
         ));
     }
     // A server that was killed leaves a dead mount behind, of which nothing can be said.
-    if let Some(folder) = args.fuse.as_ref().filter(|folder| folder.is_file()) {
-        let what = format!("{} is a file, and would be covered", folder.display());
-        return Err(Failure::usage(anyhow::anyhow!("{what}\n  help: --fuse takes a folder")));
+    let metadata = args.fuse.as_ref().map(|folder| (folder, folder.metadata()));
+    let problem = match &metadata {
+        Some((folder, Ok(of))) if !of.is_dir() => {
+            format!(
+                "{} is no folder, and would be covered\n  help: --fuse takes a folder",
+                folder.display()
+            )
+        }
+        Some((folder, Err(error))) if error.kind() == ErrorKind::NotFound => {
+            format!(
+                "there is no folder {folder}\n  help: mkdir {folder}",
+                folder = folder.display()
+            )
+        }
+        _ => String::new(),
+    };
+    if !problem.is_empty() {
+        return Err(Failure::usage(anyhow::anyhow!(problem)));
     }
     if let Some(key) = &args.tls_key
         && key.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)

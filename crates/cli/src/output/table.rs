@@ -8,6 +8,8 @@ use super::escape::shown;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
+    /// All columns are left-aligned.
+    of_texts: bool,
 }
 
 #[derive(Debug)]
@@ -19,6 +21,11 @@ enum Row {
 }
 
 impl Table {
+    /// A table of texts: all columns are left-aligned.
+    pub(crate) fn of_texts() -> Self {
+        Self { of_texts: true, ..Self::default() }
+    }
+
     pub(crate) fn head<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         if !self.rows.is_empty() {
             self.rows.push(Row::Gap);
@@ -39,8 +46,8 @@ impl Table {
         for row in &self.rows {
             match row {
                 Row::Gap => writeln!(out)?,
-                Row::Head(cells) => writeln!(out, "{bold}{}{bold:#}", line(cells, &widths))?,
-                Row::Cells(cells) => writeln!(out, "{}", line(cells, &widths))?,
+                Row::Head(cells) => writeln!(out, "{bold}{}{bold:#}", self.line(cells, &widths))?,
+                Row::Cells(cells) => writeln!(out, "{}", self.line(cells, &widths))?,
             }
         }
         Ok(())
@@ -59,21 +66,22 @@ impl Table {
         }
         widths
     }
-}
 
-fn line(cells: &[String], widths: &[usize]) -> String {
-    use std::fmt::Write as _; // into a text, which never fails
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        use std::fmt::Write as _; // into a text, which never fails
 
-    let mut line = String::new();
-    for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        if index == 0 {
-            let _ = write!(line, "{cell:width$}");
-        } else {
-            let _ = write!(line, "  {cell:>width$}");
+        let mut line = String::new();
+        for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let gap = if index == 0 { "" } else { "  " };
+            let _ = if index == 0 || self.of_texts {
+                write!(line, "{gap}{cell:width$}")
+            } else {
+                write!(line, "{gap}{cell:>width$}")
+            };
         }
+        line.truncate(line.trim_end().len());
+        line
     }
-    line.truncate(line.trim_end().len());
-    line
 }
 
 /// `text` in lines of at most `width` characters, broken at spaces.
@@ -103,6 +111,12 @@ mod tests {
         table.row(["µs", "12.5"]);
         let mut out = Vec::new();
         table.write(&mut anstream::StripStream::new(&mut out)).unwrap();
+        let mut texts = Table::of_texts();
+        texts.row(["work", "a long command"]);
+        texts.row(["device", "1 GiB"]);
+        let mut aligned = Vec::new();
+        texts.write(&mut aligned).unwrap();
+        assert_eq!(String::from_utf8(aligned).unwrap(), "work    a long command\ndevice  1 GiB\n");
         let expected = "host      read  write\nrequests     5  1,000\nµs        12.5\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

@@ -16,6 +16,7 @@ mod inspect;
 mod provision;
 mod sampled;
 mod stats;
+mod write_out;
 mod writer;
 
 use std::collections::VecDeque;

@@ -96,6 +96,16 @@ impl<P: Payload> Writer<P> {
         fits
     }
 
+    /// While it is `on`, all that is buffered is on its way to flash, protected or not, and in pages that are not full.
+    pub(super) fn write_out(&mut self, now: Time, ftl: &mut Ftl<P>, on: bool) {
+        if on {
+            self.urgent += 1;
+            self.pump_idle(now, ftl);
+        } else {
+            self.urgent -= 1;
+        }
+    }
+
     /// Finds out which dies have something to do, after a snapshot was loaded.
     pub(super) fn wake(&mut self, ftl: &Ftl<P>) {
         for die in (0..self.dies).map(DieId).filter(|&die| ftl.wants_collection(die)) {

@@ -242,6 +242,20 @@ impl Drive {
         if is_closed { Ok(()) } else { self.find_journal() }
     }
 
+    /// Runs the drive until it is idle, and until all that a conventional drive buffers is on flash, as if it had been idle
+    /// for long. This is no command, so a checkpoint takes the place of the log.
+    ///
+    /// # Errors
+    /// If the image cannot be written.
+    pub fn write_out(&mut self) -> Result<(), ImageError> {
+        self.rest()?;
+        if self.is_off() || !self.is_idle() {
+            return Ok(());
+        }
+        self.powered.write_out();
+        self.checkpoint(false)
+    }
+
     fn save(&mut self, is_closed: bool) -> Result<(), ImageError> {
         let slots = self.content.slots().clone();
         self.content.keep_used_by(self.powered.device(), 0);

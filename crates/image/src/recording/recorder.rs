@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use leyden_device::Lba;
@@ -36,7 +37,8 @@ impl Recorder {
     /// A new recording; a file that exists is left alone. What is at rest in the drive must follow:
     /// its state, then the bytes of its units.
     pub(crate) fn create(path: &Path, head_json: &Head) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        // It holds all that is written: it is as secret as the drive.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(&head())?;
         let mut recorder = Self {
             file,

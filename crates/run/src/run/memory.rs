@@ -59,7 +59,8 @@ pub(super) fn has_sizes_that_fit(scenario: &Scenario) -> Result<(), RunError> {
 /// What is worth saying before a run that takes much memory.
 pub(super) fn much_memory(scenario: &Scenario) -> Option<String> {
     let bytes = needs_bytes(scenario);
-    (bytes >= MUCH_BYTES).then(|| format!("the run takes about {} MiB of memory", bytes >> 20))
+    (bytes >= MUCH_BYTES)
+        .then(|| format!("the run takes up to {} MiB of memory, as the drive fills", bytes >> 20))
 }
 
 /// Memory that a run of `scenario` takes, about; 0 if its drives cannot be built, which the run says.

@@ -56,9 +56,9 @@ pub(super) fn precondition<P: Payload>(
         let settling = settle(&mut feeder, scenario, hooks)?;
         if !settling.settled {
             past.warnings.push(format!(
-                "preconditioning stopped after {} times the capacity, before the write \
+                "preconditioning stopped after {:.1} times the capacity, before the write \
                  amplification had settled within {}",
-                scenario.precondition.max_passes, scenario.precondition.tolerance
+                settling.passes, scenario.precondition.tolerance
             ));
         }
         past.settling = Some(settling);

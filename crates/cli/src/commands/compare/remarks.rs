@@ -8,7 +8,14 @@ type Effect = (&'static [&'static str], fn(&RunRecord) -> u64, &'static str);
 
 const EFFECTS: [Effect; 3] = [
     (
-        &["device.ftl.gc.", "host.conventional.ftl.gc."],
+        &[
+            "device.ftl.gc.",
+            "device.ftl.over_provisioning",
+            "device.ftl.capacity",
+            "device.ftl.placement",
+            "host.conventional.ftl.gc.",
+            "host.conventional.ftl.over_provisioning",
+        ],
         |record| record.gc.collections,
         "the measured part collected no block: measure more of it, with run.repeat or a longer workload",
     ),
@@ -100,6 +107,8 @@ mod tests {
         let said = remarks(&mut [run(key, "greedy", "a", 0), run(key, "fifo", "b", 0)]);
         assert!(said.len() == 1 && said[0].contains("collected no block"), "{said:?}");
         assert!(remarks(&mut [run(key, "greedy", "a", 0), run(key, "fifo", "b", 1)]).is_empty());
+        let key = "device.ftl.over_provisioning";
+        assert_eq!(remarks(&mut [run(key, "7 %", "a", 0), run(key, "28 %", "b", 0)]).len(), 1);
         // Seeds are no key that hopes for collections.
         assert!(remarks(&mut [run("seed", "1", "a", 0), run("seed", "2", "b", 0)]).is_empty());
     }

@@ -1,6 +1,7 @@
 //! What a crash test keeps in its folder, and what is said where several commands say it.
 
 use leyden_crashtest::{CrashError, Session};
+use leyden_image::ImageError;
 
 use crate::failure::Failure;
 
@@ -68,7 +69,9 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(
 pub(super) fn failure(error: CrashError) -> Failure {
     match error {
         CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
-        CrashError::Io(..) | CrashError::Write(_) => Failure::io(error),
+        CrashError::Io(..) | CrashError::Write(_) | CrashError::Image(ImageError::Io(_)) => {
+            Failure::io(error)
+        }
         CrashError::Worker(_) => Failure::internal(error),
         _ => Failure::usage(error),
     }

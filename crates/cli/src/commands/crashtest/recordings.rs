@@ -35,10 +35,17 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
         Pace::Times(speed) => Some(speed),
         Pace::Untimed => None,
     };
+    let was_there = args.out().exists();
     let session = new_session(args.out())?;
     let base = args.base.as_deref().map(|base| base_of(base, args.size.get())).transpose()?;
     let plan = RecordPlan { drive, speed, base, plan };
-    let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(failure)?;
+    let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(|error| {
+        let failed = failure(error);
+        if !was_there && failed.is_io() {
+            let _ = std::fs::remove_dir_all(session.folder()); // it has room for nothing
+        }
+        failed
+    })?;
     let timeline = session.timeline(None).map_err(failure)?;
     if timeline.acks().is_empty() {
         warn(

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why};
+use leyden_crashtest::{
+    Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why, counted,
+};
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
@@ -16,9 +18,9 @@ pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
     let events = timeline.events();
     let span = events.last().map_or(0, |last| last.0.since(events[0].0).as_ns());
     format!(
-        "recorded {} events and {} acknowledgements in {} of the drive's time: {}",
-        count(events.len() as u64),
-        count(timeline.acks().len() as u64),
+        "recorded {} and {} in {} of the drive's time: {}",
+        counted(events.len(), "event"),
+        counted(timeline.acks().len(), "acknowledgement"),
         seconds(span as f64 / 1e9),
         bytes(length_bytes)
     )
@@ -133,7 +135,7 @@ pub(super) fn show(session: &Session, json: bool) -> Result<(), Failure> {
             "last_run": serde_json::to_value(&last).unwrap_or(Value::Null),
         }));
     }
-    let mut table = Table::default();
+    let mut table = Table::of_texts();
     table.row(["file system", &plan.fs]);
     table.row(["device", &bytes(plan.size_bytes)]);
     table.row(["work", &plan.work]);

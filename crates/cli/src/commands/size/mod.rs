@@ -42,6 +42,14 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     if cancelled && sizing.variants.iter().all(|drive| drive.measured.is_none()) {
         return Err(Failure::interrupted("no drive had been run yet"));
     }
+    if let Some(problem) =
+        sizing.variants.iter().find_map(|it| it.problem.as_ref().filter(|_| it.own))
+    {
+        // Its own row would be empty, and each variant of it, too.
+        return Err(Failure::usage(anyhow::anyhow!(
+            "the drive of the scenario is impossible: {problem}"
+        )));
+    }
     if args.json {
         print_json(&sizing)?;
     } else {

@@ -56,7 +56,9 @@ impl LineParser for BlockRq {
     }
 
     fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
-        Ok(line.starts_with(b"# tracer:") || event(line).is_some())
+        // The heads of the kernel's own file, and of trace-cmd's report.
+        let heads: [&[u8]; 3] = [b"# tracer:", b"cpus=", b"version = "];
+        Ok(heads.iter().any(|head| line.starts_with(head)) || event(line).is_some())
     }
 
     fn line(
@@ -68,7 +70,9 @@ impl LineParser for BlockRq {
         let columns = || ErrorKind::Columns { got: words(line).count(), want: WANT.into() };
         // Comments, `cpus=4` of trace-cmd, and events of others than the block layer.
         let Some((time, name, rest)) = event(line) else {
-            let is_note = line.starts_with(b"#") || line.starts_with(b"cpus=");
+            let is_note = line.starts_with(b"#")
+                || line.starts_with(b"cpus=")
+                || line.starts_with(b"version = ");
             let names_event = words(line).any(|word| word.starts_with(b"block"));
             context.counts.skipped_actions += u64::from(!is_note);
             return if names_event { Err(columns()) } else { Ok(()) };

@@ -10,7 +10,8 @@
 //!
 //! **Invariants**: pages of a block are programmed in order, once between two erases. A block whose
 //! erase was broken off is *poisoned*: nothing in it can be read, nor what is programmed there before it has
-//! been erased again.
+//! been erased again. A program in a block in which another has failed, in a worn one or in a bad one succeeds and
+//! stores nothing that can be read. Only a dump goes on in a block in which one of its programs has failed.
 
 mod lay;
 mod occasions;
@@ -64,6 +65,8 @@ pub struct Medium<C> {
     /// The last dump that was used up.
     used_dump: u64,
     occasions: Occasions,
+    /// Erases after which a block is worn; 0 for never.
+    endurance_cycles: u32,
 }
 
 /// A medium at rest, borrowed to save it or owned when loaded.
@@ -102,6 +105,7 @@ impl<C: Content> Medium<C> {
             blocks,
             used_dump: 0,
             occasions: Occasions::new(&config.faults.occasions),
+            endurance_cycles: config.endurance_cycles,
         }
     }
 
@@ -230,6 +234,21 @@ impl<C: Content> Medium<C> {
     pub fn is_poisoned(&self, block: BlockId) -> bool {
         self.blocks[block.index()].is_poisoned
     }
+    /// True if what is programmed into `block` cannot be read: a program in it has failed, its erase was broken off, it
+    /// is worn or bad.
+    #[inline]
+    fn spoils(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].health != Health::Good || self.is_unfit(block)
+    }
+    fn spoils_page(&self, page: Ppn) -> bool {
+        self.spoils(self.geometry.block_of_page(page))
+    }
+    /// The same of a dump, which goes on in a block in which one of its programs has failed.
+    fn is_unfit(&self, block: BlockId) -> bool {
+        let Block { health, erases, is_poisoned, .. } = self.blocks[block.index()];
+        let is_worn = self.endurance_cycles != 0 && erases >= self.endurance_cycles;
+        health == Health::Bad || is_poisoned || is_worn
+    }
     /// Erases of `block`.
     pub fn erases(&self, block: BlockId) -> u32 {
         self.blocks[block.index()].erases
@@ -301,6 +320,9 @@ impl<C: Content> Medium<C> {
     pub fn program_dump(&mut self, page: Ppn, units: u32, meta: MetaPage) {
         self.program_untimed(page, units, BlockUse { kind: PageKind::Dump, stream: 0 });
         self.pages.insert(page, self.kept(meta));
+        if self.is_unfit(self.geometry.block_of_page(page)) {
+            self.make_unreadable(page);
+        }
     }
 
     /// A program of a dump fails: nothing of `page` can be read, and its block is failing.
@@ -317,6 +339,10 @@ impl<C: Content> Medium<C> {
             self.cells.pad(Ppa(unit));
         }
         self.append(page, used_for);
+        let block = self.geometry.block_of_page(page);
+        if used_for.kind != PageKind::Dump && self.spoils(block) {
+            self.make_unreadable(page);
+        }
     }
 
     fn kept(&self, meta: MetaPage) -> MetaPage {
@@ -356,7 +382,7 @@ impl<C: Content> Medium<C> {
         outcome.failed |= self.occasions.ended(outcome.operation.kind);
         match outcome.operation.kind {
             Kind::Program(page) if outcome.failed => self.program_failed(page),
-            Kind::Program(page) if self.is_poisoned(self.geometry.block_of_page(page)) => {
+            Kind::Program(page) if self.spoils(self.geometry.block_of_page(page)) => {
                 self.make_unreadable(page);
             }
             Kind::Erase(block) => self.erase_ended(block, outcome.failed),
@@ -415,6 +441,7 @@ impl<C: Content> Medium<C> {
                 Kind::Program(page) if !ended => {
                     self.make_unreadable(page);
                 }
+                Kind::Program(page) if self.spoils_page(page) => self.make_unreadable(page),
                 Kind::Erase(block) => {
                     self.clear(block);
                     let half_erased = &mut self.blocks[block.index()];

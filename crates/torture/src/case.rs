@@ -105,7 +105,7 @@ impl Case {
         most_attempts: u32,
         goes_on: impl FnMut(u32) -> bool,
     ) -> Option<ShrunkCase> {
-        each!(self, run => shrunk(run.as_ref(), most_attempts, goes_on))
+        each!(self, run => shrunk(run.as_ref(), most_attempts, goes_on, |run| run.play(false).0))
     }
 }
 
@@ -116,6 +116,7 @@ fn shrunk<R: Run>(
     run: &R,
     most_attempts: u32,
     mut goes_on: impl FnMut(u32) -> bool,
+    mut play: impl FnMut(&R) -> Outcome,
 ) -> Option<ShrunkCase>
 where
     Case: From<R>,
@@ -126,7 +127,7 @@ where
         match &last {
             // Nothing more is made smaller, and nothing is run for it.
             Some(last) if !goes_on(attempts) => Outcome { failure: None, ..Outcome::clone(last) },
-            _ => last.insert(twice(|| run.play(false).0)).clone(),
+            _ => last.insert(twice(|| play(run))).clone(),
         }
     });
     small.map(|Shrunk { options, failure, attempts }| (options.into(), failure, attempts))
@@ -135,6 +136,30 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Coverage, Kind, Tally};
+
+    #[test]
+    fn an_interrupted_shrinker_runs_nothing_more() {
+        let outcome = |cuts| Outcome {
+            tally: Tally::default(),
+            coverage: Coverage::default(),
+            digest: 0,
+            failure: Some(Failure { kind: Kind::Lost, cuts, message: String::new() }),
+        };
+        let shrunk_until = |last: u32| {
+            let mut played = 0;
+            let play = |options: &Options| {
+                played += 1;
+                outcome(options.rounds.len() as u64)
+            };
+            let small = shrunk(&Options::drawn(7), 1_000, |attempt| attempt <= last, play).unwrap();
+            (played, small)
+        };
+        let (played, (case, failure, _)) = shrunk_until(3);
+        assert_eq!((played, failure.kind), (3, Kind::Lost), "a run that fails is made once");
+        let (more, (smaller, ..)) = shrunk_until(1_000);
+        assert!(more > 20 && case != smaller, "{more}");
+    }
 
     #[test]
     fn a_case_is_what_its_subject_draws() {

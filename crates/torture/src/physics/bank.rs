@@ -1,6 +1,7 @@
 //! What a bank holds, worked out from its parts and voltages.
 
 use leyden_power::{BankConfig, Part};
+use leyden_sim::Power;
 
 /// A part's figures as docs/power.md gives them: capacitance in nF, charge and lowest voltage in mV, and what
 /// ageing takes in parts per million.
@@ -32,6 +33,21 @@ pub(super) fn energy_pj(bank: &BankConfig) -> Option<u128> {
     Some(femtojoules_doubled * efficiency * left / (2 * 1_000 * PPM * PPM))
 }
 
+/// How long `power` takes to charge the bank when new, from its lowest voltage: `1/2 C (V_charge^2 - V_min^2) / P` in
+/// nanoseconds, rounded up. A bank whose size is left to the drive has `drive_nf`.
+pub(super) fn charge_ns(bank: &BankConfig, power: Power, drive_nf: u64) -> u128 {
+    let (nf_of_a_part, charge, minimum, _) = sheet(bank.part);
+    let nf = match (bank.capacitance, bank.parts) {
+        (Some(capacitance), _) => u128::from(capacitance.as_nf()),
+        (None, Some(parts)) => u128::from(parts) * nf_of_a_part,
+        (None, None) => drive_nf.into(),
+    };
+    let charge = bank.charge_voltage.map_or(charge, |it| it.as_mv().into());
+    let minimum = bank.minimum_voltage.map_or(minimum, |it| it.as_mv().into());
+    let picojoules = nf * (charge * charge - minimum * minimum) / 2_000;
+    picojoules.div_ceil(u128::from(power.as_mw()).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use leyden_sim::{Capacitance, Ratio, Voltage};
@@ -59,5 +75,19 @@ mod tests {
             ..BankConfig::default()
         };
         assert_eq!(energy_pj(&bank), Some(77_760_000_000));
+    }
+
+    #[test]
+    fn a_bank_is_charged_from_its_lowest_voltage_without_losses() {
+        // 1/2 x 2 mF x (12^2 - 6^2) V^2 = 108 mJ, at 2 W.
+        let bank = BankConfig {
+            capacitance: Some(Capacitance::from_uf(2_000)),
+            charge_voltage: Some(Voltage::from_mv(12_000)),
+            minimum_voltage: Some(Voltage::from_mv(6_000)),
+            ..BankConfig::default()
+        };
+        assert_eq!(charge_ns(&bank, Power::from_mw(2_000), 7), 54_000_000);
+        let sized_by_the_drive = BankConfig { capacitance: None, ..bank };
+        assert_eq!(charge_ns(&sized_by_the_drive, Power::from_mw(2_000), 1_000_000), 27_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! What physics can save of a drive at a power cut, worked out apart from the drive.
 //!
-//! **What lives here**: the energy of the bank ([`bank`]), and how far a dump gets with it ([`dump`]). A run
-//! holds what a drive says that it lost against that, page by page ([`Physics::check`]). **What doesn't**:
+//! **What lives here**: the energy of the bank ([`bank`]), how far a dump gets with it ([`dump`]), and what the way back
+//! takes ([`recovery`]). A run compares what a drive says that it lost with that, page by page ([`Physics::check`]). **What doesn't**:
 //! any arithmetic of `leyden_power`; of that crate only the configuration is read. What is to be dumped and
 //! in which order, and what dies were doing, is looked up in the drive at the moment of the cut; that the
 //! drive leaves nothing out is for the oracle to find.
@@ -10,14 +10,16 @@
 
 mod bank;
 mod dump;
+mod recovery;
 
 use leyden_device::{Config, DumpPageHolds, DumpPageView, Payload, PowerLoss, Ssd, ZnsSsd};
-use leyden_nand::{Geometry, Interrupted, Kind};
+use leyden_nand::{BlockId, Geometry, Interrupted, Kind, Medium, PageKind};
 use leyden_power::DumpConfig;
 use leyden_sim::{Ratio, Time};
 
 use crate::coverage::{Hits, Point};
 use dump::{Bank, Fate, Plan};
+pub(crate) use recovery::{Blocks, WayBack};
 
 /// A drive's constants.
 #[derive(Clone, Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct Physics {
     units_per_page: usize,
     failure_share: Ratio,
     failures_most: u32,
+    pub(crate) way_back: WayBack,
 }
 
 /// What a cut must lose, and what it must cost.
@@ -137,6 +140,7 @@ impl Physics {
             units_per_page: geometry.units_per_page() as usize,
             failure_share: nand.faults.program_failures,
             failures_most: power.failed_programs,
+            way_back: WayBack::new(config, geometry, transfer_ns)?,
         })
     }
 
@@ -257,6 +261,24 @@ impl Physics {
 
     fn may_lack_room(&self, page: &DumpPageView) -> bool {
         self.may_lose && matches!(page.holds, DumpPageHolds::Map(..))
+    }
+
+    /// Blocks of a dump hold no more pages than their cells do with so few bits.
+    pub(crate) fn check_cells<P: Payload>(&self, medium: &Medium<P>) -> Result<(), String> {
+        let geometry = medium.geometry();
+        let most = geometry.pages_per_block() / self.bits_per_cell;
+        let is_overfull = |&block: &BlockId| {
+            let kind = medium.used_for(block).map(|used_for| used_for.kind);
+            kind == Some(PageKind::Dump) && medium.written_pages(block) > most
+        };
+        match (0..geometry.blocks()).map(BlockId).find(is_overfull) {
+            Some(block) => Err(format!(
+                "block {} holds {} pages of a dump, and has room for {most} with one bit per cell",
+                block.0,
+                medium.written_pages(block)
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Pages of a dump that each die keeps room for.

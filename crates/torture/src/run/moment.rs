@@ -100,6 +100,7 @@ where
             Cut::Idle(span) => {
                 self.drain()?;
                 self.advance(self.drive.now() + span)?;
+                self.drive.check();
             }
         }
         Ok(Some(self.drive.now()))

@@ -14,7 +14,7 @@ use super::{Inspected, Trouble};
 use crate::Kind;
 use crate::coverage::Point;
 use crate::fold::{add_cut, add_recovery};
-use crate::physics::Expected;
+use crate::physics::{Blocks, Expected};
 use crate::witness::Witness;
 
 impl<P, D> Runner<'_, P, D>
@@ -30,6 +30,7 @@ where
         self.check_moving()?;
         self.drive.drive().judge().map_err(|message| Trouble { kind: Kind::Fault, message })?;
         self.check_flash(at)?;
+        self.check_erases()?;
         let expected = self.expect(at)?;
         let left = expected.as_ref().map(|expected| self.stored(&expected.lost));
         let cut = self.drive.cut_power(at);
@@ -47,6 +48,9 @@ where
         self.story.cut(at, &cut.drive);
         if let Some(expected) = &expected {
             self.check_loss(expected, &cut.drive)?;
+        }
+        if let (Some(physics), Some(ssd)) = (&self.physics, self.ssd()) {
+            physics.check_cells(ssd.medium()).map_err(unjustified)?;
         }
         self.power.dump_end = self.power.dump_end.max(at + cut.drive.cost.time);
         let (lost, uncertain) = (cut.lost_units(), cut.uncertain_units());
@@ -75,7 +79,8 @@ where
     }
 
     /// A drive that is ready has room for a dump on every die.
-    pub(super) fn check_ready(&self, at: Time) -> Result<(), Trouble> {
+    pub(super) fn check_ready(&mut self, at: Time) -> Result<(), Trouble> {
+        self.check_erased(at)?;
         let Some(ssd) = self.ssd().filter(|ssd| at == self.power.ready && ssd.is_ready()) else {
             return Ok(());
         };
@@ -91,6 +96,34 @@ where
             }
             None => Ok(()),
         }
+    }
+
+    /// The flash now, with the erases that the drive has counted.
+    fn blocks(&self) -> Option<Blocks> {
+        let ssd = self.ssd()?;
+        let ftl = ssd.stats().ftl;
+        Some(Blocks::of(ssd.medium(), ftl.erases - ftl.erase_failures))
+    }
+
+    /// Each block that was emptied since the drive became ready was erased, and counted.
+    fn check_erases(&mut self) -> Result<(), Trouble> {
+        let now = self.blocks();
+        let before = std::mem::replace(&mut self.power.blocks, now);
+        match (&before, &self.power.blocks) {
+            (Some(before), Some(now)) => before.check_erases(now).map_err(unjustified),
+            _ => Ok(()),
+        }
+    }
+
+    /// The drive has just become ready: it has erased what it said.
+    fn check_erased(&mut self, at: Time) -> Result<(), Trouble> {
+        let is_now = at == self.power.ready && self.ssd().is_some_and(Ssd::is_ready);
+        let now = self.blocks();
+        let before = std::mem::replace(&mut self.power.blocks, now);
+        let (Some(physics), true) = (&self.physics, is_now) else { return Ok(()) };
+        let (Some(before), Some(now)) = (&before, &self.power.blocks) else { return Ok(()) };
+        let checked = physics.way_back.check_erased(before, now);
+        checked.map_err(unjustified)
     }
 
     /// Lets a copy of the drive run on: the program that ends first must do so when the drive says. Done at one
@@ -134,7 +167,7 @@ where
             return Ok(Some(Expected::nothing()));
         }
         let expected = physics.expect(at, ssd);
-        expected.map_err(|message| Trouble { kind: Kind::Unjustified, message })
+        expected.map_err(unjustified)
     }
 
     /// Compares the losses that the drive reports with those that physics requires.
@@ -160,7 +193,7 @@ where
         self.hits.hit_if(said.torn_pages > 0, Point::BrokenOff);
         expected.note(&mut self.hits, physics);
         let checked = physics.check(expected, said);
-        checked.map_err(|message| Trouble { kind: Kind::Unjustified, message })
+        checked.map_err(unjustified)
     }
 
     fn underprovisioned(&self, said: &PowerLoss) -> Trouble {
@@ -249,13 +282,23 @@ where
     /// Power returns `off` after the cut at `at`; yields when the drive is ready.
     pub(crate) fn restore(&mut self, at: Time, off: Span) -> Result<Time, Trouble> {
         let at = at + off;
+        let derived = self.physics.as_ref().zip(self.ssd());
+        let derived = derived.map(|(it, ssd)| it.way_back.conventional(ssd.medium()));
         let recovery = self.drive.restore_power(at);
+        let seen = self.blocks().zip(self.ssd());
+        self.power.blocks = seen.map(|(blocks, ssd)| blocks.with(ssd.medium(), &recovery));
         self.oracle.restore(at);
         add_recovery(&mut self.digest, &recovery);
         self.power.ready = recovery.ready_at;
         self.power.is_up = false;
         self.note_recovery(at, &recovery);
         self.story.restored(at, &recovery);
+        if let (Some(physics), Some(derived), Some(ssd)) = (&self.physics, &derived, self.ssd()) {
+            let bank_nf = ssd.power_supply().map_or(0, |supply| supply.bank.capacitance().as_nf());
+            let times = (at, self.power.dump_end);
+            let checked = physics.way_back.check(derived, times, bank_nf, &recovery);
+            checked.map_err(unjustified)?;
+        }
         if self.physics.is_some() && recovery.ready_at < self.power.dump_end {
             let message = format!(
                 "the drive is ready at {} ns, and its dump ends at {} ns",
@@ -357,6 +400,10 @@ where
         self.hits.hit_if(self.options.work.tenants > 1, Point::WorkTenants);
         self.hits.hit_if(self.options.work.trace, Point::WorkTrace);
     }
+}
+
+fn unjustified(message: String) -> Trouble {
+    Trouble { kind: Kind::Unjustified, message }
 }
 
 /// What an operation on its way is.

@@ -12,7 +12,7 @@ use crate::commands::Commands;
 use crate::coverage::{Coverage, Hits, Point};
 use crate::faulty::FaultLog;
 use crate::options::{mixed, rng};
-use crate::physics::Physics;
+use crate::physics::{Blocks, Physics};
 use crate::story::Story;
 use crate::witness::{Grain, Witness};
 use crate::{Failure, Kind, Options, Round, Tally, Verify};
@@ -80,6 +80,8 @@ pub(super) struct PowerSide {
     pub(super) left: BTreeMap<u32, Vec<u64>>,
     /// The number of the last command before the last cut.
     pub(super) last_before_cut: u64,
+    /// The flash as it was when the power returned, or the drive became ready.
+    pub(super) blocks: Option<Blocks>,
 }
 
 impl<'a, P, D> Runner<'a, P, D>
@@ -127,6 +129,7 @@ where
                 dump_end: Time::ZERO,
                 left: BTreeMap::new(),
                 last_before_cut: 0,
+                blocks: None,
             },
             digest: Digest::default(),
             tally: Tally::default(),
@@ -284,6 +287,7 @@ where
                 return Err(Trouble { kind: Kind::Refused, message });
             }
         }
+        self.power.blocks = None; // what it counts begins at 0
         self.tally.reloads += 1;
         self.hits.hit(Point::WorkReload);
         Ok(())

@@ -5,7 +5,7 @@ use leyden_sim::{Span, Time};
 
 use super::run::{Runner, Trouble};
 use crate::Kind;
-use crate::physics::Expected;
+use crate::physics::{Blocks, Expected};
 
 impl Runner<'_> {
     pub(super) fn cut(&mut self) -> Result<(), Trouble> {
@@ -20,13 +20,26 @@ impl Runner<'_> {
         self.tally.cut_off += self.pending.len() as u64;
         self.pending.clear();
         let expected = self.expect(at)?;
+        self.check_erases()?;
         let loss = self.drive.cut_power(at);
         self.story.cut(at, &loss);
         self.note_cost(&loss);
         self.check_loss(expected.as_ref(), &loss)?;
+        if let Some(physics) = &self.physics {
+            physics.check_cells(self.drive.medium()).map_err(unjustified)?;
+        }
         self.note_loss(&loss)?;
         self.dump_end = self.dump_end.max(at + loss.cost.time);
+        let derived = self.physics.as_ref().map(|it| it.way_back.zoned(self.drive.medium()));
         let recovery = self.drive.restore_power(at + off);
+        self.blocks = Some(self.blocks_now().with(self.drive.medium(), &recovery));
+        if let (Some(physics), Some(derived)) = (&self.physics, &derived) {
+            let supply = self.drive.power_supply();
+            let bank_nf = supply.map_or(0, |supply| supply.bank.capacitance().as_nf());
+            let times = (at + off, self.dump_end);
+            let checked = physics.way_back.check(derived, times, bank_nf, &recovery);
+            checked.map_err(unjustified)?;
+        }
         self.story.restored(at + off, &recovery);
         self.note_recovery(&recovery);
         self.ready = recovery.ready_at;
@@ -39,6 +52,29 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// The flash now, with the erases that the drive has counted.
+    fn blocks_now(&self) -> Blocks {
+        Blocks::of(self.drive.medium(), self.drive.stats().ftl.erases)
+    }
+
+    /// Each block that was emptied since the drive became ready was erased, and counted.
+    fn check_erases(&mut self) -> Result<(), Trouble> {
+        let now = self.blocks_now();
+        let checked = self.blocks.take().map_or(Ok(()), |before| before.check_erases(&now));
+        checked.map_err(unjustified)
+    }
+
+    /// The drive has just become ready: it has erased what it said.
+    pub(super) fn check_erased(&mut self) -> Result<(), Trouble> {
+        let now = self.blocks_now();
+        let before = self.blocks.replace(now.clone());
+        let (Some(physics), Some(before)) = (&self.physics, before) else { return Ok(()) };
+        if !self.drive.is_ready() {
+            return Ok(());
+        }
+        physics.way_back.check_erased(&before, &now).map_err(unjustified)
+    }
+
     /// What a cut at `at` must lose. `None` if the power of such a drive is never cut.
     fn expect(&self, at: Time) -> Result<Option<Expected>, Trouble> {
         let Some(physics) = &self.physics else { return Ok(None) };
@@ -46,7 +82,7 @@ impl Runner<'_> {
             return Ok(Some(Expected::nothing()));
         }
         let expected = physics.expect_zoned(at, &self.drive);
-        expected.map_err(|message| Trouble { kind: Kind::Unjustified, message })
+        expected.map_err(unjustified)
     }
 
     /// Compares what the drive says that a cut lost, and cost, with physics.
@@ -65,7 +101,7 @@ impl Runner<'_> {
                 Err(format!("the drive was {what}, and says otherwise"))
             }
         };
-        checked.map_err(|message| Trouble { kind: Kind::Unjustified, message })
+        checked.map_err(unjustified)
     }
 
     fn note_loss(&mut self, loss: &PowerLoss) -> Result<(), Trouble> {
@@ -88,4 +124,8 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
+
+fn unjustified(message: String) -> Trouble {
+    Trouble { kind: Kind::Unjustified, message }
 }

@@ -15,7 +15,7 @@ use super::command::{Host, Pending, Slot};
 use crate::coverage::{Hits, Point};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::physics::Physics;
+use crate::physics::{Blocks, Physics};
 pub(super) use crate::run::Trouble;
 use crate::run::{refused, twice};
 use crate::story::Story;
@@ -53,6 +53,8 @@ pub(crate) struct Runner<'a> {
     /// When the drive is ready after the last cut, and its dump has ended.
     pub(super) ready: Time,
     pub(super) dump_end: Time,
+    /// The flash as it was when the power returned, or the drive became ready.
+    pub(super) blocks: Option<Blocks>,
 }
 
 /// Runs `options` once.
@@ -110,6 +112,7 @@ impl<'a> Runner<'a> {
             physics: Physics::new(&options.device),
             ready: Time::ZERO,
             dump_end: Time::ZERO,
+            blocks: None,
         }
     }
 
@@ -291,6 +294,7 @@ impl<'a> Runner<'a> {
         if let Some(ready) = self.drive.next_event() {
             self.drive.advance(ready, &mut Vec::new());
         }
+        self.check_erased()?;
         self.drive.check();
         self.check_read_only()?;
         self.judge()

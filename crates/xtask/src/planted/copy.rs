@@ -45,7 +45,7 @@ pub(super) fn build(
     write(&root, &folder, Path::new(""), texts, &mut kept)?;
     remove_others(&folder, Path::new(""), &kept)?;
     let mut programs = Programs { folder, torture: None, tests: BTreeMap::new() };
-    if finders.iter().any(|finder| matches!(finder, Finder::Torture { .. })) {
+    if finders.iter().any(Finder::is_torture) {
         let built = cargo(
             &programs.folder,
             &target,

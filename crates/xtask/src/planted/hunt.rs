@@ -55,7 +55,7 @@ pub(super) fn all(bugs: &[&Bug], programs: &Programs, tests: bool, quiet: bool) 
 
 /// Each hunt, and before it what must pass without a bug.
 fn tasks<'a>(bugs: &[&'a Bug], tests: bool) -> Vec<Task<'a>> {
-    let is_asked = |finder: &Finder| tests || matches!(finder, Finder::Torture { .. });
+    let is_asked = |finder: &Finder| tests || finder.is_torture();
     let hunts: Vec<_> = bugs
         .iter()
         .flat_map(|&bug| bug.found_by.iter().map(move |finders| (bug, finders.as_slice())))
@@ -79,7 +79,7 @@ fn tasks<'a>(bugs: &[&'a Bug], tests: bool) -> Vec<Task<'a>> {
                     }));
                 }
             }
-            Finder::Test { .. } => tasks.push(Task::AsItIs(finder, 0)),
+            Finder::Kept { .. } | Finder::Test { .. } => tasks.push(Task::AsItIs(finder, 0)),
         }
     }
     tasks.extend(hunts.into_iter().map(|(bug, finders)| Task::Bug(bug, finders)));
@@ -133,6 +133,16 @@ fn look(
                 .ok_or_else(|| io::Error::other("torture is not built"))?;
             let mut command = Command::new(torture);
             command.args([kind.as_str(), &first.to_string(), &seeds.to_string()]);
+            command.current_dir(&programs.folder);
+            commands.push(command);
+        }
+        Finder::Kept { name } => {
+            let torture = programs
+                .torture
+                .as_ref()
+                .ok_or_else(|| io::Error::other("torture is not built"))?;
+            let mut command = Command::new(torture);
+            command.args(["kept", name]);
             command.current_dir(&programs.folder);
             commands.push(command);
         }

@@ -20,6 +20,8 @@ pub(crate) struct Bug {
 pub(crate) enum Finder {
     /// Torture of a kind of drive, within so many seeds.
     Torture { kind: String, seeds: u64 },
+    /// A failure that was made small and kept, by the name of its file.
+    Kept { name: String },
     /// A test program: arguments of `cargo test` after `--package`.
     Test { package: String, target: String, filter: Option<String> },
 }
@@ -36,12 +38,19 @@ pub(crate) struct Change {
 pub(crate) const KINDS: &[&str] = &["conventional", "guided", "zoned", "zoned-block"];
 
 impl Finder {
+    /// True if torture finds what this finds, and no test.
+    pub(crate) const fn is_torture(&self) -> bool {
+        !matches!(self, Self::Test { .. })
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let first = words.next()?;
         let finder = if first == "test" {
             let (package, target) = (words.next()?.to_owned(), words.next()?.to_owned());
             Self::Test { package, target, filter: words.next().map(str::to_owned) }
+        } else if first == "kept" {
+            Self::Kept { name: words.next()?.to_owned() }
         } else {
             let kind = KINDS.iter().find(|&&kind| kind == first)?;
             Self::Torture { kind: (*kind).to_owned(), seeds: words.next()?.parse().ok()? }
@@ -54,6 +63,7 @@ impl fmt::Display for Finder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Torture { kind, seeds } => write!(f, "{seeds} {kind} seeds"),
+            Self::Kept { name } => write!(f, "what is kept as {name}"),
             Self::Test { package, target, filter } => {
                 write!(f, "{package} {target} {}", filter.as_deref().unwrap_or("(all)"))
             }
@@ -103,7 +113,7 @@ pub(crate) fn parse(path: &str, text: &str) -> Result<Vec<Bug>, (usize, String)>
             let finders: Option<Vec<_>> = finders.split(" or ").map(Finder::parse).collect();
             let Some(finders) = finders else {
                 return wrong(
-                    "is not `found by KIND SEEDS` or `found by test PACKAGE TARGET [FILTER]`, with \
+                    "is not `found by KIND SEEDS`, `found by kept FILE` or `found by test PACKAGE TARGET [FILTER]`, with \
                      `conventional`, `guided`, `zoned` or `zoned-block` as kind, `lib`, a test's name or `all` as target",
                 );
             };

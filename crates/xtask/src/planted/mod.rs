@@ -22,6 +22,10 @@ use list::{Bug, Finder};
 /// Where the lists are.
 pub(crate) const LISTS: &str = "crates/torture/planted/";
 
+/// Where failures are that were made small and kept.
+const KEPT: [&str; 2] =
+    ["crates/torture/tests/regressions/", "crates/torture/tests/zoned_block_regressions/"];
+
 /// What is asked for.
 #[derive(Default)]
 struct Wanted {
@@ -87,14 +91,31 @@ fn wanted(arguments: &[&str]) -> Option<Wanted> {
 /// What has to be built to find `bugs`.
 fn finders(bugs: &[&Bug], wanted: &Wanted) -> BTreeSet<Finder> {
     let all = bugs.iter().flat_map(|bug| bug.found_by.iter().flatten());
-    all.filter(|finder| wanted.tests || matches!(finder, Finder::Torture { .. })).cloned().collect()
+    all.filter(|finder| wanted.tests || finder.is_torture()).cloned().collect()
 }
 
 /// The rule of `cargo xtask tidy`: every planted bug fits the sources.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let (bugs, mut findings) = read(tree);
     planted(tree, &bugs.iter().collect::<Vec<_>>(), &mut findings);
+    findings.extend(unguarded(tree, &bugs));
     findings
+}
+
+/// Failures that are kept and have no bug that they must find: nothing says whether they still guard anything.
+fn unguarded(tree: &Tree, bugs: &[Bug]) -> Vec<Finding> {
+    let finders = bugs.iter().flat_map(|bug| bug.found_by.iter().flatten());
+    let finds = |finder: &Finder, path: &str| matches!(finder, Finder::Kept { name } if KEPT.iter().any(|it| *path == format!("{it}{name}.json")));
+    let finders: Vec<&Finder> = finders.collect();
+    let kept =
+        tree.with_extension("json").filter(|(path, _)| KEPT.iter().any(|it| path.starts_with(it)));
+    let without = kept.filter(|(path, _)| !finders.iter().any(|finder| finds(finder, path)));
+    let finding = |(path, _): (&str, &str)| {
+        let remedy =
+            format!("plant the bug that it was kept for in {LISTS}kept.diff, or drop the file");
+        Finding::new(path, 1, "no planted bug says what this failure guards", remedy)
+    };
+    without.map(finding).collect()
 }
 
 /// The bugs of our lists, and what is wrong with these.

@@ -219,7 +219,7 @@ fn a_file_is_never_covered() {
         (it.status, String::from_utf8_lossy(&it.stderr).into_owned())
     };
     assert_eq!(serve.code(), Some(2), "{said}");
-    assert!(said.contains("is a file, and would be covered"), "{said}");
+    assert!(said.contains("is no folder, and would be covered"), "{said}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::Mutex;
 
 use leyden_serve::Limits;
 use leyden_sim::Rng;
@@ -220,14 +221,18 @@ fn damaged_sessions_end_themselves_and_nothing_else() {
 #[test]
 fn two_dozen_hosts_come_and_go_and_are_killed() {
     let served = Served::new();
+    // Of those who have not connected yet 16 wait at most, and the newest throws out the oldest: 24 at once are too many.
+    let door = Mutex::new(());
     std::thread::scope(|scope| {
         for number in 0..24_u8 {
-            let served = &served;
+            let (served, door) = (&served, &door);
             scope.spawn(move || {
                 let name = format!("nqn.2026-01.local.leyden:host{number}");
                 let to = Connect { host: &name, host_id: [number + 1; 16], ..Connect::admin(NAME) };
                 for round in 0..3_u64 {
+                    let turn = door.lock().unwrap();
                     let mut host = Host::connect(served.at(), &to, 2, 0);
+                    drop(turn);
                     let start = u64::from(number) * 20;
                     let data = filled(20 * BLOCK, start + round);
                     host.io[1].write(PLAIN, start, &data, BLOCK).good();

@@ -294,6 +294,19 @@ fn a_socket_that_was_planted_hangs_nobody() {
     }
 }
 
+/// A link beside an image, which anybody makes who may write to the folder, names no other drive's switch.
+#[test]
+fn a_link_at_a_socket_cuts_no_other_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = create(folder.path(), "none");
+    let image = copy(&other, "meant.leyden");
+    let _server = Server::start(&other, &[]);
+    std::os::unix::fs::symlink(format!("{other}.sock"), format!("{image}.sock")).unwrap();
+    refused(&["cut", &image], 2, "links are not followed");
+    let status = good(&leyden(&["status", &other, "--json"]));
+    assert!(status.contains("\"is_on\": true"), "{status}");
+}
+
 /// Whatever the umask is, and others only if asked.
 #[test]
 fn sockets_and_images_are_their_owners() {
@@ -611,6 +624,11 @@ fn what_is_recorded_runs_again() {
     good(&leyden(&["recording", "replay", &recording, "--raw", &raw("replayed.raw")]));
     good(&leyden(&["image", "export", &image, &raw("held.raw")]));
     assert!(std::fs::read(raw("replayed.raw")).unwrap() == std::fs::read(raw("held.raw")).unwrap());
+    // They hold what the drive holds, which is its owner's.
+    for private in [&recording, &raw("replayed.raw"), &raw("held.raw")] {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o600);
+    }
     let cut = good(&leyden(&["recording", "replay", &recording, "--cut", "1 ms"]));
     assert!(cut.contains("promised and lost"), "{cut}");
     refused(&["recording", "info", &image], 2, "recording");

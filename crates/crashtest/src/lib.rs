@@ -88,7 +88,7 @@ pub use session::{NO_FS, Plan, RecordPlan, Session};
 pub use shrink::shrink;
 pub use state::{Image, State};
 pub use store::{Content, Store};
-pub use summary::{Finding, Model, ModelSummary, RunVerdict, Stop, Summary, Tally, counted};
+pub use summary::{Finding, Model, ModelSummary, RunVerdict, Stop, Summary, Tally};
 pub use timeline::{Event, Timeline, Version};
 pub use trials::{Limits, Told};
 pub use verdict::{Outcome, Verdict};

@@ -332,7 +332,7 @@ impl Summary {
 }
 
 /// A number of things: `1 state`, `2 states`.
-pub fn counted(number: usize, what: &str) -> String {
+fn counted(number: usize, what: &str) -> String {
     match (number, what) {
         (1, what) => format!("1 {what}"),
         (_, "drive flush") => format!("{number} drive flushes"),

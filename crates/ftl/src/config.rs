@@ -200,12 +200,7 @@ impl Config {
     pub fn logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> Result<u32, ConfigError> {
         self.check_policies(geometry)?;
         let unit = self.mapping_unit.get();
-        let (key, units) = if let Some(capacity) = self.capacity {
-            ("capacity", capacity.get() / unit)
-        } else {
-            let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
-            ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
-        };
+        let (key, units) = self.units_asked(geometry);
         let most = self.most_logical_units(geometry, dump_blocks);
         if units == 0 && most > 0 {
             let problem = format!(
@@ -244,6 +239,22 @@ impl Config {
             return Err(ConfigError::new(key, problem));
         }
         Ok(units as u32)
+    }
+
+    /// Mapping units that the host has at most, whatever is kept back for dumps.
+    pub fn units_at_most(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
+        self.check_policies(geometry)?;
+        let (_, asked) = self.units_asked(geometry);
+        Ok(asked.min(self.most_logical_units(geometry, 0)) as u32)
+    }
+
+    /// Mapping units that are asked for, and by which key.
+    fn units_asked(&self, geometry: &Geometry) -> (&'static str, u64) {
+        if let Some(capacity) = self.capacity {
+            return ("capacity", capacity.get() / self.mapping_unit.get());
+        }
+        let ppm = u128::from(1_000_000 + self.over_provisioning.as_ppm());
+        ("over_provisioning", (u128::from(geometry.units()) * 1_000_000 / ppm) as u64)
     }
 
     /// Checks what other layers are built on: the mapping unit, which the geometry counts in, and the streams,
@@ -293,7 +304,7 @@ impl Config {
 
     /// The most units the host can address such that collection always finds a block that gains it
     /// a page, however the data lies.
-    pub fn most_logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> u64 {
+    fn most_logical_units(&self, geometry: &Geometry, dump_blocks: u32) -> u64 {
         // More units need more mapping pages, and so leave room for fewer: bisection.
         let (mut fits, mut too_many) = (0, u64::from(geometry.units()) + 1);
         while too_many - fits > 1 {

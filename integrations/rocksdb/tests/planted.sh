@@ -4,7 +4,11 @@
 #     tests/planted.sh [FOLDER]     the folder is for the copy; a temporary one otherwise
 set -eu
 cd "$(dirname "$0")/.."
-folder=${1:-$(mktemp -d)}
+folder=${1:-}
+if [ -z "$folder" ]; then
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+fi
 missed=0
 
 # plant NAME SETUPS FILE SED-SCRIPT: setups with SETUPS in their name must find it.

@@ -114,6 +114,21 @@ fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<()
 }
 
 /// What is refused before anything is opened, and what is warned of.
+/// Whether a drive can be mounted there. A server that was killed leaves a dead mount behind, of which nothing can be said.
+fn is_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.display();
+    let problem = match path.metadata() {
+        Ok(of) if !of.is_dir() => {
+            format!("{folder} is no folder, and would be covered\n  help: --fuse takes a folder")
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            format!("there is no folder {folder}\n  help: mkdir {folder}")
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(anyhow::anyhow!(problem)))
+}
+
 fn check(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|file| !file.exists()) {
         return Err(missing(file));
@@ -134,25 +149,8 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
             "{listen} lets other machines read and write the drives: NVMe hosts are let in by the name that they say"
         ));
     }
-    // A server that was killed leaves a dead mount behind, of which nothing can be said.
-    let metadata = args.fuse.as_ref().map(|folder| (folder, folder.metadata()));
-    let problem = match &metadata {
-        Some((folder, Ok(of))) if !of.is_dir() => {
-            format!(
-                "{} is no folder, and would be covered\n  help: --fuse takes a folder",
-                folder.display()
-            )
-        }
-        Some((folder, Err(error))) if error.kind() == ErrorKind::NotFound => {
-            format!(
-                "there is no folder {folder}\n  help: mkdir {folder}",
-                folder = folder.display()
-            )
-        }
-        _ => String::new(),
-    };
-    if !problem.is_empty() {
-        return Err(Failure::usage(anyhow::anyhow!(problem)));
+    if let Some(folder) = &args.fuse {
+        is_folder(folder)?;
     }
     if let Some(key) = &args.tls_key
         && key.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)

@@ -162,16 +162,9 @@ pub(crate) fn demand(
     if config.power.is_none() {
         return Ok(None);
     }
-    // Blocks kept back leave no more units than there are without them. If too many are asked for, that is said where those
-    // blocks are known: else a refusal would propose what is refused next.
-    let most = u32::try_from(config.ftl.most_logical_units(geometry, 0)).unwrap_or(u32::MAX);
-    let units = match config.ftl.logical_units(geometry, 0) {
-        Err(error) if !matches!(&*error.key, "over_provisioning" | "capacity") || most == 0 => {
-            return Err(error.within("ftl"));
-        }
-        Err(_) => most,
-        Ok(units) => units,
-    };
+    // Blocks kept back leave no more units than there are without them. If too many are asked for, that is refused where
+    // those blocks are known: else the refusal would propose what is refused next.
+    let units = config.ftl.units_at_most(geometry).map_err(|error| error.within("ftl"))?;
     let map_pages = units.div_ceil(config.ftl.map.entries_per_page(geometry));
     let slots = pools[PoolKind::Protected.index()].slots;
     let buffer = u64::from(slots) * u64::from(geometry.unit_bytes());

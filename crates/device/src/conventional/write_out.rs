@@ -1,7 +1,5 @@
 //! What a drive does before it is shut down: all that is buffered goes to flash.
 
-use leyden_sim::Time;
-
 use super::{Conventional, Ssd};
 use crate::{BlockDevice, Payload};
 
@@ -24,7 +22,7 @@ impl<P: Payload> Ssd<P> {
     }
 
     fn set_writing_out(&mut self, on: bool) {
-        let now: Time = self.now();
+        let now = self.now();
         let Conventional { writer, ftl, .. } = self.namespace_mut();
         writer.write_out(now, ftl, on);
     }

@@ -14,37 +14,35 @@ const fn sheet(part: Part) -> (u128, u128, u128, u128) {
     }
 }
 
+/// `C (V_charge^2 - V_min^2)` in femtojoules, when new: nanofarads times millivolts squared. A bank whose size is left to the
+/// drive has `drive_nf`.
+fn doubled_femtojoules(bank: &BankConfig, drive_nf: Option<u64>) -> Option<u128> {
+    let (nf_of_a_part, charge, minimum, _) = sheet(bank.part);
+    let nf = match (bank.capacitance, bank.parts) {
+        (Some(capacitance), _) => u128::from(capacitance.as_nf()),
+        (None, Some(parts)) => u128::from(parts) * nf_of_a_part,
+        (None, None) => drive_nf?.into(),
+    };
+    let charge = bank.charge_voltage.map_or(charge, |it| it.as_mv().into());
+    let minimum = bank.minimum_voltage.map_or(minimum, |it| it.as_mv().into());
+    Some(nf * (charge * charge - minimum * minimum))
+}
+
 /// `1/2 C (V_charge^2 - V_min^2) x efficiency x (1 - ageing)` in picojoules, rounded down; `None` if the bank's
 /// size is left to the drive.
 pub(super) fn energy_pj(bank: &BankConfig) -> Option<u128> {
     const PPM: u128 = 1_000_000;
-    let (nf_of_a_part, charge, minimum, ageing) = sheet(bank.part);
-    let nf = match (bank.capacitance, bank.parts) {
-        (Some(capacitance), _) => u128::from(capacitance.as_nf()),
-        (None, Some(parts)) => u128::from(parts) * nf_of_a_part,
-        (None, None) => return None,
-    };
-    let charge = bank.charge_voltage.map_or(charge, |it| it.as_mv().into());
-    let minimum = bank.minimum_voltage.map_or(minimum, |it| it.as_mv().into());
+    let (_, _, _, ageing) = sheet(bank.part);
     let left = PPM - bank.ageing.map_or(ageing, |it| it.as_ppm().into());
     let efficiency = u128::from(bank.efficiency.as_ppm());
-    // Nanofarads times millivolts squared are femtojoules, a thousand of which are a picojoule.
-    let femtojoules_doubled = nf * (charge * charge - minimum * minimum);
-    Some(femtojoules_doubled * efficiency * left / (2 * 1_000 * PPM * PPM))
+    // A thousand femtojoules are a picojoule.
+    Some(doubled_femtojoules(bank, None)? * efficiency * left / (2 * 1_000 * PPM * PPM))
 }
 
 /// How long `power` takes to charge the bank when new, from its lowest voltage: `1/2 C (V_charge^2 - V_min^2) / P` in
 /// nanoseconds, rounded up. A bank whose size is left to the drive has `drive_nf`.
 pub(super) fn charge_ns(bank: &BankConfig, power: Power, drive_nf: u64) -> u128 {
-    let (nf_of_a_part, charge, minimum, _) = sheet(bank.part);
-    let nf = match (bank.capacitance, bank.parts) {
-        (Some(capacitance), _) => u128::from(capacitance.as_nf()),
-        (None, Some(parts)) => u128::from(parts) * nf_of_a_part,
-        (None, None) => drive_nf.into(),
-    };
-    let charge = bank.charge_voltage.map_or(charge, |it| it.as_mv().into());
-    let minimum = bank.minimum_voltage.map_or(minimum, |it| it.as_mv().into());
-    let picojoules = nf * (charge * charge - minimum * minimum) / 2_000;
+    let picojoules = doubled_femtojoules(bank, Some(drive_nf)).unwrap_or_default() / 2_000;
     picojoules.div_ceil(u128::from(power.as_mw()).max(1))
 }
 

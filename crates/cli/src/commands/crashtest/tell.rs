@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use leyden_crashtest::{
-    Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why, counted,
-};
+use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why};
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
@@ -17,6 +15,10 @@ use crate::output::table::Table;
 pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
     let events = timeline.events();
     let span = events.last().map_or(0, |last| last.0.since(events[0].0).as_ns());
+    let counted = |number: usize, what: &str| {
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{} {what}{plural}", count(number as u64))
+    };
     format!(
         "recorded {} and {} in {} of the drive's time: {}",
         counted(events.len(), "event"),

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use leyden_record::Bank;
 use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, size, size_zones};
+use leyden_run::validate;
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 
@@ -18,6 +19,8 @@ use crate::output::table::Table;
 pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
+    // Of an impossible drive each variant is impossible, too.
+    validate(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
     let bar = Progress::new(&loaded.scenario.name);
     let progress = |drive: &str, fraction| {
         bar.what(drive);
@@ -41,14 +44,6 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
     if cancelled && sizing.variants.iter().all(|drive| drive.measured.is_none()) {
         return Err(Failure::interrupted("no drive had been run yet"));
-    }
-    if let Some(problem) =
-        sizing.variants.iter().find_map(|it| it.problem.as_ref().filter(|_| it.own))
-    {
-        // Its own row would be empty, and each variant of it, too.
-        return Err(Failure::usage(anyhow::anyhow!(
-            "the drive of the scenario is impossible: {problem}"
-        )));
     }
     if args.json {
         print_json(&sizing)?;

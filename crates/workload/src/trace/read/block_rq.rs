@@ -49,6 +49,11 @@ fn event(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     None
 }
 
+/// A line at the head of trace-cmd's report: `version = 6`, `cpus=4`.
+fn is_of_a_report(line: &[u8]) -> bool {
+    line.starts_with(b"cpus=") || line.starts_with(b"version = ")
+}
+
 impl LineParser for BlockRq {
     fn choose(&mut self, options: &OpenOptions) -> Result<(), ErrorKind> {
         self.action = options.blkparse_action;
@@ -56,9 +61,7 @@ impl LineParser for BlockRq {
     }
 
     fn sniff(line: &[u8]) -> Result<bool, ErrorKind> {
-        // The heads of the kernel's own file, and of trace-cmd's report.
-        let heads: [&[u8]; 3] = [b"# tracer:", b"cpus=", b"version = "];
-        Ok(heads.iter().any(|head| line.starts_with(head)) || event(line).is_some())
+        Ok(line.starts_with(b"# tracer:") || is_of_a_report(line) || event(line).is_some())
     }
 
     fn line(
@@ -68,11 +71,9 @@ impl LineParser for BlockRq {
         out: &mut Vec<Request>,
     ) -> Result<(), ErrorKind> {
         let columns = || ErrorKind::Columns { got: words(line).count(), want: WANT.into() };
-        // Comments, `cpus=4` of trace-cmd, and events of others than the block layer.
+        // Comments, the head of a report, and events of others than the block layer.
         let Some((time, name, rest)) = event(line) else {
-            let is_note = line.starts_with(b"#")
-                || line.starts_with(b"cpus=")
-                || line.starts_with(b"version = ");
+            let is_note = line.starts_with(b"#") || is_of_a_report(line);
             let names_event = words(line).any(|word| word.starts_with(b"block"));
             context.counts.skipped_actions += u64::from(!is_note);
             return if names_event { Err(columns()) } else { Ok(()) };

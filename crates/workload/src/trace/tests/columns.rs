@@ -164,6 +164,16 @@ fn tracepoints_are_read_from_perf_and_ftrace() {
     }
     let ftrace = "# tracer: nop\n#\n   fio-2113    [002] d..1.  2041.716108: block_rq_issue: 8,0 WS 8192 () 5000 + 16 be,0,4 [fio]\n";
     assert_eq!(read_plain(ftrace).unwrap().0, [request(0, Op::Write, 5000, 16)]);
+    for head in ["version = 6\ncpus=2\n", "cpus=2\n"] {
+        let report = format!(
+            "{head}      fio-2113  [002]  2041.716108: block_rq_issue: 8,0 WS 8192 () 5000 + 16 [fio]\n"
+        );
+        let (requests, counts) = read_plain(&report).unwrap();
+        assert_eq!(
+            (requests.as_slice(), counts.skipped_actions),
+            (&[request(0, Op::Write, 5000, 16)][..], 0)
+        );
+    }
     for (bad, says) in [
         ("x 1 [0] 1.5: block_rq_issue: 8 W 4096 () 8 + 8 [x]", "`device` isn't major,minor"),
         ("x 1 [0] 1.5: block_rq_issue: 8,0 W () 8 + 8 [x]", "`bytes` isn't"),

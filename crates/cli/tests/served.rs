@@ -316,9 +316,17 @@ fn sockets_and_images_are_their_owners() {
     let image = create(folder.path(), "none");
     assert_eq!(mode(Path::new(&image)), 0o600);
     let control = PathBuf::from(format!("{image}.sock"));
-    let server = Server::start(&image, &[]);
+    // A recording, and what is exported, hold what the drive holds.
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [recording, replayed, held] = ["work.leyrec", "replayed.raw", "held.raw"].map(file);
+    let server = Server::start(&image, &["--record", &recording]);
     assert_eq!((mode(&control), mode(&server.socket)), (0o600, 0o600));
     server.terminate();
+    good(&leyden(&["recording", "replay", &recording, "--raw", &replayed]));
+    good(&leyden(&["image", "export", &image, &held]));
+    for private in [recording, replayed, held] {
+        assert_eq!(mode(Path::new(&private)), 0o600, "{private}");
+    }
     let server = Server::start(&image, &["--socket-mode", "660", "--group", "0"]);
     assert_eq!((mode(&control), mode(&server.socket)), (0o660, 0o660));
     server.terminate();
@@ -624,11 +632,6 @@ fn what_is_recorded_runs_again() {
     good(&leyden(&["recording", "replay", &recording, "--raw", &raw("replayed.raw")]));
     good(&leyden(&["image", "export", &image, &raw("held.raw")]));
     assert!(std::fs::read(raw("replayed.raw")).unwrap() == std::fs::read(raw("held.raw")).unwrap());
-    // They hold what the drive holds, which is its owner's.
-    for private in [&recording, &raw("replayed.raw"), &raw("held.raw")] {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o600);
-    }
     let cut = good(&leyden(&["recording", "replay", &recording, "--cut", "1 ms"]));
     assert!(cut.contains("promised and lost"), "{cut}");
     refused(&["recording", "info", &image], 2, "recording");

@@ -160,6 +160,10 @@ impl Scenario {
             let problem = "two drives have no one size; set blocks_per_plane of both";
             return Err(ConfigError::new("size", problem));
         }
+        if size.get() < 1 << 20 {
+            let problem = format!("{size} are less than a drive has; write at least \"1 MiB\"");
+            return Err(ConfigError::new("size", problem));
+        }
         leyden_device::fit(&mut self.device, size.get()).map_err(|error| error.within("device"))
     }
 

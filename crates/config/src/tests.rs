@@ -132,6 +132,7 @@ fn a_drive_has_the_size_that_is_asked_for() {
     );
     let message = refused("", &["size=100 TiB"]);
     says(&message, &["--> --set:1:", "64 KiB"]);
+    says(&refused("", &["size=7 B"]), &["`size`: 7 B are less", "--> --set:1:6", "1 MiB"]);
     let message = refused("size = \"1 GiB\"\n[device.zoned]\n[host.zoned_block]", &[]);
     says(&message, &["`size`: two drives have no one size", "blocks_per_plane"]);
 }

@@ -5,9 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use leyden_config::{Scenario, policies};
-use leyden_record::RunRecord;
 use leyden_report::format::count;
-use leyden_report::{Better, PERCENTILES, metric_groups};
+use leyden_report::{metric_groups, record_schema};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -29,7 +28,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
 /// Every page: its name and content.
 pub(crate) fn pages() -> Vec<(&'static str, String)> {
     let schema = Scenario::schema().to_value();
-    let record = RunRecord::schema().to_value();
+    let record = record_schema().to_value();
     let json = |schema: &Value| {
         let mut json = serde_json::to_string_pretty(schema).unwrap_or_default();
         json.push('\n');
@@ -88,24 +87,29 @@ fn policy_page() -> String {
 
 fn metrics_page() -> String {
     let mut page = format!(
-        "{GENERATED}\n# Metrics\n\nThe figures that tables, comparisons and reports show, under one name \
-         each. The key says where a [run record](record.md)\nand the columns of `leyden compare --csv` have it. \
-         A comparison judges a figure by the better direction; a figure\nwithout one is never judged. A percentile \
-         of fewer samples than its least is neither shown nor judged: ten samples lie\nbeyond it then.\n\n\
-         | percentile | least samples |\n|---|---|\n"
+        "{GENERATED}\n# Metrics\n\nThe figures that tables, comparisons, reports and CSV files show, under one name \
+         each. The key says where a\n[run record](record.md) and the columns of `leyden compare --csv` have it, in this \
+         unit; a formula says how a figure follows\nfrom others. A comparison judges a figure by the better direction; \
+         a figure without one is never judged. A percentile of\nfewer samples than its least is neither shown nor \
+         judged: ten samples lie beyond it then.\n"
     );
-    for percentile in PERCENTILES {
-        let _ = writeln!(page, "| {} | {} |", percentile.label, count(percentile.least_samples));
-    }
     for group in metric_groups() {
-        let _ = write!(page, "\n## {}\n\n| metric | better | key |\n|---|---|---|\n", group.title);
+        let head = "| metric | unit | better | least samples | key |\n|---|---|---|---|---|";
+        let _ = write!(page, "\n## {}\n\n{head}\n", group.title);
         for metric in group.metrics {
-            let better = match metric.better {
-                Better::Higher => "higher",
-                Better::Lower => "lower",
-                Better::Neutral => "-",
+            let better = metric.better.name().unwrap_or("-");
+            let samples = match metric.least_samples() {
+                1 => "-".to_owned(),
+                samples => count(samples),
             };
-            let _ = writeln!(page, "| {} | {better} | `{}` |", metric.label, metric.key);
+            let unit = metric.unit.name();
+            let formula = match metric.formula {
+                "" => String::new(),
+                formula => format!(" = {formula}"),
+            };
+            let (label, key) = (metric.label, metric.key);
+            let _ =
+                writeln!(page, "| {label} | {unit} | {better} | {samples} | `{key}`{formula} |");
         }
     }
     page
@@ -308,6 +312,61 @@ mod tests {
         // The tag of policies stands in the text, by example.
         names.retain(|name| name != "policy");
         assert!(names.is_empty(), "missing in the reference: {names:?}");
+    }
+
+    /// The words of what uses keys: scenarios, guides, torture and tests.
+    fn words_of_readers(folder: &Path, words: &mut std::collections::BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["target", "reference", ".git"].contains(&name.as_str()) {
+                    words_of_readers(&path, words);
+                }
+                continue;
+            }
+            let place = path.to_string_lossy().replace('\\', "/");
+            let is_whole = ["/scenarios/", "/docs/", "/tests/", "/torture/src/", "/examples/"]
+                .iter()
+                .any(|part| place.contains(part))
+                || name == "tests.rs";
+            let is_text = [".toml", ".md", ".rs", ".trycmd"].iter().any(|end| name.ends_with(end));
+            let Some(text) = std::fs::read_to_string(&path).ok().filter(|_| is_text) else { continue };
+            let read = if is_whole { Some(text.as_str()) } else { text.split_once("#[cfg(test)]").map(|it| it.1) };
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            let found = read.unwrap_or_default().split(|c| !is_word(c));
+            words.extend(found.map(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_reader() {
+        let mut words = std::collections::BTreeSet::new();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+        ["scenarios", "docs", "examples", "crates"]
+            .iter()
+            .for_each(|folder| words_of_readers(&root.join(folder), &mut words));
+        let mut keys = Vec::new();
+        keys_in(&Scenario::schema().to_value(), &mut keys);
+        keys.sort();
+        keys.dedup();
+        assert!(keys.len() > 150, "{}", keys.len());
+        keys.retain(|key| !words.contains(key));
+        assert!(keys.is_empty(), "keys that no scenario, page or test names: {keys:?}");
+    }
+
+    /// The names of all keys of the schema.
+    fn keys_in(schema: &Value, keys: &mut Vec<String>) {
+        match schema {
+            Value::Object(parts) => {
+                let properties = parts.get("properties").and_then(Value::as_object);
+                keys.extend(properties.into_iter().flatten().map(|(key, _)| key.clone()));
+                let below = parts.iter().filter(|(key, _)| *key != "default" && *key != "examples");
+                below.for_each(|(_, part)| keys_in(part, keys));
+            }
+            Value::Array(parts) => parts.iter().for_each(|part| keys_in(part, keys)),
+            _ => {}
+        }
     }
 
     #[test]

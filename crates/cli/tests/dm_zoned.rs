@@ -1,4 +1,4 @@
-//! The block device on two drives beside Linux's dm-zoned, of which `campaigns/dm_zoned.json` says what it did.
+//! The block device on two drives beside Linux's dm-zoned, of which `papers/campaigns/dm_zoned.json` says what it did.
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
@@ -32,10 +32,10 @@ fn differences(row: &str) -> Vec<f64> {
 
 /// Holds reclaim's reads and writes of `cases` against the kernel's in the record of that name.
 fn compare(record: &str, cases: &[&str], settings: &[&str]) {
-    let recorded = format!("campaigns/{record}.json");
+    let recorded = format!("papers/campaigns/{record}.json");
     let (leyden, named) = (env!("CARGO_BIN_EXE_leyden"), cases.join(","));
     let script =
-        ["campaigns/dm_zoned.py", "--leyden", leyden, "--recorded", &recorded, "--only", &named];
+        ["papers/campaigns/dm_zoned.py", "--leyden", leyden, "--recorded", &recorded, "--only", &named];
     let Some(table) = python(&[&script[..], settings].concat()) else { return };
     for case in cases {
         let row = table.lines().find(|line| line.starts_with(&format!("| {case} |")));
@@ -58,5 +58,5 @@ fn reclaim_copies_what_the_kernels_copies_on_two_drives() {
 
 #[test]
 fn the_campaigns_own_tests_pass() {
-    python(&["-m", "unittest", "discover", "campaigns"]);
+    python(&["-m", "unittest", "discover", "papers/campaigns"]);
 }

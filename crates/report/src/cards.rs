@@ -1,7 +1,8 @@
-//! The key figures of a single run, in large type.
+//! The figures of a single run in large type: those to which the registry gives a sentence, and the latencies.
 
-use crate::{format, metrics};
-use leyden_record::{Hints, Latency, Power, RunRecord};
+use crate::format;
+use crate::metrics::{Metric, metric_groups, metrics_of};
+use leyden_record::RunRecord;
 use serde::Serialize;
 
 /// A figure in large type with a sentence below.
@@ -17,7 +18,7 @@ pub(crate) struct Card {
 #[derive(Serialize)]
 pub(crate) struct LatencyCard {
     label: &'static str,
-    /// What to say in place of the numbers.
+    /// The sentence that replaces the numbers.
     nothing: Option<&'static str>,
     numbers: Vec<Number>,
     note: String,
@@ -28,174 +29,70 @@ pub(crate) struct LatencyCard {
 struct Number {
     label: &'static str,
     value: String,
-    unit: &'static str,
+    unit: String,
 }
 
-/// IOPS, bandwidth, write amplification, how busy the drive was; hints and power loss if the drive
-/// knows of them.
+/// The figures of the registry with a sentence; also a key figure that was not measured, if others of its group were.
 pub(crate) fn cards(record: &RunRecord) -> Vec<Card> {
-    let cards = [iops(record), bandwidth(record), write_amplification(record), busy(record)];
-    let hints = record.hints.as_ref().map(|hints| zombie_hints(hints, record));
-    let power = record.power.as_ref().map(|power| power_loss(power, record));
-    cards.into_iter().chain(hints).chain(power).collect()
-}
-
-fn zombie_hints(hints: &Hints, record: &RunRecord) -> Card {
-    let gc = &record.gc;
-    let copied = format::percent(gc.copied_zombie_pages / gc.copied_pages.max(1.0));
-    let sent = format::bytes(hints.sent as f64 * 4096.0);
-    let (known, of) = match hints.known_dirty_share {
-        Some(share) => (Some(share), "of the dirty data known to the drive"),
-        None => (hints.known_overwrite_share, "of overwrites known of before"),
-    };
-    Card {
-        label: "Zombie hints",
-        value: known.map_or_else(|| format::DASH.to_owned(), format::percent),
-        unit: of.to_owned(),
-        note: format!(
-            "{sent} announced to the drive by {}; {copied} of what garbage collection copied was \
-             to be overwritten",
-            hints.channel
-        ),
-    }
-}
-
-fn power_loss(power: &Power, record: &RunRecord) -> Card {
-    let worst = format::capacitance(power.worst.capacitance_uf);
-    let dump = format::seconds(power.dump_ms.max / 1e3);
-    let ready = record.recovery.as_ref().map(|recovery| {
-        let ready = format::seconds(recovery.time_ms.max / 1e3);
-        format!("; ready again after {ready}")
-    });
-    let lost = match power.lost_promised_writes {
-        0 => String::new(),
-        lost => format!("; {} promised writes lost", format::count(lost as f64)),
-    };
-    let cuts = if power.made.is_empty() { "the peak" } else { "the costliest cut" };
-    let short = if power.bank.shortfall_uf > 0.0 {
-        format!("; the bank lacks {} of that", format::capacitance(power.bank.shortfall_uf))
-    } else {
-        String::new()
-    };
-    Card {
-        label: "Power loss",
-        value: format::capacitance(power.capacitance_uf),
-        unit: format!("at {cuts}"),
-        note: format!(
-            "{worst} at worst{short}; a dump of {dump} at {cuts}{}{lost}",
-            ready.unwrap_or_default()
-        ),
-    }
-}
-
-/// Read and write latencies.
-pub(crate) fn latency_cards(record: &RunRecord) -> Vec<LatencyCard> {
-    let host = &record.host;
-    let reads = (host.reads, &host.read_latency_us);
-    let writes = (host.writes, &host.write_latency_us);
-    let flushes = (host.flushes, &host.flush_latency_us);
-    let mut cards = vec![
-        latency("Read latency", reads, "Nothing was read."),
-        latency("Write latency", writes, "Nothing was written."),
-    ];
-    if host.flushes > 0 {
-        cards.push(latency("Flush latency", flushes, ""));
+    let mut cards = Vec::new();
+    for group in metric_groups() {
+        let is_measured = group.metrics.iter().any(|metric| metric.of(record).is_some());
+        for metric in group.metrics {
+            let value = metric.of(record);
+            let is_shown = value.is_some() || (is_measured && metric.is_key);
+            if let Some(note) = metric.card.filter(|_| is_shown) {
+                let (value, unit) = parts(metric, value);
+                cards.push(Card { label: metric.label, value, unit, note: note(record) });
+            }
+        }
     }
     cards
 }
 
-fn iops(record: &RunRecord) -> Card {
-    let host = &record.host;
-    let (value, suffix) = format::scaled(host.iops);
-    let both = host.reads + host.writes;
-    let note = if both == 0 {
-        "nothing was read or written".to_owned()
-    } else {
-        let reads = format::percent(host.reads as f64 / both as f64);
-        let commands = format::count(both as f64);
-        format!("{commands} commands, {reads} of them reads")
-    };
-    Card { label: "IOPS", value: value + suffix, unit: String::new(), note }
-}
-
-fn bandwidth(record: &RunRecord) -> Card {
-    let host = &record.host;
-    Card {
-        label: "Bandwidth",
-        value: format::number(host.mib_per_s),
-        unit: "MiB/s".to_owned(),
-        note: format!(
-            "{} read, {} written in {}",
-            format::bytes(host.bytes_read as f64),
-            format::bytes(host.bytes_written as f64),
-            format::seconds(host.elapsed_s),
-        ),
+/// Value and unit apart.
+fn parts(metric: &Metric, value: Option<f64>) -> (String, String) {
+    let text = metric.text(value);
+    match text.split_once(' ') {
+        Some((value, unit)) => (value.to_owned(), unit.to_owned()),
+        None => (text, String::new()),
     }
 }
 
-fn write_amplification(record: &RunRecord) -> Card {
-    let flash = &record.flash;
-    let programs = &flash.programs;
-    let all = programs.total();
-    let (value, note) = if record.host.bytes_written == 0 {
-        let note = "nothing was written".to_owned();
-        (format::DASH.to_owned(), note)
-    } else if all == 0 {
-        (format::factor(flash.waf), "no page was programmed".to_owned())
-    } else {
-        let gc = (programs.gc_user + programs.gc_map) as f64 / all as f64;
-        let map = programs.map as f64 / all as f64;
-        let (gc, map) = (format::percent(gc), format::percent(map));
-        let note = format!("{gc} of the programs were garbage collection, {map} mapping");
-        (format::factor(flash.waf), note)
-    };
-    Card { label: "Write amplification", value, unit: String::new(), note }
-}
-
-fn busy(record: &RunRecord) -> Card {
-    let busy = &record.utilisation;
-    let most = busy.dies.iter().copied().fold(0.0, f64::max);
-    let channels = metrics::mean_of(&busy.channels).unwrap_or(f64::NAN);
-    Card {
-        label: "Dies busy",
-        value: format::percent(metrics::mean_of(&busy.dies).unwrap_or(f64::NAN)),
-        unit: "of the time".to_owned(),
-        note: format!(
-            "the busiest {}; channels {}",
-            format::percent(most),
-            format::percent(channels)
-        ),
+/// Read, write and flush latencies.
+pub(crate) fn latency_cards(record: &RunRecord) -> Vec<LatencyCard> {
+    let host = &record.host;
+    let mut cards = vec![
+        latency(record, "Read latency", host.reads, "Nothing was read."),
+        latency(record, "Write latency", host.writes, "Nothing was written."),
+    ];
+    if host.flushes > 0 {
+        cards.push(latency(record, "Flush latency", host.flushes, ""));
     }
+    cards
 }
 
+/// The figures of a group of latencies: the mean in the note, the others in large type.
 fn latency(
+    record: &RunRecord,
     label: &'static str,
-    (count, latency): (u64, &Latency),
+    commands: u64,
     nothing: &'static str,
 ) -> LatencyCard {
-    if count == 0 {
-        return LatencyCard {
-            label,
-            nothing: Some(nothing),
-            numbers: Vec::new(),
-            note: String::new(),
-        };
+    if commands == 0 {
+        let (numbers, note) = (Vec::new(), String::new());
+        return LatencyCard { label, nothing: Some(nothing), numbers, note };
     }
-    let percentiles = metrics::PERCENTILES
-        .iter()
-        .filter_map(|percentile| Some((percentile.label, percentile.of(count, latency)?)));
-    let numbers = percentiles.chain([("max", latency.max)]).map(|(label, us)| {
-        let (value, unit) = format::latency_parts(us);
-        Number { label, value, unit }
+    let [mean, others @ ..] = metrics_of(label) else { unreachable!("a group of the registry") };
+    let numbers = others.iter().filter_map(|metric| {
+        let (value, unit) = parts(metric, Some(metric.of(record)?));
+        Some(Number { label: metric.label, value, unit })
     });
-    LatencyCard {
-        label,
-        nothing: None,
-        numbers: numbers.collect(),
-        note: format!(
-            "mean {}, of {} commands",
-            format::latency(latency.mean),
-            format::count(count)
-        ),
-    }
+    let numbers = numbers.collect();
+    let note = format!(
+        "{} {}, of {} commands",
+        mean.label.to_lowercase(),
+        mean.text(mean.of(record)),
+        format::count(commands)
+    );
+    LatencyCard { label, nothing: None, numbers, note }
 }

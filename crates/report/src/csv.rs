@@ -1,6 +1,7 @@
-//! Run records as a table for other programs: a line for each run, a column for each varied key, for each number of the
-//! record, under the record's own names, and for its warnings.
+//! Run records as a table for other programs: a line for each run, a column for each varied key, for each figure of the
+//! registry and each other number of the record, under their keys, and for its warnings.
 
+use crate::metrics::metric_groups;
 use leyden_record::RunRecord;
 use leyden_sim::{Bytes, Ratio, Span};
 use serde_json::Value;
@@ -80,7 +81,7 @@ fn is_formula(cell: &str) -> bool {
     cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err()
 }
 
-/// The numbers of a record by dotted name.
+/// The numbers of a record and the figures of the registry, by key. A figure without a value is an empty cell.
 fn numbers(record: &RunRecord) -> BTreeMap<String, String> {
     let mut numbers = BTreeMap::new();
     let value = serde_json::to_value(record).unwrap_or_default();
@@ -91,6 +92,13 @@ fn numbers(record: &RunRecord) -> BTreeMap<String, String> {
     }
     for name in ["seed", "record_version"] {
         numbers.remove(name);
+    }
+    for metric in metric_groups().iter().flat_map(|group| group.metrics) {
+        match metric.of(record) {
+            // The record's own digits, where it has them.
+            Some(value) => drop(numbers.entry(metric.key.to_owned()).or_insert(value.to_string())),
+            None => drop(numbers.remove(metric.key)),
+        }
     }
     numbers
 }
@@ -156,7 +164,7 @@ mod tests {
     #[test]
     fn a_line_for_each_run_and_a_column_for_each_number() {
         let mut record = RunRecord { name: "a, \"b\"".into(), seed: 3, ..RunRecord::default() };
-        record.flash.waf = 2.5;
+        (record.flash.waf, record.flash.erases, record.host.bytes_written) = (2.5, 3, 2 << 30);
         record.varied = vec![Varied { key: "device.x".into(), value: "1,2".into() }];
         record.host.read_latency_us.distribution = vec![(0.0, 1.0)];
         let text = csv(&[record, RunRecord::default()]);
@@ -165,8 +173,15 @@ mod tests {
         assert!(lines[1].starts_with("\"a, \"\"b\"\"\",3,,\"1,2\","), "{}", lines[1]);
         assert_eq!(lines.len(), 4, "a head, two runs, and the end of the last line");
         let column = lines[0].split(',').position(|name| name == "flash.waf").unwrap();
+        let derived = lines[0].split(',').position(|name| name == "flash.erases_per_gib").unwrap();
+        let first = lines[1].rsplit("\"1,2\",").next().unwrap().split(',').collect::<Vec<_>>();
+        assert_eq!((first[column - 4], first[derived - 4]), ("2.5", "1.5"));
         let values = lines[2].split(',').collect::<Vec<_>>();
-        assert_eq!((values.len(), values[column]), (lines[0].split(',').count(), "0.0"));
+        assert_eq!(
+            (values.len(), values[column]),
+            (lines[0].split(',').count(), ""),
+            "nothing written"
+        );
         assert!(!text.contains("distribution") && !text.contains("series"));
     }
 }

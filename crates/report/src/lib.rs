@@ -35,7 +35,10 @@ mod timeline;
 pub use crash::{CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, render_crash_test};
 pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;
-pub use metrics::{Better, Metric, MetricGroup, PERCENTILES, Percentile, metric_at, metric_groups};
+pub use metrics::{
+    Better, Metric, MetricGroup, PERCENTILES, Percentile, Unit, metric_at, metric_groups,
+    metrics_of, record_schema,
+};
 pub use page::{Assets, MACROS, chart_data, render, render_to};
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};

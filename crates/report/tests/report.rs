@@ -250,7 +250,7 @@ fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     records[0].recovery = Some(Recovery { time_ms, steps: vec![step], ..Recovery::default() });
     let html = page(&records);
     for part in [
-        "4.007 mF <span>at the peak",
+        "<h3>Capacitance at the peak</h3><p class=\"value\">4.007 <span>mF</span>",
         "lacks 560.0 µF",
         "138.0 ms",
         "id=\"dump-energy\"",

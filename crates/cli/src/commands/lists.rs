@@ -5,7 +5,6 @@ use std::path::Path;
 
 use clap_complete::Shell;
 use leyden_config::Scenario;
-use leyden_record::RunRecord;
 
 use super::{make_folder, print_json};
 use crate::args::SchemaOf;
@@ -44,7 +43,7 @@ pub(crate) fn policies(is_json: bool) -> Result<(), Failure> {
 pub(crate) fn schema(of: SchemaOf) -> Result<(), Failure> {
     match of {
         SchemaOf::Scenario => print_json(&Scenario::schema()),
-        SchemaOf::Record => print_json(&RunRecord::schema()),
+        SchemaOf::Record => print_json(&leyden_report::record_schema()),
     }
 }
 

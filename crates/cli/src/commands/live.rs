@@ -1,5 +1,5 @@
 //! `leyden reproduce --live`: Selective-PLP measured with RocksDB itself, on its plugin. The campaign that does it,
-//! `campaigns/selective_plp_live.py`, is of the checkout, as the plugin is.
+//! `papers/campaigns/selective_plp_live.py`, is of the checkout, as the plugin is.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -28,11 +28,11 @@ pub(super) fn main(args: &ReproduceArgs) -> Result<(), Failure> {
     let plugin = programs::file(PLUGIN, VARIABLE, &[here]);
     let libraries = programs::own_folder();
     let python = programs::in_path("python3");
-    let campaign = programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[Path::new("campaigns")]);
+    let campaign = programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[Path::new("papers/campaigns")]);
     let mut missing = missing(plugin.as_deref(), libraries.as_deref(), python.as_deref());
     if campaign.is_none() {
         missing.push(format!(
-            "campaigns/{CAMPAIGN}: run this in a checkout of Leyden, or name the campaign with {CAMPAIGN_VARIABLE}"
+            "papers/campaigns/{CAMPAIGN}: run this in a checkout of Leyden, or name the campaign with {CAMPAIGN_VARIABLE}"
         ));
     }
     if !missing.is_empty() {
@@ -106,7 +106,7 @@ mod tests {
         let Some(python) = programs::in_path("python3") else { return };
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let campaign =
-            programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[checkout.join("campaigns").as_path()])
+            programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[checkout.join("papers/campaigns").as_path()])
                 .unwrap();
         let output = Command::new(python).arg(campaign).arg("--help").output().unwrap();
         assert!(output.status.success(), "{output:?}");

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use leyden_config::{Loaded, Saved, bundled, run_command};
-use leyden_record::{Cache, Hints, Latency, Power, Recovery, RunRecord, Spread, Steadiness};
+use leyden_record::{Latency, Power, Recovery, RunRecord, Spread, Steadiness};
 use leyden_run::{Outcome, check_same_inputs};
 
 use leyden_report::format::{
-    bytes, capacitance, count, latency, number, percent, rate, recorded, seconds,
+    bytes, capacitance, count, latency, number, percent, recorded, seconds,
 };
-use leyden_report::{PERCENTILES, metric_at};
+use leyden_report::{Metric, PERCENTILES, metrics_of};
 
 use super::{
     Cancel, check_outputs, compare, explain, keep, load, overrides, run_one, verdict, warn,
@@ -100,13 +100,18 @@ pub(crate) fn show(record: &RunRecord, out: &mut dyn Write) -> std::io::Result<(
     host(record, &mut table);
     tenants(record, &mut table);
     flash(record, &mut table);
+    section(record, "Flash", &mut table);
+    collection(record, &mut table);
     mapping(record, &mut table);
-    drive(record, &mut table);
+    section(record, "Write buffer", &mut table);
+    section(record, "Wear and utilisation", &mut table);
     zones(record, &mut table);
-    zoned_block(record, &mut table);
-    cache(record, &mut table);
+    section(record, "Key-value store", &mut table);
+    section(record, "Zoned block device", &mut table);
+    section(record, "Page cache", &mut table);
     hints(record, &mut table);
     power(record, &mut table);
+    section(record, "Recovery", &mut table);
     steadiness(record, &mut table);
     simulation(record, &mut table);
     table.write(out)
@@ -133,45 +138,14 @@ fn host(record: &RunRecord, table: &mut Table) {
         row(name, &|count, of| percentile.of(count, of));
     }
     row("  largest", &|count, of| (count > 0).then_some(of.max));
-    if host.trims > 0 {
-        table.row(["trims", &count(host.trims)]);
-    }
-    if host.errors > 0 {
-        table.row(["errors", &count(host.errors)]);
-    }
     table.head(["throughput", ""]);
-    table.row(["simulated time", &seconds(host.elapsed_s)]);
     if let Some(recorded) = recorded(host.recorded_s, host.elapsed_s) {
-        table.row(["  as recorded", &recorded]);
+        table.row(["as recorded", &recorded]);
     }
-    table.row(["requests a second", &number(host.iops)]);
-    table.row(["MiB a second", &number(host.mib_per_s)]);
+    rows(record, "Host", table);
 }
 
-/// The block device on a conventional and a zoned drive.
-fn zoned_block(record: &RunRecord, table: &mut Table) {
-    let Some(layer) = &record.zoned_block else { return };
-    table.head(["zoned block device", ""]);
-    table.row(["written by the host", &bytes(layer.host_bytes)]);
-    table.row(["of that, journal", &bytes(layer.host_journal_bytes)]);
-    if layer.separated_bytes > 0 {
-        table.row(["to journal zones", &bytes(layer.separated_bytes)]);
-    }
-    table.row(["copied by reclaim", &bytes(layer.copied_bytes)]);
-    let share = format!("{:.1} %", 100.0 * layer.journal_share_of_copies);
-    table.row(["of that, journal", &share]);
-    table.row(["chunks moved", &count(layer.reclaimed)]);
-    table.row(["given up midway", &count(layer.aborted)]);
-    table.row(["holes filled", &bytes(layer.filled_bytes)]);
-    table.row(["tables written", &bytes(layer.metadata_bytes)]);
-    let waf = format!(
-        "{:.3} (layer {:.3}, conventional {:.3}, zoned {:.3})",
-        layer.waf, layer.layer_waf, layer.conventional_waf, layer.zoned_waf
-    );
-    table.row(["write amplification", &waf]);
-}
-
-/// The zones, and the store on them.
+/// The zones by state, and what the drive did with them.
 fn zones(record: &RunRecord, table: &mut Table) {
     let Some(zones) = &record.zones else { return };
     table.head(["zones", ""]);
@@ -179,50 +153,7 @@ fn zones(record: &RunRecord, table: &mut Table) {
     for (state, number) in zones.states.iter().filter(|(_, number)| *number > 0) {
         table.row([format!("  {state}"), count(*number)]);
     }
-    table.row(["resets", &count(zones.resets)]);
-    if zones.finishes > 0 {
-        table.row(["finished early", &count(zones.finishes)]);
-    }
-    table.row(["closed to open others", &count(zones.implicit_closes)]);
-    table.row(["protected region, peak", &bytes(zones.protected_peak_bytes)]);
-    table.row(["  reset before it was programmed", &bytes(zones.discarded_protected_bytes)]);
-    table.row(["unprotected region, peak", &bytes(zones.plain_peak_bytes)]);
-    table.row(["  reset before it was programmed", &bytes(zones.discarded_plain_bytes)]);
-    if zones.promoted_bytes > 0 {
-        table.row(["protected with what lies above it", &bytes(zones.promoted_bytes)]);
-    }
-    let waits = &zones.flush_waits;
-    if waits.flushes > 0 {
-        let mean = |sum: u64| sum as f64 / waits.flushes as f64;
-        table.row(["flushes that waited", &count(waits.flushes)]);
-        table.row(["  for data, mean", &bytes(mean(waits.bytes) as u64)]);
-        table.row(["  for data, most", &bytes(waits.bytes_peak)]);
-        table.row(["  for zones, mean", &number(mean(waits.zones))]);
-    }
-    if record.flash.padded_units > 0 {
-        table.row(["units of padding", &count(record.flash.padded_units)]);
-    }
-    let Some(store) = &zones.store else { return };
-    table.head(["store", ""]);
-    table.row(["pairs put", &count(store.puts)]);
-    table.row(["  a second", &number(store.puts_per_s)]);
-    table.row(["  MiB a second", &number(store.mib_per_s)]);
-    table.row(["log appends, 99 %", &latency(store.log_append_p99_us)]);
-    table.row(["memtables flushed", &count(store.flushed)]);
-    if store.compacted > 0 {
-        table.row(["tables compacted", &count(store.compacted)]);
-    }
-    table.row(["writer stopped", &seconds(store.stalled_s)]);
-    table.row(["writer slowed down", &seconds(store.delayed_s)]);
-    if store.exposed_bytes_peak > 0 {
-        table.row(["tables exposed, peak", &bytes(store.exposed_bytes_peak)]);
-    }
-    if store.lost_puts > 0 {
-        table.row(["pairs that power cuts took", &count(store.lost_puts)]);
-    }
-    if store.lost_table_bytes > 0 {
-        table.row(["lost of tables, without a log", &bytes(store.lost_table_bytes)]);
-    }
+    rows(record, "Zones", table);
 }
 
 /// What each got of a drive that several share.
@@ -253,123 +184,59 @@ fn flash(record: &RunRecord, table: &mut Table) {
     if p.map + p.gc_map > 0 {
         table.row(["for the mapping table", &count(p.map + p.gc_map), "-"]);
     }
-    table.head(["flash", ""]);
-    figure(record, "flash.waf", table);
-    figure(record, "flash.erases", table);
+}
+
+/// The figures of a group under its title, if there is something to show.
+fn section(record: &RunRecord, title: &str, table: &mut Table) {
+    if metrics_of(title).iter().any(|metric| is_shown(metric, record)) {
+        table.head([title.to_lowercase(), String::new()]);
+        rows(record, title, table);
+    }
+}
+
+/// The rows of a group: each of its figures that was measured, under its own name; zeros of key figures only.
+fn rows(record: &RunRecord, title: &str, table: &mut Table) {
+    for metric in metrics_of(title).iter().filter(|metric| is_shown(metric, record)) {
+        table.row([lower(metric.label), metric.text(metric.of(record))]);
+    }
+}
+
+fn is_shown(metric: &Metric, record: &RunRecord) -> bool {
+    let is_told = |value: f64| value != 0.0 || metric.is_key;
+    metric.is_row && metric.of(record).is_some_and(is_told)
+}
+
+/// A label inside a table: `Write amplification` begins small, `IOPS` does not.
+fn lower(label: &str) -> String {
+    let mut label = label.to_owned();
+    if label.get(1..2).is_none_or(|second| second != second.to_uppercase()) {
+        label[..1].make_ascii_lowercase();
+    }
+    label
+}
+
+fn collection(record: &RunRecord, table: &mut Table) {
     if record.gc.policy.is_empty() {
         return;
     }
     table.head(["garbage collection", ""]);
     table.row(["victims chosen by", &record.gc.policy]);
-    for key in ["gc.collections", "gc.victim_utilisation", "gc.zombie_share_of_copies"] {
-        figure(record, key, table);
-    }
-}
-
-/// The row of a figure, under its own name; none if there was nothing to measure.
-fn figure(record: &RunRecord, key: &str, table: &mut Table) {
-    let metric = metric_at(key).expect("a figure of the registry");
-    let mut name = metric.label.to_owned();
-    if let Some(value) = metric.of(record) {
-        if let Some(first) = name.get_mut(..1) {
-            first.make_ascii_lowercase();
-        }
-        table.row([name, metric.text(Some(value))]);
-    }
+    rows(record, "Garbage collection", table);
 }
 
 /// The mapping table, if the drive writes it while the power is on.
 fn mapping(record: &RunRecord, table: &mut Table) {
-    let map = &record.map;
-    if map.writebacks + map.journal_pages == 0 {
-        return;
-    }
-    table.head(["mapping table", "pages"]);
-    table.row(["in all", &count(map.pages)]);
-    let protected = if map.journal_pages > 0 { "protected, of its journal" } else { "protected" };
-    table.row([protected, &count(map.protected_pages)]);
-    table.row(["dirty at once, most", &count(map.dirty_peak)]);
-    table.row(["written back", &count(map.writebacks)]);
-    if map.journal_pages > 0 {
-        table.row(["written of its journal", &count(map.journal_pages)]);
-    }
-    table.row(["updates of dirty pages", &percent(map.hit_ratio)]);
-}
-
-fn drive(record: &RunRecord, table: &mut Table) {
-    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-    let (wear, buffer) = (&record.wear, &record.buffer);
-    table.head(["drive", ""]);
-    table.row(["dies busy", &percent(mean(&record.utilisation.dies))]);
-    table.row(["channels busy", &percent(mean(&record.utilisation.channels))]);
-    table.row(["write buffer, most held", &bytes(buffer.peak_bytes)]);
-    table.row(["overwritten in the buffer", &count(buffer.coalesced_writes)]);
-    table.row(["writes waiting for room", &seconds(buffer.stalls_s)]);
-    let erases = format!("{} / {} / {}", wear.min, number(wear.mean), wear.max);
-    table.row(["erases, least / mean / most", &erases]);
-    if wear.bad_blocks > 0 {
-        table.row(["bad blocks", &count(wear.bad_blocks)]);
+    if record.map.writebacks + record.map.journal_pages > 0 {
+        section(record, "Mapping table", table);
     }
 }
 
-/// What the page cache kept from the drive, and what it cost.
-fn cache(record: &RunRecord, table: &mut Table) {
-    let Some(cache) = &record.cache else { return };
-    let Cache { dirtied, rewritten, .. } = cache;
-    table.head(["page cache", ""]);
-    table.row(["pages read that were in it", &percent(cache.hit_ratio)]);
-    let absorbed = *rewritten as f64 / (dirtied + rewritten).max(1) as f64;
-    table.row(["pages written that were dirty already", &percent(absorbed)]);
-    table.row(["pages written back", &count(cache.written_back)]);
-    if cache.direct > 0 {
-        table.row(["requests that passed it by", &count(cache.direct)]);
-    }
-    table.row(["writes held up by too much dirty data", &count(cache.throttled_writes)]);
-    table.row(["  for", &seconds(cache.throttled_s)]);
-    table.row(["dirty data, mean", &bytes(cache.dirty_bytes_mean as u64)]);
-    table.row(["  most", &bytes(cache.dirty_bytes_peak)]);
-    table.row(["  left at the end", &bytes(cache.dirty_bytes_left)]);
-    if cache.failed > 0 {
-        table.row(["pages lost: could not be written", &count(cache.failed)]);
-    }
-}
-
-/// What the drive heard of coming writes, and how much of that it knew in time.
+/// How hints got to the drive, and what it knew by them.
 fn hints(record: &RunRecord, table: &mut Table) {
     let Some(hints) = &record.hints else { return };
-    let Hints { announced, .. } = hints;
-    let data = |units: u64| bytes(units * 4096);
     table.head(["zombie hints", ""]);
-    table.row(["announced by the host", &data(*announced)]);
-    let way = match hints.commands {
-        0 => format!("sent by {}", hints.channel),
-        commands => format!("sent in {} commands", count(commands)),
-    };
-    table.row([way, data(hints.sent)]);
-    let lost = [
-        ("  announced again while waiting", hints.repeated),
-        ("  written before sent", hints.withdrawn),
-        ("  dropped: too many waited", hints.dropped),
-        ("  lost on the way", hints.missing),
-        ("  beyond the drive's end", hints.beyond_end),
-        ("announced falsely", hints.false_announced),
-    ];
-    for (name, units) in lost.into_iter().filter(|(_, units)| *units > 0) {
-        table.row([name, &data(units)]);
-    }
-    if hints.empty_units > 0 {
-        table.row(["units named that hold nothing", &count(hints.empty_units)]);
-    }
-    table.row(["known to be overwritten, mean", &bytes(hints.zombie_bytes_mean as u64)]);
-    let shares = [
-        ("  of what is dirty in the cache", hints.known_dirty_share),
-        ("overwrites known of before", hints.known_overwrite_share),
-    ];
-    for (name, share) in shares {
-        if let Some(share) = share {
-            table.row([name, &percent(share)]);
-        }
-    }
+    table.row(["sent by", &hints.channel]);
+    rows(record, "Zombie hints", table);
 }
 
 /// How the drive came into its steady state, and whether it stayed there.
@@ -485,16 +352,8 @@ fn recovery(power: &Power, recovery: &Recovery, table: &mut Table) {
 }
 
 fn simulation(record: &RunRecord, table: &mut Table) {
-    let sim = &record.sim;
     table.head(["simulation", ""]);
     table.row(["build profile", version::PROFILE]);
-    table.row(["wall time, preparing the drive", &format!("{:.2} s", sim.precondition_wall_s)]);
-    table.row(["wall time, running", &format!("{:.2} s", sim.wall_s)]);
-    table.row(["host I/Os a second", &rate(sim.host_ios_per_s)]);
-    table.row(["flash operations a second", &rate(sim.flash_ops_per_s)]);
-    table.row(["processor time, running", &format!("{:.2} s", sim.cpu_s)]);
-    table.row(["  host I/Os a second", &rate(sim.host_ios_per_cpu_s)]);
-    table.row(["  flash operations a second", &rate(sim.flash_ops_per_cpu_s)]);
-    table.row(["peak memory", &format!("{} MiB", number(sim.peak_rss_mib))]);
-    table.row(["digest", &sim.digest]);
+    rows(record, "Simulation", table);
+    table.row(["digest", &record.sim.digest]);
 }

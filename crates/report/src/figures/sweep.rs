@@ -4,7 +4,7 @@
 use super::spec::{self, Across, Chart, Line, Points, Unit};
 use super::{Bar, Figure, Segment, Size};
 use crate::identity;
-use crate::metrics::{Metric, metric_at};
+use crate::metrics::{self, Metric, metric_at};
 use crate::replicates::{Replicates, replicates};
 use crate::table::Table;
 use leyden_record::RunRecord;
@@ -93,8 +93,8 @@ impl Sweep<'_> {
             let Some(estimate) = experiment.estimate(metric) else { continue };
             let label = self.label(experiment);
             match lines.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, points)) => points.push((x, estimate.mean)),
-                None => lines.push((label, vec![(x, estimate.mean)])),
+                Some((_, points)) => points.push((x, on_axis(metric, estimate.mean))),
+                None => lines.push((label, vec![(x, on_axis(metric, estimate.mean))])),
             }
         }
         let lines = lines.into_iter().enumerate().map(|(colour, (label, mut points))| {
@@ -154,6 +154,11 @@ impl Sweep<'_> {
         }
         table
     }
+}
+
+/// A value in the unit of the axis: spans of time are in seconds there.
+fn on_axis(metric: &Metric, value: f64) -> f64 {
+    if metric.unit == metrics::Unit::Millis { value / 1e3 } else { value }
 }
 
 /// A number and its unit, as a configuration writes it.

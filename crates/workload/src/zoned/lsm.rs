@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
 use leyden_sim::Time;
 
+use super::lsm_config::rocksdb;
 use super::fs::{File, FileKind, Fs, Run};
 use super::lsm_figures::{Exposure, LsmFigures};
 use super::lsm_threads::{Log, Step, Thread};
@@ -73,14 +74,19 @@ struct Writer {
 impl Lsm {
     /// A store on an empty drive, from `start` on.
     pub fn new(config: &LsmConfig, layout: ZoneLayout, start: Time, seed: u64) -> Self {
-        let mut pace = Pace::new(config, seed);
+        let mut pace = Pace::new(
+            config.put_time,
+            rocksdb::DELAYED_WRITE_RATE,
+            rocksdb::SLOWDOWN_AT,
+            seed,
+        );
         Self {
             fs: Fs::new(layout),
             block: layout.block,
             writer: Writer { until: start + pace.puts(), ..Writer::default() },
             pace,
             flusher: Thread::default(),
-            compactors: vec![Thread::default(); config.compactors as usize],
+            compactors: vec![Thread::default()],
             immutable: VecDeque::new(),
             tables: VecDeque::new(),
             durable_tables: 0,
@@ -121,7 +127,7 @@ impl Lsm {
         if self.writer.is_waiting || self.is_done() {
             return Err(None);
         }
-        let memtable = self.writer.log.puts * self.config.pair.get();
+        let memtable = self.writer.log.puts * rocksdb::PAIR;
         if memtable >= self.config.write_buffer.get() && !self.rotate(now) {
             return Err(None);
         }
@@ -141,8 +147,8 @@ impl Lsm {
     /// Goes on to another memtable, if there may be one. Otherwise the writer waits.
     fn rotate(&mut self, now: Time) -> bool {
         let flushing = usize::from(!self.flusher.steps.is_empty());
-        let is_full = self.immutable.len() + flushing >= self.config.write_buffers as usize - 1;
-        if is_full || self.waiting_tables() >= u64::from(self.config.stop_at) {
+        let is_full = self.immutable.len() + flushing >= rocksdb::WRITE_BUFFERS as usize - 1;
+        if is_full || self.waiting_tables() >= u64::from(rocksdb::STOP_AT) {
             self.writer.stalled_since.get_or_insert(now);
             return false;
         }
@@ -158,13 +164,13 @@ impl Lsm {
     /// Memtables' worth of tables that wait to be compacted.
     fn waiting_tables(&self) -> u64 {
         let table =
-            self.config.write_buffer.get() * u64::from(self.config.compaction_factor.max(1));
+            self.config.write_buffer.get() * rocksdb::COMPACTION_FACTOR;
         self.to_compact / table
     }
 
     /// What the puts of an append take of the log.
     fn append_sectors(&self) -> u64 {
-        self.sectors(self.config.log_record.get() * u64::from(self.config.puts_per_append))
+        self.sectors(rocksdb::LOG_RECORD * u64::from(rocksdb::PUTS_PER_APPEND))
     }
 
     fn table_sectors(&self) -> u64 {
@@ -228,7 +234,7 @@ impl Lsm {
             return None;
         }
         loop {
-            let io = self.sectors(self.config.table_io.get());
+            let io = self.sectors(rocksdb::TABLE_IO);
             let step = self.thread(owner).steps.front()?.clone();
             let asked = match step {
                 Step::Read { file, at } => match file.at(at, io) {
@@ -292,7 +298,7 @@ impl Lsm {
         let log = std::mem::take(&mut self.flusher.log);
         self.fs.delete(&log.file);
         if self.config.benchmark == Benchmark::Overwrite {
-            let factor = u64::from(self.config.compaction_factor);
+            let factor = rocksdb::COMPACTION_FACTOR;
             self.to_compact += factor * self.config.write_buffer.get();
         }
         self.pace.set(self.waiting_tables(), self.to_compact);
@@ -314,7 +320,7 @@ impl Lsm {
         self.tables.push_back(table);
         self.delete_oldest();
         // What was overwritten is gone: the store does not grow beyond its pairs.
-        let store = self.config.puts * self.config.pair.get();
+        let store = self.config.puts * rocksdb::PAIR;
         let table = self.config.write_buffer.get();
         if self.tables.len() as u64 * table > store.max(16 * table) {
             self.delete_oldest();
@@ -341,7 +347,7 @@ impl Lsm {
     fn replay(&mut self, log: &mut Log) {
         self.fs.cut_back(&mut log.file);
         let appends = log.file.sectors() / self.append_sectors();
-        let kept = log.puts.min(appends * u64::from(self.config.puts_per_append));
+        let kept = log.puts.min(appends * u64::from(rocksdb::PUTS_PER_APPEND));
         self.figures.lost_puts += log.puts - kept;
         log.puts = kept;
     }
@@ -421,7 +427,7 @@ impl Host for Lsm {
             WRITER => {
                 self.writer.is_waiting = false;
                 if self.writer.left == 0 {
-                    let puts = u64::from(self.config.puts_per_append);
+                    let puts = u64::from(rocksdb::PUTS_PER_APPEND);
                     self.figures.puts += puts;
                     self.writer.log.puts += puts;
                     self.writer.until = now + self.pace.puts();

@@ -26,7 +26,7 @@ use leyden_sim::Time;
 use crate::{Class, Request};
 
 pub use lsm::{LOG, Lsm};
-pub use lsm_config::{Benchmark, LsmConfig, SyncOrder};
+pub use lsm_config::{Benchmark, LsmConfig, SyncOrder, rocksdb};
 pub use lsm_figures::LsmFigures;
 pub use recorded::{
     Event, FileOp, FileTrace, FileTraceError, LogZoneEnd, Recorded, RecordedConfig, Role,

@@ -1,9 +1,9 @@
 //! How fast a store's writer goes: the processor time of its puts, and how RocksDB slows it down while tables wait
 //! to be compacted.
 
-use leyden_sim::{Rng, Span};
+use leyden_sim::{BytesPerSec, Rng, Span};
 
-use super::LsmConfig;
+use super::lsm_config::rocksdb;
 
 /// The least that the writer is slowed down to, in bytes a second, as RocksDB has it.
 const LEAST_RATE: u64 = 16 << 10;
@@ -28,15 +28,17 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(config: &LsmConfig, seed: u64) -> Self {
-        let puts = config.puts_per_append;
+    /// A writer whose puts take `put_time`; one that is slowed down may put at `most_rate`, as soon as so many tables
+    /// wait.
+    pub(super) fn new(put_time: Span, most_rate: BytesPerSec, slowdown_at: u32, seed: u64) -> Self {
+        let puts = rocksdb::PUTS_PER_APPEND;
         Self {
             rng: Rng::new(seed, "lsm"),
-            work_ns: config.put_time.saturating_mul(puts.into()).as_ns(),
-            bytes: config.pair.get() * u64::from(puts),
+            work_ns: put_time.saturating_mul(puts.into()).as_ns(),
+            bytes: rocksdb::PAIR * u64::from(puts),
             rate: None,
-            most_rate: config.delayed_write_rate.get(),
-            slowdown_at: config.slowdown_at.into(),
+            most_rate: most_rate.get(),
+            slowdown_at: slowdown_at.into(),
             waited: 0,
             delayed: Span::ZERO,
         }
@@ -78,7 +80,12 @@ mod tests {
 
     #[test]
     fn the_writer_slows_down_while_tables_wait_to_be_compacted() {
-        let mut pace = Pace::new(&LsmConfig::default(), 1);
+        let mut pace = Pace::new(
+            Span::from_ns(3_200),
+            rocksdb::DELAYED_WRITE_RATE,
+            rocksdb::SLOWDOWN_AT,
+            1,
+        );
         let mut rates = Vec::new();
         for tables in [19, 20, 21, 22, 21, 20, 19] {
             pace.set(tables, tables << 23);

@@ -57,7 +57,7 @@ fn run(root: &Path, command: &str, leyden: &Path, folder: &Path) -> io::Result<(
     std::fs::create_dir_all(&part)?;
     let line = if let Some(arguments) = command.strip_prefix("leyden ") {
         format!("exec \"$0\" {arguments} --out \"$1\"")
-    } else if command.starts_with("campaigns/") {
+    } else if command.starts_with("papers/campaigns/") {
         let command = command.replace("target/release/leyden", "\"$0\"");
         format!("exec {command} --json \"$1/{NUMBERS}\"")
     } else {

@@ -320,7 +320,7 @@ impl<P: Payload> OnZonedDrive<'_, P> {
             (_, Some(wp)) => ((wp.0 - zone.start.0) * 1_000 / zone.capacity) as u32,
             _ => 0,
         };
-        let store = store(watch.start, drive.now(), &self.work, self.scenario, tenants);
+        let store = store(watch.start, drive.now(), &self.work, tenants);
         Zones {
             zones: u64::from(shape.zones),
             capacity_bytes: u64::from(shape.capacity) * unit,

@@ -10,7 +10,7 @@ use leyden_device::{Op, Payload, SECTOR_BYTES, ZnsSsd, ZoneAction, ZoneState};
 use leyden_record::{Store, Tenant};
 use leyden_sim::Time;
 use leyden_workload::zoned::{
-    Ask, FileTrace, Host, LOG, Lsm, LsmFigures, Recorded, Streams, ZoneLayout, ZoneLeft,
+    Ask, FileTrace, Host, LOG, Lsm, LsmFigures, Recorded, Streams, ZoneLayout, ZoneLeft, rocksdb,
 };
 use leyden_workload::{Class, Request};
 
@@ -188,21 +188,12 @@ pub(super) fn store(
     start: Time,
     now: Time,
     work: &Work<'_>,
-    scenario: &Scenario,
     tenants: &[Tenant],
 ) -> Option<Store> {
-    let workload = &scenario.workload;
-    let (figures, elapsed, pair): (LsmFigures, _, _) = match work {
+    let (figures, elapsed): (LsmFigures, _) = match work {
         Work::Streams(_) | Work::Trace(_) => return None,
-        Work::Lsm(lsm) => {
-            let pair = workload.lsm.as_ref().map_or(0, |config| config.pair.get());
-            (lsm.figures(start, now), now.since(start), pair)
-        }
-        Work::Recorded(recorded) => {
-            let pair = workload.recorded.as_ref().map_or(0, |config| config.pair.get());
-            let (figures, elapsed) = recorded.figures(now);
-            (figures, elapsed, pair)
-        }
+        Work::Lsm(lsm) => (lsm.figures(start, now), now.since(start)),
+        Work::Recorded(recorded) => recorded.figures(now),
     };
     let elapsed = elapsed.as_secs_f64();
     let log = tenants.iter().find(|tenant| tenant.name == LOG);
@@ -210,7 +201,7 @@ pub(super) fn store(
     Some(Store {
         puts: figures.puts,
         puts_per_s,
-        mib_per_s: puts_per_s * pair as f64 / 1_048_576.0,
+        mib_per_s: puts_per_s * rocksdb::PAIR as f64 / 1_048_576.0,
         flushed: figures.flushed,
         compacted: figures.compacted,
         stalled_s: figures.stalled.as_secs_f64(),

@@ -22,6 +22,7 @@ use leyden_sim::{Span, Time};
 
 use super::fs::Run;
 use super::lsm::request;
+use super::lsm_config::rocksdb;
 use super::lsm_figures::LsmFigures;
 use super::pace::Pace;
 use super::{Ask, Host, LOG, ZoneLayout, ZoneLeft};
@@ -106,10 +107,15 @@ impl Recorded {
         let counted =
             Counted { skipped_at: (config.skip == 0).then_some(start), ..Counted::default() };
         Self {
-            plan: Arc::new(Plan::new(&trace, config.write_buffers)),
+            plan: Arc::new(Plan::new(&trace, rocksdb::WRITE_BUFFERS)),
             files: Files::new(layout, &trace, has_region, config),
             is_done: vec![false; trace.events.len()],
-            pace: Pace::new(&config.pace(), 0),
+            pace: Pace::new(
+                Span::ZERO,
+                rocksdb::DB_BENCH_DELAYED_WRITE_RATE,
+                config.slowdown_at,
+                0,
+            ),
             config: config.clone(),
             trace,
             threads,
@@ -234,7 +240,7 @@ impl Recorded {
                 thread.steps.pop_front();
                 thread.steps.push_front(Step::Counted(puts));
                 thread.steps.push_front(Step::Append { bytes });
-                thread.until = Some(now + self.pace.takes(work, puts * self.config.pair.get()));
+                thread.until = Some(now + self.pace.takes(work, puts * rocksdb::PAIR));
                 Ok(None)
             }
             Step::Counted(puts) => {
@@ -258,7 +264,7 @@ impl Recorded {
                     return Err(None);
                 }
                 let is_fresh = self.plan.is_fresh[event.file as usize];
-                let most = self.config.table_io.get();
+                let most = rocksdb::TABLE_IO;
                 match self.files.ask(event, step, is_fresh, most) {
                     files::Asked::Request(request) => {
                         if is_log {

@@ -1,5 +1,6 @@
 //! What a line of a recording is made of.
 
+use super::super::lsm_config::rocksdb;
 use std::collections::VecDeque;
 
 use leyden_sim::Span;
@@ -58,7 +59,7 @@ fn repeated(event: &Event, all_ns: u64, step: impl Fn(u64) -> Step) -> VecDeque<
 
 /// Puts, as many at once as share a write.
 fn puts_of(event: &Event, all_ns: u64, config: &RecordedConfig) -> VecDeque<Step> {
-    let at_once = u64::from(config.puts_per_append);
+    let at_once = u64::from(rocksdb::PUTS_PER_APPEND);
     let of = |group: u64| {
         let range = group * at_once..(group * at_once + at_once).min(event.count);
         let puts = range.end - range.start;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Captures a work on ext4 in the campaigns' guest, whose kernel may be another than this machine's.
 
-    campaigns/capture_guest.py --guest /tmp/guest --mode journal --job randwrite4k --file-mib 512 --out journal.csv.zst
+    papers/campaigns/capture_guest.py --guest /tmp/guest --mode journal --job randwrite4k --file-mib 512 --out journal.csv.zst
 
-As campaigns/capture.py, with a null_blk drive in memory below the file system, which has no Write Zeroes; the file is
-allocated and written once. GUEST_SUITE=bullseye campaigns/guest.sh build FOLDER makes a guest with Linux 5.10.
+As papers/campaigns/capture.py, with a null_blk drive in memory below the file system, which has no Write Zeroes; the file is
+allocated and written once. GUEST_SUITE=bullseye papers/campaigns/guest.sh build FOLDER makes a guest with Linux 5.10.
 
 Exits with 77 if this machine cannot do it.
 """

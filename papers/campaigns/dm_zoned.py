@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Linux's own dm-zoned in a guest beside ours: the same requests, and what reclaim reads and writes below both.
 
-    campaigns/dm_zoned.py --leyden target/release/leyden --guest /tmp/guest
-    campaigns/dm_zoned.py --leyden target/release/leyden --guest /tmp/guest --only ordered --json kernel.json
-    campaigns/dm_zoned.py --leyden target/release/leyden --recorded kernel.json --set host.zoned_block.give_up=after_copy
+    papers/campaigns/dm_zoned.py --leyden target/release/leyden --guest /tmp/guest
+    papers/campaigns/dm_zoned.py --leyden target/release/leyden --guest /tmp/guest --only ordered --json kernel.json
+    papers/campaigns/dm_zoned.py --leyden target/release/leyden --recorded kernel.json --set host.zoned_block.give_up=after_copy
 
-The guest (campaigns/guest.sh) is built if it is not there. In it dm-zoned lies on null_blk drives in memory, with as many
+The guest (papers/campaigns/guest.sh) is built if it is not there. In it dm-zoned lies on null_blk drives in memory, with as many
 zones for data and chunks as `[host.zoned_block]` has on scenarios/devices/zoned-block.toml (`once-*`: zoned-block-defaults.toml):
 on one that has conventional zones, too, because on two (`--drives 2`) requests for the regular one do not count when dm-zoned
 asks whether it is idle. Requests go one after the other. `fill` and `bursts` leave reclaim the time to end what it has begun,
@@ -26,11 +26,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
+
 from commands import lacks, run
 from dm_zoned_guest import REQUEST, pairs_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCENARIOS = os.path.join(HERE, "..", "scenarios")
+SCENARIOS = os.path.join(HERE, "..", "..", "scenarios")
 # For requests with times of their own: 16 random zones, and moves that are over soon even in a slow guest.
 SMALL_MIB = 16
 SMALL = [f"device.zoned.zone_size={SMALL_MIB} MiB", "device.zoned.dies_per_zone=16", "host.conventional.ftl.capacity=256 MiB"]

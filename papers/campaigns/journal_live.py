@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Journal-only zones measured live: fio on ext4 on a served block device on two drives, with and without them.
 
-    campaigns/journal_live.py --leyden target/release/leyden
-    campaigns/journal_live.py --leyden target/release/leyden --repeats 5 --json live.json
+    papers/campaigns/journal_live.py --leyden target/release/leyden
+    papers/campaigns/journal_live.py --leyden target/release/leyden --repeats 5 --json live.json
 
 The drives are those of `devices/zoned-block-defaults`, whose latency is real (`leyden serve --latency on`), without Write
 Zeroes. mkfs writes the journal's zeroes; fio writes each block of a file once, through the page cache, and syncs it at its
@@ -20,6 +20,8 @@ import shutil
 import statistics
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
 
 from capture import JOBS, journal
 from dm_zoned import spread

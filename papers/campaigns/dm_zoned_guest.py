@@ -254,7 +254,7 @@ def journal_blocks(device):
 
 
 def make_fs(device, work):
-    """An ext4, and an allocated file in it, as campaigns/capture.py makes them; returns the journal's blocks."""
+    """An ext4, and an allocated file in it, as papers/campaigns/capture.py makes them; returns the journal's blocks."""
     lazy, outside = "nodiscard,lazy_itable_init=0,lazy_journal_init=0", []
     if work.get("apart"):
         # No reclaim there: what a zone for the journal alone does. It takes one of the conventional drive's.

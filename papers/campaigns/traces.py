@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Schedules and protections of the mapping table on traces that they were not made with.
 
-    campaigns/traces.py --leyden target/release/leyden FOLDER...                     # every trace below these folders
-    campaigns/traces.py --leyden target/release/leyden --buffers "8 MiB,64 MiB" run.csv.zst
+    papers/campaigns/traces.py --leyden target/release/leyden FOLDER...                     # every trace below these folders
+    papers/campaigns/traces.py --leyden target/release/leyden --buffers "8 MiB,64 MiB" run.csv.zst
 
 Each trace is moved together (`workload.trace.pack`) and fills a drive of its own footprint: the dies of Hexa's drive, 8 of them, blocks of
 32 pages, mapping pages of 1 KiB, 7 % over-provisioning. The drive is aged by the trace until steady, and the trace is replayed once, as fast as
@@ -19,7 +19,7 @@ import tempfile
 
 from schedules import percent, protection, toml
 
-SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios")
+SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios")
 DIES, PAGES_PER_BLOCK, PAGE = 8, 32, 8 << 10
 KEPT_BLOCKS = 4
 # What each column sets: a schedule, and what the capacitors protect.

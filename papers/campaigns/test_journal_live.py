@@ -1,4 +1,4 @@
-"""Tests of what journal_live.py computes: python3 -m unittest discover campaigns"""
+"""Tests of what journal_live.py computes: python3 -m unittest discover papers/campaigns"""
 
 import contextlib
 import io

@@ -2,8 +2,8 @@
 """The victim policy `z_deadline` where it was not made: other distributions, spare, banks and seeds than those of
 Zombie Chasing's figures.
 
-    campaigns/victims.py --leyden target/release/leyden --json victims.json       # all: six minutes of one core
-    campaigns/victims.py --leyden target/release/leyden --only zipf --seeds 5
+    papers/campaigns/victims.py --leyden target/release/leyden --json victims.json       # all: six minutes of one core
+    papers/campaigns/victims.py --leyden target/release/leyden --only zipf --seeds 5
 
 Prints Markdown: for each point by how much write amplification with `z_deadline` and the zombie block is above that of the best policy
 without hints, of z-greedy and of z-cost-benefit with the block, and of cost-benefit with the block; mean and range over the seeds. The
@@ -18,10 +18,12 @@ import statistics
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
+
 from commands import run
 from schedules import toml
 
-SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios")
+SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios")
 WORK = {
     "zipf 0.9": {"zipf": {"theta": 0.9}},
     "self-similar 0.2": {"self_similar": {"h": "20 %"}},

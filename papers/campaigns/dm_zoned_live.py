@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """fio live on ext4 on Linux's own dm-zoned, in a guest: what reclaim reads, and how much of it is the journal.
 
-    campaigns/dm_zoned_live.py --guest /tmp/guest
-    campaigns/dm_zoned_live.py --guest /tmp/guest --files 384,512 --repeats 3 --json live.json
+    papers/campaigns/dm_zoned_live.py --guest /tmp/guest
+    papers/campaigns/dm_zoned_live.py --guest /tmp/guest --files 384,512 --repeats 3 --json live.json
 
 The drives are the journal-only zones paper's: 1 GiB conventional and 4 GiB zoned, zones of 128 MiB, without Write Zeroes; dm-zoned
 keeps two conventional zones for its tables and as many zones for reclaim as dmzadm does (one less than there are

@@ -1,4 +1,4 @@
-"""Tests of what dm_zoned.py and its part in the guest compute without a guest: python3 -m unittest discover campaigns"""
+"""Tests of what dm_zoned.py and its part in the guest compute without a guest: python3 -m unittest discover papers/campaigns"""
 
 import os
 import struct

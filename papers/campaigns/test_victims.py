@@ -1,4 +1,4 @@
-"""Tests of what victims.py computes: python3 -m unittest discover campaigns"""
+"""Tests of what victims.py computes: python3 -m unittest discover papers/campaigns"""
 
 import os
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Selective-PLP measured live: RocksDB's own db_bench on modelled zoned drives, beside the same in virtual time.
 
-    campaigns/selective_plp_live.py --build build --libraries target/release --realtime
-    campaigns/selective_plp_live.py --build build --libraries target/release --puts 1_000_000 --repeats 1 --json live.json
+    papers/campaigns/selective_plp_live.py --build build --libraries target/release --realtime
+    papers/campaigns/selective_plp_live.py --build build --libraries target/release --puts 1_000_000 --repeats 1 --json live.json
 
 Figures 10 to 13 and the paper's six claims, with the drive's regions `none`, `selective` and `full` in turn. All times are the
 drive's, which runs at `--speed` of real time in fillseq, and at `--overwrite-speed` in overwrite, where the host is needed less.
@@ -26,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
 
 from commands import lacks, run
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What the journal-only zones paper leaves open, varied: does reclaim copy, how much of it is journal, what do journal zones save.
 
-    campaigns/journal_matrix.py --leyden target/release/leyden --traces FOLDER --json matrix.json
-    campaigns/journal_matrix.py --leyden target/release/leyden --traces FOLDER --zones 128 --files 512 --works once
+    papers/campaigns/journal_matrix.py --leyden target/release/leyden --traces FOLDER --json matrix.json
+    papers/campaigns/journal_matrix.py --leyden target/release/leyden --traces FOLDER --zones 128 --files 512 --works once
 
 Open are the size of fio's file, whether it was written before (`laid`) or only allocated and written once (`once`, fio's default),
 whether fio calls fsync (its default: no), the size of zones (FEMU's default: 128 MiB), whether the drives have Write Zeroes (FEMU's
 default: no; then the zeroes of mkfs are written), and how fast the requests come (`closed`: as fast as the device goes, and a
 file system waits for its flushes only; `narrow`: the same with 32 requests outstanding at most; `open`: at the recorded times).
-Traces that are not in FOLDER are captured there (campaigns/capture.py).
+Traces that are not in FOLDER are captured there (papers/campaigns/capture.py).
 
 A run that needs more than --most seconds of processor time is given up: reclaim does not come to rest in it. Prints Markdown.
 """
@@ -23,10 +23,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
+
 from commands import run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DEVICE = os.path.join(HERE, "..", "scenarios", "devices", "zoned-block.toml")
+DEVICE = os.path.join(HERE, "..", "..", "scenarios", "devices", "zoned-block.toml")
 # Sectors that the block layer writes at once where a drive has no Write Zeroes.
 ZEROES = 2048
 JOBS = {

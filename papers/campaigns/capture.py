@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Captures what a file system asks of its device, from mkfs on, with the journal's blocks marked.
 
-    campaigns/capture.py --fs ext4 --mode journal --job randwrite4k --out ext4-journal-randwrite4k.csv.zst
+    papers/campaigns/capture.py --fs ext4 --mode journal --job randwrite4k --out ext4-journal-randwrite4k.csv.zst
 
 Makes a loop device on a file, a file system on it, and a file in that, allocated but not written, as fio does if it
 is not told otherwise; then fio writes to the file in rounds, each with random numbers of its own and a sync at its

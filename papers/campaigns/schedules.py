@@ -2,9 +2,9 @@
 """The schedule `harvest` where it was not made: other distributions, mixes, buffers, dies and seeds than those of Hexa's figures;
 with --made, on the workloads of these figures.
 
-    campaigns/schedules.py --leyden target/release/leyden                       # all: half an hour on two cores
-    campaigns/schedules.py --leyden target/release/leyden --only zipf,log --seeds 5
-    campaigns/schedules.py --leyden target/release/leyden --made --seeds 1      # ten minutes of one core
+    papers/campaigns/schedules.py --leyden target/release/leyden                       # all: half an hour on two cores
+    papers/campaigns/schedules.py --leyden target/release/leyden --only zipf,log --seeds 5
+    papers/campaigns/schedules.py --leyden target/release/leyden --made --seeds 1      # ten minutes of one core
 
 Prints Markdown: for each point IOPS of `harvest` over those of the better of `fifo` and `hexa`, mean and range over the seeds. All drives are
 aged by the work that is measured, until steady, and have the same blocks for data (scenarios/hexa/random-write.toml).
@@ -17,9 +17,11 @@ import statistics
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
+
 from commands import run
 
-SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios")
+SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios")
 # A quarter of Hexa's drive, with dies of the full size, as in `leyden reproduce hexa --quick`.
 DRIVE = ["device.nand.channels=4", "device.nand.dies_per_channel=4", "device.ftl.capacity=3 GiB", "run.ramp.requests=100_000"]
 JOB = {"span": "1 GiB", "requests": 400_000, "threads": 4, "queue_depth": 64, "block_size": "4 KiB", "pattern": "random"}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far the host's writes and garbage collection's copies share blocks, by load (docs/decisions/0017-settling-ramp.md).
 
-    campaigns/mixing.py --leyden target/release/leyden        # five minutes of one core
+    papers/campaigns/mixing.py --leyden target/release/leyden        # five minutes of one core
 
 One die of `hot-cold`, from a timeline of eight windows: of the blocks that were filled meanwhile, the share of the host's pages that lie in blocks of
 nine tenths of the host's pages or more, and the same of copies.
@@ -10,7 +10,10 @@ nine tenths of the host's pages or more, and the same of copies.
 import argparse
 import json
 import os
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "campaigns"))
 
 from commands import run
 

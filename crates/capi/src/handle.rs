@@ -7,7 +7,7 @@ use std::sync::Arc;
 use leyden_device::{Lba, PowerLoss, SECTOR_BYTES, Status, ZoneAction};
 use leyden_image::{Done, Drive, WriteFlags, ZoneAsk};
 use leyden_serve::about::{self, DriveStats, Identity, ZoneLine};
-use leyden_serve::{Call, CutReport, Direct, Door, Pace, Remote, RestoreReport};
+use leyden_serve::{Call, ControlSocket, CutReport, Direct, Pace, Remote, RestoreReport};
 use leyden_sim::Capacitance;
 
 use crate::statuses::Failure;
@@ -27,17 +27,17 @@ pub(crate) struct Options<'a> {
 
 /// Where the drive is.
 #[derive(Debug)]
-enum Way {
+enum Access {
     /// In this process; the control socket closes first.
-    Here(Arc<Direct>, Option<Door>),
+    InProcess(Arc<Direct>, Option<ControlSocket>),
     /// Where another process serves it.
-    There(Remote),
+    Served(Remote),
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    way: Way,
+    access: Access,
     identity: Identity,
 }
 
@@ -65,9 +65,13 @@ impl Handle {
         if let Some(loss) = &opened.cut {
             direct.note_cut(loss);
         }
-        let door = options.has_control.then(|| Door::open(&direct)).transpose();
+        let door = options.has_control.then(|| ControlSocket::open(&direct)).transpose();
         let door = door.map_err(|error| Failure::new(LEYDEN_E_IO, error.to_string()))?;
-        Ok((Self { way: Way::Here(direct, door), identity }, opened.cut, opened.replayed))
+        Ok((
+            Self { access: Access::InProcess(direct, door), identity },
+            opened.cut,
+            opened.replayed,
+        ))
     }
 
     /// Connects to a drive that is served.
@@ -77,19 +81,19 @@ impl Handle {
         if identity.block_bytes == 0 || (identity.is_zoned && identity.zone_size_bytes == 0) {
             return Err(Failure::new(LEYDEN_E_FOREIGN, "the server describes no drive"));
         }
-        Ok(Self { way: Way::There(remote), identity })
+        Ok(Self { access: Access::Served(remote), identity })
     }
 
     pub(crate) fn close(self) -> Result<(), Failure> {
-        match self.way {
-            Way::Here(direct, door) => Ok(alone(direct, door).close()?),
-            Way::There(_) => Ok(()), // it hangs up
+        match self.access {
+            Access::InProcess(direct, door) => Ok(alone(direct, door).close()?),
+            Access::Served(_) => Ok(()), // it hangs up
         }
     }
 
     /// Leaves the image as a killed process would.
     pub(crate) fn abandon(self) {
-        if let Way::Here(direct, door) = self.way {
+        if let Access::InProcess(direct, door) = self.access {
             drop(alone(direct, door));
         }
     }
@@ -139,9 +143,9 @@ impl Handle {
             failure.about(format_args!("read of {length} bytes at {offset_bytes}"))
         };
         let lba = self.transfer(offset_bytes, length).map_err(about)?;
-        match &self.way {
-            Way::Here(direct, _) => direct.read(lba, buffer).map_err(Failure::from),
-            Way::There(remote) => remote.read(offset_bytes, buffer).map_err(Failure::from),
+        match &self.access {
+            Access::InProcess(direct, _) => direct.read(lba, buffer).map_err(Failure::from),
+            Access::Served(remote) => remote.read(offset_bytes, buffer).map_err(Failure::from),
         }
         .map_err(about)
     }
@@ -156,11 +160,13 @@ impl Handle {
             failure.about(format_args!("write of {} bytes at {offset_bytes}", data.len()))
         };
         let lba = self.transfer(offset_bytes, data.len()).map_err(about)?;
-        match &self.way {
-            Way::Here(direct, _) => {
+        match &self.access {
+            Access::InProcess(direct, _) => {
                 direct.call(Call::Write(lba, data, flags)).map(drop).map_err(Failure::from)
             }
-            Way::There(remote) => remote.write(offset_bytes, data, flags).map_err(Failure::from),
+            Access::Served(remote) => {
+                remote.write(offset_bytes, data, flags).map_err(Failure::from)
+            }
         }
         .map_err(about)
     }
@@ -172,22 +178,24 @@ impl Handle {
         };
         let start = self.zone(zone).map_err(about)?;
         let lba = self.transfer(start, data.len()).map_err(about)?;
-        match &self.way {
-            Way::Here(direct, _) => {
+        match &self.access {
+            Access::InProcess(direct, _) => {
                 let done = direct.call(Call::Append(lba, data, flags));
                 let Done { appended, .. } = done.map_err(|error| about(error.into()))?;
                 Ok(appended.expect("an append that has ended well").0 * SECTOR_BYTES)
             }
-            Way::There(remote) => {
+            Access::Served(remote) => {
                 remote.append(start, data, flags).map_err(|error| about(error.into()))
             }
         }
     }
 
     pub(crate) fn flush(&self) -> Result<(), Failure> {
-        match &self.way {
-            Way::Here(direct, _) => direct.call(Call::Flush).map(drop).map_err(Failure::from),
-            Way::There(remote) => remote.flush().map_err(Failure::from),
+        match &self.access {
+            Access::InProcess(direct, _) => {
+                direct.call(Call::Flush).map(drop).map_err(Failure::from)
+            }
+            Access::Served(remote) => remote.flush().map_err(Failure::from),
         }
         .map_err(|failure| failure.about("flush"))
     }
@@ -196,9 +204,9 @@ impl Handle {
         while length_bytes > 0 {
             let now = length_bytes.min(TRIM_BYTES);
             let (lba, sectors) = self.sectors(offset_bytes, now)?;
-            match &self.way {
-                Way::Here(direct, _) => drop(direct.call(Call::Trim(lba, sectors))?),
-                Way::There(remote) => remote.trim(offset_bytes, now)?,
+            match &self.access {
+                Access::InProcess(direct, _) => drop(direct.call(Call::Trim(lba, sectors))?),
+                Access::Served(remote) => remote.trim(offset_bytes, now)?,
             }
             offset_bytes = offset_bytes.saturating_add(now);
             length_bytes -= now;
@@ -224,9 +232,9 @@ impl Handle {
     }
 
     fn change(&self, ask: ZoneAsk) -> Result<(), Failure> {
-        match &self.way {
-            Way::Here(direct, _) => Ok(direct.call(Call::Zone(ask)).map(drop)?),
-            Way::There(remote) => Ok(remote.zone(ask.lba.0 * SECTOR_BYTES, ask)?),
+        match &self.access {
+            Access::InProcess(direct, _) => Ok(direct.call(Call::Zone(ask)).map(drop)?),
+            Access::Served(remote) => Ok(remote.zone(ask.lba.0 * SECTOR_BYTES, ask)?),
         }
     }
 
@@ -244,12 +252,12 @@ impl Handle {
     pub(crate) fn report(&self, first: u32, count: u32) -> Result<Vec<leyden_zone>, Failure> {
         let start = self.zone(first)?;
         let count = count.min(self.identity.zone_count - first);
-        let zones = match &self.way {
-            Way::Here(direct, _) => {
+        let zones = match &self.access {
+            Access::InProcess(direct, _) => {
                 direct.ask_report(Lba(start / SECTOR_BYTES), count)?;
                 direct.with_drive(|drive| about::zones(drive, first, count))
             }
-            Way::There(remote) => remote.zones(start, count)?,
+            Access::Served(remote) => remote.zones(start, count)?,
         };
         Ok(zones.into_iter().map(zone_of).collect())
     }
@@ -299,60 +307,60 @@ impl Handle {
     }
 
     pub(crate) fn stats(&self) -> Result<leyden_stats, Failure> {
-        let stats = match &self.way {
-            Way::Here(direct, _) => {
+        let stats = match &self.access {
+            Access::InProcess(direct, _) => {
                 let counts = direct.counts();
                 direct.with_drive(|drive| DriveStats::of(drive, counts))?
             }
-            Way::There(remote) => remote.stats()?,
+            Access::Served(remote) => remote.stats()?,
         };
         Ok(stats_of(&stats))
     }
 
     /// Every counter, as JSON.
     pub(crate) fn stats_json(&self) -> Result<String, Failure> {
-        match &self.way {
-            Way::Here(direct, _) => Ok(direct.with_drive(about::all_stats)),
-            Way::There(remote) => Ok(remote.all_stats()?),
+        match &self.access {
+            Access::InProcess(direct, _) => Ok(direct.with_drive(about::all_stats)),
+            Access::Served(remote) => Ok(remote.all_stats()?),
         }
     }
 
     pub(crate) fn mark(&self, text: &[u8]) -> Result<(), Failure> {
-        match &self.way {
-            Way::Here(direct, _) => Ok(direct.mark(text)?),
-            Way::There(remote) => Ok(remote.mark(text)?),
+        match &self.access {
+            Access::InProcess(direct, _) => Ok(direct.mark(text)?),
+            Access::Served(remote) => Ok(remote.mark(text)?),
         }
     }
 
     pub(crate) fn cut(&self) -> Result<CutReport, Failure> {
-        match &self.way {
-            Way::Here(direct, _) => Ok(direct.cut()?),
-            Way::There(remote) => Ok(remote.cut()?),
+        match &self.access {
+            Access::InProcess(direct, _) => Ok(direct.cut()?),
+            Access::Served(remote) => Ok(remote.cut()?),
         }
     }
 
     pub(crate) fn restore(&self, capacitance_nf: u64) -> Result<RestoreReport, Failure> {
-        match &self.way {
-            Way::Here(direct, _) => {
+        match &self.access {
+            Access::InProcess(direct, _) => {
                 let bank = (capacitance_nf > 0).then(|| Capacitance::from_nf(capacitance_nf));
                 Ok(direct.restore(bank)?)
             }
-            Way::There(remote) => Ok(remote.restore(capacitance_nf)?),
+            Access::Served(remote) => Ok(remote.restore(capacitance_nf)?),
         }
     }
 
     /// The last power cut, and what was lost with it, in bytes.
     pub(crate) fn last_cut(&self) -> Result<CutReport, Failure> {
         let none = || Failure::new(LEYDEN_E_NOT_FOUND, "there was no power cut yet");
-        match &self.way {
-            Way::Here(direct, _) => direct.last_cut().ok_or_else(none),
-            Way::There(remote) => Ok(remote.last_cut()?),
+        match &self.access {
+            Access::InProcess(direct, _) => direct.last_cut().ok_or_else(none),
+            Access::Served(remote) => Ok(remote.last_cut()?),
         }
     }
 }
 
 /// What has the drive, when the handle is not needed any more.
-fn alone(mut direct: Arc<Direct>, door: Option<Door>) -> Direct {
+fn alone(mut direct: Arc<Direct>, door: Option<ControlSocket>) -> Direct {
     drop(door);
     loop {
         match Arc::try_unwrap(direct) {

@@ -331,8 +331,14 @@ mod tests {
                 .any(|part| place.contains(part))
                 || name == "tests.rs";
             let is_text = [".toml", ".md", ".rs", ".trycmd"].iter().any(|end| name.ends_with(end));
-            let Some(text) = std::fs::read_to_string(&path).ok().filter(|_| is_text) else { continue };
-            let read = if is_whole { Some(text.as_str()) } else { text.split_once("#[cfg(test)]").map(|it| it.1) };
+            let Some(text) = std::fs::read_to_string(&path).ok().filter(|_| is_text) else {
+                continue;
+            };
+            let read = if is_whole {
+                Some(text.as_str())
+            } else {
+                text.split_once("#[cfg(test)]").map(|it| it.1)
+            };
             let is_word = |c: char| c.is_alphanumeric() || c == '_';
             let found = read.unwrap_or_default().split(|c| !is_word(c));
             words.extend(found.map(str::to_owned));
@@ -343,9 +349,9 @@ mod tests {
     fn every_key_has_a_reader() {
         let mut words = std::collections::BTreeSet::new();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-        ["scenarios", "docs", "examples", "crates"]
-            .iter()
-            .for_each(|folder| words_of_readers(&root.join(folder), &mut words));
+        for folder in ["scenarios", "docs", "examples", "crates"] {
+            words_of_readers(&root.join(folder), &mut words);
+        }
         let mut keys = Vec::new();
         keys_in(&Scenario::schema().to_value(), &mut keys);
         keys.sort();

@@ -34,8 +34,15 @@ fn differences(row: &str) -> Vec<f64> {
 fn compare(record: &str, cases: &[&str], settings: &[&str]) {
     let recorded = format!("papers/campaigns/{record}.json");
     let (leyden, named) = (env!("CARGO_BIN_EXE_leyden"), cases.join(","));
-    let script =
-        ["papers/campaigns/dm_zoned.py", "--leyden", leyden, "--recorded", &recorded, "--only", &named];
+    let script = [
+        "papers/campaigns/dm_zoned.py",
+        "--leyden",
+        leyden,
+        "--recorded",
+        &recorded,
+        "--only",
+        &named,
+    ];
     let Some(table) = python(&[&script[..], settings].concat()) else { return };
     for case in cases {
         let row = table.lines().find(|line| line.starts_with(&format!("| {case} |")));

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::error::CrashError;
-use crate::session::{Plan, Room};
+use crate::session::{Plan, SessionPaths};
 use crate::verdict::{Outcome, Verdict, says_lost};
 
 /// The end of what was said is kept, up to so many bytes.
@@ -69,7 +69,7 @@ pub(crate) fn tail(file: &mut File) -> String {
 /// Runs the check once in a process of its own.
 pub(crate) fn once(
     plan: &Plan,
-    room: &Room,
+    room: &SessionPaths,
     environment: &Environment,
 ) -> Result<Outcome, CrashError> {
     let path = room.output();
@@ -127,7 +127,7 @@ pub(crate) struct CheckServer {
 impl CheckServer {
     pub(crate) fn start(
         plan: &Plan,
-        room: &Room,
+        room: &SessionPaths,
         environment: &Environment,
     ) -> Result<Self, CrashError> {
         let path = room.output();

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use crate::attach::Attachment;
 use crate::error::{CrashError, output};
-use crate::ground::{Entered, Ground};
 use crate::locate::{self, Place};
 use crate::processes::Processes;
-use crate::session::{Plan, Room};
+use crate::session::{Plan, SessionPaths};
 use crate::state::{Image, State};
+use crate::test_bed::{Entered, TestBed};
 use crate::timeline::Timeline;
 
 /// e2fsck(8): from this exit code on, something was left uncorrected, or it failed.
@@ -25,7 +25,7 @@ const UNCORRECTED: i32 = 4;
 #[derive(Debug)]
 pub(crate) struct InFile {
     plan: Plan,
-    room: Room,
+    room: SessionPaths,
     timeline: Arc<Timeline>,
     path: PathBuf,
 }
@@ -33,7 +33,7 @@ pub(crate) struct InFile {
 impl InFile {
     pub(crate) fn new(
         plan: &Plan,
-        room: &Room,
+        room: &SessionPaths,
         timeline: Arc<Timeline>,
     ) -> Result<Self, CrashError> {
         if plan.has_fs() && !matches!(plan.fs.as_str(), "ext2" | "ext3" | "ext4") {
@@ -50,7 +50,7 @@ impl InFile {
     }
 }
 
-impl Ground for InFile {
+impl TestBed for InFile {
     fn device(&self) -> &Path {
         &self.path
     }

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use crate::check;
 use crate::error::{CrashError, said};
 use crate::files_view::{FileDifference, FilesView};
-use crate::ground::Entered;
 use crate::lab::Lab;
 use crate::locate::Place;
 use crate::state::State;
+use crate::test_bed::Entered;
 
 /// The file that a device without a file system is copied to.
 const DEVICE_IMAGE: &str = "device.img";

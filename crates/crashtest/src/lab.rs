@@ -10,11 +10,11 @@ use crate::attach::Attachment;
 use crate::check::{self, CheckServer, Environment};
 use crate::error::{CrashError, output};
 use crate::extracts::InFile;
-use crate::ground::{Access, Ground};
 use crate::mounts::OnLoop;
 use crate::processes::Processes;
-use crate::session::{Plan, Room, Session};
+use crate::session::{Plan, Session, SessionPaths};
 use crate::state::State;
+use crate::test_bed::{Access, TestBed};
 use crate::timeline::Timeline;
 use crate::verdict::{Outcome, Verdict};
 
@@ -22,14 +22,14 @@ use crate::verdict::{Outcome, Verdict};
 #[derive(Debug)]
 pub(crate) struct Lab {
     pub(crate) plan: Plan,
-    pub(crate) room: Room,
+    pub(crate) room: SessionPaths,
     pub(crate) processes: Processes,
     pub(crate) environment: Environment,
     server: Option<CheckServer>,
     /// What is written to states is noted.
     pub(crate) notes_writes: bool,
     pub(crate) timeline: Arc<Timeline>,
-    pub(crate) ground: Box<dyn Ground>,
+    pub(crate) ground: Box<dyn TestBed>,
 }
 
 impl Lab {
@@ -49,7 +49,7 @@ impl Lab {
         }
         let room = session.room();
         let timeline = Arc::new(session.timeline(atom_bytes)?);
-        let ground: Box<dyn Ground> = match access {
+        let ground: Box<dyn TestBed> = match access {
             Access::Mounts => Box::new(OnLoop::new(&plan, &room, Arc::clone(&timeline))?),
             Access::Extracts => Box::new(InFile::new(&plan, &room, Arc::clone(&timeline))?),
         };
@@ -148,7 +148,7 @@ impl Lab {
 }
 
 /// What checks find in their environment.
-fn environment(plan: &Plan, room: &Room, device: &Path) -> Environment {
+fn environment(plan: &Plan, room: &SessionPaths, device: &Path) -> Environment {
     let mut all: Environment = vec![
         ("LEYDEN_ACKS", room.acks().into_os_string()),
         ("LEYDEN_TMP", room.scratch().into_os_string()),

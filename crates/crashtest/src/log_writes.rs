@@ -202,7 +202,7 @@ pub fn export(session: &Session, to: &Path, base: Option<&Path>) -> Result<u64, 
         match moment {
             Moment::Ended(ended) if ended.status == Status::Success => order.ended(ended.step),
             Moment::Ended(_) | Moment::WorkEnded => {}
-            Moment::Asked { number, step, .. } => order.submitted(number, step),
+            Moment::Submitted { number, step, .. } => order.submitted(number, step),
         }
         write(&mut order)
     })?;

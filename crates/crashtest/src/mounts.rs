@@ -11,11 +11,11 @@ use nix::errno::Errno;
 use crate::attach::{Attachment, Loop, Mounted};
 use crate::clock;
 use crate::error::{CrashError, said};
-use crate::ground::{Entered, Ground};
 use crate::locate::{self, Place};
 use crate::processes::Processes;
-use crate::session::{Plan, Room};
+use crate::session::{Plan, SessionPaths};
 use crate::state::State;
+use crate::test_bed::{Entered, TestBed};
 use crate::timeline::Timeline;
 use crate::view::{View, Written};
 
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct OnLoop {
     plan: Plan,
-    room: Room,
+    room: SessionPaths,
     // In this order they are dropped.
     device: Loop,
     view: View,
@@ -39,7 +39,7 @@ pub(crate) struct OnLoop {
 impl OnLoop {
     pub(crate) fn new(
         plan: &Plan,
-        room: &Room,
+        room: &SessionPaths,
         timeline: Arc<Timeline>,
     ) -> Result<Self, CrashError> {
         let view = View::new(timeline, plan.superblock());
@@ -49,7 +49,7 @@ impl OnLoop {
     }
 }
 
-impl Ground for OnLoop {
+impl TestBed for OnLoop {
     fn device(&self) -> &Path {
         self.device.device()
     }

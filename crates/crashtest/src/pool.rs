@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use crate::clock::wall;
 use crate::error::CrashError;
-use crate::ground::Access;
-use crate::janitor::Janitor;
 use crate::known::{Guess, Known};
+use crate::loop_cleanup::LoopCleanup;
 use crate::own_program::OwnProgram;
 use crate::runner::{Runner, run_one};
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
+use crate::test_bed::Access;
 use crate::timeline::Timeline;
 use crate::verdict::{Outcome, Verdict};
 use crate::worker::{Answer, Ask, Kind};
@@ -87,7 +87,7 @@ pub struct Pool<'a> {
     second_cuts: u64,
     to: Sender<(usize, Option<Answer>)>,
     answers: Receiver<(usize, Option<Answer>)>,
-    janitor: Janitor,
+    janitor: LoopCleanup,
 }
 
 impl<'a> Pool<'a> {
@@ -142,7 +142,7 @@ impl<'a> Pool<'a> {
             second_cuts: 0,
             to,
             answers,
-            janitor: Janitor::new(&session.room().view().join("disk"))?,
+            janitor: LoopCleanup::new(&session.room().view().join("disk"))?,
         })
     }
 

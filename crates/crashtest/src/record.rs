@@ -13,10 +13,10 @@ use leyden_serve::{Ask, ControlAnswer, ControlAsk, Handle, Pace, Server, ServerO
 use crate::attach::{Attachment, Loop, Mounted};
 use crate::check::{self, Environment};
 use crate::error::{CrashError, said};
-use crate::ground::Access;
 use crate::processes::Processes;
 use crate::recorded::{BEGIN, END};
-use crate::session::{Plan, RecordPlan, Room, Session};
+use crate::session::{Plan, RecordPlan, Session, SessionPaths};
+use crate::test_bed::Access;
 
 /// How often it is tried to have the folder alone, and how long between two tries.
 const LOCKS_MOST: u32 = 300;
@@ -117,7 +117,7 @@ fn record_on(
 /// What the scripts run on.
 struct Bench<'a> {
     plan: &'a Plan,
-    room: Room,
+    room: SessionPaths,
     log: File,
     access: Access,
     processes: Processes,

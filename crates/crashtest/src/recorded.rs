@@ -53,7 +53,7 @@ pub(crate) fn timeline(
                     timeline.end(ended.time, command, ended.status == Status::Success);
                 }
             }
-            Moment::Asked { number, time, step } => {
+            Moment::Submitted { number, time, step } => {
                 commands[number] = submitted(&mut timeline, recording, time, step)?;
             }
         }
@@ -85,7 +85,7 @@ pub(crate) enum Moment<'a> {
     /// The work has ended.
     WorkEnded,
     /// A step was taken.
-    Asked {
+    Submitted {
         /// Which.
         number: usize,
         /// When, by the drive's clock.
@@ -124,7 +124,7 @@ pub(crate) fn walk(
             }
             continue;
         }
-        each(Moment::Asked { number, time, step })?;
+        each(Moment::Submitted { number, time, step })?;
     }
     Ok(())
 }

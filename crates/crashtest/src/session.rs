@@ -141,8 +141,8 @@ impl Session {
         self.folder.join("plan.json")
     }
     /// The folder in which each process has a file system in memory of its own.
-    pub(crate) fn room(&self) -> Room {
-        Room(self.folder.join(".room"))
+    pub(crate) fn room(&self) -> SessionPaths {
+        SessionPaths(self.folder.join(".room"))
     }
     /// The drive while it is recorded.
     pub(crate) fn drive(&self) -> PathBuf {
@@ -211,9 +211,9 @@ impl Session {
 
 /// What each process mounts for itself, at the same place.
 #[derive(Clone, Debug)]
-pub(crate) struct Room(pub(crate) PathBuf);
+pub(crate) struct SessionPaths(pub(crate) PathBuf);
 
-impl Room {
+impl SessionPaths {
     /// Where the drive is a file.
     pub(crate) fn view(&self) -> PathBuf {
         self.0.join("view")

@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// What is told while states are tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct TrialProgress {
     /// The model.
     pub model: Model,
     /// States so far.
@@ -35,7 +35,7 @@ pub struct Told {
 }
 
 /// Who is told.
-pub(crate) type Progress<'a> = &'a mut dyn FnMut(Told);
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(TrialProgress);
 
 /// The trials of one model.
 pub(crate) struct Trials {
@@ -109,7 +109,7 @@ impl Trials {
             let budget = limits.budget.unwrap_or(Duration::MAX);
             let used = began.elapsed().as_secs_f64() / budget.as_secs_f64();
             let share = used.max(states as f64 / limits.states as f64);
-            progress(Told { model: *model, states, broken, share });
+            progress(TrialProgress { model: *model, states, broken, share });
             true
         })
     }

@@ -92,7 +92,7 @@ pub fn explain(
     timeline: &Timeline,
     state: &State,
 ) -> Result<Option<Why>, CrashError> {
-    let mut ask = Asked { runner };
+    let mut ask = Reruns { runner };
     let all = timeline.acks_before(state.at);
     if !ask.fails(state, all)? {
         return Ok(None);
@@ -111,11 +111,11 @@ pub fn explain(
     Ok(Some(Why { promise, is_unsubmitted, needed, between, files: Vec::new() }))
 }
 
-struct Asked<'a> {
+struct Reruns<'a> {
     runner: &'a mut dyn Runner,
 }
 
-impl Asked<'_> {
+impl Reruns<'_> {
     fn fails(&mut self, state: &State, acks: usize) -> Result<bool, CrashError> {
         Ok(self.runner.run_promised(state, acks)?.verdict.is_broken())
     }

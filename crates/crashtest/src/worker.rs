@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::attach::Attachment;
 use crate::error::CrashError;
 use crate::files_view::FileDifference;
-use crate::ground::Access;
 use crate::lab::Lab;
 use crate::locate::Place;
 use crate::processes::{self, Processes};
 use crate::record;
 use crate::session::{RecordPlan, Session};
 use crate::state::State;
+use crate::test_bed::Access;
 use crate::verdict::Outcome;
 use crate::{own_program, pinned};
 

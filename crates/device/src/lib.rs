@@ -36,7 +36,7 @@ pub use command::{Action, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_R
 pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
-pub use controller::{Controller, Desk, Namespace, Request, RequestId, ToDump};
+pub use controller::{CommandTable, Controller, Namespace, Request, RequestId, ToDump};
 pub use conventional::{
     Conventional, DumpPageHolds, DumpPageView, HintStats, Item, Provision, Ssd, SsdStats,
     provision_of,

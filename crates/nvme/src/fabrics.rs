@@ -46,7 +46,7 @@ pub struct Connected {
 
 /// A fabrics command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum FabricsCommand {
     /// 01h.
     Connect,
     /// 04h.
@@ -69,7 +69,7 @@ pub(crate) const NO_HOST_ID: (Status, u32) = in_data(0);
 pub(crate) const BAD_QUEUE: (Status, u32) = in_entry(42);
 pub(crate) const BAD_SIZE: (Status, u32) = in_entry(44);
 
-impl Asked {
+impl FabricsCommand {
     /// Which fabrics command it is.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! **Invariants**: whatever it is, it is answered or ends the connection, and no answer is longer than a transfer.
 
 use crate::admin::{Answer, Around, Health, transfer};
-use crate::fabrics::Asked;
+use crate::fabrics::FabricsCommand;
 use crate::io::Transfer;
 use crate::namespace::TRANSFER_MOST;
 use crate::sample::{plain, zoned};
@@ -42,14 +42,14 @@ pub fn host(mut bytes: &[u8]) -> Result<(), Fatal> {
         terms.strip(&mut data, 0);
         let Pdu::Command { sqe, .. } = pdu else { continue };
         if sqe.opcode == 0x7f {
-            match (Asked::parse(&sqe.fabrics()), queue) {
-                (Ok(Asked::Connect), None) => {
+            match (FabricsCommand::parse(&sqe.fabrics()), queue) {
+                (Ok(FabricsCommand::Connect), None) => {
                     queue = subsystem.connect(&sqe.fabrics(), &data, 0).ok();
                 }
-                (Ok(Asked::Get(property)), Some(_)) => {
+                (Ok(FabricsCommand::Get(property)), Some(_)) => {
                     let _ = subsystem.property(1, property);
                 }
-                (Ok(Asked::Set(property, value)), Some(_)) => {
+                (Ok(FabricsCommand::Set(property, value)), Some(_)) => {
                     let _ = subsystem.set_property(1, property, value);
                 }
                 _ => {}

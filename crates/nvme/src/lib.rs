@@ -27,7 +27,7 @@ mod zones;
 pub use admin::{Answer, Around, Health, transfer, wants_health};
 pub use controller::{Controller, QUEUE_MOST, QUEUES_MOST};
 pub use events::Event;
-pub use fabrics::{Asked, Connected, Property};
+pub use fabrics::{Connected, FabricsCommand, Property};
 pub use io::{Io, Management, Ranges, Report, Transfer};
 pub use namespace::{Fit, Namespace, TRANSFER_MOST, Zones};
 pub use status::Status;

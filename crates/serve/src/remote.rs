@@ -64,7 +64,7 @@ type Answer = (Reply, Vec<u8>);
 
 /// A call that waits.
 #[derive(Debug)]
-struct Asked {
+struct PendingCall {
     /// The longest payload of its reply.
     most: u32,
     to: SyncSender<Answer>,
@@ -74,7 +74,7 @@ struct Asked {
 #[derive(Debug, Default)]
 struct Calls {
     next_tag: u64,
-    by_tag: BTreeMap<u64, Asked>,
+    by_tag: BTreeMap<u64, PendingCall>,
     /// Why there can be no more.
     gone: Option<String>,
 }
@@ -175,7 +175,7 @@ impl Remote {
         }
         let tag = calls.next_tag;
         calls.next_tag += 1;
-        calls.by_tag.insert(tag, Asked { most, to });
+        calls.by_tag.insert(tag, PendingCall { most, to });
         drop(calls);
         Ok((tag, replied))
     }

@@ -7,6 +7,7 @@
 //! **Invariants**: no dependency but `serde_json`, so that it builds in seconds; a finding names file, line and
 //! remedy.
 
+#[path = "../../../papers/tables/mod.rs"]
 mod figures;
 mod header;
 mod planted;

@@ -46,14 +46,26 @@ pub struct ZoneBuffer<C: Content> {
     stats: ZoneBufferStats,
 }
 
+/// The zones that a buffer is for.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferShape {
+    /// How many there are.
+    pub zones: u32,
+    /// Units that one holds.
+    pub capacity: u32,
+    /// Units of a page.
+    pub page_units: u32,
+}
+
 impl<C: Content> ZoneBuffer<C> {
-    /// An empty buffer whose pools are written out from `threshold` on, down to `drain_to`, for `zones` zones of `capacity` units, of which `page_units` make a page.
+    /// An empty buffer whose pools are written out from `threshold` on, down to `drain_to`.
     pub fn new(
-        (threshold, drain_to): (Ratio, Ratio),
+        threshold: Ratio,
+        drain_to: Ratio,
         sizes: ZonePoolSizes,
-        (zones, capacity): (u32, u32),
-        page_units: u32,
+        shape: BufferShape,
     ) -> Self {
+        let BufferShape { zones, capacity, page_units } = shape;
         let pool = |slots, reserved| Pool::new(slots, reserved, threshold, drain_to);
         Self {
             pools: [pool(sizes.protected, sizes.zrwa), pool(sizes.plain, 0)],

@@ -23,7 +23,7 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use buffer::{NextPage, ZoneBuffer, ZoneBufferStats};
+pub use buffer::{BufferShape, NextPage, ZoneBuffer, ZoneBufferStats};
 pub use config::{BelowProtected, DuringFlush, ZonePoolConfig, ZonePoolSizes};
 pub use pool::Pool;
 pub use saved::ZoneBufferState;

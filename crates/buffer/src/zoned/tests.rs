@@ -12,11 +12,13 @@ use crate::{Config, Region};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Number(u32);
 
+const SHAPE: BufferShape = BufferShape { zones: 4, capacity: 64, page_units: 2 };
+
 impl Content for Number {}
 
 fn buffer(protected: u32, plain: u32) -> ZoneBuffer<Number> {
     let sizes = ZonePoolSizes { protected, plain, zrwa: 0 };
-    ZoneBuffer::new((Ratio::from_percent(50), Ratio::ZERO), sizes, (4, 64), 2)
+    ZoneBuffer::new(Ratio::from_percent(50), Ratio::ZERO, sizes, SHAPE)
 }
 
 #[test]
@@ -79,7 +81,7 @@ fn what_is_below_a_protected_unit_is_protected() {
 #[test]
 fn an_area_slides_over_what_it_commits() {
     let sizes = ZonePoolSizes { protected: 8, plain: 0, zrwa: 4 };
-    let mut buffer = ZoneBuffer::new((Ratio::from_percent(50), Ratio::ZERO), sizes, (4, 64), 2);
+    let mut buffer = ZoneBuffer::new(Ratio::from_percent(50), Ratio::ZERO, sizes, SHAPE);
     buffer.open_window(3, 4);
     assert_eq!(buffer.pool(PoolKind::Protected).room(), 4, "the area has its room");
     buffer.write_window(3, 0, Number(1));

@@ -105,9 +105,12 @@ mod tests {
     fn the_campaign_of_the_checkout_takes_what_it_is_given() {
         let Some(python) = programs::in_path("python3") else { return };
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let campaign =
-            programs::file(CAMPAIGN, CAMPAIGN_VARIABLE, &[checkout.join("papers/campaigns").as_path()])
-                .unwrap();
+        let campaign = programs::file(
+            CAMPAIGN,
+            CAMPAIGN_VARIABLE,
+            &[checkout.join("papers/campaigns").as_path()],
+        )
+        .unwrap();
         let output = Command::new(python).arg(campaign).arg("--help").output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let help = String::from_utf8_lossy(&output.stdout);

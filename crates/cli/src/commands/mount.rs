@@ -1,7 +1,7 @@
 //! `leyden mount`: the file system on a drive, with all that lies between.
 
+mod folder;
 mod holders;
-mod room;
 
 use std::fs::File;
 use std::io::Write;
@@ -18,8 +18,8 @@ use super::serve::{open, record};
 use crate::args::served::MountArgs;
 use crate::failure::Failure;
 use crate::signals::Signals;
+use folder::MountFolder;
 use holders::Device;
-use room::Room;
 
 /// How often it looks whether it has been interrupted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub(crate) fn main(args: &MountArgs, signals: &Signals) -> Result<(), Failure> {
     if let Some(path) = &args.record {
         record(&mut drive, path)?;
     }
-    let room = Room::new(&args.file).map_err(Failure::io)?;
+    let room = MountFolder::new(&args.file).map_err(Failure::io)?;
     let fuse = Some(room.path().to_owned());
     let options = ServerOptions { fuse, ..ServerOptions::new(args.pace.pace()) };
     let cancel = signals.watched();

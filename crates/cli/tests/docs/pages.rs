@@ -172,7 +172,9 @@ fn commands<'a>(name: &str, lines: impl Iterator<Item = (usize, &'a str)>) -> Ve
 }
 
 fn is_command(line: &str) -> bool {
-    ["leyden ", "cargo ", "./", "campaigns/", "papers/campaigns/", "mkdir "].iter().any(|start| line.starts_with(start))
+    ["leyden ", "cargo ", "./", "campaigns/", "papers/campaigns/", "mkdir "]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 /// Commands named in running text, between backticks: `leyden trace info`. Line breaks are spaces there.

@@ -13,7 +13,7 @@ use crate::FrontendConfig;
 
 /// A command on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passage {
+pub(super) enum FrontendEvent {
     /// A command, with its data if it is a write, is in the controller.
     Arrived(RequestId),
     /// A read's data is with the host.
@@ -158,15 +158,15 @@ impl Frontend {
     /// The next command to arrive or be delivered at `now`. At the same instant deliveries go
     /// first, then commands without data.
     #[inline]
-    pub(super) fn next_passage(&mut self, now: Time) -> Option<Passage> {
+    pub(super) fn next_passage(&mut self, now: Time) -> Option<FrontendEvent> {
         if self.next > now {
             return None;
         }
         let passage = if let Some(request) = self.outgoing.pop(now) {
-            Some(Passage::Delivered(request))
+            Some(FrontendEvent::Delivered(request))
         } else {
             let arrived = self.without_data.pop(now).or_else(|| self.with_data.pop(now));
-            arrived.map(Passage::Arrived)
+            arrived.map(FrontendEvent::Arrived)
         };
         self.next = self.without_data.next.min(self.with_data.next).min(self.outgoing.next);
         passage

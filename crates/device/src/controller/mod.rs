@@ -1,10 +1,10 @@
 //! The controller: when a command enters and leaves, and whether there is power.
 //!
-//! **What lives here**: the clock of a drive, its desk ([`Desk`]), and its power ([`power`]). **What
+//! **What lives here**: the clock of a drive, its commands ([`CommandTable`]), and its power ([`power`]). **What
 //! doesn't**: what a command means; that is the namespace's ([`Namespace`]), one per controller, known when
 //! compiling.
 
-mod desk;
+mod commands;
 mod frontend;
 mod namespace;
 pub(crate) mod power;
@@ -14,20 +14,20 @@ use leyden_buffer::Region;
 use leyden_nand::Geometry;
 use leyden_sim::{Digest, Time};
 
-pub use desk::Desk;
+pub use commands::CommandTable;
 pub use namespace::{Namespace, ToDump};
 pub use requests::{Request, RequestId};
 
 use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Command, CommandId, Completion, FrontendConfig, Lba, Payload, Status};
-use frontend::Passage;
+use frontend::FrontendEvent;
 use power::{PowerState, PowerSupply};
 
 /// A drive: a controller in front of a namespace.
 #[derive(Clone, Debug)]
 pub struct Controller<P: Payload, N> {
     now: Time,
-    desk: Desk<P>,
+    commands: CommandTable<P>,
     namespace: N,
     power_state: PowerState,
     /// `None` if the power is never cut.
@@ -46,7 +46,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     ) -> Self {
         Self {
             now: Time::ZERO,
-            desk: Desk::new(frontend),
+            commands: CommandTable::new(frontend),
             namespace,
             power_state: PowerState::On,
             power,
@@ -69,7 +69,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     }
     /// True if the drive has been given nothing to do yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.is_idle() && self.desk.state().0 == 0
+        self.is_idle() && self.commands.state().0 == 0
     }
     pub(crate) const fn namespace_mut(&mut self) -> &mut N {
         &mut self.namespace
@@ -80,11 +80,11 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     }
     /// What writes under way carry, and what reads under way have read so far.
     pub fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
-        self.desk.in_flight()
+        self.commands.in_flight()
     }
     /// How many commands are under way.
     pub fn pending(&self) -> usize {
-        self.desk.pending()
+        self.commands.pending()
     }
     /// What commands mean to this drive.
     pub const fn namespace(&self) -> &N {
@@ -108,7 +108,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     }
     /// Fingerprint of everything the flash did and every command that ended.
     pub const fn digest(&self) -> Digest {
-        self.desk.digest()
+        self.commands.digest()
     }
     /// Bytes of memory that grow with capacity.
     pub fn memory_bytes(&self) -> u64 {
@@ -120,7 +120,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     }
     /// True if no command and no flash operation is under way.
     pub fn is_idle(&self) -> bool {
-        self.power_state == PowerState::On && self.desk.is_idle() && self.namespace.is_idle()
+        self.power_state == PowerState::On && self.commands.is_idle() && self.namespace.is_idle()
     }
     /// Lets flash operations take no time, to precondition a drive quickly. Everything else, like
     /// placement and garbage collection, is as ever.
@@ -151,14 +151,14 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         {
             return time;
         }
-        self.desk.next_time().min(self.namespace.next_time())
+        self.commands.next_time().min(self.namespace.next_time())
     }
 
     /// True if something is still to happen, be it at the end of time.
     #[cold]
     fn has_pending(&self) -> bool {
         !matches!(self.power_state, PowerState::On) && self.next_without_power().is_some()
-            || self.desk.has_passages()
+            || self.commands.has_passages()
             || self.namespace.has_events()
     }
 
@@ -169,7 +169,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         loop {
             let next = self.next_time();
             if next > now {
-                if until_completion && has_happened && !self.desk.done.is_empty() {
+                if until_completion && has_happened && !self.commands.done.is_empty() {
                     self.now = now;
                     return now;
                 }
@@ -197,16 +197,16 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         if !matches!(self.power_state, PowerState::On) && self.advance_without_power(time) {
             return;
         }
-        while self.namespace.next_time() <= time && self.namespace.next_ended(time, &mut self.desk)
-        {
-        }
-        while let Some(passage) = self.desk.next_passage(time) {
+        while self.namespace.next_time() <= time
+            && self.namespace.next_ended(time, &mut self.commands)
+        {}
+        while let Some(passage) = self.commands.next_passage(time) {
             match passage {
-                Passage::Arrived(id) => self.namespace.arrive(time, id, &mut self.desk),
-                Passage::Delivered(id) => self.desk.complete(time, id, Status::Success),
+                FrontendEvent::Arrived(id) => self.namespace.arrive(time, id, &mut self.commands),
+                FrontendEvent::Delivered(id) => self.commands.complete(time, id, Status::Success),
             }
         }
-        self.namespace.instant_ended(time, &mut self.desk);
+        self.namespace.instant_ended(time, &mut self.commands);
     }
 
     #[inline]
@@ -216,14 +216,14 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
 
     /// What a snapshot keeps of the controller.
     pub(crate) const fn state(&self) -> ControllerState {
-        let (next_id, digest) = self.desk.state();
+        let (next_id, digest) = self.commands.state();
         ControllerState { now: self.now, next_id, digest }
     }
 
     /// Goes on from a snapshot; hands the namespace out to do so, too.
     pub(crate) const fn restore(&mut self, state: &ControllerState) -> &mut N {
         self.now = state.now;
-        self.desk.restore((state.next_id, state.digest));
+        self.commands.restore((state.next_id, state.digest));
         &mut self.namespace
     }
 }
@@ -242,10 +242,10 @@ impl<P: Payload, N: Namespace<P>> BlockDevice<P> for Controller<P, N> {
         assert!(now >= self.now, "time ran backwards");
         self.now = now;
         if self.power_state == PowerState::Off {
-            return self.desk.refuse(now, &command);
+            return self.commands.refuse(now, &command);
         }
         self.namespace.expect(&command.action);
-        self.desk.submit(now, command)
+        self.commands.submit(now, command)
     }
 
     #[inline]
@@ -257,10 +257,10 @@ impl<P: Payload, N: Namespace<P>> BlockDevice<P> for Controller<P, N> {
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         assert!(now >= self.now, "time ran backwards");
         // Commands end into the caller's list.
-        std::mem::swap(&mut self.desk.done, completions);
+        std::mem::swap(&mut self.commands.done, completions);
         self.run(now, now, false);
         self.now = now;
-        std::mem::swap(&mut self.desk.done, completions);
+        std::mem::swap(&mut self.commands.done, completions);
     }
 
     /// Without leaving for every instant in between.
@@ -271,9 +271,9 @@ impl<P: Payload, N: Namespace<P>> BlockDevice<P> for Controller<P, N> {
         completions: &mut Vec<Completion<P>>,
     ) -> Time {
         assert!(now >= self.now, "time ran backwards");
-        std::mem::swap(&mut self.desk.done, completions);
+        std::mem::swap(&mut self.commands.done, completions);
         let reached = self.run(now, limit, true);
-        std::mem::swap(&mut self.desk.done, completions);
+        std::mem::swap(&mut self.commands.done, completions);
         reached
     }
 

@@ -5,7 +5,7 @@ use leyden_nand::{DieId, Geometry, Interrupted};
 use leyden_power::Program;
 use leyden_sim::Time;
 
-use super::desk::Desk;
+use super::commands::CommandTable;
 use super::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use super::requests::RequestId;
 use crate::{Action, Lba, Payload};
@@ -46,13 +46,13 @@ pub trait Namespace<P: Payload> {
     /// Reads will be submitted soon, as [`crate::BlockDevice::expect`].
     fn expect_reads(&self, reads: impl Iterator<Item = Lba>);
     /// A command, with its data if it is a write, is in the controller.
-    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>);
+    fn arrive(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>);
     /// When the flash next does something; [`Time::MAX`] if it will not, or only at the end of time.
     fn next_time(&self) -> Time;
     /// Handles the next flash operation to end at or before `now`. False if there is none.
-    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool;
+    fn next_ended(&mut self, now: Time, commands: &mut CommandTable<P>) -> bool;
     /// Nothing more happens at `now`: commands that can never end, end with a fault.
-    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>);
+    fn instant_ended(&mut self, now: Time, commands: &mut CommandTable<P>);
     /// True if something is going to happen by itself, be it at the end of time. A drive may wait for ever for
     /// what does not happen: then nothing is, and it is not idle.
     fn has_events(&self) -> bool;

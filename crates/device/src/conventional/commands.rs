@@ -10,7 +10,7 @@ use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 
 use super::{Changed, Conventional, settled_one};
-use crate::controller::{Desk, Request, RequestId};
+use crate::controller::{CommandTable, Request, RequestId};
 use crate::units::Units;
 use crate::{Action, DataKind, Lba, Op, Payload, Status};
 
@@ -20,45 +20,45 @@ const UNITS_EXPECTED: u32 = 4;
 impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
     #[inline]
-    pub(super) fn execute(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        if let Some((lba, sectors)) = desk.request(id).action.extent() {
+    pub(super) fn execute(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        if let Some((lba, sectors)) = commands.request(id).action.extent() {
             let status = self.check_extent(lba, sectors);
             if status != Status::Success {
-                desk.complete(now, id, status);
+                commands.complete(now, id, status);
                 return;
             }
             let units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
-            desk.request_mut(id).units = units;
+            commands.request_mut(id).units = units;
         }
-        if let Some(status) = self.refusal(desk.request(id)) {
-            desk.complete(now, id, status);
+        if let Some(status) = self.refusal(commands.request(id)) {
+            commands.complete(now, id, status);
             return;
         }
-        match desk.request(id).action {
+        match commands.request(id).action {
             Action::Read { hint, .. } => {
                 self.on_hint(now, hint);
-                self.read(now, id, desk);
+                self.read(now, id, commands);
             }
             // Nothing is protected that the flag could ask for.
             Action::Write { plp: true, .. } if self.region == Region::None => {
-                desk.complete(now, id, Status::InvalidField);
+                commands.complete(now, id, Status::InvalidField);
             }
             Action::Write { kind, hint, .. } => {
-                self.note_write(now, desk.units(id), kind == DataKind::Log);
+                self.note_write(now, commands.units(id), kind == DataKind::Log);
                 self.on_hint(now, hint);
-                self.write(now, id, desk);
+                self.write(now, id, commands);
             }
-            Action::Flush { .. } => self.flush(now, id, desk),
+            Action::Flush { .. } => self.flush(now, id, commands),
             Action::Trim { .. } | Action::WriteZeroes { .. } => {
-                self.note_trim(desk.units(id));
-                self.trim(now, id, desk);
+                self.note_trim(commands.units(id));
+                self.trim(now, id, commands);
             }
-            Action::WritePrepare { .. } => self.write_prepare(now, id, desk),
+            Action::WritePrepare { .. } => self.write_prepare(now, id, commands),
             Action::ZoneAppend { .. }
             | Action::Copy { .. }
             | Action::Zone { .. }
             | Action::ZoneExtension { .. }
-            | Action::ZoneReport { .. } => desk.complete(now, id, Status::InvalidOpcode),
+            | Action::ZoneReport { .. } => commands.complete(now, id, Status::InvalidOpcode),
         }
     }
 
@@ -87,8 +87,8 @@ impl<P: Payload> Conventional<P> {
 
     /// Reads each unit from the buffer, from flash (one operation for neighbours in a page), or
     /// as zeroes.
-    fn read(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let units = desk.units(id);
+    fn read(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let units = commands.units(id);
         let mut run: Option<(Ppn, u32)> = None;
         let mut pending = 0;
         for index in 0..units.count() {
@@ -104,7 +104,7 @@ impl<P: Payload> Conventional<P> {
                 },
             };
             if P::STORED {
-                let request = desk.request_mut(id);
+                let request = commands.request_mut(id);
                 P::gather(&mut request.read, units.part(index), &content);
             }
             run = match (run, page) {
@@ -122,16 +122,16 @@ impl<P: Payload> Conventional<P> {
             self.ftl.read(now, page, count, id.0);
             pending += 1;
         }
-        desk.request_mut(id).pending = pending;
+        commands.request_mut(id).pending = pending;
         if pending == 0 {
-            desk.deliver(now, id);
+            commands.deliver(now, id);
         }
     }
 
     /// Brings in the rest of units written in part, then takes the data into the buffer.
     #[inline(always)]
-    fn write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let units = desk.units(id);
+    fn write(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let units = commands.units(id);
         self.counters.units_written += u64::from(units.count());
         let mut pending = 0;
         for lpn in units.partial() {
@@ -143,22 +143,22 @@ impl<P: Payload> Conventional<P> {
                 pending += 1;
             }
         }
-        desk.request_mut(id).pending = pending;
+        commands.request_mut(id).pending = pending;
         if pending == 0 {
-            self.queue_write(now, id, desk);
+            self.queue_write(now, id, commands);
         }
     }
 
     /// A write has all its data: it is next, or behind those that wait for room.
     #[inline]
-    pub(super) fn queue_write(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        desk.request_mut(id).waiting_since = now;
-        let pool = self.pool_of(&desk.request(id).action);
-        if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, pool, desk) {
+    pub(super) fn queue_write(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        commands.request_mut(id).waiting_since = now;
+        let pool = self.pool_of(&commands.request(id).action);
+        if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, pool, commands) {
             self.waiting[pool.index()].push_back(id);
         }
         if pool == PoolKind::Protected && !self.waiting[PoolKind::Plain.index()].is_empty() {
-            self.take_in_waiting(now, desk); // what has moved to this pool has left room in the other
+            self.take_in_waiting(now, commands); // what has moved to this pool has left room in the other
         }
         self.writer.pump_idle(now, &mut self.ftl);
     }
@@ -181,9 +181,15 @@ impl<P: Payload> Conventional<P> {
     /// Takes units of a write into a pool until it is full; what is left of a unit that it covers
     /// in part is what the unit holds now, and not when the command came. True if the write is all in.
     #[inline]
-    fn take_in(&mut self, now: Time, id: RequestId, pool: PoolKind, desk: &mut Desk<P>) -> bool {
-        let units = desk.units(id);
-        let request = desk.request_mut(id);
+    fn take_in(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        pool: PoolKind,
+        commands: &mut CommandTable<P>,
+    ) -> bool {
+        let units = commands.units(id);
+        let request = commands.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
             Action::Write { data, fua, .. } => (data, *fua, false),
             Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
@@ -211,7 +217,7 @@ impl<P: Payload> Conventional<P> {
         }
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {
-            desk.complete(now, id, Status::Success);
+            commands.complete(now, id, Status::Success);
         }
         true
     }
@@ -239,10 +245,10 @@ impl<P: Payload> Conventional<P> {
 
     /// Lets waiting writes in, as far as there is room.
     #[inline]
-    pub(super) fn take_in_waiting(&mut self, now: Time, desk: &mut Desk<P>) {
+    pub(super) fn take_in_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
         for pool in PoolKind::ALL {
             while let Some(&id) = self.waiting[pool.index()].front() {
-                if !self.take_in(now, id, pool, desk) {
+                if !self.take_in(now, id, pool, commands) {
                     break;
                 }
                 self.waiting[pool.index()].pop_front();
@@ -252,7 +258,7 @@ impl<P: Payload> Conventional<P> {
 
     /// With a protected buffer a flush has nothing to do; else it waits for what is buffered.
     #[inline(never)]
-    fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+    fn flush(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         let (ticket, trims) = match self.region {
             Region::Full => (None, false),
             Region::None | Region::Selective => {
@@ -260,7 +266,7 @@ impl<P: Payload> Conventional<P> {
             }
         };
         if ticket.is_none() && !trims && self.flushes.is_empty() {
-            desk.complete(now, id, Status::Success);
+            commands.complete(now, id, Status::Success);
             return;
         }
         self.flushes.push_back((ticket, id));
@@ -270,8 +276,8 @@ impl<P: Payload> Conventional<P> {
     /// Deallocates the whole units of the range. Parts of units keep their data on a trim (NVM Command
     /// Set 1.0, 3.2.3: the range is a hint); zeroes in part of a unit are a write like any other.
     #[inline(never)]
-    fn trim(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        if !self.trims.is_empty() || !self.deallocate(now, id, desk) {
+    fn trim(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        if !self.trims.is_empty() || !self.deallocate(now, id, commands) {
             self.trims.push_back(id);
             self.writer.pump_woken(now, &mut self.ftl);
         }
@@ -279,9 +285,9 @@ impl<P: Payload> Conventional<P> {
 
     /// Goes on with trims that wait for the mapping table.
     #[inline]
-    pub(super) fn continue_trims(&mut self, now: Time, desk: &mut Desk<P>) {
+    pub(super) fn continue_trims(&mut self, now: Time, commands: &mut CommandTable<P>) {
         while let Some(&id) = self.trims.front() {
-            if !self.deallocate(now, id, desk) {
+            if !self.deallocate(now, id, commands) {
                 break;
             }
             self.trims.pop_front();
@@ -290,9 +296,9 @@ impl<P: Payload> Conventional<P> {
 
     /// Deallocates as much of a trim's range as the mapping table's protection allows, a mapping page
     /// at a time. True if that was all of it; the command goes on then.
-    fn deallocate(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) -> bool {
-        let (first, end) = desk.units(id).whole();
-        let mut at = Lpn(first.0 + desk.request(id).next_unit);
+    fn deallocate(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) -> bool {
+        let (first, end) = commands.units(id).whole();
+        let mut at = Lpn(first.0 + commands.request(id).next_unit);
         while at < end {
             let stop = if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
@@ -303,7 +309,7 @@ impl<P: Payload> Conventional<P> {
                     && !self.writer.buffer.lpns_in(at, stop).is_empty();
                 let mapped = self.ftl.map().next_mapped(at, stop).is_some();
                 if (mapped || buffered) && !self.ftl.may_trim(page) {
-                    desk.request_mut(id).next_unit = at.0 - first.0;
+                    commands.request_mut(id).next_unit = at.0 - first.0;
                     return false;
                 }
                 if buffered {
@@ -313,30 +319,36 @@ impl<P: Payload> Conventional<P> {
             } else {
                 end
             };
-            self.discard_buffered(now, at, stop, desk);
+            self.discard_buffered(now, at, stop, commands);
             while let Some(lpn) = self.ftl.map().next_mapped(at, stop) {
                 self.ftl.trim(now, lpn);
                 at = Lpn(lpn.0 + 1);
             }
             at = stop;
         }
-        desk.request_mut(id).next_unit = 0;
-        self.after(now, Changed::Settled, None, desk);
-        if desk.request(id).op() == Op::Trim {
-            desk.complete(now, id, Status::Success);
+        commands.request_mut(id).next_unit = 0;
+        self.after(now, Changed::Settled, None, commands);
+        if commands.request(id).op() == Op::Trim {
+            commands.complete(now, id, Status::Success);
         } else {
-            self.write(now, id, desk);
+            self.write(now, id, commands);
         }
         true
     }
 
-    fn discard_buffered(&mut self, now: Time, first: Lpn, end: Lpn, desk: &mut Desk<P>) {
+    fn discard_buffered(
+        &mut self,
+        now: Time,
+        first: Lpn,
+        end: Lpn,
+        commands: &mut CommandTable<P>,
+    ) {
         for lpn in self.writer.buffer.lpns_in(first, end) {
             let Some(freed) = self.writer.buffer.discard(lpn) else {
                 continue;
             };
             while let Some(request) = self.writer.let_go(freed.slot, freed.staged) {
-                settled_one(now, request, desk);
+                settled_one(now, request, commands);
             }
         }
     }

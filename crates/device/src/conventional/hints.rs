@@ -9,7 +9,7 @@ use leyden_sim::{Time, counters};
 use serde::Serialize;
 
 use super::{Conventional, Ssd};
-use crate::controller::{Desk, RequestId};
+use crate::controller::{CommandTable, RequestId};
 use crate::units::Units;
 use crate::{Action, Hint, MOST_RANGES, Payload, SECTOR_BYTES, Status};
 
@@ -85,8 +85,13 @@ impl<P: Payload> Conventional<P> {
     /// A dataset management command with the attribute "write prepare". Refused whole if a range is
     /// not the drive's.
     #[inline(never)]
-    pub(super) fn write_prepare(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let ranges = match &mut desk.request_mut(id).action {
+    pub(super) fn write_prepare(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        commands: &mut CommandTable<P>,
+    ) {
+        let ranges = match &mut commands.request_mut(id).action {
             Action::WritePrepare { ranges } => std::mem::take(ranges),
             _ => Box::default(),
         };
@@ -102,7 +107,7 @@ impl<P: Payload> Conventional<P> {
             }
             Status::Success
         };
-        desk.complete(now, id, status);
+        commands.complete(now, id, status);
     }
 
     /// `hint` will be heard when its command is taken in.

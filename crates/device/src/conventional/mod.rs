@@ -36,7 +36,7 @@ pub use provision::{Provision, provision_of};
 pub use stats::SsdStats;
 
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
-use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
+use crate::controller::{CommandTable, Controller, Namespace, RequestId, ToDump};
 use crate::lba::SECTOR_BYTES;
 use crate::snapshot::Resting;
 use crate::{Action, Lba, Op, Payload, Status};
@@ -116,12 +116,18 @@ impl<P: Payload> Conventional<P> {
     /// nothing worth collecting look again, `die` gets its next operation, trims go on, dies write what they
     /// have got to write of the mapping table, and idle dies take what is buffered.
     #[inline(always)]
-    fn after(&mut self, now: Time, changed: Changed, die: Option<DieId>, desk: &mut Desk<P>) {
+    fn after(
+        &mut self,
+        now: Time,
+        changed: Changed,
+        die: Option<DieId>,
+        commands: &mut CommandTable<P>,
+    ) {
         if !self.flushes.is_empty() {
-            self.settle_flushes(now, desk);
+            self.settle_flushes(now, commands);
         }
         if changed == Changed::Settled {
-            self.take_in_waiting(now, desk);
+            self.take_in_waiting(now, commands);
             self.writer.pump_starved(now, &mut self.ftl);
         }
         if let Some(die) = die {
@@ -129,42 +135,42 @@ impl<P: Payload> Conventional<P> {
                 self.writer.pump(now, &mut self.ftl, die);
             }
             if !self.trims.is_empty() {
-                self.continue_trims(now, desk);
+                self.continue_trims(now, commands);
             }
         }
         self.writer.pump_woken(now, &mut self.ftl);
         if die.is_some() {
-            self.give_up_if_stuck(now, desk); // amid a command, that one is not stuck
+            self.give_up_if_stuck(now, commands); // amid a command, that one is not stuck
         }
         self.writer.pump_idle(now, &mut self.ftl);
     }
 
     /// Handles the next program that passes the gate of the mapping table, if one does.
     #[cold]
-    fn next_through_gate(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
+    fn next_through_gate(&mut self, now: Time, commands: &mut CommandTable<P>) -> bool {
         let passed = self.ftl.next_through_gate(now);
         passed.is_some_and(|(outcome, ended)| {
-            self.ended(now, outcome, ended, desk);
+            self.ended(now, outcome, ended, commands);
             true
         })
     }
 
     /// An operation has ended.
     #[inline(always)]
-    fn ended(&mut self, now: Time, outcome: Outcome, ended: Ended, desk: &mut Desk<P>) {
-        desk.note_outcome(&outcome);
+    fn ended(&mut self, now: Time, outcome: Outcome, ended: Ended, commands: &mut CommandTable<P>) {
+        commands.note_outcome(&outcome);
         let changed = match ended {
             Ended::HostRead(tag) => {
-                self.host_read_ended(now, RequestId(tag), desk);
+                self.host_read_ended(now, RequestId(tag), commands);
                 Changed::Nothing
             }
             Ended::UserProgram { page, tag, failed } => {
-                self.program_ended(now, (page, tag, failed), desk);
+                self.program_ended(now, (page, tag, failed), commands);
                 Changed::Settled
             }
             Ended::Internal => Changed::Little,
         };
-        self.after(now, changed, Some(outcome.die), desk);
+        self.after(now, changed, Some(outcome.die), commands);
     }
 
     /// A page of the host's data was programmed, or not: what became of its units, and who waited for them.
@@ -173,44 +179,44 @@ impl<P: Payload> Conventional<P> {
         &mut self,
         now: Time,
         ended: (leyden_nand::Ppn, u32, bool),
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) {
         let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
         self.writer.end_program(now, &mut self.ftl, ended, |request| settled.push(request));
         for request in settled {
-            settled_one(now, request, desk);
+            settled_one(now, request, commands);
         }
     }
 
     /// Ends the flushes that have nothing left to wait for.
-    fn settle_flushes(&mut self, now: Time, desk: &mut Desk<P>) {
+    fn settle_flushes(&mut self, now: Time, commands: &mut CommandTable<P>) {
         while let Some(&(ticket, id)) = self.flushes.front() {
             let flushed = ticket.is_none_or(|ticket| self.writer.buffer.is_flushed(ticket));
             if !flushed || self.ftl.has_unsaved_trims() {
                 break;
             }
             self.flushes.pop_front();
-            desk.complete(now, id, Status::Success);
+            commands.complete(now, id, Status::Success);
         }
     }
 
-    fn host_read_ended(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request_mut(id);
+    fn host_read_ended(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let request = commands.request_mut(id);
         request.pending -= 1;
         if request.pending > 0 {
             return;
         }
         match request.op() {
-            Op::Read => desk.deliver(now, id),
-            _ => self.queue_write(now, id, desk), // the rest of a unit written in part
+            Op::Read => commands.deliver(now, id),
+            _ => self.queue_write(now, id, commands), // the rest of a unit written in part
         }
     }
 
     /// If no operation is in flight but commands still wait, the flash is full: they end with a fault.
     #[inline]
-    fn give_up_if_stuck(&mut self, now: Time, desk: &mut Desk<P>) {
+    fn give_up_if_stuck(&mut self, now: Time, commands: &mut CommandTable<P>) {
         if self.ftl.is_idle() && self.has_waiting() {
-            self.give_up(now, desk);
+            self.give_up(now, commands);
         }
     }
 
@@ -222,7 +228,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     #[cold]
-    fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
+    fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
         self.writer.pump_all(now, &mut self.ftl);
         if self.ftl.is_idle() {
             self.ftl.set_desperate(true);
@@ -235,11 +241,11 @@ impl<P: Payload> Conventional<P> {
         }
         for id in self.waiting.iter_mut().flat_map(|waiting| waiting.drain(..)) {
             self.writer.forget(id);
-            desk.complete(now, id, Status::WriteFault);
+            commands.complete(now, id, Status::WriteFault);
         }
         let flushes = self.flushes.drain(..).map(|(_, id)| id);
         for id in flushes.chain(self.trims.drain(..)).chain(self.writer.forget_all()) {
-            desk.complete(now, id, Status::WriteFault);
+            commands.complete(now, id, Status::WriteFault);
         }
     }
 }
@@ -286,8 +292,8 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
 
     // Not inlined, as `next_ended`: a loop that inlines both would keep the state of both in registers.
     #[inline(never)]
-    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        self.execute(now, id, desk);
+    fn arrive(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        self.execute(now, id, commands);
     }
 
     #[inline]
@@ -296,19 +302,19 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     }
 
     #[inline(never)]
-    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
-        if self.ftl.has_gate_to_look_at() && self.next_through_gate(now, desk) {
+    fn next_ended(&mut self, now: Time, commands: &mut CommandTable<P>) -> bool {
+        if self.ftl.has_gate_to_look_at() && self.next_through_gate(now, commands) {
             return true;
         }
         let Some(outcome) = self.ftl.next_outcome(now) else { return false };
         let ended = self.ftl.ended(outcome);
-        self.ended(now, outcome, ended, desk);
+        self.ended(now, outcome, ended, commands);
         true
     }
 
     #[inline]
-    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>) {
-        self.give_up_if_stuck(now, desk);
+    fn instant_ended(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        self.give_up_if_stuck(now, commands);
     }
 
     fn has_events(&self) -> bool {
@@ -399,12 +405,12 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
 }
 
 /// One of the units a FUA write waits for is on flash, or trimmed.
-fn settled_one<P: Payload>(now: Time, id: RequestId, desk: &mut Desk<P>) {
-    let units = desk.units(id).count();
-    let request = desk.request_mut(id);
+fn settled_one<P: Payload>(now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+    let units = commands.units(id).count();
+    let request = commands.request_mut(id);
     request.pending -= 1;
     if request.pending == 0 && request.next_unit == units {
-        desk.complete(now, id, Status::Success);
+        commands.complete(now, id, Status::Success);
     }
 }
 

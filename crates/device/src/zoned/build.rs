@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
-use leyden_buffer::zoned::{ZoneBuffer, ZonePoolSizes};
+use leyden_buffer::zoned::{BufferShape, ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
 use leyden_nand::{Geometry, Medium};
 use leyden_power::Demand;
 use leyden_sim::{Bytes, ConfigError, Ratio};
 
-use super::turns::Turns;
-use super::waits::Waits;
+use super::dispatch::DispatchOrder;
+use super::waiters::FlashWaiters;
 use super::{ZnsSsd, Zoned, ZonedStats};
 use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
@@ -58,12 +58,16 @@ impl Parts {
         let ftl = ZonedFtl::on_medium(zoned, cycles, medium, durability);
         let ftl = ftl.map_err(|error| error.within("zoned"))?;
         let buffer = ZoneBuffer::new(
-            (config.buffer.flush_threshold, config.buffer.drain_to.unwrap_or(Ratio::ZERO)),
+            config.buffer.flush_threshold,
+            config.buffer.drain_to.unwrap_or(Ratio::ZERO),
             self.pools,
-            (self.zones.zones, self.zones.capacity),
-            self.geometry.units_per_page(),
+            BufferShape {
+                zones: self.zones.zones,
+                capacity: self.zones.capacity,
+                page_units: self.geometry.units_per_page(),
+            },
         );
-        let turns = Turns::new(self.geometry.dies(), self.zones.zones)
+        let dispatch = DispatchOrder::new(self.geometry.dies(), self.zones.zones)
             .with_schedule(config.buffer.zones.schedule.clone());
         let namespace = Zoned {
             ftl,
@@ -72,9 +76,9 @@ impl Parts {
             below_protected: config.buffer.zones.below_protected,
             during_flush: config.buffer.zones.during_flush,
             flushes: 0,
-            turns,
+            dispatch,
             waiting: [VecDeque::new(), VecDeque::new()],
-            waits: Waits::new(self.zones.zones),
+            waiters: FlashWaiters::new(self.zones.zones),
             copies: BTreeMap::new(),
             plain: BTreeSet::new(),
             is_halted: false,

@@ -9,7 +9,7 @@ use leyden_nand::Ppn;
 use leyden_sim::Time;
 
 use super::Zoned;
-use crate::controller::{Desk, RequestId};
+use crate::controller::{CommandTable, RequestId};
 use crate::units::Units;
 use crate::{Action, CopyRange, Lba, MOST_COPY_RANGES, Op, Payload, Status};
 
@@ -30,34 +30,34 @@ pub(super) const fn status_of(refused: Refused) -> Status {
 impl<P: Payload> Zoned<P> {
     /// A command, with its data if it is a write, is in the controller.
     #[inline]
-    pub(super) fn execute(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request(id);
+    pub(super) fn execute(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let request = commands.request(id);
         let op = request.op();
         if let Some((lba, sectors)) = request.action.extent() {
             match self.units(lba, sectors) {
-                Ok(units) => desk.request_mut(id).units = units,
-                Err(status) => return desk.complete(now, id, status),
+                Ok(units) => commands.request_mut(id).units = units,
+                Err(status) => return commands.complete(now, id, status),
             }
         }
         if self.is_halted && !matches!(op, Op::Read | Op::ZoneReport | Op::WritePrepare) {
             // All that was ever acknowledged is where the last dump left it.
             let status = if op == Op::Flush { Status::Success } else { Status::WriteFault };
-            return desk.complete(now, id, status);
+            return commands.complete(now, id, status);
         }
         match op {
-            Op::Read => self.read(now, id, desk),
-            Op::Copy => self.copy(now, id, desk),
+            Op::Read => self.read(now, id, commands),
+            Op::Copy => self.copy(now, id, commands),
             Op::Write | Op::WriteZeroes | Op::ZoneAppend => {
-                if let Err(status) = self.write(now, id, desk) {
-                    desk.complete(now, id, status);
+                if let Err(status) = self.write(now, id, commands) {
+                    commands.complete(now, id, status);
                 }
             }
-            Op::Flush => self.flush(now, id, desk),
-            Op::Trim => self.trim(now, id, desk),
+            Op::Flush => self.flush(now, id, commands),
+            Op::Trim => self.trim(now, id, commands),
             // Announcements of writes mean nothing to a drive that never moves data.
-            Op::WritePrepare => desk.complete(now, id, Status::Success),
-            Op::Zone(_) => self.manage(now, id, desk),
-            Op::ZoneReport => self.report(now, id, desk),
+            Op::WritePrepare => commands.complete(now, id, Status::Success),
+            Op::Zone(_) => self.manage(now, id, commands),
+            Op::ZoneReport => self.report(now, id, commands),
         }
     }
 
@@ -79,12 +79,12 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Reads what is written: from the buffer, or from flash; everything else reads as zeroes.
-    fn read(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let units = desk.units(id);
+    fn read(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let units = commands.units(id);
         if let Err(status) = self.may_read(units) {
-            return desk.complete(now, id, status);
+            return commands.complete(now, id, status);
         }
-        let request = desk.request_mut(id);
+        let request = commands.request_mut(id);
         let mut index = 0;
         request.pending = self.fetch(now, id, units, |content| {
             if P::STORED {
@@ -93,7 +93,7 @@ impl<P: Payload> Zoned<P> {
             index += 1;
         });
         if request.pending == 0 {
-            desk.deliver(now, id);
+            commands.deliver(now, id);
         }
     }
 
@@ -149,25 +149,30 @@ impl<P: Payload> Zoned<P> {
 
     /// A flash read for a command has ended. With the last of them what a read has read goes out, and what a copy
     /// has read is written.
-    pub(super) fn host_read_ended(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request_mut(id);
+    pub(super) fn host_read_ended(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        commands: &mut CommandTable<P>,
+    ) {
+        let request = commands.request_mut(id);
         request.pending -= 1;
         if request.pending > 0 {
             return;
         }
         if request.op() == Op::Copy {
-            self.copied(now, id, desk);
+            self.copied(now, id, commands);
         } else {
-            desk.deliver(now, id);
+            commands.deliver(now, id);
         }
     }
 
     /// Reads what is to be copied, all of it as it is now.
-    fn copy(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let Action::Copy { ranges, .. } = &desk.request(id).action else { return };
-        let sources = match self.may_copy(ranges, desk.units(id)) {
+    fn copy(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let Action::Copy { ranges, .. } = &commands.request(id).action else { return };
+        let sources = match self.may_copy(ranges, commands.units(id)) {
             Ok(sources) => sources,
-            Err(status) => return desk.complete(now, id, status),
+            Err(status) => return commands.complete(now, id, status),
         };
         let mut content = Vec::new();
         let mut pending = 0;
@@ -175,9 +180,9 @@ impl<P: Payload> Zoned<P> {
             pending += self.fetch(now, id, units, |unit| content.push(unit));
         }
         self.copies.insert(id.0, content);
-        desk.request_mut(id).pending = pending;
+        commands.request_mut(id).pending = pending;
         if pending == 0 {
-            self.copied(now, id, desk);
+            self.copied(now, id, commands);
         }
     }
 
@@ -194,12 +199,12 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// What is to be copied has been read: from here on the copy is a write.
-    fn copied(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+    fn copied(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         let written =
-            if self.is_halted { Err(Status::WriteFault) } else { self.write(now, id, desk) };
+            if self.is_halted { Err(Status::WriteFault) } else { self.write(now, id, commands) };
         if let Err(status) = written {
             self.copies.remove(&id.0);
-            desk.complete(now, id, status);
+            commands.complete(now, id, status);
         }
     }
 
@@ -235,14 +240,14 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Deallocation is advice, and a zone is deallocated by a reset: nothing changes.
-    fn trim(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let units = desk.units(id);
+    fn trim(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let units = commands.units(id);
         let (from, _) = self.zone_of(units.first().0);
         let (to, _) = self.zone_of(units.first().0 + units.count() - 1);
         let mut zones = (from.0..=to.0).map(ZoneId);
         let is_offline = zones.any(|it| self.ftl.zones().get(it).state == ZoneState::Offline);
         let status = if is_offline { Status::ZoneOffline } else { Status::Success };
-        desk.complete(now, id, status);
+        commands.complete(now, id, status);
     }
 
     /// Counts what a FLUSH waits for in `zones`, and what it does not.
@@ -259,20 +264,20 @@ impl<P: Payload> Zoned<P> {
         self.counters.flush_waited_peak.raise_to(units);
     }
 
-    /// Waits until everything unprotected that was acknowledged is on flash.
-    fn flush(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
+    /// FlashWaiters until everything unprotected that was acknowledged is on flash.
+    fn flush(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         let mut zones = std::mem::take(&mut self.plain);
         zones.retain(|zone| self.buffer.unprotected(zone.0) > 0);
         self.plain.clone_from(&zones);
         self.count_flush(&zones);
-        desk.request_mut(id).pending = zones.len() as u32;
+        commands.request_mut(id).pending = zones.len() as u32;
         if zones.is_empty() {
-            return desk.complete(now, id, Status::Success);
+            return commands.complete(now, id, Status::Success);
         }
         self.flushes += 1;
         for zone in zones {
             let end = self.buffer.end(zone.0);
-            self.waits.add(zone, end, id);
+            self.waiters.add(zone, end, id);
             self.buffer.force(zone.0, end);
             self.offer(now, zone);
         }

@@ -5,24 +5,24 @@ use leyden_sim::Time;
 
 use super::Zoned;
 use super::commands::status_of;
-use crate::controller::{Desk, RequestId};
+use crate::controller::{CommandTable, RequestId};
 use crate::{Action, Lba, Output, Payload, Status, Units, ZoneDescriptor, ZoneFilter, ZoneReport};
 
 impl<P: Payload> Zoned<P> {
     /// Zone Management Send.
-    pub(super) fn manage(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let done = match &mut desk.request_mut(id).action {
+    pub(super) fn manage(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let done = match &mut commands.request_mut(id).action {
             Action::Zone { action: ZoneAction::FlushZrwa, lba, all: false, .. } => {
                 let lba = *lba;
-                return self.ask_commit(now, id, lba, desk);
+                return self.ask_commit(now, id, lba, commands);
             }
             Action::Zone { action, all: true, .. } => {
                 let action = *action;
-                self.manage_all(now, action, desk)
+                self.manage_all(now, action, commands)
             }
             Action::Zone { action, lba, zrwa, .. } => {
                 let (action, lba, zrwa) = (*action, *lba, *zrwa);
-                self.manage_one(now, action, lba, zrwa, desk)
+                self.manage_one(now, action, lba, zrwa, commands)
             }
             Action::ZoneExtension { lba, data } => {
                 let (lba, data) = (*lba, std::mem::take(data));
@@ -30,8 +30,8 @@ impl<P: Payload> Zoned<P> {
             }
             _ => Err(Status::InvalidOpcode),
         };
-        desk.complete(now, id, done.err().unwrap_or(Status::Success));
-        self.take_in_waiting(now, desk);
+        commands.complete(now, id, done.err().unwrap_or(Status::Success));
+        self.take_in_waiting(now, commands);
     }
 
     fn manage_one(
@@ -40,7 +40,7 @@ impl<P: Payload> Zoned<P> {
         action: ZoneAction,
         lba: Lba,
         zrwa: bool,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) -> Result<(), Status> {
         let (zone, unit) = self.zone_at(lba)?;
         if unit != 0 || action == ZoneAction::Write {
@@ -51,7 +51,7 @@ impl<P: Payload> Zoned<P> {
             self.buffer.open_window(zone.0, self.ftl.shape().zrwa_size);
             return Ok(());
         }
-        self.act(now, zone, action, desk).map_err(status_of)
+        self.act(now, zone, action, commands).map_err(status_of)
     }
 
     /// The zone of a block, and the unit in it.
@@ -71,7 +71,7 @@ impl<P: Payload> Zoned<P> {
         &mut self,
         now: Time,
         action: ZoneAction,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) -> Result<(), Status> {
         let selected = |(zone, it): (ZoneId, &leyden_ftl::zoned::Zone)| {
             action.selects(it.state).map(|is_selected| is_selected.then_some(zone))
@@ -82,7 +82,7 @@ impl<P: Payload> Zoned<P> {
             self.ftl.zones().may_open_all().map_err(status_of)?;
         }
         for zone in zones.into_iter().flatten() {
-            self.act(now, zone, action, desk).map_err(status_of)?;
+            self.act(now, zone, action, commands).map_err(status_of)?;
         }
         Ok(())
     }
@@ -93,32 +93,34 @@ impl<P: Payload> Zoned<P> {
         now: Time,
         zone: ZoneId,
         action: ZoneAction,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) -> Result<(), Refused> {
         let before = self.ftl.zones().get(zone).clone();
         if action == ZoneAction::Finish && before.has_zrwa {
             // What the area holds above the write pointer was never committed.
             self.ftl.zones().may(zone, action)?;
-            self.end_waiting_of(now, zone, Status::ZoneFull, desk);
+            self.end_waiting_of(now, zone, Status::ZoneFull, commands);
             self.buffer.close_window(zone.0);
         }
         let after = self.ftl.zones_mut().apply(zone, action)?;
         match after {
-            ZoneState::Empty if before.state != ZoneState::Empty => self.reset(now, zone, desk),
+            ZoneState::Empty if before.state != ZoneState::Empty => self.reset(now, zone, commands),
             ZoneState::Full if before.state != ZoneState::Full => self.finish(now, zone),
-            ZoneState::Offline if before.state != ZoneState::Offline => self.reset(now, zone, desk),
+            ZoneState::Offline if before.state != ZoneState::Offline => {
+                self.reset(now, zone, commands);
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Nothing of `zone` is needed any more, programmed or not.
-    fn reset(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+    fn reset(&mut self, now: Time, zone: ZoneId, commands: &mut CommandTable<P>) {
         self.counters.resets += 1;
-        self.end_waiting_of(now, zone, Status::ZoneInvalidWrite, desk);
+        self.end_waiting_of(now, zone, Status::ZoneInvalidWrite, commands);
         self.buffer.discard(zone.0);
-        for id in self.waits.settled(zone, u32::MAX) {
-            self.wait_over(now, id, desk);
+        for id in self.waiters.settled(zone, u32::MAX) {
+            self.wait_over(now, id, commands);
         }
         self.plain.remove(&zone);
         self.ftl.drop_data(zone);
@@ -140,7 +142,7 @@ impl<P: Payload> Zoned<P> {
 
     /// Explicit commit of what a Zone Random Write Area holds, up to and including the block at `lba`. It waits, as
     /// a write does, for room for what it moves.
-    fn ask_commit(&mut self, now: Time, id: RequestId, lba: Lba, desk: &mut Desk<P>) {
+    fn ask_commit(&mut self, now: Time, id: RequestId, lba: Lba, commands: &mut CommandTable<P>) {
         let asked = self.zone_at(lba).and_then(|(zone, last)| {
             self.units_to_commit(zone, last)?;
             Ok(zone)
@@ -148,10 +150,10 @@ impl<P: Payload> Zoned<P> {
         match asked {
             Ok(zone) => {
                 let sectors = self.unit_sectors();
-                desk.request_mut(id).units = Units::new(lba.0, sectors, sectors);
-                self.queue_in_zrwa(now, id, zone, desk);
+                commands.request_mut(id).units = Units::new(lba.0, sectors, sectors);
+                self.queue_in_zrwa(now, id, zone, commands);
             }
-            Err(status) => desk.complete(now, id, status),
+            Err(status) => commands.complete(now, id, status),
         }
     }
 
@@ -179,13 +181,13 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Zone Management Receive.
-    pub(super) fn report(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let Action::ZoneReport { lba, filter, partial, most } = desk.request(id).action else {
-            return desk.complete(now, id, Status::InvalidOpcode);
+    pub(super) fn report(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let Action::ZoneReport { lba, filter, partial, most } = commands.request(id).action else {
+            return commands.complete(now, id, Status::InvalidOpcode);
         };
         let from = match self.zone_at(lba) {
             Ok((zone, _)) => zone,
-            Err(status) => return desk.complete(now, id, status),
+            Err(status) => return commands.complete(now, id, status),
         };
         let matches = |state| filter == ZoneFilter::All || filter == ZoneFilter::In(state);
         let all = self.ftl.zones().all().skip(from.index());
@@ -195,7 +197,7 @@ impl<P: Payload> Zoned<P> {
             found.iter().take(most as usize).map(|&zone| self.descriptor(zone)).collect();
         let count = if partial { zones.len() } else { found.len() } as u64;
         let report = Output::Zones(Box::new(ZoneReport { count, zones }));
-        desk.complete_with(now, id, Status::Success, report);
+        commands.complete_with(now, id, Status::Success, report);
     }
 
     /// A zone as a report describes it.

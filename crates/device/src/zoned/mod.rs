@@ -1,7 +1,7 @@
 //! The zoned namespace: zones that are written from their beginning to their end, and reset.
 //!
 //! **What lives here**: what commands mean to a zoned drive ([`commands`], [`manage`]), how data gets from
-//! the buffer to the zones' blocks ([`turns`]), who waits for what ([`waits`]), and what a power cut must
+//! the buffer to the zones' blocks ([`dispatch`]), who waits for what ([`waiters`]), and what a power cut must
 //! save ([`dump`]). **What doesn't**: the state machine, zones and blocks ([`leyden_ftl::zoned`]), and what
 //! is buffered ([`leyden_buffer::zoned`]).
 //!
@@ -13,14 +13,14 @@
 
 mod build;
 mod commands;
+mod dispatch;
 mod dump;
 mod inspect;
 mod manage;
 mod provision;
 mod saved;
 mod stats;
-mod turns;
-mod waits;
+mod waiters;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,12 +38,12 @@ pub use provision::{ZonedProvision, provision_of_zones};
 pub use stats::ZonedStats;
 
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
-use crate::controller::{Controller, Desk, Namespace, RequestId, ToDump};
+use crate::controller::{CommandTable, Controller, Namespace, RequestId, ToDump};
 use crate::lba::SECTOR_BYTES;
 use crate::{Action, Lba, Op, Payload, Status};
+use dispatch::DispatchOrder;
 use dump::Item;
-use turns::Turns;
-use waits::Waits;
+use waiters::FlashWaiters;
 
 /// A zoned SSD.
 ///
@@ -72,10 +72,10 @@ pub struct Zoned<P: Payload> {
     during_flush: DuringFlush,
     /// FLUSH commands that wait for something.
     flushes: u32,
-    turns: Turns,
+    dispatch: DispatchOrder,
     /// Writes that wait for room in each pool, first come, first served.
     waiting: [VecDeque<RequestId>; 2],
-    waits: Waits,
+    waiters: FlashWaiters,
     /// What copies have read, by the command, until it is in the buffer.
     copies: BTreeMap<u32, Vec<P>>,
     /// Zones that may hold data that nothing protects.
@@ -101,20 +101,20 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// A page of a zone is on flash, or its program has failed.
-    fn page_ended(&mut self, now: Time, ended: PageEnded, desk: &mut Desk<P>) {
+    fn page_ended(&mut self, now: Time, ended: PageEnded, commands: &mut CommandTable<P>) {
         let zone = ended.zone;
         if self.buffer.ended(zone.0, ended.first, ended.failed) {
-            self.settled(now, zone, desk);
-            self.take_in_waiting(now, desk);
+            self.settled(now, zone, commands);
+            self.take_in_waiting(now, commands);
         }
         self.offer(now, zone);
     }
 
     /// More of `zone` is on flash.
-    fn settled(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+    fn settled(&mut self, now: Time, zone: ZoneId, commands: &mut CommandTable<P>) {
         let settled = self.buffer.settled(zone.0);
-        for id in self.waits.settled(zone, settled) {
-            self.wait_over(now, id, desk);
+        for id in self.waiters.settled(zone, settled) {
+            self.wait_over(now, id, commands);
         }
         if self.ftl.zones().get(zone).state == ZoneState::Full && settled == self.buffer.end(zone.0)
         {
@@ -123,17 +123,17 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// One of the zones that a FLUSH or a write with FUA waits for has got so far.
-    fn wait_over(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        let request = desk.request_mut(id);
+    fn wait_over(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let request = commands.request_mut(id);
         request.pending -= 1;
         if request.pending == 0 {
             self.flushes -= u32::from(request.op() == Op::Flush);
-            self.end(now, id, Status::Success, desk);
+            self.end(now, id, Status::Success, commands);
         }
     }
 
     /// `zone` gets no block any more. Whoever waits for it hears so.
-    fn run_out(&mut self, now: Time, zone: ZoneId, desk: &mut Desk<P>) {
+    fn run_out(&mut self, now: Time, zone: ZoneId, commands: &mut CommandTable<P>) {
         // What its Zone Random Write Area holds stays in the buffer, and is dumped from there.
         let units = self.buffer.window(zone.0).last().map_or(0, |(offset, _)| offset + 1);
         if self.ftl.zones().get(zone).has_zrwa {
@@ -144,24 +144,31 @@ impl<P: Payload> Zoned<P> {
         // Nothing more is gathered for its last page, which takes up room until there are blocks again.
         self.buffer.force(zone.0, self.buffer.end(zone.0));
         self.offer(now, zone);
-        for id in self.waits.settled(zone, u32::MAX) {
-            self.waits.forget(id);
-            self.flushes -= u32::from(desk.request(id).op() == Op::Flush);
-            self.end(now, id, Status::WriteFault, desk);
+        for id in self.waiters.settled(zone, u32::MAX) {
+            self.waiters.forget(id);
+            self.flushes -= u32::from(commands.request(id).op() == Op::Flush);
+            self.end(now, id, Status::WriteFault, commands);
         }
-        self.end_waiting_of(now, zone, Status::WriteFault, desk);
+        self.end_waiting_of(now, zone, Status::WriteFault, commands);
     }
 
     /// Ends the writes to `zone` that wait for room.
-    fn end_waiting_of(&mut self, now: Time, zone: ZoneId, status: Status, desk: &mut Desk<P>) {
+    fn end_waiting_of(
+        &mut self,
+        now: Time,
+        zone: ZoneId,
+        status: Status,
+        commands: &mut CommandTable<P>,
+    ) {
         for kind in PoolKind::ALL {
             let queue = std::mem::take(&mut self.waiting[kind.index()]);
-            let (ended, kept): (VecDeque<_>, VecDeque<_>) =
-                queue.into_iter().partition(|&id| self.zone_of(desk.units(id).first().0).0 == zone);
+            let (ended, kept): (VecDeque<_>, VecDeque<_>) = queue
+                .into_iter()
+                .partition(|&id| self.zone_of(commands.units(id).first().0).0 == zone);
             self.waiting[kind.index()] = kept;
             for id in ended {
                 self.copies.remove(&id.0);
-                self.end(now, id, status, desk);
+                self.end(now, id, status, commands);
             }
         }
     }
@@ -172,45 +179,46 @@ impl<P: Payload> Zoned<P> {
     /// the buffer, or on a drive that may not write. Anything else that waits while the flash is idle is a bug of the
     /// drive's, and goes on waiting, where a checker sees it.
     #[inline]
-    fn give_up_if_stuck(&mut self, now: Time, desk: &mut Desk<P>) {
+    fn give_up_if_stuck(&mut self, now: Time, commands: &mut CommandTable<P>) {
         if self.is_stuck() {
-            self.give_up(now, desk);
+            self.give_up(now, commands);
         }
     }
 
     /// Commands wait, and no flash operation is under way.
     fn is_stuck(&self) -> bool {
-        let is_waited_for = !self.waits.is_empty() || self.waiting.iter().any(|it| !it.is_empty());
+        let is_waited_for =
+            !self.waiters.is_empty() || self.waiting.iter().any(|it| !it.is_empty());
         is_waited_for && self.ftl.medium().is_idle()
     }
 
     #[cold]
-    fn give_up(&mut self, now: Time, desk: &mut Desk<P>) {
+    fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
         self.pump_all(now);
         if !self.is_stuck() {
             return;
         }
-        for zone in self.turns.without_block() {
-            self.run_out(now, zone, desk);
+        for zone in self.dispatch.without_block() {
+            self.run_out(now, zone, commands);
         }
         // Those may have waited for a FLUSH that has ended with that, and not for flash.
-        self.take_in_waiting(now, desk);
+        self.take_in_waiting(now, commands);
         self.write_out_all(now);
-        let lacks_blocks = |it: &Self| it.is_halted || !it.turns.without_block().is_empty();
+        let lacks_blocks = |it: &Self| it.is_halted || !it.dispatch.without_block().is_empty();
         while self.is_stuck()
             && lacks_blocks(self)
             && let Some(id) = PoolKind::ALL.iter().find_map(|it| self.waiting[it.index()].front())
         {
-            let zone = self.zone_of(desk.units(*id).first().0).0;
-            self.run_out(now, zone, desk);
-            self.take_in_waiting(now, desk);
+            let zone = self.zone_of(commands.units(*id).first().0).0;
+            self.run_out(now, zone, commands);
+            self.take_in_waiting(now, commands);
         }
     }
 
     /// Where the room of the buffer is taken up by zones that have no block, pages of others that are not full make
     /// some.
     fn write_out_all(&mut self, now: Time) {
-        if !self.is_stuck() || self.turns.without_block().is_empty() {
+        if !self.is_stuck() || self.dispatch.without_block().is_empty() {
             return;
         }
         for zone in (0..self.ftl.shape().zones).map(ZoneId) {
@@ -236,7 +244,7 @@ impl<P: Payload> Zoned<P> {
         if self.ftl.medium().is_idle() && waits == 0 && !self.copies.is_empty() {
             return Err(format!("{} copies keep what they have read", self.copies.len()));
         }
-        if self.waits.is_empty() && self.flushes > 0 {
+        if self.waiters.is_empty() && self.flushes > 0 {
             return Err(format!("{} FLUSH commands wait for nothing", self.flushes));
         }
         Ok(())
@@ -267,8 +275,8 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     fn expect_reads(&self, _: impl Iterator<Item = Lba>) {}
 
     #[inline]
-    fn arrive(&mut self, now: Time, id: RequestId, desk: &mut Desk<P>) {
-        self.execute(now, id, desk);
+    fn arrive(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        self.execute(now, id, commands);
     }
 
     #[inline]
@@ -277,12 +285,12 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     }
 
     #[inline]
-    fn next_ended(&mut self, now: Time, desk: &mut Desk<P>) -> bool {
+    fn next_ended(&mut self, now: Time, commands: &mut CommandTable<P>) -> bool {
         let Some((outcome, ended)) = self.ftl.next_ended(now) else { return false };
-        desk.note_outcome(&outcome);
+        commands.note_outcome(&outcome);
         match ended {
-            Ended::HostRead(tag) => self.host_read_ended(now, RequestId(tag), desk),
-            Ended::Page(page) => self.page_ended(now, page, desk),
+            Ended::HostRead(tag) => self.host_read_ended(now, RequestId(tag), commands),
+            Ended::Page(page) => self.page_ended(now, page, commands),
             Ended::Erase => self.place_waiting(now),
             Ended::Stale => {}
         }
@@ -291,8 +299,8 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     }
 
     #[inline]
-    fn instant_ended(&mut self, now: Time, desk: &mut Desk<P>) {
-        self.give_up_if_stuck(now, desk);
+    fn instant_ended(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        self.give_up_if_stuck(now, commands);
     }
 
     fn has_events(&self) -> bool {
@@ -351,9 +359,9 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     fn lose_power(&mut self, now: Time, interrupted: &[(Interrupted, bool)]) {
         self.ftl.lose_power(now, interrupted);
         self.buffer.clear();
-        self.turns = self.turns.cleared();
+        self.dispatch = self.dispatch.cleared();
         self.waiting.iter_mut().for_each(VecDeque::clear);
-        self.waits = Waits::new(self.ftl.shape().zones);
+        self.waiters = FlashWaiters::new(self.ftl.shape().zones);
         self.copies.clear();
         self.plain.clear();
         self.flushes = 0;
@@ -379,6 +387,6 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
 
     fn halt(&mut self) {
         self.is_halted = true;
-        self.turns.halt();
+        self.dispatch.halt();
     }
 }

@@ -5,7 +5,7 @@ use leyden_ftl::zoned::{ZoneId, ZonedFtlState};
 use serde::{Deserialize, Serialize};
 
 use super::Zoned;
-use super::turns::TurnsState;
+use super::dispatch::DispatchState;
 use crate::Payload;
 use crate::snapshot::Resting;
 
@@ -15,7 +15,7 @@ use crate::snapshot::Resting;
 pub(crate) struct ZonedState<'a, P: Payload> {
     ftl: ZonedFtlState<'a, P>,
     buffer: ZoneBufferState<'a, P>,
-    turns: TurnsState,
+    dispatch: DispatchState,
 }
 
 impl<P: Payload> Resting<P> for Zoned<P> {
@@ -27,7 +27,11 @@ impl<P: Payload> Resting<P> for Zoned<P> {
     type Loaded = ZonedState<'static, P>;
 
     fn state(&self) -> ZonedState<'_, P> {
-        ZonedState { ftl: self.ftl.state(), buffer: self.buffer.state(), turns: self.turns.state() }
+        ZonedState {
+            ftl: self.ftl.state(),
+            buffer: self.buffer.state(),
+            dispatch: self.dispatch.state(),
+        }
     }
 
     fn restore(&mut self, state: ZonedState<'static, P>) -> Option<Result<(), String>> {
@@ -35,16 +39,16 @@ impl<P: Payload> Resting<P> for Zoned<P> {
         if !self.ftl.restore(state.ftl) || !self.buffer.restore(state.buffer, area_units) {
             return None;
         }
-        Some(self.agree(&state.turns))
+        Some(self.agree(&state.dispatch))
     }
 }
 
 impl<P: Payload> Zoned<P> {
     /// Takes over whose turn it is, and checks that zones, buffer and flash agree.
-    fn agree(&mut self, turns: &TurnsState) -> Result<(), String> {
+    fn agree(&mut self, dispatch: &DispatchState) -> Result<(), String> {
         let (buffer, ftl) = (&self.buffer, &self.ftl);
         let die_of = |zone: ZoneId| buffer.has_page(zone.0).then(|| ftl.next_die(zone));
-        if !self.turns.restore(turns, die_of) {
+        if !self.dispatch.restore(dispatch, die_of) {
             return Err("zones have their turn where they have no page".to_owned());
         }
         for (id, zone) in ftl.zones().all() {

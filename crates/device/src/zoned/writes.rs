@@ -8,7 +8,7 @@ use leyden_sim::Time;
 
 use super::Zoned;
 use super::commands::status_of;
-use crate::controller::{Desk, RequestId};
+use crate::controller::{CommandTable, RequestId};
 use crate::units::Units;
 use crate::{Action, Lba, Op, Output, Payload, Status};
 
@@ -17,7 +17,7 @@ const IN_ZRWA: u32 = u32::MAX;
 
 /// What a write asks for.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Flags {
     plp: bool,
     is_append: bool,
 }
@@ -32,14 +32,14 @@ impl<P: Payload> Zoned<P> {
         &mut self,
         now: Time,
         id: RequestId,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) -> Result<(), Status> {
-        let units = desk.units(id);
+        let units = commands.units(id);
         let (zone, offset) = self.zone_of(units.first().0);
-        let asked = match desk.request(id).action {
-            Action::Write { plp, .. } | Action::Copy { plp, .. } => Asked { plp, is_append: false },
-            Action::ZoneAppend { plp, .. } => Asked { plp, is_append: true },
-            _ => Asked { plp: false, is_append: false },
+        let asked = match commands.request(id).action {
+            Action::Write { plp, .. } | Action::Copy { plp, .. } => Flags { plp, is_append: false },
+            Action::ZoneAppend { plp, .. } => Flags { plp, is_append: true },
+            _ => Flags { plp: false, is_append: false },
         };
         if asked.plp && self.region == Region::None {
             return Err(Status::InvalidField); // nothing is protected that it could ask for
@@ -54,11 +54,11 @@ impl<P: Payload> Zoned<P> {
         };
         state.state.after(ZoneAction::Write).map_err(|refusal| status_of(refusal.into()))?;
         if has_zrwa {
-            if desk.request(id).op() == Op::Copy {
+            if commands.request(id).op() == Op::Copy {
                 // TP 4076 does not say what a copy into an area is.
                 return Err(Status::ZoneInvalidOperation);
             }
-            self.queue_in_zrwa(now, id, zone, desk);
+            self.queue_in_zrwa(now, id, zone, commands);
             return Ok(());
         }
         if at != wp {
@@ -68,21 +68,21 @@ impl<P: Payload> Zoned<P> {
             return Err(Status::ZoneBoundary);
         }
         let kind = self.pool_of(asked.plp);
-        self.check_order(zone, kind, desk)?;
+        self.check_order(zone, kind, commands)?;
         self.ftl.zones_mut().apply(zone, ZoneAction::Write).map_err(status_of)?;
         self.ftl.zones_mut().advance(zone, wp + units.count());
-        match desk.request(id).op() {
+        match commands.request(id).op() {
             Op::Copy => self.counters.copied_units += u64::from(units.count()),
             _ => self.counters.units_written += u64::from(units.count()),
         }
         self.counters.appends += u64::from(asked.is_append);
         let first = u64::from(zone.0 * self.ftl.shape().size + at) * self.unit_sectors();
         let sectors = u64::from(units.count()) * self.unit_sectors();
-        let request = desk.request_mut(id);
+        let request = commands.request_mut(id);
         request.units = Units::new(first, sectors, self.unit_sectors());
         request.waiting_since = now;
         self.waiting[kind.index()].push_back(id);
-        self.take_in_waiting(now, desk);
+        self.take_in_waiting(now, commands);
         Ok(())
     }
 
@@ -106,11 +106,16 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Refuses a protected write above unprotected data, if it is to be refused.
-    fn check_order(&self, zone: ZoneId, kind: PoolKind, desk: &Desk<P>) -> Result<(), Status> {
+    fn check_order(
+        &self,
+        zone: ZoneId,
+        kind: PoolKind,
+        commands: &CommandTable<P>,
+    ) -> Result<(), Status> {
         let may = self.below_protected == BelowProtected::Promote
             || kind == PoolKind::Plain
             || self.region == Region::Full;
-        let waits = |id: &RequestId| self.zone_of(desk.units(*id).first().0).0 == zone;
+        let waits = |id: &RequestId| self.zone_of(commands.units(*id).first().0).0 == zone;
         if may
             || self.buffer.unprotected(zone.0) == 0
                 && !self.waiting[PoolKind::Plain.index()].iter().any(waits)
@@ -122,11 +127,11 @@ impl<P: Payload> Zoned<P> {
 
     /// Lets waiting writes in until neither pool takes another unit. A write that goes into one pool may be what a
     /// write for the other waits for: by the order within their zone, or by the room that a promotion leaves.
-    pub(super) fn take_in_waiting(&mut self, now: Time, desk: &mut Desk<P>) {
+    pub(super) fn take_in_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
         loop {
             let before = self.fill_and_waiting();
             for kind in PoolKind::ALL {
-                self.take_in_waiting_for(now, kind, desk);
+                self.take_in_waiting_for(now, kind, commands);
             }
             let is_waited = self.waiting.iter().any(|waiting| !waiting.is_empty());
             if !is_waited || self.fill_and_waiting() == before {
@@ -142,25 +147,25 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Lets writes that wait for `kind` in, as far as there is room.
-    fn take_in_waiting_for(&mut self, now: Time, kind: PoolKind, desk: &mut Desk<P>) {
+    fn take_in_waiting_for(&mut self, now: Time, kind: PoolKind, commands: &mut CommandTable<P>) {
         if self.is_suspended(kind) {
             return;
         }
         while let Some(&id) = self.waiting[kind.index()].front() {
-            let zone = self.zone_of(desk.units(id).first().0).0;
-            if desk.request(id).next_unit == IN_ZRWA {
+            let zone = self.zone_of(commands.units(id).first().0).0;
+            if commands.request(id).next_unit == IN_ZRWA {
                 if !self.ftl.zones().get(zone).has_zrwa {
-                    desk.complete(now, id, Status::ZoneFull); // it is, since this write has come
-                } else if !self.take_in_zrwa(now, id, zone, desk) {
+                    commands.complete(now, id, Status::ZoneFull); // it is, since this write has come
+                } else if !self.take_in_zrwa(now, id, zone, commands) {
                     return;
                 }
                 self.waiting[kind.index()].pop_front();
             } else {
-                if !self.take_in(now, id, kind, desk) {
+                if !self.take_in(now, id, kind, commands) {
                     return;
                 }
                 self.waiting[kind.index()].pop_front();
-                self.admitted(now, id, kind, desk);
+                self.admitted(now, id, kind, commands);
             }
         }
     }
@@ -173,9 +178,15 @@ impl<P: Payload> Zoned<P> {
 
     /// Takes units of a write into the buffer until it is full. True if the write is all in.
     #[inline]
-    fn take_in(&mut self, now: Time, id: RequestId, kind: PoolKind, desk: &mut Desk<P>) -> bool {
-        let units = desk.units(id);
-        let done = desk.request(id).next_unit;
+    fn take_in(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        kind: PoolKind,
+        commands: &mut CommandTable<P>,
+    ) -> bool {
+        let units = commands.units(id);
+        let done = commands.request(id).next_unit;
         let (zone, next) = self.zone_of(units.first().0 + done);
         if self.buffer.end(zone.0) != next {
             return false; // an earlier write of the zone waits for the other pool
@@ -185,7 +196,7 @@ impl<P: Payload> Zoned<P> {
         }
         let left = units.count() - done;
         let count = left.min(self.buffer.pool(kind).room());
-        let request = desk.request_mut(id);
+        let request = commands.request_mut(id);
         for index in done..done + count {
             let content = match &request.action {
                 Action::Write { data, .. } | Action::ZoneAppend { data, .. } if P::STORED => {
@@ -218,9 +229,15 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// All of a write is in the buffer: it is acknowledged, unless it forces unit access.
-    fn admitted(&mut self, now: Time, id: RequestId, kind: PoolKind, desk: &mut Desk<P>) {
+    fn admitted(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        kind: PoolKind,
+        commands: &mut CommandTable<P>,
+    ) {
         self.copies.remove(&id.0);
-        let request = desk.request(id);
+        let request = commands.request(id);
         self.counters.stalled += now - request.waiting_since;
         let fua = match request.action {
             Action::Write { fua, .. }
@@ -233,27 +250,33 @@ impl<P: Payload> Zoned<P> {
         let (zone, first) = self.zone_of(units.first().0);
         let end = first + units.count();
         if !fua || kind == PoolKind::Protected {
-            return self.end(now, id, Status::Success, desk);
+            return self.end(now, id, Status::Success, commands);
         }
         if self.buffer.settled(zone.0) >= end {
-            return self.end(now, id, Status::Success, desk);
+            return self.end(now, id, Status::Success, commands);
         }
-        desk.request_mut(id).pending = 1;
-        self.waits.add(zone, end, id);
+        commands.request_mut(id).pending = 1;
+        self.waiters.add(zone, end, id);
         self.buffer.force(zone.0, end);
         self.offer(now, zone);
     }
 
     /// Ends a command; an append returns where it has written.
-    pub(super) fn end(&self, now: Time, id: RequestId, status: Status, desk: &mut Desk<P>) {
-        let request = desk.request(id);
+    pub(super) fn end(
+        &self,
+        now: Time,
+        id: RequestId,
+        status: Status,
+        commands: &mut CommandTable<P>,
+    ) {
+        let request = commands.request(id);
         let output = match request.action {
             Action::ZoneAppend { .. } if status == Status::Success => {
                 Output::Appended(Lba(u64::from(request.units.first().0) * self.unit_sectors()))
             }
             _ => Output::None,
         };
-        desk.complete_with(now, id, status, output);
+        commands.complete_with(now, id, status, output);
     }
 
     /// A write to a zone with a Zone Random Write Area, or a commit of it, behind others to the same zone that wait for
@@ -263,14 +286,14 @@ impl<P: Payload> Zoned<P> {
         now: Time,
         id: RequestId,
         zone: ZoneId,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) {
         let kind = PoolKind::Protected;
-        desk.request_mut(id).waiting_since = now;
-        let is_of_zone = |&id: &RequestId| self.zone_of(desk.units(id).first().0).0 == zone;
+        commands.request_mut(id).waiting_since = now;
+        let is_of_zone = |&id: &RequestId| self.zone_of(commands.units(id).first().0).0 == zone;
         let is_behind = self.waiting[kind.index()].iter().any(is_of_zone);
-        if is_behind || !self.take_in_zrwa(now, id, zone, desk) {
-            desk.request_mut(id).next_unit = IN_ZRWA;
+        if is_behind || !self.take_in_zrwa(now, id, zone, commands) {
+            commands.request_mut(id).next_unit = IN_ZRWA;
             self.waiting[kind.index()].push_back(id);
         }
     }
@@ -278,21 +301,27 @@ impl<P: Payload> Zoned<P> {
     /// A write to a zone with a Zone Random Write Area (TP 4076): anywhere in it, in any order; one that
     /// ends beyond it commits what makes room for it. True if it has ended, well or not; false if there is
     /// no room for what it commits.
-    fn take_in_zrwa(&mut self, now: Time, id: RequestId, zone: ZoneId, desk: &mut Desk<P>) -> bool {
-        let units = desk.units(id);
+    fn take_in_zrwa(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        zone: ZoneId,
+        commands: &mut CommandTable<P>,
+    ) -> bool {
+        let units = commands.units(id);
         let shape = *self.ftl.shape();
         let at = self.zone_of(units.first().0).1;
-        if matches!(desk.request(id).action, Action::Zone { .. }) {
-            return self.take_commit(now, id, zone, at, desk);
+        if matches!(commands.request(id).action, Action::Zone { .. }) {
+            return self.take_commit(now, id, zone, at, commands);
         }
         let (wp, end) = (self.ftl.zones().get(zone).wp, at + units.count());
         let limit = wp + shape.zrwa_size;
         if end > shape.capacity {
-            desk.complete(now, id, Status::ZoneBoundary);
+            commands.complete(now, id, Status::ZoneBoundary);
             return true;
         }
         if at < wp || end > limit + shape.zrwa_size {
-            desk.complete(now, id, Status::ZoneInvalidWrite);
+            commands.complete(now, id, Status::ZoneInvalidWrite);
             return true;
         }
         let beyond = end.saturating_sub(limit);
@@ -302,17 +331,17 @@ impl<P: Payload> Zoned<P> {
             return false;
         }
         if let Err(refused) = self.ftl.zones_mut().apply(zone, ZoneAction::Write) {
-            desk.complete(now, id, status_of(refused));
+            commands.complete(now, id, status_of(refused));
             return true;
         }
         // What it commits of itself lies in the area as it was.
         let within = limit.clamp(at, end) - at;
-        self.write_window(id, zone, 0..within, (at, wp), desk);
+        self.write_window(id, zone, 0..within, (at, wp), commands);
         self.commit(now, zone, commit);
-        self.write_window(id, zone, within..units.count(), (at, wp + commit), desk);
+        self.write_window(id, zone, within..units.count(), (at, wp + commit), commands);
         self.counters.units_written += u64::from(units.count());
-        self.counters.stalled += now - desk.request(id).waiting_since;
-        desk.complete(now, id, Status::Success);
+        self.counters.stalled += now - commands.request(id).waiting_since;
+        commands.complete(now, id, Status::Success);
         true
     }
 
@@ -324,12 +353,12 @@ impl<P: Payload> Zoned<P> {
         id: RequestId,
         zone: ZoneId,
         last: u32,
-        desk: &mut Desk<P>,
+        commands: &mut CommandTable<P>,
     ) -> bool {
         let units = match self.units_to_commit(zone, last) {
             Ok(units) => units,
             Err(status) => {
-                desk.complete(now, id, status);
+                commands.complete(now, id, status);
                 return true;
             }
         };
@@ -341,7 +370,7 @@ impl<P: Payload> Zoned<P> {
         if done.is_ok() {
             self.commit(now, zone, units);
         }
-        desk.complete(now, id, done.err().unwrap_or(Status::Success));
+        commands.complete(now, id, done.err().unwrap_or(Status::Success));
         true
     }
 
@@ -352,9 +381,9 @@ impl<P: Payload> Zoned<P> {
         zone: ZoneId,
         part: std::ops::Range<u32>,
         (at, wp): (u32, u32),
-        desk: &Desk<P>,
+        commands: &CommandTable<P>,
     ) {
-        let request = desk.request(id);
+        let request = commands.request(id);
         for index in part {
             let content = match &request.action {
                 Action::Write { data, .. } if P::STORED => {

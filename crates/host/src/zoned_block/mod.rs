@@ -21,6 +21,7 @@
 //! - Nothing comes back after a power cut but what was read from the members ([`load`]).
 //! - A read returns the last write that ended before it came, or a later one.
 
+mod background;
 mod commit;
 mod config;
 pub mod fuzz;
@@ -43,7 +44,6 @@ pub mod superblock;
 #[cfg(test)]
 mod tests;
 mod traffic;
-mod upkeep;
 pub mod victim;
 mod view;
 mod zones;
@@ -67,7 +67,7 @@ use members::{Keep, Members, Purpose, is_known};
 use metadata::{LABEL, Superblock};
 use reclaim::Reclaim;
 use recognise::Recognition;
-use requests::{Asked, Requests};
+use requests::{HostRequest, Requests};
 pub use stats::{ZonedBlockStats, flash_of_both};
 pub use stored::{MetaBytes, Stored, StoredData};
 use traffic::Traffic;
@@ -110,7 +110,7 @@ pub struct ZonedBlock<P: Payload, C, Z> {
     reclaim: Reclaim,
     committer: Committer,
     state: State<P>,
-    upkeep: upkeep::Upkeep,
+    upkeep: background::Background,
     /// Pieces that wait for a free random zone, in order.
     starved: VecDeque<u32>,
     /// Commands that have ended.
@@ -194,7 +194,7 @@ where
             reclaim: Reclaim::new(config, layout, identity),
             committer: Committer::new(layout, identity),
             state: State::Up,
-            upkeep: upkeep::Upkeep::new(config, now),
+            upkeep: background::Background::new(config, now),
             starved: VecDeque::new(),
             ended: VecDeque::new(),
             now,
@@ -377,7 +377,7 @@ where
         let id = CommandId(self.next_id);
         self.next_id += 1;
         let units = self.units(&command);
-        let mut asked = Asked::new(id, now, &command, units.unwrap_or(Units::NONE));
+        let mut asked = HostRequest::new(id, now, &command, units.unwrap_or(Units::NONE));
         asked.status = units.err().unwrap_or(Status::Success);
         self.begin(now, asked);
         self.settle(now);

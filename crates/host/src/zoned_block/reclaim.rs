@@ -81,7 +81,7 @@ pub(super) enum Next {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Job {
     pub(super) chunk: u32,
-    pub(super) movement: Move,
+    pub(super) chunk_move: Move,
     /// Blocks of the chunk below this are moved.
     at: u32,
     /// Where what is being copied goes.
@@ -91,16 +91,16 @@ pub(super) struct Job {
     /// It rests until then.
     rests: Option<Time>,
     /// Somebody wants to use the chunk.
-    is_unwelcome: bool,
+    is_contended: bool,
     /// What is copied next belongs to what was copied last, or filled.
     is_amid_run: bool,
 }
 
 impl Job {
     fn next(&self, map: &Map, zones: &Zones, layout: &Layout, most: u32) -> Next {
-        let first = self.movement.sources().into_iter().flatten();
+        let first = self.chunk_move.sources().into_iter().flatten();
         let first = first.filter_map(|zone| Some((map.next_valid(zone, self.at)?, zone))).min();
-        let (Some((at, zone)), Some(target)) = (first, self.movement.target()) else {
+        let (Some((at, zone)), Some(target)) = (first, self.chunk_move.target()) else {
             return Next::Done;
         };
         if !layout.is_random(target) && zones.written(target) < at {
@@ -114,25 +114,25 @@ impl Job {
 
     /// True if it ends here, because somebody wants to use the chunk.
     fn ends(&self, give_up: GiveUp) -> bool {
-        self.is_unwelcome
+        self.is_contended
             && match give_up {
                 GiveUp::AfterCopy => true,
                 GiveUp::AfterRun => {
-                    !self.is_amid_run && !matches!(self.movement, Move::Append { .. })
+                    !self.is_amid_run && !matches!(self.chunk_move, Move::Append { .. })
                 }
             }
     }
 
     /// All is moved: the tables say so. Returns the zones that nobody needs any more.
     fn settle(&self, map: &mut Map) -> Vec<ZoneNo> {
-        if let Some(target) = self.movement.target() {
-            for source in self.movement.sources().into_iter().flatten() {
+        if let Some(target) = self.chunk_move.target() {
+            for source in self.chunk_move.sources().into_iter().flatten() {
                 take_valid(map, source, |map, at| {
                     map.set_valid(Place { zone: target, at, blocks: 1 }, true);
                 });
             }
         }
-        let (entry, freed) = match self.movement {
+        let (entry, freed) = match self.chunk_move {
             Move::Drop { zone } => {
                 let Entry { data, .. } = map.chunk(self.chunk);
                 (Entry { data: data.filter(|&data| data != zone), buffer: None }, vec![zone])
@@ -320,8 +320,8 @@ impl Reclaim {
         let victim = self.policy.victim(&self.candidates)?;
         let chunk = self.candidates[victim].chunk;
         let plan = plan(map, zones, &self.layout, chunk, self.merge)?;
-        let movement = match plan {
-            Plan::Ready(movement) => movement,
+        let chunk_move = match plan {
+            Plan::Ready(chunk_move) => chunk_move,
             Plan::Out { from } => Move::Out { from, to: zones.take_sequential()? },
             Plan::Merge { data, buffer } => {
                 Move::Merge { data, buffer, to: zones.take_sequential()? }
@@ -330,12 +330,12 @@ impl Reclaim {
         traffic.lock(chunk, number as u32);
         self.jobs[number] = Some(Job {
             chunk,
-            movement,
+            chunk_move,
             at: 0,
             copying: None,
             begun: now,
             rests: None,
-            is_unwelcome: false,
+            is_contended: false,
             is_amid_run: false,
         });
         Some(number as u32)
@@ -383,12 +383,12 @@ impl Reclaim {
 
     /// Somebody wants to use the chunk of job `number`.
     pub(super) fn abort(&mut self, number: u32) {
-        self.job_mut(number).is_unwelcome = true;
+        self.job_mut(number).is_contended = true;
     }
 
     /// True if job `number` is to end before it writes what it has read.
     pub(super) fn ends_amid_copy(&self, number: u32) -> bool {
-        self.job(number).is_unwelcome && self.give_up == GiveUp::AfterCopy
+        self.job(number).is_contended && self.give_up == GiveUp::AfterCopy
     }
 
     /// True if job `number` is to end now, before all is moved.

@@ -9,7 +9,7 @@ use leyden_sim::Time;
 
 /// What a piece does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Does {
+pub(super) enum PieceOp {
     Read,
     Write,
     /// Writes zeroes to a part of a block.
@@ -17,14 +17,14 @@ pub(super) enum Does {
     /// Makes whole blocks zeroes.
     Trim,
     /// Writes what the blocks hold to their chunk's zones: a journal has left them.
-    Leave,
+    Destage,
 }
 
 /// What a request has of one chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Piece<P> {
     pub(super) request: u32,
-    pub(super) does: Does,
+    pub(super) does: PieceOp,
     pub(super) chunk: u32,
     /// The first block, counted from the chunk's.
     pub(super) first: u32,
@@ -53,13 +53,13 @@ impl<P> Piece<P> {
     }
 
     pub(super) fn changes(&self) -> bool {
-        self.does != Does::Read
+        self.does != PieceOp::Read
     }
 }
 
 /// A command of the host's.
 #[derive(Clone, Debug)]
-pub(super) struct Asked<P: Payload> {
+pub(super) struct HostRequest<P: Payload> {
     /// `None`: the layer's own.
     id: Option<CommandId>,
     op: Op,
@@ -77,7 +77,7 @@ pub(super) struct Asked<P: Payload> {
     pub(super) needs_tables: bool,
 }
 
-impl<P: Payload> Asked<P> {
+impl<P: Payload> HostRequest<P> {
     pub(super) fn new(id: CommandId, now: Time, command: &Command<P>, units: Units) -> Self {
         Self {
             id: Some(id),
@@ -113,16 +113,16 @@ impl<P: Payload> Asked<P> {
         let (first, count) = (self.units.first().0, self.units.count());
         let (whole, whole_end) = self.units.whole();
         let end = first + count;
-        let none = (Does::Trim, 0, 0);
+        let none = (PieceOp::Trim, 0, 0);
         let ranges = match self.op {
-            Op::Read => [(Does::Read, first, end), none, none],
-            Op::Write => [(Does::Write, first, end), none, none],
-            Op::Trim => [(Does::Trim, whole.0, whole_end.0), none, none],
-            Op::WriteZeroes if whole.0 >= whole_end.0 => [(Does::Zero, first, end), none, none],
+            Op::Read => [(PieceOp::Read, first, end), none, none],
+            Op::Write => [(PieceOp::Write, first, end), none, none],
+            Op::Trim => [(PieceOp::Trim, whole.0, whole_end.0), none, none],
+            Op::WriteZeroes if whole.0 >= whole_end.0 => [(PieceOp::Zero, first, end), none, none],
             Op::WriteZeroes => [
-                (Does::Zero, first, whole.0),
-                (Does::Trim, whole.0, whole_end.0),
-                (Does::Zero, whole_end.0, end),
+                (PieceOp::Zero, first, whole.0),
+                (PieceOp::Trim, whole.0, whole_end.0),
+                (PieceOp::Zero, whole_end.0, end),
             ],
             _ => [none; 3],
         };
@@ -142,7 +142,7 @@ impl<P: Payload> Asked<P> {
 /// What a request is to do to blocks of one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stretch {
-    pub(super) does: Does,
+    pub(super) does: PieceOp,
     pub(super) chunk: u32,
     /// The first block, counted from the chunk's.
     pub(super) first: u32,
@@ -154,7 +154,7 @@ pub(super) struct Stretch {
 /// Requests and pieces, in slabs.
 #[derive(Clone, Debug)]
 pub(super) struct Requests<P: Payload> {
-    asked: Vec<Option<Asked<P>>>,
+    asked: Vec<Option<HostRequest<P>>>,
     free: Vec<u32>,
     pieces: Vec<Option<Piece<P>>>,
     free_pieces: Vec<u32>,
@@ -175,7 +175,7 @@ impl<P: Payload> Requests<P> {
         Self { asked: Vec::new(), free: Vec::new(), pieces: Vec::new(), free_pieces: Vec::new() }
     }
 
-    pub(super) fn insert(&mut self, asked: Asked<P>) -> u32 {
+    pub(super) fn insert(&mut self, asked: HostRequest<P>) -> u32 {
         insert(&mut self.asked, &mut self.free, asked)
     }
 
@@ -184,12 +184,12 @@ impl<P: Payload> Requests<P> {
     }
 
     #[inline]
-    pub(super) fn get(&self, request: u32) -> &Asked<P> {
+    pub(super) fn get(&self, request: u32) -> &HostRequest<P> {
         self.asked[request as usize].as_ref().expect("a request under way")
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, request: u32) -> &mut Asked<P> {
+    pub(super) fn get_mut(&mut self, request: u32) -> &mut HostRequest<P> {
         self.asked[request as usize].as_mut().expect("a request under way")
     }
 
@@ -232,7 +232,7 @@ impl<P: Payload> Requests<P> {
     }
 
     /// The requests under way.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Asked<P>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &HostRequest<P>> {
         self.asked.iter().flatten()
     }
 

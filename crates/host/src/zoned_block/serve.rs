@@ -8,7 +8,7 @@ use leyden_sim::Time;
 use super::layout::{Place, ZoneNo};
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Keep, Purpose};
-use super::requests::{Asked, Does, Piece};
+use super::requests::{HostRequest, Piece, PieceOp};
 use super::stored::{Stored, StoredData};
 use super::traffic::Entry;
 use super::zones::Use;
@@ -22,7 +22,7 @@ where
     Z: Powered<Stored<P>>,
 {
     /// A request has come.
-    pub(super) fn begin(&mut self, now: Time, asked: Asked<P>) {
+    pub(super) fn begin(&mut self, now: Time, asked: HostRequest<P>) {
         let (op, status) = (asked.op(), asked.status);
         let pieces = asked.cut(self.layout.zone_blocks);
         let request = self.requests.insert(asked);
@@ -94,14 +94,14 @@ where
             self.upkeep.used(now);
         }
         match piece.does {
-            Does::Read => self.read(now, id),
-            Does::Trim => {
+            PieceOp::Read => self.read(now, id),
+            PieceOp::Trim => {
                 let (chunk, first, blocks) = (piece.chunk, piece.first, piece.blocks);
                 self.map.settle(chunk, first, blocks, None);
                 self.note_changed(chunk, first, blocks);
                 self.piece_over(now, id);
             }
-            Does::Write | Does::Zero | Does::Leave => self.fill(now, id),
+            PieceOp::Write | PieceOp::Zero | PieceOp::Destage => self.fill(now, id),
         }
     }
 
@@ -110,7 +110,7 @@ where
         let data = self.map.chunk(piece.chunk).data;
         let is_of_zoned =
             data.is_some_and(|zone| !self.layout.is_random(zone)) && !piece.in_journal;
-        piece.does != Does::Leave && (is_of_zoned || self.upkeep.is_idle_of_both())
+        piece.does != PieceOp::Destage && (is_of_zoned || self.upkeep.is_idle_of_both())
     }
 
     /// Reads what lies on the members; everything else is zeroes.
@@ -152,7 +152,7 @@ where
         let piece = self.requests.piece(id);
         let units = self.requests.get(piece.request).units;
         let (chunk, first, index) = (piece.chunk, piece.first, piece.index);
-        let is_all = piece.does == Does::Leave;
+        let is_all = piece.does == PieceOp::Destage;
         let partial = (0..piece.blocks).filter(|block| is_all || units.is_partial(index + block));
         let reads: Vec<_> =
             partial.map(|block| (index + block, self.map.find(chunk, first + block))).collect();
@@ -314,8 +314,8 @@ where
                 let data = match old {
                     None => P::written(&asked.data, part),
                     Some((_, old)) => match piece.does {
-                        Does::Zero => P::zeroed(old, &asked.data, part),
-                        Does::Leave => old.clone(),
+                        PieceOp::Zero => P::zeroed(old, &asked.data, part),
+                        PieceOp::Destage => old.clone(),
                         _ => P::merged(old, &asked.data, part),
                     },
                 };
@@ -386,7 +386,7 @@ where
         let (chunk, request, does) = (piece.chunk, piece.request, piece.does);
         if status == Status::Success {
             self.map.settle(chunk, at, place.blocks, Some(place));
-            if does == Does::Leave {
+            if does == PieceOp::Destage {
                 self.stats.totals.released_blocks += u64::from(place.blocks);
             } else {
                 let said = self.requests.get(request).kind;

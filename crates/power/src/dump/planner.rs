@@ -81,11 +81,11 @@ pub struct Dump {
     /// Dies that had nothing to do when their turn came, and are not in `ready`.
     idle: Vec<u32>,
     /// Pages whose programs have failed, and that no die has room for.
-    homeless: Vec<u32>,
+    unplaced: Vec<u32>,
     /// Pages that can still be added.
     room: u64,
     /// For each die, one that is nearer to the next die with room; itself if it has room.
-    towards_room: Vec<u32>,
+    next_with_room: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ impl Dump {
         assert_eq!(dies.len(), costs.geometry.dies() as usize, "a load for each die");
         assert_eq!(channels.len(), costs.geometry.channels() as usize, "a time for each channel");
         let all = 0..dies.len() as u32;
-        let towards_room = |die: u32| {
+        let next_with_room = |die: u32| {
             let next = if die + 1 == dies.len() as u32 { 0 } else { die + 1 };
             if dies[die as usize].room > 0 { die } else { next }
         };
@@ -134,9 +134,9 @@ impl Dump {
             shared: VecDeque::new(),
             ready: all.clone().map(|die| Reverse((dies[die as usize].free_at, die))).collect(),
             idle: Vec::new(),
-            homeless: Vec::new(),
+            unplaced: Vec::new(),
             room: dies.iter().map(|die| u64::from(die.room)).sum(),
-            towards_room: all.map(towards_room).collect(),
+            next_with_room: all.map(next_with_room).collect(),
             dies,
         }
     }
@@ -184,7 +184,7 @@ impl Dump {
         let page = if is_own {
             die.own.pop_front().map(|(page, _)| page)
         } else {
-            take_room(die, id, &mut self.towards_room);
+            take_room(die, id, &mut self.next_with_room);
             self.shared.pop_front()
         };
         let page = page.expect("a die that has something to do");
@@ -203,21 +203,21 @@ impl Dump {
     fn again(&mut self, page: u32, id: DieId, since: Span) {
         let die = &mut self.dies[id.index()];
         if die.room > 0 {
-            take_room(die, id.0, &mut self.towards_room);
+            take_room(die, id.0, &mut self.next_with_room);
             self.room = self.room.saturating_sub(1);
             die.own.push_front((page, since));
         } else if self.dies.iter().any(|die| die.room > 0) {
             let next = self.next_with_room(id);
             self.give(page, next, since);
         } else {
-            self.homeless.push(page);
+            self.unplaced.push(page);
         }
     }
 
     /// The pages that were added and are not programmed: what is lost if budget or room are spent.
     pub fn left(&self) -> impl Iterator<Item = u32> {
         let own = self.dies.iter().flat_map(|die| &die.own).map(|(page, _)| page);
-        own.chain(&self.shared).chain(&self.homeless).copied()
+        own.chain(&self.shared).chain(&self.unplaced).copied()
     }
 
     /// The die that goes next, and whether with a page of its own: it stays at the head of `ready`.
@@ -247,7 +247,7 @@ impl Dump {
     /// Gives `page` to `die`, which has room, as one of its own.
     fn give(&mut self, page: u32, id: DieId, since: Span) {
         let die = &mut self.dies[id.index()];
-        take_room(die, id.0, &mut self.towards_room);
+        take_room(die, id.0, &mut self.next_with_room);
         die.own.push_back((page, since));
         self.room = self.room.saturating_sub(1);
         if die.is_idle {
@@ -266,20 +266,21 @@ impl Dump {
     /// `home`, or the next die after it that has room; there is one.
     fn next_with_room(&mut self, home: DieId) -> DieId {
         let mut die = home.0;
-        while self.towards_room[die as usize] != die {
+        while self.next_with_room[die as usize] != die {
             // Path halving: what was walked once is not walked again.
-            let next = self.towards_room[die as usize];
-            self.towards_room[die as usize] = self.towards_room[next as usize];
-            die = self.towards_room[die as usize];
+            let next = self.next_with_room[die as usize];
+            self.next_with_room[die as usize] = self.next_with_room[next as usize];
+            die = self.next_with_room[die as usize];
         }
         DieId(die)
     }
 }
 
 /// Takes a page of `die`'s room; a die without room points to the next one.
-fn take_room(die: &mut Die, id: u32, towards_room: &mut [u32]) {
+fn take_room(die: &mut Die, id: u32, next_with_room: &mut [u32]) {
     die.room -= 1;
     if die.room == 0 {
-        towards_room[id as usize] = if id as usize + 1 == towards_room.len() { 0 } else { id + 1 };
+        next_with_room[id as usize] =
+            if id as usize + 1 == next_with_room.len() { 0 } else { id + 1 };
     }
 }

@@ -93,7 +93,7 @@ fn case() -> impl Strategy<Value = Case> {
 fn twin(case: &Case) -> (Vec<Program>, usize, usize) {
     let costs = case.costs();
     let mut failures = case.failures.clone();
-    let mut homeless = 0;
+    let mut unplaced = 0;
     let mut dies = case.loads();
     let mut channels = case.channels();
     let mut own: Vec<Vec<(u32, Span)>> = vec![Vec::new(); dies.len()];
@@ -124,7 +124,7 @@ fn twin(case: &Case) -> (Vec<Program>, usize, usize) {
         };
         let next = (0..dies.len()).filter_map(|die| Some((ready(die)?, die))).min();
         let Some((ready_at, die)) = next else {
-            return (programs, refused, homeless + shared.len());
+            return (programs, refused, unplaced + shared.len());
         };
         let has_own = own[die].first().is_some_and(|&(_, since)| since <= ready_at);
         let page = if has_own {
@@ -148,7 +148,7 @@ fn twin(case: &Case) -> (Vec<Program>, usize, usize) {
                     let place = if next == die { 0 } else { own[next].len() };
                     own[next].insert(place, (page, end));
                 }
-                None => homeless += 1,
+                None => unplaced += 1,
             }
         }
     }

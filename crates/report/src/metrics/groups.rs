@@ -1,6 +1,6 @@
 //! The list of figures: one entry gives a figure its key, label, unit, better direction and source.
 
-use super::{Better, Metric, MetricGroup, Percentile, Source, Unit, notes};
+use super::{Better, Metric, MetricGroup, Percentile, Source, Unit, mean_of, notes};
 use Better::{Higher, Lower, Neutral};
 use Unit::{
     Bytes, Count, Factor, Mib, MibPerS, Microfarads, Micros, Millijoules, Millis, Number, Seconds,
@@ -120,11 +120,6 @@ fn hints(r: &RunRecord, pick: fn(&Hints) -> f64) -> Option<f64> {
 fn flush_wait(r: &RunRecord, pick: fn(&FlushWaits) -> u64) -> Option<f64> {
     let waits = &r.zones.as_ref()?.flush_waits;
     (waits.flushes > 0).then(|| pick(waits) as f64 / waits.flushes as f64)
-}
-
-/// The mean of shares, if there are any.
-pub(super) fn mean_of(shares: &[f64]) -> Option<f64> {
-    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
 fn erases_per_gib(r: &RunRecord) -> Option<f64> {

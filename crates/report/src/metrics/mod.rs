@@ -155,6 +155,11 @@ pub fn record_schema() -> schemars::Schema {
     schema
 }
 
+/// The mean of shares, if there are any.
+fn mean_of(shares: &[f64]) -> Option<f64> {
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
 /// A percentile of latencies, their mean or their largest.
 #[derive(Clone, Copy, Debug)]
 pub struct Percentile {

@@ -1,6 +1,6 @@
 //! The sentences below the figures that a report shows in large type.
 
-use super::groups::mean_of;
+use super::mean_of;
 use crate::format;
 use leyden_record::RunRecord;
 

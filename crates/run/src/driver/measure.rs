@@ -117,7 +117,8 @@ pub(super) struct Measure {
 impl Measure {
     pub(super) fn new(
         start: Time,
-        (ramp, settler): (Ramp, Option<Settler>),
+        ramp: Ramp,
+        settler: Option<Settler>,
         before: Stats,
         tenants: Names,
     ) -> Self {

@@ -191,7 +191,8 @@ where
     ) -> Self {
         let measure = Measure::new(
             options.start,
-            (options.ramp, options.settler),
+            options.ramp,
+            options.settler,
             watch.stats(device),
             source.tenants(),
         );

@@ -12,7 +12,7 @@ use leyden_record::{RECORD_VERSION, RunRecord, Wear};
 const WEAR_BARS: u64 = 64;
 
 /// A drive, or several that make up one device, as a run left it.
-pub(super) struct Left {
+pub(super) struct FinalState {
     /// Of the flash that holds the data.
     pub(super) geometry: Geometry,
     /// A page cache stands before it.
@@ -23,7 +23,7 @@ pub(super) struct Left {
     pub(super) mapping_units: u32,
 }
 
-impl Left {
+impl FinalState {
     /// A single drive, whose blocks were erased so often.
     pub(super) fn drive<P: Payload, N: Namespace<P>>(
         drive: &Controller<P, N>,
@@ -44,7 +44,7 @@ impl Left {
 /// machine's.
 pub(super) fn begin(
     scenario: &Scenario,
-    left: Left,
+    left: FinalState,
     measured: &Measured,
     warnings: Vec<String>,
 ) -> RunRecord {

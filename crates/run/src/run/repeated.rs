@@ -4,6 +4,20 @@ use super::drift::MOST_DRIFT;
 use leyden_config::Scenario;
 use leyden_record::{Repetition, RunRecord};
 
+/// The work of one of several runs in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Round<'s> {
+    pub(super) scenario: &'s Scenario,
+    /// Counted from 0.
+    pub(super) number: u32,
+}
+
+impl Round<'_> {
+    pub(super) fn seed(self) -> u64 {
+        seed_of(self.scenario, self.number)
+    }
+}
+
 /// What the jobs of run `number`, counted from 0, draw from. A trace is the same each time; random jobs go on to others.
 pub(super) fn seed_of(scenario: &Scenario, number: u32) -> u64 {
     scenario.seed ^ u64::from(number).rotate_left(32)

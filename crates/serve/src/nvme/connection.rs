@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
 use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
-use leyden_nvme::{Answer, Around, Asked, Connected, Io, Status, TRANSFER_MOST, Transfer};
+use leyden_nvme::{Answer, Around, Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer};
 use thiserror::Error;
 
 use super::CutMode;
@@ -397,13 +397,13 @@ impl Connection {
     fn fabrics(&mut self, command: Command) {
         let Command { sqe, data, replier, io: _ } = command;
         let shared = Arc::clone(&self.shared);
-        let asked = Asked::parse(&sqe.fabrics());
+        let asked = FabricsCommand::parse(&sqe.fabrics());
         let queue = self.queue.map(|(queue, _)| queue);
         match (asked, queue) {
-            (Ok(Asked::Connect), None) => self.connect(&sqe, &data, replier),
+            (Ok(FabricsCommand::Connect), None) => self.connect(&sqe, &data, replier),
             (Err(status), Some(_)) => replier.end(status, 0),
-            (_, None) | (Ok(Asked::Connect), Some(_)) => replier.end(Status::SEQUENCE, 0),
-            (Ok(Asked::Get(property)), Some(queue)) => {
+            (_, None) | (Ok(FabricsCommand::Connect), Some(_)) => replier.end(Status::SEQUENCE, 0),
+            (Ok(FabricsCommand::Get(property)), Some(queue)) => {
                 if shared.is_dark() && shared.cut == CutMode::Hang {
                     return; // it never ends
                 }
@@ -416,7 +416,7 @@ impl Connection {
                     Err(status) => replier.end(status, 0),
                 }
             }
-            (Ok(Asked::Set(property, value)), Some(queue)) => {
+            (Ok(FabricsCommand::Set(property, value)), Some(queue)) => {
                 let mut state = shared.lock();
                 let set = state.subsystem.set_property(queue.controller, property, value);
                 drop(state);

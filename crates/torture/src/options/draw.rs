@@ -11,7 +11,7 @@ use super::chance::{coin, spread};
 use super::device::{Size, draw_device};
 use super::host::draw_host;
 use super::{Cut, Mix, Options, Round, Verify, Work};
-use crate::witness::Grain;
+use crate::traced::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
 pub(crate) const DRAW_VERSION: u32 = 10;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use bank::draw_failed_programs;
 
-use crate::witness::Grain;
+use crate::traced::Grain;
 
 /// A drive, its work, and its power cuts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use leyden_sim::{Bytes, BytesPerSec, Ratio, Span};
 
 use super::device::most_capacity;
 use super::{Cut, Mix, Options, Round, Verify, Work};
-use crate::witness::Grain;
+use crate::traced::Grain;
 
 /// What differs from one tiny drive to the next; `None` is a name that is not known.
 pub(crate) struct Policies {

@@ -113,10 +113,10 @@ impl Plan {
         self.room = room.to_vec();
         let dies = room.len();
         let mut left: u32 = room.iter().sum();
-        let mut homeless = Vec::new();
+        let mut unplaced = Vec::new();
         for (page, home) in homes.enumerate() {
             if left == 0 {
-                homeless.push(page);
+                unplaced.push(page);
                 continue;
             }
             left -= 1;
@@ -132,7 +132,7 @@ impl Plan {
         }
         self.shared.reverse();
         self.own.iter_mut().for_each(|pages| pages.reverse());
-        homeless
+        unplaced
     }
 
     /// Programs page after page.
@@ -145,7 +145,7 @@ impl Plan {
         program_pj: u128,
     ) -> Ran {
         let mut programs = 0;
-        let mut homeless = Vec::new();
+        let mut unplaced = Vec::new();
         loop {
             let ready = |die: usize| self.ready_ns(die).map(|ready_ns| (ready_ns, die));
             let Some((ready_ns, die)) = (0..self.die_free_ns.len()).filter_map(ready).min() else {
@@ -162,11 +162,11 @@ impl Plan {
             self.channel_free_ns[channel] = start_ns + transfer_ns;
             programs += 1;
             if fate.strikes() {
-                homeless.extend(self.repeat(page, die, end_ns));
+                unplaced.extend(self.repeat(page, die, end_ns));
             }
         }
         let own = self.own.into_iter().flatten().map(|(page, _)| page);
-        let left = own.chain(self.shared).chain(homeless).collect();
+        let left = own.chain(self.shared).chain(unplaced).collect();
         Ran { programs, failed: fate.so_far, left }
     }
 
@@ -212,8 +212,8 @@ mod tests {
     /// Four dies on two channels, 10 a transfer, 100 a program; five pages.
     fn run(is_in_place: bool, energy: Option<u128>) -> (u64, Vec<usize>, u128) {
         let mut plan = Plan::new(4, 2);
-        let homeless = plan.place([0, 0, 0, 0, 2].into_iter(), &[9; 4], is_in_place);
-        assert!(homeless.is_empty());
+        let unplaced = plan.place([0, 0, 0, 0, 2].into_iter(), &[9; 4], is_in_place);
+        assert!(unplaced.is_empty());
         let mut bank = Bank::new(energy, 1);
         let none = Fate::new(Ratio::ZERO, 0, Time::ZERO);
         let ran = plan.run(&mut bank, none, 10, 100, 7);

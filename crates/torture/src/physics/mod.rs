@@ -59,7 +59,7 @@ pub(crate) struct Expected {
     torn_pages: u64,
     /// Pages without room on any die: no physics asks for that. Mapping pages of a drive that may lack energy
     /// are left out: one that had to scan has more dirty ones than it keeps room for.
-    homeless: usize,
+    unplaced: usize,
     /// The drive recovers, or can only be read: nothing changes.
     pub(crate) is_quiet: bool,
     /// What is in flight gets to its end, as far as the energy reaches.
@@ -227,7 +227,7 @@ impl Physics {
     ) -> (Expected, Vec<usize>) {
         let Begun { mut bank, mut plan, torn_pages, ended } = begun;
         let homes = pages.iter().map(|page| page.home.0 as usize);
-        let homeless = plan.place(homes, room, self.is_in_place);
+        let unplaced = plan.place(homes, room, self.is_in_place);
         let fate = Fate::new(self.failure_share, self.failures_most, now);
         let ran = plan.run(&mut bank, fate, self.transfer_ns, self.dump_program_ns, self.dump_pj);
         let expected = Expected {
@@ -236,11 +236,11 @@ impl Physics {
             time_ns: bank.latest_end_ns,
             used_pj: bank.used_pj(),
             torn_pages,
-            homeless: homeless.iter().filter(|&&page| !self.may_lack_room(&pages[page])).count(),
+            unplaced: unplaced.iter().filter(|&&page| !self.may_lack_room(&pages[page])).count(),
             ended_programs: ended,
             ..Expected::default()
         };
-        (expected, homeless.into_iter().chain(ran.left).collect())
+        (expected, unplaced.into_iter().chain(ran.left).collect())
     }
 
     /// True if what is on its way at the cut still ends; notes the die and channel that it holds.
@@ -293,8 +293,8 @@ impl Physics {
 
     /// Compares the drive's report of a cut with physics; yields the differences.
     pub(crate) fn check(&self, expected: &Expected, said: &PowerLoss) -> Result<(), String> {
-        if expected.homeless > 0 {
-            let pages = expected.homeless;
+        if expected.unplaced > 0 {
+            let pages = expected.unplaced;
             return Err(format!("{pages} pages of the dump have no room on any die"));
         }
         let mut lost: Vec<u32> = said.lost.iter().map(|lpn| lpn.0).collect();

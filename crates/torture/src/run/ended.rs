@@ -11,11 +11,11 @@ use super::runner::Runner;
 use super::{Inspected, Trouble};
 use crate::Kind;
 use crate::coverage::Point;
-use crate::witness::{Misplaced, Witness};
+use crate::traced::{Misplaced, TracedPayload};
 
 impl<P, D> Runner<'_, P, D>
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {

@@ -23,7 +23,7 @@ use crate::coverage::{Coverage, Point};
 use crate::faulty::{FaultLog, Faulty};
 use crate::options::{mixed, rng};
 use crate::panics::caught;
-use crate::witness::{Grain, Witness};
+use crate::traced::{Grain, TracedPayload};
 use crate::{Failure, Host, Kind, Options, Tally};
 pub(crate) use room::may_fault;
 use runner::Runner;
@@ -95,7 +95,7 @@ pub(crate) fn tell(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
     }
 }
 
-fn on_own_drive<P: Witness>(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
+fn on_own_drive<P: TracedPayload>(options: &Options, tells: bool) -> (Outcome, Vec<String>) {
     match Ssd::<P>::new(&options.device, mixed(options.seed)) {
         Ok(drive) => through(options, drive, tells),
         Err(error) => (refused(format!("the drive cannot be built: {error}")), Vec::new()),
@@ -105,7 +105,7 @@ fn on_own_drive<P: Witness>(options: &Options, tells: bool) -> (Outcome, Vec<Str
 /// Runs `options` once on a drive of the caller's, through what they say stands on it.
 pub fn run_through<P, D>(options: &Options, drive: D) -> Outcome
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P, Drive = D> + Inspected<P>,
 {
     through(options, drive, false).0
@@ -113,7 +113,7 @@ where
 
 fn through<P, D>(options: &Options, drive: D, tells: bool) -> (Outcome, Vec<String>)
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P, Drive = D> + Inspected<P>,
 {
     let (config, failing_writes) = match &options.host {
@@ -133,7 +133,7 @@ where
 /// Runs `options` once on a stack of the caller's.
 pub(crate) fn on_stack<P, S>(options: &Options, stack: S, tells: bool) -> (Outcome, Vec<String>)
 where
-    P: Witness,
+    P: TracedPayload,
     S: Powered<P>,
     S::Drive: Inspected<P>,
 {
@@ -164,7 +164,7 @@ struct Run<'a> {
     tells: bool,
 }
 
-impl<P: Witness, T: Inspected<P>> Visitor<P, T> for Run<'_> {
+impl<P: TracedPayload, T: Inspected<P>> Visitor<P, T> for Run<'_> {
     type Output = (Outcome, Vec<String>);
 
     fn visit<S: Powered<P, Drive = T>>(self, stack: S) -> Self::Output {
@@ -185,7 +185,7 @@ pub(crate) fn refused(message: String) -> Outcome {
 /// Runs `options` once on a drive of the caller's, and on nothing else.
 pub fn run_on<P, D>(options: &Options, drive: D) -> Outcome
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {
@@ -194,7 +194,7 @@ where
 
 fn finish<P, D>(mut runner: Runner<'_, P, D>) -> (Outcome, Vec<String>)
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {

@@ -8,7 +8,7 @@ use leyden_sim::Time;
 
 use super::runner::Runner;
 use super::{Inspected, Trouble};
-use crate::witness::Witness;
+use crate::traced::TracedPayload;
 use crate::{Cut, Round};
 
 /// The most commands with which a round goes on while it waits for its cut.
@@ -18,7 +18,7 @@ const FLUSH: Request = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, 
 
 impl<P, D> Runner<'_, P, D>
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {

@@ -15,11 +15,11 @@ use crate::Kind;
 use crate::coverage::Point;
 use crate::fold::{add_cut, add_recovery};
 use crate::physics::{Blocks, Expected};
-use crate::witness::Witness;
+use crate::traced::TracedPayload;
 
 impl<P, D> Runner<'_, P, D>
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {
@@ -407,7 +407,7 @@ fn unjustified(message: String) -> Trouble {
 }
 
 /// What an operation on its way is.
-fn point_of<P: Witness>(ssd: &Ssd<P>, op: &Interrupted) -> Point {
+fn point_of<P: TracedPayload>(ssd: &Ssd<P>, op: &Interrupted) -> Point {
     match op.operation.kind {
         Flash::Erase(_) => Point::CutErase,
         Flash::Read(_) | Flash::HostRead(_) => Point::CutRead,

@@ -10,11 +10,11 @@ use leyden_sim::{Digest, Rng, Span, Time};
 use super::{Inspected, Outcome, Trouble};
 use crate::commands::Commands;
 use crate::coverage::{Coverage, Hits, Point};
+use crate::event_log::EventLog;
 use crate::faulty::FaultLog;
 use crate::options::{mixed, rng};
 use crate::physics::{Blocks, Physics};
-use crate::story::Story;
-use crate::witness::{Grain, Witness};
+use crate::traced::{Grain, TracedPayload};
 use crate::{Failure, Kind, Options, Round, Tally, Verify};
 
 /// A drive that is ready, and at which so much happens without a command's end, is stuck.
@@ -24,7 +24,7 @@ const MOST_FAULTS: u64 = 200;
 
 /// A run under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Runner<'a, P: Witness, D> {
+pub(crate) struct Runner<'a, P: TracedPayload, D> {
     pub(super) options: &'a Options,
     pub(super) commands: Commands<'a>,
     pub(crate) drive: D,
@@ -36,7 +36,7 @@ pub(crate) struct Runner<'a, P: Witness, D> {
     pub(super) digest: Digest,
     pub(super) tally: Tally,
     pub(super) hits: Hits,
-    pub(super) story: Story,
+    pub(super) story: EventLog,
     done: Vec<Completion<P>>,
     pub(super) stamps: Vec<u64>,
 }
@@ -86,7 +86,7 @@ pub(super) struct PowerSide {
 
 impl<'a, P, D> Runner<'a, P, D>
 where
-    P: Witness,
+    P: TracedPayload,
     D: Powered<P>,
     D::Drive: Inspected<P>,
 {
@@ -134,7 +134,7 @@ where
             digest: Digest::default(),
             tally: Tally::default(),
             hits: Hits::default(),
-            story: Story::new(tells),
+            story: EventLog::new(tells),
             done: Vec::new(),
             stamps: Vec::new(),
         }

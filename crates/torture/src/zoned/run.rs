@@ -13,12 +13,12 @@ use super::ZonedOptions;
 use super::cause::Held;
 use super::command::{Host, Pending, Slot};
 use crate::coverage::{Hits, Point};
+use crate::event_log::EventLog;
 use crate::options::{mixed, rng};
 use crate::panics::caught;
 use crate::physics::{Blocks, Physics};
 pub(super) use crate::run::Trouble;
 use crate::run::{refused, twice};
-use crate::story::Story;
 use crate::{Failure, Kind, Outcome, Tally};
 
 /// Events without the end of a command, after which a drive that is ready is stuck.
@@ -46,7 +46,7 @@ pub(crate) struct Runner<'a> {
     next_tag: u32,
     pub(super) tally: Tally,
     pub(super) hits: Hits,
-    pub(super) story: Story,
+    pub(super) story: EventLog,
     /// Which cuts fall on an event.
     aims: Rng,
     pub(super) physics: Option<Physics>,
@@ -107,7 +107,7 @@ impl<'a> Runner<'a> {
             next_tag: 0,
             tally: Tally::default(),
             hits: Hits::default(),
-            story: Story::new(tells),
+            story: EventLog::new(tells),
             aims: rng(options.seed, "zoned aimed cuts"),
             physics: Physics::new(&options.device),
             ready: Time::ZERO,

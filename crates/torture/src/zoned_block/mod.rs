@@ -19,7 +19,7 @@ use crate::Outcome;
 use crate::coverage::Point;
 use crate::options::{mixed, rng};
 use crate::run::{Inspected, on_stack, twice};
-use crate::witness::{Grain, Witness};
+use crate::traced::{Grain, TracedPayload};
 use crate::zoned::cause::{has_lost_blocks, lacks_blocks};
 use moving::Moving;
 pub(crate) use tiny::{drives, exhaust};
@@ -27,7 +27,7 @@ pub(crate) use tiny::{drives, exhaust};
 /// A device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
 
-impl<P: Witness> Inspected<P> for OnOurs<P> {
+impl<P: TracedPayload> Inspected<P> for OnOurs<P> {
     /// Nothing fails by itself: the conventional member, which is of `config`, has too few good blocks; or the zoned one
     /// has lost some, and with them zones, its room for a dump, or the blocks for another zone.
     fn may_fault(&self, config: &Config) -> bool {
@@ -97,7 +97,7 @@ pub(crate) fn tell(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<St
     (outcome, story)
 }
 
-fn on<P: Witness>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
+fn on<P: TracedPayload>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<String>) {
     match device::<P>(options) {
         Ok(device) => {
             let rng = rng(options.run.seed, "journals");
@@ -107,7 +107,7 @@ fn on<P: Witness>(options: &ZonedBlockOptions, tells: bool) -> (Outcome, Vec<Str
     }
 }
 
-fn device<P: Witness>(options: &ZonedBlockOptions) -> Result<OnOurs<P>, String> {
+fn device<P: TracedPayload>(options: &ZonedBlockOptions) -> Result<OnOurs<P>, String> {
     let seed = mixed(options.run.seed);
     let conventional = Ssd::new(&options.run.device, seed)
         .map_err(|error| format!("the conventional member: {error}"))?;

@@ -9,7 +9,7 @@ use leyden_host::{Cut, Layers, Powered};
 use leyden_sim::{Rng, Time};
 
 use super::OnOurs;
-use crate::witness::Witness;
+use crate::traced::TracedPayload;
 
 /// Pieces of a journal at most.
 const MOST_PIECES: u64 = 3;
@@ -81,7 +81,7 @@ impl<P: Payload> BlockDevice<P> for Moving<P> {
     }
 }
 
-impl<P: Witness> Powered<P> for Moving<P> {
+impl<P: TracedPayload> Powered<P> for Moving<P> {
     type Drive = OnOurs<P>;
 
     fn drive(&self) -> &OnOurs<P> {

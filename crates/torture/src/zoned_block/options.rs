@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::chance::{coin, spread};
 use crate::options::{draw_rounds, draw_work, rng};
-use crate::witness::Grain;
+use crate::traced::Grain;
 use crate::{Options, zoned};
 
 /// Draws until there is such a device: some combinations are refused, as they must be.

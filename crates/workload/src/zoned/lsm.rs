@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use leyden_device::{Lba, Op, SECTOR_BYTES, ZoneAction};
 use leyden_sim::Time;
 
-use super::lsm_config::rocksdb;
 use super::fs::{File, FileKind, Fs, Run};
+use super::lsm_config::rocksdb;
 use super::lsm_figures::{Exposure, LsmFigures};
 use super::lsm_threads::{Log, Step, Thread};
 use super::pace::Pace;
@@ -74,12 +74,8 @@ struct Writer {
 impl Lsm {
     /// A store on an empty drive, from `start` on.
     pub fn new(config: &LsmConfig, layout: ZoneLayout, start: Time, seed: u64) -> Self {
-        let mut pace = Pace::new(
-            config.put_time,
-            rocksdb::DELAYED_WRITE_RATE,
-            rocksdb::SLOWDOWN_AT,
-            seed,
-        );
+        let mut pace =
+            Pace::new(config.put_time, rocksdb::DELAYED_WRITE_RATE, rocksdb::SLOWDOWN_AT, seed);
         Self {
             fs: Fs::new(layout),
             block: layout.block,
@@ -163,8 +159,7 @@ impl Lsm {
 
     /// Memtables' worth of tables that wait to be compacted.
     fn waiting_tables(&self) -> u64 {
-        let table =
-            self.config.write_buffer.get() * rocksdb::COMPACTION_FACTOR;
+        let table = self.config.write_buffer.get() * rocksdb::COMPACTION_FACTOR;
         self.to_compact / table
     }
 

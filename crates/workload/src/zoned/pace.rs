@@ -80,12 +80,8 @@ mod tests {
 
     #[test]
     fn the_writer_slows_down_while_tables_wait_to_be_compacted() {
-        let mut pace = Pace::new(
-            Span::from_ns(3_200),
-            rocksdb::DELAYED_WRITE_RATE,
-            rocksdb::SLOWDOWN_AT,
-            1,
-        );
+        let mut pace =
+            Pace::new(Span::from_ns(3_200), rocksdb::DELAYED_WRITE_RATE, rocksdb::SLOWDOWN_AT, 1);
         let mut rates = Vec::new();
         for tables in [19, 20, 21, 22, 21, 20, 19] {
             pace.set(tables, tables << 23);

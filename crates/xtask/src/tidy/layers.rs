@@ -1,6 +1,7 @@
 //! Which of our crates may depend on which.
 
 use super::Finding;
+use super::source::HOUSES;
 use super::tree::Tree;
 
 /// What each crate may depend on, from the top down (docs/architecture.md, "The rooms"). Crates beside
@@ -34,7 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // An image holds a whole stack: what stands on two drives loses its power with them.
     ("image", &["host", "device", "power", "buffer", "ftl", "nand", "sim"]),
     ("wire", &[]),
-    // The papers use the tool as any researcher could.
+    // In `papers/`: uses the tool as any researcher could, and only the command knows it.
     ("reproduce", &["report", "run", "config", "record", "workload", "device", "files", "sim"]),
     ("report", &["record", "device", "sim"]),
     (
@@ -64,7 +65,8 @@ const EDGES: &[(&str, &[&str])] = &[
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_extension("toml") {
-        let name = path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"));
+        let inside = HOUSES.iter().find_map(|house| path.strip_prefix(house));
+        let name = inside.and_then(|path| path.strip_suffix("/Cargo.toml"));
         if let Some(name) = name.filter(|name| !name.contains('/')) {
             check_crate(path, name, text, &mut findings);
         }
@@ -115,6 +117,7 @@ fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_edge_leads_downwards_to_a_crate_of_the_table() {
@@ -123,6 +126,35 @@ mod tests {
                 let below = EDGES[index + 1..].iter().any(|(known, _)| known == dependency);
                 assert!(below, "{name} -> {dependency}");
             }
+        }
+    }
+
+    /// All that `name` depends on, through others too.
+    fn reach(name: &str) -> BTreeSet<&'static str> {
+        let (_, allowed) = EDGES.iter().find(|(known, _)| *known == name).unwrap();
+        let below = allowed.iter().flat_map(|dependency| reach(dependency));
+        allowed.iter().copied().chain(below).collect()
+    }
+
+    #[test]
+    fn the_library_links_no_runner_and_no_report() {
+        let linked = reach("capi");
+        for apart in ["run", "reproduce", "report", "torture", "crashtest", "oracle", "cli"] {
+            assert!(!linked.contains(apart), "libleyden links {apart}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_command_knows_the_papers() {
+        let knows = |(_, allowed): &&(&str, &[&str])| allowed.contains(&"reproduce");
+        let users: Vec<&str> = EDGES.iter().filter(knows).map(|(name, _)| *name).collect();
+        assert_eq!(users, ["cli"]);
+    }
+
+    #[test]
+    fn configuration_and_records_lie_below_the_runner() {
+        for below in ["config", "record"] {
+            assert!(!reach(below).contains("run") && reach("run").contains(below), "{below}");
         }
     }
 }

@@ -3,6 +3,9 @@
 use super::code::only;
 use super::tree::Tree;
 
+/// Folders of crates.
+pub(super) const HOUSES: [&str; 2] = ["crates/", "papers/"];
+
 /// A file of a crate's `src`.
 pub(super) struct Source<'a> {
     pub(super) path: &'a str,
@@ -17,7 +20,9 @@ pub(super) struct Source<'a> {
 /// Every file of every crate's `src`, but those that are all tests.
 pub(super) fn sources(tree: &Tree) -> Vec<Source<'_>> {
     let files = tree.with_extension("rs").filter(|(path, _)| {
-        path.starts_with("crates/") && !path.contains("/tests/") && !path.ends_with("/tests.rs")
+        HOUSES.iter().any(|house| path.starts_with(house))
+            && !path.contains("/tests/")
+            && !path.ends_with("/tests.rs")
     });
     files.filter_map(|(path, text)| source(path, text)).collect()
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use leyden_crashtest::{
     Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool, RunVerdict,
-    Session, Summary, Timeline, Told, Verdict, again, cuts, explore, junit, shrink,
+    Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, explore, junit, shrink,
 };
 use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
@@ -142,7 +142,7 @@ fn explored(
         faults: plan_faults(session)?,
     };
     let bar = Progress::new("states");
-    let mut progress = |told: Told| {
+    let mut progress = |told: TrialProgress| {
         bar.phase(told.model.name());
         bar.fraction(told.share);
     };

@@ -36,9 +36,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.dump_end = self.dump_end.max(now + loss.cost.time);
         self.cuts += 1;
         let (energy, pages) = (loss.cost.energy.as_pj(), loss.cost.pages);
-        self.desk.digest_mut().add(now.as_ns()).add(energy).add(pages);
+        self.commands.digest_mut().add(now.as_ns()).add(energy).add(pages);
         self.namespace.lose_power(now, &interrupted);
-        self.desk.lose_power();
+        self.commands.lose_power();
         self.power_state = PowerState::Off;
         loss
     }

@@ -27,9 +27,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         let dump = begin.since(now);
         let ready_at = begin + scan.max(charge);
         let recovery = Recovery { ready_at, dump, scan, charge, ..recovered };
-        self.desk.hold_until(recovery.ready_at);
+        self.commands.hold_until(recovery.ready_at);
         let (ready_at, pages) = (recovery.ready_at.as_ns(), recovery.pages_scanned);
-        self.desk.digest_mut().add(ready_at).add(pages);
+        self.commands.digest_mut().add(ready_at).add(pages);
         self.power_state = PowerState::Recovering(recovery.ready_at);
         recovery
     }
@@ -56,7 +56,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     #[cold]
     pub(in crate::controller) fn next_without_power(&self) -> Option<Time> {
         // What was refused has ended already.
-        let refused = self.desk.has_refused().then_some(self.now);
+        let refused = self.commands.has_refused().then_some(self.now);
         match self.power_state {
             PowerState::Recovering(ready_at) => refused.or(Some(ready_at)),
             _ => refused,
@@ -66,8 +66,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// What happens at `time` on a drive that has no power, or recovers. True if that was all.
     #[cold]
     pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {
-        if self.desk.has_refused() {
-            self.desk.hand_out_refused();
+        if self.commands.has_refused() {
+            self.commands.hand_out_refused();
             return true;
         }
         if let PowerState::Recovering(_) = self.power_state {

@@ -15,10 +15,11 @@ use crate::driver::{self, Content, Measured, Options, Promises, Settler, Uncheck
 use crate::run::follow::Follower;
 use crate::run::power::Sampler;
 use crate::run::precondition::Past;
-use crate::run::recorded::{self, Left};
+use crate::run::recorded::{self, FinalState};
+use crate::run::repeated::Round;
 use crate::run::watcher::Watcher;
 use crate::run::{
-    Phase, build_jobs, check, drift, facts, hint_way, in_device, machine, prepare, repeated, spare,
+    Phase, build_jobs, check, drift, facts, hint_way, in_device, machine, prepare, spare,
 };
 
 pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
@@ -54,19 +55,19 @@ pub(super) fn run(
             Promises::new((capacity / unit_sectors) as u32, unit_sectors as u32, promise);
         Box::new(promises.flushing_trims(scenario.device.flushes_trims())) as Box<dyn Content<_>>
     };
-    let (ssd, past, wall_s) = ready::<Stamp>(scenario, hooks)?;
-    on_layers(scenario, ssd, (past, wall_s), &content, hooks, bounds)
+    let prepared = ready::<Stamp>(scenario, hooks)?;
+    on_layers(scenario, prepared, &content, hooks, bounds)
 }
 
-/// A drive that is prepared, what that says, and how long it took.
+/// A drive that is prepared.
 fn ready<P: Payload>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<(Ssd<P>, Past, f64), RunError> {
+) -> Result<Prepared<Ssd<P>>, RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
     let (ssd, past) = prepare::<P, Ssd<P>>(scenario, hooks)?;
-    Ok((ssd, past, preparing.seconds()))
+    Ok(Prepared { subject: ssd, past, wall_s: preparing.seconds() })
 }
 
 /// Runs the workload on a drive or on what stands on it. `content` is given the sectors and the promise of that. The
@@ -77,15 +78,16 @@ fn run_with<P: Payload, C: Content<P> + 'static>(
     bounds: &Bounds<'_>,
     content: impl Fn(u64, Promise) -> C,
 ) -> Result<Outcome, RunError> {
-    let (ssd, past, wall_s) = ready::<P>(scenario, hooks)?;
+    let prepared = ready::<P>(scenario, hooks)?;
     if scenario.host.is_bare() {
+        let Prepared { subject: ssd, past, wall_s } = prepared;
         let content = content(ssd.capacity_sectors(), Promises::of(ssd.region()));
         let subject =
             Conventional { scenario, stack: ssd, work: Inlined(content), payload: PhantomData };
         return conduct(Prepared { subject, past, wall_s }, scenario, hooks, bounds);
     }
     let content = |capacity, promise| Box::new(content(capacity, promise)) as Box<dyn Content<P>>;
-    on_layers(scenario, ssd, (past, wall_s), &content, hooks, bounds)
+    on_layers(scenario, prepared, &content, hooks, bounds)
 }
 
 /// Makes the check of content for so many sectors of a device with such a promise.
@@ -93,14 +95,14 @@ type MakeContent<'r, P> = &'r dyn Fn(u64, Promise) -> Box<dyn Content<P>>;
 
 fn on_layers<P: Payload>(
     scenario: &Scenario,
-    ssd: Ssd<P>,
-    (past, wall_s): (Past, f64),
+    prepared: Prepared<Ssd<P>>,
     content: MakeContent<'_, P>,
     hooks: &mut Hooks<'_>,
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     let host = &scenario.host;
     let layers = StackConfig { hints: host.channel(), page_cache: host.page_cache.as_ref() };
+    let Prepared { subject: ssd, past, wall_s } = prepared;
     let run = OnStack { scenario, hooks, bounds, content, past, wall_s };
     stack::build(layers, ssd, scenario.seed, |channel| channel, run)
         .map_err(|error| error.within("host"))?
@@ -132,7 +134,7 @@ trait Play<P: Payload, S> {
     fn play(
         &mut self,
         stack: &mut S,
-        run: (&Scenario, u32),
+        round: Round<'_>,
         watch: &mut dyn driver::Watch<P, S>,
         options: Options<'_>,
     ) -> Result<Measured, RunError>;
@@ -145,11 +147,11 @@ impl<P: Payload, S: Powered<P>> Play<P, S> for Called<P> {
     fn play(
         &mut self,
         stack: &mut S,
-        run: (&Scenario, u32),
+        round: Round<'_>,
         watch: &mut dyn driver::Watch<P, S>,
         options: Options<'_>,
     ) -> Result<Measured, RunError> {
-        play(stack, &mut *self.0, run, watch, options)
+        play(stack, &mut *self.0, round, watch, options)
     }
 }
 
@@ -160,18 +162,17 @@ impl<P: Payload, C: Content<P>> Play<P, Ssd<P>> for Inlined<C> {
     fn play(
         &mut self,
         stack: &mut Ssd<P>,
-        (scenario, number): (&Scenario, u32),
+        round: Round<'_>,
         watch: &mut dyn driver::Watch<P, Ssd<P>>,
         options: Options<'_>,
     ) -> Result<Measured, RunError> {
         let content = &mut self.0;
-        if let Some(trace) = &scenario.workload.trace {
+        if let Some(trace) = &round.scenario.workload.trace {
             let replay = trace.replay();
             let open = || trace.open_naming(&replay.classes);
             return Ok(driver::replay_inlined(stack, open, &replay, content, watch, options)?);
         }
-        let seed = repeated::seed_of(scenario, number);
-        let jobs = build_jobs(&scenario.workload, seed, stack.capacity_sectors())?;
+        let jobs = build_jobs(&round.scenario.workload, round.seed(), stack.capacity_sectors())?;
         Ok(driver::run_jobs_inlined(stack, jobs, content, watch, options)?)
     }
 }
@@ -214,7 +215,8 @@ where
         watch: &mut Watcher<'s>,
         options: Options<'_>,
     ) -> Result<Measured, RunError> {
-        self.work.play(&mut self.stack, (self.scenario, number), watch, options)
+        let round = Round { scenario: self.scenario, number };
+        self.work.play(&mut self.stack, round, watch, options)
     }
 
     fn is_check_due(&self) -> bool {
@@ -243,7 +245,7 @@ where
     ) -> RunRecord {
         let (scenario, ssd) = (self.scenario, self.stack.drive());
         let is_cached = scenario.host.page_cache.is_some();
-        let left = Left { is_cached, ..Left::drive(ssd, ssd.wear()) };
+        let left = FinalState { is_cached, ..FinalState::drive(ssd, ssd.wear()) };
         let mut record = recorded::begin(scenario, left, measured, warnings);
         record.drive = Some(facts::drive(ssd));
         scenario.device.ftl.gc.victim.name().clone_into(&mut record.gc.policy);
@@ -273,16 +275,15 @@ where
 pub(super) fn play<P: Payload, S: Powered<P>>(
     stack: &mut S,
     content: &mut dyn Content<P>,
-    (scenario, number): (&Scenario, u32),
+    round: Round<'_>,
     watch: &mut dyn driver::Watch<P, S>,
     options: Options<'_>,
 ) -> Result<Measured, RunError> {
-    if let Some(trace) = &scenario.workload.trace {
+    if let Some(trace) = &round.scenario.workload.trace {
         let replay = trace.replay();
         let open = || trace.open_naming(&replay.classes);
         return Ok(driver::replay(stack, open, &replay, content, watch, options)?);
     }
-    let seed = repeated::seed_of(scenario, number);
-    let jobs = build_jobs(&scenario.workload, seed, stack.capacity_sectors())?;
+    let jobs = build_jobs(&round.scenario.workload, round.seed(), stack.capacity_sectors())?;
     Ok(driver::run_jobs(stack, jobs, content, watch, options)?)
 }

@@ -16,7 +16,7 @@ use crate::driver::{
 };
 use crate::run::follow::Follower;
 use crate::run::power::Sampler;
-use crate::run::recorded::{self, Left};
+use crate::run::recorded::{self, FinalState};
 use crate::run::{Phase, check, facts, in_device, machine, prepare, repeated};
 
 /// The most moments that a record keeps of the zones.
@@ -270,7 +270,7 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         measured: &Measured,
         warnings: Vec<String>,
     ) -> RunRecord {
-        let left = Left::drive(&self.drive, self.drive.wear());
+        let left = FinalState::drive(&self.drive, self.drive.wear());
         let mut record = recorded::begin(self.scenario, left, measured, warnings);
         record.drive = Some(facts::drive(&self.drive));
         record.zones = Some(self.zones(watch, &record.host.tenants));

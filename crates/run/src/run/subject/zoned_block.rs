@@ -15,7 +15,8 @@ use super::{Bounds, Hooks, Outcome, Prepared, RunError, Subject, conduct};
 use crate::driver::{Content, Measured, Options, Settler, Unchecked, Verifier, Watch};
 use crate::run::follow::{Follower, Visible};
 use crate::run::precondition::Past;
-use crate::run::recorded::{self, Left, wear};
+use crate::run::recorded::{self, FinalState, wear};
+use crate::run::repeated::Round;
 use crate::run::{build_jobs, check, facts, in_device};
 
 /// The device on two drives of ours.
@@ -275,7 +276,8 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
         watch: &mut LayerWatch,
         options: Options<'_>,
     ) -> Result<Measured, RunError> {
-        play(&mut self.stack, &mut *self.content, (self.scenario, number), watch, options)
+        let round = Round { scenario: self.scenario, number };
+        play(&mut self.stack, &mut *self.content, round, watch, options)
     }
 
     fn is_check_due(&self) -> bool {
@@ -305,7 +307,7 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
     ) -> RunRecord {
         let (scenario, device) = (self.scenario, self.stack.drive());
         let counts = Counts::of(device).since(&watch.before);
-        let left = Left {
+        let left = FinalState {
             geometry: *device.zoned().geometry(),
             is_cached: scenario.host.page_cache.is_some(),
             wear: wear(device.zoned().wear()),

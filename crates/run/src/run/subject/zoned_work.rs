@@ -184,12 +184,7 @@ impl Host for ResetAll {
 }
 
 /// What the key-value store has done, if there is one.
-pub(super) fn store(
-    start: Time,
-    now: Time,
-    work: &Work<'_>,
-    tenants: &[Tenant],
-) -> Option<Store> {
+pub(super) fn store(start: Time, now: Time, work: &Work<'_>, tenants: &[Tenant]) -> Option<Store> {
     let (figures, elapsed): (LsmFigures, _) = match work {
         Work::Streams(_) | Work::Trace(_) => return None,
         Work::Lsm(lsm) => (lsm.figures(start, now), now.since(start)),

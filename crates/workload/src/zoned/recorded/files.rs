@@ -13,7 +13,7 @@ use crate::{Class, Request};
 const HELD_MOST: u64 = 256 << 10;
 
 /// What a step asks for.
-pub(super) enum Asked {
+pub(super) enum StepRequest {
     /// This; ask again when it has ended.
     Request(Request),
     /// No zone is free: ask again when one was reset.
@@ -24,7 +24,7 @@ pub(super) enum Asked {
 
 /// A file, and what of it is not on the drive.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct FileState {
     file: File,
     /// Bytes that wait for a block, or for a sync.
     bytes: u64,
@@ -42,7 +42,7 @@ pub(super) struct Files {
     has_region: bool,
     order: SyncOrder,
     log_zone_end: LogZoneEnd,
-    all: Vec<Held>,
+    all: Vec<FileState>,
     /// How many sectors each file is going to have.
     sectors: Vec<u64>,
     /// The file of names and places that is written, and the one before.
@@ -68,7 +68,7 @@ impl Files {
             has_region,
             order: config.order,
             log_zone_end: config.log_zone_end,
-            all: vec![Held::default(); trace.files as usize],
+            all: vec![FileState::default(); trace.files as usize],
             sectors: bytes.into_iter().map(sectors).collect(),
             names: Default::default(),
         }
@@ -82,7 +82,7 @@ impl Files {
         step: &mut Step,
         is_fresh: bool,
         most: u64,
-    ) -> Asked {
+    ) -> StepRequest {
         let is_table = event.role == Role::Table;
         let held = &mut self.all[event.file as usize];
         match step {
@@ -98,7 +98,7 @@ impl Files {
                     (false, false) if held.bytes >= HELD_MOST => {
                         self.write(event, is_fresh, most, false)
                     }
-                    _ => Asked::Done,
+                    _ => StepRequest::Done,
                 }
             }
             // Force unit access makes durable what lies below in the zone, too.
@@ -112,14 +112,14 @@ impl Files {
                     held.read_at = 0;
                     held.file.at(0, sectors)
                 });
-                let Some(run) = run else { return Asked::Done }; // it was there before the recording
+                let Some(run) = run else { return StepRequest::Done }; // it was there before the recording
                 held.read_at += run.sectors;
-                Asked::Request(request(Op::Read, run, Class::Data))
+                StepRequest::Request(request(Op::Read, run, Class::Data))
             }
             Step::Flush if held.is_changed && self.order == SyncOrder::Sound => {
                 *step = Step::Nothing;
                 let nowhere = Run { lba: 0, sectors: 0 };
-                Asked::Request(request(Op::Flush, nowhere, Class::Unknown))
+                StepRequest::Request(request(Op::Flush, nowhere, Class::Unknown))
             }
             Step::Extents if held.is_changed => {
                 held.is_changed = false;
@@ -132,15 +132,15 @@ impl Files {
             Step::Gone => {
                 let file = std::mem::take(held).file;
                 self.fs.delete(&file);
-                Asked::Done
+                StepRequest::Done
             }
-            _ => Asked::Done,
+            _ => StepRequest::Done,
         }
     }
 
     /// Writes what is held of a file: of a table that grows whole blocks, else all of it, filled up. A table lies in one
     /// zone. Without a region a log continues in another zone once this one is durable, unless `log_zone_end` says otherwise.
-    fn write(&mut self, event: &Event, is_fresh: bool, most: u64, fua: bool) -> Asked {
+    fn write(&mut self, event: &Event, is_fresh: bool, most: u64, fua: bool) -> StepRequest {
         let kind = match event.role {
             Role::Log => FileKind::Log,
             Role::Table if is_fresh => FileKind::Fresh,
@@ -163,24 +163,27 @@ impl Files {
             self.fs.keep_together(kind, self.sectors[event.file as usize]);
         }
         let Some(run) = self.fs.extend(&mut held.file, kind, blocks * self.block) else {
-            return Asked::NoRoom;
+            return StepRequest::NoRoom;
         };
         let syncs = self.log_zone_end == LogZoneEnd::Sync && !self.has_region;
         let is_last = event.role == Role::Log && syncs && self.fs.ends_zone(run);
         held.bytes = held.bytes.saturating_sub(run.sectors * SECTOR_BYTES);
-        Asked::Request(Request { fua: fua || is_last, ..request(Op::Write, run, class) })
+        StepRequest::Request(Request { fua: fua || is_last, ..request(Op::Write, run, class) })
     }
 
     /// A record of names and places, which is durable when it is written; files of them change when one has filled a
     /// zone.
-    fn name(&mut self) -> Asked {
+    fn name(&mut self) -> StepRequest {
         let Some(run) = self.fs.extend(&mut self.names[0], FileKind::Meta, self.block) else {
-            return Asked::NoRoom;
+            return StepRequest::NoRoom;
         };
         if self.names[0].runs.len() > 1 {
             self.fs.delete(&std::mem::take(&mut self.names[1]));
             self.names.swap(0, 1);
         }
-        Asked::Request(Request { fua: !self.has_region, ..request(Op::Write, run, Class::FsMeta) })
+        StepRequest::Request(Request {
+            fua: !self.has_region,
+            ..request(Op::Write, run, Class::FsMeta)
+        })
     }
 }

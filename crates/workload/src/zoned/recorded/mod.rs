@@ -266,14 +266,14 @@ impl Recorded {
                 let is_fresh = self.plan.is_fresh[event.file as usize];
                 let most = rocksdb::TABLE_IO;
                 match self.files.ask(event, step, is_fresh, most) {
-                    files::Asked::Request(request) => {
+                    files::StepRequest::Request(request) => {
                         if is_log {
                             self.log_writer = Some(owner);
                         }
                         Ok(Some(request))
                     }
-                    files::Asked::NoRoom => Err(None),
-                    files::Asked::Done => {
+                    files::StepRequest::NoRoom => Err(None),
+                    files::StepRequest::Done => {
                         thread.steps.pop_front();
                         Ok(None)
                     }

@@ -12,7 +12,7 @@ use super::load::{Found, Loader};
 use super::map::Entry as ChunkZones;
 use super::members::{Ended, Keep, Purpose};
 use super::reclaim::{Move, Next};
-use super::requests::{Asked, Does, Piece, Stretch};
+use super::requests::{HostRequest, Piece, PieceOp, Stretch};
 use super::stored::{Stored, StoredData};
 use super::zones::{Use, Zones};
 use super::{State, ZonedBlock};
@@ -20,7 +20,7 @@ use crate::Powered;
 
 /// When things are due, and who waits for the tables.
 #[derive(Clone, Debug)]
-pub(super) struct Upkeep {
+pub(super) struct Background {
     idle: Span,
     idle_of: IdleOf,
     commit_interval: Span,
@@ -33,7 +33,7 @@ pub(super) struct Upkeep {
     early: VecDeque<u32>,
 }
 
-impl Upkeep {
+impl Background {
     pub(super) fn new(config: &ZonedBlockConfig, now: Time) -> Self {
         Self {
             idle: config.idle,
@@ -104,7 +104,7 @@ where
         [self.reclaim.next_event(), commit, look].into_iter().flatten().min()
     }
 
-    /// Does what has become possible.
+    /// PieceOp what has become possible.
     pub(super) fn settle(&mut self, now: Time) {
         if !matches!(self.state, State::Up) {
             return;
@@ -201,7 +201,7 @@ where
         };
         let begun = self.reclaim.begin(now, &self.map, &mut self.zones, &mut self.traffic);
         let Some(number) = begun else { return false };
-        let begins_zone = self.reclaim.job(number).movement.new_zone().is_some();
+        let begins_zone = self.reclaim.job(number).chunk_move.new_zone().is_some();
         match to_finish.filter(|_| begins_zone) {
             Some(zone) => {
                 self.stats.totals.finishes += 1;
@@ -267,10 +267,10 @@ where
 
     /// A member did not do what the job asked for.
     fn fail_job(&mut self, now: Time, number: u32) {
-        let movement = self.reclaim.job(number).movement;
-        if let Some(zone) = movement.new_zone() {
+        let chunk_move = self.reclaim.job(number).chunk_move;
+        if let Some(zone) = chunk_move.new_zone() {
             self.zones.close(zone);
-        } else if let Move::Append { to, .. } = movement {
+        } else if let Move::Append { to, .. } = chunk_move {
             self.zones.close(to);
         }
         self.reclaim.failed();
@@ -282,7 +282,7 @@ where
         let job = self.reclaim.end(number);
         self.ask_reclaim(now);
         self.stats.totals.aborted += 1;
-        if let Some(zone) = job.movement.new_zone() {
+        if let Some(zone) = job.chunk_move.new_zone() {
             self.zones.drop_target(zone);
         }
         for piece in self.traffic.unlock(job.chunk) {
@@ -296,7 +296,7 @@ where
             self.zones.give_up(zone);
         }
         let job = self.reclaim.end(number);
-        match job.movement {
+        match job.chunk_move {
             Move::Out { to, .. } | Move::Merge { to, .. } => {
                 self.zones.set_use(to, Use::Data(job.chunk));
             }
@@ -342,8 +342,8 @@ where
         let block = u64::from(chunk) * u64::from(self.layout.zone_blocks) + u64::from(first);
         let units =
             Units::new(block * unit_sectors, u64::from(blocks) * unit_sectors, unit_sectors);
-        let request = self.requests.insert(Asked::own(now, units));
-        let stretch = Stretch { does: Does::Leave, chunk, first, blocks, index: 0 };
+        let request = self.requests.insert(HostRequest::own(now, units));
+        let stretch = Stretch { does: PieceOp::Destage, chunk, first, blocks, index: 0 };
         let piece = self.requests.insert_piece(Piece::new(request, stretch));
         self.admit(now, piece);
     }

@@ -23,7 +23,7 @@ pub enum Access {
 }
 
 /// A drive whose state can be set, and whose files can be reached.
-pub(crate) trait Ground: fmt::Debug {
+pub(crate) trait TestBed: fmt::Debug {
     /// The drive: a device, or a file.
     fn device(&self) -> &Path;
 

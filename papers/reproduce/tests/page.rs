@@ -1,6 +1,6 @@
 //! The page of `leyden reproduce` as a whole.
 
-#[path = "../../report/tests/samples/mod.rs"]
+#[path = "../../../crates/report/tests/samples/mod.rs"]
 mod samples;
 
 use leyden_record::RunRecord;

@@ -22,7 +22,7 @@ enum Listed {
 
 /// Whose turn it is on a drive at rest: the order in which zones came is part of it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct TurnsState {
+pub(super) struct DispatchState {
     by_die: Vec<Vec<ZoneId>>,
     without_block: Vec<ZoneId>,
     were_draining: [bool; 2],
@@ -30,7 +30,7 @@ pub(super) struct TurnsState {
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct DispatchOrder {
     by_die: Vec<Vec<ZoneId>>,
     listed: Vec<Listed>,
     without_block: Vec<ZoneId>,
@@ -40,7 +40,7 @@ pub(super) struct Turns {
     is_halted: bool,
 }
 
-impl Turns {
+impl DispatchOrder {
     pub(super) fn new(dies: u32, zones: u32) -> Self {
         Self {
             by_die: vec![Vec::new(); dies as usize],
@@ -73,8 +73,8 @@ impl Turns {
     }
 
     /// The state at rest.
-    pub(super) fn state(&self) -> TurnsState {
-        TurnsState {
+    pub(super) fn state(&self) -> DispatchState {
+        DispatchState {
             by_die: self.by_die.clone(),
             without_block: self.without_block.clone(),
             were_draining: self.was_draining,
@@ -85,7 +85,7 @@ impl Turns {
     /// none. False if the state says otherwise.
     pub(super) fn restore(
         &mut self,
-        state: &TurnsState,
+        state: &DispatchState,
         die_of: impl Fn(ZoneId) -> Option<Option<DieId>>,
     ) -> bool {
         if state.by_die.len() != self.by_die.len() {
@@ -142,7 +142,7 @@ impl<P: Payload> Zoned<P> {
     #[inline]
     fn list(&mut self, zone: ZoneId) -> Option<DieId> {
         if !self.buffer.has_page(zone.0) {
-            self.turns.list(zone, Listed::Nowhere);
+            self.dispatch.list(zone, Listed::Nowhere);
             return None;
         }
         let mut die = self.ftl.next_die(zone);
@@ -154,7 +154,7 @@ impl<P: Payload> Zoned<P> {
                 die = self.ftl.next_die(zone);
             }
         }
-        self.turns.list(zone, die.map_or(Listed::WithoutBlock, Listed::On));
+        self.dispatch.list(zone, die.map_or(Listed::WithoutBlock, Listed::On));
         die
     }
 
@@ -162,7 +162,7 @@ impl<P: Payload> Zoned<P> {
     #[inline]
     fn look_at_pools(&mut self, now: Time) {
         let draining = PoolKind::ALL.map(|kind| self.buffer.pool(kind).is_draining());
-        let before = std::mem::replace(&mut self.turns.was_draining, draining);
+        let before = std::mem::replace(&mut self.dispatch.was_draining, draining);
         if draining.iter().zip(before).any(|(&now, before)| now && !before) {
             self.pump_all(now);
         }
@@ -170,14 +170,14 @@ impl<P: Payload> Zoned<P> {
 
     /// Blocks may be free now for zones that have none.
     pub(super) fn place_waiting(&mut self, now: Time) {
-        for zone in self.turns.without_block() {
+        for zone in self.dispatch.without_block() {
             self.offer(now, zone);
         }
     }
 
     /// Gives every die something to do, if there is something.
     pub(super) fn pump_all(&mut self, now: Time) {
-        for zone in self.turns.without_block() {
+        for zone in self.dispatch.without_block() {
             self.list(zone);
         }
         for die in (0..self.ftl.geometry().dies()).map(DieId) {
@@ -197,7 +197,7 @@ impl<P: Payload> Zoned<P> {
     /// Returns the die that the zone goes on to which had its turn.
     #[inline]
     fn pump_one(&mut self, now: Time, die: DieId) -> Option<DieId> {
-        if self.turns.is_halted || !self.ftl.medium().accepts(die) {
+        if self.dispatch.is_halted || !self.ftl.medium().accepts(die) {
             return None;
         }
         if self.ftl.erase_step(now, die, true) {
@@ -212,14 +212,14 @@ impl<P: Payload> Zoned<P> {
         self.buffer.start(zone.0, page);
         let next = self.list(zone);
         let draining = PoolKind::ALL.map(|kind| self.buffer.pool(kind).is_draining());
-        self.turns.was_draining = draining;
+        self.dispatch.was_draining = draining;
         next
     }
 
     /// The zone that goes next on `die`, if any has a page for it.
     #[inline]
     fn chosen(&mut self, die: DieId) -> Option<ZoneId> {
-        let listed = &self.turns.by_die[die.index()];
+        let listed = &self.dispatch.by_die[die.index()];
         if let [only] = listed[..] {
             return self.buffer.next_page(only.0).map(|_| only);
         }
@@ -228,7 +228,7 @@ impl<P: Payload> Zoned<P> {
         if views.is_empty() {
             return None;
         }
-        let chosen = self.turns.schedule.policy().next(&views);
+        let chosen = self.dispatch.schedule.policy().next(&views);
         for view in &views {
             self.buffer.forget_reference(view.zone);
         }

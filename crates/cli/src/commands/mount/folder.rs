@@ -13,9 +13,9 @@ use super::said;
 const OWNERS: u32 = 0o700;
 
 /// The folder of one image. Its name follows from the image, so that what a killed process has left there is found.
-pub(super) struct Room(PathBuf);
+pub(super) struct MountFolder(PathBuf);
 
-impl Room {
+impl MountFolder {
     pub(super) fn new(image: &Path) -> anyhow::Result<Self> {
         let base = base();
         own(&base).with_context(|| base.display().to_string())?;
@@ -40,7 +40,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for MountFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0); // what is still mounted there stays
     }

@@ -1,4 +1,4 @@
-//! The desk: commands between the host and a namespace, and their ends.
+//! The command table: commands between the host and a namespace, and their ends.
 //!
 //! **What lives here**: the front end, the commands in the device, completions. **What doesn't**:
 //! what a command means (the namespace's).
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use leyden_nand::Outcome;
 use leyden_sim::{Digest, Time};
 
-use super::frontend::{Frontend, Passage};
+use super::frontend::{Frontend, FrontendEvent};
 use super::requests::{Request, RequestId, Requests};
 use crate::units::Units;
 use crate::{
@@ -26,7 +26,7 @@ const COPY_RANGE_BYTES: u64 = 32;
 
 /// Commands on their way in and out.
 #[derive(Clone, Debug)]
-pub struct Desk<P: Payload> {
+pub struct CommandTable<P: Payload> {
     frontend: Frontend,
     requests: Requests<P>,
     /// The ends of commands that the host has not heard of yet.
@@ -37,7 +37,7 @@ pub struct Desk<P: Payload> {
     digest: Digest,
 }
 
-impl<P: Payload> Desk<P> {
+impl<P: Payload> CommandTable<P> {
     pub(super) fn new(config: &FrontendConfig) -> Self {
         Self {
             frontend: Frontend::new(config),
@@ -217,7 +217,7 @@ impl<P: Payload> Desk<P> {
 
     /// The next command to arrive or be delivered at `now`.
     #[inline]
-    pub(super) fn next_passage(&mut self, now: Time) -> Option<Passage> {
+    pub(super) fn next_passage(&mut self, now: Time) -> Option<FrontendEvent> {
         self.frontend.next_passage(now)
     }
 

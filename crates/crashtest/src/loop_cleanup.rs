@@ -35,12 +35,12 @@ done
 
 /// A shell that outlives this process, however it is killed, and detaches the loop devices that are left.
 #[derive(Debug)]
-pub(crate) struct Janitor {
+pub(crate) struct LoopCleanup {
     child: Child,
     stdin: Option<ChildStdin>,
 }
 
-impl Janitor {
+impl LoopCleanup {
     /// For loop devices on `disk`, a path in the workers' namespaces.
     pub(crate) fn new(disk: &Path) -> Result<Self, CrashError> {
         let mut command = Command::new("sh");
@@ -59,7 +59,7 @@ impl Janitor {
     }
 }
 
-impl Drop for Janitor {
+impl Drop for LoopCleanup {
     fn drop(&mut self) {
         self.stdin = None;
         let _ = self.child.wait();
@@ -131,7 +131,7 @@ mod tests {
         let Some(bench) = Bench::new() else { return };
         let device = Loop::new(&bench.disk(), 1 << 20, 512).unwrap();
         let attachment = device.attachment().clone();
-        let mut janitor = Janitor::new(&bench.disk()).unwrap();
+        let mut janitor = LoopCleanup::new(&bench.disk()).unwrap();
         janitor.note(Some(&attachment));
         std::mem::forget(device);
         drop(janitor);
@@ -146,7 +146,7 @@ mod tests {
         let (first, second) = bench.taken_over();
         let others = file_of(&second);
         assert!(others.is_some());
-        let mut janitor = Janitor::new(&bench.disk()).unwrap();
+        let mut janitor = LoopCleanup::new(&bench.disk()).unwrap();
         janitor.note(Some(first.attachment()));
         drop(janitor);
         assert_eq!(file_of(&second), others, "the janitor has taken it");

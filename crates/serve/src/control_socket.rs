@@ -12,13 +12,13 @@ use crate::server::{ServeError, accept, thread};
 
 /// Lets `leyden cut`, `restore` and `status` reach a drive that a program has opened itself, until it is dropped.
 #[derive(Debug)]
-pub struct Door {
+pub struct ControlSocket {
     bell: Bell,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Door {
+impl ControlSocket {
     /// Opens the socket beside the drive's image. Who asks a drive that is gone is told so.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
         self.bell.ring(); // the accepting thread wakes, and sees the flag

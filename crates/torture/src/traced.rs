@@ -1,6 +1,6 @@
 //! The payloads of a run, and what a read proves about them.
 //!
-//! **What lives here**: the kinds of content that a drive is tortured with ([`Witness`]). Stamps of units are
+//! **What lives here**: the kinds of content that a drive is tortured with ([`TracedPayload`]). Stamps of units are
 //! cheap; stamps of sectors also show a unit put together wrongly, and sectors that lie elsewhere.
 
 use leyden_device::{Payload, SectorStamps, Stamp};
@@ -29,7 +29,7 @@ pub struct Misplaced {
 }
 
 /// Content that tells which command wrote it.
-pub trait Witness: Payload {
+pub trait TracedPayload: Payload {
     /// What it tells apart.
     const GRAIN: Grain;
 
@@ -43,7 +43,7 @@ pub trait Witness: Payload {
     fn stamps(read: &Self::ReadData, lba: u64, into: &mut Vec<u64>) -> Result<(), Misplaced>;
 }
 
-impl Witness for Stamp {
+impl TracedPayload for Stamp {
     const GRAIN: Grain = Grain::Unit;
 
     fn data(id: u64, _: u64, _: u32) -> u64 {
@@ -60,7 +60,7 @@ impl Witness for Stamp {
 const PLACE_BITS: u32 = 24;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
 
-impl Witness for SectorStamps {
+impl TracedPayload for SectorStamps {
     const GRAIN: Grain = Grain::Sector;
 
     fn data(id: u64, lba: u64, sectors: u32) -> Self {

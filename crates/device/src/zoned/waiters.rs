@@ -6,13 +6,13 @@ use crate::controller::RequestId;
 
 /// See the module's documentation. A request is listed once for each zone that it waits for.
 #[derive(Clone, Debug)]
-pub(super) struct Waits {
+pub(super) struct FlashWaiters {
     /// By zone: up to which unit, and who.
     by_zone: Vec<Vec<(u32, RequestId)>>,
     count: usize,
 }
 
-impl Waits {
+impl FlashWaiters {
     pub(super) fn new(zones: u32) -> Self {
         Self { by_zone: vec![Vec::new(); zones as usize], count: 0 }
     }

@@ -11,7 +11,7 @@ const MOST_LINES: usize = 400;
 
 /// What has happened last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct EventLog {
     tells: bool,
     round: u64,
     last: Option<(Id, Request)>,
@@ -20,7 +20,7 @@ pub(crate) struct Story {
     lines: std::collections::VecDeque<String>,
 }
 
-impl Story {
+impl EventLog {
     /// One that keeps the timeline, if it `tells`.
     pub(crate) fn new(tells: bool) -> Self {
         Self { tells, ..Self::default() }

@@ -229,7 +229,7 @@ impl Lsm {
             return None;
         }
         loop {
-            let io = self.sectors(rocksdb::TABLE_IO);
+            let io = self.sectors(self.config.table_io.get());
             let step = self.thread(owner).steps.front()?.clone();
             let asked = match step {
                 Step::Read { file, at } => match file.at(at, io) {

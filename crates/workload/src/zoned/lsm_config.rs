@@ -18,7 +18,7 @@ pub mod rocksdb {
     pub const PUTS_PER_APPEND: u32 = 4;
     /// Memtables at most, the one that is written included (`max_write_buffer_number`).
     pub const WRITE_BUFFERS: u32 = 2;
-    /// Bytes of a write or read of a table.
+    /// Bytes of a write or read of a table, unless configured.
     pub const TABLE_IO: u64 = 1 << 20;
     /// Bytes that are compacted for each byte that a memtable is flushed, with `overwrite`: with 3,000,000 pairs
     /// 21.9 GB beside 2.5 GB of memtables, and none with `fillseq`.
@@ -50,6 +50,8 @@ pub struct LsmConfig {
     pub put_time: Span,
     /// Bytes of a memtable (`write_buffer_size`).
     pub write_buffer: Bytes,
+    /// Bytes of a write or read of a table; no more than a zone holds.
+    pub table_io: Bytes,
     /// When tables are made durable.
     pub order: SyncOrder,
 }
@@ -86,6 +88,7 @@ impl Default for LsmConfig {
             // (RocksDB 7.8.3, fillseq, 1,000,000 puts, log on a RAM disk, three runs).
             put_time: Span::from_ns(3_200),
             write_buffer: Bytes::new(8 << 20),
+            table_io: Bytes::new(rocksdb::TABLE_IO),
             order: SyncOrder::default(),
         }
     }
@@ -97,14 +100,19 @@ impl LsmConfig {
     /// # Errors
     /// Names the key that is impossible, and what would be right.
     pub fn check(&self, layout: &ZoneLayout) -> Result<(), ConfigError> {
-        let positive = [("puts", self.puts), ("write_buffer", self.write_buffer.get())];
+        let positive = [
+            ("puts", self.puts),
+            ("write_buffer", self.write_buffer.get()),
+            ("table_io", self.table_io.get()),
+        ];
         if let Some((key, _)) = positive.into_iter().find(|&(_, value)| value == 0) {
             return Err(ConfigError::new(key, "0: give 1 or more"));
         }
-        if rocksdb::TABLE_IO > layout.capacity * 512 {
-            let problem = "a write of a table of 1 MiB is more than a zone holds; \
-                           set device.zoned.zone_size to 1 MiB or more";
-            return Err(ConfigError::new("benchmark", problem));
+        let append = rocksdb::LOG_RECORD * u64::from(rocksdb::PUTS_PER_APPEND);
+        let most = layout.capacity * 512;
+        if append > most || self.table_io.get() > most {
+            let problem = "a log append, or a write of a table, is more than a zone holds";
+            return Err(ConfigError::new("table_io", problem));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ with --made, on the workloads of these figures.
     papers/campaigns/schedules.py --leyden target/release/leyden                       # all: half an hour on two cores
     papers/campaigns/schedules.py --leyden target/release/leyden --only zipf,log --seeds 5
     papers/campaigns/schedules.py --leyden target/release/leyden --made --seeds 1      # ten minutes of one core
+    papers/campaigns/schedules.py --leyden target/release/leyden --cyclic              # cyclic logs: three minutes
 
 Prints Markdown: for each point IOPS of `harvest` over those of the better of `fifo` and `hexa`, mean and range over the seeds. All drives are
 aged by the work that is measured, until steady, and have the same blocks for data (scenarios/hexa/random-write.toml).
@@ -35,6 +36,32 @@ WORK = {
     "log beside random": [{"requests": 200_000}, {"pattern": "sequential", "offset": "1 GiB", "requests": 200_000, "threads": 1}],
     "random in all of the drive": [{"span": "3 GiB"}],
 }
+# Cyclic logs that `harvest` was not made with, on the drive of hexa/cyclic-log. The first six are held by a test
+# (crates/run/src/run/tests/cyclic.rs).
+LOG = {"pattern": "sequential", "threads": 1, "queue_depth": 16, "offset": "1 GiB"}
+DATA = {"queue_depth": 16, "requests": 300_000}
+CYCLIC = {
+    "doublewrite, 5 MiB, beside zipf 0.9 of 16 KiB": [
+        {**DATA, "distribution": {"zipf": {"theta": 0.9}}, "block_size": "16 KiB", "requests": 120_000},
+        {**LOG, "block_size": "16 KiB", "span": "5 MiB", "requests": 120_000}],
+    "logs of 4 and 32 MiB beside hot 90/10, half reads": [
+        {**DATA, "distribution": {"hot_cold": {"hot_share_of_space": "10 %", "hot_share_of_accesses": "90 %"}}, "read_share": "50 %"},
+        {**LOG, "span": "4 MiB", "requests": 180_000},
+        {**LOG, "block_size": "64 KiB", "span": "32 MiB", "offset": "1100 MiB", "requests": 18_000}],
+    "logs of 12 and 800 MiB beside random writes": [
+        {**DATA, "requests": 180_000},
+        {**LOG, "span": "12 MiB", "requests": 180_000},
+        {**LOG, "block_size": "128 KiB", "span": "800 MiB", "offset": "1200 MiB", "requests": 9_000}],
+    "log of 20 MiB beside zipf 1.2": [
+        {**DATA, "distribution": {"zipf": {"theta": 1.2}}}, {**LOG, "block_size": "8 KiB", "span": "20 MiB", "requests": 150_000}],
+    "log of 40 MiB beside self-similar 0.2": [
+        {**DATA, "distribution": {"self_similar": {"h": "20 %"}}}, {**LOG, "span": "40 MiB", "requests": 300_000}],
+    "logs of 16 and 60 MiB alone": [
+        {**LOG, "span": "16 MiB", "requests": 300_000},
+        {**LOG, "block_size": "32 KiB", "span": "60 MiB", "offset": "1200 MiB", "requests": 36_000}],
+    "log of 96 MiB beside random writes": [
+        {**DATA}, {**LOG, "block_size": "16 KiB", "span": "96 MiB", "requests": 75_000}],
+}
 BUFFERS = ["4 MiB", "16 MiB", "128 MiB"]
 SHARES = ["1 %", "10 %", "50 %"]
 SCHEDULES = ["fifo", "hexa", "harvest"]
@@ -58,9 +85,9 @@ def toml(value):
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def scenario(jobs):
-    """The text of a scenario with these jobs on Hexa's drive."""
-    lines = [f'extends = "{SCENARIOS}/hexa/random-write.toml"']
+def scenario(jobs, base="random-write"):
+    """The text of a scenario with these jobs on the drive of a scenario of Hexa's."""
+    lines = [f'extends = "{SCENARIOS}/hexa/{base}.toml"']
     for job in jobs:
         lines.append("[[workload.job]]")
         lines += [f"{key} = {toml(value)}" for key, value in {**JOB, **job}.items()]
@@ -92,6 +119,8 @@ def cell(values):
 
 
 def protection(share):
+    if share in ("journal", "none"):
+        return share
     return "full" if share == "all" else f'{{ policy = "partial", protected = "{share}" }}'
 
 
@@ -127,13 +156,38 @@ def made(args, folder):
     return points
 
 
+def cyclic(args, folder):
+    """A row for each of the cyclic logs: `harvest` over the better of the others, by protection; and what SpartanSSD's journal is worth."""
+    shares = ["10 %", "all", "journal"]
+    print("| work | " + " | ".join(shares) + " | `fifo` with the journal over `hexa` at 10 % |\n|---|" + "---|" * (len(shares) + 1), flush=True)
+    points = []
+    for name, jobs in CYCLIC.items():
+        if not any(part in name for part in args.only):
+            continue
+        file = os.path.join(folder, "work.toml")
+        with open(file, "w") as out:
+            out.write(scenario(jobs, "cyclic-log"))
+        found = {share: measured(args, folder, file, [], "64 MiB", share) for share in shares}
+        of_shares = [ratios(found[share]) for share in shares]
+        points += of_shares
+        partial = statistics.mean(of["hexa"] for of in found["10 %"].values())
+        journal = statistics.mean(of["fifo"] for of in found["journal"].values())
+        print(f"| {name} | " + " | ".join(map(cell, of_shares)) + f" | {journal / partial:.2f} |", flush=True)
+    return points
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--leyden", required=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[""], help="work whose name has one of these in it")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--made", action="store_true", help="the workloads of Hexa's figures, on a quarter of the drive")
+    parser.add_argument("--cyclic", action="store_true", help="cyclic logs beside other data, on the drive of hexa/cyclic-log")
     args = parser.parse_args()
+    if args.cyclic:
+        with tempfile.TemporaryDirectory(prefix="leyden-schedules-") as folder:
+            told(cyclic(args, folder))
+        return
     if args.made:
         with tempfile.TemporaryDirectory(prefix="leyden-schedules-") as folder:
             told(made(args, folder))

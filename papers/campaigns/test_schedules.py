@@ -29,5 +29,17 @@ class Table(unittest.TestCase):
             self.assertTrue(os.path.isfile(read["extends"]))
 
 
+    def test_a_cyclic_log_lies_beside_other_data_in_every_work(self):
+        for jobs in schedules.CYCLIC.values():
+            read = tomllib.loads(schedules.scenario(jobs, "cyclic-log"))
+            self.assertTrue(os.path.isfile(read["extends"]))
+            self.assertEqual(len(read["workload"]["job"]), len(jobs))
+            self.assertTrue(any(job["pattern"] == "sequential" for job in read["workload"]["job"]))
+
+    def test_protections_are_written_as_configurations_have_them(self):
+        self.assertEqual([schedules.protection(share) for share in ["all", "journal", "1 %"]],
+                         ["full", "journal", '{ policy = "partial", protected = "1 %" }'])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -263,7 +263,7 @@ Examples:
   leyden size power-loss --set device.power.bank.part=aluminium --json
   leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned
 
-Makes about 20 short runs, each with a preconditioning of its own: a minute or two.";
+Makes about 20 short runs, each with a preconditioning of its own. Without a terminal, progress is a line a minute.";
 
 /// `leyden run`.
 #[derive(Debug, clap::Args)]

@@ -11,6 +11,7 @@
 
 mod args;
 mod commands;
+mod complete;
 mod failure;
 mod help;
 mod output;
@@ -30,6 +31,7 @@ use output::progress;
 /// The whole command: reads its arguments, does what they say, and returns the exit code. Policies that were
 /// registered before ([`policy`]) are known to it everywhere.
 pub fn main() -> ExitCode {
+    complete::answer();
     let args =
         match help::command().try_get_matches().and_then(|found| Args::from_arg_matches(&found)) {
             Ok(args) => args,

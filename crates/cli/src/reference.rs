@@ -197,7 +197,7 @@ fn default_of<'a>(defaults: &'a Value, key: &str, property: &'a Value) -> &'a Va
 }
 
 /// What `property` is a table of: through references, lists and options. The suffix tells lists.
-fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &'static str) {
+pub(crate) fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &'static str) {
     let property = resolved(root, property);
     if property["items"].is_object() {
         return (resolved(root, &property["items"]), " (each)");
@@ -214,7 +214,7 @@ fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &'static str
 }
 
 /// What a key means: its own text, else its type's; and the names it can have, with what they take.
-fn meaning(root: &Value, property: &Value) -> String {
+pub(crate) fn meaning(root: &Value, property: &Value) -> String {
     let own = text(property);
     let kind = resolved(root, property);
     let mut meaning = if own.is_empty() { text(kind) } else { own };
@@ -261,7 +261,7 @@ fn parameters(root: &Value, table: &Value) -> String {
     keys.collect::<Vec<_>>().join(", ")
 }
 
-fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+pub(crate) fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let direct = schema["$ref"].as_str();
     let optional = schema["anyOf"].as_array().and_then(|choices| match choices.as_slice() {
         [choice, null] if null["type"] == "null" => choice["$ref"].as_str(),

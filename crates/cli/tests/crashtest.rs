@@ -627,6 +627,24 @@ fn a_second_cut_finds_a_recovery_that_must_not_be_broken_off() {
     bench.is_clean();
 }
 
+/// The kernel writes back later than a short work lasts: what nobody synced is in no state, which is said.
+#[test]
+fn data_that_only_the_unmount_wrote_is_told() {
+    let write = "head -c 1048576 /dev/urandom >$LEYDEN_MOUNT/f";
+    for (work, is_told) in
+        [(write.to_owned(), true), (format!("{write}; sync $LEYDEN_MOUNT/f"), false)]
+    {
+        let Some(bench) = Bench::new() else { return };
+        let said = bench.recording(&work, &[]).stderr;
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(
+            said.contains("were written when the work had ended, by unmounting"),
+            is_told,
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_state_is_looked_into_taken_along_and_begun_with() {
     let Some(bench) = Bench::new() else { return };

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 fn leyden(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_leyden")).args(args).output().unwrap()
@@ -137,6 +138,38 @@ fn images_are_made_looked_at_and_copied() {
     refused(&["serve", &image, "--fuse", "/nowhere/disk"], 2, "mkdir /nowhere/disk");
     refused(&["serve", &image, "--fuse", "/dev/null"], 2, "is no folder");
     refused(&["serve", &image, "--speed", "0"], 2, "0.0001");
+}
+
+/// An image appears whole or not at all, whenever its maker is told to stop.
+#[test]
+fn a_signal_leaves_a_whole_image_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.leyden").to_str().unwrap().to_owned();
+    let mut stopped = 0;
+    for (delay_ms, signal) in [(1, "INT"), (5, "TERM"), (40, "INT"), (150, "TERM"), (600, "INT")] {
+        let size = ["--size", "8 TiB", "--set", "device.ftl.mapping_unit=8 KiB"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_leyden"))
+            .args([&["image", "create", &image], &size[..]].concat())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        let id = child.id().to_string();
+        let _ = Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap();
+        let code = child.wait().unwrap().code();
+        // Before it listens for signals, one ends it as any program.
+        assert!([Some(0), Some(130), None].contains(&code), "{code:?} after {delay_ms} ms");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        if left.is_empty() {
+            stopped += 1;
+            continue;
+        }
+        let names: Vec<_> = left.into_iter().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(names, ["disk.leyden"], "after {delay_ms} ms");
+        assert!(good(&leyden(&["image", "check", &image])).contains("closed"));
+        std::fs::remove_file(&image).unwrap();
+    }
+    assert!(stopped > 0, "no signal came in time");
 }
 
 /// A drive as large as flash addresses reach costs what it holds: it is made, served, written, closed and opened again.

@@ -145,6 +145,11 @@ pub fn name(path: &str) -> &str {
     path.strip_suffix(".toml").unwrap_or(path)
 }
 
+/// What a user calls each of them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(path, _)| name(path))
+}
+
 /// The file called `wanted`, with or without `.toml`.
 pub(super) fn find(wanted: &str) -> Option<(&'static str, &'static str)> {
     let wanted = name(wanted.strip_prefix("scenarios/").unwrap_or(wanted));

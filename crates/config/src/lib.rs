@@ -32,6 +32,7 @@ mod workload;
 
 use std::num::NonZeroU32;
 
+use leyden_device::{FaultRule, FaultRules};
 use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,12 @@ pub struct RunConfig {
     pub stamps: bool,
     /// Whether the drive's own invariants are checked after the run.
     pub check: Check,
+    /// Commands that the drive makes fail, from the beginning of the measured run on: `["write:nth=40"]`. A rule is
+    /// what `leyden fault` takes: `read`, `write`, `flush`, `trim`, `zone` or `any`, then `nth`, `times` (or `all`), `lba`
+    /// (first sector and how many) and `for` (simulated time). Reads end with Unrecovered Read Error, others with Write
+    /// Fault, and change nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultRule>,
     /// Power cuts at stated times, one `[[run.cut]]` each. Without any, a drive with capacitors has its
     /// power cut once, when the run has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +137,7 @@ impl Default for RunConfig {
             repeat: NonZeroU32::MIN,
             stamps: true,
             check: Check::Auto,
+            faults: Vec::new(),
             cut: Vec::new(),
         }
     }
@@ -177,6 +185,7 @@ impl Scenario {
         }
         cut::check(&self.run.cut, self.device.power.is_some())?;
         self.run.ramp.check(self.workload.is_of_jobs(), !self.run.cut.is_empty())?;
+        self.check_faults()?;
         self.check_repeat()?;
         self.host.check()?;
         self.workload.check()?;
@@ -184,6 +193,19 @@ impl Scenario {
         self.precondition.check()?;
         self.check_kind()?;
         sampled::check(self)
+    }
+
+    fn check_faults(&self) -> Result<(), ConfigError> {
+        let rules = self.run.faults.len();
+        let problem = if rules > FaultRules::MOST {
+            format!("{rules} rules are too many; write at most {}", FaultRules::MOST)
+        } else if rules > 0 && self.host.is_layered() {
+            "a device of two drives has no commands of its own that a rule could name; leave it out"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("run.faults", problem))
     }
 
     fn check_repeat(&self) -> Result<(), ConfigError> {

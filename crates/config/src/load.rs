@@ -365,7 +365,10 @@ fn find(name: &str) -> Result<Arc<Source>, LoadError> {
         if let Some((name, text)) = bundled::find(name) {
             return Ok(bundled_source(name, text));
         }
-        let help = match nearest(name, bundled_names()) {
+        let help = match nearest(name, bundled::names()) {
+            _ if name.contains("://") => {
+                "a scenario is a file, or the name of a bundled one; download it first".into()
+            }
             Some(near) => format!("there is a bundled scenario called `{near}`"),
             None => "`leyden run --list` names the bundled scenarios".into(),
         };
@@ -432,7 +435,7 @@ fn chain(source: &Arc<Source>, seen: &mut Vec<String>) -> Result<Node, LoadError
     };
     let base = extended(&source.base, path).map_err(|error| {
         let problem = Diagnostic::new(format!("`extends`: cannot read {path}: {}", plain(&error)));
-        let help = match nearest(path, bundled_names()) {
+        let help = match nearest(path, bundled::names()) {
             Some(near) => format!("the nearest bundled scenario is `{near}`"),
             None => "the path is relative to this file, or names a bundled scenario".to_owned(),
         };
@@ -461,10 +464,6 @@ fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
     bundled::find(&inside)
         .map(|(path, text)| bundled_source(path, text))
         .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-}
-
-fn bundled_names() -> impl Iterator<Item = &'static str> {
-    bundled::SCENARIOS.iter().map(|(path, _)| bundled::name(path))
 }
 
 /// What the system said, or for want of words what it meant.

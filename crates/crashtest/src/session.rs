@@ -7,7 +7,7 @@ use leyden_device::Lba;
 use leyden_files::NewFile;
 use leyden_image::ImageConfig;
 use leyden_image::recording::Recording;
-use leyden_serve::Fault;
+use leyden_serve::FaultRule;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CrashError;
@@ -49,7 +49,7 @@ pub struct Plan {
     pub cwd: PathBuf,
     /// Commands of the work that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<FaultRule>,
 }
 
 impl Plan {

@@ -122,6 +122,20 @@ impl Timeline {
     pub fn all_events(&self) -> &[(Time, Event)] {
         &self.events
     }
+    /// Bytes that were written in the run, and those that were written only when the file system was unmounted: what the
+    /// software had not synced, and what the kernel had not written back by itself, is in no state.
+    pub fn written_bytes(&self) -> (u64, u64) {
+        let bytes = |events: &[(Time, Event)]| {
+            let sectors = events.iter().filter_map(|(_, event)| match event {
+                Event::Submitted(request) if request.op == Op::Write => {
+                    Some(u64::from(request.sectors))
+                }
+                _ => None,
+            });
+            sectors.sum::<u64>() * SECTOR_BYTES
+        };
+        (bytes(self.events()), bytes(&self.events[self.events().len()..]))
+    }
     /// The lines that were acknowledged, in order.
     pub fn acks(&self) -> &[String] {
         &self.acks
@@ -280,6 +294,17 @@ mod tests {
         assert_eq!((bytes(0, write + 1)[3_583], bytes(0, write + 1)[3_584]), (7, 1));
         assert_eq!((bytes(1, write + 1)[511], bytes(1, write + 1)[512]), (1, 0));
         assert_eq!(timeline.touched().collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn what_the_unmount_writes_is_counted_apart() {
+        let mut timeline = Timeline::new(16_384, 4_096);
+        timeline.submit(Time::ZERO, request(Op::Write, 0, 8), &[1; 4_096]);
+        timeline.submit(Time::ZERO, request(Op::Flush, 0, 0), &[]);
+        assert_eq!(timeline.written_bytes(), (4_096, 0));
+        timeline.set_end();
+        timeline.submit(Time::ZERO, request(Op::Write, 8, 16), &[1; 8_192]);
+        assert_eq!(timeline.written_bytes(), (4_096, 8_192));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod completion;
 mod config;
 mod controller;
 mod conventional;
+mod faults;
 pub mod fuzz;
 mod hint;
 mod lba;
@@ -41,6 +42,7 @@ pub use conventional::{
     Conventional, DumpPageHolds, DumpPageView, HintStats, Item, Provision, Ssd, SsdStats,
     provision_of,
 };
+pub use faults::{FaultKind, FaultReport, FaultRule, FaultRules, FaultTarget};
 pub use hint::{HINT_UNIT_BYTES, Hint};
 pub use lba::{Lba, SECTOR_BYTES};
 pub use leyden_buffer::Region;

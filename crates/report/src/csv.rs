@@ -162,6 +162,26 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_of_few_commands_is_an_empty_cell() {
+        let mut record = RunRecord::default();
+        record.host.reads = 1_200;
+        let latency = &mut record.host.read_latency_us;
+        (latency.p50, latency.p99, latency.p999, latency.max) = (1.5, 2.5, 3.5, 4.5);
+        let text = csv(&[record]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        let cell = |key: &str| {
+            let at = lines[0].iter().position(|name| *name == key);
+            at.map_or("no column", |at| lines[1][at])
+        };
+        assert_eq!(cell("host.read_latency_us.p50"), "1.5");
+        assert_eq!(cell("host.read_latency_us.p99"), "2.5");
+        assert_eq!(cell("host.read_latency_us.max"), "4.5");
+        for key in ["host.read_latency_us.p999", "host.write_latency_us.p50"] {
+            assert!(["", "no column"].contains(&cell(key)), "{key}: {}", cell(key));
+        }
+    }
+
+    #[test]
     fn a_line_for_each_run_and_a_column_for_each_number() {
         let mut record = RunRecord { name: "a, \"b\"".into(), seed: 3, ..RunRecord::default() };
         (record.flash.waf, record.flash.erases, record.host.bytes_written) = (2.5, 3, 2 << 30);

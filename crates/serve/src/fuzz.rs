@@ -55,7 +55,7 @@ impl Sessions {
     /// # Errors
     /// If it is sent away.
     pub fn nbd(&self, sent: &[u8]) -> Result<(), String> {
-        let export = Export { name: "disk".to_owned(), tls: None };
+        let export = Export { name: "disk".to_owned(), tls: None, sector_bytes: 512 };
         self.serve::<Agreed>(sent, &export)
     }
 

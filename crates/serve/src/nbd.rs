@@ -67,6 +67,8 @@ pub(crate) struct Export {
     pub(crate) name: String,
     /// Clients must use TLS, then.
     pub(crate) tls: Option<Tls>,
+    /// Bytes of a sector: the least that clients may ask for.
+    pub(crate) sector_bytes: u32,
 }
 
 /// What was agreed on.
@@ -75,6 +77,8 @@ pub(crate) struct Agreed {
     structured: bool,
     /// Block status may be asked for.
     allocation: bool,
+    /// The least that may be asked for.
+    sector_bytes: u32,
 }
 
 /// What follows an option.
@@ -97,12 +101,12 @@ fn negotiate(
     export: &Export,
     drive: &Handle,
 ) -> Result<Option<Agreed>, ConnectionError> {
-    let Export { name, tls } = export;
+    let Export { name, tls, sector_bytes } = export;
     stream.write_all(&Greeting.encode())?;
     let mut flags = [0; 4];
     stream.read_exact(&mut flags)?;
     let flags = ClientFlags::parse(flags)?;
-    let mut agreed = Agreed { structured: false, allocation: false };
+    let mut agreed = Agreed { structured: false, allocation: false, sector_bytes: *sector_bytes };
     loop {
         let mut header = [0; OPTION_HEADER_BYTES];
         stream.read_exact(&mut header)?;
@@ -110,7 +114,7 @@ fn negotiate(
         let mut data = vec![0; header.length as usize];
         stream.read_exact(&mut data)?;
         let option = ClientOption::parse(header.option, &data);
-        let info = info_of(drive, agreed.structured);
+        let info = info_of(drive, agreed);
         let next = match tls.as_ref().filter(|_| !stream.stream.is_encrypted()) {
             Some(tls) => before_tls(&option, tls)?,
             None => settle(option, name, info, &mut agreed)?,
@@ -143,13 +147,13 @@ fn negotiate(
     }
 }
 
-fn info_of(drive: &Handle, structured: bool) -> ExportInfo {
+fn info_of(drive: &Handle, agreed: Agreed) -> ExportInfo {
     ExportInfo {
         bytes: drive.capacity_sectors() * SECTOR_BYTES,
-        minimum_block_bytes: SECTOR_BYTES as u32,
-        preferred_block_bytes: drive.unit_bytes(),
+        minimum_block_bytes: agreed.sector_bytes,
+        preferred_block_bytes: drive.unit_bytes().max(agreed.sector_bytes),
         maximum_block_bytes: REQUEST_MOST,
-        structured,
+        structured: agreed.structured,
     }
 }
 
@@ -298,7 +302,8 @@ impl Agreed {
         }
         let (sector, length_bytes) = (SECTOR_BYTES, u64::from(length));
         let end = offset.checked_add(length_bytes).ok_or(Errno::Invalid)?;
-        if !offset.is_multiple_of(sector) || !length_bytes.is_multiple_of(sector) || length == 0 {
+        let least = u64::from(self.sector_bytes);
+        if !offset.is_multiple_of(least) || !length_bytes.is_multiple_of(least) || length == 0 {
             return Err(Errno::Invalid);
         }
         if end > drive.capacity_sectors() * sector {

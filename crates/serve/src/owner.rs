@@ -285,7 +285,7 @@ impl Owner {
             self.quiesce()?;
         }
         if !self.drive.is_off()
-            && let Some(status) = self.faults.fails(&ask, wall)
+            && let Some(status) = self.faults.fails(&ask)
         {
             self.fail(reply, Failure::Drive(status));
             return Ok(());
@@ -449,5 +449,56 @@ mod tests {
         ask(to);
         let all: Vec<_> = answers.iter().collect();
         assert_eq!(all, vec![Answer::Failed(Failure::Gone); 2]);
+    }
+
+    /// A drive of 16 MiB that is served by a thread of `scope`.
+    fn served<'s>(
+        folder: &std::path::Path,
+        pace: Pace,
+        scope: &'s std::thread::Scope<'s, '_>,
+    ) -> Handle {
+        let mut device = leyden_device::Config::default();
+        (device.nand.channels, device.nand.dies_per_channel) = (2, 1);
+        (device.nand.blocks_per_plane, device.nand.pages_per_block) = (96, 16);
+        device.ftl.over_provisioning = leyden_sim::Ratio::from_percent(60);
+        device.buffer.size = leyden_sim::Bytes::new(128 << 10);
+        device.power = Some(leyden_power::Config::default());
+        let (name, made_by) = ("disk".to_owned(), "test".to_owned());
+        let config = leyden_image::ImageConfig { name, seed: 1, device, stack: None, made_by };
+        let drive = Drive::create(&folder.join("disk.leyden"), config).unwrap();
+        let (owner, handle) = Owner::new(drive, pace, false);
+        scope.spawn(move || owner.run().unwrap());
+        handle
+    }
+
+    /// Commands are late from when they were there, not from when the server came to look at them.
+    #[test]
+    fn a_server_that_is_held_up_says_how_late_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let handle = served(folder.path(), Pace::Times(1.0), scope);
+            let read_after = |held_up_ms| {
+                let (told, ended) = std::sync::mpsc::channel();
+                let stall = handle.clone();
+                let held_up = Duration::from_millis(held_up_ms);
+                scope.spawn(move || stall.look(move |_| std::thread::sleep(held_up)));
+                // The reads come while it is away.
+                std::thread::sleep(held_up / 4);
+                for _ in 0..1_200 {
+                    let told = told.clone();
+                    handle.ask(Ask::Read(Lba(0), 8), move |_| told.send(()).unwrap());
+                }
+                drop(told);
+                assert_eq!(ended.iter().count(), 1_200);
+                match handle.control(switch::Ask::Status).unwrap() {
+                    switch::Answer::Status(status) => status,
+                    other => panic!("{other:?}"),
+                }
+            };
+            let status = read_after(400);
+            assert!(status.late_p50_ns > 100_000_000, "{} ns", status.late_p50_ns);
+            let share = status.host_share.unwrap();
+            assert!(share > switch::HOST_SHARE_MOST && share <= 1.0, "{share}");
+        });
     }
 }

@@ -38,6 +38,8 @@ pub struct ServerOptions {
     pub programs: Vec<PathBuf>,
     /// NBD clients must use TLS, then.
     pub tls: Option<Tls>,
+    /// Bytes of a sector that NBD clients see: a power of two from 512 on, and a divisor of the capacity.
+    pub sector_bytes: u32,
     /// The folder in which it is a file, `disk`, for loop devices.
     pub fuse: Option<PathBuf>,
     /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
@@ -57,6 +59,7 @@ impl ServerOptions {
             nbd: Vec::new(),
             programs: Vec::new(),
             tls: None,
+            sector_bytes: 512,
             fuse: None,
             lies: false,
             limits: Limits::default(),
@@ -120,7 +123,11 @@ impl Server {
         let fronts = options.nbd.iter().map(&mut bind).collect::<Result<Vec<_>, _>>()?;
         let programs = options.programs.iter().map(|path| bind(&Listen::Unix(path.clone())));
         let programs = programs.collect::<Result<Vec<_>, _>>()?;
-        let export = Export { name: drive.config().name.clone(), tls: options.tls.clone() };
+        let export = Export {
+            name: drive.config().name.clone(),
+            tls: options.tls.clone(),
+            sector_bytes: options.sector_bytes,
+        };
         let (owner, handle) = Owner::new(drive, options.pace, options.lies);
         let closing = Arc::new(AtomicBool::new(false));
         let allowance = Allowance::new(options.limits);

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use leyden_device::{CutCost, PowerLoss, Recovery, SECTOR_BYTES};
+use leyden_device::{CutCost, FaultReport, FaultRule, PowerLoss, Recovery, SECTOR_BYTES};
 use leyden_image::{Device, Drive, ImageError, Stack};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
-
-use crate::faults::{Fault, FaultReport};
 
 /// Commands served, by kind, and how much later than the drive they were answered.
 #[derive(Clone, Debug)]
@@ -84,7 +82,7 @@ pub enum Ask {
     Fault {
         /// The rule.
         #[serde(default)]
-        rule: Option<Fault>,
+        rule: Option<FaultRule>,
         /// Those that there are end.
         #[serde(default)]
         clear: bool,

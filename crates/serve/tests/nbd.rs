@@ -2,7 +2,8 @@
 
 mod harness;
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -59,6 +60,44 @@ fn requests_that_make_no_sense_get_the_protocols_errors() {
     assert_eq!(client.ask(1 << 9, READ, 0, 512, &[]), EINVAL);
     assert_eq!(client.ask(0, 7, 0, 512, &[]), EINVAL, "block status was not agreed on");
     assert_eq!(client.read(0, 512).unwrap(), [0; 512], "and the connection goes on");
+}
+
+/// The minimum and the preferred block size that a client is told (NBD_OPT_GO with NBD_INFO_BLOCK_SIZE).
+fn block_sizes(served: &Served) -> [u32; 2] {
+    let mut stream = UnixStream::connect(served.socket()).unwrap();
+    take::<18>(&mut stream);
+    stream.write_all(&3_u32.to_be_bytes()).unwrap();
+    stream.write_all(b"IHAVEOPT\0\0\0\x07\0\0\0\x08\0\0\0\0\0\x01\0\x03").unwrap();
+    loop {
+        take::<12>(&mut stream); // magic and option
+        let kind = u32::from_be_bytes(take(&mut stream));
+        let length = u32::from_be_bytes(take(&mut stream));
+        let mut data = vec![0; length as usize];
+        stream.read_exact(&mut data).unwrap();
+        assert_ne!(kind, 1, "an acknowledgement, and no block size");
+        if kind == 3 && data[..2] == [0, 3] {
+            let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+            return [word(2), word(6)];
+        }
+    }
+}
+
+/// A drive of 4,096-byte sectors says so, and takes nothing smaller.
+#[test]
+fn sectors_of_4096_bytes_are_told_and_kept_to() {
+    let mut served = Served::new(Region::None, Pace::Untimed);
+    assert_eq!(block_sizes(&served), [512, 4_096]);
+    served.stop();
+    served.sector_bytes = 4_096;
+    served.reopen();
+    assert_eq!(block_sizes(&served), [4_096, 4_096]);
+    let mut client = served.client();
+    assert_eq!(client.write(4_096, &[7; 8_192]), 0);
+    assert_eq!(client.write(512, &[8; 4_096]), EINVAL);
+    assert_eq!(client.write(4_096, &[8; 512]), EINVAL);
+    assert_eq!(client.read(4_096, 512), Err(EINVAL));
+    assert_eq!(client.ask(0, TRIM, 0, 2_048, &[]), EINVAL);
+    assert_eq!(client.read(4_096, 8_192).unwrap(), [7; 8_192], "and the connection goes on");
 }
 
 #[test]

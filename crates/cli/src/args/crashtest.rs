@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
 use leyden_crashtest::Model;
-use leyden_serve::Fault;
+use leyden_serve::FaultRule;
 use leyden_sim::{Bytes, Span};
 
 use super::parse_set;
-use super::served::PaceArgs;
-use super::served::parse_size;
+use super::served::{PaceArgs, parse_sector, parse_size};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -193,7 +192,7 @@ pub(crate) struct RecordArgs {
     ///
     /// The work may fail then: what it had promised must be there all the same.
     #[arg(long, value_name = "RULE")]
-    pub(crate) fault: Vec<Fault>,
+    pub(crate) fault: Vec<FaultRule>,
     #[command(flatten)]
     pub(crate) checked: CheckArgs,
     #[command(flatten)]
@@ -401,12 +400,5 @@ impl From<ModelArg> for Model {
             ModelArg::Realistic => Self::Realistic,
             ModelArg::Lying => Self::Lying,
         }
-    }
-}
-
-fn parse_sector(text: &str) -> Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(bytes) if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => Ok(bytes),
-        _ => Err("write 512, 1024, ... or 65536".to_owned()),
     }
 }

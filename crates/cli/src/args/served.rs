@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
-use leyden_serve::{Access, Fault, Limits, Listen, Pace, TlsFiles, TooLittle};
+use leyden_serve::{Access, FaultRule, Limits, Listen, Pace, TlsFiles, TooLittle};
 use leyden_sim::{Bytes, Span};
 
 use super::nvme::NvmeArgs;
@@ -217,6 +217,9 @@ pub(crate) struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Listen>,
+    /// Bytes of a sector that NBD clients see: the least that they may read and write
+    #[arg(long, value_name = "BYTES", default_value_t = 512, requires = "nbd", value_parser = parse_sector)]
+    pub(crate) sector: u32,
     /// Serve programs with libleyden at this socket: zoned drives, too; may be repeated
     #[arg(long, value_name = "unix:PATH", value_parser = parse_socket)]
     pub(crate) programs: Vec<PathBuf>,
@@ -329,7 +332,7 @@ pub(crate) struct FaultArgs {
     pub(crate) image: ImageArgs,
     /// Which commands fail, beside those of earlier rules; without one, say what these have done
     #[arg(value_name = "RULE")]
-    pub(crate) rules: Vec<Fault>,
+    pub(crate) rules: Vec<FaultRule>,
     /// End all earlier rules
     #[arg(long)]
     pub(crate) clear: bool,
@@ -381,5 +384,12 @@ fn parse_speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if (0.0001..=1000.0).contains(&speed) => Ok(speed),
         _ => Err("write a number from 0.0001 to 1000".to_owned()),
+    }
+}
+
+pub(super) fn parse_sector(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bytes) if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => Ok(bytes),
+        _ => Err("write 512, 1024, ... or 65536".to_owned()),
     }
 }

@@ -49,9 +49,15 @@ pub(crate) fn schema(of: SchemaOf) -> Result<(), Failure> {
 
 /// `leyden completions`.
 pub(crate) fn completions(shell: Shell, mut command: clap::Command) -> Result<(), Failure> {
-    // Into memory first: the generator panics when its writer fails.
+    let known = clap_complete::env::Shells::builtins();
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "leyden", &mut script);
+    match known.completer(&shell.to_string()) {
+        // The script asks the program, which knows scenarios and keys.
+        Some(completer) => {
+            completer.write_registration("COMPLETE", "leyden", "leyden", "leyden", &mut script)?;
+        }
+        None => clap_complete::generate(shell, &mut command, "leyden", &mut script),
+    }
     std::io::stdout().lock().write_all(&script)?;
     Ok(())
 }

@@ -34,6 +34,7 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
         nbd: args.nbd.clone(),
         programs: args.programs.clone(),
         tls,
+        sector_bytes: args.sector,
         fuse: args.fuse.clone(),
         lies: args.lie,
         limits,
@@ -65,6 +66,14 @@ fn serve(
         let mut drive = open(file, args.stay_off)?;
         if let Some(path) = &args.record {
             record(&mut drive, path)?;
+        }
+        let capacity = drive.capacity_sectors() * leyden_device::SECTOR_BYTES;
+        if !capacity.is_multiple_of(u64::from(args.sector)) {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{} has {capacity} bytes, which are no whole sectors of {}\n  help: --sector 512",
+                file.display(),
+                args.sector
+            )));
         }
         servers.push(Server::start(drive, options).map_err(Failure::io)?);
     }

@@ -1,11 +1,11 @@
-//! What is told while something runs, on standard error: progress on a terminal, and notes. With `--quiet`
-//! neither.
+//! What is told while something runs, on standard error: progress as a bar on a terminal, as a line a minute elsewhere,
+//! and notes. With `--quiet` none of them.
 
 use std::fmt;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -13,6 +13,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 static QUIET: OnceLock<bool> = OnceLock::new();
 /// Steps of a bar that shows a share.
 const STEPS: u64 = 1000;
+/// Without a terminal, a log has a line this often.
+const LINE_EVERY: Duration = Duration::from_mins(1);
 /// A rate says nothing of the time that is left before so much of it is known.
 const SURE_AFTER: Duration = Duration::from_secs(2);
 
@@ -41,62 +43,99 @@ pub(crate) fn note(text: &str) {
 }
 
 /// A bar for one run, or for many.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    name: String,
+    /// When the next line is due, without a terminal.
+    next_line: Mutex<Instant>,
+}
 
 impl Progress {
     pub(crate) fn new(name: &str) -> Self {
         let bar = bar(STEPS, "{prefix}: {msg:<16} {wide_bar} {percent:>3} %  {left}");
         bar.set_prefix(name.to_owned());
-        bar.enable_steady_tick(Duration::from_secs(1));
-        Self(bar)
+        Self::with(bar, name.to_owned())
     }
 
     /// A bar for `runs` runs, made side by side.
     pub(crate) fn of_runs(runs: usize) -> Self {
         let bar = bar(runs as u64, "{pos}/{len} runs {wide_bar} {elapsed} gone, {left}  {msg}");
+        Self::with(bar, format!("{runs} runs"))
+    }
+
+    fn with(bar: ProgressBar, name: String) -> Self {
         bar.enable_steady_tick(Duration::from_secs(1));
-        Self(bar)
+        Self { bar, name, next_line: Mutex::new(now() + LINE_EVERY) }
     }
 
     /// So many runs are done.
     pub(crate) fn runs(&self, done: usize) {
-        self.0.set_position(done as u64);
+        self.bar.set_position(done as u64);
+        self.tell_if_due(now());
     }
 
     /// This run was begun.
     pub(crate) fn begun(&self, name: &str) {
-        self.0.set_message(name.to_owned());
+        self.bar.set_message(name.to_owned());
     }
 
     /// The run is in a phase, perhaps a new one.
     pub(crate) fn phase(&self, name: &'static str) {
-        if self.0.message() != name {
+        if self.bar.message() != name {
             self.what(name);
-            self.0.set_position(0);
-            self.0.reset_eta();
-            self.0.reset_elapsed();
+            self.bar.set_position(0);
+            self.bar.reset_eta();
+            self.bar.reset_elapsed();
         }
     }
 
     /// Says how it goes.
     pub(crate) fn note(&self, text: String) {
-        self.0.set_message(text);
+        self.bar.set_message(text);
     }
 
     /// Something else goes on; how far things are does not change with it.
     pub(crate) fn what(&self, name: &str) {
-        self.0.set_message(name.to_owned());
+        self.bar.set_message(name.to_owned());
     }
 
     /// This share of the phase is done.
     pub(crate) fn fraction(&self, fraction: f64) {
-        self.0.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        self.tell_if_due(now());
+    }
+
+    fn tell_if_due(&self, now: Instant) {
+        if self.bar.is_hidden()
+            && !is_quiet()
+            && let Some(line) = self.line_at(now)
+        {
+            note(&line);
+        }
+    }
+
+    /// The line of a log, if one is due.
+    fn line_at(&self, now: Instant) -> Option<String> {
+        let mut next = self.next_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if now < *next {
+            return None;
+        }
+        *next = now + LINE_EVERY;
+        let share = 100 * self.bar.position() / self.bar.length().unwrap_or(STEPS).max(1);
+        let phase = self.bar.message();
+        let comma = if phase.is_empty() { "" } else { ", " };
+        Some(format!("{}{comma}{phase}: {share} %", self.name))
     }
 
     /// A line above the bar that stays.
     pub(crate) fn line(&self, text: &str) {
-        self.0.suspend(|| note(text));
+        self.bar.suspend(|| note(text));
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "for whoever reads a log")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// A bar up to `end`, on a terminal.
@@ -130,6 +169,28 @@ fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_a_line_a_minute() {
+        let (progress, began) = (Progress::new("power-loss"), now());
+        progress.what("full, 100 %");
+        progress.fraction(0.25);
+        assert_eq!(progress.line_at(began), None);
+        let after = |seconds| progress.line_at(began + Duration::from_secs(seconds));
+        assert_eq!(after(61).as_deref(), Some("power-loss, full, 100 %: 25 %"));
+        assert_eq!(after(100), None);
+        progress.fraction(1.0);
+        assert_eq!(after(122).as_deref(), Some("power-loss, full, 100 %: 100 %"));
+        let runs = Progress::of_runs(8);
+        runs.runs(2);
+        let line = runs.line_at(now() + 2 * LINE_EVERY);
+        assert_eq!(line.as_deref(), Some("8 runs: 25 %"));
     }
 }

@@ -19,7 +19,10 @@ pub use namespace::{Namespace, ToDump};
 pub use requests::{Request, RequestId};
 
 use crate::lba::SECTOR_BYTES;
-use crate::{BlockDevice, Command, CommandId, Completion, FrontendConfig, Lba, Payload, Status};
+use crate::{
+    BlockDevice, Command, CommandId, Completion, FaultReport, FaultRule, FaultRules, FaultTarget,
+    FrontendConfig, Lba, Payload, Status,
+};
 use frontend::FrontendEvent;
 use power::{PowerState, PowerSupply};
 
@@ -35,6 +38,8 @@ pub struct Controller<P: Payload, N> {
     /// When the dump of the last cut has ended. It goes on if the power returns before.
     dump_end: Time,
     cuts: u64,
+    /// Which commands are made to fail: the host's doing, and no part of a snapshot.
+    faults: Option<Box<FaultRules>>,
 }
 
 impl<P: Payload, N: Namespace<P>> Controller<P, N> {
@@ -52,6 +57,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             power,
             dump_end: Time::ZERO,
             cuts: 0,
+            faults: None,
         }
     }
 
@@ -132,6 +138,34 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.namespace.set_untimed(untimed);
     }
 
+    /// Makes commands fail, from now on. A command counts, and fails, when it arrives.
+    ///
+    /// # Panics
+    /// If there are more than [`FaultRules::MOST`] rules.
+    pub fn make_fail(&mut self, rules: &[FaultRule]) {
+        let mut faults = FaultRules::default();
+        for &rule in rules {
+            assert!(faults.add(rule, self.now.as_ns()), "too many rules");
+        }
+        self.faults = (!faults.is_empty()).then(|| Box::new(faults));
+    }
+
+    /// What came of the rules of [`Controller::make_fail`], in their order.
+    pub fn failures_made(&self) -> Vec<FaultReport> {
+        self.faults.as_ref().map_or_else(Vec::new, |faults| faults.report(self.now.as_ns()))
+    }
+
+    /// A command has arrived, which may be made to fail.
+    #[cold]
+    fn arrive_or_fail(&mut self, time: Time, id: RequestId) {
+        let target = FaultTarget::of(&self.commands.request(id).action);
+        let faults = self.faults.as_mut();
+        match faults.zip(target).and_then(|(faults, it)| faults.fails(it, time.as_ns())) {
+            Some(status) => self.commands.complete(time, id, status),
+            None => self.namespace.arrive(time, id, &mut self.commands),
+        }
+    }
+
     /// Asserts that the drive's structures agree with each other and that every page programmed is
     /// accounted for. Costs a pass over the drive's state.
     ///
@@ -202,6 +236,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         {}
         while let Some(passage) = self.commands.next_passage(time) {
             match passage {
+                FrontendEvent::Arrived(id) if self.faults.is_some() => {
+                    self.arrive_or_fail(time, id);
+                }
                 FrontendEvent::Arrived(id) => self.namespace.arrive(time, id, &mut self.commands),
                 FrontendEvent::Delivered(id) => self.commands.complete(time, id, Status::Success),
             }

@@ -70,30 +70,31 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     figures.collect()
 }
 
-fn figure(id: &str, title: &str, lines: Vec<Line>, nothing: &str) -> Figure {
+/// Each line with how many commands it is of.
+fn figure(id: &str, title: &str, lines: Vec<(Line, u64)>, nothing: &str) -> Figure {
     let mut figure = Figure::new(id, title);
     figure.size = Size::Wide;
     if lines.is_empty() {
         return figure.nothing(nothing);
     }
     let note = match &lines[..] {
-        [only] => format!("{} only. {NOTE}", only.label),
+        [(only, _)] => format!("{} only. {NOTE}", only.label),
         _ => NOTE.to_owned(),
     };
     figure.table = Some(table(&lines));
+    let lines = lines.into_iter().map(|(line, _)| line).collect();
     figure.note(note).chart(chart(lines, title))
 }
 
 /// A distribution as a line over the nines.
-fn line(kind: &Kind, run: &Run, label: &str, colour: usize) -> Option<Line> {
+fn line(kind: &Kind, run: &Run, label: &str, colour: usize) -> Option<(Line, u64)> {
     let latency = (kind.latency)(&run.record.host);
-    let points = points(&latency.distribution, (kind.count)(&run.record.host));
+    let count = (kind.count)(&run.record.host);
+    let points = points(&latency.distribution, count);
     let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    (!x.is_empty()).then(|| Line {
-        label: label.to_owned(),
-        colour,
-        thin: false,
-        points: Points::Here { x, y },
+    (!x.is_empty()).then(|| {
+        let points = Points::Here { x, y };
+        (Line { label: label.to_owned(), colour, thin: false, points }, count)
     })
 }
 
@@ -177,19 +178,28 @@ fn ticks(right: f64) -> Vec<(f64, String)> {
     ticks
 }
 
-fn table(lines: &[Line]) -> Table {
-    let labels = lines.iter().map(|line| line.label.clone());
+/// Percentiles beyond which fewer than ten commands lie say nothing: the registry's rule for its figures, too.
+fn table(lines: &[(Line, u64)]) -> Table {
+    let labels = lines.iter().map(|(line, _)| line.label.clone());
     let mut table = Table::new(std::iter::once("Percentile".to_owned()).chain(labels));
     for percentile in ROWS {
         let nines = format::rounded(-(1.0 - percentile / 100.0).log10());
-        let cells = lines.iter().map(|line| {
+        let cells = lines.iter().map(|(line, count)| {
             let Points::Here { x, y } = &line.points else {
                 return format::DASH.to_owned();
             };
+            let least = (10.0 / (1.0 - percentile / 100.0)).round();
+            if percentile < 100.0 && (*count as f64) < least {
+                return format::DASH.to_owned();
+            }
             // The first point at or beyond it, or the maximum.
             let at = x.partition_point(|v| *v < nines).min(y.len() - 1);
             format::latency(y[at])
         });
+        let cells: Vec<String> = cells.collect();
+        if cells.iter().all(|cell| cell == format::DASH) {
+            continue;
+        }
         let head =
             if percentile >= 100.0 { "Maximum".to_owned() } else { format!("{percentile} %") };
         table.rows.push(std::iter::once(head).chain(cells).collect());
@@ -205,6 +215,23 @@ mod tests {
     fn the_maximum_stands_where_one_command_in_all_stands() {
         let points = points(&[(0.0, 10.0), (90.0, 20.0), (99.0, 30.0), (100.0, 99.0)], 10_000);
         assert_eq!(points, [(0.0, 10.0), (1.0, 20.0), (2.0, 30.0), (4.0, 99.0)]);
+    }
+
+    #[test]
+    fn percentiles_of_too_few_commands_have_no_row() {
+        let rows = |count: u64| {
+            let distribution = [(0.0, 10.0), (50.0, 20.0), (99.0, 30.0), (100.0, 99.0)];
+            let (x, y) = points(&distribution, count).into_iter().unzip();
+            let points = Points::Here { x, y };
+            let line = Line { label: "Reads".into(), colour: 0, thin: false, points };
+            let heads = table(&[(line, count)]).rows.into_iter().map(|row| row[0].clone());
+            heads.collect::<Vec<_>>()
+        };
+        assert_eq!(rows(19), ["Maximum"]);
+        assert_eq!(rows(200), ["50 %", "90 %", "95 %", "Maximum"]);
+        assert_eq!(rows(999)[3..], ["Maximum"]);
+        assert_eq!(rows(1_000)[3..], ["99 %", "Maximum"]);
+        assert_eq!(rows(1_000_000).len(), 8, "99.999 % has ten beyond it");
     }
 
     #[test]

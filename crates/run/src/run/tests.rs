@@ -8,6 +8,7 @@ use super::*;
 use leyden_config::{Loaded, Set};
 
 mod cyclic;
+mod faults;
 mod kinds;
 mod many;
 mod sampled;

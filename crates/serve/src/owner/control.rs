@@ -3,15 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use leyden_device::SECTOR_BYTES;
+use leyden_device::{FaultRule, FaultRules, SECTOR_BYTES};
 use leyden_image::ImageError;
 use leyden_sim::Capacitance;
 use tracing::info;
 
 use super::Owner;
 use crate::ask::{Answer, Failure};
-use crate::clock::wall;
-use crate::faults::{Fault, RULES_MOST};
 use crate::switch::{self, CutReport, RestoreReport, StatusReport};
 
 impl Owner {
@@ -40,19 +38,19 @@ impl Owner {
         Ok(())
     }
 
-    fn fault(&mut self, rule: Option<Fault>, clear: bool) -> switch::Answer {
+    fn fault(&mut self, rule: Option<FaultRule>, clear: bool) -> switch::Answer {
         if clear {
             self.faults.clear();
             info!("no command is made to fail");
         }
         if let Some(rule) = rule {
             info!(%rule, "commands are made to fail");
-            if !self.faults.add(rule, wall()) {
-                let why = format!("there are {RULES_MOST} rules: end them with --clear");
+            if !self.faults.add(rule) {
+                let why = format!("there are {} rules: end them with --clear", FaultRules::MOST);
                 return switch::Answer::Refused { why };
             }
         }
-        switch::Answer::Faults { rules: self.faults.report(wall()) }
+        switch::Answer::Faults { rules: self.faults.report() }
     }
 
     /// The power fails: what is under way ends as on a dead drive.

@@ -19,6 +19,7 @@ pub(crate) struct Served {
     limits: Limits,
     pace: Pace,
     pub(crate) tls: Option<Tls>,
+    pub(crate) sector_bytes: u32,
 }
 
 impl Served {
@@ -38,7 +39,7 @@ impl Served {
         let config = ImageConfig { name: "disk".to_owned(), seed: 1, device, stack: None, made_by };
         let folder = tempfile::tempdir().unwrap();
         let drive = Drive::create(&folder.path().join("disk.leyden"), config).unwrap();
-        let mut served = Self { folder, server: None, limits, tls: None, pace };
+        let mut served = Self { folder, server: None, limits, tls: None, pace, sector_bytes: 512 };
         served.start(drive);
         served
     }
@@ -48,6 +49,7 @@ impl Served {
             nbd: vec![Listen::Unix(self.socket())],
             limits: self.limits,
             tls: self.tls.clone(),
+            sector_bytes: self.sector_bytes,
             ..ServerOptions::new(self.pace)
         };
         self.server = Some(Server::start(drive, &options).unwrap());

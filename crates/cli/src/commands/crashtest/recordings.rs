@@ -54,6 +54,9 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
         );
     }
     progress::note(&tell::recorded(&timeline, bytes));
+    if let Some(note) = tell::unwritten(&timeline) {
+        progress::note(&note);
+    }
     Ok(session)
 }
 

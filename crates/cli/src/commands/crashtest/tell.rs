@@ -28,6 +28,19 @@ pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
     )
 }
 
+/// Unsynced data that no state has, because the kernel had not written it back when the work ended. File systems write some
+/// of their own when they are unmounted: a little says nothing.
+pub(super) fn unwritten(timeline: &Timeline) -> Option<String> {
+    let (during, after) = timeline.written_bytes();
+    (after > (during / 10).max(256 << 10)).then(|| {
+        format!(
+            "{} were written when the work had ended, by unmounting: the kernel writes back what nobody syncs 5 to 30 s later, \
+             and no state has it\n  help: to have it in states, let the work go on, or end with `sync -f $LEYDEN_MOUNT`",
+            bytes(after)
+        )
+    })
+}
+
 /// The verdict, both controls, each model, and what broke.
 pub(super) fn summary(session: &Session, summary: &Summary) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();

@@ -3,7 +3,9 @@
 use std::marker::PhantomData;
 
 use leyden_config::Scenario;
-use leyden_device::{BlockDevice, NoData, Payload, SECTOR_BYTES, Ssd, Stamp};
+use leyden_device::{
+    BlockDevice, FaultReport, FaultRule, NoData, Payload, SECTOR_BYTES, Ssd, Stamp,
+};
 use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
 use leyden_oracle::Promise;
@@ -217,6 +219,14 @@ where
     ) -> Result<Measured, RunError> {
         let round = Round { scenario: self.scenario, number };
         self.work.play(&mut self.stack, round, watch, options)
+    }
+
+    fn make_fail(&mut self, rules: &[FaultRule]) {
+        self.stack.drive_mut().make_fail(rules);
+    }
+
+    fn failures_made(&self) -> Vec<FaultReport> {
+        self.stack.drive().failures_made()
     }
 
     fn is_check_due(&self) -> bool {

@@ -10,6 +10,7 @@ pub(super) mod zoned_block;
 mod zoned_work;
 
 use leyden_config::{DriveKind, Scenario, TraceConfig};
+use leyden_device::{FaultReport, FaultRule};
 use leyden_record::{RunRecord, SlowCommand, Timeline};
 use leyden_sim::Time;
 
@@ -58,6 +59,16 @@ pub(super) trait Subject {
     /// What else to warn of. `is_whole` if the run was neither interrupted nor limited.
     fn warnings(&self, measured: &Measured) -> Vec<String>;
 
+    /// Makes commands of the drive fail from now on.
+    fn make_fail(&mut self, rules: &[FaultRule]) {
+        assert!(rules.is_empty(), "refused before");
+    }
+
+    /// What came of the rules.
+    fn failures_made(&self) -> Vec<FaultReport> {
+        Vec::new()
+    }
+
     /// Everything of the record but the machine's part, power cuts, and what only a last run says.
     fn describe(
         &self,
@@ -98,6 +109,9 @@ pub(super) fn conduct<S: Subject>(
         if number > 0 {
             subject.between(number)?;
         }
+        if number == last {
+            subject.make_fail(&scenario.run.faults);
+        }
         let mut watch = subject.watch(bounds, number == last);
         let clocks = machine::Clocks::start();
         let cancel = hooks.cancel;
@@ -125,6 +139,7 @@ pub(super) fn conduct<S: Subject>(
         warnings.extend(S::cuts_not_made(&watch, &measured));
     }
     warnings.extend(subject.warnings(&measured));
+    warnings.extend(subject.failures_made().iter().filter_map(idle_rule));
     let is_checked = subject.is_check_due();
     if is_checked {
         subject.check();
@@ -149,6 +164,16 @@ pub(super) fn conduct<S: Subject>(
         interrupted: measured.interrupted,
         slowest: measured.slowest.map(|slowest| slowest.map(slow)),
         timeline,
+    })
+}
+
+/// A rule that has made nothing fail is a mistake more often than not.
+fn idle_rule(it: &FaultReport) -> Option<String> {
+    (it.failed == 0).then(|| {
+        format!(
+            "run.faults: {:?} has made nothing fail; it has seen {} of the commands that it names",
+            it.rule, it.seen
+        )
     })
 }
 

@@ -2,7 +2,9 @@
 
 use leyden_buffer::Region;
 use leyden_config::Scenario;
-use leyden_device::{NoData, Payload, Stamp, Stats, ZnsSsd, ZoneId, ZoneState, ZonedStats};
+use leyden_device::{
+    FaultReport, FaultRule, NoData, Payload, Stamp, Stats, ZnsSsd, ZoneId, ZoneState, ZonedStats,
+};
 use leyden_record::{FlushWaits, RunRecord, Tenant, Timeline, ZoneMoment, Zones};
 use leyden_sim::{Counted, Span, Time};
 use leyden_workload::Request;
@@ -244,6 +246,14 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         let seed = repeated::seed_of(self.scenario, number);
         self.work = Work::new(self.scenario, self.layout, self.drive.now(), seed)?;
         Ok(())
+    }
+
+    fn make_fail(&mut self, rules: &[FaultRule]) {
+        self.drive.make_fail(rules);
+    }
+
+    fn failures_made(&self) -> Vec<FaultReport> {
+        self.drive.failures_made()
     }
 
     fn is_check_due(&self) -> bool {

@@ -4,7 +4,7 @@ use super::*;
 use crate::driver::{Content, ZonePromise, ZonePromises};
 
 /// A drive of 24 zones; one job appends and flushes, another writes what is to be protected.
-const ZONED: &str = "
+pub(super) const ZONED: &str = "
     device.nand = { channels = 2, dies_per_channel = 2, blocks_per_plane = 64, pages_per_block = 16 }
     device.zoned = { zone_size = \"512 KiB\", dies_per_zone = 2, max_open = 6, max_active = 8 }
     device.buffer = { region = \"selective\", size = \"1 MiB\", protected_size = \"256 KiB\" }

@@ -91,7 +91,7 @@ pub(super) fn unknown(line: &[u8]) -> ErrorKind {
         };
         let columns = ["time:us", "op:R/W", "lba:512", "len:512"].join(&separator.to_string());
         format!(
-            "Say what its columns hold, in their order, with - for those that are not used: --columns '{columns}'; or name its format: --from with {names}. In a scenario, the keys `columns` and `format` of workload.trace"
+            "Say what its columns hold, in their order, with - for those that are not used: --columns '{columns}', and how many lines stand above them: --skip-lines N; or name its format: --from with {names}. In a scenario, the keys `columns`, `skip_lines` and `format` of workload.trace"
         )
     } else {
         format!("Name its format: --from with {names}")

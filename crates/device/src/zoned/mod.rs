@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use leyden_buffer::PoolKind;
 use leyden_buffer::Region;
 use leyden_buffer::zoned::{BelowProtected, DuringFlush, ZoneBuffer};
-use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZoneState, ZonedFtl};
+use leyden_ftl::zoned::{Ended, PageEnded, ZoneId, ZonedFtl};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::Time;
@@ -116,8 +116,13 @@ impl<P: Payload> Zoned<P> {
         for id in self.waiters.settled(zone, settled) {
             self.wait_over(now, id, commands);
         }
-        if self.ftl.zones().get(zone).state == ZoneState::Full && settled == self.buffer.end(zone.0)
-        {
+        self.close_if_done(zone);
+    }
+
+    /// Gives back the blocks that `zone` has not begun, once it takes no more data and flash holds all that it has.
+    fn close_if_done(&mut self, zone: ZoneId) {
+        let is_settled = self.buffer.settled(zone.0) == self.buffer.end(zone.0);
+        if is_settled && self.ftl.zones().get(zone).state.takes_no_more() {
             self.ftl.close_body(zone);
         }
     }
@@ -143,6 +148,7 @@ impl<P: Payload> Zoned<P> {
         self.ftl.run_out(zone);
         // Nothing more is gathered for its last page, which takes up room until there are blocks again.
         self.buffer.force(zone.0, self.buffer.end(zone.0));
+        self.close_if_done(zone);
         self.offer(now, zone);
         for id in self.waiters.settled(zone, u32::MAX) {
             self.waiters.forget(id);

@@ -51,29 +51,40 @@ impl Set {
         (number + self.lanes - 1 - lane) / self.lanes
     }
 
-    /// Whether flash of this shape has such a set. Levels that are begun have all their blocks.
+    /// Whether flash of this shape has such a set. Each page that may be used has its block.
     fn fits(&self, geometry: &Geometry) -> bool {
         let per_block = geometry.pages_per_block();
         let known = |block: &Option<BlockId>| block.is_none_or(|it| it.0 < geometry.blocks());
         let levels = (self.blocks.len() as u32).checked_div(self.lanes);
         let pages =
             levels.map_or(0, |levels| u64::from(levels * self.lanes) * u64::from(per_block));
-        let level_pages = u64::from(per_block) * u64::from(self.lanes);
-        let begun = u64::from(self.pages).div_ceil(level_pages.max(1)) * u64::from(self.lanes);
+        let is_begun = |at: usize| {
+            let (level, lane) = (at as u32 / self.lanes, at as u32 % self.lanes);
+            self.rows(lane, self.pages) > level * per_block
+        };
         self.lanes > 0
             && self.next <= self.pages
             && u64::from(self.pages) <= pages
             && self.blocks.iter().all(known)
-            && self.blocks.iter().take(begun as usize).all(Option::is_some)
+            && (0..).zip(&self.blocks).all(|(at, block)| block.is_some() || !is_begun(at))
     }
 
-    /// The blocks of levels that are not begun: nobody will use them if the set is closed now.
+    /// Closes the set, and gives back the blocks that are not begun.
     pub(super) fn close(&mut self, geometry: &Geometry) -> Vec<BlockId> {
-        let level_pages = geometry.pages_per_block() * self.lanes;
-        let begun = (self.next.div_ceil(level_pages) * self.lanes) as usize;
+        let per_block = geometry.pages_per_block();
+        let begun = (self.next.div_ceil(per_block * self.lanes) * self.lanes) as usize;
         self.pages = self.next;
         let unwritten = begun.min(self.blocks.len());
-        self.blocks.drain(unwritten..).flatten().collect()
+        let mut unused: Vec<BlockId> = self.blocks.drain(unwritten..).flatten().collect();
+        // The last level may have lanes without a page in use.
+        let Some(last) = unwritten.checked_sub(self.lanes as usize) else { return unused };
+        let before = last as u32 / self.lanes * per_block;
+        for lane in 0..self.lanes {
+            if self.rows(lane, self.next) <= before {
+                unused.extend(self.blocks[last + lane as usize].take());
+            }
+        }
+        unused
     }
 }
 
@@ -296,5 +307,23 @@ mod tests {
         assert_eq!((body.sets[0].rows(0, 5), body.sets[0].rows(1, 5)), (3, 2));
         assert_eq!(body.sets[0].close(&geometry), [BlockId(1), BlockId(9)]);
         assert!(body.open_set().is_none());
+    }
+
+    #[test]
+    fn a_closed_set_gives_back_lanes_without_a_page_in_use() {
+        let geometry = geometry();
+        let closed_after = |pages| {
+            let mut set = Set::new(2, [0, 8, 1, 9].map(BlockId).to_vec(), &geometry);
+            set.next = pages;
+            let unused = set.close(&geometry);
+            assert!(set.fits(&geometry), "{set:?}");
+            unused
+        };
+        let per_block = geometry.pages_per_block();
+        assert_eq!(closed_after(0), [0, 8, 1, 9].map(BlockId));
+        assert_eq!(closed_after(1), [1, 9, 8].map(BlockId));
+        assert_eq!(closed_after(2), [1, 9].map(BlockId));
+        assert_eq!(closed_after(2 * per_block + 1), [BlockId(9)]);
+        assert_eq!(closed_after(4 * per_block), []);
     }
 }

@@ -185,6 +185,10 @@ impl<C: Content> ZonedFtl<C> {
             if let Some(set) = body.sets.last_mut() {
                 self.find_next_page(set);
                 body.order += set.next - listed;
+                if set.next == set.pages {
+                    // Blocks that a cut has left unbegun are free.
+                    drop(set.close(self.medium.geometry()));
+                }
             }
             if root.is_irregular {
                 body.sets.iter().for_each(|set| self.count_reads(set, 0, &mut reads));
@@ -329,7 +333,7 @@ impl<C: Content> ZonedFtl<C> {
         (zone.has_zrwa, zone.is_changed) = (root.has_zrwa, root.is_changed);
         zone.extension = root.extension;
         self.zones.restore(id, zone);
-        if state == ZoneState::Full && kept == root.settled {
+        if state.takes_no_more() && kept == root.settled {
             self.close_body(id);
         }
         if state == ZoneState::Empty {

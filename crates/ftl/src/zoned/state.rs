@@ -156,6 +156,12 @@ impl ZoneState {
         self.is_open() || matches!(self, Self::Closed)
     }
 
+    /// It takes no data until it is reset, if it ever does again.
+    #[inline]
+    pub const fn takes_no_more(self) -> bool {
+        matches!(self, Self::Full | Self::ReadOnly | Self::Offline)
+    }
+
     /// The value of the field `ZS` (figure 37).
     pub const fn code(self) -> u8 {
         match self {

@@ -262,8 +262,11 @@ Examples:
   leyden size power-loss
   leyden size power-loss --set device.power.bank.part=aluminium --json
   leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned
+  leyden size devices/tlc-datacenter --worst --set size='1.92 TB' --csv banks.csv
+  leyden size power-loss --fleet 100000
 
-Makes about 20 short runs, each with a preconditioning of its own. Without a terminal, progress is a line a minute.";
+Without --worst or --fleet it makes about 20 short runs, each with a preconditioning of its own.
+Without a terminal, progress is a line a minute.";
 
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
@@ -306,6 +309,16 @@ pub(crate) struct SizeArgs {
     /// Results do not depend on it; wall times do.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
+    /// Print the bank of every protection, dump and part by arithmetic, and how far each assumption moves the
+    /// scenario's own; runs nothing
+    #[arg(long)]
+    pub(crate) worst: bool,
+    /// Print how many of N such drives hold less than a dump needs at worst as their capacitors age; runs nothing
+    #[arg(long, value_name = "N", conflicts_with = "worst", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) fleet: Option<u64>,
+    /// Write the banks of --worst as a table for other programs, a line for each
+    #[arg(long, value_name = "FILE.csv", requires = "worst")]
+    pub(crate) csv: Option<PathBuf>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

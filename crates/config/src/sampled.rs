@@ -1,5 +1,6 @@
 //! Which scenarios can begin with a steady state that is drawn.
 
+use leyden_ftl::gc::level::LevelConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::place::PlacementConfig;
 use leyden_sim::ConfigError;
@@ -17,6 +18,8 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), ConfigError> {
         Some("precondition.distribution = \"workload\"".to_owned())
     } else if !stationary::is_known(&ftl.gc.victim) {
         Some(format!("device.ftl.gc.victim = \"{}\"", ftl.gc.victim.name()))
+    } else if !matches!(ftl.gc.levelling, LevelConfig::Off(_)) {
+        Some(format!("device.ftl.gc.levelling = \"{}\"", ftl.gc.levelling.name()))
     } else if !matches!(ftl.placement, PlacementConfig::Single(_)) {
         Some(format!("device.ftl.placement = \"{}\"", ftl.placement.name()))
     } else if ftl.zombie_block {

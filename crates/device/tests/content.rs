@@ -3,12 +3,15 @@
 //! Whatever the geometry, the policies and the faults, a read returns a version that was current at
 //! some moment between its submission and its completion, and the drive's structures agree.
 
+use std::num::NonZeroU32;
+
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{
     Action, BlockDevice, Command, Completion, Config, DataKind, Hint, Lba, Op, Ssd, Stamp, Status,
 };
 use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::gc::level::LevelConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::place::PlacementConfig;
@@ -91,6 +94,15 @@ struct Setup {
     commands: u64,
 }
 
+/// Half of the drives level their wear, as soon as two blocks differ.
+fn levelling(seed: u64) -> LevelConfig {
+    let mut config = LevelConfig::drawn(seed);
+    if let LevelConfig::LeastWorn(least_worn) = &mut config {
+        (least_worn.spread, least_worn.one_in) = (NonZeroU32::MIN, NonZeroU32::MIN);
+    }
+    config
+}
+
 fn setups() -> impl Strategy<Value = Setup> {
     let shape = (1_u32..3, 1_u32..3, 8_u32..14, 2_u32..6, 0_u32..3);
     // By name, so that a policy in any place of its registry leaves the other cases what they are.
@@ -125,6 +137,9 @@ fn setups() -> impl Strategy<Value = Setup> {
             config.nand.faults.program_failures = Ratio::from_ppm(faults);
             config.nand.faults.erase_failures = Ratio::from_ppm(faults / 10);
             config.ftl.gc.victim = victim;
+            config.ftl.gc.levelling = levelling(seed);
+            // Data moved for wear has an open block of its own.
+            config.nand.blocks_per_plane += u32::from(config.ftl.streams().level().is_some());
             config.ftl.gc.hard_free_blocks = hard_free_blocks;
             config.ftl.gc.soft_free_blocks = 2 * hard_free_blocks;
             config.ftl.zombie_block = zombie_block;

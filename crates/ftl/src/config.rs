@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gc::VictimConfig;
+use crate::gc::level::LevelConfig;
 use crate::logs::LogConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
@@ -57,6 +58,8 @@ impl Default for Config {
 pub struct GcConfig {
     /// Which block is collected next.
     pub victim: VictimConfig,
+    /// Which block is collected for its wear: static wear levelling.
+    pub levelling: LevelConfig,
     /// At this many free blocks on a die or fewer, it collects in the background: when it has
     /// nothing to do for the host.
     pub soft_free_blocks: u32,
@@ -84,6 +87,7 @@ impl Default for GcConfig {
     fn default() -> Self {
         Self {
             victim: VictimConfig::default(),
+            levelling: LevelConfig::default(),
             soft_free_blocks: 2,
             hard_free_blocks: 1,
             pace: Pace::default(),
@@ -188,9 +192,10 @@ impl MapConfig {
 }
 
 impl Config {
-    /// The streams that this placement, these logs and zombies take.
+    /// The streams that this placement, these logs, zombies and moves for wear take.
     pub fn streams(&self) -> Streams {
-        Streams::new(&self.placement, &self.log_stream, self.zombie_block)
+        let levels = !matches!(self.gc.levelling, LevelConfig::Off(_));
+        Streams::new(&self.placement, &self.log_stream, self.zombie_block, levels)
     }
 
     /// Checks every value against `geometry`, and computes how many mapping units the host can

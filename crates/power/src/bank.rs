@@ -272,6 +272,16 @@ impl Bank {
         self.capacitance
     }
 
+    /// What it is charged to.
+    pub const fn charge_voltage(&self) -> Voltage {
+        self.charge
+    }
+
+    /// Where the converter stops.
+    pub const fn minimum_voltage(&self) -> Voltage {
+        self.minimum
+    }
+
     /// The parts that it takes, rounded up.
     pub const fn parts(&self) -> u64 {
         self.capacitance.as_nf().div_ceil(self.part.capacitance().as_nf())

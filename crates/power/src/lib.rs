@@ -14,6 +14,7 @@
 //! - A dump within its [`Demand`] never needs more than [`worst_case`] says.
 
 mod bank;
+mod body;
 mod budget;
 mod config;
 mod costs;
@@ -22,6 +23,7 @@ mod provision;
 mod worst;
 
 pub use bank::{Bank, BankConfig, Part};
+pub use body::Body;
 pub use budget::Budget;
 pub use config::Config;
 pub use costs::Costs;

@@ -8,14 +8,23 @@ use crate::RunRecord;
 const DAY_S: f64 = 86_400.0;
 const YEAR_DAYS: f64 = 365.25;
 
-/// What a run's work means for the life of its drive. The drive is taken to level its wear: it ends when
-/// its mean block has been erased so many times.
+/// What a run's work means for the life of its drive. It ends when its most worn block has been erased so many times;
+/// blocks are taken to wear at the rates that they had up to the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifetime {
     /// Write amplification.
     pub waf: f64,
     /// Erases that a block stands.
     pub cycles: u64,
+    /// Erases of the most worn block up to the end of the run.
+    #[serde(default)]
+    pub most_erases: u64,
+    /// Erases of the mean block up to then.
+    #[serde(default)]
+    pub mean_erases: f64,
+    /// Bytes that the host could write if all blocks wore alike.
+    #[serde(default)]
+    pub level_writable_bytes: f64,
     /// Bytes that the host can write in the drive's life with this write amplification.
     pub writable_bytes: f64,
     /// The same as drive writes a day over the years of the warranty.
@@ -39,11 +48,18 @@ impl Lifetime {
             return None;
         }
         let capacity = drive.capacity_bytes as f64;
-        let writable_bytes = cycles as f64 * drive.flash_bytes as f64 / record.flash.waf;
+        let level_writable_bytes = cycles as f64 * drive.flash_bytes as f64 / record.flash.waf;
+        let (mean, most) = (record.wear.mean, record.wear.max);
+        // A drive on which nothing was erased yet has no most worn block.
+        let level = if most == 0 { 1.0 } else { mean / most as f64 };
+        let writable_bytes = level_writable_bytes * level;
         let a_day = host.bytes_written as f64 / host.elapsed_s * DAY_S;
         Some(Self {
             waf: record.flash.waf,
             cycles,
+            most_erases: most,
+            mean_erases: mean,
+            level_writable_bytes,
             writable_bytes,
             rated_dwpd: writable_bytes / capacity / (warranty_years * YEAR_DAYS),
             warranty_years,
@@ -72,5 +88,9 @@ mod tests {
         assert!((life.dwpd - 1.0).abs() < 1e-6, "{life:?}");
         assert!((life.years - 1500.0 / YEAR_DAYS).abs() < 1e-4, "{life:?}");
         assert!((life.rated_dwpd - 1500.0 / (5.0 * YEAR_DAYS)).abs() < 1e-6, "{life:?}");
+        (record.wear.mean, record.wear.max) = (10.0, 40);
+        let uneven = Lifetime::of(&record, 3000, 5.0).unwrap();
+        assert!((uneven.years - life.years / 4.0).abs() < 1e-6, "{uneven:?}");
+        assert!((uneven.level_writable_bytes - life.writable_bytes).abs() < 1.0, "{uneven:?}");
     }
 }

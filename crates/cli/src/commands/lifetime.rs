@@ -13,6 +13,9 @@ use crate::output::table::Table;
 /// No drive is bought for so short a time.
 const SHORT_LIFE_YEARS: f64 = 0.1;
 
+/// Of fewer erases a block, the most worn one is what chance makes it.
+const FEW_ERASES: f64 = 8.0;
+
 pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, false)?;
@@ -60,6 +63,14 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
             if scenario.workload.trace.is_some() { "trace" } else { "host" },
         ));
     }
+    if life.mean_erases < FEW_ERASES {
+        warn(&format!(
+            "the mean block was erased {} times: chance decides which block is the most worn, and the life is at least \
+             the one above; give the run more work, or set precondition.kind = \"steady\" with \
+             precondition.distribution = \"workload\"",
+            number(life.mean_erases),
+        ));
+    }
     if runs_flat_out(scenario) {
         warn(
             "the work runs as fast as the drive lets it, so that its day is no day of the host's: give \
@@ -74,7 +85,10 @@ fn show(life: &Lifetime, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     table.head(["the drive", ""]);
     table.row(["write amplification", &number(life.waf)]);
     table.row(["erases that a block stands", &count(life.cycles)]);
+    table.row(["erases so far, mean block", &number(life.mean_erases)]);
+    table.row(["erases so far, most worn block", &count(life.most_erases)]);
     table.row(["the host can write", &bytes(life.writable_bytes.round())]);
+    table.row(["the same if all blocks wore alike", &bytes(life.level_writable_bytes.round())]);
     let years = number(life.warranty_years);
     table.row([format!("drive writes a day over {years} years"), number(life.rated_dwpd)]);
     table.head(["this work", ""]);

@@ -1,25 +1,37 @@
-//! A policy, with what it draws from.
+//! The policies of collection, with what they draw from.
 
 use std::sync::Arc;
 
 use leyden_nand::BlockId;
 use leyden_sim::Rng;
 
-use super::{DieView, Order, VictimConfig, VictimPolicy};
+use super::level::{LevelPolicy, WearView};
+use super::{DieView, Order, VictimPolicy};
+use crate::GcConfig;
 
-/// A policy at work.
+/// The policies at work.
 #[derive(Clone, Debug)]
 pub struct Chooser {
     /// Shared by clones of a drive: it has no state.
     policy: Arc<dyn VictimPolicy>,
+    level: Arc<dyn LevelPolicy>,
     rng: Rng,
 }
 
 impl Chooser {
-    /// The policy of `config` in the run with `seed`. Its numbers are a stream of their own: a policy
-    /// that draws none, or more of them, changes no other's.
-    pub fn new(config: &VictimConfig, seed: u64) -> Self {
-        Self { policy: config.policy().into(), rng: Rng::new(seed, "ftl.gc") }
+    /// The policies of `config` in the run with `seed`. Their numbers are a stream of their own: policies
+    /// that draw none, or more of them, change nobody else's.
+    pub fn new(config: &GcConfig, seed: u64) -> Self {
+        Self {
+            policy: config.victim.policy().into(),
+            level: config.levelling.policy().into(),
+            rng: Rng::new(seed, "ftl.gc"),
+        }
+    }
+
+    /// The block of `die` to empty for its wear, if one should be.
+    pub fn worn_unevenly(&mut self, die: &WearView<'_>) -> Option<BlockId> {
+        self.level.block(die, &mut self.rng)
     }
 
     /// The one of `blocks` to collect; `None` if there is none.

@@ -6,6 +6,7 @@
 
 mod chooser;
 mod index;
+pub mod level;
 mod lists;
 mod members;
 mod order;

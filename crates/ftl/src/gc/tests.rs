@@ -5,6 +5,7 @@ use leyden_sim::{Bytes, Span, Time};
 use proptest::prelude::*;
 
 use super::{Chooser, DieView, VictimConfig, VictimIndex};
+use crate::GcConfig;
 
 /// Two dies of 6 blocks, 8 units in each.
 pub(super) fn geometry() -> Geometry {
@@ -162,7 +163,8 @@ proptest! {
         // The lists are looked at after every change, or after some.
         changes in 1_usize..12,
     ) {
-        let config = VictimConfig::by_name(VictimConfig::POLICIES[policy].name).unwrap();
+        let victim = VictimConfig::by_name(VictimConfig::POLICIES[policy].name).unwrap();
+        let config = GcConfig { victim, ..GcConfig::default() };
         let mut chooser = Chooser::new(&config, 1);
         let mut index = VictimIndex::new(&geometry(), chooser.order());
         let mut twin: Vec<Block> = Vec::new();
@@ -206,7 +208,7 @@ proptest! {
             }
             prop_assert!((0..12).all(|id| index.contains(BlockId(id)) == twin.iter().any(|b| b.id == id)));
             if count % changes == 0 {
-                check(&config, &mut chooser, &mut index, &twin, now)?;
+                check(&config.victim, &mut chooser, &mut index, &twin, now)?;
             }
         }
         prop_assert!(index.fits(&geometry()));

@@ -137,7 +137,7 @@ impl<C: Content> Ftl<C> {
         durability: Durability,
     ) -> Result<Self, ConfigError> {
         let lpns = config.logical_units(medium.geometry(), durability.dump_blocks_per_die)?;
-        let policy = Chooser::new(&config.gc.victim, medium.seed());
+        let policy = Chooser::new(&config.gc, medium.seed());
         let Dram { data, programs, collector, table, dumps } =
             Dram::new(config, lpns, &medium, durability, policy);
         Ok(Self {

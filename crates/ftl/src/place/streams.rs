@@ -11,31 +11,45 @@ pub struct Streams {
     regions: u8,
     /// Where logs go, if not where other data does.
     log: Option<StreamId>,
-    /// Where copies of zombies go, if not where other copies do. The last one: the host never writes
-    /// to it.
+    /// Where copies of zombies go, if not where other copies do. After those that the host writes to.
     zombie: Option<StreamId>,
+    /// Where data goes whose block is emptied for its wear, if any is. The last one.
+    level: Option<StreamId>,
 }
 
 impl Streams {
     /// One stream for everything, as a place holder until a drive's own are known.
     pub(crate) fn none() -> Self {
-        Self { policy: PlacementConfig::default(), regions: 1, log: None, zombie: None }
+        Self {
+            policy: PlacementConfig::default(),
+            regions: 1,
+            log: None,
+            zombie: None,
+            level: None,
+        }
     }
 
-    /// Those of a drive: its placement policy's, one for logs if they are told apart, and one for copies
-    /// of zombies if those are kept apart.
-    pub fn new(placement: &PlacementConfig, log_stream: &LogConfig, zombie_block: bool) -> Self {
+    /// Those of a drive: its placement policy's, one for logs if they are told apart, one for copies
+    /// of zombies if those are kept apart, and one for data moved to level wear if `levels`.
+    pub fn new(
+        placement: &PlacementConfig,
+        log_stream: &LogConfig,
+        zombie_block: bool,
+        levels: bool,
+    ) -> Self {
         let regions = placement.streams();
         let has_log = !matches!(log_stream, LogConfig::Off(_));
         let log = has_log.then_some(StreamId(regions));
         let zombie = zombie_block.then_some(StreamId(regions + u8::from(has_log)));
-        Self { policy: placement.clone(), regions, log, zombie }
+        let before = regions + u8::from(has_log) + u8::from(zombie_block);
+        let level = levels.then_some(StreamId(before));
+        Self { policy: placement.clone(), regions, log, zombie, level }
     }
 
     /// How many there are.
     #[inline]
     pub fn count(&self) -> u8 {
-        self.of_host() + u8::from(self.zombie.is_some())
+        self.of_host() + u8::from(self.zombie.is_some()) + u8::from(self.level.is_some())
     }
 
     /// How many of them the host writes to: the first ones.
@@ -54,6 +68,12 @@ impl Streams {
     #[inline]
     pub const fn zombie(&self) -> Option<StreamId> {
         self.zombie
+    }
+
+    /// Where data goes whose block is emptied for its wear, if any is.
+    #[inline]
+    pub const fn level(&self) -> Option<StreamId> {
+        self.level
     }
 
     /// The stream for a unit the host wrote, which is no log, and whose older version is of stream `old`,
@@ -85,7 +105,7 @@ mod tests {
     #[test]
     fn a_zombie_block_is_no_region() {
         let placement = PlacementConfig::Dac(Dac { regions: 3 });
-        let streams = Streams::new(&placement, &LogConfig::default(), true);
+        let streams = Streams::new(&placement, &LogConfig::default(), true, false);
         assert_eq!((streams.of_host(), streams.count()), (3, 4));
         assert_eq!(streams.zombie(), Some(StreamId(3)));
         assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));
@@ -98,8 +118,14 @@ mod tests {
     fn logs_come_before_zombies_and_are_cold_when_copied() {
         let placement = PlacementConfig::Dac(Dac { regions: 3 });
         let log_stream = LogConfig::by_name("recognised").unwrap();
-        let streams = Streams::new(&placement, &log_stream, true);
-        assert_eq!((streams.of_host(), streams.count()), (4, 5));
+        let streams = Streams::new(&placement, &log_stream, true, true);
+        assert_eq!((streams.of_host(), streams.count()), (4, 6));
+        assert_eq!(streams.level(), Some(StreamId(5)));
+        assert_eq!(
+            streams.for_gc(StreamId(5)),
+            StreamId(0),
+            "what was not overwritten for so long is cold"
+        );
         assert_eq!((streams.log(), streams.zombie()), (Some(StreamId(3)), Some(StreamId(4))));
         assert_eq!(streams.for_host(Some(StreamId(3))), StreamId(0));
         assert_eq!(streams.for_gc(StreamId(3)), StreamId(0));

@@ -15,6 +15,7 @@ mod sampled;
 mod scale;
 mod stacks;
 mod steady;
+mod wear;
 mod zoned_block;
 mod zones;
 

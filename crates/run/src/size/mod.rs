@@ -7,7 +7,9 @@
 //! **Invariants**: every variant offers the host the same capacity and has the same spare blocks. What
 //! dumps and mapping pages keep back is added to the flash, so that speeds can be compared.
 
+mod fleet;
 mod variants;
+mod worst;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -20,9 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{Bounds, Watch, each, in_device, needs_bytes, power, run_within};
 use crate::{Hooks, Outcome, Plan, RunError};
+pub use fleet::{Fleet, FleetAge, FleetMargin, fleet};
 use leyden_config::Scenario;
 use leyden_record::{Bank, Spread, WithLess, Worst};
 use variants::{Variant, variants};
+pub use worst::{Range, WorstBank, WorstCases, worst_cases};
 pub use zones::{SizedRegion, ZoneSizing, ZonesFor};
 
 /// Banks that hold so much of the worst case are asked what they lose, in percent.

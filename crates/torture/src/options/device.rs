@@ -3,10 +3,13 @@
 //! **Invariants**: a policy takes one number from the generator, whichever it is, and is drawn by name: one
 //! that is added to a registry leaves all seeds alone but those that draw it.
 
+use std::num::NonZeroU32;
+
 use leyden_buffer::Region;
 use leyden_buffer::schedule::ScheduleConfig;
 use leyden_device::{Config, NoData, Ssd};
 use leyden_ftl::gc::VictimConfig;
+use leyden_ftl::gc::level::LevelConfig;
 use leyden_ftl::logs::LogConfig;
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::place::PlacementConfig;
@@ -52,7 +55,9 @@ pub(super) fn draw_device(rng: &mut Rng, size: Size) -> Option<Config> {
     draw_nand(rng, &mut config, size);
     draw_faults(rng, &mut config);
     draw_frontend(rng, &mut config);
-    config.ftl.gc.victim = VictimConfig::drawn(rng.next_u64());
+    let number = rng.next_u64();
+    config.ftl.gc.victim = VictimConfig::drawn(number);
+    config.ftl.gc.levelling = draw_levelling(number);
     config.ftl.gc.hard_free_blocks = rng.below(3) as u32;
     config.ftl.gc.soft_free_blocks = config.ftl.gc.hard_free_blocks + rng.below(4) as u32;
     config.ftl.zombie_block = coin(rng);
@@ -81,6 +86,21 @@ pub(super) fn draw_device(rng: &mut Rng, size: Size) -> Option<Config> {
     }
     fit_bank(rng, &mut config)?;
     Some(config)
+}
+
+/// Wear levelling for one drive in eight, which moves blocks within so short a run. `number` has drawn the victim
+/// policy; a stream of its own leaves the others as they are.
+pub(crate) fn draw_levelling(number: u64) -> LevelConfig {
+    let rng = &mut Rng::new(number, "levelling");
+    if rng.below(8) != 0 {
+        return LevelConfig::default();
+    }
+    let mut config = LevelConfig::drawn(number);
+    if let LevelConfig::LeastWorn(least_worn) = &mut config {
+        let mut positive = || NonZeroU32::MIN.saturating_add(rng.below(3) as u32);
+        (least_worn.spread, least_worn.one_in) = (positive(), positive());
+    }
+    config
 }
 
 /// The most units that the drive would promise, by bisection: what a drive refuses is its own

@@ -10,6 +10,7 @@ mod host;
 mod plain;
 pub(crate) mod tiny;
 
+pub(crate) use device::draw_levelling;
 pub(crate) use plain::plain_device;
 
 pub(crate) use draw::{DRAW_VERSION, draw_rounds, draw_work, mixed, rng};

@@ -10,7 +10,7 @@ use leyden_sim::{Bytes, Ratio, Rng, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::options::chance::{coin, spread};
-use crate::options::{draw_rounds, draw_work, rng};
+use crate::options::{draw_levelling, draw_rounds, draw_work, rng};
 use crate::traced::Grain;
 use crate::{Options, zoned};
 
@@ -139,7 +139,9 @@ fn draw_conventional(rng: &mut Rng, units: u64, is_faulty: bool) -> Option<Confi
         nand.blocks_per_plane *= 2;
     }
     config.ftl.capacity = Some(Bytes::new(units * 4096));
-    config.ftl.gc.victim = VictimConfig::drawn(rng.next_u64());
+    let number = rng.next_u64();
+    config.ftl.gc.victim = VictimConfig::drawn(number);
+    config.ftl.gc.levelling = draw_levelling(number);
     config.buffer.region = if coin(rng) { Region::Full } else { Region::None };
     config.buffer.size = Bytes::new((32 + rng.below(200)) * 4096);
     config.buffer.flush_threshold = Ratio::from_percent(10 + rng.below(90));

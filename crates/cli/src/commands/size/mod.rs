@@ -1,11 +1,13 @@
 //! `leyden size`: how much capacitance, and what is lost with less.
 
+mod worst;
 mod zones;
 
 use std::io::Write;
 
+use leyden_config::Loaded;
 use leyden_record::Bank;
-use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, size, size_zones};
+use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, fleet, size, size_zones, worst_cases};
 use leyden_run::validate;
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
@@ -13,7 +15,8 @@ use leyden_report::format::{bytes, capacitance, count, latency, number, percent}
 use super::{Cancel, explain, load, overrides, print_json, threads, warn};
 use crate::args::SizeArgs;
 use crate::failure::Failure;
-use crate::output::progress::Progress;
+use crate::output::atomic;
+use crate::output::progress::{Progress, wrote};
 use crate::output::table::Table;
 
 pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
@@ -21,6 +24,9 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
     // Of an impossible drive each variant is impossible, too.
     validate(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
+    if args.worst || args.fleet.is_some() {
+        return by_arithmetic(args, &loaded);
+    }
     let bar = Progress::new(&loaded.scenario.name);
     let progress = |drive: &str, fraction| {
         bar.what(drive);
@@ -57,6 +63,33 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
         return Err(Failure::interrupted("the tables are of the drives that were run"));
     }
     Ok(())
+}
+
+/// What needs no run.
+fn by_arithmetic(args: &SizeArgs, loaded: &Loaded) -> Result<(), Failure> {
+    let scenario = &loaded.scenario;
+    if scenario.device.zoned.is_some() {
+        let option = if args.worst { "--worst" } else { "--fleet" };
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{} has a zoned drive, and {option} compares protections of a mapping table\n  help: leave {option} out: \
+             what a zoned drive's protected region takes at worst is in the tables that follow",
+            args.file
+        )));
+    }
+    if scenario.device.power.is_none() {
+        warn("the scenario has no table [device.power]: its defaults were taken");
+    }
+    let out = &mut anstream::stdout().lock();
+    if let Some(drives) = args.fleet {
+        let fleet = fleet(scenario, drives).map_err(|error| explain(loaded, error))?;
+        return if args.json { print_json(&fleet) } else { Ok(worst::show_fleet(&fleet, out)?) };
+    }
+    let worst = worst_cases(scenario).map_err(|error| explain(loaded, error))?;
+    if let Some(path) = &args.csv {
+        atomic::write(path, worst::csv(&worst).as_bytes())?;
+        wrote(path);
+    }
+    if args.json { print_json(&worst) } else { Ok(worst::show(&worst, out)?) }
 }
 
 fn show(sizing: &Sizing, out: &mut dyn Write) -> std::io::Result<()> {

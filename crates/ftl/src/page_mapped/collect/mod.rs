@@ -354,6 +354,7 @@ impl Collector {
             if count == 0 || (count < units_per_page && !pad) {
                 continue;
             }
+            Self::prepare(die, stream, around);
             let page = around.data.blocks_mut().allocate(around.medium, die, stream);
             let Some(page) = page else { continue };
             Self::program(now, page, stream, &staged[..count], around);

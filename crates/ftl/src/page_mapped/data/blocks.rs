@@ -316,6 +316,17 @@ impl Blocks {
         Some(free)
     }
 
+    /// The free block of `die` that was erased most often is used next; of equals the one that was free longest.
+    pub(crate) fn most_worn_first(&mut self, die: DieId, erases: impl Fn(BlockId) -> u32) {
+        let free = &mut self.pools[die.index()].free;
+        let most = free.iter().map(|&block| erases(block)).max();
+        if let Some(at) = free.iter().position(|&block| Some(erases(block)) == most)
+            && let Some(block) = free.remove(at)
+        {
+            free.push_front(block);
+        }
+    }
+
     /// A program in `block` has ended, and has changed the map as far as it will. Closes the block if
     /// it was the last one of one that `is_full`; true if it did.
     #[inline]

@@ -627,6 +627,84 @@ fn a_second_cut_finds_a_recovery_that_must_not_be_broken_off() {
     bench.is_clean();
 }
 
+/// A file system that is full is the machine's fault, and no script's: exit code 3, its name, and nothing left.
+#[test]
+fn a_full_disk_ends_a_recording_and_leaves_nothing() {
+    let Some(bench) = Bench::new() else { return };
+    let work = "dd if=/dev/urandom of=$LEYDEN_MOUNT/f bs=1M count=40 && sync $LEYDEN_MOUNT/f";
+    for size in ["2m", "20m", "60m"] {
+        let script = "mkdir -p full && mount -t tmpfs -o size=$1 none full && cd full && shift && \"$@\"; code=$?; ls -A; exit $code";
+        let leyden = env!("CARGO_BIN_EXE_leyden");
+        let output = Command::new("unshare")
+            .args([
+                "-m",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                size,
+                leyden,
+                "crashtest",
+                "record",
+                "devices/hexa",
+            ])
+            .args(["--work", work, "--check", "true", "--out", "crash"])
+            .current_dir(bench.path())
+            .output()
+            .unwrap();
+        let (left, said) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{size}: {said}");
+        assert!(said.contains("the file system is full"), "{size}: {said}");
+        assert_eq!(left, "", "{size}");
+    }
+}
+
+/// A stranger's file system may have names that lead out of a folder. What is taken out of it stays in the folder.
+#[test]
+fn names_of_a_hostile_file_system_lead_out_of_no_folder() {
+    let Some(bench) = Bench::new() else { return };
+    let base = bench.path().join("base.img");
+    std::fs::File::create(&base).unwrap().set_len(u64::from(bench.size_kib) << 10).unwrap();
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-F", "-b", "4096", "-O", "^metadata_csum"])
+        .arg(&base)
+        .status();
+    assert!(made.unwrap().success());
+    std::fs::write(bench.path().join("evil"), "evil").unwrap();
+    for depth in 1..=6 {
+        let name = format!("{}pwn", "aaX".repeat(depth));
+        let write = format!("write {}/evil {name}", bench.path().display());
+        assert!(
+            Command::new("debugfs")
+                .args(["-w", "-R", &write])
+                .arg(&base)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
+    }
+    let mut bytes = std::fs::read(&base).unwrap();
+    let mut turned = 0;
+    for at in 0..bytes.len() - 6 {
+        let is_name = bytes[at..].starts_with(b"aaXpwn") || bytes[at..].starts_with(b"aaXaaX");
+        if is_name || turned > 0 && bytes[at..].starts_with(b"aaXpwn") {
+            bytes[at..at + 3].copy_from_slice(b"../");
+            turned += 1;
+        }
+    }
+    assert_eq!(turned, 1 + 2 + 3 + 4 + 5 + 6);
+    std::fs::write(&base, bytes).unwrap();
+    let work = "echo 1 >$LEYDEN_MOUNT/f1; sync $LEYDEN_MOUNT/f1; echo ack 1 >>$LEYDEN_ACK";
+    bench.recorded(work, &["--base", "base.img"]);
+    let (code, summary, stderr) = bench.run(&["--states", "5", "--extract"]);
+    assert!([0, 1, 5, 6, 7].contains(&code), "{code} {stderr}{summary}");
+    let found = Command::new("find").arg(bench.path()).args(["-name", "pwn"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    bench.is_clean();
+}
+
 /// The kernel writes back later than a short work lasts: what nobody synced is in no state, which is said.
 #[test]
 fn data_that_only_the_unmount_wrote_is_told() {

@@ -39,6 +39,9 @@ pub enum CrashError {
     /// A file cannot be read or made.
     #[error("{}", .0.display())]
     Io(PathBuf, #[source] std::io::Error),
+    /// What a worker's machine could not do.
+    #[error("{0}")]
+    Machine(String),
     /// What runs the states has ended, or says something else than it should.
     #[error("the process that runs the states has failed: {0}")]
     Worker(String),

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -220,7 +219,7 @@ impl<'a> Pool<'a> {
         }
         match self.answers.recv_timeout(LOOK) {
             Ok((_, Some(Answer::Failed { kind, what }))) => Err(match kind {
-                Kind::Io => CrashError::Io(PathBuf::from(what), std::io::ErrorKind::Other.into()),
+                Kind::Io => CrashError::Machine(what),
                 Kind::Input => CrashError::Command(what),
                 Kind::Internal => CrashError::Worker(what),
             }),

@@ -71,7 +71,8 @@ fn record_on(
 ) -> Result<(), CrashError> {
     let plan = &record.plan;
     let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
-    let bench = Bench { plan, room: session.room(), log, access, processes, attached };
+    let (room, has_base) = (session.room(), record.base.is_some());
+    let bench = Bench { plan, room, log, access, processes, has_base, attached };
     let mut drive = Drive::create(image, record.drive.clone())?;
     if let Some(base) = &record.base {
         let file = File::open(base).map_err(CrashError::io(base))?;
@@ -121,6 +122,7 @@ struct Bench<'a> {
     log: File,
     access: Access,
     processes: Processes,
+    has_base: bool,
     /// Who is told of loop devices.
     attached: &'a dyn Fn(&Attachment) -> Result<(), CrashError>,
 }
@@ -145,8 +147,17 @@ impl Bench<'_> {
                 }),
             Access::Extracts => run(&disk, server.handle()),
         };
+        let status = server.handle().control(ControlAsk::Status);
         server.handle().control(ControlAsk::Stop);
         let ended = server.join();
+        // Commands that found no room are why scripts fail: the machine's fault, and not theirs.
+        if let (Err(_), Some(ControlAnswer::Status(status))) = (&ran, status)
+            && status.no_space > 0
+        {
+            let full =
+                std::io::Error::new(std::io::ErrorKind::StorageFull, "the file system is full");
+            return Err(CrashError::Io(self.room.0.clone(), full));
+        }
         ran?;
         ended.map_err(CrashError::from)
     }
@@ -164,7 +175,15 @@ impl Bench<'_> {
         let mounted =
             Mounted::new(device, &self.room.mnt(), fs, options.as_deref()).map_err(|error| {
                 let why = std::io::Error::from(error);
-                CrashError::Command(format!("a new {fs} cannot be mounted: {why}"))
+                let sector = self.plan.sector_bytes;
+                CrashError::Command(if self.has_base {
+                    format!(
+                        "the file system of --base cannot be mounted as {fs}: {why}\n  help: name it with --fs; if its \
+                         blocks are smaller than the device's sectors of {sector} bytes, --sector 512"
+                    )
+                } else {
+                    format!("a new {fs} cannot be mounted: {why}")
+                })
             })?;
         let ran = run();
         self.processes.end_others(None);

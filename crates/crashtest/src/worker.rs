@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
+use leyden_image::ImageError;
 use nix::mount::{MsFlags, mount};
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +92,9 @@ pub(crate) enum Kind {
 impl Answer {
     fn failed(error: &CrashError) -> Self {
         let kind = match error {
-            CrashError::Io(..) | CrashError::Write(_) => Kind::Io,
+            CrashError::Io(..) | CrashError::Write(_) | CrashError::Image(ImageError::Io(_)) => {
+                Kind::Io
+            }
             CrashError::Worker(_) => Kind::Internal,
             _ => Kind::Input,
         };

@@ -9,7 +9,10 @@
 //! **Invariants**
 //! - A permit returns its bytes when it is dropped, however its session ends.
 //! - Nobody waits for the pool for longer than [`POOL_WAIT`].
+//! - Requests get the pool in their order; those of clients that have taken a reply go before those of clients that have
+//!   not. So who is thrown out of the way, and comes again, stands behind all that waited.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -92,8 +95,22 @@ impl Limits {
 #[derive(Debug)]
 struct Pool {
     left: usize,
-    /// Requests that wait for it.
-    waiting: usize,
+    /// Requests that wait for it, first come first.
+    waiting: BTreeSet<Place>,
+    /// The number of the next one that waits.
+    next: u64,
+}
+
+/// Where a request stands among those that wait: whether its client has never taken a reply, then its number.
+type Place = (bool, u64);
+
+/// Who asks for a part of the pool.
+#[derive(Clone, Copy, Debug)]
+struct Applicant {
+    /// Its client has never taken a reply.
+    is_new: bool,
+    /// It has a part already: to let it wait behind others would make them wait for it.
+    is_under_way: bool,
 }
 
 /// The pool of a server.
@@ -109,7 +126,7 @@ pub(crate) struct Full;
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
-        let pool = Pool { left: limits.pool_bytes(), waiting: 0 };
+        let pool = Pool { left: limits.pool_bytes(), waiting: BTreeSet::new(), next: 0 };
         Self { pool: Mutex::new(pool), changed: Condvar::new() }
     }
 
@@ -119,16 +136,27 @@ impl Budget {
     }
 
     /// Takes bytes, if they are there or come within `patience`.
-    fn take(&self, bytes: usize, patience: Duration) -> Result<(), Full> {
+    fn take(&self, bytes: usize, who: Applicant, patience: Duration) -> Result<(), Full> {
         let mut pool = self.lock();
-        if pool.left < bytes {
-            pool.waiting += 1;
-            let waited = self.changed.wait_timeout_while(pool, patience, |it| it.left < bytes);
-            pool = waited.unwrap_or_else(PoisonError::into_inner).0;
-            pool.waiting -= 1;
-        }
-        if pool.left < bytes {
-            return Err(Full);
+        let goes_first = |pool: &Pool, place: Place| {
+            who.is_under_way || pool.waiting.first().is_none_or(|first| *first >= place)
+        };
+        let place = (who.is_new, pool.next);
+        if pool.left < bytes || !goes_first(&pool, place) {
+            if patience.is_zero() {
+                return Err(Full);
+            }
+            pool.next += 1;
+            pool.waiting.insert(place);
+            let must_wait = |it: &mut Pool| it.left < bytes || !goes_first(it, place);
+            let waited = self.changed.wait_timeout_while(pool, patience, must_wait);
+            let (waited, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            pool = waited;
+            pool.waiting.remove(&place);
+            self.changed.notify_all(); // another one is first now
+            if timeout.timed_out() {
+                return Err(Full);
+            }
         }
         pool.left -= bytes;
         Ok(())
@@ -143,7 +171,7 @@ impl Budget {
 
     /// Requests that wait for it.
     fn waiting(&self) -> usize {
-        self.lock().waiting
+        self.lock().waiting.len()
     }
 }
 
@@ -158,11 +186,13 @@ struct Taken {
     pooled: usize,
     /// Its own requests that wait for the pool.
     waiting: usize,
+    /// It has never taken a reply.
+    is_new: bool,
 }
 
 impl Taken {
     const fn new(commands_most: usize) -> Self {
-        Self { commands: 0, commands_most, bytes: 0, pooled: 0, waiting: 0 }
+        Self { commands: 0, commands_most, bytes: 0, pooled: 0, waiting: 0, is_new: true }
     }
 
     /// Bytes of the pool that it lacks for `bytes` more.
@@ -256,12 +286,13 @@ impl Permit {
         let mut taken = self.window.lock();
         let missing = taken.missing(bytes);
         if missing > 0 {
+            let who = Applicant { is_new: taken.is_new, is_under_way: self.bytes > 0 };
             drop(taken);
             let budget = &self.window.budget;
-            if budget.take(missing, Duration::ZERO).is_err() {
+            if budget.take(missing, who, Duration::ZERO).is_err() {
                 before();
                 self.window.lock().waiting += 1;
-                let took = budget.take(missing, self.window.patience);
+                let took = budget.take(missing, who, self.window.patience);
                 self.window.lock().waiting -= 1;
                 took?;
             }
@@ -281,7 +312,8 @@ impl Permit {
         }
         let missing = taken.missing(bytes);
         if missing > 0 {
-            self.window.budget.take(missing, Duration::ZERO)?;
+            let who = Applicant { is_new: taken.is_new, is_under_way: true };
+            self.window.budget.take(missing, who, Duration::ZERO)?;
         }
         taken.add(bytes, missing);
         drop(taken);
@@ -303,6 +335,7 @@ impl Drop for Permit {
         }
         let mut taken = self.window.lock();
         taken.commands -= self.commands;
+        taken.is_new = false;
         taken.commands_most = COMMANDS_MOST.min(taken.commands_most + self.commands);
         taken.bytes -= self.bytes;
         let needed = taken.bytes.saturating_sub(SHARE);
@@ -377,6 +410,47 @@ mod tests {
         assert_eq!(most(), 2 * COMMANDS_FIRST + 1);
         (0..COMMANDS_MOST).for_each(|_| drop(window.enter(1, || ()).unwrap()));
         assert_eq!(most(), COMMANDS_MOST);
+    }
+
+    /// Who has taken a reply goes before who has not, and others in their order: small requests slip by no large one.
+    #[test]
+    fn the_pool_is_given_in_order() {
+        let budget = Arc::new(Budget::new(Limits::new(64 << 20, 8).unwrap()));
+        let patient = || {
+            let mut window = Window::new(Arc::clone(&budget), COMMANDS_FIRST);
+            window.patience = Duration::from_mins(1);
+            Arc::new(window)
+        };
+        let (greedy, known, fresh) = (patient(), patient(), patient());
+        drop(known.enter(1, || ()).unwrap()); // it has taken a reply
+        let all = budget.lock().left;
+        let part = 8 << 20;
+        let held: Vec<_> = (0..all / part).map(|_| greedy.enter(part, || ()).unwrap()).collect();
+        let (served, order) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let mut count = 0;
+            let mut waits = |window: &Arc<Window>, bytes: usize, name: &'static str| {
+                let (window, served) = (Arc::clone(window), served.clone());
+                count += 1;
+                scope.spawn(move || {
+                    let permit = window.enter(bytes, || ()).unwrap();
+                    served.send(name).unwrap();
+                    drop(permit);
+                });
+                while budget.waiting() < count {
+                    std::thread::yield_now();
+                }
+            };
+            waits(&fresh, all - part / 8, "fresh, large");
+            waits(&patient(), 9 << 20, "fresh, small");
+            waits(&known, all - part / 8, "known, large");
+            // There is room for the small one at once, and for the large one once all is given back.
+            drop(held);
+        });
+        drop(served);
+        let order: Vec<_> = order.iter().collect();
+        assert_eq!(order, ["known, large", "fresh, large", "fresh, small"]);
+        assert_eq!(budget.lock().left, all, "all of it is back");
     }
 
     /// A client that sends much is not to be thrown out because it waits for itself.

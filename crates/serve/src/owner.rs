@@ -403,6 +403,7 @@ impl Owner {
 
     fn fail(&mut self, reply: Reply, failure: Failure) {
         self.served.failed += 1;
+        self.served.no_space += u64::from(failure == Failure::NoSpace);
         self.counts.failures += 1;
         reply.send(Answer::Failed(failure));
     }

@@ -16,6 +16,7 @@ pub(crate) struct Served {
     pub(crate) flushes: u64,
     pub(crate) trims: u64,
     pub(crate) failed: u64,
+    pub(crate) no_space: u64,
     /// Nanoseconds.
     pub(crate) late: Histogram<u32>,
     /// Of all commands: nanoseconds of lateness, and those that the modelled drive took.
@@ -41,6 +42,7 @@ impl Default for Served {
             flushes: 0,
             trims: 0,
             failed: 0,
+            no_space: 0,
             late,
             late_ns: 0,
             modelled_ns: 0,
@@ -250,6 +252,9 @@ pub struct StatusReport {
     pub trims: u64,
     /// Commands that failed.
     pub failed: u64,
+    /// Those of them that failed since the file system of the image was full.
+    #[serde(default)]
+    pub no_space: u64,
     /// By how much later than by the modelled drive half of the commands were answered, in nanoseconds, from when they had
     /// come in; 0 with `--latency off`.
     #[serde(default)]
@@ -366,6 +371,7 @@ impl StatusReport {
             flushes: served.flushes,
             trims: served.trims,
             failed: served.failed,
+            no_space: served.no_space,
             late_p50_ns: served.late.value_at_quantile(0.5),
             late_p99_ns: served.late.value_at_quantile(0.99),
             host_share: served.host_share(),

@@ -363,6 +363,7 @@ fn status_table(report: &StatusReport) -> Table {
         ("flushes", report.flushes),
         ("trims", report.trims),
         ("failed", report.failed),
+        ("no space for them", report.no_space),
     ];
     for (name, number) in served {
         table.row([name, &count(number)]);

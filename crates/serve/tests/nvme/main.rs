@@ -393,7 +393,8 @@ fn a_controller_without_cache_writes_through() {
 /// Errors that come and go have their NVMe status; what was made to fail has changed nothing.
 #[test]
 fn commands_fail_by_rule_with_the_status_of_their_kind() {
-    let served = Served::new();
+    // A cut is to end no connection here.
+    let served = Served::with(Options { cut: CutMode::Error, ..Options::default() });
     let mut host = served.host(1, 3);
     let io = &mut host.io[0];
     let fault = |rule: &str| {

@@ -69,9 +69,10 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(
 pub(super) fn failure(error: CrashError) -> Failure {
     match error {
         CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
-        CrashError::Io(..) | CrashError::Write(_) | CrashError::Image(ImageError::Io(_)) => {
-            Failure::io(error)
-        }
+        CrashError::Io(..)
+        | CrashError::Machine(_)
+        | CrashError::Write(_)
+        | CrashError::Image(ImageError::Io(_)) => Failure::io(error),
         CrashError::Worker(_) => Failure::internal(error),
         _ => Failure::usage(error),
     }

@@ -213,6 +213,10 @@ points! {
     BlockReleased,
     /// block: a zone was filled up
     BlockFilled,
+    /// block: cut amid a commit, before the first set of tables was whole
+    BlockCutFirstSet,
+    /// block: cut amid a commit, before the second set of tables was whole
+    BlockCutSecondSet,
 }
 
 /// How often each point was reached. One point counts at most once for each cut, or for each run.

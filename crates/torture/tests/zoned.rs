@@ -13,7 +13,7 @@ fn nothing_promised_is_lost() {
     }
     // Drives that die early would have little to show.
     assert!(all.cuts > 6_000 && all.cuts_in_recovery > 1_000, "{all:?}");
-    assert!(all.commands > 200_000 && all.write_faults < 200, "{all:?}");
+    assert!(all.commands > 200_000 && all.write_faults < 500, "{all:?}");
 }
 
 /// Seeds that have failed once: 3323 and 5369 by an error of the model, which knew no holes in what a zone with a

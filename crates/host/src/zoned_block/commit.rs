@@ -120,6 +120,17 @@ impl Committer {
         self.stage == Stage::Idle
     }
 
+    /// 0 when no commit is under way; stages of one have numbers from 1 on, in their order.
+    pub(super) const fn stage(&self) -> u32 {
+        match self.stage {
+            Stage::Idle => 0,
+            Stage::Data => 1,
+            Stage::Blocks(set) => 2 + 3 * set as u32,
+            Stage::Settle(set) => 3 + 3 * set as u32,
+            Stage::Super(set) => 4 + 3 * set as u32,
+        }
+    }
+
     /// A commit could not be written: nothing can be promised any more.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed

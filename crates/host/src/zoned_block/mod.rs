@@ -312,6 +312,11 @@ where
         self.recognition.journal()
     }
 
+    /// The stage of the commit that is under way, from 1 on; 0 if none is.
+    pub const fn commit_stage(&self) -> u32 {
+        self.committer.stage()
+    }
+
     /// The conventional drive.
     pub const fn conventional(&self) -> &C {
         &self.members.conventional

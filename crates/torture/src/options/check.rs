@@ -105,6 +105,7 @@ impl Round {
             Cut::After(span) | Cut::AfterFlush(span) | Cut::Idle(span) => span,
             Cut::AtEvent { .. }
             | Cut::AtTablePage { .. }
+            | Cut::AtStage { .. }
             | Cut::AtCopy { .. }
             | Cut::AfterTrims { .. }
             | Cut::AfterFailure { .. }

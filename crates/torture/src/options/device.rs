@@ -31,11 +31,11 @@ pub(super) enum Size {
 }
 
 impl Size {
-    /// One in 64 seeds is of each of the large ones.
+    /// One in 64 seeds has large tables, and two have large roots, which cuts seldom fall on.
     pub(super) fn drawn(rng: &mut Rng) -> Self {
         match rng.below(64) {
             0 => Self::Large,
-            1 => Self::LargeRoot,
+            1 | 2 => Self::LargeRoot,
             _ => Self::Small,
         }
     }

@@ -4,6 +4,7 @@
 
 use leyden_device::{Config, Region, Ssd, Stamp};
 use leyden_ftl::Copies;
+use leyden_ftl::map::ProtectionConfig;
 use leyden_sim::{Digest, Ratio, Rng, Span};
 
 use super::bank::without_energy;
@@ -14,7 +15,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::traced::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 10;
+pub(crate) const DRAW_VERSION: u32 = 11;
 
 impl Options {
     /// The options of `seed`.
@@ -54,6 +55,18 @@ impl Options {
         if collections.below(8) == 0 {
             cut_amid_collections(&mut rounds, &mut collections);
         }
+        let mut pages = rng(seed, "cuts at table pages");
+        let protection = &device.ftl.map.protection;
+        if !matches!(protection, ProtectionConfig::Full(_)) && pages.below(6) == 0 {
+            cut_at_table_pages(&mut rounds, &mut pages);
+            let has_journal = matches!(protection, ProtectionConfig::Journal(_));
+            if has_journal
+                && coin(&mut pages)
+                && let Some(starved) = without_energy(&device)
+            {
+                device = starved;
+            }
+        }
         let mut trims = rng(seed, "cuts after trims");
         if device.flushes_trims()
             && trims.below(4) == 0
@@ -77,6 +90,11 @@ fn draw_variations(device: &mut Config, seed: u64) {
     if drain.below(3) == 0 {
         let most = device.buffer.flush_threshold.as_ppm();
         device.buffer.drain_to = Some(Ratio::from_ppm(drain.below(most + 1)));
+    }
+    let mut dying = rng(seed, "dying");
+    if dying.below(24) == 0 {
+        // Dies lose their blocks for dumps: the drive can only be read.
+        device.nand.faults.erase_failures = Ratio::from_percent(5 + dying.below(36));
     }
     let mut kept = rng(seed, "kept blocks");
     if kept.below(8) == 0 {
@@ -188,6 +206,22 @@ fn cut_amid_collections(rounds: &mut [Round], rng: &mut Rng) {
         let pages = spread(rng, 16) as u32;
         if rng.below(4) > 0 {
             round.cut = Cut::AtCopy { pages };
+        }
+    }
+}
+
+/// Most cuts fall on the program of a page of the table or of its journal, and a quarter of them is followed by another cut at
+/// once: what was handed over is on flash or in the dump, never neither.
+fn cut_at_table_pages(rounds: &mut [Round], rng: &mut Rng) {
+    for round in rounds {
+        let pages = spread(rng, 8) as u32;
+        if rng.below(4) == 0 {
+            continue;
+        }
+        round.cut = Cut::AtTablePage { pages };
+        if rng.below(4) == 0 {
+            (round.off, round.again) =
+                (Span::from_ns(1), vec![Ratio::from_ppm(rng.below(1_000_001))]);
         }
     }
 }

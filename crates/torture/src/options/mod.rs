@@ -157,6 +157,11 @@ pub enum Cut {
         /// How many; 1 is the first.
         pages: u32,
     },
+    /// When a protocol of the device has begun its next stage for the so-manyth time; commands go on.
+    AtStage {
+        /// How many times; 1 is the first.
+        stages: u32,
+    },
     /// When so many pages of a collection's copies have begun to be programmed; commands go on.
     AtCopy {
         /// How many; 1 is the first.

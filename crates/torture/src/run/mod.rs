@@ -63,6 +63,10 @@ pub trait Inspected<P: Payload> {
     fn points(&self) -> Vec<Point> {
         Vec::new()
     }
+    /// The stage of the protocol by which it makes its tables durable; 0 if none is under way.
+    fn stage(&self) -> u32 {
+        0
+    }
     /// The same, to exchange it for one that was saved and loaded.
     fn ssd_mut(&mut self) -> Option<&mut Ssd<P>> {
         None

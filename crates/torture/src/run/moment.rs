@@ -57,6 +57,15 @@ where
                     begun.len() >= pages as usize
                 })?;
             }
+            Cut::AtStage { stages } => {
+                let (mut last, mut left) = (self.drive.drive().stage(), stages);
+                self.go_on(&mut rest, |runner, _| {
+                    let stage = runner.drive.drive().stage();
+                    let has_begun = std::mem::replace(&mut last, stage) != stage && stage > 0;
+                    left = left.saturating_sub(u32::from(has_begun));
+                    left == 0
+                })?;
+            }
             Cut::AtCopy { pages } => {
                 let mut copied = self.copied_units();
                 let mut begun = 0;

@@ -340,6 +340,9 @@ where
         self.hits.hit_if(has(Op::Sync), Point::CutSync);
         self.hits.hit_if(trim, Point::CutTrim);
         self.hits.hit_if(fua, Point::CutFua);
+        let stage = self.drive.drive().stage();
+        self.hits.hit_if((2..=4).contains(&stage), Point::BlockCutFirstSet);
+        self.hits.hit_if((5..=7).contains(&stage), Point::BlockCutSecondSet);
         let Some(ssd) = self.ssd() else { return };
         let is_read_only = ssd.is_read_only();
         let on_the_way = ssd.medium().on_the_way();

@@ -160,6 +160,7 @@ fn sooner(round: &mut Round) {
         }
         Cut::AtEvent { events, .. } | Cut::AfterFailure { events } => *events /= 2,
         Cut::AtTablePage { pages: count }
+        | Cut::AtStage { stages: count }
         | Cut::AtCopy { pages: count }
         | Cut::AfterTrims { trims: count } => *count = (*count / 2).max(1),
         Cut::Never => {}

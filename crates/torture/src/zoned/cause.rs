@@ -123,9 +123,11 @@ pub(crate) fn has_lost_blocks<P: Payload>(ssd: &ZnsSsd<P>) -> bool {
     blocks.any(|block| ssd.medium().health(block) != Health::Good)
 }
 
-/// True if some die has lost blocks, and fewer of its others are erased than a dump may need.
-pub(crate) fn lacks_dump_room<P: Payload>(ssd: &ZnsSsd<P>) -> bool {
-    let needed = ssd.dump_blocks_needed();
+/// True if some die has lost blocks, and fewer of its others are erased than a dump may need beside those that `zones` open
+/// zones may have been given.
+pub(crate) fn lacks_dump_room<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
+    let of_zones = zones * (blocks_of_zone(ssd) / ssd.zone_shape().dies_per_zone.max(1));
+    let needed = ssd.dump_blocks_needed() + of_zones;
     dies(ssd).any(|die| {
         let is_bad = |block| ssd.medium().health(block) != Health::Good;
         blocks_of(ssd, die).any(is_bad) && erased(ssd, die) < needed

@@ -1,6 +1,6 @@
 //! Checks that what a zoned drive refuses, or gives up, has a cause.
 
-use leyden_device::{Status, ZoneAction, ZoneId, ZoneState};
+use leyden_device::{Completion, Stamp, Status, ZoneAction, ZoneId, ZoneState};
 use leyden_oracle::zones::ZoneChange;
 
 use super::cause::{
@@ -20,6 +20,11 @@ impl Runner<'_> {
         if changed.len() as u32 > dead.saturating_sub(before) {
             let message = format!("the list of changed zones names {changed:?}: {states:?}");
             return Err(Trouble { kind: Kind::Zone, message });
+        }
+        for zone in changed {
+            if let Some(slot) = self.host.slots.get_mut(zone.0 as usize) {
+                slot.is_dead = true;
+            }
         }
         if dead <= before || self.may_fault() {
             return Ok(());
@@ -44,11 +49,26 @@ impl Runner<'_> {
 
     /// A drive that can only be read has a die without room for a dump.
     pub(super) fn check_read_only(&self) -> Result<(), Trouble> {
-        if !self.drive.is_read_only() || lacks_dump_room(&self.drive) {
+        if !self.drive.is_read_only() || self.lacks_dump_room() {
             return Ok(());
         }
-        let message = format!("the drive can only be read: {}", state_of_flash(&self.drive));
+        let message = format!(
+            "the drive can only be read: {}; zones by state: {:?}",
+            state_of_flash(&self.drive),
+            self.drive.zones_in_state()
+        );
         Err(Trouble { kind: Kind::Fault, message })
+    }
+
+    /// A command that had to be refused, and was not.
+    pub(super) fn not_refused(end: &Completion<Stamp>) -> Trouble {
+        let message = format!("{:?} must be refused, and was not", end.op);
+        Trouble { kind: Kind::Status, message }
+    }
+
+    /// A dump needs blocks beside those that active zones may have been given.
+    fn lacks_dump_room(&self) -> bool {
+        lacks_dump_room(&self.drive, self.held.active_zones())
     }
 
     /// Whether `pending` may end with `status`; `during` are the zones that took resources while it was under way.
@@ -58,7 +78,8 @@ impl Runner<'_> {
         status: Status,
         during: Held,
     ) -> Result<(), Trouble> {
-        if status == Status::Success || *pending == Pending::Misuse {
+        let is_misuse = matches!(pending, Pending::Misuse | Pending::Offline { .. });
+        if status == Status::Success || is_misuse {
             return Ok(());
         }
         let is_write = pending.is_write();
@@ -68,7 +89,9 @@ impl Runner<'_> {
         let may_end = match status {
             Status::WriteFault => {
                 let may_fail = is_write || is_change || matches!(pending, Pending::Flush { .. });
-                may_fail && self.may_fault()
+                // A drive that can only be read changes no zone: it could not dump the zone table.
+                let is_read_only = self.drive.is_read_only() && self.lacks_dump_room();
+                may_fail && self.may_fault() || is_read_only && pending.changes_zones()
             }
             Status::TooManyOpenZones if *pending == Pending::All(ZoneAction::Open) => {
                 during.active_zones() > self.drive.zone_shape().max_open
@@ -137,6 +160,10 @@ impl Pending {
         matches!(self, Self::Write { .. } | Self::Append { .. } | Self::Copy { .. })
     }
 
+    const fn changes_zones(&self) -> bool {
+        !matches!(self, Self::Read { .. } | Self::Report { .. } | Self::Flush { .. })
+    }
+
     fn is_change(&self, of: ZoneChange) -> bool {
         matches!(self, Self::Change { change, .. } if *change == of)
     }
@@ -158,7 +185,11 @@ impl Pending {
             | Self::Toggle { zone, .. }
             | Self::Read { zone, .. }
             | Self::Inert { zone } => Some(*zone),
-            Self::Flush { .. } | Self::All(_) | Self::Report { .. } | Self::Misuse => None,
+            Self::Flush { .. }
+            | Self::All(_)
+            | Self::Report { .. }
+            | Self::Misuse
+            | Self::Offline { .. } => None,
         }
     }
 }

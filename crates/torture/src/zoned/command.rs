@@ -58,6 +58,10 @@ pub(super) enum Pending {
     },
     /// It must be refused.
     Misuse,
+    /// It must be refused unless the zone has become read-only meanwhile.
+    Offline {
+        zone: u32,
+    },
 }
 
 /// What the host knows of a zone.

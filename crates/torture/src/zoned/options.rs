@@ -77,9 +77,18 @@ impl ZonedOptions {
             device.buffer.zones.during_flush = DuringFlush::Suspend;
         }
         let mut few = crate::options::rng(seed, "zoned few blocks");
-        let is_short = few.below(32) == 0;
+        let is_short = few.below(16) == 0;
         if is_short {
             wear_out(&mut device, &mut few);
+        }
+        // Erases fail so often that dies lose their blocks for dumps: the drive can only be read.
+        let is_dying = is_short && few.below(2) == 0;
+        if is_dying {
+            device.nand.faults.erase_failures = Ratio::from_percent(30 + few.below(21));
+        }
+        let mut wear = crate::options::rng(seed, "zoned wear");
+        if wear.below(16) == 0 {
+            device.nand.endurance_cycles = 2 + wear.below(12) as u32;
         }
         let zones = 2 + rng.below(8) as u32;
         Self {
@@ -87,7 +96,7 @@ impl ZonedOptions {
             // All of them: what others do not take is to spare.
             zones: if is_short { MOST_ZONES } else { zones },
             queue_depth: 1 + rng.below(24) as u32,
-            cuts: 8 + rng.below(40) as u32,
+            cuts: 8 + rng.below(40) as u32 + if is_dying { 40 } else { 0 },
             commands: 4 + rng.below(200) as u32,
             largest: 1 + rng.below(24) as u32,
             plp: Ratio::from_percent(rng.below(70)),
@@ -106,8 +115,16 @@ fn wear_out(device: &mut Config, rng: &mut Rng) {
     let faults = &mut device.nand.faults;
     faults.program_failures = Ratio::from_ppm(5_000 + rng.below(30_000));
     faults.erase_failures = Ratio::from_ppm(10_000 + rng.below(100_000));
+    let nand = &mut device.nand;
+    let planes = if nand.multi_plane { u64::from(nand.planes_per_die) } else { 1 };
+    let block = nand.page_size.get() * u64::from(nand.pages_per_block) * planes;
     if let Some(zoned) = &mut device.zoned {
         zoned.spare = Ratio::ZERO;
+        // The host uses every zone: unused ones would be spare.
+        let zone_blocks = zoned.zone_capacity.unwrap_or(zoned.zone_size).get() / block;
+        let dies = u64::from(nand.channels * nand.dies_per_channel);
+        let most = u64::from(MOST_ZONES / 2) * zone_blocks / dies + 8;
+        nand.blocks_per_plane = nand.blocks_per_plane.min(most as u32);
     }
 }
 

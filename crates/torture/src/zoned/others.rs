@@ -40,7 +40,9 @@ impl Host<'_> {
                 })
             }
             // Only a zone that is read-only can be taken offline.
-            7 if !slot.is_dead => misuse(Command::zone(ZoneAction::Offline, start)),
+            7 if !slot.is_dead => {
+                Some((Command::zone(ZoneAction::Offline, start), Pending::Offline { zone }))
+            }
             8 => misuse(Command::zone(ZoneAction::Write, start)),
             9 if self.options.device.zoned.as_ref()?.descriptor_extension.get() == 0 => {
                 let data = vec![1; 64].into_boxed_slice();

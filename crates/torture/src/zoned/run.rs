@@ -23,6 +23,8 @@ use crate::{Failure, Kind, Outcome, Tally};
 
 /// Events without the end of a command, after which a drive that is ready is stuck.
 const MOST_EVENTS: u64 = 100_000;
+/// Commands at most until one changes a zone.
+const MOST_TO_CHANGE: u32 = 40;
 
 impl From<Box<ZoneViolation>> for Trouble {
     fn from(violation: Box<ZoneViolation>) -> Self {
@@ -142,7 +144,12 @@ impl<'a> Runner<'a> {
             let late = self.host.rng.below(3_000_000);
             let within = self.host.rng.below(late + 1);
             if self.aims.chance(self.options.aimed) {
-                self.advance_to_event()?;
+                if self.aims.below(3) == 0 {
+                    self.work_to_change()?;
+                    self.advance_to_event(4)?;
+                } else {
+                    self.advance_to_event(12)?;
+                }
             } else {
                 self.advance_to_cut(Span::from_ns(within))?;
             }
@@ -151,6 +158,7 @@ impl<'a> Runner<'a> {
                 self.count_resources()?;
             }
             self.drive.check();
+            let was_read_only = self.drive.is_read_only();
             self.cut()?;
             while self.host.chance(self.options.again) {
                 let recovery = self.drive.next_event().unwrap_or_else(|| self.drive.now());
@@ -161,11 +169,23 @@ impl<'a> Runner<'a> {
                 self.tally.cuts_in_recovery += 1;
             }
             self.look()?;
-            if self.drive.is_read_only() {
-                break; // it has nothing more to show
+            if self.drive.is_read_only() && was_read_only {
+                break; // it has answered a round of commands, and has kept what it holds
+            }
+            // Twice in a row: the second finds what the first recovery has begun.
+            if self.aims.below(8) == 0 {
+                self.advance_to_event(4)?;
+                self.cut_and_look()?;
             }
         }
         self.finish()
+    }
+
+    /// Another cut, with no work since the one before.
+    fn cut_and_look(&mut self) -> Result<(), Trouble> {
+        self.drive.check();
+        self.cut()?;
+        self.look()
     }
 
     /// Submits so many commands, as many at once as the queue depth allows.
@@ -262,9 +282,23 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Lets up to a dozen things happen: the power fails at the last of them, or just before it.
-    fn advance_to_event(&mut self) -> Result<(), Trouble> {
-        for _ in 0..self.aims.below(12) {
+    /// Works on until a reset, a Finish, a copy or a commit is under way: the next cut falls on its stages.
+    fn work_to_change(&mut self) -> Result<(), Trouble> {
+        let is_change = |pending: &Pending| {
+            matches!(pending, Pending::Change { .. } | Pending::Copy { .. } | Pending::All(_))
+        };
+        for _ in 0..MOST_TO_CHANGE {
+            if self.pending.values().any(|(pending, _)| is_change(pending)) {
+                break;
+            }
+            self.work(1)?;
+        }
+        Ok(())
+    }
+
+    /// Lets fewer than `most` things happen: the power fails at the last of them, or just before it.
+    fn advance_to_event(&mut self, most: u64) -> Result<(), Trouble> {
+        for _ in 0..self.aims.below(most) {
             let Some(at) = self.drive.next_event() else { break };
             let mut done = Vec::new();
             self.drive.advance(at, &mut done);
@@ -296,8 +330,8 @@ impl<'a> Runner<'a> {
         }
         self.check_erased()?;
         self.drive.check();
-        self.check_read_only()?;
-        self.judge()
+        self.judge()?;
+        self.check_read_only()
     }
 
     /// Lets everything under way end.
@@ -369,9 +403,9 @@ impl<'a> Runner<'a> {
                     self.oracle.read(zone, first, &data)?;
                 }
             }
-            Pending::Misuse if is_done => {
-                let message = format!("{:?} must be refused, and was not", end.op);
-                return Err(Trouble { kind: Kind::Status, message });
+            Pending::Misuse if is_done => return Err(Self::not_refused(end)),
+            Pending::Offline { zone } if is_done && !self.host.slots[zone as usize].is_dead => {
+                return Err(Self::not_refused(end));
             }
             Pending::Toggle { zone, action } => {
                 let slot = &mut self.host.slots[zone as usize];
@@ -388,7 +422,7 @@ impl<'a> Runner<'a> {
                     return Err(Trouble { kind: Kind::Zone, message });
                 }
             }
-            Pending::Inert { .. } | Pending::Misuse => {}
+            Pending::Inert { .. } | Pending::Misuse | Pending::Offline { .. } => {}
         }
         Ok(())
     }

@@ -53,6 +53,10 @@ impl<P: TracedPayload> Inspected<P> for OnOurs<P> {
         counts.into_iter().filter(|&(count, _)| count > 0).map(|(_, point)| point).collect()
     }
 
+    fn stage(&self) -> u32 {
+        self.commit_stage()
+    }
+
     /// Zones that cannot be written, and a member that can only be read, need blocks that have gone bad.
     fn judge(&self) -> Result<(), String> {
         let zoned = self.zoned();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::options::chance::{coin, spread};
 use crate::options::{draw_levelling, draw_rounds, draw_work, rng};
 use crate::traced::Grain;
-use crate::{Options, zoned};
+use crate::{Cut, Options, Round, zoned};
 
 /// Draws until there is such a device: some combinations are refused, as they must be.
 const MOST_DRAWS: u64 = 400;
@@ -75,6 +75,10 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
     for round in &mut rounds {
         round.reload = false;
     }
+    let mut stages = rng(seed, "cuts at stages");
+    if stages.below(4) == 0 {
+        cut_at_stages(&mut rounds, &mut stages);
+    }
     // Drawn apart: what else a seed draws does not depend on it.
     let mut moves = rng(seed, "journal moves");
     let mut journal_moves = 0;
@@ -99,6 +103,21 @@ fn draw_once(seed: u64, attempt: u64) -> Option<ZonedBlockOptions> {
     let run = Options { seed, grain, device, host: None, work, rounds };
     let options = ZonedBlockOptions { layer, journal_moves, zoned, run };
     super::device::<leyden_device::Stamp>(&options).is_ok().then_some(options)
+}
+
+/// Most cuts fall on a stage of a commit, and a quarter of them is followed by another cut at once: of two sets of tables one
+/// must be whole at any moment.
+fn cut_at_stages(rounds: &mut [Round], rng: &mut Rng) {
+    for round in rounds {
+        let stages = spread(rng, 32) as u32;
+        if rng.below(4) == 0 {
+            continue;
+        }
+        round.cut = Cut::AtStage { stages };
+        if rng.below(4) == 0 {
+            round.again = vec![Ratio::from_ppm(rng.below(1_000_001))];
+        }
+    }
 }
 
 /// About how many units the tables of so many zones take.

@@ -48,7 +48,8 @@ fn check_folder(tree: &Tree, path: &str, code: &str, calls: &[usize], findings: 
     // A folder of policies may have a folder of others in it.
     let is_registry = |module: &str| {
         let inner = format!("{folder}/{module}/mod.rs");
-        tree.with_extension("rs").any(|(file, text)| *file == *inner && text.contains("policies! {"))
+        tree.with_extension("rs")
+            .any(|(file, text)| *file == *inner && text.contains("policies! {"))
     };
     for (module, &(line, public)) in &declared {
         if public && !registered.contains_key(module) && !is_registry(module) {

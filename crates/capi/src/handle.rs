@@ -41,6 +41,12 @@ pub(crate) struct Handle {
     identity: Identity,
 }
 
+/// The header promises that threads may share a handle.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Handle>();
+};
+
 impl Handle {
     /// Opens an image. Also says what that has found: the power cut that the death of the last process was, and how
     /// many commands were run again.

@@ -60,7 +60,9 @@ fn describe(page: &mut String, command: &mut clap::Command, name: &str) {
         let _ = writeln!(page, "{}", line.trim_end());
     }
     page.push_str("```\n");
-    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+    // `help` of each command says nothing new.
+    let shown = |below: &&mut clap::Command| !below.is_hide_set() && below.get_name() != "help";
+    for below in command.get_subcommands_mut().filter(shown) {
         let name = format!("{name} {}", below.get_name());
         describe(page, below, &name);
     }

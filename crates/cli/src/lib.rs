@@ -4,8 +4,8 @@
 //! anything that decides a result; that is `leyden-run`'s.
 //!
 //! **Invariants**
-//! - With `--json`, standard output holds JSON and nothing else; everything for people to watch
-//!   goes to standard error, and only to a terminal.
+//! - With `--json`, standard output holds JSON and nothing else; progress and notes go to standard
+//!   error: a bar on a terminal, a line a minute elsewhere.
 //! - A result file appears whole or not at all.
 //! - Whatever goes wrong says what, where and what to do, and ends with a documented exit code.
 

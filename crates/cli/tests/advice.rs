@@ -37,8 +37,13 @@ fn a_life_that_means_nothing_is_said_to_mean_nothing() {
     assert_eq!(worn.status.code(), Some(0));
     said(&worn.stderr, "drive and work do not fit");
     said(&worn.stderr, "its day is no day of the host's");
-    let slow = life("9000000", &["workload.job.0.iops_limit=1", "workload.job.0.requests=2000"]);
-    assert!(slow.stderr.is_empty(), "{}", String::from_utf8_lossy(&slow.stderr));
+    let slow = |requests: &str| {
+        let requests = format!("workload.job.0.requests={requests}");
+        life("9000000", &["workload.job.0.iops_limit=1", &requests])
+    };
+    let long = slow("200000");
+    assert!(long.stderr.is_empty(), "{}", String::from_utf8_lossy(&long.stderr));
+    said(&slow("2000").stderr, "chance decides which block is the most worn");
     // A run that fits into the buffer wears nothing.
     let buffered = life(
         "3000",
@@ -82,6 +87,28 @@ fn a_trace_that_is_not_replayed_at_its_own_times_says_how_fast() {
     let times = text.split("replayed ").nth(1).and_then(|rest| rest.split(' ').next());
     let times: f64 = times.unwrap().replace(',', "").parse().unwrap();
     assert!(times > 50.0, "a read takes 10 ms in the trace: {times}");
+}
+
+/// Commands that were made to fail are no wear.
+#[test]
+fn errors_that_were_asked_for_are_no_worn_out_drive() {
+    let folder = folder();
+    let faults = r#"run.faults=["write:nth=40,times=3", "any:nth=50", "read:nth=2"]"#;
+    for (command, more) in
+        [("run", "--json"), ("lifetime", "--cycles=3000"), ("compare", "--vary=seed=1,2")]
+    {
+        let output = run(folder.path(), &[command, "tiny.toml", more, "--set", faults]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{command}: {told}");
+        assert!(!told.contains("made nothing fail"), "{command}: {told}");
+        if command == "run" {
+            let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(
+                (record["host"]["errors"].as_u64(), record["host"]["write_faults"].as_u64()),
+                (Some(5), Some(0))
+            );
+        }
+    }
 }
 
 #[test]

@@ -200,8 +200,7 @@ impl Scenario {
         let problem = if rules > FaultRules::MOST {
             format!("{rules} rules are too many; write at most {}", FaultRules::MOST)
         } else if rules > 0 && self.host.is_layered() {
-            "a device of two drives has no commands of its own that a rule could name; leave it out"
-                .to_owned()
+            "devices of two drives do not support it; leave it out".to_owned()
         } else {
             return Ok(());
         };

@@ -64,7 +64,7 @@ fn unknown_keys_name_the_nearest_and_the_place() {
     let message = refused("over_provisioning = \"7 %\"", &[]);
     says(&message, &["there is a `device.ftl.over_provisioning`"]);
     let message = refused("[device.ftl.gc]\ntemperature = 3", &[]);
-    says(&message, &["the keys here are `victim`, `soft_free_blocks`"]);
+    says(&message, &["the keys here are `victim`, `levelling`, `soft_free_blocks`"]);
 }
 
 #[test]

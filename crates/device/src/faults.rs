@@ -236,7 +236,10 @@ impl Given {
 
 /// The rules of a drive. Its clock is its caller's, in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub struct FaultRules(Vec<Given>);
+pub struct FaultRules {
+    given: Vec<Given>,
+    write_faults: u64,
+}
 
 impl FaultRules {
     /// No drive has more rules.
@@ -245,27 +248,32 @@ impl FaultRules {
     /// Adds a rule. False if there are too many.
     #[must_use]
     pub fn add(&mut self, rule: FaultRule, now_ns: u64) -> bool {
-        let has_room = self.0.len() < Self::MOST;
+        let has_room = self.given.len() < Self::MOST;
         if has_room {
-            self.0.push(Given { rule, since_ns: now_ns, seen: 0, failed: 0 });
+            self.given.push(Given { rule, since_ns: now_ns, seen: 0, failed: 0 });
         }
         has_room
     }
 
     /// True if there is none.
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.given.is_empty()
+    }
+
+    /// Commands that were made to end with Write Fault: each counts once, however many rules are about it.
+    pub const fn write_faults(&self) -> u64 {
+        self.write_faults
     }
 
     /// Everything works again.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.given.clear();
     }
 
     /// How a command fails; `None` if it does not. Each rule that is about it counts it.
     pub fn fails(&mut self, target: FaultTarget, now_ns: u64) -> Option<Status> {
         let mut fails = false;
-        for given in &mut self.0 {
+        for given in &mut self.given {
             if given.rule.matches(target) && !given.is_over(now_ns) {
                 given.seen += 1;
                 if given.seen >= given.rule.nth {
@@ -275,6 +283,7 @@ impl FaultRules {
             }
         }
         let is_read = target.kind == FaultKind::Read;
+        self.write_faults += u64::from(fails && !is_read);
         fails.then_some(if is_read { Status::UnrecoveredRead } else { Status::WriteFault })
     }
 
@@ -286,7 +295,7 @@ impl FaultRules {
             failed: given.failed,
             is_over: given.is_over(now_ns),
         };
-        self.0.iter().map(report).collect()
+        self.given.iter().map(report).collect()
     }
 }
 

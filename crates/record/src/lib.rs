@@ -195,7 +195,8 @@ pub struct Host {
     pub trims: u64,
     /// Commands that ended with an error status.
     pub errors: u64,
-    /// Of these, writes that the drive refused because its flash had no room left: it is worn out.
+    /// Of these, writes that the drive refused because its flash had no room left: it is worn out. Those that
+    /// `run.faults` made fail are not among them.
     #[serde(default)]
     pub write_faults: u64,
     /// Bytes read.

@@ -255,7 +255,13 @@ impl Window {
         }
         taken.commands += 1;
         drop(taken);
-        let mut permit = Permit { window: Arc::clone(self), commands: 1, bytes: 0 };
+        let mut permit = Permit {
+            window: Arc::clone(self),
+            commands: 1,
+            bytes: 0,
+            pooled: 0,
+            is_refused: false,
+        };
         permit.grow(bytes, before)?;
         Ok(permit)
     }
@@ -278,6 +284,10 @@ pub(crate) struct Permit {
     window: Arc<Window>,
     commands: usize,
     bytes: usize,
+    /// Those of them that came from the pool.
+    pooled: usize,
+    /// It found no memory: its client gets no reply of the drive.
+    is_refused: bool,
 }
 
 impl Permit {
@@ -286,7 +296,7 @@ impl Permit {
         let mut taken = self.window.lock();
         let missing = taken.missing(bytes);
         if missing > 0 {
-            let who = Applicant { is_new: taken.is_new, is_under_way: self.bytes > 0 };
+            let who = Applicant { is_new: taken.is_new, is_under_way: self.pooled > 0 };
             drop(taken);
             let budget = &self.window.budget;
             if budget.take(missing, who, Duration::ZERO).is_err() {
@@ -294,6 +304,7 @@ impl Permit {
                 self.window.lock().waiting += 1;
                 let took = budget.take(missing, who, self.window.patience);
                 self.window.lock().waiting -= 1;
+                self.is_refused |= took.is_err();
                 took?;
             }
             taken = self.window.lock();
@@ -301,6 +312,7 @@ impl Permit {
         taken.add(bytes, missing);
         drop(taken);
         self.bytes += bytes;
+        self.pooled += missing;
         Ok(())
     }
 
@@ -312,12 +324,13 @@ impl Permit {
         }
         let missing = taken.missing(bytes);
         if missing > 0 {
-            let who = Applicant { is_new: taken.is_new, is_under_way: true };
+            let who = Applicant { is_new: taken.is_new, is_under_way: self.pooled > 0 };
             self.window.budget.take(missing, who, Duration::ZERO)?;
         }
         taken.add(bytes, missing);
         drop(taken);
         self.bytes += bytes;
+        self.pooled += missing;
         Ok(())
     }
 
@@ -325,6 +338,7 @@ impl Permit {
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.commands += std::mem::take(&mut other.commands);
         self.bytes += std::mem::take(&mut other.bytes);
+        self.pooled += std::mem::take(&mut other.pooled);
     }
 }
 
@@ -335,8 +349,10 @@ impl Drop for Permit {
         }
         let mut taken = self.window.lock();
         taken.commands -= self.commands;
-        taken.is_new = false;
-        taken.commands_most = COMMANDS_MOST.min(taken.commands_most + self.commands);
+        if !self.is_refused {
+            taken.is_new = false;
+            taken.commands_most = COMMANDS_MOST.min(taken.commands_most + self.commands);
+        }
         taken.bytes -= self.bytes;
         let needed = taken.bytes.saturating_sub(SHARE);
         let spare = taken.pooled.saturating_sub(needed);
@@ -433,7 +449,9 @@ mod tests {
                 let (window, served) = (Arc::clone(window), served.clone());
                 count += 1;
                 scope.spawn(move || {
-                    let permit = window.enter(bytes, || ()).unwrap();
+                    // As writes come: a small part first, which is the client's own share, and then their data.
+                    let mut permit = window.enter(COMMAND_BYTES, || ()).unwrap();
+                    permit.grow(bytes - COMMAND_BYTES, || ()).unwrap();
                     served.send(name).unwrap();
                     drop(permit);
                 });

@@ -478,25 +478,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             let handle = served(folder.path(), Pace::Times(1.0), scope);
-            let read_after = |held_up_ms| {
-                let (told, ended) = std::sync::mpsc::channel();
-                let stall = handle.clone();
-                let held_up = Duration::from_millis(held_up_ms);
-                scope.spawn(move || stall.look(move |_| std::thread::sleep(held_up)));
-                // The reads come while it is away.
-                std::thread::sleep(held_up / 4);
-                for _ in 0..1_200 {
-                    let told = told.clone();
-                    handle.ask(Ask::Read(Lba(0), 8), move |_| told.send(()).unwrap());
-                }
-                drop(told);
-                assert_eq!(ended.iter().count(), 1_200);
-                match handle.control(switch::Ask::Status).unwrap() {
-                    switch::Answer::Status(status) => status,
-                    other => panic!("{other:?}"),
-                }
+            let (told, ended) = std::sync::mpsc::channel();
+            let (arrived, is_in) = std::sync::mpsc::channel();
+            let (asked, all) = std::sync::mpsc::channel::<()>();
+            let stall = handle.clone();
+            scope.spawn(move || {
+                stall.look(move |_| {
+                    arrived.send(()).unwrap();
+                    all.recv().unwrap();
+                    std::thread::sleep(Duration::from_millis(200));
+                })
+            });
+            // The reads come while it is away.
+            is_in.recv().unwrap();
+            for _ in 0..1_200 {
+                let told = told.clone();
+                handle.ask(Ask::Read(Lba(0), 8), move |_| told.send(()).unwrap());
+            }
+            asked.send(()).unwrap();
+            drop(told);
+            assert_eq!(ended.iter().count(), 1_200);
+            let status = match handle.control(switch::Ask::Status).unwrap() {
+                switch::Answer::Status(status) => status,
+                other => panic!("{other:?}"),
             };
-            let status = read_after(400);
             assert!(status.late_p50_ns > 100_000_000, "{} ns", status.late_p50_ns);
             let share = status.host_share.unwrap();
             assert!(share > switch::HOST_SHARE_MOST && share <= 1.0, "{share}");

@@ -252,7 +252,7 @@ pub struct StatusReport {
     pub trims: u64,
     /// Commands that failed.
     pub failed: u64,
-    /// Those of them that failed since the file system of the image was full.
+    /// Those of them that failed because the file system of the image was full.
     #[serde(default)]
     pub no_space: u64,
     /// By how much later than by the modelled drive half of the commands were answered, in nanoseconds, from when they had

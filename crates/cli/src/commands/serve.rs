@@ -64,16 +64,15 @@ fn serve(
     let cancel = signals.watched();
     for file in &args.files {
         let mut drive = open(file, args.stay_off)?;
+        if args.sector > drive.unit_bytes() {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{} has mapping units of {} bytes, and no sector is larger\n  help: --sector {1}",
+                file.display(),
+                drive.unit_bytes()
+            )));
+        }
         if let Some(path) = &args.record {
             record(&mut drive, path)?;
-        }
-        let capacity = drive.capacity_sectors() * leyden_device::SECTOR_BYTES;
-        if !capacity.is_multiple_of(u64::from(args.sector)) {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "{} has {capacity} bytes, which are no whole sectors of {}\n  help: --sector 512",
-                file.display(),
-                args.sector
-            )));
         }
         servers.push(Server::start(drive, options).map_err(Failure::io)?);
     }
@@ -363,7 +362,7 @@ fn status_table(report: &StatusReport) -> Table {
         ("flushes", report.flushes),
         ("trims", report.trims),
         ("failed", report.failed),
-        ("no space for them", report.no_space),
+        ("  image's disk full", report.no_space),
     ];
     for (name, number) in served {
         table.row([name, &count(number)]);

@@ -1,5 +1,4 @@
-//! What is told while something runs, on standard error: progress as a bar on a terminal, as a line a minute elsewhere,
-//! and notes. With `--quiet` none of them.
+//! Progress and notes on standard error: a bar on a terminal, a line a minute elsewhere. With `--quiet` neither.
 
 use std::fmt;
 use std::io::IsTerminal;

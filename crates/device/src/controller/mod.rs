@@ -20,7 +20,7 @@ pub use requests::{Request, RequestId};
 
 use crate::lba::SECTOR_BYTES;
 use crate::{
-    BlockDevice, Command, CommandId, Completion, FaultReport, FaultRule, FaultRules, FaultTarget,
+    BlockDevice, Command, CommandId, Completion, FaultRule, FaultRules, FaultTarget,
     FrontendConfig, Lba, Payload, Status,
 };
 use frontend::FrontendEvent;
@@ -150,9 +150,9 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.faults = (!faults.is_empty()).then(|| Box::new(faults));
     }
 
-    /// What came of the rules of [`Controller::make_fail`], in their order.
-    pub fn failures_made(&self) -> Vec<FaultReport> {
-        self.faults.as_ref().map_or_else(Vec::new, |faults| faults.report(self.now.as_ns()))
+    /// The rules of [`Controller::make_fail`], if there are any.
+    pub fn fault_rules(&self) -> Option<&FaultRules> {
+        self.faults.as_deref()
     }
 
     /// A command has arrived, which may be made to fail.

@@ -60,7 +60,7 @@ impl Set {
             levels.map_or(0, |levels| u64::from(levels * self.lanes) * u64::from(per_block));
         let is_begun = |at: usize| {
             let (level, lane) = (at as u32 / self.lanes, at as u32 % self.lanes);
-            self.rows(lane, self.pages) > level * per_block
+            u64::from(self.rows(lane, self.pages)) > u64::from(level) * u64::from(per_block)
         };
         self.lanes > 0
             && self.next <= self.pages

@@ -60,8 +60,8 @@ pub struct FleetAge {
 pub struct FleetMargin {
     /// The bound.
     pub short: f64,
-    /// Parts.
-    pub parts: u64,
+    /// Parts; none if no number of them does, since drives age differently.
+    pub parts: Option<u64>,
 }
 
 /// The fleet of `drives` drives like `scenario`'s. Without a table `[device.power]`, its defaults are taken.
@@ -102,10 +102,7 @@ pub fn fleet(scenario: &Scenario, drives: u64) -> Result<Fleet, RunError> {
             tail((mean - need) / deviation) <= bound
         };
         let least = supply.bank.parts_for(supply.need.energy);
-        FleetMargin {
-            short: bound,
-            parts: (least..2 * least + 64).find(|&it| does(it)).unwrap_or(0),
-        }
+        FleetMargin { short: bound, parts: first(least, does) }
     });
     Ok(Fleet {
         name: scenario.name.clone(),
@@ -115,6 +112,20 @@ pub fn fleet(scenario: &Scenario, drives: u64) -> Result<Fleet, RunError> {
         ages: ages.into(),
         margins: margins.into(),
     })
+}
+
+/// The first number from `least` on that does, if more do as well as fewer; none if not even a very large one does.
+fn first(least: u64, does: impl Fn(u64) -> bool) -> Option<u64> {
+    let (mut below, mut above) = (least, least.max(1));
+    while !does(above) {
+        below = above + 1;
+        above = above.checked_mul(2).filter(|&parts| parts < 1 << 40)?;
+    }
+    while below < above {
+        let middle = below + (above - below) / 2;
+        if does(middle) { above = middle } else { below = middle + 1 }
+    }
+    Some(above)
 }
 
 /// One part of a bank.
@@ -171,6 +182,15 @@ mod tests {
         ] {
             assert!((tail(z) / p - 1.0).abs() < 1e-6, "{z}: {}", tail(z));
         }
+    }
+
+    #[test]
+    fn the_first_number_that_does_is_found() {
+        for (least, wanted) in [(1, 1), (1, 2), (3, 3), (3, 4), (7, 1_000), (0, 5), (210, 553)] {
+            assert_eq!(first(least, |parts| parts >= wanted), Some(wanted));
+        }
+        assert_eq!(first(8, |_| true), Some(8));
+        assert_eq!(first(8, |_| false), None, "none will do");
     }
 
     #[test]

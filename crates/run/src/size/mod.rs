@@ -132,6 +132,7 @@ pub fn size(
     scenario.run.stamps = false;
     // The dumps thought through are of moments, and the cut made ends the run.
     scenario.run.cut.clear();
+    scenario.run.faults.clear();
 
     let mut sizing = Sizing {
         name: scenario.name.clone(),

@@ -34,7 +34,7 @@ pub(super) fn unwritten(timeline: &Timeline) -> Option<String> {
     let (during, after) = timeline.written_bytes();
     (after > (during / 10).max(256 << 10)).then(|| {
         format!(
-            "{} were written when the work had ended, by unmounting: the kernel writes back what nobody syncs 5 to 30 s later, \
+            "{} were written when the work had ended, by unmounting: the kernel writes unsynced data back 5 to 30 s later, \
              and no state has it\n  help: to have it in states, let the work go on, or end with `sync -f $LEYDEN_MOUNT`",
             bytes(after)
         )

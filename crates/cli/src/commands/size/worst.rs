@@ -145,12 +145,15 @@ pub(super) fn show_fleet(fleet: &Fleet, out: &mut dyn Write) -> std::io::Result<
             number(age.mean_mj),
             number(age.deviation_mj),
             format!("{:.1e}", age.short),
-            format!("{:.0}", age.drives_short),
+            count(age.drives_short.round() as u64),
         ]);
     }
     table.head(["short at the end of life", "parts"]);
     for margin in &fleet.margins {
-        table.row([format!("{:.0e}", margin.short), count(margin.parts)]);
+        table.row([
+            format!("{:.0e}", margin.short),
+            margin.parts.map_or_else(|| "none will do".to_owned(), count),
+        ]);
     }
     table.write(out)?;
     writeln!(out)?;

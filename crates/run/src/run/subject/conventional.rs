@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use leyden_config::Scenario;
 use leyden_device::{
-    BlockDevice, FaultReport, FaultRule, NoData, Payload, SECTOR_BYTES, Ssd, Stamp,
+    BlockDevice, FaultRule, FaultRules, NoData, Payload, SECTOR_BYTES, Ssd, Stamp,
 };
 use leyden_host::Powered;
 use leyden_host::stack::{self, StackConfig, Visitor};
@@ -225,8 +225,8 @@ where
         self.stack.drive_mut().make_fail(rules);
     }
 
-    fn failures_made(&self) -> Vec<FaultReport> {
-        self.stack.drive().failures_made()
+    fn fault_rules(&self) -> Option<&FaultRules> {
+        self.stack.drive().fault_rules()
     }
 
     fn is_check_due(&self) -> bool {

@@ -10,7 +10,7 @@ pub(super) mod zoned_block;
 mod zoned_work;
 
 use leyden_config::{DriveKind, Scenario, TraceConfig};
-use leyden_device::{FaultReport, FaultRule};
+use leyden_device::{FaultReport, FaultRule, FaultRules};
 use leyden_record::{RunRecord, SlowCommand, Timeline};
 use leyden_sim::Time;
 
@@ -64,9 +64,9 @@ pub(super) trait Subject {
         assert!(rules.is_empty(), "refused before");
     }
 
-    /// What came of the rules.
-    fn failures_made(&self) -> Vec<FaultReport> {
-        Vec::new()
+    /// The rules, and what came of them.
+    fn fault_rules(&self) -> Option<&FaultRules> {
+        None
     }
 
     /// Everything of the record but the machine's part, power cuts, and what only a last run says.
@@ -139,12 +139,17 @@ pub(super) fn conduct<S: Subject>(
         warnings.extend(S::cuts_not_made(&watch, &measured));
     }
     warnings.extend(subject.warnings(&measured));
-    warnings.extend(subject.failures_made().iter().filter_map(idle_rule));
+    let now_ns = subject.now().as_ns();
+    let rules = subject.fault_rules().map_or_else(Vec::new, |rules| rules.report(now_ns));
+    warnings.extend(rules.iter().filter_map(idle_rule));
     let is_checked = subject.is_check_due();
     if is_checked {
         subject.check();
     }
     let mut record = subject.describe(&watch, &measured, warnings);
+    // Below a cache, one failed write may be what several commands hear of.
+    let made = subject.fault_rules().map_or(0, FaultRules::write_faults);
+    record.host.write_faults = record.host.write_faults.saturating_sub(made);
     record.steadiness.precondition = settling;
     if last > 0 {
         repetitions.push(repeated::repetition(&record));

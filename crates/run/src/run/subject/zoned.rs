@@ -3,7 +3,7 @@
 use leyden_buffer::Region;
 use leyden_config::Scenario;
 use leyden_device::{
-    FaultReport, FaultRule, NoData, Payload, Stamp, Stats, ZnsSsd, ZoneId, ZoneState, ZonedStats,
+    FaultRule, FaultRules, NoData, Payload, Stamp, Stats, ZnsSsd, ZoneId, ZoneState, ZonedStats,
 };
 use leyden_record::{FlushWaits, RunRecord, Tenant, Timeline, ZoneMoment, Zones};
 use leyden_sim::{Counted, Span, Time};
@@ -252,8 +252,8 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         self.drive.make_fail(rules);
     }
 
-    fn failures_made(&self) -> Vec<FaultReport> {
-        self.drive.failures_made()
+    fn fault_rules(&self) -> Option<&FaultRules> {
+        self.drive.fault_rules()
     }
 
     fn is_check_due(&self) -> bool {

@@ -161,14 +161,24 @@ mod tests {
     /// A key that is offered is one that a scenario takes.
     #[test]
     fn every_key_that_is_offered_is_known() {
-        // With a job and a cut, so that numbered keys lead somewhere.
+        // With jobs and cuts, so that numbered keys lead somewhere.
         let is_known = |key: &str| {
             let set = format!("{key}=\u{1}").parse().unwrap();
-            let loaded = leyden_config::Loaded::new("power-cuts", &[set]);
-            loaded.err().is_none_or(|error| !error.to_string().contains("unknown key"))
+            let sets = [set];
+            let mut scenarios =
+                ["power-cuts", "bench/random-write", "bench/zone-append"].into_iter();
+            scenarios.all(|name| {
+                let loaded = leyden_config::Loaded::new(name, &sets);
+                loaded.err().is_none_or(|error| !error.to_string().contains("unknown key"))
+            })
         };
-        for key in ["nonsense", "device.nonsense", "workload.job.0.nonsense", "run.cut.0.nonsense"]
-        {
+        for key in [
+            "nonsense",
+            "device.nonsense",
+            "workload.job.0.nonsense",
+            "workload.zone_job.0.nonsense",
+            "run.cut.0.nonsense",
+        ] {
             assert!(!is_known(key), "{key}: the check sees nothing");
         }
         let keys = keys();

@@ -93,7 +93,7 @@ fn a_trace_that_is_not_replayed_at_its_own_times_says_how_fast() {
 #[test]
 fn errors_that_were_asked_for_are_no_worn_out_drive() {
     let folder = folder();
-    let faults = r#"run.faults=["write:nth=40,times=3", "any:nth=50", "read:nth=2"]"#;
+    let faults = r#"run.faults=["write:nth=40,times=3", "any:nth=500", "read:nth=2"]"#;
     for (command, more) in
         [("run", "--json"), ("lifetime", "--cycles=3000"), ("compare", "--vary=seed=1,2")]
     {

@@ -51,6 +51,20 @@ fn a_result_replaces_no_scenario_and_no_trace() {
         assert!(stderr(&output).contains("it is left alone"), "{}", stderr(&output));
         assert_eq!(fs::read(path.join(target)).unwrap(), before, "{flag} {target}");
     }
+    for target in ["tiny.toml", "a.csv"] {
+        let before = fs::read(path.join(target)).unwrap();
+        let output = run(path, &["size", "power-loss", "--worst", "--csv", target]);
+        ends_with(&output, 2);
+        assert!(
+            stderr(&output).contains("is not a table of banks: it is left alone"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(fs::read(path.join(target)).unwrap(), before, "{target}");
+    }
+    for _ in 0..2 {
+        ends_with(&run(path, &["size", "power-loss", "--worst", "--csv", "banks.csv"]), 0);
+    }
     // A report takes the place of an older one, and so does a table.
     for _ in 0..2 {
         let output = run(path, &["run", "tiny.toml", "--report", "r.html", "--csv", "t.csv"]);

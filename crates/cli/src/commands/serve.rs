@@ -121,7 +121,6 @@ fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<()
     Ok(())
 }
 
-/// What is refused before anything is opened, and what is warned of.
 /// Whether a drive can be mounted there. A server that was killed leaves a dead mount behind, of which nothing can be said.
 fn is_folder(path: &Path) -> Result<(), Failure> {
     let folder = path.display();
@@ -137,6 +136,7 @@ fn is_folder(path: &Path) -> Result<(), Failure> {
     Err(Failure::usage(anyhow::anyhow!(problem)))
 }
 
+/// What is refused before anything is opened, and what is warned of.
 fn check(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|file| !file.exists()) {
         return Err(missing(file));

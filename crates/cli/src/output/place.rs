@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Report,
     /// Runs as a table, one a line.
     Csv,
+    /// Banks as a table, one a line.
+    Banks,
     /// A timeline for Perfetto.
     Timeline,
 }
@@ -32,6 +34,7 @@ impl Kind {
         match self {
             Self::Report => "a report of Leyden's",
             Self::Csv => "a table of runs",
+            Self::Banks => "a table of banks",
             Self::Timeline => "a timeline of Leyden's",
         }
     }
@@ -44,6 +47,7 @@ impl Kind {
                     && head.contains("name=\"generator\" content=\"Leyden\"")
             }
             Self::Csv => head.starts_with(leyden_report::CSV_HEAD),
+            Self::Banks => head.starts_with(crate::commands::size::BANKS_HEAD),
             Self::Timeline => head.starts_with(leyden_report::TIMELINE_HEAD),
         }
     }

@@ -3,6 +3,8 @@
 mod worst;
 mod zones;
 
+pub(crate) use worst::BANKS_HEAD;
+
 use std::io::Write;
 
 use leyden_config::Loaded;
@@ -16,10 +18,14 @@ use super::{Cancel, explain, load, overrides, print_json, threads, warn};
 use crate::args::SizeArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
+use crate::output::place::{self, Kind};
 use crate::output::progress::{Progress, wrote};
 use crate::output::table::Table;
 
 pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
+    if let Some(path) = &args.csv {
+        place::check(path, Kind::Banks)?;
+    }
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
     // Of an impossible drive each variant is impossible, too.

@@ -94,11 +94,13 @@ fn ranges(worst: &WorstCases, out: &mut dyn Write) -> std::io::Result<()> {
     )
 }
 
+/// What a table of banks begins with.
+pub(crate) const BANKS_HEAD: &str = "protection,protected,dump,part,own,pages,dump_ms,energy_mj,capacitance_uf,parts,\
+                                     parts_with_esr,area_cm2,height_mm,problem\n";
+
 /// A line for each bank.
 pub(super) fn csv(worst: &WorstCases) -> String {
-    let mut text = "protection,protected,dump,part,own,pages,dump_ms,energy_mj,capacitance_uf,parts,parts_with_esr,area_cm2,\
-                    height_mm,problem\n"
-        .to_owned();
+    let mut text = BANKS_HEAD.to_owned();
     for bank in &worst.banks {
         let optional = |value: Option<String>| value.unwrap_or_default();
         let cells = [

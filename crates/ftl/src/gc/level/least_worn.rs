@@ -2,8 +2,7 @@
 //!
 //! JFFS2 (Woodhouse, "JFFS: The Journalling Flash File System", OLS 2001) empties a block without garbage at one
 //! collection in a hundred or so, drawn at random; flash drives of today do so by the difference of erase counts. This
-//! does both: the difference says that a block is due, the draw spreads the moves over time. A block whose data
-//! stays is moved once in `spread` erases of the most worn one, so the moves cost about `1 / spread` of all erases.
+//! does both: the difference says that a block is due, the draw spreads the moves over time.
 
 use std::num::NonZeroU32;
 

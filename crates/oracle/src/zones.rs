@@ -418,6 +418,24 @@ mod tests {
         assert_eq!(oracle.judge(0, seen(ZoneStands::Active, 2, &[1, 1, 0, 0])), Ok(()));
     }
 
+    /// Zeroes read as nothing does: the write pointer tells that a drive which forgot its zones has found them again.
+    #[test]
+    fn zeroes_that_were_reset_come_back_to_a_drive_that_forgot_its_zones() {
+        let mut oracle = ZoneOracle::new(1, 4);
+        let zeroes = oracle.write_zeroes(0, 0, 2, true);
+        oracle.written(0, zeroes, 0).unwrap();
+        oracle.change(0, ZoneChange::Reset);
+        oracle.changed(0, true);
+        let judged = |oracle: &ZoneOracle, wp| {
+            let mut oracle = oracle.clone();
+            oracle.judge(0, seen(ZoneStands::Active, wp, &[0; 4])).map_err(|it| it.problem)
+        };
+        assert_eq!(judged(&oracle, 2), Err(ZoneProblem::Pointer), "it has forgotten nothing");
+        oracle.note_uncertain();
+        assert_eq!([judged(&oracle, 1), judged(&oracle, 2)], [Ok(()); 2]);
+        assert_eq!(judged(&oracle, 3), Err(ZoneProblem::Pointer), "more than there were");
+    }
+
     #[test]
     fn a_copy_holds_what_its_sources_hold() {
         let mut oracle = ZoneOracle::new(2, 4);

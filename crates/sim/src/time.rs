@@ -29,6 +29,18 @@ impl Time {
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
+    /// The earliest of times at which something happens, if anything does.
+    #[inline]
+    pub fn earliest<const N: usize>(times: [Option<Self>; N]) -> Option<Self> {
+        let mut earliest: Option<Self> = None;
+        for time in times {
+            earliest = match (earliest, time) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        earliest
+    }
     /// Nanoseconds since the start.
     pub const fn as_ns(self) -> u64 {
         self.0

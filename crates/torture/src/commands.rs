@@ -1,5 +1,7 @@
 //! The host's commands: each a function of the seed, its round and its number there.
 
+use std::sync::LazyLock;
+
 use leyden_device::{Hint, Lba};
 use leyden_oracle::{Op, Request};
 use leyden_sim::{Digest, Rng};
@@ -7,10 +9,23 @@ use leyden_sim::{Digest, Rng};
 use crate::Options;
 
 /// 600 requests of the TPC-C trace in scenarios/traces, from the 5,001st on: what, and which blocks of 4 KiB.
-const TRACE: &str = include_str!("tpcc.txt");
+static TRACE: LazyLock<Vec<(Op, u64, u64)>> =
+    LazyLock::new(|| include_str!("tpcc.txt").lines().map(recorded).collect());
 const BLOCK_SECTORS: u64 = 8;
 /// The most units of a file, unless a command is longer.
 const MOST_FILE_UNITS: u64 = 64;
+
+/// A line of the trace: the operation, the first block and the number of blocks.
+fn recorded(line: &str) -> (Op, u64, u64) {
+    let mut words = line.split(' ');
+    let op = match words.next() {
+        Some("R") => Op::Read,
+        Some("F") => Op::Flush,
+        _ => Op::Write,
+    };
+    let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
+    (op, number(), number())
+}
 
 /// Draws commands for a drive.
 #[derive(Clone, Debug)]
@@ -121,16 +136,8 @@ impl<'a> Commands<'a> {
 
     /// A command of a recorded trace, wrapped around a drive that is smaller. Rounds begin anywhere in it.
     fn recorded(&self, round: u64, number: u64) -> Request {
-        let lines = TRACE.lines().count() as u64;
-        let at = (round.wrapping_mul(97).wrapping_add(number)) % lines;
-        let mut words = TRACE.lines().nth(at as usize).expect("it is in range").split(' ');
-        let op = match words.next() {
-            Some("R") => Op::Read,
-            Some("F") => Op::Flush,
-            _ => Op::Write,
-        };
-        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(1_u64);
-        let (block, blocks) = (number(), number());
+        let at = round.wrapping_mul(97).wrapping_add(number) % TRACE.len() as u64;
+        let (op, block, blocks) = TRACE[at as usize];
         let end = self.units * self.unit_sectors;
         let lba = block * BLOCK_SECTORS % end;
         let sectors = (blocks * BLOCK_SECTORS).min(end - lba);

@@ -99,10 +99,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for Faulty<P, D> {
     }
 
     fn next_event(&self) -> Option<Time> {
-        [self.lost.front().map(|ended| ended.time), self.device.next_event()]
-            .into_iter()
-            .flatten()
-            .min()
+        Time::earliest([self.lost.front().map(|ended| ended.time), self.device.next_event()])
     }
 
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {

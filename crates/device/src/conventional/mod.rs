@@ -230,11 +230,14 @@ impl<P: Payload> Conventional<P> {
     #[cold]
     fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
         self.writer.pump_all(now, &mut self.ftl);
-        if self.ftl.is_idle() {
-            self.ftl.set_desperate(true);
-            self.writer.pump_all(now, &mut self.ftl);
-            self.ftl.set_desperate(false);
-            self.writer.pump_woken(now, &mut self.ftl); // what makes room may wait for the table
+        // The second time without the table, if it could not make room.
+        for _ in 0..2 {
+            if self.ftl.is_idle() {
+                self.ftl.set_desperate(true);
+                self.writer.pump_all(now, &mut self.ftl);
+                self.ftl.set_desperate(false);
+                self.writer.pump_woken(now, &mut self.ftl); // what makes room may wait for the table
+            }
         }
         if !self.ftl.is_idle() {
             return;

@@ -210,15 +210,25 @@ impl<P: Payload> Zoned<P> {
         // Those may have waited for a FLUSH that has ended with that, and not for flash.
         self.take_in_waiting(now, commands);
         self.write_out_all(now);
-        let lacks_blocks = |it: &Self| it.is_halted || !it.dispatch.without_block().is_empty();
         while self.is_stuck()
-            && lacks_blocks(self)
-            && let Some(id) = PoolKind::ALL.iter().find_map(|it| self.waiting[it.index()].front())
+            && let Some(zone) = self.hopeless(commands)
         {
-            let zone = self.zone_of(commands.units(*id).first().0).0;
             self.run_out(now, zone, commands);
             self.take_in_waiting(now, commands);
+            self.write_out_all(now);
         }
+    }
+
+    /// A zone for which commands wait in vain: it has data and no block for it, or it waits for the room of those, or the
+    /// drive may not write. A write that is let in where another was given up may wait for such a zone next.
+    fn hopeless(&self, commands: &CommandTable<P>) -> Option<ZoneId> {
+        let without_block = self.dispatch.without_block();
+        if let Some(&zone) = without_block.iter().find(|&&zone| self.waiters.wait_for(zone)) {
+            return Some(zone);
+        }
+        let mut waiting = PoolKind::ALL.iter().filter_map(|it| self.waiting[it.index()].front());
+        let id = waiting.next().filter(|_| self.is_halted || !without_block.is_empty())?;
+        Some(self.zone_of(commands.units(*id).first().0).0)
     }
 
     /// Where the room of the buffer is taken up by zones that have no block, pages of others that are not full make

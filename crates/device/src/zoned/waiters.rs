@@ -21,6 +21,11 @@ impl FlashWaiters {
         self.count == 0
     }
 
+    /// True if anyone waits for data of `zone` to be on flash.
+    pub(super) fn wait_for(&self, zone: ZoneId) -> bool {
+        !self.by_zone[zone.index()].is_empty()
+    }
+
     /// Lets `id` wait until everything of `zone` below `unit` is on flash.
     pub(super) fn add(&mut self, zone: ZoneId, unit: u32, id: RequestId) {
         self.by_zone[zone.index()].push((unit, id));

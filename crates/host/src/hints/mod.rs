@@ -238,7 +238,7 @@ impl<D> HintChannel<D> {
         let first = self.waiting.oldest_since().filter(|_| self.under_way.len() < MOST_COMMANDS);
         let full = self.waiting.len() >= self.config.batch as usize;
         let due = first.map(|since| if full { since } else { since + self.config.max_delay });
-        let event = [enters, due].into_iter().flatten().min();
+        let event = Time::earliest([enters, due]);
         event.map(|event| event.max(self.now))
     }
 

@@ -276,8 +276,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         if !self.exclusive.is_empty() {
             self.continue_trims(now);
         }
-        if !self.flushes.is_empty() {
-            self.settle_flushes(now);
+        if !self.flushes.is_empty() && self.settle_flushes(now) {
+            // A flush that fails sends nothing below, whose end would wake the trims that have waited for it.
+            self.continue_trims(now);
         }
         if !self.throttled.is_empty() {
             self.release_throttled(now);
@@ -361,8 +362,8 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        let own = [self.timers.next_time(), self.flusher.next_event()];
-        own.into_iter().chain([self.device.next_event()]).flatten().min()
+        let (timer, flusher) = (self.timers.next_time(), self.flusher.next_event());
+        Time::earliest([timer, flusher, self.device.next_event()])
     }
 
     /// At the same instant what is below comes first, then the flusher, then the host.

@@ -25,8 +25,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// last (as `fsync` reports an earlier failed write once).
     ///
     /// A trim that has dropped dirty pages, and has not got below, leaves what is older than both there:
-    /// a flush must not end before it.
-    pub(super) fn settle_flushes(&mut self, now: Time) {
+    /// a flush must not end before it. True if one has failed, which ends here.
+    pub(super) fn settle_flushes(&mut self, now: Time) -> bool {
+        let mut has_failed = false;
         while let Some(&(epoch, id)) = self.flushes.front()
             && self.flusher.epochs.is_done(epoch)
             && !self.has_dropped()
@@ -35,10 +36,12 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             if std::mem::take(&mut self.flusher.failed) {
                 self.requests.get_mut(id).status = Status::WriteFault;
                 self.end(now, id);
+                has_failed = true;
             } else {
                 self.pass(now, id, Op::Flush);
             }
         }
+        has_failed
     }
 
     /// True if a trim has dropped pages and has not ended below.

@@ -101,7 +101,7 @@ where
             .upkeep
             .look_at
             .filter(|_| self.reclaim.is_idle() && self.zones.has_mapped_random());
-        [self.reclaim.next_event(), commit, look].into_iter().flatten().min()
+        Time::earliest([self.reclaim.next_event(), commit, look])
     }
 
     /// PieceOp what has become possible.
@@ -190,6 +190,7 @@ where
         let is_waited_for = !self.starved.is_empty();
         let room = self.zones.random_room_soon();
         if self.committer.has_failed()
+            || !self.reclaim.may_begin()
             || !self.zones.has_mapped_random()
             || !self.reclaim.is_due(room, is_waited_for)
         {

@@ -159,7 +159,7 @@ where
     }
 
     pub(super) fn next_event(&self) -> Option<Time> {
-        [self.conventional.next_event(), self.zoned.next_event()].into_iter().flatten().min()
+        Time::earliest([self.conventional.next_event(), self.zoned.next_event()])
     }
 
     /// Lets the members end what others have told them; returns the time then.

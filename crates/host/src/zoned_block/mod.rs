@@ -258,6 +258,7 @@ where
     /// What does not hold of the tables and the zones.
     fn check_tables(&self) -> Result<(), String> {
         self.map.check()?;
+        self.zones.check()?;
         for (zone, usage) in self.zones.all() {
             let owner = match usage {
                 Use::Data(chunk) => self.map.chunk(chunk).data,
@@ -397,7 +398,7 @@ where
             State::Up => self.next_own_event(),
             State::Loading(_) | State::Failed(_) | State::Off => None,
         };
-        [self.members.next_event(), own].into_iter().flatten().min()
+        Time::earliest([self.members.next_event(), own])
     }
 
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {

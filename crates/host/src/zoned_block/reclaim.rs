@@ -298,6 +298,11 @@ impl Reclaim {
         }
     }
 
+    /// True if another job can be under way, and members have not failed too many.
+    pub(super) fn may_begin(&self) -> bool {
+        self.failures < MOST_FAILURES && self.jobs.iter().any(Option::is_none)
+    }
+
     /// Begins a job, if there is one to begin; returns its number.
     pub(super) fn begin(
         &mut self,
@@ -306,8 +311,7 @@ impl Reclaim {
         zones: &mut Zones,
         traffic: &mut Traffic,
     ) -> Option<u32> {
-        let is_hopeless = self.failures >= MOST_FAILURES;
-        let number = self.jobs.iter().position(Option::is_none).filter(|_| !is_hopeless)?;
+        let number = self.jobs.iter().position(Option::is_none).filter(|_| self.may_begin())?;
         self.find_candidates(map, zones, traffic);
         if zones.free_sequential() == 0 {
             // Only what needs no new zone: as dm-zoned takes a buffered zone when none is reserved.

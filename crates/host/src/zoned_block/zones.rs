@@ -7,6 +7,7 @@
 //! **Invariants**
 //! - A zone is in one list at most.
 //! - No more sequential zones are written in part than the zoned member allows.
+//! - `active` counts them: what a zone is only changes through [`Zones::change`].
 
 use std::collections::VecDeque;
 
@@ -42,6 +43,14 @@ struct Zone {
     used: u64,
 }
 
+impl Zone {
+    /// A sequential zone that is written in part.
+    const fn is_active(&self, blocks: u32) -> bool {
+        let is_begun = matches!(self.usage, Use::Target) || self.pointer > 0;
+        is_begun && !self.is_closed && self.pointer < blocks
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
@@ -58,6 +67,8 @@ pub(super) struct Zones {
     uses: u64,
     /// Random zones that are a journal's.
     journal: u32,
+    /// Sequential zones that are written in part.
+    active: u32,
 }
 
 impl Zones {
@@ -78,6 +89,7 @@ impl Zones {
             releasing: Vec::new(),
             uses: 0,
             journal: 0,
+            active: 0,
         }
     }
 
@@ -86,14 +98,28 @@ impl Zones {
         &self.all[zone.0 as usize]
     }
 
+    /// Changes what `zone` is; returns what it was.
     #[inline]
-    fn get_mut(&mut self, zone: ZoneNo) -> &mut Zone {
-        &mut self.all[zone.0 as usize]
+    fn change(&mut self, zone: ZoneNo, change: impl FnOnce(&mut Zone)) -> Zone {
+        let (blocks, is_random) = (self.layout.zone_blocks, self.layout.is_random(zone));
+        let it = &mut self.all[zone.0 as usize];
+        let before = *it;
+        change(it);
+        if !is_random {
+            self.active += u32::from(it.is_active(blocks));
+            self.active -= u32::from(before.is_active(blocks));
+        }
+        before
+    }
+
+    #[inline]
+    fn use_for(&mut self, zone: ZoneNo, usage: Use) {
+        self.change(zone, |it| it.usage = usage);
     }
 
     /// After a recovery: `zone`, which was free, is for `usage`.
     pub(super) fn claim(&mut self, zone: ZoneNo, usage: Use) {
-        self.get_mut(zone).usage = usage;
+        self.use_for(zone, usage);
         self.journal += u32::from(usage == Use::Journal);
         self.free_random.retain(|&it| it != zone);
         self.free_sequential.retain(|&it| it != zone);
@@ -101,10 +127,9 @@ impl Zones {
 
     /// After a recovery: how far sequential `zone` is written. One that is nobody's is to be reset.
     pub(super) fn found(&mut self, zone: ZoneNo, pointer: u32, can_be_written: bool) {
-        let it = self.get_mut(zone);
-        (it.pointer, it.is_closed) = (pointer, !can_be_written);
-        if it.usage == Use::Free && (pointer > 0 || !can_be_written) {
-            it.usage = Use::GivenUp;
+        self.change(zone, |it| (it.pointer, it.is_closed) = (pointer, !can_be_written));
+        if self.usage(zone) == Use::Free && (pointer > 0 || !can_be_written) {
+            self.use_for(zone, Use::GivenUp);
             self.free_sequential.retain(|&it| it != zone);
             self.releasing.push(zone);
         }
@@ -112,14 +137,14 @@ impl Zones {
 
     /// `zone` can't be written any more, and is nobody's.
     pub(super) fn set_bad(&mut self, zone: ZoneNo) {
-        self.get_mut(zone).usage = Use::Bad;
+        self.use_for(zone, Use::Bad);
         self.free_sequential.retain(|&it| it != zone);
     }
 
     /// A random zone for `usage`.
     pub(super) fn take_random(&mut self, usage: Use) -> Option<ZoneNo> {
         let zone = self.free_random.pop_front()?;
-        self.get_mut(zone).usage = usage;
+        self.use_for(zone, usage);
         self.journal += u32::from(usage == Use::Journal);
         self.touch(zone);
         Some(zone)
@@ -128,12 +153,12 @@ impl Zones {
     /// An empty sequential zone for reclaim.
     pub(super) fn take_sequential(&mut self) -> Option<ZoneNo> {
         let zone = self.free_sequential.pop_front()?;
-        self.get_mut(zone).usage = Use::Target;
+        self.use_for(zone, Use::Target);
         Some(zone)
     }
 
     pub(super) fn set_use(&mut self, zone: ZoneNo, usage: Use) {
-        self.get_mut(zone).usage = usage;
+        self.use_for(zone, usage);
         self.touch(zone);
     }
 
@@ -144,13 +169,13 @@ impl Zones {
     /// Nobody needs what `zone` holds, once the tables that say so survive a power cut.
     pub(super) fn give_up(&mut self, zone: ZoneNo) {
         self.journal -= u32::from(self.usage(zone) == Use::Journal);
-        self.get_mut(zone).usage = Use::GivenUp;
+        self.use_for(zone, Use::GivenUp);
         self.given_up.push(zone);
     }
 
     /// What reclaim wrote to `zone` is not needed, and no tables ever pointed to it.
     pub(super) fn drop_target(&mut self, zone: ZoneNo) {
-        self.get_mut(zone).usage = Use::GivenUp;
+        self.use_for(zone, Use::GivenUp);
         self.releasing.push(zone);
     }
 
@@ -188,12 +213,12 @@ impl Zones {
         for zone in ready {
             let it = self.get(zone);
             if self.layout.is_random(zone) {
-                self.get_mut(zone).usage = Use::Free;
+                self.use_for(zone, Use::Free);
                 self.free_random.push_back(zone);
             } else if it.pointer > 0 || it.is_closed {
                 to_reset.push(zone);
             } else {
-                self.get_mut(zone).usage = Use::Free;
+                self.use_for(zone, Use::Free);
                 self.free_sequential.push_back(zone);
             }
         }
@@ -205,17 +230,13 @@ impl Zones {
         if !well {
             return self.set_bad(zone);
         }
-        let it = self.get_mut(zone);
-        (it.usage, it.pointer, it.is_closed) = (Use::Free, 0, false);
+        self.change(zone, |it| (it.usage, it.pointer, it.is_closed) = (Use::Free, 0, false));
         self.free_sequential.push_back(zone);
     }
 
     /// Blocks are to be written at the write pointer of a sequential zone; returns where that is.
     pub(super) fn append(&mut self, zone: ZoneNo, blocks: u32) -> u32 {
-        let it = self.get_mut(zone);
-        let at = it.pointer;
-        it.pointer += blocks;
-        at
+        self.change(zone, |it| it.pointer += blocks).pointer
     }
 
     /// The next block to write to a sequential zone; `None` if it takes no more.
@@ -231,7 +252,7 @@ impl Zones {
 
     /// `zone` takes no more writes before it is reset.
     pub(super) fn close(&mut self, zone: ZoneNo) {
-        self.get_mut(zone).is_closed = true;
+        self.change(zone, |it| it.is_closed = true);
     }
 
     /// The sequential zone to finish before another can be begun: `Ok(None)` if none has to be.
@@ -239,18 +260,12 @@ impl Zones {
     /// # Errors
     /// If one has to be, and all that could be are in use.
     pub(super) fn to_finish(&self, is_busy: impl Fn(ZoneNo) -> bool) -> Result<Option<ZoneNo>, ()> {
-        let is_active = |zone: &Zone| {
-            let is_begun = zone.usage == Use::Target || zone.pointer > 0;
-            is_begun && !zone.is_closed && zone.pointer < self.layout.zone_blocks
-        };
-        let active = || {
-            let all = self.all.iter().enumerate().skip(self.layout.random as usize);
-            all.filter(|(_, zone)| is_active(zone))
-        };
-        if (active().count() as u32) < self.layout.active {
+        if self.active < self.layout.active {
             return Ok(None);
         }
-        let quiet = active().filter(|(_, it)| matches!(it.usage, Use::Data(_)));
+        let all = self.all.iter().enumerate().skip(self.layout.random as usize);
+        let active = all.filter(|(_, zone)| zone.is_active(self.layout.zone_blocks));
+        let quiet = active.filter(|(_, it)| matches!(it.usage, Use::Data(_)));
         let quiet = quiet.map(|(number, it)| (it.used, ZoneNo(number as u32)));
         let oldest = quiet.filter(|&(_, zone)| !is_busy(zone)).min();
         oldest.map(|(_, zone)| Some(zone)).ok_or(())
@@ -261,7 +276,7 @@ impl Zones {
     pub(super) fn touch(&mut self, zone: ZoneNo) {
         self.uses += 1;
         let uses = self.uses;
-        self.get_mut(zone).used = uses;
+        self.all[zone.0 as usize].used = uses;
     }
 
     /// How many uses of zones ago `zone` was used.
@@ -292,6 +307,16 @@ impl Zones {
 
     pub(super) fn free_sequential(&self) -> u32 {
         self.free_sequential.len() as u32
+    }
+
+    /// Says whether the count of zones that are written in part is wrong.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let sequential = self.all.iter().skip(self.layout.random as usize);
+        let active = sequential.filter(|zone| zone.is_active(self.layout.zone_blocks)).count();
+        if active != self.active as usize {
+            return Err(format!("{active} zones are written in part, not {}", self.active));
+        }
+        Ok(())
     }
 
     /// Every zone, with what it is for.

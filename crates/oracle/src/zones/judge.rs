@@ -36,10 +36,12 @@ impl ZoneOracle {
             Some(_) => self.judge_area(zone, &seen)?,
             None => self.judge_prefix(zone, &seen)?,
         };
-        let message = format!("{kept} units are kept, {seen:?}, of {it:?}");
+        let broken = |problem| {
+            violation(zone, problem, format!("{kept} units are kept, {seen:?}, of {it:?}"))
+        };
         let is_written = matches!(seen.stands, ZoneStands::Empty | ZoneStands::Active);
         if is_written && it.area.is_none() && seen.write_pointer != Some(kept) {
-            return Err(violation(zone, ZoneProblem::Pointer, message));
+            return Err(broken(ZoneProblem::Pointer));
         }
         let ends = it.is_full || it.changing == Some(ZoneChange::Finish);
         let last = it
@@ -53,7 +55,7 @@ impl ZoneOracle {
         let keeps_area =
             it.area.is_some() && it.changing.is_none() && seen.stands == ZoneStands::Active;
         if keeps_area && !seen.has_area && !it.is_uncertain {
-            return Err(violation(zone, ZoneProblem::State, message));
+            return Err(broken(ZoneProblem::State));
         }
         let is_right = match seen.stands {
             ZoneStands::Full => may_be_full,
@@ -62,7 +64,7 @@ impl ZoneOracle {
             ZoneStands::ReadOnly | ZoneStands::Offline => true,
         };
         if !is_right {
-            return Err(violation(zone, ZoneProblem::State, message));
+            return Err(broken(ZoneProblem::State));
         }
         self.go_on(zone, kept, &seen);
         Ok(())
@@ -80,17 +82,20 @@ impl ZoneOracle {
         if it.is_uncertain && it.before.iter().any(|earlier| with_holes(&earlier)) {
             return Ok(end);
         }
-        // If the zone table was lost, it may hold what it held before.
+        // If the zone table was lost, it may hold what it held before. Zeroes that were written read as nothing does: of
+        // two contents that read the same it is the one that ends at the write pointer.
+        let ends_at = |kept: usize| seen.write_pointer.is_none_or(|end| end as usize == kept);
         let is_there = |earlier: &&Earlier| {
             let kept = Zone::kept_of(&earlier.units, seen);
-            earlier.begins(seen.content, kept as u32)
+            ends_at(kept)
+                && earlier.begins(seen.content, kept as u32)
                 && seen.content[kept..].iter().all(|&stamp| stamp == 0)
         };
         let earlier = it.before.iter().filter(|_| it.is_uncertain).rfind(is_there);
         let mut kept = Zone::kept_of(&it.units, seen);
         let is_this = is_prefix(&it.units, &it.appends(), &seen.content[..kept]);
         let is_clean = seen.content[kept..].iter().all(|&stamp| stamp == 0);
-        if let (false, Some(earlier)) = (is_this && is_clean, earlier) {
+        if let (false, Some(earlier)) = (is_this && is_clean && ends_at(kept), earlier) {
             kept = Zone::kept_of(&earlier.units, seen);
         }
         if let Some(above) = seen.content[kept..].iter().find(|&&stamp| stamp != 0) {

@@ -134,10 +134,11 @@ where
                 self.submit(request);
             }
             let next = self.drive.next_event();
-            if ends(self, next) || next.is_none() {
+            if ends(self, next) {
                 return Ok(());
             }
-            self.step_in_time()?;
+            let Some(at) = next else { return Ok(()) };
+            self.advance(at)?;
         }
     }
 

@@ -3,8 +3,10 @@
 //! **Invariants**: the drive is not asked. Blocks are counted on the flash; zones that may be active, open or have a
 //! Zone Random Write Area are those for which the host has sent a command that makes them so.
 
-use leyden_device::{Payload, ZnsSsd, ZoneAction};
-use leyden_nand::{BlockId, DieId, Health, PageKind};
+use std::collections::BTreeSet;
+
+use leyden_device::{Payload, ZnsSsd, ZoneAction, ZoneId};
+use leyden_nand::{BlockId, DieId, Health, PageKind, Ppa};
 use leyden_oracle::zones::ZoneChange;
 
 use super::command::Pending;
@@ -99,16 +101,26 @@ pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     erased <= kept + zones * blocks_of_zone(ssd)
 }
 
-/// True if more blocks hold data than `zones` zones need whose pages are all full: a FLUSH, or a write with FUA, that
-/// finds part of a page pads it, and a zone with padded pages needs blocks to spare.
-pub(super) fn has_padded<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
-    let medium = ssd.medium();
-    let holds_data = |&block: &BlockId| {
-        medium.used_for(block).is_some_and(|it| it.kind == PageKind::Data)
-            && !medium.is_poisoned(block)
+/// True if `zone` needs more pages than the blocks of a zone have: a FLUSH, or a write with FUA, that finds part of a page
+/// pads it, a program that fails or is broken off takes a page, and what is left to write of the zone may not fit then.
+pub(super) fn has_padded<P: Payload>(ssd: &ZnsSsd<P>, zone: ZoneId) -> bool {
+    let (medium, geometry, shape) = (ssd.medium(), ssd.geometry(), ssd.zone_shape());
+    let units_of = |block: BlockId| {
+        let first = geometry.first_unit_of_block(block).0;
+        (first..first + geometry.units_per_block()).map(Ppa)
     };
-    let used = (0..ssd.geometry().blocks()).map(BlockId).filter(holds_data).count();
-    used as u32 > zones * blocks_of_zone(ssd)
+    let lies_in_zone = |unit: Ppa| medium.lpn(unit).filter(|lpn| lpn.0 / shape.size == zone.0);
+    let blocks = (0..geometry.blocks()).map(BlockId).filter(|&block| {
+        let is_data = medium.used_for(block).is_some_and(|it| it.kind == PageKind::Data);
+        is_data && units_of(block).any(|unit| lies_in_zone(unit).is_some())
+    });
+    let (mut used_pages, mut units) = (0, BTreeSet::new());
+    for block in blocks {
+        used_pages += medium.written_pages(block);
+        units.extend(units_of(block).filter_map(lies_in_zone));
+    }
+    let left = shape.capacity - (units.len() as u32).min(shape.capacity);
+    used_pages + geometry.pages_for(left) > blocks_of_zone(ssd) * geometry.pages_per_block()
 }
 
 fn blocks_of_zone<P: Payload>(ssd: &ZnsSsd<P>) -> u32 {

@@ -44,7 +44,8 @@ impl Runner<'_> {
         let written = (0..self.options.zones).filter(holds_data).count() as u32;
         // A full zone with padded pages may have blocks that it has not begun.
         lacks_blocks(&self.drive, self.held.active_zones() + 1)
-            || has_padded(&self.drive, written) && has_few_blocks(&self.drive, written)
+            || has_few_blocks(&self.drive, written)
+                && (0..self.options.zones).any(|zone| has_padded(&self.drive, ZoneId(zone)))
     }
 
     /// A drive that can only be read has a die without room for a dump.

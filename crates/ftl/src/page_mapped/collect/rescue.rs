@@ -11,7 +11,7 @@
 //!
 //! [`Ftl::may_program`]: crate::page_mapped::Ftl::may_program
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
 use leyden_sim::Time;
@@ -19,6 +19,17 @@ use leyden_sim::Time;
 use super::{Around, Collector};
 use crate::page_mapped::data::BlockState;
 use crate::place::StreamId;
+
+/// What has come of undoing the copies in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum TakenBack {
+    /// All of them are undone: the block is to be erased.
+    All,
+    /// The table makes room for the next one first.
+    Waits,
+    /// No block holds only copies that can be undone, or the table has no room.
+    Nothing,
+}
 
 impl Collector {
     /// Nothing goes on in the drive, and the host waits; or that is over.
@@ -48,8 +59,13 @@ impl Collector {
         if self.dies[die.index()].victim.is_some() {
             return false;
         }
-        if around.data.blocks().free(die) == 0 && self.take_back(now, die, around) {
-            return self.erase_emptied(now, die, around);
+        if around.data.blocks().free(die) == 0 {
+            match self.take_back(now, die, around) {
+                TakenBack::All => return self.erase_emptied(now, die, around),
+                // Copies of another block would fill the pages that are to be free again.
+                TakenBack::Waits => return false,
+                TakenBack::Nothing => {}
+            }
         }
         let Some((block, dest)) = Self::rescued_block(now, die, around) else { return false };
         if around.data.blocks().is_open(block) {
@@ -64,27 +80,33 @@ impl Collector {
     }
 
     /// Undoes the copies in a block of `die` that holds nothing but copies which can be undone; it is to be erased
-    /// then. False if there is none.
-    fn take_back<C: Content>(&mut self, now: Time, die: DieId, around: &mut Around<'_, C>) -> bool {
+    /// then. What the table has no room for is undone when it has.
+    fn take_back<C: Content>(
+        &mut self,
+        now: Time,
+        die: DieId,
+        around: &mut Around<'_, C>,
+    ) -> TakenBack {
         if !around.medium.has_versions() {
-            return false;
+            return TakenBack::Nothing;
         }
         let origins = origins(die, around);
         let of_block = |block: BlockId| Some((block, copies_in(block, &origins, around)?));
         let written = |open: &BlockId| around.medium.written_pages(*open) > 0;
         let open = around.data.blocks().open_blocks(die).filter(written);
         let found = open.chain(closed_blocks(die, around)).find_map(of_block);
-        let Some((block, copies)) = found else { return false };
+        let Some((block, copies)) = found else { return TakenBack::Nothing };
         for (lpn, copy, origin) in copies {
             if !around.table.may_take_back() {
-                return false;
+                let waits = around.table.is_making_room();
+                return if waits { TakenBack::Waits } else { TakenBack::Nothing };
             }
             around.data.take_back(now, around.medium.geometry(), lpn, copy, origin);
             around.table.note_copy(lpn, origin, block, around.data);
         }
         around.data.give_up(block);
         self.dies[die.index()].emptied.push(block);
-        true
+        TakenBack::All
     }
 
     /// The block with the least to move, and the stream whose open block has room for that.
@@ -134,28 +156,30 @@ fn closed_blocks<C: Content>(die: DieId, around: &Around<'_, C>) -> impl Iterato
 }
 
 /// The invalid units of the closed blocks of `die`, by owner and version.
-fn origins<C: Content>(die: DieId, around: &Around<'_, C>) -> BTreeMap<(Lpn, u64), Ppa> {
+fn origins<C: Content>(die: DieId, around: &Around<'_, C>) -> BTreeSet<(Lpn, u64, Ppa)> {
     let (medium, geometry) = (&around.medium, around.medium.geometry());
     let units = closed_blocks(die, around).flat_map(|id| {
         let first = geometry.first_unit_of_block(id).0;
         (first..first + geometry.units_per_block()).map(Ppa)
     });
     let unwanted = units.filter(|&unit| !around.data.is_valid(unit));
-    unwanted.filter_map(|unit| Some(((medium.lpn(unit)?, medium.version(unit)), unit))).collect()
+    unwanted.filter_map(|unit| Some((medium.lpn(unit)?, medium.version(unit), unit))).collect()
 }
 
 /// The valid units of `block`, each with what it is a copy of; `None` if one of them is no copy.
 fn copies_in<C: Content>(
     block: BlockId,
-    origins: &BTreeMap<(Lpn, u64), Ppa>,
+    origins: &BTreeSet<(Lpn, u64, Ppa)>,
     around: &Around<'_, C>,
 ) -> Option<Vec<(Lpn, Ppa, Ppa)>> {
     let (medium, geometry) = (&around.medium, around.medium.geometry());
     let valid =
         around.data.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block());
     let undone = valid.map(|copy| {
-        let lpn = medium.lpn(copy)?;
-        let origin = *origins.get(&(lpn, medium.version(copy)))?;
+        let (lpn, version) = (medium.lpn(copy)?, medium.version(copy));
+        // A block that was copied out of and into holds both; it is the one to be erased.
+        let same = origins.range((lpn, version, Ppa(0))..=(lpn, version, Ppa(u32::MAX)));
+        let (_, _, origin) = *same.rev().find(|it| geometry.block_of(it.2) != block)?;
         Some((lpn, copy, origin))
     });
     undone.collect()

@@ -226,11 +226,19 @@ impl TableWriter {
         }
     }
 
-    /// True if a copy may be undone: if not, what its entry changes has no room at present.
-    pub(super) fn may_take_back(&self) -> bool {
-        !self.store.follows_changes()
-            || self.moves.are_kept()
-            || self.gate.is_empty() && self.store.has_room(1)
+    /// True if a copy may be undone; if not, room is made for what its entry changes.
+    pub(super) fn may_take_back(&mut self) -> bool {
+        let has_room = || self.gate.is_empty() && self.store.has_room(1);
+        if !self.store.follows_changes() || self.moves.are_kept() || has_room() {
+            return true;
+        }
+        self.make_room(self.gate.need() + 1);
+        false
+    }
+
+    /// True if the table has something to write that makes room, or is writing it.
+    pub(super) const fn is_making_room(&self) -> bool {
+        self.in_flight > 0 || !self.woken.is_empty()
     }
 
     /// An entry of `page` that was trimmed must stay unmapped, whatever flash holds of it.

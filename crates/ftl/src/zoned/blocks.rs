@@ -79,6 +79,11 @@ impl Blocks {
         self.dies[die.index()].to_erase.push_back(block);
     }
 
+    /// The blocks of `die` that are to be erased, in this order.
+    pub(super) fn to_erase(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
+        self.dies[die.index()].to_erase.iter().copied()
+    }
+
     /// The next block of `die` to erase.
     pub(super) fn take_to_erase(&mut self, die: DieId) -> Option<BlockId> {
         self.dies[die.index()].to_erase.pop_front()

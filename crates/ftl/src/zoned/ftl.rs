@@ -54,7 +54,7 @@ pub enum Ended {
 pub struct ZonedFtl<C: Content> {
     pub(super) config: Config,
     pub(super) shape: ZoneShape,
-    durability: Durability,
+    pub(super) durability: Durability,
     endurance_cycles: u32,
     pub(super) medium: Medium<C>,
     pub(super) zones: ZoneTable,

@@ -100,18 +100,34 @@ impl<C: Content> ZonedFtl<C> {
         self.dumps.use_up(&mut self.medium);
     }
 
-    /// Erases the blocks of dumps before the last one, which nobody needs any more.
+    /// Erases the blocks of dumps before the last one, which are obsolete. A die that still has no room for a dump erases
+    /// other blocks too: a power cut has broken off their erase, of an older dump perhaps.
     pub fn erase_old_dumps(&mut self) {
         let mut old = Vec::new();
         self.dumps.erase_old(|block| old.push(block));
         for block in old {
-            if self.medium.health(block) == Health::Failing {
+            if self.is_failing(block) {
                 self.medium.retire(block);
                 continue;
             }
-            let failed = self.medium.erase_now(block);
-            self.erase_ended(block, failed);
+            self.erase_now(block);
         }
+        for die in (0..self.geometry().dies()).map(DieId) {
+            while self.dump_blocks(die) < self.durability.blocks_per_dump()
+                && let Some(block) = self.blocks.take_to_erase(die)
+            {
+                if self.is_failing(block) {
+                    self.medium.retire(block);
+                } else {
+                    self.erase_now(block);
+                }
+            }
+        }
+    }
+
+    fn erase_now(&mut self, block: BlockId) {
+        let failed = self.medium.erase_now(block);
+        self.erase_ended(block, failed);
     }
 
     /// The root of a dump, as `pages` pages; `settled` says of each zone how much of it flash holds.
@@ -143,14 +159,28 @@ impl<C: Content> ZonedFtl<C> {
             let per_page = self.geometry().units_per_page();
             steps.push(reads.step(StepName::PutBack, &self.medium, per_page));
         }
-        let dies = (0..self.medium.geometry().dies()).map(DieId);
-        let old = dies.map(|die| self.dumps.old_blocks(die)).max().unwrap_or(0) as u64;
-        if old > 0 {
-            let time = self.medium.erase_time().saturating_mul(old);
-            steps.push(Step { name: StepName::EraseOldDumps, pages: 0, time });
-        }
+        steps.extend(self.erase_old_step());
         self.stats.reads.recovery += steps.iter().map(|step| step.pages).sum::<u64>();
         RecoveredZones { steps, units, is_scanned }
+    }
+
+    /// The time to erase the blocks of older dumps, and others that a die erases to make room for the next dump.
+    fn erase_old_step(&self) -> Option<Step> {
+        let blocks = |die| {
+            let old = self.dumps.old_blocks(die) as u32;
+            let needed = self.durability.blocks_per_dump();
+            let missing = needed.saturating_sub(self.dump_blocks(die) + old);
+            let garbage = self.blocks.to_erase(die).filter(|&block| !self.is_failing(block));
+            u64::from(old) + garbage.take(missing as usize).count() as u64
+        };
+        let dies = (0..self.medium.geometry().dies()).map(DieId);
+        let blocks = dies.map(blocks).max().unwrap_or(0);
+        let time = self.medium.erase_time().saturating_mul(blocks);
+        (blocks > 0).then_some(Step { name: StepName::EraseOldDumps, pages: 0, time })
+    }
+
+    fn is_failing(&self, block: BlockId) -> bool {
+        self.medium.health(block) == Health::Failing
     }
 
     /// One page of each block of the dump area tells whether there is a dump.

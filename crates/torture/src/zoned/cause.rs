@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use leyden_device::{Payload, ZnsSsd, ZoneAction, ZoneId};
+use leyden_device::{Payload, ZnsSsd, ZoneAction};
 use leyden_nand::{BlockId, DieId, Health, PageKind, Ppa};
 use leyden_oracle::zones::ZoneChange;
 
@@ -101,26 +101,55 @@ pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     erased <= kept + zones * blocks_of_zone(ssd)
 }
 
-/// True if `zone` needs more pages than the blocks of a zone have: a FLUSH, or a write with FUA, that finds part of a page
-/// pads it, a program that fails or is broken off takes a page, and what is left to write of the zone may not fit then.
-pub(super) fn has_padded<P: Payload>(ssd: &ZnsSsd<P>, zone: ZoneId) -> bool {
-    let (medium, geometry, shape) = (ssd.medium(), ssd.geometry(), ssd.zone_shape());
-    let units_of = |block: BlockId| {
-        let first = geometry.first_unit_of_block(block).0;
-        (first..first + geometry.units_per_block()).map(Ppa)
+/// What flash holds of a zone.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct OnFlash {
+    blocks: u32,
+    /// Pages of these that are written.
+    pages: u32,
+    pub(super) units: u32,
+}
+
+/// What flash holds of each of the first `zones` zones. Blocks that are to be erased count as well: a drive that is short of
+/// blocks has none.
+pub(super) fn on_flash<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> Vec<OnFlash> {
+    let (medium, geometry, size) = (ssd.medium(), ssd.geometry(), ssd.zone_shape().size);
+    let mut found = vec![OnFlash::default(); zones as usize];
+    let mut seen = BTreeSet::new();
+    let holds_data = |&block: &BlockId| {
+        medium.used_for(block).is_some_and(|it| it.kind == PageKind::Data)
+            && !medium.is_poisoned(block)
     };
-    let lies_in_zone = |unit: Ppa| medium.lpn(unit).filter(|lpn| lpn.0 / shape.size == zone.0);
-    let blocks = (0..geometry.blocks()).map(BlockId).filter(|&block| {
-        let is_data = medium.used_for(block).is_some_and(|it| it.kind == PageKind::Data);
-        is_data && units_of(block).any(|unit| lies_in_zone(unit).is_some())
-    });
-    let (mut used_pages, mut units) = (0, BTreeSet::new());
-    for block in blocks {
-        used_pages += medium.written_pages(block);
-        units.extend(units_of(block).filter_map(lies_in_zone));
+    for block in (0..geometry.blocks()).map(BlockId).filter(holds_data) {
+        let first = geometry.first_unit_of_block(block).0;
+        let units = (first..first + geometry.units_per_block()).map(Ppa);
+        let mut zone = None;
+        for lpn in units.filter_map(|unit| medium.lpn(unit)) {
+            zone = Some(lpn.0 / size);
+            if seen.insert(lpn)
+                && let Some(it) = found.get_mut((lpn.0 / size) as usize)
+            {
+                it.units += 1;
+            }
+        }
+        if let Some(it) = zone.and_then(|zone| found.get_mut(zone as usize)) {
+            it.blocks += 1;
+            it.pages += medium.written_pages(block);
+        }
     }
-    let left = shape.capacity - (units.len() as u32).min(shape.capacity);
-    used_pages + geometry.pages_for(left) > blocks_of_zone(ssd) * geometry.pages_per_block()
+    found
+}
+
+impl OnFlash {
+    /// True if the zone takes more blocks than one has whose pages are all full, or will. A FLUSH, or a write with FUA, that
+    /// finds part of a page pads it; a program that fails or is broken off takes a page; and a power cut may end a set of
+    /// blocks early.
+    pub(super) fn exceeds_its_share<P: Payload>(self, ssd: &ZnsSsd<P>) -> bool {
+        let (geometry, share) = (ssd.geometry(), blocks_of_zone(ssd));
+        let left = ssd.zone_shape().capacity.saturating_sub(self.units);
+        let pages = self.pages + geometry.pages_for(left);
+        self.blocks > share || pages > share * geometry.pages_per_block()
+    }
 }
 
 fn blocks_of_zone<P: Payload>(ssd: &ZnsSsd<P>) -> u32 {

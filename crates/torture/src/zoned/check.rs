@@ -4,7 +4,7 @@ use leyden_device::{Completion, Stamp, Status, ZoneAction, ZoneId, ZoneState};
 use leyden_oracle::zones::ZoneChange;
 
 use super::cause::{
-    Held, has_few_blocks, has_padded, lacks_blocks, lacks_dump_room, state_of_flash,
+    Held, OnFlash, has_few_blocks, has_lost_blocks, lacks_dump_room, on_flash, state_of_flash,
 };
 use super::command::{Host, Pending};
 use super::run::{Runner, Trouble};
@@ -37,15 +37,17 @@ impl Runner<'_> {
         Err(Trouble { kind: Kind::Fault, message })
     }
 
-    /// True if the drive lacks blocks for the zones that are written.
+    /// True if the drive lacks blocks for the zones that are written: some have gone bad, or zones take more than their share.
+    /// A zone may have been given blocks while it is active, or has data that is not on flash.
     fn may_fault(&self) -> bool {
-        let holds_data =
-            |&zone: &u32| self.oracle.submitted(zone) > 0 || self.host.slots[zone as usize].is_full;
-        let written = (0..self.options.zones).filter(holds_data).count() as u32;
-        // A full zone with padded pages may have blocks that it has not begun.
-        lacks_blocks(&self.drive, self.held.active_zones() + 1)
-            || has_few_blocks(&self.drive, written)
-                && (0..self.options.zones).any(|zone| has_padded(&self.drive, ZoneId(zone)))
+        let found = on_flash(&self.drive, self.options.zones);
+        let is_buffered = |&(zone, on_flash): &(u32, &OnFlash)| {
+            self.oracle.submitted(zone) > on_flash.units || self.held.has(zone)
+        };
+        let given = (0..).zip(&found).filter(is_buffered).count() as u32;
+        has_few_blocks(&self.drive, given + 1)
+            && (has_lost_blocks(&self.drive)
+                || found.iter().any(|zone| zone.exceeds_its_share(&self.drive)))
     }
 
     /// A drive that can only be read has a die without room for a dump.

@@ -75,6 +75,22 @@ fn statuses(cache: &mut Cache, until_us: u64) -> Vec<Status> {
     ends(cache, until_us).iter().map(|end| end.status).collect()
 }
 
+/// A flush that fails ends in the cache: nothing ends below that would wake the trim which has let it go first.
+#[test]
+fn what_waits_for_a_flush_goes_on_when_it_fails() {
+    for op in [Op::Trim, Op::WriteZeroes] {
+        let mut cache = cache();
+        cache.device_mut().failing.insert(3);
+        cache.submit(us(0), write(3, 1, 1));
+        cache.submit(us(10), command(Op::Flush, 0, 0));
+        cache.submit(us(10), write(40, 1, 2).fua(true));
+        cache.submit(us(20), command(op, 40, 1));
+        let ends = ends(&mut cache, 1_000);
+        assert!(ends.iter().any(|end| end.op == Op::Flush && end.status == Status::WriteFault));
+        assert_eq!(ends.last().map(|end| (end.op, end.status)), Some((op, Status::Success)));
+    }
+}
+
 #[test]
 fn a_large_fua_write_fails_if_a_part_of_it_could_not_be_written_out_on_its_way() {
     let mut cache = cache();

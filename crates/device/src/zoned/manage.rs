@@ -105,7 +105,7 @@ impl<P: Payload> Zoned<P> {
         let after = self.ftl.zones_mut().apply(zone, action)?;
         match after {
             ZoneState::Empty if before.state != ZoneState::Empty => self.reset(now, zone, commands),
-            ZoneState::Full if before.state != ZoneState::Full => self.finish(now, zone),
+            ZoneState::Full if before.state != ZoneState::Full => self.finish(now, zone, commands),
             ZoneState::Offline if before.state != ZoneState::Offline => {
                 self.reset(now, zone, commands);
             }
@@ -129,13 +129,12 @@ impl<P: Payload> Zoned<P> {
     }
 
     /// Nothing more will be written to `zone`: what is buffered of it does not wait for full pages.
-    fn finish(&mut self, now: Time, zone: ZoneId) {
+    fn finish(&mut self, now: Time, zone: ZoneId, commands: &CommandTable<P>) {
         self.counters.finishes += 1;
-        let end = self.buffer.end(zone.0);
-        if self.buffer.settled(zone.0) == end {
+        if self.is_written_out(zone, commands) {
             self.ftl.close_body(zone);
         } else {
-            self.buffer.force(zone.0, end);
+            self.buffer.force(zone.0, self.buffer.end(zone.0));
         }
         self.offer(now, zone);
     }

@@ -44,6 +44,7 @@ use crate::{Action, Lba, Op, Payload, Status};
 use dispatch::DispatchOrder;
 use dump::Item;
 use waiters::FlashWaiters;
+use writes::IN_ZRWA;
 
 /// A zoned SSD.
 ///
@@ -116,15 +117,25 @@ impl<P: Payload> Zoned<P> {
         for id in self.waiters.settled(zone, settled) {
             self.wait_over(now, id, commands);
         }
-        self.close_if_done(zone);
+        self.close_if_done(zone, commands);
     }
 
     /// Gives back the blocks that `zone` has not begun, once it takes no more data and flash holds all that it has.
-    fn close_if_done(&mut self, zone: ZoneId) {
-        let is_settled = self.buffer.settled(zone.0) == self.buffer.end(zone.0);
-        if is_settled && self.ftl.zones().get(zone).state.takes_no_more() {
+    fn close_if_done(&mut self, zone: ZoneId, commands: &CommandTable<P>) {
+        if self.ftl.zones().get(zone).state.takes_no_more() && self.is_written_out(zone, commands) {
             self.ftl.close_body(zone);
         }
+    }
+
+    /// True if flash holds all of `zone`. Its write pointer, and with it its state, is ahead of writes that wait for room
+    /// in the buffer; what goes to its Zone Random Write Area has not moved it yet.
+    fn is_written_out(&self, zone: ZoneId, commands: &CommandTable<P>) -> bool {
+        let is_of_zone = |&id: &RequestId| {
+            self.zone_of(commands.units(id).first().0).0 == zone
+                && commands.request(id).next_unit != IN_ZRWA
+        };
+        self.buffer.settled(zone.0) == self.buffer.end(zone.0)
+            && !self.waiting.iter().flatten().any(is_of_zone)
     }
 
     /// One of the zones that a FLUSH or a write with FUA waits for has got so far.
@@ -148,7 +159,6 @@ impl<P: Payload> Zoned<P> {
         self.ftl.run_out(zone);
         // Nothing more is gathered for its last page, which takes up room until there are blocks again.
         self.buffer.force(zone.0, self.buffer.end(zone.0));
-        self.close_if_done(zone);
         self.offer(now, zone);
         for id in self.waiters.settled(zone, u32::MAX) {
             self.waiters.forget(id);
@@ -156,6 +166,7 @@ impl<P: Payload> Zoned<P> {
             self.end(now, id, Status::WriteFault, commands);
         }
         self.end_waiting_of(now, zone, Status::WriteFault, commands);
+        self.close_if_done(zone, commands);
     }
 
     /// Ends the writes to `zone` that wait for room.

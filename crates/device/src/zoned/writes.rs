@@ -13,7 +13,7 @@ use crate::units::Units;
 use crate::{Action, Lba, Op, Output, Payload, Status};
 
 /// The next unit of a write that waits for a Zone Random Write Area: it enters as a whole.
-const IN_ZRWA: u32 = u32::MAX;
+pub(super) const IN_ZRWA: u32 = u32::MAX;
 
 /// What a write asks for.
 #[derive(Clone, Copy, Debug)]
@@ -249,6 +249,11 @@ impl<P: Payload> Zoned<P> {
         let units = request.units;
         let (zone, first) = self.zone_of(units.first().0);
         let end = first + units.count();
+        if end < self.ftl.shape().capacity && self.ftl.zones().get(zone).state.takes_no_more() {
+            // It has waited for room since before a Finish.
+            self.buffer.force(zone.0, end);
+            self.offer(now, zone);
+        }
         if !fua || kind == PoolKind::Protected {
             return self.end(now, id, Status::Success, commands);
         }

@@ -104,6 +104,7 @@ pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
 /// What flash holds of a zone.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct OnFlash {
+    /// The blocks that hold some of it.
     blocks: u32,
     /// Pages of these that are written.
     pages: u32,
@@ -141,14 +142,15 @@ pub(super) fn on_flash<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> Vec<OnFlash> 
 }
 
 impl OnFlash {
-    /// True if the zone takes more blocks than one has whose pages are all full, or will. A FLUSH, or a write with FUA, that
-    /// finds part of a page pads it; a program that fails or is broken off takes a page; and a power cut may end a set of
-    /// blocks early.
+    /// True if the zone takes more pages than one has whose pages are all full, or will. A FLUSH, or a write with FUA, that
+    /// finds part of a page pads it, and a program that fails or is broken off takes a page. A zone of several dies, some of
+    /// which had no block when it began, takes blocks of all of them for the rest, however little that is.
     pub(super) fn exceeds_its_share<P: Payload>(self, ssd: &ZnsSsd<P>) -> bool {
         let (geometry, share) = (ssd.geometry(), blocks_of_zone(ssd));
         let left = ssd.zone_shape().capacity.saturating_sub(self.units);
         let pages = self.pages + geometry.pages_for(left);
-        self.blocks > share || pages > share * geometry.pages_per_block()
+        let is_uneven = ssd.zone_shape().dies_per_zone > 1 && self.blocks > share;
+        is_uneven || pages > share * geometry.pages_per_block()
     }
 }
 

@@ -2,15 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Flushes, cuts_at, moments};
+use crate::contract::Flushes;
 use crate::error::CrashError;
-use crate::explore::{Explore, explore};
+use crate::explore::{Explore, explore_history};
+use crate::history::{History, Sync};
 use crate::runner::Runner;
 use crate::search::Search;
 use crate::state::State;
-use crate::summary::{Model, RunVerdict, Summary};
-use crate::timeline::{Event, Timeline};
-use crate::trials::Limits;
+use crate::summary::{RunVerdict, Summary};
 use crate::verdict::Outcome;
 
 /// A flush that was answered and not done.
@@ -47,50 +46,34 @@ pub struct Audit {
 /// If a state cannot be tried.
 pub fn audit(
     runner: &mut dyn Runner,
-    timeline: &Timeline,
+    history: &dyn History,
     states: usize,
     seed: u64,
 ) -> Result<Audit, CrashError> {
-    let options = Explore {
-        models: vec![Model::Adversarial],
-        seed,
-        limits: Limits { budget: None, states: AS_IT_IS, required: None },
-        bank: None,
-        even: false,
-        faults: Vec::new(),
-    };
-    let as_it_is = explore(runner, timeline, None, &options, &mut |_| {})?;
+    let options = Explore::adversarial(seed, AS_IT_IS);
+    let as_it_is = explore_history(runner, history, &options, &mut |_| {})?;
     if matches!(as_it_is.verdict, RunVerdict::Broken | RunVerdict::CheckFails) {
         return Ok(Audit { as_it_is, flushes: Vec::new() });
     }
-    let flushes = each_left_out(runner, timeline, states, seed)?;
+    let flushes = each_left_out(runner, history, states, seed)?;
     Ok(Audit { as_it_is, flushes })
 }
 
 fn each_left_out(
     runner: &mut dyn Runner,
-    timeline: &Timeline,
+    history: &dyn History,
     states: usize,
     seed: u64,
 ) -> Result<Vec<AuditedFlush>, CrashError> {
-    let all = moments(timeline);
+    let moments = history.moments();
     let mut audited = Vec::new();
-    for (number, submitted) in flushes(timeline).into_iter().enumerate() {
-        let ended = timeline.events().iter().position(
-            |(_, event)| matches!(event, Event::Ended { command, .. } if *command == submitted),
-        );
-        // One that never ended promised nothing.
-        let Some(ended) = ended else { continue };
-        let Some(&next) = all.iter().find(|&&at| at > ended) else { continue };
-        let cuts = cuts_at(timeline, Flushes::Without(number), |at| at == next);
-        let mut search = Search::new(timeline, &cuts, seed).take(states);
-        let mut flush = AuditedFlush {
-            number,
-            time_ns: timeline.events()[ended].0.as_ns(),
-            acks: timeline.acks_before(next),
-            states: 0,
-            noticed: None,
-        };
+    // A flush that never ended promised nothing, and is no sync of the history.
+    for Sync { number, ended, time_ns } in history.syncs() {
+        let Some(&next) = moments.iter().find(|&&at| at > ended) else { continue };
+        let cuts = history.cuts(Flushes::Without(number), &|at| at == next);
+        let mut search = Search::new(history, &cuts, seed).take(states);
+        let acks = history.acks_before(next);
+        let mut flush = AuditedFlush { number, time_ns, acks, states: 0, noticed: None };
         runner.run(&mut || search.next(), &mut |_, state, outcome| {
             flush.states += 1;
             if outcome.verdict.is_broken() && flush.noticed.is_none() {
@@ -101,11 +84,4 @@ fn each_left_out(
         audited.push(flush);
     }
     Ok(audited)
-}
-
-/// The events of all flushes that were submitted.
-fn flushes(timeline: &Timeline) -> Vec<usize> {
-    let is_flush = |event: &Event| matches!(event, Event::Submitted(request) if request.op == leyden_oracle::Op::Flush);
-    let events = timeline.events().iter().enumerate();
-    events.filter(|(_, (_, event))| is_flush(event)).map(|(at, _)| at).collect()
 }

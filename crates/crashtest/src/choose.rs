@@ -56,6 +56,12 @@ pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
     Some(State::new(cut.at, lost.collect()))
 }
 
+/// True while `cut` has so few states that each of them gets its turn, and round `round` is not the last of these turns.
+pub(crate) fn is_counting(cut: &Cut, round: u64) -> bool {
+    let all = combinations(cut);
+    (2..=EXHAUSTED_MOST).contains(&all) && round < NAMED + all
+}
+
 /// How many states a moment has, or many.
 fn combinations(cut: &Cut) -> u64 {
     let count = |all: u64, versions: usize| all.saturating_mul(versions as u64);

@@ -4,8 +4,9 @@ use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
 
 use crate::choose::spread;
-use crate::contract::{Flushes, cuts, cuts_at, first_unlawful, moments};
+use crate::contract::{Flushes, first_unlawful};
 use crate::error::CrashError;
+use crate::history::History;
 use crate::realistic::{self, Power};
 use crate::runner::Runner;
 use crate::search::{Search, Seen};
@@ -36,6 +37,27 @@ pub struct Explore {
     pub faults: Vec<String>,
 }
 
+impl Explore {
+    /// At most `states` states of the model `adversarial`.
+    pub(crate) fn adversarial(seed: u64, states: usize) -> Self {
+        Self {
+            models: vec![Model::Adversarial],
+            seed,
+            limits: Limits { budget: None, states, required: None },
+            bank: None,
+            even: false,
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// What is explored: a history, and the drive of it if one was recorded.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    history: &'a dyn History,
+    drive: Option<(&'a Timeline, &'a Recording)>,
+}
+
 /// Tries states of each model, after both controls. If the check fails where nothing is lost, nothing else is tried.
 ///
 /// # Errors
@@ -47,15 +69,36 @@ pub fn explore(
     options: &Explore,
     progress: Progress<'_>,
 ) -> Result<Summary, CrashError> {
-    let run = &timeline.events()[timeline.begin()..];
+    let drive = recording.map(|recording| (timeline, recording));
+    explore_subject(runner, Subject { history: timeline, drive }, options, progress)
+}
+
+/// As [`explore`], of anything that was recorded; the model `realistic` takes a drive and is refused.
+pub(crate) fn explore_history(
+    runner: &mut dyn Runner,
+    history: &dyn History,
+    options: &Explore,
+    progress: Progress<'_>,
+) -> Result<Summary, CrashError> {
+    explore_subject(runner, Subject { history, drive: None }, options, progress)
+}
+
+fn explore_subject(
+    runner: &mut dyn Runner,
+    subject: Subject<'_>,
+    options: &Explore,
+    progress: Progress<'_>,
+) -> Result<Summary, CrashError> {
+    let history = subject.history;
+    let (flushes, fua_writes) = history.sync_counts();
     let mut summary = Summary {
         verdict: RunVerdict::Held,
-        flushes: run.iter().filter(|(_, event)| event.is_flush()).count(),
-        fua_writes: run.iter().filter(|(_, event)| event.is_fua()).count(),
-        acks: timeline.acks().len(),
+        flushes,
+        fua_writes,
+        acks: history.acks().len(),
         seed: options.seed,
-        atom_bytes: timeline.atom_bytes(),
-        intact: Some(runner.run_one(&State::new(timeline.closed(), Vec::new()))?),
+        atom_bytes: history.atom_bytes(),
+        intact: Some(runner.run_one(&State::new(history.closed(), Vec::new()))?),
         control: ModelSummary::untried(Model::Lying),
         models: Vec::new(),
         required: options.limits.required,
@@ -70,9 +113,9 @@ pub fn explore(
         limits: Limits { states: LIES, budget: None, required: None },
         ..options.clone()
     };
-    summary.control = explore_model(runner, timeline, recording, &lies, Model::Lying, progress)?;
+    summary.control = explore_model(runner, subject, &lies, Model::Lying, progress)?;
     for &model in &options.models {
-        let told = explore_model(runner, timeline, recording, options, model, progress)?;
+        let told = explore_model(runner, subject, options, model, progress)?;
         summary.models.push(told);
     }
     summary.verdict = summary.judge();
@@ -81,12 +124,12 @@ pub fn explore(
 
 fn explore_model(
     runner: &mut dyn Runner,
-    timeline: &Timeline,
-    recording: Option<&Recording>,
+    subject: Subject<'_>,
     options: &Explore,
     model: Model,
     progress: Progress<'_>,
 ) -> Result<ModelSummary, CrashError> {
+    let history = subject.history;
     let mut trials = Trials::new(model, options.limits);
     match model {
         Model::Recovery => {
@@ -94,22 +137,22 @@ fn explore_model(
             Err(CrashError::Input(problem.to_owned()))
         }
         Model::Adversarial => {
-            let cuts = cuts(timeline, Flushes::All);
-            let mut search = Search::new(timeline, &cuts, options.seed);
+            let cuts = history.cuts(Flushes::All, &|_| true);
+            let mut search = Search::new(history, &cuts, options.seed);
             trials.run(runner, &mut || search.next(), progress)?;
             trials.end(runner, cuts.len(), search.repeats())
         }
         Model::Lying => {
-            let all = moments(timeline);
+            let all = history.moments();
             let few: Vec<usize> =
                 spread(all.len()).into_iter().take(LIES).map(|at| all[at]).collect();
-            let cuts = cuts_at(timeline, Flushes::None, |at| few.contains(&at));
-            let mut search = Search::new(timeline, &cuts, options.seed);
+            let cuts = history.cuts(Flushes::None, &|at| few.contains(&at));
+            let mut search = Search::new(history, &cuts, options.seed);
             trials.run(runner, &mut || search.next(), progress)?;
             trials.end(runner, cuts.len(), search.repeats())
         }
         Model::Realistic => {
-            let Some(recording) = recording else {
+            let Some((timeline, recording)) = subject.drive else {
                 let problem = "the model `realistic` takes a recording of a drive";
                 return Err(CrashError::Input(problem.to_owned()));
             };
@@ -120,7 +163,7 @@ fn explore_model(
                 refuse_unlawful(timeline, &states)?;
             }
             let scans = states.iter().filter(|(_, power)| power.lost_map_pages > 0).count();
-            let mut seen = Seen::new(timeline);
+            let mut seen = Seen::new(history);
             let mut cuts_a_state: Vec<usize> = Vec::new();
             let (mut different, mut powers) = (Vec::new(), Vec::new());
             for (state, power) in states {

@@ -9,12 +9,11 @@ use leyden_sim::{Span, Time};
 
 use crate::error::CrashError;
 use crate::explore::{Explore, explore};
-use crate::runner::Runner;
+use crate::runner::{Runner, in_turn};
 use crate::state::State;
-use crate::summary::{Model, Summary};
+use crate::summary::Summary;
 use crate::timeline::Timeline;
-use crate::trials::Limits;
-use crate::verdict::{Outcome, Verdict, says_lost};
+use crate::verdict::Outcome;
 use crate::view::View;
 
 /// Between two commands, by the clock of a disk in memory.
@@ -203,14 +202,7 @@ impl CrashTest {
         let timeline = Arc::new(self.record(workload));
         let view = View::new(Arc::clone(&timeline), Lba(0));
         let mut runner = InMemory { view, workload };
-        let options = Explore {
-            models: vec![Model::Adversarial],
-            seed: self.seed,
-            limits: Limits { budget: None, states: self.states, required: None },
-            bank: None,
-            even: false,
-            faults: Vec::new(),
-        };
+        let options = Explore::adversarial(self.seed, self.states);
         explore(&mut runner, &timeline, None, &options, &mut |_| {})
     }
 
@@ -259,29 +251,16 @@ impl Runner for InMemory<'_> {
         next: &mut dyn FnMut() -> Option<State>,
         done: &mut dyn FnMut(usize, State, Outcome) -> bool,
     ) -> Result<(), CrashError> {
-        let mut number = 0;
-        while let Some(state) = next() {
-            self.view.show(&state);
-            let outcome = outcome_of(self.check(&state));
-            if !done(number, state, outcome) {
-                break;
-            }
-            number += 1;
-        }
+        in_turn(next, done, |state| {
+            self.view.show(state);
+            Outcome::of(self.check(state))
+        });
         Ok(())
     }
 
     fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
         self.view.show(state);
-        Ok(outcome_of(self.check_promised(acks)))
-    }
-}
-
-fn outcome_of(said: Result<(), String>) -> Outcome {
-    match said {
-        Ok(()) => Outcome::new(Verdict::Held, ""),
-        Err(said) if says_lost(&said) => Outcome::new(Verdict::Lost, said),
-        Err(said) => Outcome::new(Verdict::Failed, said),
+        Ok(Outcome::of(self.check_promised(acks)))
     }
 }
 
@@ -290,6 +269,7 @@ mod tests {
     use super::*;
     use crate::summary::{RunVerdict, Stop};
     use crate::timeline::Event;
+    use crate::verdict::Verdict;
 
     /// Records of one sector, one after the other: number, and a checksum that says that all of it is there.
     /// The sector before the first has the number of the last record that was acknowledged.
@@ -432,14 +412,7 @@ mod tests {
         let mut workload = Journal { is_hasty: true, ..SOUND };
         let timeline = Arc::new(test.record(&mut workload));
         let view = View::new(Arc::clone(&timeline), Lba(0));
-        let options = Explore {
-            models: vec![Model::Adversarial],
-            seed: 1,
-            limits: Limits { budget: None, states: 100, required: None },
-            bank: None,
-            even: false,
-            faults: Vec::new(),
-        };
+        let options = Explore::adversarial(1, 100);
         let told = |runner: &mut dyn Runner| {
             let summary = explore(runner, &timeline, None, &options, &mut |_| {}).unwrap();
             (summary.control.broken(), summary.models[0].broken())

@@ -48,3 +48,19 @@ pub(crate) fn run_one<R: Runner + ?Sized>(
     })?;
     found.ok_or(CrashError::Interrupted)
 }
+
+/// Tries states in this process, one after the other, until `next` has none or `done` wants no more.
+pub(crate) fn in_turn(
+    next: &mut dyn FnMut() -> Option<State>,
+    done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+    mut attempt: impl FnMut(&State) -> Outcome,
+) {
+    let mut number = 0;
+    while let Some(state) = next() {
+        let outcome = attempt(&state);
+        if !done(number, state, outcome) {
+            break;
+        }
+        number += 1;
+    }
+}

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::choose::{choose, round_of, spread};
+use crate::choose::{choose, is_counting, round_of, spread};
 use crate::contract::Cut;
-use crate::state::{Fingerprints, State};
-use crate::timeline::Timeline;
+use crate::history::{History, Keys};
+use crate::state::State;
 
 /// After so many rounds that bring nothing new, there is nothing new.
 const BARREN_MOST: u64 = 4;
@@ -15,7 +15,7 @@ const FEW: usize = 16;
 /// States, one after the other; the same for the same cuts and seed.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
-    timeline: &'a Timeline,
+    history: &'a dyn History,
     cuts: &'a [Cut],
     order: Vec<usize>,
     seed: u64,
@@ -28,9 +28,9 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(timeline: &'a Timeline, cuts: &'a [Cut], seed: u64) -> Self {
+    pub(crate) fn new(history: &'a dyn History, cuts: &'a [Cut], seed: u64) -> Self {
         Self {
-            timeline,
+            history,
             cuts,
             order: spread(cuts.len()),
             seed,
@@ -38,7 +38,7 @@ impl<'a> Search<'a> {
             next: 0,
             barren: 0,
             is_fertile: false,
-            seen: Seen::new(timeline),
+            seen: Seen::new(history),
         }
     }
 
@@ -54,7 +54,9 @@ impl Iterator for Search<'_> {
     fn next(&mut self) -> Option<State> {
         loop {
             if self.next == self.order.len() {
-                self.barren = if self.is_fertile { 0 } else { self.barren + 1 };
+                // Repeats say nothing while a moment with few states still counts through them.
+                let is_counting = self.cuts.iter().any(|cut| is_counting(cut, self.round));
+                self.barren = if self.is_fertile || is_counting { 0 } else { self.barren + 1 };
                 if self.barren >= BARREN_MOST {
                     return None;
                 }
@@ -65,9 +67,7 @@ impl Iterator for Search<'_> {
             let round = round_of(cut, self.round, place);
             self.next += 1;
             let Some(mut state) = choose(cut, round, self.seed) else { continue };
-            // What has the newest bytes all the same is not lost.
-            let lost = state.lost_atoms(self.timeline);
-            state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
+            self.history.normalize(&mut state);
             if self.seen.is_new(&state) {
                 self.is_fertile = true;
                 return Some(state);
@@ -79,17 +79,16 @@ impl Iterator for Search<'_> {
 /// States that have been tried.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
-    timeline: &'a Timeline,
-    fingerprints: Fingerprints<'a>,
+    history: &'a dyn History,
+    keys: Box<dyn Keys + 'a>,
     /// What the drive holds, and how much was acknowledged: the number of the first such state.
     firsts: BTreeMap<(u128, usize), usize>,
     repeats: u64,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn new(timeline: &'a Timeline) -> Self {
-        let fingerprints = Fingerprints::new(timeline);
-        Self { timeline, fingerprints, firsts: BTreeMap::new(), repeats: 0 }
+    pub(crate) fn new(history: &'a dyn History) -> Self {
+        Self { history, keys: history.keys(), firsts: BTreeMap::new(), repeats: 0 }
     }
 
     /// False if a state with the same bytes and the same acknowledgements came before.
@@ -100,9 +99,9 @@ impl<'a> Seen<'a> {
 
     /// The number of the first state with the same bytes and the same acknowledgements; a new one if it is that.
     pub(crate) fn number(&mut self, state: &State) -> usize {
-        let acks = self.timeline.acks_before(state.at);
+        let acks = self.history.acks_before(state.at);
         let next = self.firsts.len();
-        let number = *self.firsts.entry((self.fingerprints.of(state), acks)).or_insert(next);
+        let number = *self.firsts.entry((self.keys.of(state), acks)).or_insert(next);
         self.repeats += u64::from(number != next);
         number
     }

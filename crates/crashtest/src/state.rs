@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::Keys;
 use crate::store::{Content, key_of};
 use crate::timeline::Timeline;
 
@@ -141,9 +142,10 @@ impl<'a> Fingerprints<'a> {
         }
         Self { timeline, sums }
     }
+}
 
-    /// Of a state: equal for equal images, and otherwise different.
-    pub(crate) fn of(&self, state: &State) -> u128 {
+impl Keys for Fingerprints<'_> {
+    fn of(&self, state: &State) -> u128 {
         state.lost.iter().fold(self.sums[state.at], |sum, &(atom, event)| {
             let newest = self.timeline.newest(atom, state.at).content;
             let lost = self.timeline.version_of(atom, event).expect("a version that there is");

@@ -58,6 +58,9 @@ pub struct Finding {
     /// Why, if that was looked for.
     #[serde(default)]
     pub why: Option<Why>,
+    /// Of calls on files: what is lost in the state, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// What became of the states of one moment.
@@ -240,8 +243,15 @@ impl Summary {
         let findings = self.models.iter().flat_map(|model| &model.findings);
         let told: Vec<String> = findings
             .map(|finding| {
-                let Finding { verdict, count, first, said, .. } = finding;
-                format!("{} in {count} states, first in number {first}: {said}", verdict.name())
+                let Finding { verdict, count, first, said, lost, .. } = finding;
+                let name = verdict.name();
+                let mut told = format!("{name} in {count} states, first in number {first}: {said}");
+                if !lost.is_empty() {
+                    let state = serde_json::to_string(&finding.state).expect("a state is JSON");
+                    told +=
+                        &format!("\n  {}\n  again: run_state(r#\"{state}\"#)", lost.join("\n  "));
+                }
+                told
             })
             .collect();
         assert!(self.verdict != RunVerdict::Broken, "power cuts broke it:\n{}", told.join("\n"));

@@ -146,6 +146,7 @@ impl Trials {
                 is_flaky: false,
                 power: None,
                 why: None,
+                lost: Vec::new(),
             });
             group.count += 1;
         }

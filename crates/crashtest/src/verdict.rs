@@ -67,6 +67,15 @@ impl Outcome {
         Self { verdict, said: said.into() }
     }
 
+    /// Of a check in this process, by what it returned.
+    pub(crate) fn of(said: Result<(), String>) -> Self {
+        match said {
+            Ok(()) => Self::new(Verdict::Held, ""),
+            Err(said) if says_lost(&said) => Self::new(Verdict::Lost, said),
+            Err(said) => Self::new(Verdict::Failed, said),
+        }
+    }
+
     /// What outcomes of one cause have in common: the first line said, without its numbers.
     pub fn cause(&self) -> String {
         let lines = || self.said.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -28,6 +28,17 @@ pub enum Flushes {
     None,
 }
 
+impl Flushes {
+    /// Whether the flush with this number, counted from zero, is done.
+    pub(crate) const fn does(self, number: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Without(ignored) => number != ignored,
+            Self::None => false,
+        }
+    }
+}
+
 /// An atom that may be one of several versions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsettled {
@@ -62,14 +73,14 @@ struct Walk<'a> {
 
 /// The moments at which a cut of the power matters, with everything that may be lost at each.
 pub fn cuts(timeline: &Timeline, flushes: Flushes) -> Vec<Cut> {
-    cuts_at(timeline, flushes, |_| true)
+    cuts_at(timeline, flushes, &|_| true)
 }
 
 /// As [`cuts`], of the moments that `wanted` names by their event.
 pub(crate) fn cuts_at(
     timeline: &Timeline,
     flushes: Flushes,
-    wanted: impl Fn(usize) -> bool,
+    wanted: &dyn Fn(usize) -> bool,
 ) -> Vec<Cut> {
     let mut walk = Walk::new(timeline, flushes);
     let mut cuts = Vec::new();
@@ -100,7 +111,7 @@ pub(crate) fn first_unlawful<'a>(
         by_moment.entry(next(state.at)).or_default().push((place, state));
     }
     let mut unlawful: Vec<(usize, u32)> = Vec::new();
-    for cut in cuts_at(timeline, Flushes::All, |at| by_moment.contains_key(&at)) {
+    for cut in cuts_at(timeline, Flushes::All, &|at| by_moment.contains_key(&at)) {
         let allowed: BTreeMap<u32, &Vec<Option<u32>>> =
             cut.unsettled.iter().map(|unsettled| (unsettled.atom, &unsettled.versions)).collect();
         for &(place, state) in &by_moment[&cut.at] {
@@ -176,12 +187,7 @@ impl<'a> Walk<'a> {
         if request.op == Op::Flush {
             let number = self.flushes_seen;
             self.flushes_seen += 1;
-            let is_done = match self.flushes {
-                Flushes::All => true,
-                Flushes::Without(ignored) => number != ignored,
-                Flushes::None => false,
-            };
-            if !is_done {
+            if !self.flushes.does(number) {
                 return; // the oracle does not hear of it
             }
         }

@@ -1,0 +1,173 @@
+//! What syncs make durable: for each moment, the versions of each part that a power cut may leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::atom::{Atom, Ino};
+use super::history::{Event, FileHistory, Syncs};
+use crate::contract::{Cut, Flushes, Unsettled};
+
+/// Walks along a history.
+pub(crate) struct Walk<'a> {
+    history: &'a FileHistory,
+    flushes: Flushes,
+    at: usize,
+    syncs_seen: usize,
+    /// The entry of the journal that is committed, and those after it.
+    entries: Vec<Option<u32>>,
+    /// The versions that each part may have, the oldest first: those with one are left out.
+    unsettled: BTreeMap<u32, Vec<Option<u32>>>,
+    /// The newest version of each part.
+    newest: BTreeMap<u32, u32>,
+    /// Versions that a failed sync gave up: the kernel takes them for written.
+    given_up: BTreeMap<u32, u32>,
+    /// The parts of each file or folder.
+    parts: BTreeMap<Ino, BTreeSet<u32>>,
+    /// The entries that changed a file or folder, and those without which its bytes cannot be found.
+    whole: BTreeMap<Ino, Vec<u32>>,
+    data: BTreeMap<Ino, Vec<u32>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) const fn new(history: &'a FileHistory, flushes: Flushes) -> Self {
+        Self {
+            history,
+            flushes,
+            at: 0,
+            syncs_seen: 0,
+            entries: Vec::new(),
+            unsettled: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            whole: BTreeMap::new(),
+            data: BTreeMap::new(),
+        }
+    }
+
+    /// What may be lost before event `at`; moments are asked for in order.
+    pub(crate) fn cut(&mut self, at: usize) -> Cut {
+        while self.at < at {
+            self.step();
+        }
+        let mut unsettled = Vec::new();
+        if self.entries.len() > 1 {
+            let versions = self.entries.iter().rev().copied().collect();
+            unsettled.push(Unsettled { atom: FileHistory::JOURNAL, versions });
+        }
+        let parts = self.unsettled.iter().map(|(&atom, versions)| {
+            let shown = versions.iter().filter(|event| self.may_show(atom, versions[0], **event));
+            Unsettled { atom, versions: shown.rev().copied().collect() }
+        });
+        unsettled.extend(parts.filter(|part| part.versions.len() > 1));
+        Cut { at, unsettled }
+    }
+
+    /// A length that a page below a durable end would bring is none.
+    fn may_show(&self, atom: u32, floor: Option<u32>, event: Option<u32>) -> bool {
+        let Some(Atom::Length(file)) = self.history.atom(atom) else { return true };
+        event == floor
+            || event.is_none_or(|event| {
+                self.newest[&atom] == event || self.history.has_shown_since(*file, floor, event)
+            })
+    }
+
+    fn step(&mut self) {
+        let history = self.history;
+        if self.at == history.begin() as usize {
+            // What the preparation left is there, whatever the disk does with syncs.
+            self.settle_all(self.at as u32);
+        }
+        let event = self.at as u32;
+        self.at += 1;
+        match &history.events()[event as usize] {
+            Event::Step { atoms, is_entry, touches } => {
+                for &atom in atoms {
+                    self.change(atom, event);
+                }
+                for &(ino, needs_data) in touches {
+                    self.whole.entry(ino).or_default().push(event);
+                    if needs_data {
+                        self.data.entry(ino).or_default().push(event);
+                    }
+                }
+                if *is_entry {
+                    if self.entries.is_empty() {
+                        self.entries.push(None);
+                    }
+                    self.entries.push(Some(event));
+                }
+            }
+            Event::Sync { syncs, since, is_done } => self.sync(*syncs, *since, *is_done),
+            Event::Acknowledged => {}
+        }
+    }
+
+    fn change(&mut self, atom: u32, event: u32) {
+        let before = self.newest.insert(atom, event);
+        self.unsettled.entry(atom).or_insert_with(|| vec![before]).push(Some(event));
+        let owner = match self.history.atom(atom).expect("a part of the history") {
+            Atom::Journal => return,
+            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) => *ino,
+        };
+        self.parts.entry(owner).or_default().insert(atom);
+    }
+
+    fn sync(&mut self, syncs: Syncs, since: u32, is_done: bool) {
+        if is_done {
+            let number = self.syncs_seen;
+            self.syncs_seen += 1;
+            if !self.flushes.does(number) {
+                return;
+            }
+        }
+        let ino = match syncs {
+            Syncs::Everything if is_done => return self.settle_all(since),
+            Syncs::Everything => None,
+            Syncs::Whole(ino) | Syncs::Data(ino) => Some(ino),
+        };
+        let parts: Vec<u32> = match ino {
+            Some(ino) => self.parts.get(&ino).into_iter().flatten().copied().collect(),
+            None => self.unsettled.keys().copied().collect(),
+        };
+        if !is_done {
+            for atom in parts.into_iter().filter(|atom| self.unsettled.contains_key(atom)) {
+                self.given_up.insert(atom, self.newest[&atom]);
+            }
+            return;
+        }
+        let touched = if matches!(syncs, Syncs::Data(_)) { &self.data } else { &self.whole };
+        let last = ino.and_then(|ino| touched.get(&ino));
+        let last = last.and_then(|events| events.iter().rfind(|event| **event < since)).copied();
+        let needs = parts.into_iter().filter_map(|atom| self.settle(atom, since)).max();
+        self.commit(last.max(needs));
+    }
+
+    /// Makes the newest version of a part before event `since` durable. Returns the entry of the journal that it needs.
+    fn settle(&mut self, atom: u32, since: u32) -> Option<u32> {
+        let versions = self.unsettled.get_mut(&atom)?;
+        let count = versions.partition_point(|event| event.is_none_or(|event| event < since));
+        let newest = versions[..count].last().copied().flatten()?;
+        if self.given_up.get(&atom).is_some_and(|given_up| newest <= *given_up) {
+            return None;
+        }
+        versions.drain(..count - 1);
+        if versions.len() == 1 {
+            self.unsettled.remove(&atom);
+        }
+        self.history.needs_of(atom, newest)
+    }
+
+    fn settle_all(&mut self, since: u32) {
+        for atom in self.unsettled.keys().copied().collect::<Vec<_>>() {
+            self.settle(atom, since);
+        }
+        let last = self.entries.iter().rfind(|entry| entry.is_some_and(|entry| entry < since));
+        self.commit(last.copied().flatten());
+    }
+
+    /// The journal is committed up to entry `last`.
+    fn commit(&mut self, last: Option<u32>) {
+        let count = self.entries.partition_point(|entry| *entry <= last);
+        self.entries.drain(..count.saturating_sub(1));
+    }
+}

@@ -1,0 +1,492 @@
+//! What calls have done to files, in order, and every version that each part of the files has had.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
+use super::durable::Walk;
+use super::left::{Choice, key_of_image};
+use super::rules::Persistence;
+use super::tree::{Effect, Kind, PAGE_BYTES, Step};
+use crate::contract::{Cut, Flushes};
+use crate::history::{History, Keys, Sync};
+use crate::state::State;
+use crate::store::{Store, key_of};
+
+/// What a sync makes durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Syncs {
+    /// `fsync` of a file or a folder.
+    Whole(Ino),
+    /// `fdatasync`.
+    Data(Ino),
+    /// `sync`, or `syncfs`.
+    Everything,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A step of a call.
+    Step {
+        /// The parts that it changed.
+        atoms: Vec<u32>,
+        /// It is an entry of the journal.
+        is_entry: bool,
+        /// Files and folders whose own entry it changed; true if their bytes cannot be found without.
+        touches: Vec<(Ino, bool)>,
+    },
+    /// A sync that has ended.
+    Sync {
+        syncs: Syncs,
+        /// What happened before this event is covered.
+        since: u32,
+        is_done: bool,
+    },
+    /// A line was acknowledged.
+    Acknowledged,
+}
+
+/// A run of software, as its files saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct FileHistory {
+    rules: Persistence,
+    store: Store,
+    events: Vec<Event>,
+    /// What each event was, in words.
+    words: Vec<Arc<str>>,
+    /// What was before is there whatever happens.
+    begin: u32,
+    acks: Vec<String>,
+    ack_events: Vec<u32>,
+    atoms: Vec<Atom>,
+    kinds: BTreeMap<Ino, Kind>,
+    names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
+    name_keys: BTreeMap<Name, u128>,
+    lengths: BTreeMap<Ino, Cell<Length>>,
+    pages: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
+    /// Lengths that were set to less, by file.
+    cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
+    /// Entries that hold the length that a file had then.
+    brought: BTreeMap<Ino, Vec<u32>>,
+    last_entry: Option<u32>,
+    /// The entry behind which the blocks of a page are entered.
+    blocks: BTreeMap<(Ino, u32), Option<u32>>,
+    /// The same of the length of a file.
+    ends: BTreeMap<Ino, Option<u32>>,
+    has_moved_folders: bool,
+    /// Files that have grown by writes since they were synced.
+    growing: BTreeSet<Ino>,
+}
+
+impl FileHistory {
+    /// The number of the journal.
+    pub(crate) const JOURNAL: u32 = 0;
+
+    pub(crate) fn new(rules: Persistence) -> Self {
+        Self {
+            rules,
+            store: Store::new(PAGE_BYTES as usize),
+            events: Vec::new(),
+            words: Vec::new(),
+            begin: 0,
+            acks: Vec::new(),
+            ack_events: Vec::new(),
+            atoms: vec![Atom::Journal],
+            kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
+            names: BTreeMap::new(),
+            name_keys: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            last_entry: None,
+            blocks: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            has_moved_folders: false,
+            growing: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) const fn rules(&self) -> Persistence {
+        self.rules
+    }
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+    pub(crate) const fn begin(&self) -> u32 {
+        self.begin
+    }
+    /// What happened so far is there whatever happens.
+    pub(crate) fn set_begin(&mut self) {
+        self.begin = self.events.len() as u32;
+    }
+    pub(crate) fn word(&self, event: u32) -> &str {
+        &self.words[event as usize]
+    }
+    pub(crate) fn atom(&self, atom: u32) -> Option<&Atom> {
+        self.atoms.get(atom as usize)
+    }
+    pub(crate) fn next_ino(&self) -> u32 {
+        self.kinds.keys().next_back().expect("there is a root").0 + 1
+    }
+    pub(crate) fn kind(&self, ino: Ino) -> Kind {
+        self.kinds[&ino]
+    }
+    pub(crate) const fn has_moved_folders(&self) -> bool {
+        self.has_moved_folders
+    }
+    pub(crate) fn names(&self, folder: Ino) -> Option<&BTreeMap<Name, Cell<Option<Ino>>>> {
+        self.names.get(&folder)
+    }
+    pub(crate) fn name_key(&self, name: &Name) -> u128 {
+        self.name_keys[name]
+    }
+    pub(crate) fn length(&self, file: Ino) -> Option<&Cell<Length>> {
+        self.lengths.get(&file)
+    }
+    pub(crate) fn pages(&self, file: Ino) -> Option<&BTreeMap<u32, Cell<Page>>> {
+        self.pages.get(&file)
+    }
+
+    /// The shortest length that was set after event `after`, and no later than `upto`.
+    pub(crate) fn shortest(&self, file: Ino, after: u32, upto: Option<u32>) -> u64 {
+        let cuts = self.cuts.get(&file).into_iter().flatten();
+        let counts = |&&(event, _): &&(u32, u64)| event > after && Some(event) <= upto;
+        cuts.filter(counts).map(|(_, bytes)| *bytes).min().unwrap_or(u64::MAX)
+    }
+
+    /// The last entry no later than `upto` that holds the length which a file had then.
+    pub(crate) fn brought(&self, file: Ino, upto: Option<u32>) -> Option<u32> {
+        let entries = self.brought.get(&file)?;
+        entries.iter().rfind(|entry| Some(**entry) <= upto).copied()
+    }
+
+    /// The entry of the journal that must be committed before a version of a part can be there, with its length.
+    pub(crate) fn needs_of(&self, atom: u32, event: u32) -> Option<u32> {
+        match &self.atoms[atom as usize] {
+            Atom::Page(file, page) => {
+                let cell = &self.pages[file][page];
+                let version = version_of(cell, event)?;
+                version.needs.max(version.value.end_needs)
+            }
+            Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
+            Atom::Journal | Atom::Name(..) => None,
+        }
+    }
+
+    fn has_version(&self, atom: u32, event: u32) -> bool {
+        match &self.atoms[atom as usize] {
+            Atom::Journal => {
+                matches!(self.events.get(event as usize), Some(Event::Step { is_entry: true, .. }))
+            }
+            Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
+            Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
+            Atom::Page(file, page) => version_of(&self.pages[file][page], event).is_some(),
+        }
+    }
+
+    /// What is wrong with a state, if this run has none like it.
+    pub(crate) fn check(&self, state: &State) -> Result<(), String> {
+        if state.at > self.events.len() {
+            return Err(format!("there is no event {}", state.at));
+        }
+        for &(atom, event) in &state.lost {
+            let is_before = event.is_none_or(|event| (event as usize) < state.at);
+            let has = self.atom(atom).is_some()
+                && event.is_none_or(|event| self.has_version(atom, event));
+            if !is_before || !has {
+                return Err(format!("part {atom} has no version of event {event:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is lost in a state, in words: for each part the first call that is not there.
+    pub(crate) fn lost_words(&self, state: &State) -> Vec<String> {
+        let missing = |&(atom, event): &(u32, Option<u32>)| {
+            let first = event.map_or(0, |event| event + 1);
+            let mut later = first..state.at as u32;
+            let missing = later.find(|event| self.has_version(atom, *event))?;
+            let word = self.word(missing);
+            Some(match &self.atoms[atom as usize] {
+                Atom::Journal => format!("the journal ends before the {word}"),
+                Atom::Name(_, name) => format!("not there, of the name {name}: {word}"),
+                Atom::Length(_) => format!("not there, of the length: {word}"),
+                Atom::Page(_, page) => {
+                    format!("not there, of bytes {} and on: {word}", u64::from(*page) * PAGE_BYTES)
+                }
+            })
+        };
+        state.lost.iter().filter_map(missing).collect()
+    }
+
+    /// What a call has done, in words, and its steps.
+    pub(crate) fn call(&mut self, words: &str, steps: Vec<Step>) {
+        let words: Arc<str> = words.into();
+        for step in steps {
+            self.step(&words, step);
+        }
+    }
+
+    fn step(&mut self, words: &Arc<str>, step: Step) {
+        let event = self.events.len() as u32;
+        let before = if self.rules.has_journal() { self.last_entry } else { None };
+        let (mut atoms, mut touches, mut is_entry) = (Vec::new(), Vec::new(), false);
+        let mut whole_length = None;
+        for effect in step {
+            match effect {
+                Effect::Born { ino, kind } => {
+                    self.kinds.insert(ino, kind);
+                    touches.push((ino, true));
+                    is_entry = true;
+                }
+                Effect::Name { folder, name, held, holds } => {
+                    let is_moved = |ino: Ino| self.kind(ino) == Kind::Folder;
+                    self.has_moved_folders |= held.is_some_and(is_moved);
+                    let parts = [Some(folder), held, holds];
+                    touches.extend(parts.into_iter().flatten().map(|ino| (ino, false)));
+                    atoms.extend(self.put_name(folder, name, event, holds));
+                    is_entry = true;
+                }
+                Effect::Grown { file, bytes } => {
+                    self.ends.insert(file, before);
+                    self.growing.insert(file);
+                    let length = Length { bytes, is_grown: true };
+                    atoms.extend(self.put_length(file, event, before, length));
+                }
+                Effect::Set { file, bytes } => {
+                    is_entry = true;
+                    touches.push((file, true));
+                    atoms.extend(self.set_length(file, event, bytes));
+                }
+                Effect::Page { file, page, bytes } => {
+                    atoms.push(self.put_page((file, page), event, before, &bytes));
+                    let reach = (u64::from(page) + 1) * PAGE_BYTES;
+                    whole_length = self.put_part_of_length(file, event, before, reach);
+                    atoms.extend(whole_length.and_then(|_| self.length(file)?.atom));
+                }
+                Effect::Brings { file } if self.rules.brings_lengths() => {
+                    self.brought.entry(file).or_default().push(event);
+                    is_entry = true;
+                }
+                Effect::Brings { .. } => {}
+            }
+        }
+        is_entry &= self.rules.has_journal();
+        if is_entry {
+            self.last_entry = Some(event);
+        }
+        self.events.push(Event::Step { atoms, is_entry, touches });
+        self.words.push(Arc::clone(words));
+        if let Some((file, length)) = whole_length {
+            let atoms = self.put_length(file, event + 1, before, length).into_iter().collect();
+            self.events.push(Event::Step { atoms, is_entry: false, touches: Vec::new() });
+            self.words.push(Arc::clone(words));
+        }
+    }
+
+    /// A page below the end of a file that has grown since it was synced: written out first, it brings a length that
+    /// ends with it. The length that the file has then is a version for the next event.
+    fn put_part_of_length(
+        &mut self,
+        file: Ino,
+        event: u32,
+        needs: Option<u32>,
+        reach: u64,
+    ) -> Option<(Ino, Length)> {
+        let whole = self.length(file)?.versions.last()?.value;
+        if !self.rules.has_lengths_alone() || !self.growing.contains(&file) || reach >= whole.bytes
+        {
+            return None;
+        }
+        self.put_length(file, event, needs, Length { bytes: reach, is_grown: true });
+        Some((file, Length { bytes: whole.bytes, is_grown: true }))
+    }
+
+    /// Whether a length that a page brought at `event` shows, if the length of event `floor` is durable.
+    pub(crate) fn has_shown_since(&self, file: Ino, floor: Option<u32>, event: u32) -> bool {
+        let Some(cell) = self.length(file) else { return true };
+        let is_set = |version: &Version<Length>| {
+            !version.value.is_grown && Some(version.event) > floor && version.event < event
+        };
+        if cell.versions.iter().any(is_set) {
+            return true;
+        }
+        let bytes = |event| version_of(cell, event).map_or(0, |version| version.value.bytes);
+        bytes(event) > floor.map_or(0, bytes)
+    }
+
+    fn put_name(&mut self, folder: Ino, name: Name, event: u32, holds: Option<Ino>) -> Option<u32> {
+        self.name_keys.entry(name.clone()).or_insert_with(|| key_of(name.as_bytes()));
+        let is_alone = !self.rules.has_journal();
+        let next = self.atoms.len() as u32;
+        let cell = self
+            .names
+            .entry(folder)
+            .or_default()
+            .entry(name.clone())
+            .or_insert_with(|| Cell { atom: is_alone.then_some(next), versions: Vec::new() });
+        if cell.atom == Some(next) {
+            self.atoms.push(Atom::Name(folder, name));
+        }
+        cell.versions.push(Version { event, needs: None, value: holds });
+        cell.atom
+    }
+
+    fn put_length(
+        &mut self,
+        file: Ino,
+        event: u32,
+        needs: Option<u32>,
+        value: Length,
+    ) -> Option<u32> {
+        let next = self.atoms.len() as u32;
+        let cell = (self.lengths.entry(file))
+            .or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
+        if cell.atom == Some(next) {
+            self.atoms.push(Atom::Length(file));
+        }
+        cell.versions.push(Version { event, needs, value });
+        cell.atom
+    }
+
+    fn set_length(&mut self, file: Ino, event: u32, bytes: u64) -> Option<u32> {
+        let old = self.length(file).and_then(|cell| cell.versions.last());
+        if old.is_some_and(|old| bytes < old.value.bytes) {
+            self.cuts.entry(file).or_default().push((event, bytes));
+            // Blocks beyond it are free: what is written there next gets new ones.
+            let first = bytes.div_ceil(PAGE_BYTES) as u32;
+            self.blocks.retain(|&(ino, page), _| ino != file || page < first);
+        }
+        let entry = self.rules.has_journal().then_some(event);
+        self.ends.insert(file, entry);
+        let atom = self.put_length(file, event, entry, Length { bytes, is_grown: false });
+        // In a journal it stands in order, and nothing chooses it.
+        atom.filter(|_| !self.rules.has_journal())
+    }
+
+    fn put_page(
+        &mut self,
+        (file, page): (Ino, u32),
+        event: u32,
+        before: Option<u32>,
+        bytes: &[u8],
+    ) -> u32 {
+        let needs = *self.blocks.entry((file, page)).or_insert(before);
+        let end_needs = self.ends.get(&file).copied().flatten();
+        let length = self.length(file).and_then(|cell| cell.versions.last());
+        let length = length.map_or(0, |version| version.value.bytes);
+        let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
+        let value = Page { content: self.store.put(bytes), end, end_needs };
+        let next = self.atoms.len() as u32;
+        let cells = self.pages.entry(file).or_default();
+        let cell =
+            cells.entry(page).or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
+        if cell.atom == Some(next) {
+            self.atoms.push(Atom::Page(file, page));
+        }
+        cell.versions.push(Version { event, needs, value });
+        cell.atom.expect("a page is chosen by itself")
+    }
+
+    /// A sync has ended; it covers what happened before event `since`.
+    pub(crate) fn sync(&mut self, words: &str, syncs: Syncs, since: u32, is_done: bool) {
+        if is_done && since as usize == self.events.len() {
+            match syncs {
+                Syncs::Whole(file) | Syncs::Data(file) => drop(self.growing.remove(&file)),
+                Syncs::Everything => self.growing.clear(),
+            }
+        }
+        self.events.push(Event::Sync { syncs, since, is_done });
+        self.words.push(words.into());
+    }
+
+    /// Something was promised.
+    pub(crate) fn acknowledge(&mut self, line: &str) {
+        self.ack_events.push(self.events.len() as u32);
+        self.acks.push(line.to_owned());
+        self.events.push(Event::Acknowledged);
+        self.words.push(format!("acknowledged {line}").into());
+    }
+
+    fn syncs_done(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_sync = |at: &usize| matches!(self.events[*at], Event::Sync { is_done: true, .. });
+        (0..self.events.len()).filter(is_sync)
+    }
+}
+
+fn version_of<T>(cell: &Cell<T>, event: u32) -> Option<&Version<T>> {
+    let at = cell.versions.binary_search_by_key(&event, |version| version.event).ok()?;
+    Some(&cell.versions[at])
+}
+
+impl History for FileHistory {
+    fn atom_bytes(&self) -> u32 {
+        PAGE_BYTES as u32
+    }
+
+    fn acks(&self) -> &[String] {
+        &self.acks
+    }
+
+    fn acks_before(&self, at: usize) -> usize {
+        self.ack_events.partition_point(|&event| (event as usize) < at)
+    }
+
+    fn closed(&self) -> usize {
+        self.events.len()
+    }
+
+    fn moments(&self) -> Vec<usize> {
+        let begin = self.begin as usize;
+        self.syncs_done().filter(|&at| at >= begin).chain([self.events.len()]).collect()
+    }
+
+    fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
+        let moments: Vec<usize> = self.moments().into_iter().filter(|at| wanted(*at)).collect();
+        let mut walk = Walk::new(self, flushes);
+        moments.into_iter().map(|at| walk.cut(at)).collect()
+    }
+
+    fn syncs(&self) -> Vec<Sync> {
+        let all = self.syncs_done().enumerate();
+        let run = all.filter(|(_, at)| *at >= self.begin as usize);
+        // The clock of a recording in memory ticks once an event.
+        run.map(|(number, ended)| Sync { number, ended, time_ns: ended as u64 }).collect()
+    }
+
+    fn sync_counts(&self) -> (usize, usize) {
+        (self.syncs().len(), 0)
+    }
+
+    fn normalize(&self, state: &mut State) {
+        let mut is = Choice::new(self, state);
+        state.lost.retain(|&(atom, event)| {
+            let part = &self.atoms[atom as usize];
+            let before = is.shows(self, part);
+            is.put_back(atom);
+            let is_lost = *part == Atom::Journal || before != is.shows(self, part);
+            if is_lost {
+                is.lose(atom, event);
+            }
+            is_lost
+        });
+    }
+
+    fn keys(&self) -> Box<dyn Keys + '_> {
+        Box::new(ImageKeys(self))
+    }
+}
+
+#[derive(Debug)]
+struct ImageKeys<'a>(&'a FileHistory);
+
+impl Keys for ImageKeys<'_> {
+    fn of(&self, state: &State) -> u128 {
+        key_of_image(self.0, state)
+    }
+}

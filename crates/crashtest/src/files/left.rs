@@ -1,0 +1,308 @@
+//! What a power cut leaves: names, lengths and bytes, from what was kept of each part.
+//!
+//! Parts are chosen independently of each other. Where the journal is behind them, what it does not hold yet cannot
+//! be there: bytes whose blocks are entered later, lengths that are entered later. The newest version is there then
+//! that the journal allows, which a file system may leave as well.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
+use super::history::FileHistory;
+use super::tree::{Kind, PAGE_BYTES};
+use crate::state::State;
+use crate::store::{Content, key_of};
+
+/// The files of a state.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    history: Arc<FileHistory>,
+    is: Choice,
+    /// Lengths that were asked for.
+    lengths: RefCell<BTreeMap<Ino, u64>>,
+}
+
+/// What a state keeps of each part.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// The last event before the cut.
+    last: Option<u32>,
+    /// The last entry of the journal.
+    journal: Option<u32>,
+    lost: BTreeMap<u32, Option<u32>>,
+    /// Names of folders that another name has, too: where each name is kept by itself, a moved folder may have two.
+    hidden: BTreeSet<(Ino, Name)>,
+}
+
+/// What is there of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PageLeft {
+    content: Content,
+    /// Bytes from here on were cut off, and are zeroes.
+    kept_bytes: u64,
+}
+
+impl Choice {
+    pub(crate) fn new(history: &FileHistory, state: &State) -> Self {
+        let last = state.at.checked_sub(1).map(|last| last as u32);
+        let lost: BTreeMap<u32, Option<u32>> = state.lost.iter().copied().collect();
+        let journal = lost.get(&FileHistory::JOURNAL).copied().unwrap_or(last);
+        let mut choice = Self { last, journal, lost, hidden: BTreeSet::new() };
+        if !history.rules().has_journal() && history.has_moved_folders() {
+            choice.hidden = choice.second_names(history);
+        }
+        choice
+    }
+
+    /// Names of folders that were reached before by another name: a tree has no circles.
+    fn second_names(&self, history: &FileHistory) -> BTreeSet<(Ino, Name)> {
+        let (mut hidden, mut seen) = (BTreeSet::new(), BTreeSet::from([Ino::ROOT]));
+        let mut folders = VecDeque::from([Ino::ROOT]);
+        while let Some(folder) = folders.pop_front() {
+            for (name, ino) in self.entries(history, folder) {
+                if history.kind(ino) != Kind::Folder {
+                    continue;
+                }
+                if seen.insert(ino) {
+                    folders.push_back(ino);
+                } else {
+                    hidden.insert((folder, name));
+                }
+            }
+        }
+        hidden
+    }
+
+    /// The last event whose version of a part may be there.
+    fn of(&self, atom: Option<u32>) -> Option<u32> {
+        atom.and_then(|atom| self.lost.get(&atom).copied()).unwrap_or(self.last)
+    }
+
+    /// A part is as it was last.
+    pub(crate) fn put_back(&mut self, atom: u32) {
+        self.lost.remove(&atom);
+    }
+
+    /// A part has the version of an event.
+    pub(crate) fn lose(&mut self, atom: u32, event: Option<u32>) {
+        self.lost.insert(atom, event);
+    }
+
+    /// A number that differs where what a part shows differs.
+    pub(crate) fn shows(&self, history: &FileHistory, part: &Atom) -> u128 {
+        match part {
+            Atom::Journal => self.journal.map_or(0, |entry| 1 + u128::from(entry)),
+            Atom::Name(folder, name) => {
+                self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
+            }
+            Atom::Length(file) | Atom::Page(file, _) => key_of_file(history, self, *file),
+        }
+    }
+
+    pub(crate) fn name(&self, history: &FileHistory, folder: Ino, name: &str) -> Option<Ino> {
+        let (name, cell) = history.names(folder)?.get_key_value(name)?;
+        self.held(history, folder, name, cell)
+    }
+
+    /// What a name stands for.
+    fn held(
+        &self,
+        history: &FileHistory,
+        folder: Ino,
+        name: &Name,
+        cell: &Cell<Option<Ino>>,
+    ) -> Option<Ino> {
+        let last = if history.rules().has_journal() { self.journal } else { self.of(cell.atom) };
+        let ino = (*cell.at(last)?)?;
+        let is_hidden = !self.hidden.is_empty() && self.hidden.contains(&(folder, name.clone()));
+        (!is_hidden).then_some(ino)
+    }
+
+    pub(crate) fn entries(&self, history: &FileHistory, folder: Ino) -> BTreeMap<Name, Ino> {
+        let names = history.names(folder).into_iter().flatten();
+        names
+            .filter_map(|(name, cell)| {
+                Some((name.clone(), self.held(history, folder, name, cell)?))
+            })
+            .collect()
+    }
+
+    /// The length of a file.
+    pub(crate) fn length(&self, history: &FileHistory, file: Ino) -> u64 {
+        let Some(cell) = history.length(file) else { return 0 };
+        let chosen = cell.up_to(self.of(cell.atom));
+        if !history.rules().has_journal() {
+            return chosen.last().map_or(0, |version| version.value.bytes);
+        }
+        let set = cell.up_to(self.journal).iter().rfind(|version| !version.value.is_grown);
+        let (set, bytes) = set.map_or((None, 0), |set| (Some(set.event), set.value.bytes));
+        if history.rules().has_lengths_alone() {
+            let brought = history.brought(file, self.journal);
+            let may = |version: &&Version<Length>| {
+                version.value.is_grown && Some(version.event) > set && version.needs <= self.journal
+            };
+            let grown = chosen.iter().rfind(may);
+            let least = cell.up_to(brought).iter().rfind(may);
+            let newest = grown.into_iter().chain(least).max_by_key(|version| version.event);
+            return newest.map_or(bytes, |version| version.value.bytes);
+        }
+        // Sizes follow bytes: no page brings one that is not written, and the last of them may be missing.
+        let last = self.of(cell.atom);
+        let ends = history.pages(file).into_iter().flatten().filter_map(|(_, cell)| {
+            let version = self.page_version(history, &cell.versions, cell.atom)?;
+            let with_length = |it: &&Version<Page>| {
+                it.value.end_needs <= self.journal
+                    && it.needs <= self.journal
+                    && Some(it.event) > set
+            };
+            let sized = cell.up_to(last.min(Some(version.event)));
+            Some(sized.iter().rfind(with_length)?.value.end)
+        });
+        ends.max().unwrap_or(0).max(bytes)
+    }
+
+    /// The version of a page that is there.
+    fn page_version<'a>(
+        &self,
+        history: &FileHistory,
+        versions: &'a [Version<Page>],
+        atom: Option<u32>,
+    ) -> Option<&'a Version<Page>> {
+        let chosen = self.of(atom)?;
+        let count = versions.partition_point(|version| version.event <= chosen);
+        let is_there =
+            |it: &&Version<Page>| !history.rules().has_journal() || it.needs <= self.journal;
+        versions[..count].iter().rfind(is_there)
+    }
+
+    /// The last event whose change of the length counts for the bytes of a file.
+    fn last_set(&self, history: &FileHistory, file: Ino) -> Option<u32> {
+        if history.rules().has_journal() {
+            return self.journal;
+        }
+        self.of(history.length(file).and_then(|cell| cell.atom))
+    }
+
+    /// What is there of a page; nothing if it is zeroes.
+    pub(crate) fn page(&self, history: &FileHistory, file: Ino, page: u32) -> Option<PageLeft> {
+        let cell = history.pages(file)?.get(&page)?;
+        let version = self.page_version(history, &cell.versions, cell.atom)?;
+        let begin = u64::from(page) * PAGE_BYTES;
+        let cut = history.shortest(file, version.event, self.last_set(history, file));
+        let kept_bytes = cut.saturating_sub(begin).min(PAGE_BYTES);
+        let content = version.value.content;
+        (kept_bytes > 0 && content != Content::ZEROES).then_some(PageLeft { content, kept_bytes })
+    }
+}
+
+impl Left {
+    pub(crate) fn new(history: Arc<FileHistory>, state: &State) -> Self {
+        let is = Choice::new(&history, state);
+        Self { history, is, lengths: RefCell::default() }
+    }
+
+    /// The first number that no file has.
+    pub(crate) fn next_ino(&self) -> u32 {
+        self.history.next_ino()
+    }
+
+    pub(crate) fn kind(&self, ino: Ino) -> Kind {
+        self.history.kind(ino)
+    }
+
+    pub(crate) fn lookup(&self, folder: Ino, name: &str) -> Option<Ino> {
+        self.is.name(&self.history, folder, name)
+    }
+
+    pub(crate) fn entries(&self, folder: Ino) -> BTreeMap<Name, Ino> {
+        self.is.entries(&self.history, folder)
+    }
+
+    pub(crate) fn length(&self, file: Ino) -> u64 {
+        let known = self.lengths.borrow().get(&file).copied();
+        known.unwrap_or_else(|| {
+            let length = self.is.length(&self.history, file);
+            self.lengths.borrow_mut().insert(file, length);
+            length
+        })
+    }
+
+    /// The pages of a file that were ever written.
+    pub(crate) fn pages(&self, file: Ino) -> impl Iterator<Item = u32> + '_ {
+        self.history.pages(file).into_iter().flatten().map(|(page, _)| *page)
+    }
+
+    /// The bytes of a page; nothing if they are zeroes.
+    pub(crate) fn bytes(&self, file: Ino, page: u32) -> Option<Arc<[u8]>> {
+        let PageLeft { content, kept_bytes } = self.is.page(&self.history, file, page)?;
+        let begin = u64::from(page) * PAGE_BYTES;
+        let kept = kept_bytes.min(self.length(file).saturating_sub(begin)) as usize;
+        let mut bytes = self.history.store().bytes(content).to_vec();
+        bytes[kept..].fill(0);
+        Some(bytes.into())
+    }
+}
+
+/// A number that is the same for images that are the same: names that can be reached, lengths and bytes.
+pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
+    let choice = Choice::new(history, state);
+    let (mut sum, mut seen) = (0_u128, BTreeSet::new());
+    let mut folders = vec![Ino::ROOT];
+    while let Some(folder) = folders.pop() {
+        for (name, cell) in history.names(folder).into_iter().flatten() {
+            let Some(ino) = choice.held(history, folder, name, cell) else { continue };
+            sum = sum.wrapping_add(mixed(
+                history.name_key(name),
+                (u64::from(folder.0) << 32) | u64::from(ino.0),
+            ));
+            if !seen.insert(ino) {
+                continue;
+            }
+            match history.kind(ino) {
+                Kind::Folder => folders.push(ino),
+                Kind::File => sum = sum.wrapping_add(key_of_file(history, &choice, ino)),
+            }
+        }
+    }
+    sum
+}
+
+fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
+    let length = choice.length(history, file);
+    let mut sum = mixed(u128::from(length), u64::from(file.0));
+    for (&page, _) in history.pages(file).into_iter().flatten() {
+        let begin = u64::from(page) * PAGE_BYTES;
+        if begin >= length {
+            break;
+        }
+        let Some(PageLeft { content, kept_bytes }) = choice.page(history, file, page) else {
+            continue;
+        };
+        let kept_bytes = kept_bytes.min(length - begin) as usize;
+        let key = if kept_bytes < PAGE_BYTES as usize {
+            let kept = &history.store().bytes(content)[..kept_bytes];
+            // Zeroes at the end are like a hole.
+            let used = kept.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            if used == 0 {
+                continue;
+            }
+            let mut page = kept[..used].to_vec();
+            page.resize(PAGE_BYTES as usize, 0);
+            key_of(&page)
+        } else {
+            history.store().key(content)
+        };
+        sum = sum.wrapping_add(mixed(key, (u64::from(file.0) << 32) | u64::from(page)));
+    }
+    sum
+}
+
+/// Spreads a number and where it stands over 128 bits (the multiplier and the shifts of MurmurHash3's finalizer, twice).
+fn mixed(key: u128, place: u64) -> u128 {
+    const ODD: u128 = 0xff51_afd7_ed55_8ccd_c4ce_b9fe_1a85_ec53;
+    let mut x = (key ^ (u128::from(place).wrapping_add(1)).wrapping_mul(ODD)).wrapping_mul(ODD);
+    x ^= x >> 67;
+    x = x.wrapping_mul(ODD);
+    x ^ (x >> 61)
+}

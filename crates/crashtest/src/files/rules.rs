@@ -1,0 +1,52 @@
+//! What survives a power cut, by file system: the rules, in one place.
+//!
+//! | | `posix` | `xfs` | `ext4` |
+//! |---|---|---|---|
+//! | a page of 4 KiB | by itself | by itself | by itself |
+//! | names and lengths that are set | each by itself | in one journal, in order | in one journal, in order |
+//! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal |
+//! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal |
+//! | `fsync` of a file | its bytes and length | and the journal up to its last change | as `xfs` |
+//! | `fdatasync` | as `fsync` | the journal only up to what its bytes and length need | as `xfs` |
+//! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` |
+//! | a rename over a file | - | - | the length that the file has then is in the journal before |
+//! | closing a file that was cut to nothing | - | - | the same |
+//!
+//! Sources. `posix`: fsync(2), "Calling fsync() does not necessarily ensure that the entry in the directory containing
+//! the file has also reached disk"; POSIX.1-2017 `fsync`, `fdatasync`. `xfs`: Linux 6.12, fs/xfs: the log is written in
+//! order (`xfs_log_force_seq`), sizes follow the end of I/O (`xfs_setfilesize`), new blocks are unwritten until then.
+//! `ext4`: Linux 6.12, fs/ext4: the size follows the submission of I/O (`mpage_map_and_submit_extent`), blocks are
+//! unwritten until its end (`dioread_nolock`, the default since 5.6, with which `data=ordered` waits for no new bytes),
+//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`.
+
+/// Which promises the files keep.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Persistence {
+    /// What the standard and the manual pages promise, and no more: software that holds here holds on any file system.
+    Posix,
+    /// XFS of Linux. The default: a file system in wide use that has no heuristics for software that forgets `fsync`.
+    #[default]
+    Xfs,
+    /// ext4 of Linux with its default options (`data=ordered`, `auto_da_alloc`, delayed allocation).
+    Ext4,
+}
+
+impl Persistence {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Posix, Self::Xfs, Self::Ext4];
+
+    /// Names, and lengths that are set, stand in one journal, in the order of their calls.
+    pub(crate) const fn has_journal(self) -> bool {
+        !matches!(self, Self::Posix)
+    }
+
+    /// The length that a write brings may be there without its bytes.
+    pub(crate) const fn has_lengths_alone(self) -> bool {
+        !matches!(self, Self::Xfs)
+    }
+
+    /// A rename over a file, and the end of a handle on a file that was cut to nothing, enter the length first.
+    pub(crate) const fn brings_lengths(self) -> bool {
+        matches!(self, Self::Ext4)
+    }
+}

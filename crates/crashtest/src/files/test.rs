@@ -1,0 +1,253 @@
+//! Crash tests of software that works on files, in the process of the test.
+
+use std::cell::Cell;
+use std::fmt::{self, Display};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Once};
+
+use super::fs::{Call, Failure, Fs};
+use super::history::FileHistory;
+use super::left::Left;
+use super::rules::Persistence;
+use crate::audit::{Audit, audit};
+use crate::contract::Flushes;
+use crate::error::CrashError;
+use crate::explore::{Explore, explore_history};
+use crate::history::History as _;
+use crate::library::CrashTest;
+use crate::runner::{Runner, in_turn};
+use crate::shrink::shrink;
+use crate::state::State;
+use crate::summary::{Finding, Summary};
+use crate::verdict::{Outcome, Verdict};
+
+/// Findings that are made small, and states that are tried for each.
+const SMALL_MOST: usize = 8;
+const TRIES_MOST: u32 = 400;
+
+impl CrashTest {
+    /// A crash test of software that works on files: `work` is done once on a folder in memory, then `check` is called
+    /// for states that power cuts in it may leave, with the lines that had been acknowledged.
+    ///
+    /// ```
+    /// use leyden_crashtest::CrashTest;
+    ///
+    /// let work = |fs: &leyden_crashtest::Fs| {
+    ///     for number in 1..=5 {
+    ///         fs.write("value.tmp", format!("{number}")).unwrap();
+    ///         fs.open("value.tmp").unwrap().sync_all().unwrap();
+    ///         fs.rename("value.tmp", "value").unwrap();
+    ///         fs.sync_dir("/").unwrap(); // without it, the test fails
+    ///         fs.acknowledge(&number.to_string());
+    ///     }
+    /// };
+    /// let check = |fs: &leyden_crashtest::Fs, acks: &[String]| {
+    ///     let promised: u32 = acks.last().map_or(0, |ack| ack.parse().unwrap());
+    ///     let found = fs.read_to_string("value").unwrap_or_else(|_| "0".to_owned());
+    ///     let found: u32 = found.parse().map_err(|_| format!("damaged: {found:?}"))?;
+    ///     if found < promised { Err(format!("lost {promised}, found {found}")) } else { Ok(()) }
+    /// };
+    /// CrashTest::files(work, check).run().unwrap().assert_held();
+    /// ```
+    pub fn files<W, C, E>(work: W, check: C) -> FilesTest<W, C>
+    where
+        W: FnMut(&Fs),
+        C: Fn(&Fs, &[String]) -> Result<(), E>,
+        E: Display,
+    {
+        FilesTest {
+            work,
+            check,
+            setup: None,
+            rules: Persistence::default(),
+            failures: Vec::new(),
+            seed: 1,
+            states: 2_000,
+        }
+    }
+}
+
+/// A crash test of software that works on files: [`CrashTest::files`].
+pub struct FilesTest<W, C> {
+    work: W,
+    check: C,
+    setup: Option<Box<dyn FnMut(&Fs)>>,
+    rules: Persistence,
+    failures: Vec<Failure>,
+    seed: u64,
+    states: usize,
+}
+
+impl<W, C> fmt::Debug for FilesTest<W, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rules, failures, seed, states, .. } = self;
+        let mut shown = f.debug_struct("FilesTest");
+        let shown = shown.field("rules", rules).field("failures", failures);
+        shown.field("seed", seed).field("states", states).finish_non_exhaustive()
+    }
+}
+
+impl<W, C, E> FilesTest<W, C>
+where
+    W: FnMut(&Fs),
+    C: Fn(&Fs, &[String]) -> Result<(), E>,
+    E: Display,
+{
+    /// Prepares the folder: what it does is there in every state.
+    #[must_use]
+    pub fn setup(mut self, setup: impl FnMut(&Fs) + 'static) -> Self {
+        self.setup = Some(Box::new(setup));
+        self
+    }
+
+    /// Which promises the files keep; those of XFS unless told.
+    #[must_use]
+    pub const fn persistence(mut self, rules: Persistence) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The `nth` call of this kind in the work fails, counted from 1, with this error number.
+    #[must_use]
+    pub fn fails(mut self, call: Call, nth: u64, errno: i32) -> Self {
+        self.failures.push(Failure { call, nth, errno });
+        self
+    }
+
+    /// What random choices come from.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// At most so many states.
+    #[must_use]
+    pub const fn states(mut self, states: usize) -> Self {
+        self.states = states;
+        self
+    }
+
+    /// Does the work once, and checks what power cuts in it may leave. What breaks is made small: few things are lost,
+    /// and early.
+    ///
+    /// # Errors
+    /// Never, as it stands: software in memory lacks nothing.
+    pub fn run(&mut self) -> Result<Summary, CrashError> {
+        let history = Arc::new(self.record());
+        let mut options = Explore::adversarial(self.seed, self.states);
+        let name = |failure: &Failure| format!("{:?}:nth={}", failure.call, failure.nth);
+        options.faults = self.failures.iter().map(name).collect();
+        let mut runner = InFiles { history: Arc::clone(&history), check: &self.check };
+        let mut summary = explore_history(&mut runner, &*history, &options, &mut |_| {})?;
+        let cuts = history.cuts(Flushes::All, &|_| true);
+        for finding in
+            summary.models.iter_mut().flat_map(|model| &mut model.findings).take(SMALL_MOST)
+        {
+            let (state, outcome, _) = shrink(&mut runner, &finding.state, &cuts, TRIES_MOST)?;
+            let lost = history.lost_words(&state);
+            *finding = Finding { state, said: outcome.said, lost, ..finding.clone() };
+        }
+        Ok(summary)
+    }
+
+    /// Tries one state: the text that a failed test printed of it.
+    ///
+    /// # Errors
+    /// If it is no state of this work.
+    pub fn run_state(&mut self, state: &str) -> Result<Outcome, CrashError> {
+        let state: State = serde_json::from_str(state)
+            .map_err(|error| CrashError::Input(format!("this is no state: {error}")))?;
+        let history = Arc::new(self.record());
+        history.check(&state).map_err(CrashError::Input)?;
+        InFiles { history, check: &self.check }.run_one(&state)
+    }
+
+    /// Leaves out each sync once, and tries at most `states` states of what that leaves: a sync that nothing notices is
+    /// not needed, or the check does not look.
+    ///
+    /// # Errors
+    /// As [`FilesTest::run`].
+    pub fn audit(&mut self, states: usize) -> Result<Audit, CrashError> {
+        let history = Arc::new(self.record());
+        let mut runner = InFiles { history: Arc::clone(&history), check: &self.check };
+        audit(&mut runner, &*history, states, self.seed)
+    }
+
+    fn record(&mut self) -> FileHistory {
+        let fs = Fs::recorded(FileHistory::new(self.rules));
+        if let Some(setup) = &mut self.setup {
+            setup(&fs);
+        }
+        fs.set_begin(&self.failures);
+        (self.work)(&fs);
+        fs.history()
+    }
+}
+
+/// Tries states in this process.
+pub(crate) struct InFiles<'a, C> {
+    pub(crate) history: Arc<FileHistory>,
+    pub(crate) check: &'a C,
+}
+
+impl<C, E> InFiles<'_, C>
+where
+    C: Fn(&Fs, &[String]) -> Result<(), E>,
+    E: Display,
+{
+    fn attempt(&self, state: &State, acks: usize) -> Outcome {
+        let fs = Fs::shown(Left::new(Arc::clone(&self.history), state));
+        let acks = &self.history.acks()[..acks];
+        let said = caught(|| (self.check)(&fs, acks).map_err(|error| error.to_string()));
+        said.map_or_else(|panic| Outcome::new(Verdict::Crashed, panic), Outcome::of)
+    }
+}
+
+impl<C, E> Runner for InFiles<'_, C>
+where
+    C: Fn(&Fs, &[String]) -> Result<(), E>,
+    E: Display,
+{
+    fn run(
+        &mut self,
+        next: &mut dyn FnMut() -> Option<State>,
+        done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+    ) -> Result<(), CrashError> {
+        in_turn(next, done, |state| self.attempt(state, self.history.acks_before(state.at)));
+        Ok(())
+    }
+
+    fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
+        Ok(self.attempt(state, acks))
+    }
+}
+
+thread_local! {
+    /// A panic of this thread is a finding, and not printed.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `check`; the text of its panic if it ends with one.
+fn caught<T>(check: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_CAUGHT.get() {
+                others(info);
+            }
+        }));
+    });
+    IS_CAUGHT.set(true);
+    let said = panic::catch_unwind(AssertUnwindSafe(check));
+    IS_CAUGHT.set(false);
+    said.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        format!("panicked: {}", text.unwrap_or("without a text"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

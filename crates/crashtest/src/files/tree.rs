@@ -1,0 +1,415 @@
+//! Folders and files as calls find and change them: the one place that knows what each call does.
+//!
+//! What a call changes comes back as *steps*: parts that a power cut keeps or loses each by itself, in order.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use super::atom::{Ino, Name};
+use super::left::Left;
+
+/// Bytes of a page: what a file system keeps or loses as a whole.
+pub(crate) const PAGE_BYTES: u64 = 4_096;
+/// The longest file: page numbers have 32 bits.
+const LENGTH_MOST: u64 = PAGE_BYTES << 31;
+/// The longest name, as Linux has it (limits.h, `NAME_MAX`).
+const NAME_MOST: usize = 255;
+
+/// What stands behind a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// What a step changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    Born {
+        ino: Ino,
+        kind: Kind,
+    },
+    Name {
+        folder: Ino,
+        name: Name,
+        held: Option<Ino>,
+        holds: Option<Ino>,
+    },
+    Page {
+        file: Ino,
+        page: u32,
+        bytes: Arc<[u8]>,
+    },
+    /// By a write.
+    Grown {
+        file: Ino,
+        bytes: u64,
+    },
+    /// By a call that sets the length; what lies behind a shorter one is gone.
+    Set {
+        file: Ino,
+        bytes: u64,
+    },
+    /// A file system may enter the length of this file in its journal with this step.
+    Brings {
+        file: Ino,
+    },
+}
+
+/// What is kept or lost of a call, apart from its other steps.
+pub(crate) type Step = Vec<Effect>;
+
+/// How a name may be changed into another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Renaming {
+    /// What has the new name is replaced.
+    Replace,
+    /// The new name must be free.
+    New,
+    /// Both names exist and are exchanged.
+    Exchange,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kind: Kind,
+    bytes: u64,
+    /// Its length was set to nothing, and no handle has ended since.
+    is_cut: bool,
+}
+
+/// Folders and files, over what a power cut has left if that is where they begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    base: Option<Left>,
+    nodes: BTreeMap<Ino, Node>,
+    /// Names that differ from those of the base.
+    names: BTreeMap<Ino, BTreeMap<Name, Option<Ino>>>,
+    pages: BTreeMap<(Ino, u32), Arc<[u8]>>,
+    next: u32,
+}
+
+impl Tree {
+    /// An empty folder.
+    pub(crate) fn new() -> Self {
+        let root = Node { kind: Kind::Folder, bytes: 0, is_cut: false };
+        Self {
+            base: None,
+            nodes: BTreeMap::from([(Ino::ROOT, root)]),
+            names: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            next: Ino::ROOT.0 + 1,
+        }
+    }
+
+    /// What a power cut has left.
+    pub(crate) fn over(left: Left) -> Self {
+        let next = left.next_ino();
+        let (nodes, names, pages) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { base: Some(left), nodes, names, pages, next }
+    }
+
+    fn node(&self, ino: Ino) -> Node {
+        if let Some(node) = self.nodes.get(&ino) {
+            return *node;
+        }
+        let left = self.base.as_ref().expect("a number that was given");
+        Node { kind: left.kind(ino), bytes: left.length(ino), is_cut: false }
+    }
+
+    pub(crate) fn kind(&self, ino: Ino) -> Kind {
+        self.node(ino).kind
+    }
+
+    /// Bytes of a file.
+    pub(crate) fn length(&self, file: Ino) -> u64 {
+        self.node(file).bytes
+    }
+
+    /// What a folder holds by a name.
+    pub(crate) fn lookup(&self, folder: Ino, name: &str) -> Option<Ino> {
+        if let Some(found) = self.names.get(&folder).and_then(|names| names.get(name)) {
+            return *found;
+        }
+        self.base.as_ref()?.lookup(folder, name)
+    }
+
+    /// Everything in a folder, by name.
+    pub(crate) fn entries(&self, folder: Ino) -> BTreeMap<Name, Ino> {
+        let mut entries: BTreeMap<Name, Ino> =
+            self.base.as_ref().map_or_else(BTreeMap::new, |left| left.entries(folder));
+        for (name, ino) in self.names.get(&folder).into_iter().flatten() {
+            match ino {
+                Some(ino) => entries.insert(name.clone(), *ino),
+                None => entries.remove(name),
+            };
+        }
+        entries
+    }
+
+    fn page(&self, file: Ino, page: u32) -> Option<Arc<[u8]>> {
+        if let Some(bytes) = self.pages.get(&(file, page)) {
+            return Some(Arc::clone(bytes));
+        }
+        // Of a file of the base, as far as it reached there and was not cut since.
+        self.base.as_ref().filter(|_| !self.is_born_here(file))?.bytes(file, page)
+    }
+
+    fn is_born_here(&self, file: Ino) -> bool {
+        self.base.as_ref().is_none_or(|left| file.0 >= left.next_ino())
+    }
+
+    /// The bytes of a file from `offset` on: `most`, or fewer at its end.
+    pub(crate) fn read(&self, file: Ino, offset: u64, most: usize) -> Vec<u8> {
+        let end = self.length(file).min(offset.saturating_add(most as u64));
+        let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
+        let mut at = offset;
+        while at < end {
+            let (page, from) = ((at / PAGE_BYTES) as u32, (at % PAGE_BYTES) as usize);
+            let to = ((end - at) as usize + from).min(PAGE_BYTES as usize);
+            match self.page(file, page) {
+                Some(page) => bytes.extend_from_slice(&page[from..to]),
+                None => bytes.resize(bytes.len() + to - from, 0),
+            }
+            at += (to - from) as u64;
+        }
+        bytes
+    }
+
+    /// Writes into a file. Each page is a step of its own: a power cut tears a call between any two.
+    pub(crate) fn write(&mut self, file: Ino, offset: u64, data: &[u8]) -> io::Result<Vec<Step>> {
+        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= LENGTH_MOST);
+        let end = end.ok_or(Errno::EFBIG)?;
+        let mut steps = Vec::new();
+        let length = self.length(file);
+        if !data.is_empty() && offset / PAGE_BYTES > length / PAGE_BYTES {
+            steps.extend(self.fill_last_page(file, length));
+        }
+        let mut at = offset;
+        while at < end {
+            let page = (at / PAGE_BYTES) as u32;
+            let to = end.min((at / PAGE_BYTES + 1) * PAGE_BYTES);
+            let mut bytes = self
+                .page(file, page)
+                .map_or_else(|| vec![0; PAGE_BYTES as usize], |it| it.to_vec());
+            let from = (at % PAGE_BYTES) as usize;
+            let part = &data[(at - offset) as usize..(to - offset) as usize];
+            bytes[from..from + part.len()].copy_from_slice(part);
+            steps.push(self.put_page(file, page, bytes.into(), to));
+            at = to;
+        }
+        Ok(steps)
+    }
+
+    /// Before bytes that leave a gap the kernel fills the last page with zeroes, and may write it out as a whole.
+    fn fill_last_page(&mut self, file: Ino, length: u64) -> Option<Step> {
+        let page = (length / PAGE_BYTES) as u32;
+        if length.is_multiple_of(PAGE_BYTES) {
+            return None;
+        }
+        let bytes = self.page(file, page).unwrap_or_else(|| vec![0; PAGE_BYTES as usize].into());
+        Some(self.put_page(file, page, bytes, (u64::from(page) + 1) * PAGE_BYTES))
+    }
+
+    fn put_page(&mut self, file: Ino, page: u32, bytes: Arc<[u8]>, reach: u64) -> Step {
+        self.pages.insert((file, page), Arc::clone(&bytes));
+        let mut step = Vec::new();
+        let mut node = self.node(file);
+        if reach > node.bytes {
+            node.bytes = reach;
+            self.nodes.insert(file, node);
+            step.push(Effect::Grown { file, bytes: reach });
+        }
+        step.push(Effect::Page { file, page, bytes });
+        step
+    }
+
+    /// Sets the length of a file; a new end is filled with zeroes.
+    pub(crate) fn set_length(&mut self, file: Ino, bytes: u64) -> io::Result<Vec<Step>> {
+        if bytes > LENGTH_MOST {
+            return Err(Errno::EFBIG.into());
+        }
+        let mut node = self.node(file);
+        let old = node.bytes;
+        if bytes == old {
+            return Ok(Vec::new());
+        }
+        let mut steps = Vec::new();
+        if bytes < old {
+            steps.extend(self.drop_pages(file, bytes, old));
+            node.is_cut |= bytes == 0;
+        }
+        node.bytes = bytes;
+        self.nodes.insert(file, node);
+        steps.push(vec![Effect::Set { file, bytes }]);
+        Ok(steps)
+    }
+
+    /// The pages from byte `from` on hold zeroes: those of this tree, and those below it. The page that is cut in its
+    /// midst may be written out before the length is there.
+    fn drop_pages(&mut self, file: Ino, from: u64, to: u64) -> Option<Step> {
+        let first = from.div_ceil(PAGE_BYTES) as u32;
+        let mut step = None;
+        if !from.is_multiple_of(PAGE_BYTES)
+            && let Some(bytes) = self.page(file, first - 1)
+        {
+            let mut bytes = bytes.to_vec();
+            bytes[(from % PAGE_BYTES) as usize..].fill(0);
+            let bytes: Arc<[u8]> = bytes.into();
+            self.pages.insert((file, first - 1), Arc::clone(&bytes));
+            step = Some(vec![Effect::Page { file, page: first - 1, bytes }]);
+        }
+        let gone: Vec<u32> = self
+            .pages
+            .range((file, first)..=(file, u32::MAX))
+            .map(|((_, page), _)| *page)
+            .collect();
+        for page in gone {
+            self.pages.remove(&(file, page));
+        }
+        if let Some(left) = &self.base
+            && !self.is_born_here(file)
+        {
+            let zeroes: Arc<[u8]> = vec![0; PAGE_BYTES as usize].into();
+            let last = to.div_ceil(PAGE_BYTES) as u32;
+            for page in left.pages(file).filter(|page| (first..last).contains(page)) {
+                self.pages.insert((file, page), Arc::clone(&zeroes));
+            }
+        }
+        step
+    }
+
+    /// A handle on a file ends.
+    pub(crate) fn close(&mut self, file: Ino) -> Vec<Step> {
+        let mut node = self.node(file);
+        if !node.is_cut {
+            return Vec::new();
+        }
+        node.is_cut = false;
+        self.nodes.insert(file, node);
+        vec![vec![Effect::Brings { file }]]
+    }
+
+    fn name_change(&mut self, folder: Ino, name: &str, holds: Option<Ino>) -> Effect {
+        let held = self.lookup(folder, name);
+        let name: Name = name.into();
+        self.names.entry(folder).or_default().insert(name.clone(), holds);
+        Effect::Name { folder, name, held, holds }
+    }
+
+    /// A new file or folder.
+    pub(crate) fn create(
+        &mut self,
+        folder: Ino,
+        name: &str,
+        kind: Kind,
+    ) -> io::Result<(Ino, Vec<Step>)> {
+        check_name(name)?;
+        if self.lookup(folder, name).is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        let ino = Ino(self.next);
+        self.next += 1;
+        self.nodes.insert(ino, Node { kind, bytes: 0, is_cut: false });
+        let step = vec![Effect::Born { ino, kind }, self.name_change(folder, name, Some(ino))];
+        Ok((ino, vec![step]))
+    }
+
+    /// A further name of a file.
+    pub(crate) fn link(&mut self, file: Ino, folder: Ino, name: &str) -> io::Result<Vec<Step>> {
+        check_name(name)?;
+        if self.kind(file) == Kind::Folder {
+            return Err(Errno::EPERM.into());
+        }
+        if self.lookup(folder, name).is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        Ok(vec![vec![self.name_change(folder, name, Some(file))]])
+    }
+
+    /// Takes the name of a file, or of an empty folder, away.
+    pub(crate) fn remove(&mut self, folder: Ino, name: &str, kind: Kind) -> io::Result<Vec<Step>> {
+        let ino = self.lookup(folder, name).ok_or(Errno::ENOENT)?;
+        match (kind, self.kind(ino)) {
+            (Kind::File, Kind::Folder) => return Err(Errno::EISDIR.into()),
+            (Kind::Folder, Kind::File) => return Err(Errno::ENOTDIR.into()),
+            (Kind::Folder, Kind::Folder) if !self.entries(ino).is_empty() => {
+                return Err(Errno::ENOTEMPTY.into());
+            }
+            _ => {}
+        }
+        Ok(vec![vec![self.name_change(folder, name, None)]])
+    }
+
+    /// Changes a name, in one step.
+    pub(crate) fn rename(
+        &mut self,
+        from: (Ino, &str),
+        to: (Ino, &str),
+        how: Renaming,
+    ) -> io::Result<Vec<Step>> {
+        check_name(to.1)?;
+        let moved = self.lookup(from.0, from.1).ok_or(Errno::ENOENT)?;
+        let replaced = self.lookup(to.0, to.1);
+        if how == Renaming::New && replaced.is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        if self.is_below(to.0, moved) {
+            return Err(Errno::EINVAL.into()); // a folder into itself
+        }
+        if how == Renaming::Exchange {
+            let other = replaced.ok_or(Errno::ENOENT)?;
+            if self.is_below(from.0, other) {
+                return Err(Errno::EINVAL.into());
+            }
+            let there = self.name_change(to.0, to.1, Some(moved));
+            return Ok(vec![vec![there, self.name_change(from.0, from.1, Some(other))]]);
+        }
+        if replaced == Some(moved) {
+            return Ok(Vec::new()); // two names of one file: rename(2) does nothing
+        }
+        if let Some(replaced) = replaced {
+            match (self.kind(moved), self.kind(replaced)) {
+                (Kind::File, Kind::Folder) => return Err(Errno::EISDIR.into()),
+                (Kind::Folder, Kind::File) => return Err(Errno::ENOTDIR.into()),
+                (Kind::Folder, Kind::Folder) if !self.entries(replaced).is_empty() => {
+                    return Err(Errno::ENOTEMPTY.into());
+                }
+                _ => {}
+            }
+        }
+        let mut step =
+            vec![self.name_change(from.0, from.1, None), self.name_change(to.0, to.1, Some(moved))];
+        if replaced.is_some() && self.kind(moved) == Kind::File {
+            step.push(Effect::Brings { file: moved });
+        }
+        Ok(vec![step])
+    }
+
+    /// Whether `folder` is `top`, or lies in it.
+    fn is_below(&self, folder: Ino, top: Ino) -> bool {
+        if folder == top {
+            return true;
+        }
+        self.kind(top) == Kind::Folder
+            && self
+                .entries(top)
+                .values()
+                .any(|&ino| self.kind(ino) == Kind::Folder && self.is_below(folder, ino))
+    }
+}
+
+fn check_name(name: &str) -> io::Result<()> {
+    if name.len() > NAME_MOST {
+        return Err(Errno::ENAMETOOLONG.into());
+    }
+    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(())
+}

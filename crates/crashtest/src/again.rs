@@ -3,7 +3,8 @@
 use leyden_oracle::{Op, Request};
 use leyden_sim::Time;
 
-use crate::contract::{Flushes, cuts};
+use crate::contract::cuts;
+use crate::cut::Flushes;
 use crate::error::CrashError;
 use crate::lab::Lab;
 use crate::pool::Pool;

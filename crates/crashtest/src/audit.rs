@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Flushes;
+use crate::cut::Flushes;
 use crate::error::CrashError;
 use crate::explore::{Explore, explore_history};
 use crate::history::{History, Sync};
@@ -19,6 +19,9 @@ pub struct AuditedFlush {
     pub number: usize,
     /// When it was answered, by the drive's clock.
     pub time_ns: u64,
+    /// The call, in words.
+    #[serde(default)]
+    pub call: String,
     /// Lines that had been acknowledged when the power failed.
     pub acks: usize,
     /// States that were tried.
@@ -68,12 +71,12 @@ fn each_left_out(
     let moments = history.moments();
     let mut audited = Vec::new();
     // A flush that never ended promised nothing, and is no sync of the history.
-    for Sync { number, ended, time_ns } in history.syncs() {
+    for Sync { number, ended, time_ns, call } in history.syncs() {
         let Some(&next) = moments.iter().find(|&&at| at > ended) else { continue };
         let cuts = history.cuts(Flushes::Without(number), &|at| at == next);
         let mut search = Search::new(history, &cuts, seed).take(states);
         let acks = history.acks_before(next);
-        let mut flush = AuditedFlush { number, time_ns, acks, states: 0, noticed: None };
+        let mut flush = AuditedFlush { number, time_ns, call, acks, states: 0, noticed: None };
         runner.run(&mut || search.next(), &mut |_, state, outcome| {
             flush.states += 1;
             if outcome.verdict.is_broken() && flush.noticed.is_none() {

@@ -6,7 +6,7 @@
 
 use leyden_sim::Rng;
 
-use crate::contract::{Cut, Unsettled};
+use crate::cut::{Cut, Unsettled};
 use crate::state::State;
 
 /// Rounds over all moments whose choice has a name.

@@ -4,7 +4,8 @@ use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
 
 use crate::choose::spread;
-use crate::contract::{Flushes, first_unlawful};
+use crate::contract::first_unlawful;
+use crate::cut::Flushes;
 use crate::error::CrashError;
 use crate::history::History;
 use crate::realistic::{self, Power};

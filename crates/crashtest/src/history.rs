@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::contract::{Cut, Flushes};
+use crate::cut::{Cut, Flushes};
 use crate::state::State;
 
 /// A sync of a run: a flush of a drive, or an `fsync` of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sync {
     /// Its number among all syncs of the recording, from 0.
     pub number: usize,
@@ -14,6 +14,8 @@ pub struct Sync {
     pub ended: usize,
     /// When that was, by the clock of the recording.
     pub time_ns: u64,
+    /// The call, in words.
+    pub call: String,
 }
 
 /// One recorded run, and the states that power cuts in it may leave.

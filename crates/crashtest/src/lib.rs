@@ -22,7 +22,9 @@ mod check;
 mod choose;
 mod clock;
 mod contract;
+mod cut;
 mod drive;
+mod drive_history;
 mod error;
 mod explore;
 mod extracts;
@@ -71,7 +73,8 @@ pub mod fuzz {
 
 pub use again::again;
 pub use audit::{Audit, AuditedFlush, audit};
-pub use contract::{Cut, Flushes, Unsettled, cuts};
+pub use contract::cuts;
+pub use cut::{Cut, Flushes, Unsettled};
 pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore};

@@ -434,7 +434,7 @@ mod tests {
         let summary = test.run(&mut workload).unwrap();
         let finding = &summary.models[0].findings[0];
         let timeline = Arc::new(test.record(&mut workload));
-        let cuts = crate::contract::cuts(&timeline, crate::contract::Flushes::All);
+        let cuts = crate::contract::cuts(&timeline, crate::cut::Flushes::All);
         let mut runner =
             InMemory { view: View::new(Arc::clone(&timeline), Lba(0)), workload: &mut workload };
         let (small, outcome, _) =
@@ -469,7 +469,7 @@ mod tests {
         let summary = test.run(workload).unwrap();
         let state = &summary.models[0].findings[0].state;
         let timeline = Arc::new(test.record(workload));
-        let cuts = crate::contract::cuts(&timeline, crate::contract::Flushes::All);
+        let cuts = crate::contract::cuts(&timeline, crate::cut::Flushes::All);
         let view = View::new(Arc::clone(&timeline), Lba(0));
         let mut runner = InMemory { view, workload };
         let (small, ..) = crate::shrink::shrink(&mut runner, state, &cuts, u32::MAX).unwrap();

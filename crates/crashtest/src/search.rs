@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::choose::{choose, is_counting, round_of, spread};
-use crate::contract::Cut;
+use crate::cut::Cut;
 use crate::history::{History, Keys};
 use crate::state::State;
 
@@ -108,5 +108,32 @@ impl<'a> Seen<'a> {
 
     pub(crate) const fn repeats(&self) -> u64 {
         self.repeats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leyden_oracle::{Op, Request};
+    use leyden_sim::{Span, Time};
+
+    use super::*;
+    use crate::contract::cuts;
+    use crate::cut::Flushes;
+    use crate::timeline::Timeline;
+
+    /// Repeated contents make repeated states: rounds that bring nothing new are no end.
+    #[test]
+    fn rounds_alike_do_not_end_the_search_of_a_moment_with_few_states() {
+        let mut timeline = Timeline::new(4_096, 512);
+        let request = Request { op: Op::Write, lba: 1, sectors: 1, fua: false, plp: false };
+        let mut now = Time::ZERO;
+        for byte in [3, 1, 1, 1, 1, 1, 1, 2] {
+            let command = timeline.submit(now, request, &[byte; 512]);
+            now += Span::from_us(1);
+            timeline.end(now, command, true);
+        }
+        let cuts = cuts(&timeline, Flushes::All);
+        // Zeroes, ones, twos and threes.
+        assert_eq!(Search::new(&timeline, &cuts, 1).count(), 4);
     }
 }

@@ -1,6 +1,6 @@
 //! Making a finding small: few lost atoms, then the earliest moment.
 
-use crate::contract::Cut;
+use crate::cut::Cut;
 use crate::error::CrashError;
 use crate::runner::Runner;
 use crate::state::State;

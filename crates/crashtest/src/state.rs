@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::Keys;
-use crate::store::{Content, key_of};
+use crate::store::Content;
 use crate::timeline::Timeline;
 
 /// Every atom holds the newest version that was submitted before the cut, but for those that are named.
@@ -111,58 +110,6 @@ impl<'a> Image<'a> {
         let newest = || self.timeline.newest(atom, self.at).content;
         self.lost.get(&atom).copied().unwrap_or_else(newest)
     }
-}
-
-/// What tells images apart, at the cost of what is lost in them.
-#[derive(Debug)]
-pub(crate) struct Fingerprints<'a> {
-    timeline: &'a Timeline,
-    /// For each moment the sum over all atoms as they are newest.
-    sums: Vec<u128>,
-}
-
-impl<'a> Fingerprints<'a> {
-    pub(crate) fn new(timeline: &'a Timeline) -> Self {
-        let mut sums = vec![0_u128; timeline.events().len() + 1];
-        for atom in timeline.touched() {
-            let mut versions = timeline.versions_before(atom, timeline.events().len()).rev();
-            let mut last = versions.next().expect("there is always the first");
-            for version in versions {
-                let event = version.event.expect("only the first has none") as usize;
-                let (old, new) = (last.content, version.content);
-                let step = part(timeline, atom, new).wrapping_sub(part(timeline, atom, old));
-                sums[event + 1] = sums[event + 1].wrapping_add(step);
-                last = version;
-            }
-        }
-        let mut sum = 0_u128;
-        for step in &mut sums {
-            sum = sum.wrapping_add(*step);
-            *step = sum;
-        }
-        Self { timeline, sums }
-    }
-}
-
-impl Keys for Fingerprints<'_> {
-    fn of(&self, state: &State) -> u128 {
-        state.lost.iter().fold(self.sums[state.at], |sum, &(atom, event)| {
-            let newest = self.timeline.newest(atom, state.at).content;
-            let lost = self.timeline.version_of(atom, event).expect("a version that there is");
-            sum.wrapping_sub(part(self.timeline, atom, newest)).wrapping_add(part(
-                self.timeline,
-                atom,
-                lost.content,
-            ))
-        })
-    }
-}
-
-/// What an atom with this content adds to a fingerprint.
-fn part(timeline: &Timeline, atom: u32, content: Content) -> u128 {
-    let mut bytes = timeline.store().key(content).to_le_bytes().to_vec();
-    bytes.extend(atom.to_le_bytes());
-    key_of(&bytes)
 }
 
 #[cfg(test)]

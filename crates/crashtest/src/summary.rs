@@ -1,6 +1,7 @@
 //! What an exploration comes to: findings, and verdicts by model.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -248,8 +249,8 @@ impl Summary {
                 let mut told = format!("{name} in {count} states, first in number {first}: {said}");
                 if !lost.is_empty() {
                     let state = serde_json::to_string(&finding.state).expect("a state is JSON");
-                    told +=
-                        &format!("\n  {}\n  again: run_state(r#\"{state}\"#)", lost.join("\n  "));
+                    let lost = lost.join("\n  ");
+                    let _ = write!(told, "\n  {lost}\n  again: run_state(r#\"{state}\"#)"); // no I/O
                 }
                 told
             })

@@ -1,14 +1,9 @@
 //! What a host asked of a drive, what it was told, and what it promised to others, in one order.
 
-use std::collections::BTreeMap;
-
 use leyden_device::SECTOR_BYTES;
 use leyden_oracle::{Effect, Op, Request};
 use leyden_sim::Time;
 
-use crate::contract::{Cut, Flushes, cuts_at, moments};
-use crate::history::{History, Keys, Sync};
-use crate::state::{Fingerprints, State};
 use crate::store::{Content, Store};
 
 /// Something that happened.
@@ -264,58 +259,6 @@ impl Timeline {
             }
             self.begun = rest;
         }
-    }
-}
-
-impl History for Timeline {
-    fn atom_bytes(&self) -> u32 {
-        self.atom_bytes
-    }
-    fn acks(&self) -> &[String] {
-        &self.acks
-    }
-    fn acks_before(&self, at: usize) -> usize {
-        self.acks_before(at)
-    }
-    fn closed(&self) -> usize {
-        self.closed()
-    }
-    fn moments(&self) -> Vec<usize> {
-        moments(self)
-    }
-    fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
-        cuts_at(self, flushes, wanted)
-    }
-
-    fn syncs(&self) -> Vec<Sync> {
-        let numbered = self.events().iter().enumerate().filter(|(_, (_, event))| event.is_flush());
-        let ends: BTreeMap<usize, usize> = (self.events().iter().enumerate())
-            .filter_map(|(at, (_, event))| match event {
-                Event::Ended { command, is_done: true } => Some((*command, at)),
-                _ => None,
-            })
-            .collect();
-        let ended = |(number, (at, _))| {
-            let ended = *ends.get(&at)?;
-            Some(Sync { number, ended, time_ns: self.events()[ended].0.as_ns() })
-        };
-        numbered.enumerate().filter_map(ended).collect()
-    }
-
-    fn sync_counts(&self) -> (usize, usize) {
-        let run = &self.events()[self.begin()..];
-        let count = |is: fn(&Event) -> bool| run.iter().filter(|(_, event)| is(event)).count();
-        (count(Event::is_flush), count(Event::is_fua))
-    }
-
-    fn normalize(&self, state: &mut State) {
-        // What has the newest bytes all the same is not lost.
-        let lost = state.lost_atoms(self);
-        state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
-    }
-
-    fn keys(&self) -> Box<dyn Keys + '_> {
-        Box::new(Fingerprints::new(self))
     }
 }
 

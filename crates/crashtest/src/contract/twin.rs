@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use leyden_oracle::{Op, Request};
 use leyden_sim::{Rng, Span, Time};
 
-use super::{Flushes, cuts, first_unlawful};
+use super::{cuts, first_unlawful};
 use crate::choose::choose;
+use crate::cut::Flushes;
 use crate::state::State;
 use crate::timeline::Timeline;
 

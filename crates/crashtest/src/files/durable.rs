@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::atom::{Atom, Ino};
 use super::history::{Event, FileHistory, Syncs};
-use crate::contract::{Cut, Flushes, Unsettled};
+use crate::cut::{Cut, Flushes, Unsettled};
 
 /// Walks along a history.
 pub(crate) struct Walk<'a> {

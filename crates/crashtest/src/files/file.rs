@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 
 use super::atom::Ino;
-use super::fs::{Call, Fs, Metadata};
+use super::folder::{Call, Fs, Metadata};
 use super::history::Syncs;
-use super::tree::Kind;
+use super::step::Kind;
 
 /// How a file is opened: as `std::fs::OpenOptions`, with `O_SYNC` and `O_DSYNC`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,12 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
-use super::durable::Walk;
-use super::left::{Choice, key_of_image};
 use super::rules::Persistence;
-use super::tree::{Effect, Kind, PAGE_BYTES, Step};
-use crate::contract::{Cut, Flushes};
-use crate::history::{History, Keys, Sync};
+use super::step::{Effect, Kind, PAGE_BYTES, Step};
 use crate::state::State;
 use crate::store::{Store, key_of};
 
@@ -57,8 +53,7 @@ pub(crate) struct FileHistory {
     words: Vec<Arc<str>>,
     /// What was before is there whatever happens.
     begin: u32,
-    acks: Vec<String>,
-    ack_events: Vec<u32>,
+    acks: Acks,
     atoms: Vec<Atom>,
     kinds: BTreeMap<Ino, Kind>,
     names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
@@ -69,12 +64,25 @@ pub(crate) struct FileHistory {
     cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
     /// Entries that hold the length that a file had then.
     brought: BTreeMap<Ino, Vec<u32>>,
+    has_moved_folders: bool,
+    growth: Growth,
+}
+
+/// What was promised.
+#[derive(Clone, Debug, Default)]
+struct Acks {
+    lines: Vec<String>,
+    events: Vec<u32>,
+}
+
+/// What the journal will need for the bytes that were written last.
+#[derive(Clone, Debug, Default)]
+struct Growth {
     last_entry: Option<u32>,
     /// The entry behind which the blocks of a page are entered.
     blocks: BTreeMap<(Ino, u32), Option<u32>>,
     /// The same of the length of a file.
     ends: BTreeMap<Ino, Option<u32>>,
-    has_moved_folders: bool,
     /// Files that have grown by writes since they were synced.
     growing: BTreeSet<Ino>,
 }
@@ -90,8 +98,7 @@ impl FileHistory {
             events: Vec::new(),
             words: Vec::new(),
             begin: 0,
-            acks: Vec::new(),
-            ack_events: Vec::new(),
+            acks: Acks::default(),
             atoms: vec![Atom::Journal],
             kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
             names: BTreeMap::new(),
@@ -100,11 +107,8 @@ impl FileHistory {
             pages: BTreeMap::new(),
             cuts: BTreeMap::new(),
             brought: BTreeMap::new(),
-            last_entry: None,
-            blocks: BTreeMap::new(),
-            ends: BTreeMap::new(),
             has_moved_folders: false,
-            growing: BTreeSet::new(),
+            growth: Growth::default(),
         }
     }
 
@@ -234,7 +238,7 @@ impl FileHistory {
 
     fn step(&mut self, words: &Arc<str>, step: Step) {
         let event = self.events.len() as u32;
-        let before = if self.rules.has_journal() { self.last_entry } else { None };
+        let before = if self.rules.has_journal() { self.growth.last_entry } else { None };
         let (mut atoms, mut touches, mut is_entry) = (Vec::new(), Vec::new(), false);
         let mut whole_length = None;
         for effect in step {
@@ -253,8 +257,8 @@ impl FileHistory {
                     is_entry = true;
                 }
                 Effect::Grown { file, bytes } => {
-                    self.ends.insert(file, before);
-                    self.growing.insert(file);
+                    self.growth.ends.insert(file, before);
+                    self.growth.growing.insert(file);
                     let length = Length { bytes, is_grown: true };
                     atoms.extend(self.put_length(file, event, before, length));
                 }
@@ -278,7 +282,7 @@ impl FileHistory {
         }
         is_entry &= self.rules.has_journal();
         if is_entry {
-            self.last_entry = Some(event);
+            self.growth.last_entry = Some(event);
         }
         self.events.push(Event::Step { atoms, is_entry, touches });
         self.words.push(Arc::clone(words));
@@ -299,7 +303,9 @@ impl FileHistory {
         reach: u64,
     ) -> Option<(Ino, Length)> {
         let whole = self.length(file)?.versions.last()?.value;
-        if !self.rules.has_lengths_alone() || !self.growing.contains(&file) || reach >= whole.bytes
+        if !self.rules.has_lengths_alone()
+            || !self.growth.growing.contains(&file)
+            || reach >= whole.bytes
         {
             return None;
         }
@@ -360,10 +366,10 @@ impl FileHistory {
             self.cuts.entry(file).or_default().push((event, bytes));
             // Blocks beyond it are free: what is written there next gets new ones.
             let first = bytes.div_ceil(PAGE_BYTES) as u32;
-            self.blocks.retain(|&(ino, page), _| ino != file || page < first);
+            self.growth.blocks.retain(|&(ino, page), _| ino != file || page < first);
         }
         let entry = self.rules.has_journal().then_some(event);
-        self.ends.insert(file, entry);
+        self.growth.ends.insert(file, entry);
         let atom = self.put_length(file, event, entry, Length { bytes, is_grown: false });
         // In a journal it stands in order, and nothing chooses it.
         atom.filter(|_| !self.rules.has_journal())
@@ -376,8 +382,8 @@ impl FileHistory {
         before: Option<u32>,
         bytes: &[u8],
     ) -> u32 {
-        let needs = *self.blocks.entry((file, page)).or_insert(before);
-        let end_needs = self.ends.get(&file).copied().flatten();
+        let needs = *self.growth.blocks.entry((file, page)).or_insert(before);
+        let end_needs = self.growth.ends.get(&file).copied().flatten();
         let length = self.length(file).and_then(|cell| cell.versions.last());
         let length = length.map_or(0, |version| version.value.bytes);
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
@@ -397,8 +403,8 @@ impl FileHistory {
     pub(crate) fn sync(&mut self, words: &str, syncs: Syncs, since: u32, is_done: bool) {
         if is_done && since as usize == self.events.len() {
             match syncs {
-                Syncs::Whole(file) | Syncs::Data(file) => drop(self.growing.remove(&file)),
-                Syncs::Everything => self.growing.clear(),
+                Syncs::Whole(file) | Syncs::Data(file) => drop(self.growth.growing.remove(&file)),
+                Syncs::Everything => self.growth.growing.clear(),
             }
         }
         self.events.push(Event::Sync { syncs, since, is_done });
@@ -407,13 +413,24 @@ impl FileHistory {
 
     /// Something was promised.
     pub(crate) fn acknowledge(&mut self, line: &str) {
-        self.ack_events.push(self.events.len() as u32);
-        self.acks.push(line.to_owned());
+        self.acks.events.push(self.events.len() as u32);
+        self.acks.lines.push(line.to_owned());
         self.events.push(Event::Acknowledged);
         self.words.push(format!("acknowledged {line}").into());
     }
 
-    fn syncs_done(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The lines that were acknowledged.
+    pub(crate) fn acks(&self) -> &[String] {
+        &self.acks.lines
+    }
+
+    /// How many of them before event `at`.
+    pub(crate) fn acks_before(&self, at: usize) -> usize {
+        self.acks.events.partition_point(|&event| (event as usize) < at)
+    }
+
+    /// The events of the syncs that have ended well.
+    pub(crate) fn syncs_done(&self) -> impl Iterator<Item = usize> + '_ {
         let is_sync = |at: &usize| matches!(self.events[*at], Event::Sync { is_done: true, .. });
         (0..self.events.len()).filter(is_sync)
     }
@@ -422,71 +439,4 @@ impl FileHistory {
 fn version_of<T>(cell: &Cell<T>, event: u32) -> Option<&Version<T>> {
     let at = cell.versions.binary_search_by_key(&event, |version| version.event).ok()?;
     Some(&cell.versions[at])
-}
-
-impl History for FileHistory {
-    fn atom_bytes(&self) -> u32 {
-        PAGE_BYTES as u32
-    }
-
-    fn acks(&self) -> &[String] {
-        &self.acks
-    }
-
-    fn acks_before(&self, at: usize) -> usize {
-        self.ack_events.partition_point(|&event| (event as usize) < at)
-    }
-
-    fn closed(&self) -> usize {
-        self.events.len()
-    }
-
-    fn moments(&self) -> Vec<usize> {
-        let begin = self.begin as usize;
-        self.syncs_done().filter(|&at| at >= begin).chain([self.events.len()]).collect()
-    }
-
-    fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
-        let moments: Vec<usize> = self.moments().into_iter().filter(|at| wanted(*at)).collect();
-        let mut walk = Walk::new(self, flushes);
-        moments.into_iter().map(|at| walk.cut(at)).collect()
-    }
-
-    fn syncs(&self) -> Vec<Sync> {
-        let all = self.syncs_done().enumerate();
-        let run = all.filter(|(_, at)| *at >= self.begin as usize);
-        // The clock of a recording in memory ticks once an event.
-        run.map(|(number, ended)| Sync { number, ended, time_ns: ended as u64 }).collect()
-    }
-
-    fn sync_counts(&self) -> (usize, usize) {
-        (self.syncs().len(), 0)
-    }
-
-    fn normalize(&self, state: &mut State) {
-        let mut is = Choice::new(self, state);
-        state.lost.retain(|&(atom, event)| {
-            let part = &self.atoms[atom as usize];
-            let before = is.shows(self, part);
-            is.put_back(atom);
-            let is_lost = *part == Atom::Journal || before != is.shows(self, part);
-            if is_lost {
-                is.lose(atom, event);
-            }
-            is_lost
-        });
-    }
-
-    fn keys(&self) -> Box<dyn Keys + '_> {
-        Box::new(ImageKeys(self))
-    }
-}
-
-#[derive(Debug)]
-struct ImageKeys<'a>(&'a FileHistory);
-
-impl Keys for ImageKeys<'_> {
-    fn of(&self, state: &State) -> u128 {
-        key_of_image(self.0, state)
-    }
 }

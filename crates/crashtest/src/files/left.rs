@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
 use super::history::FileHistory;
-use super::tree::{Kind, PAGE_BYTES};
+use super::step::{Kind, PAGE_BYTES};
 use crate::state::State;
 use crate::store::{Content, key_of};
 

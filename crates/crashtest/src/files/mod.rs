@@ -10,16 +10,19 @@
 mod atom;
 mod durable;
 mod file;
+mod folder;
 mod fs;
 mod history;
 mod left;
 mod rules;
+mod states;
+mod step;
 mod test;
 mod tree;
 #[cfg(test)]
 mod twin;
 
 pub use file::{File, OpenOptions};
-pub use fs::{Call, Fs, Metadata};
+pub use folder::{Call, Fs, Metadata};
 pub use rules::Persistence;
 pub use test::FilesTest;

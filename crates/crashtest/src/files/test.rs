@@ -5,12 +5,12 @@ use std::fmt::{self, Display};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
-use super::fs::{Call, Failure, Fs};
+use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
 use super::left::Left;
 use super::rules::Persistence;
 use crate::audit::{Audit, audit};
-use crate::contract::Flushes;
+use crate::cut::Flushes;
 use crate::error::CrashError;
 use crate::explore::{Explore, explore_history};
 use crate::history::History as _;
@@ -67,11 +67,14 @@ impl CrashTest {
     }
 }
 
+/// Prepares a folder.
+type Setup = Box<dyn FnMut(&Fs)>;
+
 /// A crash test of software that works on files: [`CrashTest::files`].
 pub struct FilesTest<W, C> {
     work: W,
     check: C,
-    setup: Option<Box<dyn FnMut(&Fs)>>,
+    setup: Option<Setup>,
     rules: Persistence,
     failures: Vec<Failure>,
     seed: u64,

@@ -10,59 +10,12 @@ use nix::errno::Errno;
 
 use super::atom::{Ino, Name};
 use super::left::Left;
+use super::step::{Effect, Kind, PAGE_BYTES, Step};
 
-/// Bytes of a page: what a file system keeps or loses as a whole.
-pub(crate) const PAGE_BYTES: u64 = 4_096;
 /// The longest file: page numbers have 32 bits.
 const LENGTH_MOST: u64 = PAGE_BYTES << 31;
 /// The longest name, as Linux has it (limits.h, `NAME_MAX`).
 const NAME_MOST: usize = 255;
-
-/// What stands behind a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// A file.
-    File,
-    /// A folder.
-    Folder,
-}
-
-/// What a step changes.
-#[derive(Clone, Debug)]
-pub(crate) enum Effect {
-    Born {
-        ino: Ino,
-        kind: Kind,
-    },
-    Name {
-        folder: Ino,
-        name: Name,
-        held: Option<Ino>,
-        holds: Option<Ino>,
-    },
-    Page {
-        file: Ino,
-        page: u32,
-        bytes: Arc<[u8]>,
-    },
-    /// By a write.
-    Grown {
-        file: Ino,
-        bytes: u64,
-    },
-    /// By a call that sets the length; what lies behind a shorter one is gone.
-    Set {
-        file: Ino,
-        bytes: u64,
-    },
-    /// A file system may enter the length of this file in its journal with this step.
-    Brings {
-        file: Ino,
-    },
-}
-
-/// What is kept or lost of a call, apart from its other steps.
-pub(crate) type Step = Vec<Effect>;
 
 /// How a name may be changed into another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

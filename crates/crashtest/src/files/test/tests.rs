@@ -1,1 +1,447 @@
+//! Worked examples of the rules, and tests of the tests.
 
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+
+use super::*;
+use crate::choose::choose;
+use crate::files::Persistence::{Ext4, Posix, Xfs};
+use crate::files::{File, OpenOptions};
+use crate::summary::{RunVerdict, Stop};
+
+/// What the states of a work show of a file, after a preparation that writes `old` to it: its text with `0` for a zero
+/// byte, or a dash if it is not there.
+fn shown(rules: Persistence, path: &str, work: fn(&Fs)) -> BTreeSet<String> {
+    let check = |_: &Fs, _: &[String]| Ok::<(), String>(());
+    let mut test = CrashTest::files(work, check).persistence(rules).setup(|fs| {
+        put(fs, "name", "old");
+    });
+    let history = Arc::new(test.record());
+    let cuts = history.cuts(Flushes::All, &|_| true);
+    let states =
+        (0..400).flat_map(|round| cuts.iter().filter_map(move |cut| choose(cut, round, 1)));
+    let text = |state: State| {
+        let fs = Fs::shown(Left::new(Arc::clone(&history), &state));
+        fs.read_to_string(path).map_or_else(|_| "-".to_owned(), |text| text.replace('\0', "0"))
+    };
+    states.map(text).collect()
+}
+
+fn set(texts: &[&str]) -> BTreeSet<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+fn put(fs: &Fs, path: &str, text: &str) -> File {
+    let file = fs.create(path).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+    file
+}
+
+/// The update that is wrong most often: a file replaces another before its bytes are synced.
+#[test]
+fn a_file_that_is_renamed_and_not_synced_may_be_empty_or_zeroes() {
+    let replaced = |fs: &Fs| {
+        put(fs, "tmp", "new");
+        fs.rename("tmp", "name").unwrap();
+    };
+    assert_eq!(shown(Xfs, "name", replaced), set(&["old", "", "new"]));
+    // `auto_da_alloc` brings the length, and since `dioread_nolock` not the bytes.
+    assert_eq!(shown(Ext4, "name", replaced), set(&["old", "000", "new"]));
+    assert_eq!(shown(Posix, "name", replaced), set(&["old", "", "000", "new"]));
+    // It does so only for a name that is replaced.
+    let first = |fs: &Fs| {
+        put(fs, "tmp", "new");
+        fs.rename("tmp", "other").unwrap();
+    };
+    assert_eq!(shown(Ext4, "other", first), set(&["-", "", "000", "new"]));
+}
+
+#[test]
+fn a_file_that_is_synced_before_it_is_renamed_is_old_or_new() {
+    let replaced = |fs: &Fs| {
+        put(fs, "tmp", "new").sync_all().unwrap();
+        fs.rename("tmp", "name").unwrap();
+    };
+    for rules in Persistence::ALL {
+        assert_eq!(shown(rules, "name", replaced), set(&["old", "new"]), "{rules:?}");
+    }
+    let durable = |fs: &Fs| {
+        put(fs, "tmp", "new").sync_all().unwrap();
+        fs.rename("tmp", "name").unwrap();
+        fs.sync_dir("/").unwrap();
+        fs.acknowledge("new");
+    };
+    for rules in Persistence::ALL {
+        let check = |fs: &Fs, acks: &[String]| {
+            let text = fs.read_to_string("name").unwrap();
+            let is_whole = text == "new" || text == "old" && acks.is_empty();
+            is_whole.then_some(()).ok_or(format!("lost {acks:?}: {text}"))
+        };
+        let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+        let summary = CrashTest::files(durable, check).setup(setup).persistence(rules).run();
+        summary.unwrap().assert_held();
+    }
+}
+
+/// Both copies of a file with the last bytes of a closed handle: an application writes in place after a cut to nothing.
+#[test]
+fn closing_after_a_cut_to_nothing_brings_the_length_on_ext4_only() {
+    let rewritten = |fs: &Fs| {
+        drop(put(fs, "name", "new"));
+        fs.rename("name", "moved").unwrap();
+    };
+    assert_eq!(shown(Xfs, "moved", rewritten), set(&["-", "", "new"]));
+    assert_eq!(shown(Ext4, "moved", rewritten), set(&["-", "000", "new"]));
+}
+
+#[test]
+fn the_name_of_a_synced_file_is_there_with_a_journal_only() {
+    let made = |fs: &Fs| {
+        put(fs, "first", "1");
+        put(fs, "file", "new").sync_all().unwrap();
+        fs.acknowledge("file");
+    };
+    for rules in Persistence::ALL {
+        let check = |fs: &Fs, acks: &[String]| {
+            let is_there =
+                acks.is_empty() || fs.exists("file") && (rules == Posix || fs.exists("first"));
+            is_there.then_some(()).ok_or("lost it")
+        };
+        let summary = CrashTest::files(made, check).persistence(rules).run().unwrap();
+        let want = if rules == Posix { RunVerdict::Broken } else { RunVerdict::Held };
+        assert_eq!(summary.verdict, want, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_removed_name_is_gone_once_its_file_is_synced() {
+    let removed = |fs: &Fs| {
+        let file = fs.open("name").unwrap();
+        fs.remove_file("name").unwrap();
+        file.sync_all().unwrap();
+        fs.acknowledge("removed");
+    };
+    let check = |fs: &Fs, acks: &[String]| {
+        (acks.is_empty() || !fs.exists("name")).then_some(()).ok_or("lost the removal")
+    };
+    for (rules, want) in
+        [(Posix, RunVerdict::Broken), (Xfs, RunVerdict::Held), (Ext4, RunVerdict::Held)]
+    {
+        let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+        let mut test = CrashTest::files(removed, check).setup(setup).persistence(rules);
+        assert_eq!(test.run().unwrap().verdict, want, "{rules:?}");
+    }
+}
+
+#[test]
+fn fdatasync_brings_bytes_and_length_and_no_rename() {
+    let renamed = |fs: &Fs| {
+        let file = put(fs, "tmp", "new");
+        fs.rename("tmp", "name").unwrap();
+        file.sync_data().unwrap();
+        fs.acknowledge("new");
+    };
+    for rules in Persistence::ALL {
+        assert!(shown(rules, "name", renamed).contains("old"), "{rules:?}");
+    }
+    let appended = |fs: &Fs| {
+        let file = OpenOptions::new().append(true).data_sync(true).open(fs, "name").unwrap();
+        (&file).write_all(b"er").unwrap();
+        fs.acknowledge("older");
+    };
+    let check = |fs: &Fs, acks: &[String]| {
+        let text = fs.read_to_string("name").unwrap();
+        (acks.is_empty() || text == "older").then_some(()).ok_or(format!("lost {text}"))
+    };
+    for rules in Persistence::ALL {
+        let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+        let summary = CrashTest::files(appended, check).setup(setup).persistence(rules).run();
+        summary.unwrap().assert_held();
+    }
+}
+
+/// Rebello et al., ATC 2020: the second fsync returns success and has written nothing.
+#[test]
+fn a_sync_after_a_failed_one_writes_nothing() {
+    let retried = |fs: &Fs| {
+        let file = OpenOptions::new().write(true).open(fs, "name").unwrap();
+        file.write_all_at(b"new", 0).unwrap();
+        if file.sync_all().is_err() {
+            file.sync_all().unwrap();
+        }
+        fs.acknowledge("new");
+    };
+    let check = |fs: &Fs, acks: &[String]| {
+        let text = fs.read_to_string("name").unwrap();
+        (acks.is_empty() || text == "new").then_some(()).ok_or(format!("lost {text}"))
+    };
+    let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+    let mut sound = CrashTest::files(retried, check).setup(setup);
+    sound.run().unwrap().assert_held();
+    let mut failing = CrashTest::files(retried, check).setup(setup).fails(Call::Sync, 1, 5);
+    let summary = failing.run().unwrap();
+    assert_eq!(summary.verdict, RunVerdict::Broken);
+    assert_eq!(summary.models[0].findings[0].verdict, Verdict::Lost);
+    // Written again, it is durable.
+    let rewritten = |fs: &Fs| {
+        let file = OpenOptions::new().write(true).open(fs, "name").unwrap();
+        file.write_all_at(b"new", 0).unwrap();
+        if file.sync_all().is_err() {
+            file.write_all_at(b"new", 0).unwrap();
+            file.sync_all().unwrap();
+        }
+        fs.acknowledge("new");
+    };
+    let mut again = CrashTest::files(rewritten, check).setup(setup).fails(Call::Sync, 1, 5);
+    again.run().unwrap().assert_held();
+}
+
+#[test]
+fn names_change_at_once_where_there_is_a_journal() {
+    let exchanged = |fs: &Fs| {
+        put(fs, "other", "new").sync_all().unwrap();
+        fs.exchange("name", "other").unwrap();
+        fs.hard_link("name", "third").unwrap();
+    };
+    for rules in [Xfs, Ext4] {
+        assert_eq!(shown(rules, "name", exchanged), set(&["old", "new"]));
+        assert_eq!(shown(rules, "third", exchanged), set(&["-", "new"]));
+    }
+    // By the standard alone either name may be changed without the other.
+    let check = |fs: &Fs, _: &[String]| {
+        let texts = ["name", "other"].map(|name| fs.read_to_string(name).unwrap_or_default());
+        (texts[0] != texts[1]).then_some(()).ok_or("one file has both names")
+    };
+    let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+    let mut test = CrashTest::files(exchanged, check).setup(setup).persistence(Posix);
+    assert_eq!(test.run().unwrap().verdict, RunVerdict::Broken);
+}
+
+/// Names below a folder.
+fn count(fs: &Fs, path: &str, depth: usize) -> usize {
+    assert!(depth < 10, "a circle at {path}");
+    let below = |name: String| {
+        let path = format!("{path}/{name}");
+        let is_folder = fs.metadata(&path).unwrap().is_dir();
+        1 + if is_folder { count(fs, &path, depth + 1) } else { 0 }
+    };
+    fs.read_dir(path).unwrap().into_iter().map(below).sum()
+}
+
+#[test]
+fn folders_that_were_moved_into_each_other_make_no_circle() {
+    let moved = |fs: &Fs| {
+        fs.create_dir_all("one/two").unwrap();
+        fs.rename("one/two", "two").unwrap();
+        fs.rename("one", "two/one").unwrap();
+        fs.rename("two/one", "one").unwrap();
+        fs.rename("two", "one/two").unwrap();
+        put(fs, "one/file", "text");
+    };
+    let check = |fs: &Fs, _: &[String]| {
+        let _ = (count(fs, "/", 0), fs.rename("one", "two/deeper"));
+        Ok::<(), String>(())
+    };
+    for rules in Persistence::ALL {
+        let summary = CrashTest::files(moved, check).persistence(rules).run().unwrap();
+        // The check has no opinion, so the control is blind.
+        assert_eq!(summary.verdict, RunVerdict::CheckBlind, "{rules:?}");
+    }
+}
+
+/// A log of records, and a value that is replaced: what software of this kind does.
+fn engine(fs: &Fs, forgets: usize) {
+    let mut syncs = 0;
+    let mut is_done = || {
+        syncs += 1;
+        syncs != forgets
+    };
+    fs.create_dir("db").unwrap();
+    if is_done() {
+        fs.sync_dir("/").unwrap();
+    }
+    let log = OpenOptions::new().append(true).create(true).open(fs, "db/log").unwrap();
+    if is_done() {
+        fs.sync_dir("db").unwrap();
+    }
+    for number in 1..=6_u8 {
+        (&log).write_all(&[number; 3_000]).unwrap();
+        if is_done() {
+            log.sync_data().unwrap();
+        }
+        fs.acknowledge(&number.to_string());
+    }
+}
+
+fn recover(fs: &Fs, acks: &[String]) -> Result<(), String> {
+    if acks.is_empty() {
+        return Ok(());
+    }
+    let log = fs.read("db/log").map_err(|error| format!("lost the log: {error}"))?;
+    let whole =
+        log.chunks(3_000).zip(1..).take_while(|(record, number)| record == &vec![*number; 3_000]);
+    let there = whole.count();
+    // Recovery writes, too: what it writes must not be found in the next state.
+    fs.write("db/log", b"recovered").unwrap();
+    if there < acks.len() {
+        Err(format!("lost {} of {}", acks.len() - there, acks.len()))
+    } else {
+        Ok(())
+    }
+}
+
+#[test]
+fn each_sync_that_is_left_out_is_found_and_named() {
+    for rules in Persistence::ALL {
+        CrashTest::files(|fs| engine(fs, 0), recover)
+            .persistence(rules)
+            .run()
+            .unwrap()
+            .assert_held();
+    }
+    for forgets in 1..=8 {
+        let mut test = CrashTest::files(move |fs| engine(fs, forgets), recover).persistence(Posix);
+        let summary = test.run().unwrap();
+        assert_eq!(summary.verdict, RunVerdict::Broken, "sync {forgets}");
+        let finding = &summary.models[0].findings[0];
+        assert!(finding.first <= 200, "sync {forgets}: state {}", finding.first);
+        assert!(!finding.lost.is_empty() && finding.lost.len() <= 2, "{:?}", finding.lost);
+        // What the test prints is enough to see it again.
+        let state = serde_json::to_string(&finding.state).unwrap();
+        let again = test.run_state(&state).unwrap();
+        assert_eq!((again.verdict, &again.said), (finding.verdict, &finding.said));
+    }
+    // A journal brings the names of a new file with its first fdatasync: two syncs are not needed there.
+    for forgets in 1..=2 {
+        let summary = CrashTest::files(move |fs| engine(fs, forgets), recover).run().unwrap();
+        summary.assert_held();
+    }
+}
+
+#[test]
+fn the_audit_names_the_syncs_that_nothing_needs() {
+    let audited = CrashTest::files(|fs| engine(fs, 0), recover).audit(200).unwrap();
+    let noticed: Vec<bool> = audited.flushes.iter().map(|sync| sync.noticed.is_some()).collect();
+    // Of the folders, and of the six records.
+    assert_eq!(noticed, [false, false, true, true, true, true, true, true]);
+    let calls: Vec<&str> = audited.flushes.iter().map(|sync| sync.call.as_str()).collect();
+    assert_eq!(calls[..3], ["fsync of /", "fsync of db", "fdatasync of db/log"]);
+}
+
+#[test]
+fn a_test_of_the_same_seed_is_the_same_and_a_check_that_sees_nothing_is_told() {
+    let told = |seed| {
+        let mut test = CrashTest::files(|fs| engine(fs, 4), recover).seed(seed).states(120);
+        let model = test.run().unwrap().models.remove(0);
+        (
+            model.states,
+            model.verdicts,
+            model.findings.iter().map(|it| it.state.clone()).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(told(7), told(7));
+    let blind = |_: &Fs, _: &[String]| Ok::<(), String>(());
+    assert_eq!(
+        CrashTest::files(|fs| engine(fs, 0), blind).run().unwrap().verdict,
+        RunVerdict::CheckBlind
+    );
+    let broken = |_: &Fs, _: &[String]| Err("always");
+    assert_eq!(
+        CrashTest::files(|fs| engine(fs, 0), broken).run().unwrap().verdict,
+        RunVerdict::CheckFails
+    );
+    let all = CrashTest::files(
+        |fs| drop(put(fs, "name", "new")),
+        |fs: &Fs, _: &[String]| fs.read("name").map(|_| ()),
+    );
+    let mut all = all.states(50_000);
+    assert_eq!(all.run().unwrap().models[0].stop, Stop::Exhausted);
+}
+
+#[test]
+fn a_panic_of_the_check_is_a_finding() {
+    let check = |fs: &Fs, _: &[String]| {
+        let text = fs.read_to_string("name").unwrap();
+        assert_eq!(text, "new", "a damaged file");
+        Ok::<(), String>(())
+    };
+    let work = |fs: &Fs| put(fs, "name", "new").sync_all().unwrap();
+    let summary = CrashTest::files(work, check).run().unwrap();
+    let said: Vec<&str> = summary.models[0].findings.iter().map(|it| it.said.as_str()).collect();
+    assert!(said.iter().all(|said| said.starts_with("panicked: ")), "{said:?}");
+    assert!(summary.models[0].findings.iter().all(|it| it.verdict == Verdict::Crashed));
+}
+
+#[test]
+fn a_state_of_another_work_is_refused() {
+    let mut test = CrashTest::files(|fs| engine(fs, 0), recover);
+    for state in [
+        "",
+        "{}",
+        r#"{"at":9000,"lost":[]}"#,
+        r#"{"at":3,"lost":[[900,null]]}"#,
+        r#"{"at":3,"lost":[[0,7]]}"#,
+    ] {
+        let refused = test.run_state(state);
+        assert!(matches!(refused, Err(CrashError::Input(_))), "{state}: {refused:?}");
+    }
+}
+
+#[test]
+fn calls_fail_as_those_of_linux() {
+    let work = |fs: &Fs| {
+        fs.create_dir("folder").unwrap();
+        put(fs, "folder/file", "text");
+        let code = |done: std::io::Result<()>| done.unwrap_err().raw_os_error().unwrap();
+        let opened = |path: &str, how: OpenOptions| how.open(fs, path).map(drop);
+        let new = OpenOptions::new;
+        let (noent, exist, notdir, isdir, inval, notempty, perm, badf) =
+            (2, 17, 20, 21, 22, 39, 1, 9);
+        assert_eq!(code(fs.open("nothing").map(drop)), noent);
+        assert_eq!(code(fs.open("").map(drop)), noent);
+        assert_eq!(code(fs.write("nothing/file", "text")), noent);
+        assert_eq!(code(fs.write("folder/file/below", "text")), notdir);
+        assert_eq!(code(fs.write("folder", "text")), isdir);
+        assert_eq!(code(fs.read("folder").map(drop)), isdir);
+        assert_eq!(code(fs.create_dir("folder")), exist);
+        assert_eq!(code(opened("folder/file", new().write(true).create_new(true))), exist);
+        assert_eq!(code(opened("folder/file", new())), inval);
+        assert_eq!(code(opened("folder/file", new().append(true).truncate(true))), inval);
+        assert_eq!(code(fs.remove_file("folder")), isdir);
+        assert_eq!(code(fs.remove_dir("folder")), notempty);
+        assert_eq!(code(fs.remove_dir("folder/file")), notdir);
+        assert_eq!(code(fs.hard_link("folder", "link")), perm);
+        assert_eq!(code(fs.rename("folder", "folder/below")), inval);
+        assert_eq!(code(fs.rename("folder", "folder/file")), inval);
+        fs.create_dir("other").unwrap();
+        assert_eq!(code(fs.rename("other", "folder/file")), notdir);
+        fs.remove_dir("other").unwrap();
+        assert_eq!(code(fs.rename("folder/file", "folder")), isdir);
+        assert_eq!(code(fs.rename("nothing", "other")), noent);
+        assert_eq!(code(fs.rename_new("folder/file", "folder")), exist);
+        assert_eq!(code(fs.exchange("folder/file", "nothing")), noent);
+        assert_eq!(code(fs.write("x".repeat(256), "text")), 36);
+        let file = fs.open("folder/file").unwrap();
+        assert_eq!(code(file.write_all_at(b"text", 0)), badf);
+        assert_eq!(code(file.set_len(0)), inval);
+        let file = new().read(true).write(true).open(fs, "folder/file").unwrap();
+        assert_eq!(code(file.set_len(1 << 60)), 27);
+        assert_eq!(code(file.write_all_at(b"text", u64::MAX)), 27);
+        assert_eq!(
+            file.read_exact_at(&mut [0; 9], 0).unwrap_err().kind(),
+            ErrorKind::UnexpectedEof
+        );
+        // A file of 1 TiB is a hole: it is not read as a whole, and its end is.
+        file.set_len(1 << 40).unwrap();
+        file.write_all_at(b"end", (1 << 40) - 3).unwrap();
+        let mut text = String::new();
+        (&file).seek(SeekFrom::End(-3)).unwrap();
+        (&file).read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), file.metadata().len()), ("end", 1 << 40));
+        fs.remove_file("folder/file").unwrap();
+        assert_eq!(file.metadata().len(), 1 << 40, "a handle stays");
+        assert_eq!(fs.read_dir("folder/../folder/.").unwrap(), Vec::<String>::new());
+    };
+    let check = |fs: &Fs, _: &[String]| fs.read_dir("/").map(|_| ());
+    CrashTest::files(work, check).run().unwrap();
+}

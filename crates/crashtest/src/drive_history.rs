@@ -1,0 +1,115 @@
+//! A recorded drive as a history: its syncs are flushes, and its parts sectors.
+
+use std::collections::BTreeMap;
+
+use crate::contract::{cuts_at, moments};
+use crate::cut::{Cut, Flushes};
+use crate::history::{History, Keys, Sync};
+use crate::state::State;
+use crate::store::{Content, key_of};
+use crate::timeline::{Event, Timeline};
+
+impl History for Timeline {
+    fn atom_bytes(&self) -> u32 {
+        self.atom_bytes()
+    }
+    fn acks(&self) -> &[String] {
+        self.acks()
+    }
+    fn acks_before(&self, at: usize) -> usize {
+        self.acks_before(at)
+    }
+    fn closed(&self) -> usize {
+        self.closed()
+    }
+    fn moments(&self) -> Vec<usize> {
+        moments(self)
+    }
+    fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
+        cuts_at(self, flushes, wanted)
+    }
+
+    fn syncs(&self) -> Vec<Sync> {
+        let numbered = self.events().iter().enumerate().filter(|(_, (_, event))| event.is_flush());
+        let ends: BTreeMap<usize, usize> = (self.events().iter().enumerate())
+            .filter_map(|(at, (_, event))| match event {
+                Event::Ended { command, is_done: true } => Some((*command, at)),
+                _ => None,
+            })
+            .collect();
+        let ended = |(number, (at, _))| {
+            let ended = *ends.get(&at)?;
+            let (time_ns, call) = (self.events()[ended].0.as_ns(), "flush".to_owned());
+            Some(Sync { number, ended, time_ns, call })
+        };
+        numbered.enumerate().filter_map(ended).collect()
+    }
+
+    fn sync_counts(&self) -> (usize, usize) {
+        let run = &self.events()[self.begin()..];
+        let count = |is: fn(&Event) -> bool| run.iter().filter(|(_, event)| is(event)).count();
+        (count(Event::is_flush), count(Event::is_fua))
+    }
+
+    fn normalize(&self, state: &mut State) {
+        // What has the newest bytes all the same is not lost.
+        let lost = state.lost_atoms(self);
+        state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
+    }
+
+    fn keys(&self) -> Box<dyn Keys + '_> {
+        Box::new(Fingerprints::new(self))
+    }
+}
+
+/// What tells images apart, at the cost of what is lost in them.
+#[derive(Debug)]
+struct Fingerprints<'a> {
+    timeline: &'a Timeline,
+    /// For each moment the sum over all atoms as they are newest.
+    sums: Vec<u128>,
+}
+
+impl<'a> Fingerprints<'a> {
+    fn new(timeline: &'a Timeline) -> Self {
+        let mut sums = vec![0_u128; timeline.events().len() + 1];
+        for atom in timeline.touched() {
+            let mut versions = timeline.versions_before(atom, timeline.events().len()).rev();
+            let mut last = versions.next().expect("there is always the first");
+            for version in versions {
+                let event = version.event.expect("only the first has none") as usize;
+                let (old, new) = (last.content, version.content);
+                let step = part(timeline, atom, new).wrapping_sub(part(timeline, atom, old));
+                sums[event + 1] = sums[event + 1].wrapping_add(step);
+                last = version;
+            }
+        }
+        let mut sum = 0_u128;
+        for step in &mut sums {
+            sum = sum.wrapping_add(*step);
+            *step = sum;
+        }
+        Self { timeline, sums }
+    }
+}
+
+impl Keys for Fingerprints<'_> {
+    fn of(&self, state: &State) -> u128 {
+        state.lost.iter().fold(self.sums[state.at], |sum, &(atom, event)| {
+            let newest = self.timeline.newest(atom, state.at).content;
+            let lost = self.timeline.version_of(atom, event).expect("a version that there is");
+            sum.wrapping_sub(part(self.timeline, atom, newest)).wrapping_add(part(
+                self.timeline,
+                atom,
+                lost.content,
+            ))
+        })
+    }
+}
+
+/// What an atom with this content adds to a fingerprint.
+fn part(timeline: &Timeline, atom: u32, content: Content) -> u128 {
+    let mut bytes = timeline.store().key(content).to_le_bytes().to_vec();
+    bytes.extend(atom.to_le_bytes());
+    key_of(&bytes)
+}

@@ -1,0 +1,81 @@
+//! Calls on files as a history: their syncs, and the states that power cuts leave.
+
+use super::atom::Atom;
+use super::durable::Walk;
+use super::history::FileHistory;
+use super::left::{Choice, key_of_image};
+use super::step::PAGE_BYTES;
+use crate::cut::{Cut, Flushes};
+use crate::history::{History, Keys, Sync};
+use crate::state::State;
+
+impl History for FileHistory {
+    fn atom_bytes(&self) -> u32 {
+        PAGE_BYTES as u32
+    }
+
+    fn acks(&self) -> &[String] {
+        self.acks()
+    }
+
+    fn acks_before(&self, at: usize) -> usize {
+        self.acks_before(at)
+    }
+
+    fn closed(&self) -> usize {
+        self.events().len()
+    }
+
+    fn moments(&self) -> Vec<usize> {
+        let begin = self.begin() as usize;
+        self.syncs_done().filter(|&at| at >= begin).chain([self.events().len()]).collect()
+    }
+
+    fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
+        let moments: Vec<usize> = self.moments().into_iter().filter(|at| wanted(*at)).collect();
+        let mut walk = Walk::new(self, flushes);
+        moments.into_iter().map(|at| walk.cut(at)).collect()
+    }
+
+    fn syncs(&self) -> Vec<Sync> {
+        let all = self.syncs_done().enumerate();
+        let run = all.filter(|(_, at)| *at >= self.begin() as usize);
+        // The clock of a recording in memory ticks once an event.
+        run.map(|(number, ended)| {
+            let call = self.word(ended as u32).to_owned();
+            Sync { number, ended, time_ns: ended as u64, call }
+        })
+        .collect()
+    }
+
+    fn sync_counts(&self) -> (usize, usize) {
+        (self.syncs().len(), 0)
+    }
+
+    fn normalize(&self, state: &mut State) {
+        let mut is = Choice::new(self, state);
+        state.lost.retain(|&(atom, event)| {
+            let part = self.atom(atom).expect("a part of the history");
+            let before = is.shows(self, part);
+            is.put_back(atom);
+            let is_lost = *part == Atom::Journal || before != is.shows(self, part);
+            if is_lost {
+                is.lose(atom, event);
+            }
+            is_lost
+        });
+    }
+
+    fn keys(&self) -> Box<dyn Keys + '_> {
+        Box::new(ImageKeys(self))
+    }
+}
+
+#[derive(Debug)]
+struct ImageKeys<'a>(&'a FileHistory);
+
+impl Keys for ImageKeys<'_> {
+    fn of(&self, state: &State) -> u128 {
+        key_of_image(self.0, state)
+    }
+}

@@ -1,0 +1,53 @@
+//! What calls change: steps, which a power cut keeps or loses each by itself.
+
+use std::sync::Arc;
+
+use super::atom::{Ino, Name};
+
+/// Bytes of a page: what a file system keeps or loses as a whole.
+pub(crate) const PAGE_BYTES: u64 = 4_096;
+/// What stands behind a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// What a step changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    Born {
+        ino: Ino,
+        kind: Kind,
+    },
+    Name {
+        folder: Ino,
+        name: Name,
+        held: Option<Ino>,
+        holds: Option<Ino>,
+    },
+    Page {
+        file: Ino,
+        page: u32,
+        bytes: Arc<[u8]>,
+    },
+    /// By a write.
+    Grown {
+        file: Ino,
+        bytes: u64,
+    },
+    /// By a call that sets the length; what lies behind a shorter one is gone.
+    Set {
+        file: Ino,
+        bytes: u64,
+    },
+    /// A file system may enter the length of this file in its journal with this step.
+    Brings {
+        file: Ino,
+    },
+}
+
+/// What is kept or lost of a call, apart from its other steps.
+pub(crate) type Step = Vec<Effect>;

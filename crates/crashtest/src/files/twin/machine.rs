@@ -1,0 +1,296 @@
+//! The machine: a page cache, blocks and a log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::files::Persistence;
+
+/// Cells of a page: the twin counts in cells, which hold one byte many times.
+pub(super) const PAGE: u64 = 4;
+/// Machines that are followed side by side, at most.
+pub(super) const MACHINES_MOST: usize = 6_000;
+
+/// A call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Do {
+    Create(&'static str),
+    Write {
+        name: &'static str,
+        from: u64,
+        to: u64,
+        byte: u8,
+    },
+    Set {
+        name: &'static str,
+        cells: u64,
+    },
+    /// Opened and closed: what was cut to nothing before is closed.
+    Close(&'static str),
+    Rename(&'static str, &'static str),
+    Remove(&'static str),
+    Sync {
+        name: &'static str,
+        is_data: bool,
+        fails: bool,
+    },
+    SyncFolder,
+}
+
+/// The number of a file, in the order of their making.
+pub(super) type File = usize;
+/// What a name, in the order of names, and the cells of its file are.
+pub(super) type Folder = BTreeMap<&'static str, Vec<u8>>;
+
+/// An entry of the log.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Entry {
+    Names(Vec<(&'static str, Option<File>)>),
+    /// A length, and how often each page had been freed then.
+    Set {
+        file: File,
+        cells: u64,
+        freed: Vec<u64>,
+    },
+    /// The size that a page brings.
+    Size(File, u64),
+    /// The block of a page.
+    Block {
+        file: File,
+        page: u64,
+        life: usize,
+    },
+}
+
+/// A file in the page cache.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Cached {
+    cells: u64,
+    pages: BTreeMap<u64, [u8; PAGE as usize]>,
+    dirty: BTreeSet<u64>,
+    /// On ext4: submitted since they were written to, so that the size knows them.
+    is_cut: bool,
+    /// Entries of the log that `fsync` and `fdatasync` need.
+    whole: usize,
+    data: usize,
+    lives: BTreeMap<u64, usize>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) struct Machine {
+    names: BTreeMap<&'static str, File>,
+    files: Vec<Cached>,
+    pub(super) log: Vec<Entry>,
+    /// Entries that a crash keeps.
+    pub(super) forced: usize,
+    /// What stands in the block of a page in one of its lives, and the length of the log when it was written.
+    blocks: BTreeMap<(File, u64, usize), ([u8; PAGE as usize], usize)>,
+    folder: usize,
+}
+
+impl Machine {
+    fn enter(&mut self, entry: Entry) -> usize {
+        self.log.push(entry);
+        self.log.len()
+    }
+
+    fn enter_of(&mut self, file: File, entry: Entry) {
+        let end = self.enter(entry);
+        (self.files[file].whole, self.files[file].data) = (end, end);
+    }
+
+    /// Writes a dirty page out: on ext4 its size is entered before, on XFS after it.
+    fn write_out(&mut self, file: File, page: u64, rules: Persistence) {
+        if rules == Persistence::Ext4 {
+            self.submit(file, page);
+        }
+        let life = self.files[file].lives.get(&page).copied().unwrap_or(0);
+        let content = (self.files[file].pages[&page], self.log.len());
+        if self.blocks.insert((file, page, life), content).is_none() {
+            self.enter_of(file, Entry::Block { file, page, life });
+        }
+        if rules == Persistence::Xfs {
+            self.submit(file, page);
+        }
+        self.files[file].dirty.remove(&page);
+    }
+
+    fn submit(&mut self, file: File, page: u64) {
+        let size = self.files[file].cells.min((page + 1) * PAGE);
+        let entered = self.log.iter().fold(0, |entered, entry| match entry {
+            Entry::Set { file: of, cells, .. } if *of == file => *cells,
+            Entry::Size(of, cells) if *of == file => entered.max(*cells),
+            _ => entered,
+        });
+        if entered < size {
+            self.enter_of(file, Entry::Size(file, size));
+        }
+    }
+
+    /// This machine, and those that it may be after it wrote out any pages, or entered their sizes.
+    pub(super) fn settled(&self, rules: Persistence, all: &mut BTreeSet<Self>) {
+        if all.len() > MACHINES_MOST || !all.insert(self.clone()) {
+            return;
+        }
+        for file in 0..self.files.len() {
+            for page in self.files[file].dirty.clone() {
+                let mut next = self.clone();
+                next.write_out(file, page, rules);
+                next.settled(rules, all);
+                if rules == Persistence::Ext4 {
+                    let mut next = self.clone();
+                    next.submit(file, page);
+                    next.settled(rules, all);
+                }
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, call: Do, rules: Persistence) {
+        match call {
+            Do::Create(name) => {
+                self.files.push(Cached::default());
+                let file = self.files.len() - 1;
+                self.names.insert(name, file);
+                self.enter_of(file, Entry::Names(vec![(name, Some(file))]));
+                self.folder = self.log.len();
+            }
+            Do::Write { name, from, to, byte } => self.write(self.names[name], from, to, byte),
+            Do::Set { name, cells } => self.set(self.names[name], cells),
+            Do::Close(name) => {
+                let file = self.names[name];
+                if std::mem::take(&mut self.files[file].is_cut) && rules == Persistence::Ext4 {
+                    self.submit_all(file);
+                }
+            }
+            Do::Rename(from, to) => self.rename(from, to, rules),
+            Do::Remove(name) => {
+                let file = self.names.remove(name).expect("it is there");
+                self.folder = self.enter(Entry::Names(vec![(name, None)]));
+                self.files[file].whole = self.folder;
+            }
+            Do::Sync { name, fails: true, .. } => {
+                // The kernel takes the pages for written.
+                let file = self.names[name];
+                self.files[file].dirty.clear();
+            }
+            Do::Sync { name, is_data, .. } => {
+                let file = self.names[name];
+                for page in self.files[file].dirty.clone() {
+                    self.write_out(file, page, rules);
+                }
+                let needed = if is_data { self.files[file].data } else { self.files[file].whole };
+                self.forced = self.forced.max(needed);
+            }
+            Do::SyncFolder => self.forced = self.forced.max(self.folder),
+        }
+    }
+
+    fn submit_all(&mut self, file: File) {
+        for page in self.files[file].dirty.clone() {
+            self.submit(file, page);
+        }
+    }
+
+    fn write(&mut self, file: File, from: u64, to: u64, byte: u8) {
+        let cached = &mut self.files[file];
+        let last = cached.cells / PAGE;
+        if from / PAGE > last && !cached.cells.is_multiple_of(PAGE) {
+            cached.pages.entry(last).or_default();
+            cached.dirty.insert(last);
+        }
+        for cell in from..to {
+            cached.pages.entry(cell / PAGE).or_default()[(cell % PAGE) as usize] = byte;
+            cached.dirty.insert(cell / PAGE);
+        }
+        cached.cells = cached.cells.max(to);
+    }
+
+    fn set(&mut self, file: File, cells: u64) {
+        let cached = &mut self.files[file];
+        let old = std::mem::replace(&mut cached.cells, cells);
+        let mut freed = Vec::new();
+        if cells == old {
+            return;
+        }
+        cached.is_cut |= cells == 0;
+        for page in cells / PAGE..old.div_ceil(PAGE) {
+            if page * PAGE >= cells {
+                cached.pages.remove(&page);
+                cached.dirty.remove(&page);
+                *cached.lives.entry(page).or_insert(0) += 1;
+                freed.push(page);
+            } else if let Some(kept) = cached.pages.get_mut(&page) {
+                kept[(cells % PAGE) as usize..].fill(0);
+                cached.dirty.insert(page);
+            }
+        }
+        self.enter_of(file, Entry::Set { file, cells, freed });
+    }
+
+    fn rename(&mut self, from: &'static str, to: &'static str, rules: Persistence) {
+        let moved = self.names.remove(from).expect("it is there");
+        let replaced = self.names.insert(to, moved);
+        if replaced.is_some() && rules == Persistence::Ext4 {
+            self.submit_all(moved);
+        }
+        self.folder = self.enter(Entry::Names(vec![(from, None), (to, Some(moved))]));
+        for file in [Some(moved), replaced].into_iter().flatten() {
+            self.files[file].whole = self.folder;
+        }
+    }
+
+    /// The folder after a crash that keeps `kept` entries.
+    pub(super) fn left(&self, kept: usize) -> Folder {
+        let mut names: BTreeMap<&str, File> = BTreeMap::new();
+        let mut sizes: BTreeMap<File, u64> = BTreeMap::new();
+        let mut lives: BTreeMap<(File, u64), usize> = BTreeMap::new();
+        for entry in &self.log[..kept] {
+            match entry {
+                Entry::Names(changes) => {
+                    for (name, file) in changes {
+                        match file {
+                            Some(file) => names.insert(name, *file),
+                            None => names.remove(name),
+                        };
+                    }
+                }
+                Entry::Set { file, cells, freed } => {
+                    sizes.insert(*file, *cells);
+                    for page in freed {
+                        lives.remove(&(*file, *page));
+                    }
+                }
+                Entry::Size(file, cells) => {
+                    let size = sizes.entry(*file).or_insert(0);
+                    *size = (*size).max(*cells);
+                }
+                Entry::Block { file, page, life } => {
+                    lives.insert((*file, *page), *life);
+                }
+            }
+        }
+        let cells = |file: File| {
+            let mut cells = vec![0; sizes.get(&file).copied().unwrap_or(0) as usize];
+            for ((_, page), life) in lives.range((file, 0)..=(file, u64::MAX)) {
+                let (block, written) = &self.blocks[&(file, *page, *life)];
+                let end = self.cut_since(file, *written, kept).unwrap_or(u64::MAX);
+                for (at, byte) in (*page * PAGE..).zip(block) {
+                    if let Some(cell) = cells.get_mut(at as usize).filter(|_| at < end) {
+                        *cell = *byte;
+                    }
+                }
+            }
+            cells
+        };
+        names.into_iter().map(|(name, file)| (name, cells(file))).collect()
+    }
+
+    /// The shortest length among the entries from `from` to `kept`.
+    fn cut_since(&self, file: File, from: usize, kept: usize) -> Option<u64> {
+        let entries = self.log.get(from..kept).unwrap_or_default();
+        let set = entries.iter().filter_map(|entry| match entry {
+            Entry::Set { file: of, cells, .. } if *of == file => Some(*cells),
+            _ => None,
+        });
+        set.min()
+    }
+}

@@ -1,0 +1,247 @@
+//! A slow twin of the rules: a machine that does what a kernel does, step by step, in every order that it may.
+//!
+//! The rules ([`super::rules`]) say which versions of which parts may be there. The twin knows no parts: it has a page
+//! cache, blocks and a log. Between any two calls it may write out a page, and a crash keeps any part of the log that no
+//! sync has forced. Both must leave the same sets of folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use leyden_sim::Rng;
+
+mod machine;
+
+use self::machine::{Do, Folder, MACHINES_MOST, Machine, PAGE};
+use super::file::OpenOptions;
+use super::folder::{Call, Failure, Fs};
+use super::history::FileHistory;
+use super::left::Left;
+use super::rules::Persistence;
+use crate::cut::{Cut, Flushes};
+use crate::history::History as _;
+use crate::state::State;
+
+/// Bytes of a cell.
+const CELL_BYTES: u64 = 1_024;
+/// Names that files may have.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+/// Moments with more combinations than this are left out.
+const COMBINATIONS_MOST: usize = 20_000;
+
+/// Draws a call that succeeds on these names.
+fn draw(rng: &mut Rng, lengths: &BTreeMap<&'static str, u64>, number: u64) -> Do {
+    let pick = |rng: &mut Rng| NAMES[rng.below(NAMES.len() as u64) as usize];
+    let name = match lengths.len() {
+        0 => return Do::Create(pick(rng)),
+        // Names that are there come three times as often.
+        count if rng.below(4) > 0 => {
+            *lengths.keys().nth(rng.below(count as u64) as usize).expect("one of them")
+        }
+        _ => pick(rng),
+    };
+    let Some(&length) = lengths.get(name) else { return Do::Create(name) };
+    match rng.below(16) {
+        0..6 => {
+            let from = match rng.below(4) {
+                0 | 1 => length,
+                2 => rng.below(length + 1),
+                _ => rng.below(3 * PAGE),
+            };
+            let to = from + 1 + rng.below(PAGE + 1);
+            Do::Write { name, from, to, byte: 1 + number as u8 }
+        }
+        6 => Do::Set { name, cells: rng.below(length + 1) },
+        7 => Do::Set { name, cells: if rng.below(2) == 0 { 0 } else { rng.below(2 * PAGE) } },
+        8 => Do::Close(name),
+        9 | 10 => {
+            let to = pick(rng);
+            if to == name { Do::SyncFolder } else { Do::Rename(name, to) }
+        }
+        11 => Do::Remove(name),
+        12 => Do::SyncFolder,
+        13 => Do::Sync { name, is_data: true, fails: false },
+        14 => Do::Sync { name, is_data: false, fails: false },
+        _ => Do::Sync { name, is_data: rng.below(2) == 0, fails: true },
+    }
+}
+
+fn draws(seed: u64) -> Vec<Do> {
+    let mut rng = Rng::new(seed, "small folders");
+    let mut lengths = BTreeMap::new();
+    let count = 2 + rng.below(7);
+    let mut calls = Vec::new();
+    for number in 0..count {
+        let call = draw(&mut rng, &lengths, number);
+        match call {
+            Do::Create(name) => drop(lengths.insert(name, 0)),
+            Do::Write { name, to, .. } => {
+                let length = lengths.get_mut(name).expect("it is there");
+                *length = to.max(*length);
+            }
+            Do::Set { name, cells } => drop(lengths.insert(name, cells)),
+            Do::Rename(from, to) => {
+                let length = lengths.remove(from).expect("it is there");
+                lengths.insert(to, length);
+            }
+            Do::Remove(name) => drop(lengths.remove(name)),
+            Do::Close(_) | Do::Sync { .. } | Do::SyncFolder => {}
+        }
+        calls.push(call);
+    }
+    calls
+}
+
+/// The same calls on the folder that is tested.
+fn record(calls: &[Do], rules: Persistence) -> FileHistory {
+    let fs = Fs::recorded(FileHistory::new(rules));
+    let syncs = calls.iter().filter(|call| matches!(call, Do::Sync { .. } | Do::SyncFolder));
+    let fails = |call: &Do| matches!(call, Do::Sync { fails: true, .. });
+    let failing = (1..).zip(syncs).filter(|(_, call)| fails(call));
+    let failures: Vec<Failure> =
+        failing.map(|(nth, _)| Failure { call: Call::Sync, nth, errno: 5 }).collect();
+    fs.set_begin(&failures);
+    // A handle stays open, so that nothing closes but where the calls say it.
+    let mut open = Vec::new();
+    let mut opened = |name: &str| {
+        open.push(OpenOptions::new().write(true).open(&fs, name).unwrap());
+        open.len() - 1
+    };
+    let mut handles = BTreeMap::new();
+    let mut made = Vec::new();
+    for &call in calls {
+        match call {
+            Do::Create(name) => {
+                made.push(OpenOptions::new().write(true).create_new(true).open(&fs, name).unwrap());
+                handles.insert(name, opened(name));
+            }
+            Do::Write { name, from, to, byte } => {
+                let bytes = vec![byte; ((to - from) * CELL_BYTES) as usize];
+                let file = OpenOptions::new().write(true).open(&fs, name).unwrap();
+                file.write_all_at(&bytes, from * CELL_BYTES).unwrap();
+                std::mem::forget(file);
+            }
+            Do::Set { name, cells } => {
+                let file = OpenOptions::new().write(true).open(&fs, name).unwrap();
+                file.set_len(cells * CELL_BYTES).unwrap();
+                std::mem::forget(file);
+            }
+            Do::Close(name) => drop(fs.open(name).unwrap()),
+            Do::Rename(from, to) => fs.rename(from, to).unwrap(),
+            Do::Remove(name) => fs.remove_file(name).unwrap(),
+            Do::Sync { name, is_data, fails } => {
+                let file = fs.open(name).unwrap();
+                let done = if is_data { file.sync_data() } else { file.sync_all() };
+                assert_eq!(done.is_err(), fails);
+                std::mem::forget(file);
+            }
+            Do::SyncFolder => fs.sync_dir("/").unwrap(),
+        }
+    }
+    let history = fs.history();
+    made.into_iter().for_each(std::mem::forget);
+    history
+}
+
+/// Every state of a moment.
+fn states(cut: &Cut) -> Option<Vec<State>> {
+    let counts = cut.unsettled.iter().map(|it| it.versions.len());
+    if counts.fold(1, usize::saturating_mul) > COMBINATIONS_MOST {
+        return None;
+    }
+    let mut states = vec![State::new(cut.at, Vec::new())];
+    for unsettled in &cut.unsettled {
+        let with = |state: &State| {
+            let all = unsettled.versions.iter().enumerate();
+            let all = all.map(|(place, version)| {
+                let mut state = state.clone();
+                if place > 0 {
+                    state.lost.push((unsettled.atom, *version));
+                }
+                state
+            });
+            all.collect::<Vec<State>>()
+        };
+        states = states.iter().flat_map(with).collect();
+    }
+    Some(states)
+}
+
+fn folder(history: &Arc<FileHistory>, state: &State) -> Folder {
+    let fs = Fs::shown(Left::new(Arc::clone(history), state));
+    let names = fs.read_dir("/").unwrap();
+    let cells = |name: &String| {
+        let bytes = fs.read(name).unwrap();
+        assert!(bytes.len().is_multiple_of(CELL_BYTES as usize));
+        let cells = bytes.chunks_exact(CELL_BYTES as usize);
+        let name = NAMES.into_iter().find(|it| it == name).expect("a name that is used");
+        (name, cells.map(|cell| cell[0]).collect())
+    };
+    names.iter().map(cells).collect()
+}
+
+/// Compares at each moment; returns how many states were compared.
+fn compare(calls: &[Do], rules: Persistence) -> usize {
+    let history = Arc::new(record(calls, rules));
+    let cuts = history.cuts(Flushes::All, &|_| true);
+    let mut cuts = cuts.iter();
+    let mut machines = BTreeSet::from([Machine::default()]);
+    let mut compared = 0;
+    let end = [None];
+    for call in calls.iter().map(Some).chain(end) {
+        let mut settled = BTreeSet::new();
+        for machine in &machines {
+            machine.settled(rules, &mut settled);
+        }
+        if settled.len() > MACHINES_MOST {
+            break;
+        }
+        let is_sync = matches!(call, Some(Do::Sync { fails: false, .. } | Do::SyncFolder));
+        if (is_sync || call.is_none())
+            && let Some(states) = states(cuts.next().expect("a moment for each sync"))
+        {
+            let left = |machine: &Machine| {
+                let kept = machine.forced..=machine.log.len();
+                kept.map(|kept| machine.left(kept)).collect::<Vec<Folder>>()
+            };
+            let lawful: BTreeSet<Folder> = settled.iter().flat_map(left).collect();
+            let shown: BTreeSet<Folder> =
+                states.iter().map(|state| folder(&history, state)).collect();
+            let keys = history.keys();
+            let different: BTreeSet<u128> = states.iter().map(|state| keys.of(state)).collect();
+            let beyond = shown.difference(&lawful).next();
+            assert_eq!(
+                beyond, None,
+                "{rules:?} shows what no kernel leaves, before {call:?} of {calls:?}"
+            );
+            let missed = lawful.difference(&shown).next();
+            assert_eq!(missed, None, "{rules:?} does not show, before {call:?} of {calls:?}");
+            assert!(different.len() >= shown.len(), "images with one key: {calls:?}");
+            for state in &states {
+                let mut normal = state.clone();
+                history.normalize(&mut normal);
+                assert_eq!(keys.of(&normal), keys.of(state), "{state:?} of {calls:?}");
+            }
+            compared += shown.len();
+        }
+        let Some(call) = call else { break };
+        machines = settled;
+        machines = machines
+            .into_iter()
+            .map(|mut machine| {
+                machine.call(*call, rules);
+                machine
+            })
+            .collect();
+    }
+    compared
+}
+
+#[test]
+fn the_rules_leave_what_a_kernel_may_leave_and_nothing_else() {
+    let mut compared = 0;
+    for seed in 0..1_000 {
+        let rules = if seed % 2 == 0 { Persistence::Xfs } else { Persistence::Ext4 };
+        compared += compare(&draws(seed), rules);
+    }
+    assert!(compared > 10_000, "{compared} states");
+}

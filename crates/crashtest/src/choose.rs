@@ -68,6 +68,29 @@ fn combinations(cut: &Cut) -> u64 {
     cut.unsettled.iter().map(|unsettled| unsettled.versions.len()).fold(1, count)
 }
 
+/// Every state of a moment, once; `None` if it has more than `most`.
+pub(crate) fn every_state(cut: &Cut, most: usize) -> Option<Vec<State>> {
+    if combinations(cut) > most as u64 {
+        return None;
+    }
+    let mut states = vec![State::new(cut.at, Vec::new())];
+    for unsettled in &cut.unsettled {
+        let with = |state: &State| {
+            let all = unsettled.versions.iter().enumerate();
+            let all = all.map(|(place, version)| {
+                let mut state = state.clone();
+                if place > 0 {
+                    state.lost.push((unsettled.atom, *version));
+                }
+                state
+            });
+            all.collect::<Vec<State>>()
+        };
+        states = states.iter().flat_map(with).collect();
+    }
+    Some(states)
+}
+
 /// The state with this number, of all that a moment has.
 fn numbered(cut: &Cut, mut number: u64) -> Vec<usize> {
     let digit = |unsettled: &Unsettled| {

@@ -10,6 +10,7 @@ use super::history::FileHistory;
 use super::left::Left;
 use super::rules::Persistence;
 use crate::audit::{Audit, audit};
+use crate::choose::every_state;
 use crate::cut::Flushes;
 use crate::error::CrashError;
 use crate::explore::{Explore, explore_history};
@@ -175,6 +176,26 @@ where
         let history = Arc::new(self.record());
         let mut runner = InFiles { history: Arc::clone(&history), check: &self.check };
         audit(&mut runner, &*history, states, self.seed)
+    }
+
+    /// Shows `see` every state of each moment that has no more than `most`, with the lines that had been acknowledged;
+    /// returns how many moments have more, and are left out. For small works: each further part that may be lost doubles
+    /// the states.
+    pub fn each_state(&mut self, most: usize, mut see: impl FnMut(&Fs, &[String])) -> usize {
+        let history = Arc::new(self.record());
+        let cuts = history.cuts(Flushes::All, &|_| true);
+        let mut left_out = 0;
+        for cut in &cuts {
+            let Some(states) = every_state(cut, most) else {
+                left_out += 1;
+                continue;
+            };
+            for state in states {
+                let acks = &history.acks()[..history.acks_before(state.at)];
+                see(&Fs::shown(Left::new(Arc::clone(&history), &state)), acks);
+            }
+        }
+        left_out
     }
 
     fn record(&mut self) -> FileHistory {

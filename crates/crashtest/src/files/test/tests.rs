@@ -83,7 +83,7 @@ fn a_file_that_is_synced_before_it_is_renamed_is_old_or_new() {
     }
 }
 
-/// Both copies of a file with the last bytes of a closed handle: an application writes in place after a cut to nothing.
+/// `auto_da_alloc` knows two kinds of updates: a rename over a file, and a file that is cut to nothing and written again.
 #[test]
 fn closing_after_a_cut_to_nothing_brings_the_length_on_ext4_only() {
     let rewritten = |fs: &Fs| {
@@ -92,6 +92,43 @@ fn closing_after_a_cut_to_nothing_brings_the_length_on_ext4_only() {
     };
     assert_eq!(shown(Xfs, "moved", rewritten), set(&["-", "", "new"]));
     assert_eq!(shown(Ext4, "moved", rewritten), set(&["-", "000", "new"]));
+}
+
+#[test]
+fn closing_after_a_cut_to_less_brings_no_length() {
+    let rewritten = |fs: &Fs| {
+        let file = OpenOptions::new().write(true).open(fs, "name").unwrap();
+        file.set_len(1).unwrap();
+        file.write_all_at(b"new", 0).unwrap();
+        drop(file);
+        fs.rename("name", "moved").unwrap();
+    };
+    let lengths: BTreeSet<usize> =
+        shown(Ext4, "moved", rewritten).iter().map(String::len).collect();
+    assert!(lengths.contains(&3) && shown(Ext4, "moved", rewritten).contains("n"), "{lengths:?}");
+}
+
+/// A page that is written out below the end of a file that has grown brings the length that ends with it, but never one
+/// that is shorter than a durable one.
+#[test]
+fn a_durable_length_stays() {
+    let appended = |fs: &Fs| {
+        let file = OpenOptions::new().write(true).open(fs, "name").unwrap();
+        file.write_all_at(&[1; 9_000], 0).unwrap();
+        file.sync_all().unwrap();
+        fs.acknowledge("9000 bytes");
+        file.write_all_at(&[2; 9_000], 9_000).unwrap();
+        file.write_all_at(&[3; 100], 0).unwrap();
+    };
+    let check = |fs: &Fs, acks: &[String]| {
+        let length = fs.metadata("name").unwrap().len();
+        (acks.is_empty() || length >= 9_000).then_some(()).ok_or(format!("lost: {length} bytes"))
+    };
+    for rules in Persistence::ALL {
+        let setup = |fs: &Fs| drop(put(fs, "name", "old"));
+        let summary = CrashTest::files(appended, check).setup(setup).persistence(rules).run();
+        summary.unwrap().assert_held();
+    }
 }
 
 #[test]

@@ -17,7 +17,8 @@ use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
 use super::left::Left;
 use super::rules::Persistence;
-use crate::cut::{Cut, Flushes};
+use crate::choose::every_state;
+use crate::cut::Flushes;
 use crate::history::History as _;
 use crate::state::State;
 
@@ -142,30 +143,6 @@ fn record(calls: &[Do], rules: Persistence) -> FileHistory {
     history
 }
 
-/// Every state of a moment.
-fn states(cut: &Cut) -> Option<Vec<State>> {
-    let counts = cut.unsettled.iter().map(|it| it.versions.len());
-    if counts.fold(1, usize::saturating_mul) > COMBINATIONS_MOST {
-        return None;
-    }
-    let mut states = vec![State::new(cut.at, Vec::new())];
-    for unsettled in &cut.unsettled {
-        let with = |state: &State| {
-            let all = unsettled.versions.iter().enumerate();
-            let all = all.map(|(place, version)| {
-                let mut state = state.clone();
-                if place > 0 {
-                    state.lost.push((unsettled.atom, *version));
-                }
-                state
-            });
-            all.collect::<Vec<State>>()
-        };
-        states = states.iter().flat_map(with).collect();
-    }
-    Some(states)
-}
-
 fn folder(history: &Arc<FileHistory>, state: &State) -> Folder {
     let fs = Fs::shown(Left::new(Arc::clone(history), state));
     let names = fs.read_dir("/").unwrap();
@@ -197,7 +174,8 @@ fn compare(calls: &[Do], rules: Persistence) -> usize {
         }
         let is_sync = matches!(call, Some(Do::Sync { fails: false, .. } | Do::SyncFolder));
         if (is_sync || call.is_none())
-            && let Some(states) = states(cuts.next().expect("a moment for each sync"))
+            && let Some(states) =
+                every_state(cuts.next().expect("a moment for each sync"), COMBINATIONS_MOST)
         {
             let left = |machine: &Machine| {
                 let kept = machine.forced..=machine.log.len();

@@ -98,7 +98,7 @@ struct Setup {
 fn levelling(seed: u64) -> LevelConfig {
     let mut config = LevelConfig::drawn(seed);
     if let LevelConfig::LeastWorn(least_worn) = &mut config {
-        (least_worn.spread, least_worn.one_in) = (NonZeroU32::MIN, NonZeroU32::MIN);
+        least_worn.spread = NonZeroU32::MIN;
     }
     config
 }

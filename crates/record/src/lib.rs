@@ -272,6 +272,9 @@ pub struct Gc {
     pub policy: String,
     /// Blocks collected.
     pub collections: u64,
+    /// Of those, blocks emptied to level wear.
+    #[serde(default)]
+    pub wear_moves: u64,
     /// Pages' worth of data copied (units copied over units per page).
     pub copied_pages: f64,
     /// Of those, zombie data.

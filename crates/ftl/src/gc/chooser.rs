@@ -30,8 +30,8 @@ impl Chooser {
     }
 
     /// The block of `die` to empty for its wear, if one should be.
-    pub fn worn_unevenly(&mut self, die: &WearView<'_>) -> Option<BlockId> {
-        self.level.block(die, &mut self.rng)
+    pub fn worn_unevenly(&self, die: &WearView<'_>) -> Option<BlockId> {
+        self.level.block(die)
     }
 
     /// The one of `blocks` to collect; `None` if there is none.

@@ -82,7 +82,9 @@ counters! {
     pub struct GcStats {
         /// Blocks chosen.
         pub collections: u64,
-        /// Valid units in them, when they were chosen.
+        /// Of those, blocks emptied for their wear.
+        pub wear_moves: u64,
+        /// Valid units in all of them, when they were chosen.
         pub victim_valid_units: u64,
         /// Units copied.
         pub copied_units: u64,

@@ -196,6 +196,7 @@ pub(super) static GROUPS: &[MetricGroup] = &[
     ]),
     group("Garbage collection", &[
         metric("gc.collections", "Blocks collected", Count, Neutral, |r| Some(r.gc.collections as f64)),
+        metric("gc.wear_moves", "Blocks emptied to level wear", Count, Neutral, |r| (r.gc.wear_moves > 0).then_some(r.gc.wear_moves as f64)),
         metric("gc.copied_pages", "Pages copied", Number, Neutral, |r| Some(r.gc.copied_pages)),
         derived("gc.copied_zombie_pages / gc.copied_pages", metric("gc.zombie_share_of_copies", "Zombie share of copies", Share, Lower, |r| r.hints.as_ref()
             .map(|_| r.gc.copied_zombie_pages / r.gc.copied_pages.max(1.0)))),

@@ -234,6 +234,7 @@ fn fill_gc(grown: &Stats, units: &Units, gc: &mut record::Gc) {
     let of = &grown.ftl.gc;
     let page_units = units.page_bytes as f64 / units.unit_bytes as f64;
     gc.collections = of.collections;
+    gc.wear_moves = of.wear_moves;
     gc.copied_pages = of.copied_units as f64 / page_units;
     gc.copied_zombie_pages = of.copied_zombie_units as f64 / page_units;
     gc.victim_utilisation =

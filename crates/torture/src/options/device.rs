@@ -97,8 +97,7 @@ pub(crate) fn draw_levelling(number: u64) -> LevelConfig {
     }
     let mut config = LevelConfig::drawn(number);
     if let LevelConfig::LeastWorn(least_worn) = &mut config {
-        let mut positive = || NonZeroU32::MIN.saturating_add(rng.below(3) as u32);
-        (least_worn.spread, least_worn.one_in) = (positive(), positive());
+        least_worn.spread = NonZeroU32::MIN.saturating_add(rng.below(3) as u32);
     }
     config
 }

@@ -1,13 +1,12 @@
-//! `least_worn`: one collection in a few empties the block that was erased least often.
+//! `least_worn`: a collection empties the block that was erased least often, if its data goes to one worn clearly more.
 //!
-//! JFFS2 (Woodhouse, "JFFS: The Journalling Flash File System", OLS 2001) empties a block without garbage at one
-//! collection in a hundred or so, drawn at random; flash drives of today do so by the difference of erase counts. This
-//! does both: the difference says that a block is due, the draw spreads the moves over time.
+//! Flash drives move data by the difference of erase counts (Chang, "On efficient wear leveling for large-scale flash-memory
+//! storage systems", SAC 2007: "dual-pool"). The difference is that of the two blocks which change places, so a move
+//! always rests the more worn one, and no move follows once the free blocks are as little worn as the data's.
 
 use std::num::NonZeroU32;
 
 use leyden_nand::BlockId;
-use leyden_sim::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,25 +16,19 @@ use super::{LevelPolicy, WearView};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeastWorn {
-    /// A block is due once the most erased block of its die has been erased this many times more.
+    /// A block is due once the free block that its data would go to has been erased this many times more.
     pub spread: NonZeroU32,
-    /// One collection in this many, drawn at random, empties a block that is due.
-    pub one_in: NonZeroU32,
 }
 
 impl Default for LeastWorn {
     fn default() -> Self {
-        let positive = |n| NonZeroU32::new(n).expect("is not zero");
-        Self { spread: positive(16), one_in: positive(8) }
+        Self { spread: NonZeroU32::new(16).expect("is not zero") }
     }
 }
 
 impl LevelPolicy for LeastWorn {
-    fn block(&self, die: &WearView<'_>, rng: &mut Rng) -> Option<BlockId> {
-        if rng.below(self.one_in.get().into()) != 0 {
-            return None;
-        }
+    fn block(&self, die: &WearView<'_>) -> Option<BlockId> {
         let (erases, block) = die.least_worn()?;
-        (die.most_erases().saturating_sub(erases) >= self.spread.get()).then_some(block)
+        (die.dest_erases().saturating_sub(erases) >= self.spread.get()).then_some(block)
     }
 }

@@ -1,22 +1,20 @@
 //! Static wear levelling: which block a collection empties for its wear rather than its garbage ([`LevelPolicy`]).
 //!
 //! Data that is never overwritten keeps its block from being erased, and leaves all erases to the other blocks.
-//! Emptying that block brings it into circulation. Its data goes to the free block that was erased most often, by a
-//! stream of its own ([`crate::place::Streams::level`]): among data that is overwritten it would be copied again and
+//! Emptying that block brings it into circulation. Its data goes to the free block that was erased most often, which is
+//! opened for it when the move begins, by a stream of its own ([`crate::place::Streams::level`]): among data that is overwritten it would be copied again and
 //! again. Other data gets the block that was erased first, whatever the policy.
 
-use leyden_nand::BlockId;
-use leyden_sim::Rng;
-
 use super::DieView;
+use leyden_nand::BlockId;
 
 leyden_sim::policies! {
     /// Which blocks are collected for their wear.
     pub enum LevelConfig: LevelPolicy {
         /// None: a block whose data stays is never erased.
         Off(off::Off) = "off",
-        /// One collection in a few empties the block of the die that was erased least often, if another one was
-        /// erased clearly more often.
+        /// A collection empties the block of the die that was erased least often, if the free block that its data
+        /// goes to was erased clearly more often.
         LeastWorn(least_worn::LeastWorn) = "least_worn",
     }
 }
@@ -32,17 +30,13 @@ impl Default for LevelConfig {
 pub struct WearView<'a> {
     blocks: DieView<'a>,
     erases: &'a dyn Fn(BlockId) -> u32,
-    most: &'a dyn Fn() -> u32,
+    dest: BlockId,
 }
 
 impl<'a> WearView<'a> {
-    /// `blocks` could be collected; `erases` counts those of each, `most` is the most of any block of the die.
-    pub fn new(
-        blocks: DieView<'a>,
-        erases: &'a dyn Fn(BlockId) -> u32,
-        most: &'a dyn Fn() -> u32,
-    ) -> Self {
-        Self { blocks, erases, most }
+    /// `blocks` could be collected, and their data would go to `dest`; `erases` counts those of each.
+    pub fn new(blocks: DieView<'a>, erases: &'a dyn Fn(BlockId) -> u32, dest: BlockId) -> Self {
+        Self { blocks, erases, dest }
     }
 
     /// The block that was erased least often, of those that could be collected; of equals the one with the lowest
@@ -52,9 +46,9 @@ impl<'a> WearView<'a> {
         blocks.map(|block| ((self.erases)(block), block)).min()
     }
 
-    /// The most erases of any block of the die. Looks at all of them.
-    pub fn most_erases(&self) -> u32 {
-        (self.most)()
+    /// The erases of the block that the data would go to.
+    pub fn dest_erases(&self) -> u32 {
+        (self.erases)(self.dest)
     }
 }
 
@@ -66,9 +60,9 @@ impl std::fmt::Debug for WearView<'_> {
 
 /// Chooses blocks to empty for their wear.
 pub trait LevelPolicy: std::fmt::Debug + Send + Sync {
-    /// The block to empty next in place of the victim policy's, if one should be. Asked once for each collection
-    /// that is due. What is random is drawn from `rng`, which the victim policy draws from, too.
-    fn block(&self, die: &WearView<'_>, rng: &mut Rng) -> Option<BlockId>;
+    /// The block to empty next instead of the victim policy's, if one should be. Asked for each collection that
+    /// is due, and for each destination that there is.
+    fn block(&self, die: &WearView<'_>) -> Option<BlockId>;
 }
 
 #[cfg(test)]
@@ -82,42 +76,29 @@ mod tests {
     use super::super::{Order, VictimIndex};
     use super::*;
 
-    /// How often each block is chosen, of 8,000 times, on a die whose block n has been erased `10 + n` times.
-    fn times_chosen(config: &LevelConfig) -> Vec<u32> {
+    /// The block chosen on a die whose block n has been erased `10 + n` times, for data that goes to block `dest`.
+    fn chosen(config: &LevelConfig, dest: u32) -> Option<BlockId> {
         let mut index = VictimIndex::new(&geometry(), Order::Valid);
         for n in (1..BLOCKS_PER_DIE).rev() {
             index.insert(BlockId(n), n, 0, Time::ZERO);
         }
-        let (mut times, mut rng) = (vec![0; BLOCKS_PER_DIE as usize], Rng::new(1, "level"));
-        let policy = config.policy();
         let erases = |block: BlockId| 10 + block.0;
-        let most = || erases(BlockId(BLOCKS_PER_DIE - 1));
-        for _ in 0..8_000 {
-            let blocks = DieView::new(&mut index, DieId(0), Time::ZERO);
-            if let Some(block) = policy.block(&WearView::new(blocks, &erases, &most), &mut rng) {
-                times[block.index()] += 1;
-            }
-        }
-        times
+        let blocks = DieView::new(&mut index, DieId(0), Time::ZERO);
+        config.policy().block(&WearView::new(blocks, &erases, BlockId(dest)))
     }
 
     #[test]
     fn off_empties_nothing() {
-        assert_eq!(times_chosen(&LevelConfig::default()), vec![0; BLOCKS_PER_DIE as usize]);
+        assert_eq!(chosen(&LevelConfig::default(), BLOCKS_PER_DIE), None);
     }
 
-    /// Block 0 is not to be had; the most erased one is `BLOCKS_PER_DIE - 2` ahead of block 1.
+    /// Block 0 is not to be had.
     #[test]
-    fn one_collection_in_eight_empties_the_least_worn_that_could_be_collected() {
-        let config = |spread: u32| {
-            LevelConfig::LeastWorn(least_worn::LeastWorn {
-                spread: NonZeroU32::new(spread).unwrap(),
-                ..least_worn::LeastWorn::default()
-            })
-        };
-        let times = times_chosen(&config(BLOCKS_PER_DIE - 2));
-        assert!((900..1_100).contains(&times[1]), "{times:?}");
-        assert_eq!(times.iter().sum::<u32>(), times[1], "{times:?}");
-        assert_eq!(times_chosen(&config(BLOCKS_PER_DIE - 1)).iter().sum::<u32>(), 0);
+    fn the_least_worn_that_could_be_collected_is_due_if_its_data_goes_to_one_worn_more() {
+        let spread = NonZeroU32::new(5).unwrap();
+        let config = LevelConfig::LeastWorn(least_worn::LeastWorn { spread });
+        assert_eq!(chosen(&config, 6), Some(BlockId(1)));
+        assert_eq!(chosen(&config, 5), None);
+        assert_eq!(chosen(&config, 0), None);
     }
 }

@@ -1,7 +1,6 @@
 //! `off`: no block is collected for its wear.
 
 use leyden_nand::BlockId;
-use leyden_sim::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ use super::{LevelPolicy, WearView};
 pub struct Off {}
 
 impl LevelPolicy for Off {
-    fn block(&self, _: &WearView<'_>, _: &mut Rng) -> Option<BlockId> {
+    fn block(&self, _: &WearView<'_>) -> Option<BlockId> {
         None
     }
 }

@@ -8,6 +8,7 @@
 mod pace;
 mod rescue;
 mod victim;
+mod wear;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
 use leyden_sim::{Rng, Time};
@@ -198,7 +199,7 @@ impl Collector {
                 return GcStep::Started;
             }
             // Looked at all of the victim: it may be free of valid units already.
-            if self.erase_emptied(now, die, around) {
+            if self.erase_emptied(now, die, around) || self.end_move(now, die, around) {
                 return GcStep::Started;
             }
             if self.waits_for_mapping(die, around) || !self.choose_victim(now, die, around) {
@@ -333,7 +334,8 @@ impl Collector {
         around.table.keeps_copies() && emptied.any(|&block| around.data.valid_in_block(block) == 0)
     }
 
-    /// Programs a page of staged units, if a stream has a full one (or any, if `pad`).
+    /// Programs a page of staged units, if a stream has a full one (or any, if `pad`). The last page of a move for
+    /// wear is padded.
     fn program_copies<C: Content>(
         &mut self,
         now: Time,
@@ -342,7 +344,9 @@ impl Collector {
         around: &mut Around<'_, C>,
     ) -> bool {
         let units_per_page = around.units_per_page() as usize;
+        let ended_move = self.ended_move(die, around.data);
         for (stream, staged) in (0..).map(StreamId).zip(&mut self.dies[die.index()].staged) {
+            let pad = pad || ended_move == Some(stream);
             if staged.len() < units_per_page && !pad {
                 continue;
             }

@@ -4,7 +4,6 @@ use leyden_nand::{BlockId, Content, DieId, Medium, Ppa};
 use leyden_sim::Time;
 
 use super::{Around, Collector};
-use crate::gc::level::WearView;
 use crate::page_mapped::data::Data;
 use crate::place::StreamId;
 
@@ -22,6 +21,7 @@ impl Collector {
         let is_due = self.is_due(die, around.data, around.medium);
         let for_wear = if is_due { self.worn_unevenly(now, die, around) } else { None };
         if let Some((victim, dest)) = for_wear {
+            around.stats.gc.wear_moves += 1;
             self.begin(die, victim, dest, around);
             return true;
         }
@@ -46,38 +46,6 @@ impl Collector {
         around.stats.gc.collections += 1;
         around.stats.gc.victim_valid_units += u64::from(around.data.valid_in_block(victim));
         self.dies[die.index()].begin(victim, dest, false);
-    }
-
-    /// The block to empty for its wear, and the stream for what it holds. Only from a die that has a free block and
-    /// room for all of it: moving it gains a block for each that it takes.
-    fn worn_unevenly<C: Content>(
-        &mut self,
-        now: Time,
-        die: DieId,
-        around: &mut Around<'_, C>,
-    ) -> Option<(BlockId, StreamId)> {
-        let dest = around.data.streams().level()?;
-        let Around { medium, data, .. } = around;
-        let first = medium.geometry().first_block(die).0;
-        let of_die = first..first + medium.geometry().blocks_per_die();
-        let erases = |block| medium.erases(block);
-        let most = || of_die.clone().map(|block| medium.erases(BlockId(block))).max().unwrap_or(0);
-        let blocks = data.victims(now, die);
-        let block = self.policy.worn_unevenly(&WearView::new(blocks, &erases, &most))?;
-        let staged = self.dies[die.index()].staged[dest.index()].len() as u32;
-        let units = staged + around.data.valid_in_block(block);
-        let has_room = around.data.blocks().free(die) > 0 && has_room(die, dest, units, around);
-        has_room.then_some((block, dest))
-    }
-
-    /// Data that is moved for wear goes to the free block that was erased most often, where it gives it a rest.
-    pub(super) fn prepare<C: Content>(die: DieId, stream: StreamId, around: &mut Around<'_, C>) {
-        let Around { medium, data, .. } = around;
-        if data.streams().level() == Some(stream)
-            && data.blocks().open_pages(medium, die, stream) == 0
-        {
-            data.blocks_mut().most_worn_first(die, |block| medium.erases(block));
-        }
     }
 
     /// The policy's choice, or else the least utilised block, if collecting it makes room.

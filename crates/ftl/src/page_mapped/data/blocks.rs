@@ -3,6 +3,8 @@
 //! What a block holds stands on the medium. This is what DRAM keeps of it: each die's pool of free
 //! blocks, how many of them are kept back, the open block of each stream, and counts.
 
+mod wear;
+
 use std::collections::VecDeque;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Health, Medium, PageKind, Ppn};
@@ -314,17 +316,6 @@ impl Blocks {
         let point = self.write_point(die, stream);
         self.open[point] = Some(free);
         Some(free)
-    }
-
-    /// The free block of `die` that was erased most often is used next; of equals the one that was free longest.
-    pub(crate) fn most_worn_first(&mut self, die: DieId, erases: impl Fn(BlockId) -> u32) {
-        let free = &mut self.pools[die.index()].free;
-        let most = free.iter().map(|&block| erases(block)).max();
-        if let Some(at) = free.iter().position(|&block| Some(erases(block)) == most)
-            && let Some(block) = free.remove(at)
-        {
-            free.push_front(block);
-        }
     }
 
     /// A program in `block` has ended, and has changed the map as far as it will. Closes the block if

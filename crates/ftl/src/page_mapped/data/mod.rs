@@ -269,6 +269,14 @@ impl Data {
         }
     }
 
+    /// Stops writing to `block`, which is open and has no program under way; `empty` if it was not written.
+    pub(crate) fn close(&mut self, now: Time, block: BlockId, empty: bool) {
+        self.blocks.close(block, empty);
+        if !empty {
+            self.index.insert(block, self.blocks.valid(block), self.zombies.in_block(block), now);
+        }
+    }
+
     /// `block` is chosen by garbage collection.
     pub(crate) fn collect(&mut self, block: BlockId) {
         if let Some(valid) = self.index.remove(block) {

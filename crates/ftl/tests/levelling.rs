@@ -1,0 +1,149 @@
+//! Static wear levelling while the host writes between the steps of each move.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use leyden_ftl::Config;
+use leyden_ftl::gc::level::{LevelConfig, least_worn::LeastWorn};
+use leyden_ftl::page_mapped::{BlockState, Durability, Ended, Ftl, GcStep, UserUnit};
+use leyden_ftl::place::StreamId;
+use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
+use leyden_sim::{Bytes, Rng, Time};
+use serde::{Deserialize, Serialize};
+
+const DIE: DieId = DieId(0);
+const BLOCKS: u32 = 24;
+const SPREAD: u32 = 4;
+/// Logical units: 16 of 24 blocks.
+const UNITS: u32 = 16 * 16;
+/// Where data goes that is moved for wear.
+const LEVEL: StreamId = StreamId(1);
+/// What is overwritten all the time: one block of it.
+const HOT_UNITS: u32 = 16;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Nothing;
+impl Content for Nothing {}
+
+fn ftl(levelling: LevelConfig) -> Ftl<Nothing> {
+    let nand = leyden_nand::Config {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_plane: BLOCKS,
+        pages_per_block: 4,
+        page_size: Bytes::new(16 << 10),
+        ..leyden_nand::Config::default()
+    };
+    let capacity = Some(Bytes::new(u64::from(UNITS) * 4096));
+    let mut config = Config { capacity, ..Config::default() };
+    config.gc.levelling = levelling;
+    // Free blocks to choose from.
+    config.gc.soft_free_blocks = 4;
+    let geometry = nand.geometry(config.mapping_unit).unwrap();
+    let mut ftl = Ftl::new(&config, &nand, geometry, 1, Durability::default()).unwrap();
+    ftl.set_untimed(true);
+    ftl
+}
+
+fn end(ftl: &mut Ftl<Nothing>) {
+    while let Some((_, ended)) = ftl.next_ended(Time::ZERO) {
+        if let Ended::UserProgram { page, tag, .. } = ended {
+            for unit in 0..ftl.units(tag) {
+                let place = Ppa(ftl.geometry().first_unit(page).0 + unit);
+                let lpn = ftl.medium().lpn(place).unwrap();
+                ftl.commit(Time::ZERO, page, unit, lpn);
+            }
+            ftl.end_program(Time::ZERO, page, tag);
+        }
+    }
+}
+
+fn block_of(ftl: &Ftl<Nothing>, lpn: Lpn) -> BlockId {
+    ftl.geometry().block_of(ftl.map().get(lpn).expect("it was written"))
+}
+
+fn lpns_in(ftl: &Ftl<Nothing>, block: BlockId) -> impl Iterator<Item = Lpn> {
+    (0..UNITS).map(Lpn).filter(move |&lpn| block_of(ftl, lpn) == block)
+}
+
+fn collectable(ftl: &Ftl<Nothing>) -> Vec<BlockId> {
+    let blocks = (0..BLOCKS).map(BlockId);
+    blocks.filter(|&block| ftl.blocks().state(block) == BlockState::Closed).collect()
+}
+
+/// Up to nine pages of the host's, as far as it may have them, then a step of collection. With `strays`, a write in 64 goes
+/// to data that is not overwritten otherwise: blocks that are moved hold any number of valid units.
+///
+/// # Panics
+/// If data is moved to a block that was not erased `SPREAD` times more than the one that it leaves.
+fn work(levelling: LevelConfig, seed: u64, strays: bool) -> Ftl<Nothing> {
+    let mut ftl = ftl(levelling);
+    let mut rng = Rng::new(seed, "levelling");
+    let mut written = 0;
+    // What is on its way, with the block that it leaves.
+    let mut moved = BTreeMap::new();
+    let mut erases_before = vec![0; BLOCKS as usize];
+    for _ in 0..60_000 {
+        for _ in 0..rng.below(4) * rng.below(4) {
+            if !ftl.may_program(DIE, StreamId(0)) {
+                break;
+            }
+            let first = match written {
+                cold if cold < UNITS => cold,
+                _ if strays && rng.below(64) == 0 => rng.below(u64::from(UNITS) - 3) as u32,
+                _ => 4 * rng.below(u64::from(HOT_UNITS / 4)) as u32,
+            };
+            written += 4;
+            let units: Vec<_> = (first..first + 4)
+                .map(|lpn| UserUnit { lpn: Lpn(lpn), content: Nothing, source: lpn })
+                .collect();
+            ftl.program(Time::ZERO, DIE, StreamId(0), &units);
+            end(&mut ftl);
+        }
+        let moves = ftl.stats().gc.wear_moves;
+        let closed = collectable(&ftl);
+        if ftl.gc_step(Time::ZERO, DIE) == GcStep::Started {
+            if ftl.stats().gc.wear_moves > moves {
+                let victim = |&block: &BlockId| ftl.blocks().state(block) == BlockState::Collected;
+                let victim = closed.into_iter().find(victim).expect("a move begins with a victim");
+                moved.extend(lpns_in(&ftl, victim).map(|lpn| (lpn, victim)));
+                erases_before[victim.index()] = ftl.medium().erases(victim);
+            }
+            end(&mut ftl);
+            moved.retain(|&lpn, &mut from| {
+                let block = block_of(&ftl, lpn);
+                if block != from && ftl.blocks().stream(block) == LEVEL {
+                    let (was, is) = (erases_before[from.index()], ftl.medium().erases(block));
+                    assert!(is >= was + SPREAD, "moved from {was} erases to {is}");
+                }
+                block == from
+            });
+        }
+    }
+    ftl.check().unwrap();
+    ftl
+}
+
+fn erases(ftl: &Ftl<Nothing>) -> Vec<u32> {
+    (0..BLOCKS).map(|block| ftl.medium().erases(BlockId(block))).collect()
+}
+
+#[test]
+fn no_block_is_worn_far_ahead_of_another() {
+    let levelling =
+        || LevelConfig::LeastWorn(LeastWorn { spread: NonZeroU32::new(SPREAD).unwrap() });
+    for seed in 1..=3 {
+        for strays in [false, true] {
+            let ftl = work(levelling(), seed, strays);
+            let of = erases(&ftl);
+            let (least, most) = (*of.iter().min().unwrap(), *of.iter().max().unwrap());
+            let gc = ftl.stats().gc;
+            println!(
+                "{seed} {strays}: {least} to {most}, {} of {} moved, {of:?}",
+                gc.wear_moves, gc.collections
+            );
+            assert!(most - least <= SPREAD + 2, "{of:?}");
+            assert!(4 * gc.wear_moves < gc.collections, "{gc:?}");
+        }
+    }
+}

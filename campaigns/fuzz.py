@@ -39,7 +39,7 @@ class Result:
 
 def targets() -> list[str]:
     names = (name.removesuffix(".rs") for name in sorted(os.listdir(os.path.join(FUZZ, "fuzz_targets"))))
-    return [name for name in names if name != "write_seeds"]
+    return list(names)
 
 
 def seeds_of(target: str) -> list[str]:
@@ -113,7 +113,7 @@ def build() -> None:
     if subprocess.run(["cargo", "+nightly", "fuzz", "--version"], capture_output=True).returncode != 0:
         print("LEFT OUT: fuzzing takes a nightly toolchain and cargo-fuzz (cargo install cargo-fuzz)")
         sys.exit(77)
-    seeds = ["cargo", "+nightly", "run", "--quiet", "--manifest-path", os.path.join(FUZZ, "Cargo.toml"), "--bin", "write_seeds"]
+    seeds = ["cargo", "+nightly", "run", "--quiet", "--manifest-path", os.path.join(FUZZ, "Cargo.toml"), "--example", "write_seeds"]
     subprocess.run(seeds, check=True, cwd=ROOT)
     subprocess.run(["cargo", "+nightly", "fuzz", "build", "-s", "none"], check=True, cwd=ROOT)
 

@@ -197,7 +197,14 @@ fn names_what_is_there(words: &[String]) {
         let folder = root().join("crates").join(folder);
         assert!(folder.exists(), "{words:?}: no {package}");
     }
-    let sources = files_below(&root().join("crates"), "rs");
+    // The crate of fuzz targets is none of this workspace.
+    let manifest = named("--manifest-path").next().map(|path| root().join(path));
+    let home = manifest.as_ref().map_or_else(|| root().join("crates"), |path| path.with_file_name(""));
+    for bin in named("--bin").filter(|_| manifest.is_some()) {
+        let text = fs::read_to_string(manifest.as_ref().unwrap()).unwrap();
+        assert!(text.contains(&format!("name = \"{bin}\"")), "{words:?}: no {bin}");
+    }
+    let sources = files_below(&home, "rs");
     for (flag, folder) in [("--test", "tests/"), ("--example", "examples/"), ("--lib", "src/")] {
         for name in named(flag).map(|name| name.trim_end_matches("::")) {
             let ends = ["", "/main", "/mod"].map(|end| format!("/{name}{end}.rs"));
@@ -205,7 +212,7 @@ fn names_what_is_there(words: &[String]) {
                 let file = file.to_str().unwrap();
                 file.contains(folder) && ends.iter().any(|end| file.ends_with(end))
             });
-            assert!(is_there, "{words:?}: no {name} in any crate's {folder}");
+            assert!(is_there, "{words:?}: no {name} in {folder} of a crate");
         }
     }
 }

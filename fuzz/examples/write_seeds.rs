@@ -1,7 +1,7 @@
 //! Writes the seeds that are made by functions to `fuzz/corpus/TARGET`: without them a target does not get past a magic
-//! number.
+//! number. An example: `cargo fuzz build` links every `[[bin]]` with libFuzzer, which has a `main` of its own.
 //!
-//!     cargo +nightly run --manifest-path fuzz/Cargo.toml --bin write_seeds
+//!     cargo +nightly run --manifest-path fuzz/Cargo.toml --example write_seeds
 
 use std::path::Path;
 

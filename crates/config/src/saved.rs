@@ -109,7 +109,7 @@ pub(super) fn read(
 }
 
 /// JSON as a tree; what is null was not given.
-fn node(json: &serde_json::Value, origin: &Origin) -> Option<Node> {
+pub(super) fn node(json: &serde_json::Value, origin: &Origin) -> Option<Node> {
     let value = match json {
         serde_json::Value::Null => return None,
         serde_json::Value::Bool(value) => Value::Bool(*value),

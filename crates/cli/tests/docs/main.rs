@@ -199,7 +199,8 @@ fn names_what_is_there(words: &[String]) {
     }
     // The crate of fuzz targets is none of this workspace.
     let manifest = named("--manifest-path").next().map(|path| root().join(path));
-    let home = manifest.as_ref().map_or_else(|| root().join("crates"), |path| path.with_file_name(""));
+    let home =
+        manifest.as_ref().map_or_else(|| root().join("crates"), |path| path.with_file_name(""));
     for bin in named("--bin").filter(|_| manifest.is_some()) {
         let text = fs::read_to_string(manifest.as_ref().unwrap()).unwrap();
         assert!(text.contains(&format!("name = \"{bin}\"")), "{words:?}: no {bin}");

@@ -8,7 +8,6 @@
 mod pace;
 mod rescue;
 mod victim;
-mod wear;
 
 use leyden_nand::{BlockId, BlockUse, Content, DieId, Geometry, Medium, PageKind, Ppa, Ppn};
 use leyden_sim::{Rng, Time};

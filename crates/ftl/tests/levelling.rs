@@ -138,10 +138,6 @@ fn no_block_is_worn_far_ahead_of_another() {
             let of = erases(&ftl);
             let (least, most) = (*of.iter().min().unwrap(), *of.iter().max().unwrap());
             let gc = ftl.stats().gc;
-            println!(
-                "{seed} {strays}: {least} to {most}, {} of {} moved, {of:?}",
-                gc.wear_moves, gc.collections
-            );
             assert!(most - least <= SPREAD + 2, "{of:?}");
             assert!(4 * gc.wear_moves < gc.collections, "{gc:?}");
         }

@@ -45,6 +45,6 @@ fn static_levelling_makes_a_drive_last() {
     assert!(long > 2.0 * short, "{long}, {short}");
     let spread = |record: &RunRecord| record.wear.max - record.wear.min;
     assert!(3 * spread(&level) < spread(&uneven), "{:?}, {:?}", level.wear, uneven.wear);
-    assert!(f64::from(level.wear.max) < 1.5 * level.wear.mean, "{:?}", level.wear);
+    assert!((level.wear.max as f64) < 1.5 * level.wear.mean, "{:?}", level.wear);
     assert!(level.gc.wear_moves > 0 && uneven.gc.wear_moves == 0, "{:?}", level.gc);
 }

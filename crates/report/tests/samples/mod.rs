@@ -293,6 +293,7 @@ impl Sample<'_> {
         Gc {
             policy: self.policy.into(),
             collections: flash.erases,
+            wear_moves: 0,
             copied_pages: flash.programs.gc_user as f64,
             copied_zombie_pages: flash.programs.gc_user as f64 * 0.07,
             victim_utilisation: 0.58 / self.quality,

@@ -77,7 +77,7 @@ fn call(fs: &Fs, call: &Call) -> std::io::Result<bool> {
     let bytes = |cells: u64, byte: u8| vec![byte; (cells * CELL_BYTES) as usize];
     match call {
         Call::Create { name } => {
-            OpenOptions::new().write(true).create_new(true).open(fs, name).map(drop)?
+            OpenOptions::new().write(true).create_new(true).open(fs, name)?;
         }
         Call::Write { name, from, to, byte } => {
             open(name)?.write_all_at(&bytes(to - from, *byte), from * CELL_BYTES)?;

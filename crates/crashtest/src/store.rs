@@ -20,14 +20,17 @@ pub struct Store {
     bytes: Vec<u8>,
     /// The first half of each content's SHA-256: what states are told apart by.
     keys: Vec<u128>,
+    /// Where the zeroes at the end of each content begin.
+    used_bytes: Vec<u32>,
     numbers: BTreeMap<u128, u32>,
 }
 
 impl Store {
     /// A store that holds zeroes only.
     pub(crate) fn new(atom_bytes: usize) -> Self {
+        let (keys, used_bytes) = (Vec::new(), Vec::new());
         let mut store =
-            Self { atom_bytes, bytes: Vec::new(), keys: Vec::new(), numbers: BTreeMap::new() };
+            Self { atom_bytes, bytes: Vec::new(), keys, used_bytes, numbers: BTreeMap::new() };
         assert_eq!(store.put(&vec![0; atom_bytes]), Content::ZEROES);
         store
     }
@@ -40,6 +43,8 @@ impl Store {
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             self.keys.push(key);
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            self.used_bytes.push(used as u32);
             self.bytes.extend(bytes);
         }
         Content(number)
@@ -53,6 +58,11 @@ impl Store {
     /// What tells it from other contents, the same in every run.
     pub(crate) fn key(&self, content: Content) -> u128 {
         self.keys[content.0 as usize]
+    }
+
+    /// Bytes of a content before the zeroes at its end.
+    pub(crate) fn used_bytes(&self, content: Content) -> usize {
+        self.used_bytes[content.0 as usize] as usize
     }
 }
 
@@ -75,5 +85,7 @@ mod tests {
         assert_ne!(one, other);
         assert_eq!((store.bytes(one), store.bytes(other)), (&b"abcd"[..], &b"abce"[..]));
         assert_ne!(store.key(one), store.key(other));
+        let short = store.put(b"ab\0\0");
+        assert_eq!([Content::ZEROES, one, short].map(|it| store.used_bytes(it)), [0, 4, 2]);
     }
 }

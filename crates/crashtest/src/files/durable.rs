@@ -49,6 +49,7 @@ impl<'a> Walk<'a> {
         while self.at < at {
             self.step();
         }
+        self.settle_preparation();
         let mut unsettled = Vec::new();
         if self.entries.len() > 1 {
             let versions = self.entries.iter().rev().copied().collect();
@@ -71,12 +72,16 @@ impl<'a> Walk<'a> {
             })
     }
 
-    fn step(&mut self) {
-        let history = self.history;
-        if self.at == history.begin() as usize {
-            // What the preparation left is there, whatever the disk does with syncs.
+    /// What the preparation left is there, whatever the disk does with syncs.
+    fn settle_preparation(&mut self) {
+        if self.at == self.history.begin() as usize {
             self.settle_all(self.at as u32);
         }
+    }
+
+    fn step(&mut self) {
+        self.settle_preparation();
+        let history = self.history;
         let event = self.at as u32;
         self.at += 1;
         match &history.events()[event as usize] {

@@ -280,15 +280,13 @@ fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
             continue;
         };
         let kept_bytes = kept_bytes.min(length - begin) as usize;
-        let key = if kept_bytes < PAGE_BYTES as usize {
-            let kept = &history.store().bytes(content)[..kept_bytes];
-            // Zeroes at the end are like a hole.
-            let used = kept.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-            if used == 0 {
+        let key = if kept_bytes < history.store().used_bytes(content) {
+            let mut page = history.store().bytes(content).to_vec();
+            page[kept_bytes..].fill(0);
+            // Zeroes are like a hole.
+            if page.iter().all(|byte| *byte == 0) {
                 continue;
             }
-            let mut page = kept[..used].to_vec();
-            page.resize(PAGE_BYTES as usize, 0);
             key_of(&page)
         } else {
             history.store().key(content)

@@ -410,6 +410,13 @@ fn a_panic_of_the_check_is_a_finding() {
 }
 
 #[test]
+fn what_the_preparation_left_is_there_also_if_the_work_does_nothing() {
+    for rules in Persistence::ALL {
+        assert_eq!(shown(rules, "name", |_| ()), set(&["old"]), "{rules:?}");
+    }
+}
+
+#[test]
 fn a_state_of_another_work_is_refused() {
     let mut test = CrashTest::files(|fs| engine(fs, 0), recover);
     for state in [

@@ -115,7 +115,7 @@ impl OpenOptions {
                 if self.truncate {
                     inner.begin(Call::SetLength)?;
                     let steps = inner.tree.set_length(ino, 0)?;
-                    inner.note(|| format!("truncation of {words} to 0 bytes"), steps);
+                    inner.note(|| format!("truncation of {words} to 0 B"), steps);
                 }
                 ino
             }
@@ -201,7 +201,7 @@ impl File {
         inner.begin(Call::Write)?;
         let offset = if self.how.append { inner.tree.length(self.ino) } else { offset };
         let steps = inner.tree.write(self.ino, offset, bytes)?;
-        let words = || format!("write of {} bytes at {offset} of {}", bytes.len(), self.path);
+        let words = || format!("write of {} B at {offset} of {}", bytes.len(), self.path);
         inner.note(words, steps);
         match self.how.sync {
             WriteSync::Nothing => {}
@@ -222,7 +222,7 @@ impl File {
         let mut inner = self.fs.lock();
         inner.begin(Call::SetLength)?;
         let steps = inner.tree.set_length(self.ino, bytes)?;
-        inner.note(|| format!("truncation of {} to {bytes} bytes", self.path), steps);
+        inner.note(|| format!("truncation of {} to {bytes} B", self.path), steps);
         Ok(())
     }
 

@@ -217,12 +217,10 @@ impl FileHistory {
             let missing = later.find(|event| self.has_version(atom, *event))?;
             let word = self.word(missing);
             Some(match &self.atoms[atom as usize] {
-                Atom::Journal => format!("the journal ends before the {word}"),
-                Atom::Name(_, name) => format!("not there, of the name {name}: {word}"),
-                Atom::Length(_) => format!("not there, of the length: {word}"),
-                Atom::Page(_, page) => {
-                    format!("not there, of bytes {} and on: {word}", u64::from(*page) * PAGE_BYTES)
-                }
+                Atom::Journal => format!("lost: {word}, and later entries of the journal"),
+                Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
+                Atom::Length(_) => format!("lost: length, {word}"),
+                Atom::Page(_, page) => format!("lost: page {page}, {word}"),
             })
         };
         state.lost.iter().filter_map(missing).collect()

@@ -355,6 +355,31 @@ fn each_sync_that_is_left_out_is_found_and_named() {
     }
 }
 
+/// What docs/crashtest-files.md prints.
+#[test]
+fn a_failed_test_says_what_was_lost_and_how_to_try_it_again() {
+    let work = |fs: &Fs| {
+        for number in 1..=5 {
+            fs.write("value.tmp", format!("{number}")).unwrap();
+            fs.rename("value.tmp", "value").unwrap();
+            fs.sync_dir("/").unwrap();
+            fs.acknowledge(&number.to_string());
+        }
+    };
+    let check = |fs: &Fs, acks: &[String]| {
+        let promised: u32 = acks.last().map_or(0, |ack| ack.parse().unwrap());
+        let found = fs.read_to_string("value").unwrap_or_else(|_| "0".to_owned());
+        let found: u32 = found.parse().map_err(|_| format!("damaged: {found:?}"))?;
+        if found < promised { Err(format!("lost {promised}, found {found}")) } else { Ok(()) }
+    };
+    let summary = CrashTest::files(work, check).run().unwrap();
+    let said = caught(|| summary.assert_held()).unwrap_err();
+    let page = include_str!("../../../../../docs/crashtest-files.md");
+    for line in said.strip_prefix("panicked: ").unwrap().lines() {
+        assert!(page.contains(line.trim()), "the page does not have this line: {line}");
+    }
+}
+
 #[test]
 fn the_audit_names_the_syncs_that_nothing_needs() {
     let audited = CrashTest::files(|fs| engine(fs, 0), recover).audit(200).unwrap();

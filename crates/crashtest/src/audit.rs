@@ -68,12 +68,12 @@ fn each_left_out(
     states: usize,
     seed: u64,
 ) -> Result<Vec<AuditedFlush>, CrashError> {
-    let moments = history.moments();
     let mut audited = Vec::new();
     // A flush that never ended promised nothing, and is no sync of the history.
     for Sync { number, ended, time_ns, call } in history.syncs() {
-        let Some(&next) = moments.iter().find(|&&at| at > ended) else { continue };
-        let cuts = history.cuts(Flushes::Without(number), &|at| at == next);
+        let moments = history.moments_after(ended);
+        let Some(&next) = moments.first() else { continue };
+        let cuts = history.cuts(Flushes::Without(number), &|at| moments.binary_search(&at).is_ok());
         let mut search = Search::new(history, &cuts, seed).take(states);
         let acks = history.acks_before(next);
         let mut flush = AuditedFlush { number, time_ns, call, acks, states: 0, noticed: None };

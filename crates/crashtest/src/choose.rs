@@ -70,7 +70,8 @@ fn combinations(cut: &Cut) -> u64 {
 
 /// Every state of a moment, once; `None` if it has more than `most`.
 pub(crate) fn every_state(cut: &Cut, most: usize) -> Option<Vec<State>> {
-    if combinations(cut) > most as u64 {
+    let all = combinations(cut);
+    if all > most as u64 || all == u64::MAX {
         return None;
     }
     let mut states = vec![State::new(cut.at, Vec::new())];

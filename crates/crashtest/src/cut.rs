@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::state::State;
+
 /// Which flushes the drive does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,4 +43,19 @@ pub struct Cut {
     pub at: usize,
     /// What may be lost then, by atom.
     pub unsettled: Vec<Unsettled>,
+}
+
+impl Cut {
+    /// Whether the power may leave `state`, if it fails once, at this moment.
+    pub(crate) fn allows(&self, state: &State) -> bool {
+        let may_be_lost = |&(atom, event): &(u32, Option<u32>)| {
+            let of = self.unsettled.iter().find(|unsettled| unsettled.atom == atom);
+            of.is_some_and(|of| of.versions[1..].contains(&event))
+        };
+        let is_sorted = state.lost.is_sorted_by(|one, next| one.0 < next.0);
+        state.at == self.at
+            && state.after.is_empty()
+            && is_sorted
+            && state.lost.iter().all(may_be_lost)
+    }
 }

@@ -25,6 +25,10 @@ impl History for Timeline {
     fn moments(&self) -> Vec<usize> {
         moments(self)
     }
+    fn moments_after(&self, ended: usize) -> Vec<usize> {
+        // The next flush makes up for it.
+        self.moments().into_iter().find(|&at| at > ended).into_iter().collect()
+    }
     fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
         cuts_at(self, flushes, wanted)
     }

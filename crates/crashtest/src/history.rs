@@ -35,6 +35,9 @@ pub trait History: fmt::Debug {
     /// The moments at which a power cut matters, in order: just before each sync ends, and after everything.
     fn moments(&self) -> Vec<usize>;
 
+    /// The moments that are looked at if the sync that `ended` then is left out: those that its loss may last to.
+    fn moments_after(&self, ended: usize) -> Vec<usize>;
+
     /// What may be lost at each of the moments that `wanted` names by their event.
     fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut>;
 

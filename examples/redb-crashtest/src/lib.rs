@@ -134,9 +134,12 @@ mod tests {
     /// A sync that fails ends the service; what it had promised before is there.
     #[test]
     fn promises_before_a_failed_sync_are_kept() {
-        for nth in [6, 9, 14] {
+        for (nth, rules) in
+            [6, 9, 14].into_iter().flat_map(|nth| Persistence::ALL.map(|rules| (nth, rules)))
+        {
             let work = |fs: &Fs| drop(orders(fs, Durability::Immediate));
             let mut test = CrashTest::files(work, check).fails(Call::Sync, nth, EIO).states(500);
+            test = test.persistence(rules);
             test.run().expect("in memory").assert_held();
         }
     }

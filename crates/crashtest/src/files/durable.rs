@@ -20,7 +20,7 @@ pub(crate) struct Walk<'a> {
     newest: BTreeMap<u32, u32>,
     /// Versions that a failed sync gave up: the kernel takes them for written.
     given_up: BTreeMap<u32, u32>,
-    /// The parts of each file or folder.
+    /// The unsettled parts of each file or folder.
     parts: BTreeMap<Ino, BTreeSet<u32>>,
     /// The entries that changed a file or folder, and those without which its bytes cannot be found.
     whole: BTreeMap<Ino, Vec<u32>>,
@@ -56,20 +56,28 @@ impl<'a> Walk<'a> {
             unsettled.push(Unsettled { atom: FileHistory::JOURNAL, versions });
         }
         let parts = self.unsettled.iter().map(|(&atom, versions)| {
-            let shown = versions.iter().filter(|event| self.may_show(atom, versions[0], **event));
-            Unsettled { atom, versions: shown.rev().copied().collect() }
+            let shown = self.shown(atom, versions);
+            Unsettled { atom, versions: shown.into_iter().rev().collect() }
         });
         unsettled.extend(parts.filter(|part| part.versions.len() > 1));
         Cut { at, unsettled }
     }
 
-    /// A length that a page below a durable end would bring is none.
-    fn may_show(&self, atom: u32, floor: Option<u32>, event: Option<u32>) -> bool {
-        let Some(Atom::Length(file)) = self.history.atom(atom) else { return true };
-        event == floor
-            || event.is_none_or(|event| {
-                self.newest[&atom] == event || self.history.has_shown_since(*file, floor, event)
+    /// The versions that differ: a length that a page below a durable end would bring is none.
+    fn shown(&self, atom: u32, versions: &[Option<u32>]) -> Vec<Option<u32>> {
+        let Some(&Atom::Length(file)) = self.history.atom(atom) else { return versions.to_vec() };
+        let floor = versions[0];
+        let (set, durable) = self.history.length_from(file, floor);
+        let newest = self.newest[&atom];
+        let may_show = |event: &Option<u32>| {
+            event.is_none_or(|event| {
+                Some(event) == floor
+                    || event == newest
+                    || set.is_some_and(|set| set < event)
+                    || self.history.length_at(file, event) > durable
             })
+        };
+        versions.iter().copied().filter(may_show).collect()
     }
 
     /// What the preparation left is there, whatever the disk does with syncs.
@@ -110,11 +118,17 @@ impl<'a> Walk<'a> {
     fn change(&mut self, atom: u32, event: u32) {
         let before = self.newest.insert(atom, event);
         self.unsettled.entry(atom).or_insert_with(|| vec![before]).push(Some(event));
-        let owner = match self.history.atom(atom).expect("a part of the history") {
-            Atom::Journal => return,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) => *ino,
-        };
-        self.parts.entry(owner).or_default().insert(atom);
+        if let Some(owner) = self.owner(atom) {
+            self.parts.entry(owner).or_default().insert(atom);
+        }
+    }
+
+    /// The file or folder that a part belongs to.
+    fn owner(&self, atom: u32) -> Option<Ino> {
+        match self.history.atom(atom)? {
+            Atom::Journal => None,
+            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) => Some(*ino),
+        }
     }
 
     fn sync(&mut self, syncs: Syncs, since: u32, is_done: bool) {
@@ -158,6 +172,9 @@ impl<'a> Walk<'a> {
         versions.drain(..count - 1);
         if versions.len() == 1 {
             self.unsettled.remove(&atom);
+            if let Some(parts) = self.owner(atom).and_then(|owner| self.parts.get_mut(&owner)) {
+                parts.remove(&atom);
+            }
         }
         self.history.needs_of(atom, newest)
     }

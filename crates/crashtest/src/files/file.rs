@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 
 use super::atom::Ino;
-use super::folder::{Call, Fs, Metadata};
+use super::folder::{Call, Fs, Metadata, names_folder};
 use super::history::Syncs;
 use super::step::Kind;
 
@@ -119,6 +119,7 @@ impl OpenOptions {
                 }
                 ino
             }
+            None if names_folder(path) => return Err(Errno::EISDIR.into()),
             None => {
                 inner.begin(Call::Create)?;
                 let (folder, name) = inner.place(path)?;
@@ -162,7 +163,7 @@ impl File {
         if inner.tree.kind(self.ino) == Kind::Folder {
             return Err(Errno::EISDIR.into());
         }
-        Ok(inner.tree.read(self.ino, offset, most))
+        inner.tree.read(self.ino, offset, most)
     }
 
     /// Reads from `offset` on; fewer bytes at the end of the file.
@@ -204,6 +205,7 @@ impl File {
         let words = || format!("write of {} B at {offset} of {}", bytes.len(), self.path);
         inner.note(words, steps);
         match self.how.sync {
+            _ if bytes.is_empty() => {}
             WriteSync::Nothing => {}
             WriteSync::Data => inner.sync(Syncs::Data(self.ino), &self.path)?,
             WriteSync::Whole => inner.sync(Syncs::Whole(self.ino), &self.path)?,

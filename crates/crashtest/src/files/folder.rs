@@ -10,7 +10,7 @@ use super::atom::Ino;
 use super::history::{FileHistory, Syncs};
 use super::left::Left;
 use super::step::{Kind, Step};
-use super::tree::Tree;
+use super::tree::{Tree, check_name};
 
 /// A kind of calls, for those that are to fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +84,12 @@ impl Metadata {
     }
 }
 
+/// Whether a path can only be that of a folder.
+pub(crate) fn names_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.")
+}
+
 impl Inner {
     /// Counts a call; fails if it is one that is to fail.
     pub(crate) fn begin(&mut self, call: Call) -> io::Result<()> {
@@ -140,6 +146,7 @@ impl Inner {
             match component {
                 Component::Normal(name) => {
                     let name = name.to_str().ok_or(Errno::EILSEQ)?;
+                    check_name(name)?;
                     walked.push(self.tree.lookup(here, name).ok_or(Errno::ENOENT)?);
                 }
                 Component::ParentDir if walked.len() > 1 => {
@@ -148,11 +155,21 @@ impl Inner {
                 _ => {}
             }
         }
-        Ok(*walked.last().expect("the top stays"))
+        let found = *walked.last().expect("the top stays");
+        if names_folder(path) && self.tree.kind(found) != Kind::Folder {
+            return Err(Errno::ENOTDIR.into());
+        }
+        Ok(found)
     }
 
     /// The folder of a path, and the name in it.
     pub(crate) fn place<'a>(&self, path: &'a Path) -> io::Result<(Ino, &'a str)> {
+        if path.as_os_str().is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/.") {
+            return Err(Errno::EBUSY.into());
+        }
         let name = path.file_name().ok_or(Errno::EINVAL)?.to_str().ok_or(Errno::EILSEQ)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = parent.map_or(Ok(Ino::ROOT), |parent| self.resolve(parent))?;
@@ -191,8 +208,17 @@ impl Fs {
     }
 
     /// What was recorded so far.
-    pub(crate) fn history(&self) -> FileHistory {
-        self.lock().history.clone().expect("a recording")
+    pub(crate) fn into_history(self) -> FileHistory {
+        self.lock().history.take().expect("a recording")
+    }
+
+    /// A failure that was asked for and never came, since there were fewer calls of its kind.
+    pub(crate) fn unmet(&self) -> Option<(Failure, u64)> {
+        let inner = self.lock();
+        let mut counted = inner.failures.iter().zip(&inner.calls);
+        let (failure, calls) =
+            counted.find(|(failure, calls)| !(1..=**calls).contains(&failure.nth))?;
+        Some((*failure, *calls))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -311,17 +311,19 @@ impl FileHistory {
         Some((file, Length { bytes: whole.bytes, is_grown: true }))
     }
 
-    /// Whether a length that a page brought at `event` shows, if the length of event `floor` is durable.
-    pub(crate) fn has_shown_since(&self, file: Ino, floor: Option<u32>, event: u32) -> bool {
-        let Some(cell) = self.length(file) else { return true };
-        let is_set = |version: &Version<Length>| {
-            !version.value.is_grown && Some(version.event) > floor && version.event < event
-        };
-        if cell.versions.iter().any(is_set) {
-            return true;
-        }
-        let bytes = |event| version_of(cell, event).map_or(0, |version| version.value.bytes);
-        bytes(event) > floor.map_or(0, bytes)
+    /// The first change of the length of a file after event `floor`, and the length that it had then.
+    pub(crate) fn length_from(&self, file: Ino, floor: Option<u32>) -> (Option<u32>, u64) {
+        let Some(cell) = self.length(file) else { return (None, 0) };
+        let settled = cell.up_to(floor);
+        let mut later = cell.versions[settled.len()..].iter();
+        let set = later.find(|version| !version.value.is_grown).map(|version| version.event);
+        (set, settled.last().map_or(0, |version| version.value.bytes))
+    }
+
+    /// The length that a file got at an event.
+    pub(crate) fn length_at(&self, file: Ino, event: u32) -> u64 {
+        let version = self.length(file).and_then(|cell| version_of(cell, event));
+        version.map_or(0, |version| version.value.bytes)
     }
 
     fn put_name(&mut self, folder: Ino, name: Name, event: u32, holds: Option<Ino>) -> Option<u32> {
@@ -364,7 +366,10 @@ impl FileHistory {
             self.cuts.entry(file).or_default().push((event, bytes));
             // Blocks beyond it are free: what is written there next gets new ones.
             let first = bytes.div_ceil(PAGE_BYTES) as u32;
-            self.growth.blocks.retain(|&(ino, page), _| ino != file || page < first);
+            let freed = self.growth.blocks.range((file, first)..=(file, u32::MAX));
+            for block in freed.map(|(block, _)| *block).collect::<Vec<_>>() {
+                self.growth.blocks.remove(&block);
+            }
         }
         let entry = self.rules.has_journal().then_some(event);
         self.growth.ends.insert(file, entry);

@@ -96,7 +96,13 @@ impl Choice {
             Atom::Name(folder, name) => {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
-            Atom::Length(file) | Atom::Page(file, _) => key_of_file(history, self, *file),
+            Atom::Length(file) => key_of_file(history, self, *file),
+            Atom::Page(file, page) => {
+                let key = self
+                    .page(history, *file, *page)
+                    .map_or(0, |left| mixed(history.store().key(left.content), left.kept_bytes));
+                mixed(key, self.length(history, *file))
+            }
         }
     }
 

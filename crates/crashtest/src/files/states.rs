@@ -9,6 +9,9 @@ use crate::cut::{Cut, Flushes};
 use crate::history::{History, Keys, Sync};
 use crate::state::State;
 
+/// Moments that are looked at for a sync that was left out.
+const AUDITED_MOST: usize = 64;
+
 impl History for FileHistory {
     fn atom_bytes(&self) -> u32 {
         PAGE_BYTES as u32
@@ -29,6 +32,11 @@ impl History for FileHistory {
     fn moments(&self) -> Vec<usize> {
         let begin = self.begin() as usize;
         self.syncs_done().filter(|&at| at >= begin).chain([self.events().len()]).collect()
+    }
+
+    fn moments_after(&self, ended: usize) -> Vec<usize> {
+        // A sync of another file does not make up for it.
+        self.moments().into_iter().filter(|&at| at > ended).take(AUDITED_MOST).collect()
     }
 
     fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut> {
@@ -55,10 +63,14 @@ impl History for FileHistory {
     fn normalize(&self, state: &mut State) {
         let mut is = Choice::new(self, state);
         state.lost.retain(|&(atom, event)| {
+            // Which of two names of a moved folder is hidden depends on all names.
+            let is_hiding =
+                |part: &Atom| matches!(part, Atom::Name(..)) && self.has_moved_folders();
             let part = self.atom(atom).expect("a part of the history");
             let before = is.shows(self, part);
             is.put_back(atom);
-            let is_lost = *part == Atom::Journal || before != is.shows(self, part);
+            let is_lost =
+                *part == Atom::Journal || is_hiding(part) || before != is.shows(self, part);
             if is_lost {
                 is.lose(atom, event);
             }

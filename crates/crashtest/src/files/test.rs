@@ -104,7 +104,7 @@ where
         self
     }
 
-    /// Which promises the files keep; those of XFS unless told.
+    /// Which promises the files keep: those of XFS if not given.
     #[must_use]
     pub const fn persistence(mut self, rules: Persistence) -> Self {
         self.rules = rules;
@@ -125,7 +125,7 @@ where
         self
     }
 
-    /// At most so many states.
+    /// States to try, at most.
     #[must_use]
     pub const fn states(mut self, states: usize) -> Self {
         self.states = states;
@@ -136,9 +136,12 @@ where
     /// and early.
     ///
     /// # Errors
-    /// Never, as it stands: software in memory lacks nothing.
+    /// If no state is asked for, or a call that is to fail is not made.
     pub fn run(&mut self) -> Result<Summary, CrashError> {
-        let history = Arc::new(self.record());
+        if self.states == 0 {
+            return Err(CrashError::Input("no state is asked for".to_owned()));
+        }
+        let history = Arc::new(self.record()?);
         let mut options = Explore::adversarial(self.seed, self.states);
         let name = |failure: &Failure| format!("{:?}:nth={}", failure.call, failure.nth);
         options.faults = self.failures.iter().map(name).collect();
@@ -149,6 +152,10 @@ where
             summary.models.iter_mut().flat_map(|model| &mut model.findings).take(SMALL_MOST)
         {
             let (state, outcome, _) = shrink(&mut runner, &finding.state, &cuts, TRIES_MOST)?;
+            if !outcome.verdict.is_broken() {
+                finding.is_flaky = true;
+                continue;
+            }
             let lost = history.lost_words(&state);
             *finding = Finding { state, said: outcome.said, lost, ..finding.clone() };
         }
@@ -162,8 +169,13 @@ where
     pub fn run_state(&mut self, state: &str) -> Result<Outcome, CrashError> {
         let state: State = serde_json::from_str(state)
             .map_err(|error| CrashError::Input(format!("this is no state: {error}")))?;
-        let history = Arc::new(self.record());
+        let history = Arc::new(self.record()?);
         history.check(&state).map_err(CrashError::Input)?;
+        let cuts = history.cuts(Flushes::All, &|at| at == state.at);
+        if !cuts.iter().any(|cut| cut.allows(&state)) {
+            let problem = "no power cut in this work leaves this state: the work is another one since it was printed";
+            return Err(CrashError::Input(problem.to_owned()));
+        }
         InFiles { history, check: &self.check }.run_one(&state)
     }
 
@@ -173,7 +185,7 @@ where
     /// # Errors
     /// As [`FilesTest::run`].
     pub fn audit(&mut self, states: usize) -> Result<Audit, CrashError> {
-        let history = Arc::new(self.record());
+        let history = Arc::new(self.record()?);
         let mut runner = InFiles { history: Arc::clone(&history), check: &self.check };
         audit(&mut runner, &*history, states, self.seed)
     }
@@ -181,8 +193,15 @@ where
     /// Shows `see` every state of each moment that has no more than `most`, with the lines that had been acknowledged;
     /// returns how many moments have more, and are left out. For small works: each further part that may be lost doubles
     /// the states.
-    pub fn each_state(&mut self, most: usize, mut see: impl FnMut(&Fs, &[String])) -> usize {
-        let history = Arc::new(self.record());
+    ///
+    /// # Errors
+    /// As [`FilesTest::run`].
+    pub fn each_state(
+        &mut self,
+        most: usize,
+        mut see: impl FnMut(&Fs, &[String]),
+    ) -> Result<usize, CrashError> {
+        let history = Arc::new(self.record()?);
         let cuts = history.cuts(Flushes::All, &|_| true);
         let mut left_out = 0;
         for cut in &cuts {
@@ -195,17 +214,23 @@ where
                 see(&Fs::shown(Left::new(Arc::clone(&history), &state)), acks);
             }
         }
-        left_out
+        Ok(left_out)
     }
 
-    fn record(&mut self) -> FileHistory {
+    fn record(&mut self) -> Result<FileHistory, CrashError> {
         let fs = Fs::recorded(FileHistory::new(self.rules));
         if let Some(setup) = &mut self.setup {
             setup(&fs);
         }
         fs.set_begin(&self.failures);
         (self.work)(&fs);
-        fs.history()
+        if let Some((failure, calls)) = fs.unmet() {
+            let Failure { call, nth, .. } = failure;
+            let problem =
+                format!("call {nth} of {call:?} is to fail, and the work makes {calls} of them");
+            return Err(CrashError::Input(problem));
+        }
+        Ok(fs.into_history())
     }
 }
 

@@ -118,9 +118,11 @@ impl Tree {
     }
 
     /// The bytes of a file from `offset` on: `most`, or fewer at its end.
-    pub(crate) fn read(&self, file: Ino, offset: u64, most: usize) -> Vec<u8> {
+    pub(crate) fn read(&self, file: Ino, offset: u64, most: usize) -> io::Result<Vec<u8>> {
         let end = self.length(file).min(offset.saturating_add(most as u64));
-        let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
+        let mut bytes = Vec::new();
+        // A hole of a terabyte is no reason to end the process.
+        bytes.try_reserve_exact(end.saturating_sub(offset) as usize).map_err(|_| Errno::ENOMEM)?;
         let mut at = offset;
         while at < end {
             let (page, from) = ((at / PAGE_BYTES) as u32, (at % PAGE_BYTES) as usize);
@@ -131,7 +133,7 @@ impl Tree {
             }
             at += (to - from) as u64;
         }
-        bytes
+        Ok(bytes)
     }
 
     /// Writes into a file. Each page is a step of its own: a power cut tears a call between any two.
@@ -276,11 +278,11 @@ impl Tree {
     /// A further name of a file.
     pub(crate) fn link(&mut self, file: Ino, folder: Ino, name: &str) -> io::Result<Vec<Step>> {
         check_name(name)?;
-        if self.kind(file) == Kind::Folder {
-            return Err(Errno::EPERM.into());
-        }
         if self.lookup(folder, name).is_some() {
             return Err(Errno::EEXIST.into());
+        }
+        if self.kind(file) == Kind::Folder {
+            return Err(Errno::EPERM.into());
         }
         Ok(vec![vec![self.name_change(folder, name, Some(file))]])
     }
@@ -326,6 +328,9 @@ impl Tree {
         if replaced == Some(moved) {
             return Ok(Vec::new()); // two names of one file: rename(2) does nothing
         }
+        if replaced.is_some_and(|replaced| self.is_below(from.0, replaced)) {
+            return Err(Errno::ENOTEMPTY.into()); // a folder that it lies in
+        }
         if let Some(replaced) = replaced {
             match (self.kind(moved), self.kind(replaced)) {
                 (Kind::File, Kind::Folder) => return Err(Errno::EISDIR.into()),
@@ -357,7 +362,7 @@ impl Tree {
     }
 }
 
-fn check_name(name: &str) -> io::Result<()> {
+pub(super) fn check_name(name: &str) -> io::Result<()> {
     if name.len() > NAME_MOST {
         return Err(Errno::ENAMETOOLONG.into());
     }

@@ -138,7 +138,7 @@ fn record(calls: &[Do], rules: Persistence) -> FileHistory {
             Do::SyncFolder => fs.sync_dir("/").unwrap(),
         }
     }
-    let history = fs.history();
+    let history = fs.clone().into_history();
     made.into_iter().for_each(std::mem::forget);
     history
 }

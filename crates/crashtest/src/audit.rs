@@ -1,4 +1,4 @@
-//! Flushes that no check needs: each is left out once.
+//! Syncs that no check needs, the flushes of a drive or those of files: each is left out once.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,9 @@ pub struct Audit {
     pub flushes: Vec<AuditedFlush>,
 }
 
-/// Tries the recording as it is, and, if that holds, leaves out one flush after the other, and cuts the power just before the next one ends, which would make up
-/// for it. Of each, at most `states` states are tried, and none after the first that breaks.
+/// Tries the recording as it is. If that holds, leaves out one sync after the other, and cuts the power at the moments that the
+/// loss may last to ([`History::moments_after`]). Of each sync at most `states` states are tried, and none after the first
+/// that breaks.
 ///
 /// # Errors
 /// If a state cannot be tried.

@@ -186,6 +186,17 @@ mod tests {
     }
 
     #[test]
+    fn every_state_of_a_moment_is_one_of_its_combinations_or_there_are_too_many() {
+        let small = cut(&[&[Some(3), Some(1), None], &[Some(2), None]]);
+        let lost: BTreeSet<_> =
+            every_state(&small, 6).unwrap().into_iter().map(|state| state.lost).collect();
+        assert_eq!(lost.len(), 6);
+        assert_eq!(every_state(&small, 5), None);
+        // More than can be counted.
+        assert_eq!(every_state(&cut(&[[Some(3), None].as_slice(); 70]), usize::MAX), None);
+    }
+
+    #[test]
     fn a_settled_moment_is_one_state() {
         let settled = cut(&[]);
         assert_eq!(choose(&settled, 0, 1), Some(State::new(100, Vec::new())));

@@ -117,3 +117,28 @@ fn part(timeline: &Timeline, atom: u32, content: Content) -> u128 {
     bytes.extend(atom.to_le_bytes());
     key_of(&bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use leyden_oracle::{Op, Request};
+    use leyden_sim::Time;
+
+    use super::*;
+
+    /// A flush that failed promised nothing, and one that is under way has not promised yet.
+    #[test]
+    fn a_flush_that_did_not_end_well_is_no_sync_and_keeps_its_number() {
+        let mut timeline = Timeline::new(4_096, 512);
+        let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+        for is_done in [true, false, true] {
+            let command = timeline.submit(Time::ZERO, flush, &[]);
+            timeline.end(Time::ZERO, command, is_done);
+        }
+        timeline.submit(Time::ZERO, flush, &[]);
+        let syncs: Vec<_> =
+            timeline.syncs().into_iter().map(|sync| (sync.number, sync.ended)).collect();
+        assert_eq!(syncs, [(0, 1), (2, 5)]);
+        // The next flush makes up for one that was left out.
+        assert_eq!(timeline.moments_after(1), [5]);
+    }
+}

@@ -1,16 +1,14 @@
 //! Garbage collection comes to rest, and leaves the host what the drive has promised.
 
+mod support;
+
 use leyden_ftl::Config;
 use leyden_ftl::gc::VictimConfig;
-use leyden_ftl::page_mapped::{Ended, Ftl, GcStep, UserUnit};
+use leyden_ftl::page_mapped::{Ftl, GcStep, UserUnit};
 use leyden_ftl::place::StreamId;
-use leyden_nand::{Content, DieId, Lpn, Ppa};
+use leyden_nand::{DieId, Lpn};
 use leyden_sim::{Bytes, Time};
-use serde::{Deserialize, Serialize};
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Nothing;
-impl Content for Nothing {}
+use support::{Nothing, end};
 
 /// Blocks of `pages` pages of four units.
 fn ftl(dies: u32, blocks: u32, pages: u32, units: u64, victim: &str) -> Ftl<Nothing> {
@@ -30,20 +28,6 @@ fn ftl(dies: u32, blocks: u32, pages: u32, units: u64, victim: &str) -> Ftl<Noth
             .unwrap();
     ftl.set_untimed(true);
     ftl
-}
-
-/// Lets what is under way end.
-fn end(ftl: &mut Ftl<Nothing>) {
-    while let Some((_, ended)) = ftl.next_ended(Time::ZERO) {
-        if let Ended::UserProgram { page, tag, .. } = ended {
-            for unit in 0..ftl.units(tag) {
-                let place = Ppa(ftl.geometry().first_unit(page).0 + unit);
-                let lpn = ftl.medium().lpn(place).unwrap();
-                ftl.commit(Time::ZERO, page, unit, lpn);
-            }
-            ftl.end_program(Time::ZERO, page, tag);
-        }
-    }
 }
 
 /// Collects on die 0 until there is nothing more to do.

@@ -1,15 +1,17 @@
 //! Static wear levelling while the host writes between the steps of each move.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use leyden_ftl::Config;
 use leyden_ftl::gc::level::{LevelConfig, least_worn::LeastWorn};
-use leyden_ftl::page_mapped::{BlockState, Durability, Ended, Ftl, GcStep, UserUnit};
+use leyden_ftl::page_mapped::{BlockState, Durability, Ftl, GcStep, UserUnit};
 use leyden_ftl::place::StreamId;
-use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
+use leyden_nand::{BlockId, DieId, Lpn};
 use leyden_sim::{Bytes, Rng, Time};
-use serde::{Deserialize, Serialize};
+use support::{Nothing, end};
 
 const DIE: DieId = DieId(0);
 const BLOCKS: u32 = 24;
@@ -20,10 +22,6 @@ const UNITS: u32 = 16 * 16;
 const LEVEL: StreamId = StreamId(1);
 /// What is overwritten all the time: one block of it.
 const HOT_UNITS: u32 = 16;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Nothing;
-impl Content for Nothing {}
 
 fn ftl(levelling: LevelConfig) -> Ftl<Nothing> {
     let nand = leyden_nand::Config {
@@ -43,19 +41,6 @@ fn ftl(levelling: LevelConfig) -> Ftl<Nothing> {
     let mut ftl = Ftl::new(&config, &nand, geometry, 1, Durability::default()).unwrap();
     ftl.set_untimed(true);
     ftl
-}
-
-fn end(ftl: &mut Ftl<Nothing>) {
-    while let Some((_, ended)) = ftl.next_ended(Time::ZERO) {
-        if let Ended::UserProgram { page, tag, .. } = ended {
-            for unit in 0..ftl.units(tag) {
-                let place = Ppa(ftl.geometry().first_unit(page).0 + unit);
-                let lpn = ftl.medium().lpn(place).unwrap();
-                ftl.commit(Time::ZERO, page, unit, lpn);
-            }
-            ftl.end_program(Time::ZERO, page, tag);
-        }
-    }
 }
 
 fn block_of(ftl: &Ftl<Nothing>, lpn: Lpn) -> BlockId {

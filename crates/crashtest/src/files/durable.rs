@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
             None => self.unsettled.keys().copied().collect(),
         };
         if !is_done {
-            for atom in parts.into_iter().filter(|atom| self.unsettled.contains_key(atom)) {
+            for atom in parts {
                 self.given_up.insert(atom, self.newest[&atom]);
             }
             return;

@@ -44,7 +44,7 @@ pub(crate) struct Failure {
 
 /// A folder in memory. Clones are the same folder, for other threads.
 ///
-/// Paths begin at its top, with a slash or without. Errors are those of Linux.
+/// Paths begin at its top, with a slash or without. Errors have the numbers of Linux.
 #[derive(Clone, Debug)]
 pub struct Fs(Arc<Mutex<Inner>>);
 
@@ -187,16 +187,17 @@ impl Inner {
 impl Fs {
     /// An empty folder whose calls are recorded.
     pub(crate) fn recorded(history: FileHistory) -> Self {
-        let (failures, calls) = (Vec::new(), Vec::new());
-        let inner = Inner { tree: Tree::new(), history: Some(history), failures, calls };
-        Self(Arc::new(Mutex::new(inner)))
+        Self::new(Tree::new(), Some(history))
     }
 
     /// What a power cut has left.
     pub(crate) fn shown(left: Left) -> Self {
+        Self::new(Tree::over(left), None)
+    }
+
+    fn new(tree: Tree, history: Option<FileHistory>) -> Self {
         let (failures, calls) = (Vec::new(), Vec::new());
-        let inner = Inner { tree: Tree::over(left), history: None, failures, calls };
-        Self(Arc::new(Mutex::new(inner)))
+        Self(Arc::new(Mutex::new(Inner { tree, history, failures, calls })))
     }
 
     /// What happened so far was the preparation; calls are counted from here on.
@@ -207,7 +208,7 @@ impl Fs {
         inner.failures = failures.to_vec();
     }
 
-    /// What was recorded so far.
+    /// What was recorded; clones record nothing more.
     pub(crate) fn into_history(self) -> FileHistory {
         self.lock().history.take().expect("a recording")
     }

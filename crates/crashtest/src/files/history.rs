@@ -193,22 +193,6 @@ impl FileHistory {
         }
     }
 
-    /// What is wrong with a state, if this run has none like it.
-    pub(crate) fn check(&self, state: &State) -> Result<(), String> {
-        if state.at > self.events.len() {
-            return Err(format!("there is no event {}", state.at));
-        }
-        for &(atom, event) in &state.lost {
-            let is_before = event.is_none_or(|event| (event as usize) < state.at);
-            let has = self.atom(atom).is_some()
-                && event.is_none_or(|event| self.has_version(atom, event));
-            if !is_before || !has {
-                return Err(format!("part {atom} has no version of event {event:?}"));
-            }
-        }
-        Ok(())
-    }
-
     /// What is lost in a state, in words: for each part the first call that is not there.
     pub(crate) fn lost_words(&self, state: &State) -> Vec<String> {
         let missing = |&(atom, event): &(u32, Option<u32>)| {
@@ -311,7 +295,7 @@ impl FileHistory {
         Some((file, Length { bytes: whole.bytes, is_grown: true }))
     }
 
-    /// The first change of the length of a file after event `floor`, and the length that it had then.
+    /// The event of the first change of a file's length after event `floor`, and the length that the file had at `floor`.
     pub(crate) fn length_from(&self, file: Ino, floor: Option<u32>) -> (Option<u32>, u64) {
         let Some(cell) = self.length(file) else { return (None, 0) };
         let settled = cell.up_to(floor);

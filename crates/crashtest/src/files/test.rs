@@ -147,17 +147,20 @@ where
         options.faults = self.failures.iter().map(name).collect();
         let mut runner = InFiles { history: Arc::clone(&history), check: &self.check };
         let mut summary = explore_history(&mut runner, &*history, &options, &mut |_| {})?;
+        let findings = summary.models.iter_mut().flat_map(|model| &mut model.findings);
+        let findings: Vec<&mut Finding> = findings.take(SMALL_MOST).collect();
+        if findings.is_empty() {
+            return Ok(summary);
+        }
         let cuts = history.cuts(Flushes::All, &|_| true);
-        for finding in
-            summary.models.iter_mut().flat_map(|model| &mut model.findings).take(SMALL_MOST)
-        {
+        for finding in findings {
             let (state, outcome, _) = shrink(&mut runner, &finding.state, &cuts, TRIES_MOST)?;
             if !outcome.verdict.is_broken() {
                 finding.is_flaky = true;
                 continue;
             }
-            let lost = history.lost_words(&state);
-            *finding = Finding { state, said: outcome.said, lost, ..finding.clone() };
+            finding.lost = history.lost_words(&state);
+            (finding.state, finding.said) = (state, outcome.said);
         }
         Ok(summary)
     }
@@ -170,7 +173,6 @@ where
         let state: State = serde_json::from_str(state)
             .map_err(|error| CrashError::Input(format!("this is no state: {error}")))?;
         let history = Arc::new(self.record()?);
-        history.check(&state).map_err(CrashError::Input)?;
         let cuts = history.cuts(Flushes::All, &|at| at == state.at);
         if !cuts.iter().any(|cut| cut.allows(&state)) {
             let problem = "no power cut in this work leaves this state: the work is another one since it was printed";

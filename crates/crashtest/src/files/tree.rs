@@ -113,6 +113,11 @@ impl Tree {
         self.base.as_ref().filter(|_| !self.is_born_here(file))?.bytes(file, page)
     }
 
+    /// The bytes of a page, zeroes among them.
+    fn whole_page(&self, file: Ino, page: u32) -> Arc<[u8]> {
+        self.page(file, page).unwrap_or_else(|| vec![0; PAGE_BYTES as usize].into())
+    }
+
     fn is_born_here(&self, file: Ino) -> bool {
         self.base.as_ref().is_none_or(|left| file.0 >= left.next_ino())
     }
@@ -149,9 +154,7 @@ impl Tree {
         while at < end {
             let page = (at / PAGE_BYTES) as u32;
             let to = end.min((at / PAGE_BYTES + 1) * PAGE_BYTES);
-            let mut bytes = self
-                .page(file, page)
-                .map_or_else(|| vec![0; PAGE_BYTES as usize], |it| it.to_vec());
+            let mut bytes = self.whole_page(file, page).to_vec();
             let from = (at % PAGE_BYTES) as usize;
             let part = &data[(at - offset) as usize..(to - offset) as usize];
             bytes[from..from + part.len()].copy_from_slice(part);
@@ -167,7 +170,7 @@ impl Tree {
         if length.is_multiple_of(PAGE_BYTES) {
             return None;
         }
-        let bytes = self.page(file, page).unwrap_or_else(|| vec![0; PAGE_BYTES as usize].into());
+        let bytes = self.whole_page(file, page);
         Some(self.put_page(file, page, bytes, (u64::from(page) + 1) * PAGE_BYTES))
     }
 
@@ -287,17 +290,22 @@ impl Tree {
         Ok(vec![vec![self.name_change(folder, name, Some(file))]])
     }
 
+    /// Whether a call that expects this kind may take the name of `ino` away.
+    fn check_removal(&self, ino: Ino, expected: Kind) -> io::Result<()> {
+        match (expected, self.kind(ino)) {
+            (Kind::File, Kind::Folder) => Err(Errno::EISDIR.into()),
+            (Kind::Folder, Kind::File) => Err(Errno::ENOTDIR.into()),
+            (Kind::Folder, Kind::Folder) if !self.entries(ino).is_empty() => {
+                Err(Errno::ENOTEMPTY.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the name of a file, or of an empty folder, away.
     pub(crate) fn remove(&mut self, folder: Ino, name: &str, kind: Kind) -> io::Result<Vec<Step>> {
         let ino = self.lookup(folder, name).ok_or(Errno::ENOENT)?;
-        match (kind, self.kind(ino)) {
-            (Kind::File, Kind::Folder) => return Err(Errno::EISDIR.into()),
-            (Kind::Folder, Kind::File) => return Err(Errno::ENOTDIR.into()),
-            (Kind::Folder, Kind::Folder) if !self.entries(ino).is_empty() => {
-                return Err(Errno::ENOTEMPTY.into());
-            }
-            _ => {}
-        }
+        self.check_removal(ino, kind)?;
         Ok(vec![vec![self.name_change(folder, name, None)]])
     }
 
@@ -332,14 +340,7 @@ impl Tree {
             return Err(Errno::ENOTEMPTY.into()); // a folder that it lies in
         }
         if let Some(replaced) = replaced {
-            match (self.kind(moved), self.kind(replaced)) {
-                (Kind::File, Kind::Folder) => return Err(Errno::EISDIR.into()),
-                (Kind::Folder, Kind::File) => return Err(Errno::ENOTDIR.into()),
-                (Kind::Folder, Kind::Folder) if !self.entries(replaced).is_empty() => {
-                    return Err(Errno::ENOTEMPTY.into());
-                }
-                _ => {}
-            }
+            self.check_removal(replaced, self.kind(moved))?;
         }
         let mut step =
             vec![self.name_change(from.0, from.1, None), self.name_change(to.0, to.1, Some(moved))];

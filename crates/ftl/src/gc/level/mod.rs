@@ -2,11 +2,12 @@
 //!
 //! Data that is never overwritten keeps its block from being erased, and leaves all erases to the other blocks.
 //! Emptying that block brings it into circulation. Its data goes to the free block that was erased most often, which is
-//! opened for it when the move begins, by a stream of its own ([`crate::place::Streams::level`]): among data that is overwritten it would be copied again and
-//! again. Other data gets the block that was erased first, whatever the policy.
+//! opened for it when the move begins, by a stream of its own ([`crate::place::Streams::level`]): among data that is
+//! overwritten it would be copied again and again. Other data gets the block that was erased first, whatever the policy.
+
+use leyden_nand::BlockId;
 
 use super::DieView;
-use leyden_nand::BlockId;
 
 leyden_sim::policies! {
     /// Which blocks are collected for their wear.

@@ -246,7 +246,10 @@ impl Summary {
             .map(|finding| {
                 let Finding { verdict, count, first, said, lost, .. } = finding;
                 let name = verdict.name();
-                let mut told = format!("{name} in {count} states, first in number {first}: {said}");
+                let mut told = format!(
+                    "{name} in {}, first in number {first}: {said}",
+                    counted(*count, "state")
+                );
                 if !lost.is_empty() {
                     let state = serde_json::to_string(&finding.state).expect("a state is JSON");
                     let lost = lost.join("\n  ");

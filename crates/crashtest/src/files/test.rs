@@ -175,7 +175,8 @@ where
         let history = Arc::new(self.record()?);
         let cuts = history.cuts(Flushes::All, &|at| at == state.at);
         if !cuts.iter().any(|cut| cut.allows(&state)) {
-            let problem = "no power cut in this work leaves this state: the work is another one since it was printed";
+            let problem =
+                "no power cut leaves this state: the work has changed since it was printed";
             return Err(CrashError::Input(problem.to_owned()));
         }
         InFiles { history, check: &self.check }.run_one(&state)

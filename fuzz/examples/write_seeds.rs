@@ -15,6 +15,7 @@ fn main() -> std::io::Result<()> {
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),
+        ("files_recording", leyden_crashtest::fuzz::files_seed()),
         ("log_writes", leyden_wire::fuzz::log_seed()),
         ("image_recording", leyden_image::fuzz::recording_seed()),
         ("image_recording", leyden_image::fuzz::zoned_recording_seed()),

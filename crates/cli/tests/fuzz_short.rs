@@ -123,6 +123,11 @@ fn logs_of_dm_log_writes() {
 }
 
 #[test]
+fn recordings_of_files() {
+    fuzz(&[leyden_crashtest::fuzz::files_seed()], 5_000, leyden_crashtest::fuzz::files);
+}
+
+#[test]
 fn recordings() {
     let seeds = [leyden_image::fuzz::recording_seed(), leyden_image::fuzz::zoned_recording_seed()];
     fuzz(&seeds, 400, leyden_image::fuzz::recording);

@@ -28,7 +28,7 @@ impl Lab {
         most: u32,
         seed: u64,
     ) -> Result<Again, CrashError> {
-        let acks = self.timeline.acks_before(state.at);
+        let acks = self.promised(state);
         self.notes_writes = true;
         let outcome = self.run_promised(state, acks);
         self.notes_writes = false;
@@ -39,7 +39,8 @@ impl Lab {
         if outcome?.verdict.is_broken() {
             return Ok((0, None));
         }
-        let recovery = recovery(&self.timeline, state, &written);
+        let timeline = self.ground.timeline().expect("who notes writes has a drive");
+        let recovery = recovery(timeline, state, &written);
         let cuts = cuts(&recovery, Flushes::All);
         let mut tried = 0;
         for second in Search::new(&recovery, &cuts, seed).take(most as usize) {

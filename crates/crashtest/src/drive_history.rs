@@ -61,6 +61,10 @@ impl History for Timeline {
         state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
     }
 
+    fn check(&self, state: &State) -> Result<(), String> {
+        state.check(self)
+    }
+
     fn keys(&self) -> Box<dyn Keys + '_> {
         Box::new(Fingerprints::new(self))
     }

@@ -75,7 +75,10 @@ pub fn explore(
 }
 
 /// As [`explore`], of anything that was recorded; the model `realistic` takes a drive and is refused.
-pub(crate) fn explore_history(
+///
+/// # Errors
+/// As [`explore`].
+pub fn explore_history(
     runner: &mut dyn Runner,
     history: &dyn History,
     options: &Explore,
@@ -104,6 +107,7 @@ fn explore_subject(
         models: Vec::new(),
         required: options.limits.required,
         faults: options.faults.clone(),
+        files: history.files(),
     };
     summary.verdict = summary.judge();
     if !summary.is_intact() {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::attach::Attachment;
 use crate::error::{CrashError, output};
+use crate::history::History;
 use crate::locate::{self, Place};
 use crate::processes::Processes;
 use crate::session::{Plan, SessionPaths};
@@ -51,6 +52,14 @@ impl InFile {
 }
 
 impl TestBed for InFile {
+    fn history(&self) -> &dyn History {
+        &*self.timeline
+    }
+
+    fn timeline(&self) -> Option<&Timeline> {
+        Some(&self.timeline)
+    }
+
     fn device(&self) -> &Path {
         &self.path
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cut::{Cut, Flushes};
+use crate::files::Persistence;
 use crate::state::State;
 
 /// A sync of a run: a flush of a drive, or an `fsync` of a file.
@@ -20,6 +21,11 @@ pub struct Sync {
 
 /// One recorded run, and the states that power cuts in it may leave.
 pub trait History: fmt::Debug {
+    /// What the files promise; nothing if a drive was recorded.
+    fn files(&self) -> Option<Persistence> {
+        None
+    }
+
     /// Bytes that are kept or lost as a whole.
     fn atom_bytes(&self) -> u32;
 
@@ -49,6 +55,12 @@ pub trait History: fmt::Debug {
 
     /// Takes out of `state` what is lost by name only: the image is the same without it.
     fn normalize(&self, state: &mut State);
+
+    /// What is wrong with a state that is none of this run's.
+    ///
+    /// # Errors
+    /// If the run has no such state.
+    fn check(&self, state: &State) -> Result<(), String>;
 
     /// What tells images apart.
     fn keys(&self) -> Box<dyn Keys + '_>;

@@ -18,14 +18,10 @@ use crate::test_bed::Entered;
 const DEVICE_IMAGE: &str = "device.img";
 
 impl Lab {
-    fn promised(&self, state: &State) -> usize {
-        self.timeline.acks_before(state.at.min(self.timeline.closed()))
-    }
-
     /// What lies in these atoms, if nothing is lost.
     pub(crate) fn locate(&mut self, at: usize, atoms: &[u32]) -> Result<Vec<Place>, CrashError> {
         self.show(&State::new(at, Vec::new()), 0)?;
-        let atom_bytes = u64::from(self.timeline.atom_bytes());
+        let atom_bytes = u64::from(self.ground.history().atom_bytes());
         let entered = match self.ground.enter(self.processes)? {
             Ok(Entered::Device) | Err(_) => return Ok(Vec::new()),
             Ok(entered) => entered,
@@ -68,7 +64,7 @@ impl Lab {
     fn folder(&self, entered: &Entered) -> PathBuf {
         match entered {
             Entered::Device => self.plan.cwd.clone(),
-            Entered::Mounted(_) | Entered::Extracted(_) => self.room.mnt(),
+            Entered::Mounted(_) | Entered::Extracted(_) | Entered::Served => self.room.mnt(),
         }
     }
 
@@ -130,7 +126,7 @@ impl Lab {
             Entered::Device => {
                 command.arg("--sparse=always").arg(self.ground.device()).arg(to.join(DEVICE_IMAGE))
             }
-            Entered::Mounted(_) | Entered::Extracted(_) => {
+            Entered::Mounted(_) | Entered::Extracted(_) | Entered::Served => {
                 command.arg("-a").arg(self.room.mnt().join(".")).arg(to)
             }
         };

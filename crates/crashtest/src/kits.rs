@@ -49,6 +49,18 @@ pub const KITS: &[Kit] = &[
         size: "64 MiB",
     },
     Kit {
+        name: "gdbm",
+        about: "GDBM with gdbm_sync, which loses records: it promises no crash tolerance so; needs a C compiler and libgdbm-dev",
+        files: &[("gdbm.c", script!("gdbm/gdbm.c"))],
+        build: Some("cc -O1 -o gdbm gdbm.c -lgdbm"),
+        program: "./gdbm",
+        setup: "setup",
+        work: "work 100",
+        check: "check",
+        is_server: true,
+        size: "64 MiB",
+    },
+    Kit {
         name: "git",
         about: "git with core.fsync=all, which loses the last commit: it syncs files, not folders; needs git",
         files: &[("git.sh", script!("git/git.sh"))],
@@ -58,6 +70,18 @@ pub const KITS: &[Kit] = &[
         work: "work 20",
         check: "check",
         is_server: false,
+        size: "64 MiB",
+    },
+    Kit {
+        name: "leveldb",
+        about: "LevelDB with synchronous writes; needs a C++ compiler and libleveldb-dev",
+        files: &[("leveldb.cc", script!("leveldb/leveldb.cc"))],
+        build: Some("c++ -std=c++17 -O1 -o leveldb leveldb.cc -lleveldb"),
+        program: "./leveldb",
+        setup: "setup",
+        work: "work 400",
+        check: "check",
+        is_server: true,
         size: "64 MiB",
     },
     Kit {
@@ -143,7 +167,8 @@ impl Kit {
         KITS.iter().find(|kit| kit.name == name)
     }
 
-    /// The script that runs the test; its arguments are further ones of `leyden crashtest`.
+    /// The script that runs the test; its arguments are further ones of `leyden crashtest`. If the first is `--files`, there is
+    /// no drive.
     pub fn run_script(&self) -> String {
         let Self { about, program, setup, work, check, size, .. } = self;
         let build =
@@ -151,9 +176,11 @@ impl Kit {
         let (exec, server) = if self.is_server { ("exec ", " --check-server") } else { ("", "") };
         format!(
             "#!/bin/sh\n# {about}.\n# Arguments are further ones of `leyden crashtest`: sh {RUN} --states 5000\n\
+             # On a modelled drive; with --files first at the level of files, without root.\n\
              cd \"$(dirname \"$0\")\" || exit 2\n{build}\
-             exec \"${{LEYDEN:-leyden}}\" crashtest devices/tlc-datacenter --set device.buffer.region=none --latency off \\\n    \
-             --size \"{size}\" --setup \"{program} {setup}\" --work \"{program} {work}\" \\\n    \
+             case \"${{1:-}}\" in\n--files*) ;;\n\
+             *) set -- devices/tlc-datacenter --set device.buffer.region=none --latency off --size \"{size}\" \"$@\" ;;\nesac\n\
+             exec \"${{LEYDEN:-leyden}}\" crashtest --setup \"{program} {setup}\" --work \"{program} {work}\" \\\n    \
              --check \"{exec}{program} {check}\"{server} --out crash \"$@\"\n"
         )
     }

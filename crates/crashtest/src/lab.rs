@@ -10,12 +10,12 @@ use crate::attach::Attachment;
 use crate::check::{self, CheckServer, Environment};
 use crate::error::{CrashError, output};
 use crate::extracts::InFile;
+use crate::files::InFolder;
 use crate::mounts::OnLoop;
 use crate::processes::Processes;
 use crate::session::{Plan, Session, SessionPaths};
 use crate::state::State;
 use crate::test_bed::{Access, TestBed};
-use crate::timeline::Timeline;
 use crate::verdict::{Outcome, Verdict};
 
 /// One device, and everything on it.
@@ -28,7 +28,6 @@ pub(crate) struct Lab {
     server: Option<CheckServer>,
     /// What is written to states is noted.
     pub(crate) notes_writes: bool,
-    pub(crate) timeline: Arc<Timeline>,
     pub(crate) ground: Box<dyn TestBed>,
 }
 
@@ -48,22 +47,14 @@ impl Lab {
             return Err(CrashError::Input(problem));
         }
         let room = session.room();
-        let timeline = Arc::new(session.timeline(atom_bytes)?);
+        let timeline = || session.timeline(atom_bytes).map(Arc::new);
         let ground: Box<dyn TestBed> = match access {
-            Access::Mounts => Box::new(OnLoop::new(&plan, &room, Arc::clone(&timeline))?),
-            Access::Extracts => Box::new(InFile::new(&plan, &room, Arc::clone(&timeline))?),
+            Access::Mounts => Box::new(OnLoop::new(&plan, &room, timeline()?)?),
+            Access::Extracts => Box::new(InFile::new(&plan, &room, timeline()?)?),
+            Access::Folder => Box::new(InFolder::new(session.recorded_files()?, &room)?),
         };
         let environment = environment(&plan, &room, ground.device());
-        Ok(Self {
-            plan,
-            room,
-            processes,
-            environment,
-            server: None,
-            notes_writes: false,
-            timeline,
-            ground,
-        })
+        Ok(Self { plan, room, processes, environment, server: None, notes_writes: false, ground })
     }
 
     /// The loop device, which outlives this process if that is killed.
@@ -73,7 +64,7 @@ impl Lab {
 
     /// Tries a state.
     pub(crate) fn run(&mut self, state: &State) -> Result<Outcome, CrashError> {
-        self.run_promised(state, self.timeline.acks_before(state.at.min(self.timeline.closed())))
+        self.run_promised(state, self.promised(state))
     }
 
     /// Tries a state in which only the first `acks` promises had been made.
@@ -97,6 +88,12 @@ impl Lab {
         Ok(outcome)
     }
 
+    /// How much had been promised when a state was left.
+    pub(crate) fn promised(&self, state: &State) -> usize {
+        let history = self.ground.history();
+        history.acks_before(state.at.min(history.closed()))
+    }
+
     /// The atoms of the last state that were read, in the order of their first reading; `None` if nobody knows.
     pub(crate) fn take_reads(&mut self) -> Option<Vec<u32>> {
         self.ground.take_reads()
@@ -104,13 +101,13 @@ impl Lab {
 
     /// Sets the state, and tells what had been acknowledged.
     pub(crate) fn show(&mut self, state: &State, acks: usize) -> Result<(), CrashError> {
-        let timeline = &self.timeline;
-        state.check(timeline).map_err(CrashError::Input)?;
+        self.ground.history().check(state).map_err(CrashError::Input)?;
         self.ground.show(state)?;
         if self.notes_writes {
             self.ground.note_writes();
         }
-        let acks = &timeline.acks()[..acks.min(timeline.acks().len())];
+        let all = self.ground.history().acks();
+        let acks = &all[..acks.min(all.len())];
         let text: String = acks.iter().flat_map(|line| [line, "\n"]).collect();
         fs::write(self.room.acks(), text).map_err(CrashError::io(self.room.acks()))
     }
@@ -152,9 +149,11 @@ fn environment(plan: &Plan, room: &SessionPaths, device: &Path) -> Environment {
     let mut all: Environment = vec![
         ("LEYDEN_ACKS", room.acks().into_os_string()),
         ("LEYDEN_TMP", room.scratch().into_os_string()),
-        ("LEYDEN_DEV", device.as_os_str().to_owned()),
     ];
-    if plan.has_fs() {
+    if plan.files.is_none() {
+        all.push(("LEYDEN_DEV", device.as_os_str().to_owned()));
+    }
+    if plan.has_folder() {
         all.push(("LEYDEN_MOUNT", room.mnt().into_os_string()));
     }
     all.push(("LEYDEN_PHASE", OsString::from("check")));

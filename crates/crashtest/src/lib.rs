@@ -51,6 +51,7 @@ mod realistic;
 mod record;
 mod recorded;
 mod runner;
+mod scripts;
 mod search;
 mod session;
 mod shrink;
@@ -69,6 +70,8 @@ mod worker;
 /// What the fuzz target and the short fuzz test call.
 pub mod fuzz {
     pub use leyden_wire::fuzz::{log, log_seed};
+
+    pub use crate::files::fuzz::{files, files_seed};
 }
 
 pub use again::again;
@@ -77,8 +80,8 @@ pub use contract::cuts;
 pub use cut::{Cut, Flushes, Unsettled};
 pub use drive::fit;
 pub use error::CrashError;
-pub use explore::{Explore, explore};
-pub use files::{Call, File, FilesTest, Fs, Metadata, OpenOptions, Persistence};
+pub use explore::{Explore, explore, explore_history};
+pub use files::{Call, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence};
 pub use files_view::FileDifference;
 pub use history::{History, Keys, Sync};
 pub use kits::{KITS, Kit};

@@ -177,7 +177,7 @@ impl Host {
 /// # Errors
 /// If the recording is damaged, or its drive does something else when it is run again, or writing fails.
 pub fn export(session: &Session, to: &Path, base: Option<&Path>) -> Result<u64, CrashError> {
-    let recording = Recording::open(&session.recording())?;
+    let recording = session.drive_recording()?;
     let plan = session.plan()?;
     let mut replay = Replay::new(&recording)?;
     let log = NewFile::create_new(to)?;

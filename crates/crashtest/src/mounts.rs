@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use crate::attach::{Attachment, Loop, Mounted};
 use crate::clock;
 use crate::error::{CrashError, said};
+use crate::history::History;
 use crate::locate::{self, Place};
 use crate::processes::Processes;
 use crate::session::{Plan, SessionPaths};
@@ -50,6 +51,14 @@ impl OnLoop {
 }
 
 impl TestBed for OnLoop {
+    fn history(&self) -> &dyn History {
+        self.view.timeline()
+    }
+
+    fn timeline(&self) -> Option<&Timeline> {
+        Some(self.view.timeline())
+    }
+
     fn device(&self) -> &Path {
         self.device.device()
     }

@@ -94,12 +94,12 @@ fn cases(summary: &Summary) -> Vec<Case> {
     }
     let is_blind = summary.verdict == RunVerdict::CheckBlind;
     let blind =
-        "the check passes a drive that ignores all flushes: it does not see what a power cut takes";
+        || format!("the check passes {}: it does not see what a power cut takes", summary.liar());
     cases.push(Case {
         name: "positive control",
         seconds: summary.control.seconds,
         came: format!("{} of {} lies noticed", summary.control.broken(), summary.control.states),
-        failure: is_blind.then(|| blind.to_owned()),
+        failure: is_blind.then(blind),
     });
     cases.extend(summary.models.iter().map(case));
     if let Some(required) = summary.required {

@@ -14,7 +14,7 @@ use crate::known::{Guess, Known};
 use crate::loop_cleanup::LoopCleanup;
 use crate::own_program::OwnProgram;
 use crate::runner::{Runner, run_one};
-use crate::session::{RecordPlan, Session};
+use crate::session::{Plan, RecordPlan, Session};
 use crate::state::State;
 use crate::test_bed::Access;
 use crate::timeline::Timeline;
@@ -165,11 +165,30 @@ impl<'a> Pool<'a> {
         }
     }
 
+    /// Has a run of software on files recorded, in a process of its own.
+    ///
+    /// # Errors
+    /// If a script fails, or the recording cannot be made.
+    pub fn record_files(
+        session: &Session,
+        launcher: &Launcher,
+        plan: &Plan,
+        cancel: &'a AtomicBool,
+    ) -> Result<u64, CrashError> {
+        let mut pool = Self::empty(session, launcher, None, Access::Folder, GRACE, cancel)?;
+        let child = pool.spawn()?;
+        pool.workers.push(child);
+        match pool.ask(&Ask::RecordFiles(Box::new(plan.clone())))? {
+            Answer::Recorded(bytes) => Ok(bytes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     fn spawn(&mut self) -> Result<Worker, CrashError> {
         self.started += 1;
         let id = self.started;
         let mut command = Command::new("unshare");
-        if self.access == Access::Extracts && !nix::unistd::geteuid().is_root() {
+        if self.access != Access::Mounts && !nix::unistd::geteuid().is_root() {
             // Without root a namespace of users gives the right to make the others.
             command.args(["--user", "--map-root-user"]);
         }

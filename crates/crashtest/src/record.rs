@@ -1,20 +1,19 @@
 //! Recording a run: a served drive with a file system on it, the user's scripts, and serve's own recorder.
 
 use std::fs::{File, TryLockError};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::Builder;
+use std::process::Command;
 use std::time::Duration;
 
 use leyden_image::{Drive, raw};
 use leyden_serve::{Ask, ControlAnswer, ControlAsk, Handle, Pace, Server, ServerOptions};
 
 use crate::attach::{Attachment, Loop, Mounted};
-use crate::check::{self, Environment};
+use crate::check::Environment;
 use crate::error::{CrashError, said};
 use crate::processes::Processes;
 use crate::recorded::{BEGIN, END};
+use crate::scripts::{Promised, Scripts};
 use crate::session::{Plan, RecordPlan, Session, SessionPaths};
 use crate::test_bed::Access;
 
@@ -47,7 +46,7 @@ pub(crate) fn record(
 
 /// Nobody else records into the folder while this is held. The worker of a process that was killed does for a moment: it
 /// takes down what it has made.
-fn alone(session: &Session) -> Result<File, CrashError> {
+pub(crate) fn alone(session: &Session) -> Result<File, CrashError> {
     let path = session.folder().join(".recording");
     let file = File::create(&path).map_err(CrashError::io(&path))?;
     for _ in 0..LOCKS_MOST {
@@ -70,9 +69,9 @@ fn record_on(
     attached: &dyn Fn(&Attachment) -> Result<(), CrashError>,
 ) -> Result<(), CrashError> {
     let plan = &record.plan;
-    let log = File::create(session.work_log()).map_err(CrashError::io(session.work_log()))?;
+    let scripts = Scripts::new(session, plan)?;
     let (room, has_base) = (session.room(), record.base.is_some());
-    let bench = Bench { plan, room, log, access, processes, has_base, attached };
+    let bench = Bench { plan, room, scripts, access, processes, has_base, attached };
     let mut drive = Drive::create(image, record.drive.clone())?;
     if let Some(base) = &record.base {
         let file = File::open(base).map_err(CrashError::io(base))?;
@@ -119,7 +118,7 @@ fn record_on(
 struct Bench<'a> {
     plan: &'a Plan,
     room: SessionPaths,
-    log: File,
+    scripts: Scripts<'a>,
     access: Access,
     processes: Processes,
     has_base: bool,
@@ -145,7 +144,7 @@ impl Bench<'_> {
                     (self.attached)(device.attachment())?;
                     run(device.device(), server.handle())
                 }),
-            Access::Extracts => run(&disk, server.handle()),
+            Access::Extracts | Access::Folder => run(&disk, server.handle()),
         };
         let status = server.handle().control(ControlAsk::Status);
         server.handle().control(ControlAsk::Stop);
@@ -199,33 +198,11 @@ impl Bench<'_> {
         device: &Path,
         recorded: Option<&Handle>,
     ) -> Result<(), CrashError> {
-        let log = || self.log.try_clone().map_err(CrashError::io("work.log"));
-        let mut command = check::shell(text, self.plan, &self.environment(name, device, recorded));
-        command.stderr(log()?);
-        let prefix = self.plan.ack_prefix.as_deref().zip(recorded);
-        command.stdout(if prefix.is_some() { Stdio::piped() } else { Stdio::from(log()?) });
-        let mut child = command.spawn().map_err(CrashError::io("sh"))?;
-        let reader = prefix.map(|(prefix, handle)| {
-            let stdout = child.stdout.take().expect("it was asked for");
-            listen(BufReader::new(stdout), prefix.to_owned(), handle.clone(), log()?)
+        let environment = self.environment(name, device, recorded);
+        let promised = recorded.cloned().map(|handle| -> Promised {
+            Box::new(move |line| tell(&handle, format!("ack {line}\n").into_bytes()))
         });
-        let reader = reader.transpose()?;
-        let status = child.wait();
-        check::end_group(&mut child);
-        if let Some(reader) = reader {
-            let _ = reader.join(); // it ends with the script's output
-        }
-        let status = status.map_err(CrashError::io("sh"))?;
-        if status.success() {
-            return Ok(());
-        }
-        let mut said = File::open(self.log_path()).map_err(CrashError::io("work.log"))?;
-        let said = check::tail(&mut said);
-        let last: Vec<_> = said.lines().rev().take(5).collect();
-        let last: String = last.into_iter().rev().flat_map(|line| ["\n  | ", line]).collect();
-        let silent = "\n  help: it said nothing; begin it with `set -x` to see its last command";
-        let help = if last.is_empty() { silent } else { "" };
-        Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}{help}")))
+        self.scripts.run(name, text, &environment, promised)
     }
 
     /// A run with I/O errors: work that gives up is what is looked for, and errors that never came are none.
@@ -256,10 +233,6 @@ impl Bench<'_> {
         }
     }
 
-    fn log_path(&self) -> std::path::PathBuf {
-        self.room.0.with_file_name("work.log")
-    }
-
     fn environment(&self, phase: &str, device: &Path, recorded: Option<&Handle>) -> Environment {
         let mut all: Environment = vec![
             ("LEYDEN_PHASE", phase.into()),
@@ -274,24 +247,6 @@ impl Bench<'_> {
         }
         all
     }
-}
-
-/// Notes lines that begin with `prefix`; all of them go to the log.
-fn listen(
-    lines: impl BufRead + Send + 'static,
-    prefix: String,
-    handle: Handle,
-    mut log: File,
-) -> Result<std::thread::JoinHandle<()>, CrashError> {
-    let read = move || {
-        for line in lines.lines().map_while(Result::ok) {
-            if let Some(rest) = line.strip_prefix(&prefix) {
-                tell(&handle, format!("ack {}\n", rest.trim()).into_bytes());
-            }
-            let _ = writeln!(log, "{line}"); // a full disk stops no work
-        }
-    };
-    Builder::new().name("acks".to_owned()).spawn(read).map_err(CrashError::io("a thread"))
 }
 
 /// Notes a mark, and waits until it stands among the commands.

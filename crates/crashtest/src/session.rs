@@ -11,6 +11,7 @@ use leyden_serve::FaultRule;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CrashError;
+use crate::files::{FileHistory, Persistence, RecordedFiles, read_recording};
 use crate::recorded;
 use crate::timeline::Timeline;
 
@@ -50,12 +51,20 @@ pub struct Plan {
     /// Commands of the work that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultRule>,
+    /// Calls on files are recorded, and no drive: what the files promise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Persistence>,
 }
 
 impl Plan {
     /// True if there is a file system.
     pub fn has_fs(&self) -> bool {
         self.fs != NO_FS
+    }
+
+    /// True if there is a folder for the software.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.has_fs() || self.files.is_some()
     }
 
     /// Where the file system's superblock lies: btrfs has it at 64 KiB, others in their first 4 KiB.
@@ -129,6 +138,10 @@ impl Session {
     pub fn recording(&self) -> PathBuf {
         self.folder.join("recording.leyrec")
     }
+    /// Calls on files that were recorded.
+    pub fn files_recording(&self) -> PathBuf {
+        self.folder.join("recording.files")
+    }
     /// What the user's scripts have said while they were recorded.
     pub fn work_log(&self) -> PathBuf {
         self.folder.join("work.log")
@@ -188,13 +201,28 @@ impl Session {
         Ok(path)
     }
 
+    /// The recording of a drive.
+    ///
+    /// # Errors
+    /// If calls on files were recorded, or there is none, or it is damaged.
+    pub fn drive_recording(&self) -> Result<Recording, CrashError> {
+        if self.plan()?.files.is_some() {
+            let problem = format!(
+                "{}: calls on files were recorded, and this takes a drive\n  help: record without --files",
+                self.folder.display()
+            );
+            return Err(CrashError::Input(problem));
+        }
+        Ok(Recording::open(&self.recording())?)
+    }
+
     /// What was recorded, with atoms of `atom_bytes`; of the drive's mapping units without.
     ///
     /// # Errors
     /// If atoms are smaller than the device's sectors, or the recording is none, is damaged, or its drive does something else today.
     pub fn timeline(&self, atom_bytes: Option<u32>) -> Result<Timeline, CrashError> {
-        let recording = Recording::open(&self.recording())?;
         let Plan { size_bytes, sector_bytes, .. } = self.plan()?;
+        let recording = self.drive_recording()?;
         let unit_bytes = recording.head().unit_bytes;
         let least = atom_bytes.unwrap_or(unit_bytes);
         if least < sector_bytes {
@@ -206,6 +234,25 @@ impl Session {
             return Err(CrashError::Input(problem));
         }
         recorded::timeline(&recording, size_bytes, Some(least))
+    }
+}
+
+/// Calls on files as they were recorded.
+impl Session {
+    /// What was recorded of files.
+    ///
+    /// # Errors
+    /// If it is a recording of a drive, or cannot be used.
+    pub fn files(&self) -> Result<FileHistory, CrashError> {
+        self.recorded_files().map(|recorded| recorded.history)
+    }
+
+    /// The same, and whose the files are.
+    pub(crate) fn recorded_files(&self) -> Result<RecordedFiles, CrashError> {
+        let Some(rules) = self.plan()?.files else {
+            return Err(CrashError::Input("this is a recording of a drive".to_owned()));
+        };
+        read_recording(&self.files_recording(), rules)
     }
 }
 

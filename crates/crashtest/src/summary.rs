@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::Persistence;
 use crate::realistic::Power;
 use crate::state::State;
 use crate::verdict::{Outcome, Verdict};
@@ -233,6 +234,9 @@ pub struct Summary {
     /// I/O errors that the work met, as rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
+    /// What the files promise, if calls on files were recorded and no drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Persistence>,
 }
 
 impl Summary {
@@ -297,12 +301,26 @@ impl Summary {
             writes => format!(", {}", counted(writes, "FUA write")),
         };
         let (promises, flushes) =
-            (counted(self.acks, "promise"), counted(self.flushes, "drive flush"));
+            (counted(self.acks, "promise"), counted(self.flushes, self.sync()));
         let faults = match self.faults.len() {
             0 => String::new(),
             _ => format!(", I/O errors ({})", self.faults.join("; ")),
         };
         format!("{promises}, {flushes}{fua}{faults}: {}", self.in_words())
+    }
+
+    /// What a sync of the run is called.
+    const fn sync(&self) -> &'static str {
+        if self.files.is_some() { "file sync" } else { "drive flush" }
+    }
+
+    /// What the positive control puts in the place of what the software trusts.
+    pub const fn liar(&self) -> &'static str {
+        if self.files.is_some() {
+            "a disk that ignores all syncs"
+        } else {
+            "a drive that ignores all flushes"
+        }
     }
 
     /// The verdict in words.
@@ -335,7 +353,7 @@ impl Summary {
                     .to_owned()
             }
             RunVerdict::CheckBlind => {
-                "no verdict, the check passes a drive that ignores all flushes".to_owned()
+                format!("no verdict, the check passes {}", self.liar())
             }
             RunVerdict::TooFew => format!(
                 "no verdict, fewer states were tried than the {} required",
@@ -366,6 +384,7 @@ mod tests {
 
     fn summary(intact: Verdict, lies: usize, verdicts: &[(Verdict, usize)]) -> Summary {
         let mut summary = Summary {
+            files: None,
             verdict: RunVerdict::Held,
             flushes: 9,
             fua_writes: 0,

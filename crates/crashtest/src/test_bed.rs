@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::attach::{Attachment, Mounted};
 use crate::error::CrashError;
+use crate::history::History;
 use crate::locate::Place;
 use crate::processes::Processes;
 use crate::state::State;
+use crate::timeline::Timeline;
 use crate::view::Written;
 
 /// How the software gets to its files.
@@ -20,11 +22,21 @@ pub enum Access {
     Mounts,
     /// Programs take them out of an image: takes no root, and ext2, ext3, ext4 or no file system.
     Extracts,
+    /// A folder in memory is served: takes no root. For recordings of files.
+    Folder,
 }
 
 /// A drive whose state can be set, and whose files can be reached.
 pub(crate) trait TestBed: fmt::Debug {
-    /// The drive: a device, or a file.
+    /// The run whose states are set.
+    fn history(&self) -> &dyn History;
+
+    /// The same, of a drive.
+    fn timeline(&self) -> Option<&Timeline> {
+        None
+    }
+
+    /// The drive: a device, or a file; of a folder that.
     fn device(&self) -> &Path;
 
     /// The loop device, which outlives this process when it is killed; nothing for a file.
@@ -56,6 +68,8 @@ pub(crate) trait TestBed: fmt::Debug {
 pub(crate) enum Entered {
     /// There is no file system.
     Device,
+    /// They are there always.
+    Served,
     /// They are mounted.
     Mounted(Mounted),
     /// They were taken out, to this folder.
@@ -66,7 +80,7 @@ impl Entered {
     /// Takes them away.
     pub(crate) fn end(self, processes: Processes) -> Result<(), CrashError> {
         match self {
-            Self::Device => Ok(()),
+            Self::Device | Self::Served => Ok(()),
             Self::Mounted(mounted) => mounted.end(processes),
             Self::Extracted(folder) => {
                 let entries = std::fs::read_dir(&folder).map_err(CrashError::io(&folder))?;

@@ -15,12 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::attach::Attachment;
 use crate::error::CrashError;
+use crate::files::record_files;
 use crate::files_view::FileDifference;
 use crate::lab::Lab;
 use crate::locate::Place;
 use crate::processes::{self, Processes};
 use crate::record;
-use crate::session::{RecordPlan, Session};
+use crate::session::{Plan, RecordPlan, Session};
 use crate::state::State;
 use crate::test_bed::Access;
 use crate::verdict::Outcome;
@@ -34,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) enum Ask {
     /// Record a run.
     Record(Box<RecordPlan>, Access),
+    /// Record calls on files.
+    RecordFiles(Box<Plan>),
     /// Be ready for states, on the core with this number; atoms have so many bytes.
     Open { atom_bytes: Option<u32>, core: usize, access: Access },
     /// Check a state.
@@ -188,6 +191,9 @@ fn do_it(
         let attached = |device: &Attachment| say(&Answer::Ready { device: Some(device.clone()) });
         return record::record(session, &plan, access, processes, &attached).map(Answer::Recorded);
     }
+    if let Ask::RecordFiles(plan) = ask {
+        return record_files(session, &plan, processes).map(Answer::Recorded);
+    }
     if let Ask::Open { atom_bytes, core, access } = ask {
         processes::stay_on(core);
         let made = Lab::new(session, atom_bytes, access, processes)?;
@@ -218,7 +224,9 @@ fn do_it(
             lab.run_in(&state, &command, |line| say(&Answer::Said(line))).map(Answer::Ran)
         }
         Ask::Copy(state, to) => lab.copy(&state, &to).map(|()| Answer::Done),
-        Ask::Record(..) | Ask::Open { .. } | Ask::End => unreachable!("done above"),
+        Ask::Record(..) | Ask::RecordFiles(_) | Ask::Open { .. } | Ask::End => {
+            unreachable!("done above")
+        }
     }
 }
 

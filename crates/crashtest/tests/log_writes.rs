@@ -47,6 +47,7 @@ fn plan() -> Plan {
         timeout_ms: 1_000,
         cwd: std::env::current_dir().unwrap(),
         faults: Vec::new(),
+        files: None,
     }
 }
 

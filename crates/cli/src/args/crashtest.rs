@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
-use leyden_crashtest::Model;
+use leyden_crashtest::{Model, Persistence};
 use leyden_serve::FaultRule;
 use leyden_sim::{Bytes, Span};
 
@@ -14,6 +14,7 @@ use super::served::{PaceArgs, parse_sector, parse_size};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   leyden crashtest init sqlite && sh sqlite/run.sh          a database that is known
+  leyden crashtest --files --work ./work.sh --check ./check.sh --out crash      without root, at the level of files
   leyden crashtest devices/tlc-datacenter --size '64 MiB' --work ./work.sh --check ./check.sh --out crash
   leyden crashtest run crash --states 5000                  the same recording, longer
   leyden crashtest shrink crash crash/findings/adversarial-1.json
@@ -131,9 +132,10 @@ pub(crate) enum CrashtestCommand {
     },
     /// Write the scripts of a crash test of well-known software into a new folder
     ///
-    /// `sh NAME/run.sh` then records and runs it. Without a name, what there is is listed.
+    /// `sh NAME/run.sh` then records and runs it on a modelled drive, `sh NAME/run.sh --files` at the level of files. Without a
+    /// name, what there is is listed.
     Init {
-        /// The software: bbolt, git, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
+        /// The software: bbolt, gdbm, git, leveldb, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// The new folder; NAME if not given
@@ -145,6 +147,9 @@ pub(crate) enum CrashtestCommand {
         /// The file system that is to be used
         #[arg(long, value_name = "FS", default_value = "ext4")]
         fs: String,
+        /// What crash tests at the level of files need (crashtest --files)
+        #[arg(long, conflicts_with = "fs")]
+        files: bool,
     },
     /// Do what standard input says, in namespaces of its own
     #[command(hide = true)]
@@ -162,8 +167,18 @@ pub(crate) enum CrashtestCommand {
 pub(crate) struct RecordArgs {
     /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken; it is scaled
     /// down to --size, its parallelism, times, buffer and capacitors kept
-    #[arg(value_name = "DRIVE", required = true)]
+    #[arg(value_name = "DRIVE", required_unless_present = "files")]
     drive: Option<String>,
+    /// Record calls on files, in a folder in memory, and no drive: without root, and many times as fast
+    ///
+    /// RULES says what the files promise: "xfs" or "ext4" as Linux keeps it, "posix" as the standard asks and no more.
+    #[arg(
+        long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
+        conflicts_with_all = [
+            "drive", "set", "size", "mkfs", "sector", "base", "fault", "fs", "options", "fsck", "latency", "speed",
+        ]
+    )]
+    pub(crate) files: Option<RulesArg>,
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
@@ -200,6 +215,27 @@ pub(crate) struct RecordArgs {
     /// The folder for the recording and all results, which must hold no other recording
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
+}
+
+/// What files promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RulesArg {
+    /// What the standard and the manual pages promise, and no more
+    Posix,
+    /// XFS of Linux
+    Xfs,
+    /// ext4 of Linux with its default options
+    Ext4,
+}
+
+impl From<RulesArg> for Persistence {
+    fn from(arg: RulesArg) -> Self {
+        match arg {
+            RulesArg::Posix => Self::Posix,
+            RulesArg::Xfs => Self::Xfs,
+            RulesArg::Ext4 => Self::Ext4,
+        }
+    }
 }
 
 impl RecordArgs {

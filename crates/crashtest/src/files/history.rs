@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
 use super::rules::Persistence;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
@@ -10,7 +12,8 @@ use crate::state::State;
 use crate::store::{Store, key_of};
 
 /// What a sync makes durable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Syncs {
     /// `fsync` of a file or a folder.
     Whole(Ino),
@@ -45,17 +48,16 @@ pub(crate) enum Event {
 
 /// A run of software, as its files saw it.
 #[derive(Clone, Debug)]
-pub(crate) struct FileHistory {
+pub struct FileHistory {
     rules: Persistence,
     store: Store,
     events: Vec<Event>,
-    /// What each event was, in words.
-    words: Vec<Arc<str>>,
+    diary: Diary,
     /// What was before is there whatever happens.
     begin: u32,
     acks: Acks,
     atoms: Vec<Atom>,
-    kinds: BTreeMap<Ino, Kind>,
+    inodes: Inodes,
     names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
     name_keys: BTreeMap<Name, u128>,
     lengths: BTreeMap<Ino, Cell<Length>>,
@@ -66,6 +68,23 @@ pub(crate) struct FileHistory {
     brought: BTreeMap<Ino, Vec<u32>>,
     has_moved_folders: bool,
     growth: Growth,
+}
+
+/// What each event was in words, and when.
+#[derive(Clone, Debug, Default)]
+struct Diary {
+    words: Vec<Arc<str>>,
+    times_ns: Vec<u64>,
+    /// What the clock shows; in memory it ticks once an event.
+    now_ns: Option<u64>,
+}
+
+/// Everything that was ever made.
+#[derive(Clone, Debug)]
+struct Inodes {
+    kinds: BTreeMap<Ino, Kind>,
+    /// Where symbolic links lead.
+    targets: BTreeMap<Ino, Arc<str>>,
 }
 
 /// What was promised.
@@ -96,11 +115,14 @@ impl FileHistory {
             rules,
             store: Store::new(PAGE_BYTES as usize),
             events: Vec::new(),
-            words: Vec::new(),
+            diary: Diary::default(),
             begin: 0,
             acks: Acks::default(),
             atoms: vec![Atom::Journal],
-            kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
+            inodes: Inodes {
+                kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
+                targets: BTreeMap::new(),
+            },
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
             lengths: BTreeMap::new(),
@@ -118,27 +140,53 @@ impl FileHistory {
     pub(crate) const fn store(&self) -> &Store {
         &self.store
     }
+    /// How many events there were: steps of calls, syncs and promises.
+    pub fn event_count(&self) -> usize {
+        self.events.len()
+    }
     pub(crate) fn events(&self) -> &[Event] {
         &self.events
     }
-    pub(crate) const fn begin(&self) -> u32 {
+    /// The first event of the work: what was before is there whatever happens.
+    pub const fn begin(&self) -> u32 {
         self.begin
     }
     /// What happened so far is there whatever happens.
     pub(crate) fn set_begin(&mut self) {
         self.begin = self.events.len() as u32;
     }
+    /// When an event was, by the clock of the recording.
+    pub fn time_ns(&self, event: usize) -> u64 {
+        let times_ns = &self.diary.times_ns;
+        times_ns.get(event).or(times_ns.last()).copied().unwrap_or_default()
+    }
+    /// What happens next happens at this time.
+    pub(crate) const fn set_time(&mut self, now_ns: u64) {
+        self.diary.now_ns = Some(now_ns);
+    }
+    fn push(&mut self, event: Event, words: Arc<str>) {
+        let now_ns = self.diary.now_ns.unwrap_or(self.events.len() as u64);
+        self.diary.times_ns.push(now_ns);
+        self.diary.words.push(words);
+        self.events.push(event);
+    }
     pub(crate) fn word(&self, event: u32) -> &str {
-        &self.words[event as usize]
+        &self.diary.words[event as usize]
     }
     pub(crate) fn atom(&self, atom: u32) -> Option<&Atom> {
         self.atoms.get(atom as usize)
     }
     pub(crate) fn next_ino(&self) -> u32 {
-        self.kinds.keys().next_back().expect("there is a root").0 + 1
+        self.inodes.kinds.keys().next_back().expect("there is a root").0 + 1
+    }
+    pub(crate) fn has(&self, ino: Ino) -> bool {
+        self.inodes.kinds.contains_key(&ino)
     }
     pub(crate) fn kind(&self, ino: Ino) -> Kind {
-        self.kinds[&ino]
+        self.inodes.kinds[&ino]
+    }
+    pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
+        self.inodes.targets.get(&link).cloned()
     }
     pub(crate) const fn has_moved_folders(&self) -> bool {
         self.has_moved_folders
@@ -182,7 +230,7 @@ impl FileHistory {
         }
     }
 
-    fn has_version(&self, atom: u32, event: u32) -> bool {
+    pub(crate) fn has_version(&self, atom: u32, event: u32) -> bool {
         match &self.atoms[atom as usize] {
             Atom::Journal => {
                 matches!(self.events.get(event as usize), Some(Event::Step { is_entry: true, .. }))
@@ -194,7 +242,7 @@ impl FileHistory {
     }
 
     /// What is lost in a state, in words: for each part the first call that is not there.
-    pub(crate) fn lost_words(&self, state: &State) -> Vec<String> {
+    pub fn lost_words(&self, state: &State) -> Vec<String> {
         let missing = |&(atom, event): &(u32, Option<u32>)| {
             let first = event.map_or(0, |event| event + 1);
             let mut later = first..state.at as u32;
@@ -226,10 +274,11 @@ impl FileHistory {
         for effect in step {
             match effect {
                 Effect::Born { ino, kind } => {
-                    self.kinds.insert(ino, kind);
+                    self.inodes.kinds.insert(ino, kind);
                     touches.push((ino, true));
                     is_entry = true;
                 }
+                Effect::Target { link, target } => drop(self.inodes.targets.insert(link, target)),
                 Effect::Name { folder, name, held, holds } => {
                     let is_moved = |ino: Ino| self.kind(ino) == Kind::Folder;
                     self.has_moved_folders |= held.is_some_and(is_moved);
@@ -266,12 +315,11 @@ impl FileHistory {
         if is_entry {
             self.growth.last_entry = Some(event);
         }
-        self.events.push(Event::Step { atoms, is_entry, touches });
-        self.words.push(Arc::clone(words));
+        self.push(Event::Step { atoms, is_entry, touches }, Arc::clone(words));
         if let Some((file, length)) = whole_length {
             let atoms = self.put_length(file, event + 1, before, length).into_iter().collect();
-            self.events.push(Event::Step { atoms, is_entry: false, touches: Vec::new() });
-            self.words.push(Arc::clone(words));
+            let step = Event::Step { atoms, is_entry: false, touches: Vec::new() };
+            self.push(step, Arc::clone(words));
         }
     }
 
@@ -394,16 +442,31 @@ impl FileHistory {
                 Syncs::Everything => self.growth.growing.clear(),
             }
         }
-        self.events.push(Event::Sync { syncs, since, is_done });
-        self.words.push(words.into());
+        self.push(Event::Sync { syncs, since, is_done }, words.into());
     }
 
     /// Something was promised.
     pub(crate) fn acknowledge(&mut self, line: &str) {
         self.acks.events.push(self.events.len() as u32);
         self.acks.lines.push(line.to_owned());
-        self.events.push(Event::Acknowledged);
-        self.words.push(format!("acknowledged {line}").into());
+        self.push(Event::Acknowledged, format!("acknowledged {line}").into());
+    }
+
+    /// Writes of the work: when, and bytes of a page each.
+    pub fn writes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let is_page = |atom: &u32| matches!(self.atoms[*atom as usize], Atom::Page(..));
+        (self.begin as usize..self.events.len()).filter_map(move |at| match &self.events[at] {
+            Event::Step { atoms, .. } => {
+                let pages = atoms.iter().filter(|atom| is_page(atom)).count();
+                (pages > 0).then(|| (self.time_ns(at), pages as u64 * PAGE_BYTES))
+            }
+            Event::Sync { .. } | Event::Acknowledged => None,
+        })
+    }
+
+    /// When each promise was made.
+    pub fn ack_times_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.acks.events.iter().map(|&event| self.time_ns(event as usize))
     }
 
     /// The lines that were acknowledged.

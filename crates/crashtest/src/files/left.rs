@@ -213,6 +213,14 @@ impl Left {
         self.history.next_ino()
     }
 
+    pub(crate) fn has(&self, ino: Ino) -> bool {
+        self.history.has(ino)
+    }
+
+    pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
+        self.history.target(link)
+    }
+
     pub(crate) fn kind(&self, ino: Ino) -> Kind {
         self.history.kind(ino)
     }
@@ -267,6 +275,8 @@ pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
             }
             match history.kind(ino) {
                 Kind::Folder => folders.push(ino),
+                // Where it leads never changes, and its number stands for it.
+                Kind::Symlink => {}
                 Kind::File => sum = sum.wrapping_add(key_of_file(history, &choice, ino)),
             }
         }

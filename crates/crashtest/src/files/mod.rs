@@ -8,21 +8,34 @@
 //! which holds a prefix of its entries. What depends on something that was lost is not there either ([`left`]).
 
 mod atom;
+mod bed;
+mod calls;
 mod durable;
 mod file;
 mod folder;
 mod fs;
+pub(crate) mod fuzz;
 mod history;
 mod left;
+mod operation;
+mod record;
+mod recording;
+mod requests;
 mod rules;
+mod served;
 mod states;
 mod step;
+mod syncs;
 mod test;
 mod tree;
 #[cfg(test)]
 mod twin;
 
+pub(crate) use bed::InFolder;
 pub use file::{File, OpenOptions};
 pub use folder::{Call, Fs, Metadata};
+pub use history::FileHistory;
+pub(crate) use record::record_files;
+pub(crate) use recording::{RecordedFiles, read as read_recording};
 pub use rules::Persistence;
 pub use test::FilesTest;

@@ -19,8 +19,11 @@
 //! unwritten until its end (`dioread_nolock`, the default since 5.6, with which `data=ordered` waits for no new bytes),
 //! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`.
 
+use serde::{Deserialize, Serialize};
+
 /// Which promises the files keep.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Persistence {
     /// What the standard and the manual pages promise, and no more: software that holds here holds on any file system.
     Posix,
@@ -34,6 +37,15 @@ pub enum Persistence {
 impl Persistence {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Posix, Self::Xfs, Self::Ext4];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Posix => "posix",
+            Self::Xfs => "xfs",
+            Self::Ext4 => "ext4",
+        }
+    }
 
     /// Names, and lengths that are set, stand in one journal, in the order of their calls.
     pub(crate) const fn has_journal(self) -> bool {

@@ -4,6 +4,7 @@ use super::atom::Atom;
 use super::durable::Walk;
 use super::history::FileHistory;
 use super::left::{Choice, key_of_image};
+use super::rules::Persistence;
 use super::step::PAGE_BYTES;
 use crate::cut::{Cut, Flushes};
 use crate::history::{History, Keys, Sync};
@@ -13,6 +14,10 @@ use crate::state::State;
 const AUDITED_MOST: usize = 64;
 
 impl History for FileHistory {
+    fn files(&self) -> Option<Persistence> {
+        Some(self.rules())
+    }
+
     fn atom_bytes(&self) -> u32 {
         PAGE_BYTES as u32
     }
@@ -48,10 +53,9 @@ impl History for FileHistory {
     fn syncs(&self) -> Vec<Sync> {
         let all = self.syncs_done().enumerate();
         let run = all.filter(|(_, at)| *at >= self.begin() as usize);
-        // The clock of a recording in memory ticks once an event.
         run.map(|(number, ended)| {
             let call = self.word(ended as u32).to_owned();
-            Sync { number, ended, time_ns: ended as u64, call }
+            Sync { number, ended, time_ns: self.time_ns(ended), call }
         })
         .collect()
     }
@@ -76,6 +80,24 @@ impl History for FileHistory {
             }
             is_lost
         });
+    }
+
+    fn check(&self, state: &State) -> Result<(), String> {
+        if state.at > self.events().len() {
+            return Err(format!("there is no event {}", state.at));
+        }
+        let is_sorted = state.lost.is_sorted_by(|one, next| one.0 < next.0);
+        if !is_sorted || !state.after.is_empty() {
+            return Err("this is a state of a drive".to_owned());
+        }
+        for &(atom, event) in &state.lost {
+            let is_there =
+                |event: u32| (event as usize) < state.at && self.has_version(atom, event);
+            if self.atom(atom).is_none() || !event.is_none_or(is_there) {
+                return Err(format!("part {atom} has no version of event {event:?}"));
+            }
+        }
+        Ok(())
     }
 
     fn keys(&self) -> Box<dyn Keys + '_> {

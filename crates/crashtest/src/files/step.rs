@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::atom::{Ino, Name};
 
 /// Bytes of a page: what a file system keeps or loses as a whole.
 pub(crate) const PAGE_BYTES: u64 = 4_096;
+
 /// What stands behind a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// A file.
     File,
     /// A folder.
     Folder,
+    /// A symbolic link.
+    Symlink,
 }
 
 /// What a step changes.
@@ -21,6 +27,11 @@ pub(crate) enum Effect {
     Born {
         ino: Ino,
         kind: Kind,
+    },
+    /// Where a symbolic link leads; it never changes.
+    Target {
+        link: Ino,
+        target: Arc<str>,
     },
     Name {
         folder: Ino,

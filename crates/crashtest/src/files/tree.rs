@@ -2,11 +2,12 @@
 //!
 //! What a call changes comes back as *steps*: parts that a power cut keeps or loses each by itself, in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
 use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::atom::{Ino, Name};
 use super::left::Left;
@@ -18,7 +19,8 @@ const LENGTH_MOST: u64 = PAGE_BYTES << 31;
 const NAME_MOST: usize = 255;
 
 /// How a name may be changed into another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Renaming {
     /// What has the new name is replaced.
     Replace,
@@ -44,6 +46,8 @@ pub(crate) struct Tree {
     /// Names that differ from those of the base.
     names: BTreeMap<Ino, BTreeMap<Name, Option<Ino>>>,
     pages: BTreeMap<(Ino, u32), Arc<[u8]>>,
+    /// Where symbolic links of this tree lead.
+    targets: BTreeMap<Ino, Arc<str>>,
     next: u32,
 }
 
@@ -56,6 +60,7 @@ impl Tree {
             nodes: BTreeMap::from([(Ino::ROOT, root)]),
             names: BTreeMap::new(),
             pages: BTreeMap::new(),
+            targets: BTreeMap::new(),
             next: Ino::ROOT.0 + 1,
         }
     }
@@ -63,8 +68,7 @@ impl Tree {
     /// What a power cut has left.
     pub(crate) fn over(left: Left) -> Self {
         let next = left.next_ino();
-        let (nodes, names, pages) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { base: Some(left), nodes, names, pages, next }
+        Self { base: Some(left), nodes: BTreeMap::new(), next, ..Self::new() }
     }
 
     fn node(&self, ino: Ino) -> Node {
@@ -75,8 +79,19 @@ impl Tree {
         Node { kind: left.kind(ino), bytes: left.length(ino), is_cut: false }
     }
 
+    /// Whether there is, or was, something with this number.
+    pub(crate) fn has(&self, ino: Ino) -> bool {
+        self.nodes.contains_key(&ino) || self.base.as_ref().is_some_and(|left| left.has(ino))
+    }
+
     pub(crate) fn kind(&self, ino: Ino) -> Kind {
         self.node(ino).kind
+    }
+
+    /// Where a symbolic link leads.
+    pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
+        let own = self.targets.get(&link).cloned();
+        own.or_else(|| self.base.as_ref()?.target(link))
     }
 
     /// Bytes of a file.
@@ -162,6 +177,30 @@ impl Tree {
             at = to;
         }
         Ok(steps)
+    }
+
+    /// Zeroes a range of a file, as far as the file reaches: its pages change each by itself.
+    pub(crate) fn zero(&mut self, file: Ino, offset: u64, bytes: u64) -> Vec<Step> {
+        let end = offset.saturating_add(bytes).min(self.length(file));
+        if offset >= end {
+            return Vec::new();
+        }
+        let (first, last) = ((offset / PAGE_BYTES) as u32, ((end - 1) / PAGE_BYTES) as u32);
+        // Holes stay what they are, and may be terabytes.
+        let own = self.pages.range((file, first)..=(file, last)).map(|((_, page), _)| *page);
+        let below = self.base.iter().filter(|left| left.has(file));
+        let below = below.flat_map(|left| left.pages(file));
+        let pages: BTreeSet<u32> =
+            own.chain(below.filter(|page| (first..=last).contains(page))).collect();
+        let mut steps = Vec::new();
+        for page in pages {
+            let begin = u64::from(page) * PAGE_BYTES;
+            let (from, to) = (offset.max(begin), end.min(begin + PAGE_BYTES));
+            let mut new = self.whole_page(file, page).to_vec();
+            new[(from - begin) as usize..(to - begin) as usize].fill(0);
+            steps.push(self.put_page(file, page, new.into(), to));
+        }
+        steps
     }
 
     /// Before bytes that leave a gap the kernel fills the last page with zeroes, and may write it out as a whole.
@@ -278,6 +317,23 @@ impl Tree {
         Ok((ino, vec![step]))
     }
 
+    /// A new symbolic link.
+    pub(crate) fn symlink(
+        &mut self,
+        folder: Ino,
+        name: &str,
+        target: &str,
+    ) -> io::Result<(Ino, Vec<Step>)> {
+        if target.is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        let (link, mut steps) = self.create(folder, name, Kind::Symlink)?;
+        let target: Arc<str> = target.into();
+        self.targets.insert(link, Arc::clone(&target));
+        steps[0].push(Effect::Target { link, target });
+        Ok((link, steps))
+    }
+
     /// A further name of a file.
     pub(crate) fn link(&mut self, file: Ino, folder: Ino, name: &str) -> io::Result<Vec<Step>> {
         check_name(name)?;
@@ -293,8 +349,8 @@ impl Tree {
     /// Whether a call that expects this kind may take the name of `ino` away.
     fn check_removal(&self, ino: Ino, expected: Kind) -> io::Result<()> {
         match (expected, self.kind(ino)) {
-            (Kind::File, Kind::Folder) => Err(Errno::EISDIR.into()),
-            (Kind::Folder, Kind::File) => Err(Errno::ENOTDIR.into()),
+            (Kind::File | Kind::Symlink, Kind::Folder) => Err(Errno::EISDIR.into()),
+            (Kind::Folder, Kind::File | Kind::Symlink) => Err(Errno::ENOTDIR.into()),
             (Kind::Folder, Kind::Folder) if !self.entries(ino).is_empty() => {
                 Err(Errno::ENOTEMPTY.into())
             }
@@ -352,14 +408,18 @@ impl Tree {
 
     /// Whether `folder` is `top`, or lies in it.
     fn is_below(&self, folder: Ino, top: Ino) -> bool {
-        if folder == top {
-            return true;
+        // Without recursion: folders may be nested deeper than a stack is.
+        let mut folders = vec![top];
+        while let Some(at) = folders.pop() {
+            if at == folder {
+                return true;
+            }
+            if self.kind(at) == Kind::Folder {
+                let entries = self.entries(at);
+                folders.extend(entries.into_values().filter(|ino| self.kind(*ino) == Kind::Folder));
+            }
         }
-        self.kind(top) == Kind::Folder
-            && self
-                .entries(top)
-                .values()
-                .any(|&ino| self.kind(ino) == Kind::Folder && self.is_below(folder, ino))
+        false
     }
 }
 

@@ -51,6 +51,7 @@ fn lanes<'a>(run: &CrashRun, models: &'a [CrashModel], columns: usize) -> Vec<La
         counted
     };
     let once = |times: &[u64]| count(&mut times.iter().map(|&time| (time, vec![1])), 1);
+    let syncs = if run.is_of_files { "syncs" } else { "flushes" };
     let mut lanes = vec![
         Lane {
             name: "written",
@@ -59,8 +60,8 @@ fn lanes<'a>(run: &CrashRun, models: &'a [CrashModel], columns: usize) -> Vec<La
             is_bytes: true,
         },
         Lane {
-            name: "flushes",
-            parts: vec![("flushes", FLUSHED)],
+            name: syncs,
+            parts: vec![(syncs, FLUSHED)],
             columns: once(&run.flushes),
             is_bytes: false,
         },
@@ -231,6 +232,7 @@ mod tests {
     #[test]
     fn columns_add_up() {
         let run = CrashRun {
+            is_of_files: false,
             span_ns: (0, 1_000),
             writes: vec![(0, 4_096), (1, 4_096), (999, 512)],
             flushes: vec![500],

@@ -36,14 +36,16 @@ pub struct CrashTestPage<'a> {
     pub curve: Vec<CrashShare>,
 }
 
-/// What the drive was asked for in the recorded run.
+/// What the drive, or the files, were asked for in the recorded run.
 #[derive(Debug, Default)]
 pub struct CrashRun {
+    /// Calls on files were recorded, and no drive.
+    pub is_of_files: bool,
     /// From the first event to the last.
     pub span_ns: (u64, u64),
     /// Writes: when, and how many bytes.
     pub writes: Vec<(u64, u64)>,
-    /// When flushes ended.
+    /// When flushes, or syncs of files, ended.
     pub flushes: Vec<u64>,
     /// When something was acknowledged.
     pub acks: Vec<u64>,
@@ -100,6 +102,7 @@ struct Page<'a> {
     verdict: &'a str,
     is_held: bool,
     has_broken: bool,
+    is_of_files: bool,
     facts: &'a [(&'static str, String)],
     warnings: &'a [String],
     models: Vec<(&'static str, &'a str)>,
@@ -126,6 +129,7 @@ pub fn render_crash_test(of: &CrashTestPage<'_>) -> Result<String, ReportError> 
             .iter()
             .flat_map(|model| &model.tallies)
             .any(|(_, tally)| tally[2] > 0),
+        is_of_files: of.run.is_of_files,
         facts: &of.facts,
         warnings: &of.warnings,
         models: of.models.iter().map(|model| (model.name, model.line.as_str())).collect(),
@@ -173,6 +177,7 @@ mod tests {
             facts: vec![("work", "sh <work>.sh & more".to_owned())],
             warnings: Vec::new(),
             run: CrashRun {
+                is_of_files: false,
                 span_ns: (0, 1_000_000),
                 writes: vec![(0, 4_096), (900_000, 8_192)],
                 flushes: vec![500_000],

@@ -19,8 +19,9 @@ struct Need {
     is_optional: bool,
 }
 
-pub(super) fn main(fs: &str) -> Result<(), Failure> {
-    let needs = needs(fs, access(false), Purpose::Record);
+pub(super) fn main(fs: &str, is_files: bool) -> Result<(), Failure> {
+    let access = if is_files { Access::Folder } else { access(false) };
+    let needs = needs(fs, access, Purpose::Record);
     let mut table = Table::default();
     for need in &needs {
         let said = need.lacking.clone().unwrap_or_else(|| "there".to_owned());
@@ -62,6 +63,10 @@ fn refuse(needs: &[Need]) -> Result<(), Failure> {
 }
 
 fn needs(fs: &str, access: Access, purpose: Purpose) -> Vec<Need> {
+    if access == Access::Folder {
+        let [device, _] = fuse();
+        return vec![device, unshare(), in_namespaces()];
+    }
     let extracts = access == Access::Extracts;
     let mut needs = Vec::new();
     if purpose == Purpose::Record && fs != NO_FS {
@@ -82,12 +87,7 @@ fn needs(fs: &str, access: Access, purpose: Purpose) -> Vec<Need> {
             "load the kernel's module loop, or give the container /dev/loop*",
         ));
     }
-    needs.push(Need::of("unshare", ends_well("unshare", &["--version"]), "install util-linux"));
-    needs.push(Need::of(
-        "namespaces",
-        namespaces(),
-        "the container needs CAP_SYS_ADMIN, and a profile that allows unshare(2); without root, namespaces of users",
-    ));
+    needs.extend([unshare(), in_namespaces()]);
     if fs != NO_FS {
         needs.extend(if extracts && purpose == Purpose::Try { e2fsprogs(fs) } else { kernel(fs) });
     }
@@ -108,6 +108,18 @@ impl Need {
         let lacking = (!is_there).then(|| lacking.to_owned());
         Self { name: name.to_owned(), lacking, is_optional: false }
     }
+}
+
+fn unshare() -> Need {
+    Need::of("unshare", ends_well("unshare", &["--version"]), "install util-linux")
+}
+
+fn in_namespaces() -> Need {
+    Need::of(
+        "namespaces",
+        namespaces(),
+        "the container needs CAP_SYS_ADMIN, and a profile that allows unshare(2); without root, namespaces of users",
+    )
 }
 
 fn fuse() -> [Need; 2] {

@@ -4,16 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use leyden_crashtest::{
-    Explore, Flushes, Limits, Model, Pool, RunVerdict, Runner, Seed, Session, Timeline, cuts,
-    explore, write_raw,
+    Explore, Flushes, Limits, Model, Pool, RunVerdict, Runner, Seed, Session, explore, write_raw,
 };
-use leyden_image::recording::Recording;
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
 use super::doctor::{self, Purpose};
-use super::kept::{CURVE, Lost, failure, write_json};
-use super::{kept, launcher, page, pool, tell, trusted};
+use super::kept::{CURVE, Lost, Recorded, failure, write_json};
+use super::{access_of, files, kept, launcher, page, pool, tell, trusted};
 use crate::args::crashtest::{ReplayHow, RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json, warn};
 use crate::failure::{FAILED, Failure};
@@ -38,29 +36,34 @@ fn seed_of(path: &Path) -> Result<Seed, Failure> {
 fn opened<'a>(
     args: &SeedArgs,
     cancel: &'a Cancel,
-) -> Result<(Session, Seed, Timeline, Pool<'a>), Failure> {
+) -> Result<(Session, Seed, Recorded, Pool<'a>), Failure> {
     let session = trusted(&args.folder, args.ground)?;
     let seed = seed_of(&args.finding)?;
-    let timeline = session.timeline(Some(seed.atom_bytes)).map_err(failure)?;
-    seed.state.check(&timeline).map_err(|problem| {
+    let recorded = Recorded::open(&session, Some(seed.atom_bytes))?;
+    recorded.history().check(&seed.state).map_err(|problem| {
         let what = format!(
             "{}: {problem}\n  help: it is a finding of another recording",
             args.finding.display()
         );
         Failure::usage(anyhow::anyhow!(what))
     })?;
-    let access = doctor::access(args.ground.extract);
-    doctor::check(&session.plan().map_err(failure)?.fs, access, Purpose::Try)?;
+    let plan = session.plan().map_err(failure)?;
+    let access = access_of(&plan, args.ground);
+    doctor::check(&plan.fs, access, Purpose::Try)?;
     let pool = Pool::new(&session, &launcher(), Some(seed.atom_bytes), access, 1, cancel);
     let pool = pool.map_err(failure)?;
-    Ok((session, seed, timeline, pool))
+    Ok((session, seed, recorded, pool))
 }
 
 /// `leyden crashtest replay`.
 pub(super) fn replay(args: &SeedArgs, how: &ReplayHow, cancel: &Cancel) -> Result<(), Failure> {
-    let (_, mut seed, timeline, mut pool) = opened(args, cancel)?;
+    let (session, mut seed, recorded, mut pool) = opened(args, cancel)?;
     if let Some(to) = &how.raw {
-        write_raw(&timeline, &seed.state, to).map_err(failure)?;
+        match &recorded {
+            Recorded::Drive(timeline) => write_raw(timeline, &seed.state, to).map_err(failure)?,
+            // It says what is wrong.
+            Recorded::Files(_) => drop(session.timeline(None).map_err(failure)?),
+        }
     }
     if how.shell {
         return pool.shell(&seed.state).map_err(failure);
@@ -101,17 +104,20 @@ pub(super) fn replay(args: &SeedArgs, how: &ReplayHow, cancel: &Cancel) -> Resul
 
 /// `leyden crashtest shrink`.
 pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let (session, mut seed, timeline, mut pool) = opened(args, cancel)?;
+    let (session, mut seed, recorded, mut pool) = opened(args, cancel)?;
     if !seed.state.after.is_empty() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{}: what a second cut left is not made small\n  help: replay it, with --run or --copy to look into it",
             args.finding.display()
         )));
     }
-    let before = seed.state.lost_atoms(&timeline).len();
+    let history = recorded.history();
+    let mut state = seed.state.clone();
+    history.normalize(&mut state);
+    let before = state.lost.len();
     // Only a lawful state has to stay lawful at an earlier moment.
     let cuts = match seed.model {
-        Model::Adversarial | Model::Realistic => cuts(&timeline, Flushes::All),
+        Model::Adversarial | Model::Realistic => history.cuts(Flushes::All, &|_| true),
         Model::Lying | Model::Recovery => Vec::new(),
     };
     let (small, outcome, tries) =
@@ -123,16 +129,24 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
             outcome.verdict.name()
         )));
     }
-    let lost = small.lost_atoms(&timeline);
-    let few: Vec<u32> = lost.iter().copied().take(NAMED_MOST).collect();
-    let has_fs = session.plan().map_err(failure)?.has_fs();
-    seed.lost = if has_fs && !few.is_empty() {
-        pool.locate(small.at, &few).map_err(failure)?
-    } else {
-        Vec::new()
-    };
-    let is_lawful = seed.model != Model::Lying;
-    seed.why = if is_lawful { pool.explain(&timeline, &small).map_err(failure)? } else { None };
+    let mut state = small.clone();
+    history.normalize(&mut state);
+    let lost = state.lost.len();
+    match &recorded {
+        Recorded::Drive(timeline) => {
+            let few: Vec<u32> = state.lost.iter().map(|lost| lost.0).take(NAMED_MOST).collect();
+            let has_fs = session.plan().map_err(failure)?.has_fs();
+            seed.lost = if has_fs && !few.is_empty() {
+                pool.locate(small.at, &few).map_err(failure)?
+            } else {
+                Vec::new()
+            };
+            let is_lawful = seed.model != Model::Lying;
+            seed.why =
+                if is_lawful { pool.explain(timeline, &small).map_err(failure)? } else { None };
+        }
+        Recorded::Files(history) => seed.lost = files::places(history, &small),
+    }
     drop(pool);
     (seed.state, seed.verdict, seed.said) = (small, outcome.verdict, outcome.said);
     let name = args.finding.file_stem().unwrap_or_default().to_string_lossy();
@@ -148,7 +162,7 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
         out,
         "{}: {} of {} lost atoms are needed, after {} tries",
         seed.verdict.name(),
-        count(lost.len() as u64),
+        count(lost as u64),
         count(before as u64),
         count(u64::from(tries))
     )?;
@@ -179,10 +193,14 @@ pub(super) fn audit(
     common: &RunCommon,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let timeline = session.timeline(common.atom).map_err(failure)?;
+    let recorded = Recorded::open(session, common.atom)?;
+    let is_files = matches!(recorded, Recorded::Files(_));
+    if is_files {
+        files::refuse(common, None)?;
+    }
     let mut pool = pool(session, common, cancel)?;
-    let audit =
-        leyden_crashtest::audit(&mut pool, &timeline, states, common.seed).map_err(failure)?;
+    let audit = leyden_crashtest::audit(&mut pool, recorded.history(), states, common.seed);
+    let audit = audit.map_err(failure)?;
     drop(pool);
     let is_audited = matches!(audit.as_it_is.verdict, RunVerdict::Held | RunVerdict::CheckBlind);
     if common.json {
@@ -190,16 +208,17 @@ pub(super) fn audit(
         return if is_audited { Ok(()) } else { super::verdict(&audit.as_it_is) };
     }
     let mut out = anstream::stdout().lock();
-    writeln!(out, "with every flush: {}", audit.as_it_is.headline())?;
+    let (one, all) = if is_files { ("sync", "syncs") } else { ("flush", "flushes") };
+    writeln!(out, "with every {one}: {}", audit.as_it_is.headline())?;
     if !is_audited {
-        writeln!(out, "no flush was left out: what breaks with all of them says nothing of one")?;
+        writeln!(out, "no {one} was left out: what breaks with all of them says nothing of one")?;
         return super::verdict(&audit.as_it_is);
     }
     let flushes = &audit.flushes;
     let needed = flushes.iter().filter(|flush| flush.noticed.is_some()).count();
     writeln!(
         out,
-        "{} flushes, each left out once: without {} of them the check fails, without {} it does not",
+        "{} {all}, each left out once: without {} of them the check fails, without {} it does not",
         count(flushes.len() as u64),
         count(needed as u64),
         count((flushes.len() - needed) as u64)
@@ -207,7 +226,8 @@ pub(super) fn audit(
     for flush in flushes.iter().filter(|flush| flush.noticed.is_none()) {
         writeln!(
             out,
-            "  flush {} at {} us, after {} promises: the check passes {} states without it",
+            "  {} {} at {} us, after {} promises: the check passes {} states without it",
+            flush.call,
             flush.number,
             count(flush.time_ns / 1_000),
             count(flush.acks as u64),
@@ -226,7 +246,7 @@ pub(super) fn capacitor(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let timeline = session.timeline(common.atom).map_err(failure)?;
-    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
+    let recording = session.drive_recording().map_err(failure)?;
     let mut pool = pool(session, common, cancel)?;
     let mut curve = Vec::new();
     for &capacitance_uf in capacitances_uf {

@@ -1,6 +1,6 @@
 //! What a crash test keeps in its folder, and what is said where several commands say it.
 
-use leyden_crashtest::{CrashError, Session};
+use leyden_crashtest::{CrashError, FileHistory, History, Session, Summary, Timeline};
 use leyden_image::ImageError;
 
 use crate::failure::Failure;
@@ -13,12 +13,52 @@ pub(super) const CURVE: &str = "capacitor.json";
 pub(super) const PAGE: &str = "report.html";
 
 /// Of a check that passes whatever is lost.
-pub(super) const BLIND: &str = "the check passes a drive that ignores all flushes: it does not see what a power cut takes\n  help: let the work \
-     acknowledge what it has made durable (a line to $LEYDEN_ACK), and let the check look for it";
+pub(super) fn blind(summary: &Summary) -> String {
+    format!(
+        "the check passes {}: it does not see what a power cut takes\n  help: let the work acknowledge what it has made \
+         durable (a line to $LEYDEN_ACK), and let the check look for it",
+        summary.liar()
+    )
+}
 
 /// Of a check that fails whatever is there.
-pub(super) const FAILS: &str = "the check fails on the drive as it was unmounted after the work, where nothing is lost: no other state was tried\n  \
-     help: try the check in the folder where the run was recorded; work.log has what the work said";
+pub(super) fn fails(summary: &Summary) -> String {
+    let end = match summary.files {
+        Some(_) => "the files as the work left them",
+        None => "the drive as it was unmounted after the work",
+    };
+    format!(
+        "the check fails on {end}, where nothing is lost: no other state was tried\n  help: try the check in the folder \
+         where the run was recorded; work.log has what the work said"
+    )
+}
+
+/// A recorded run.
+#[derive(Debug)]
+pub(super) enum Recorded {
+    /// Of a drive.
+    Drive(Box<Timeline>),
+    /// Of calls on files.
+    Files(Box<FileHistory>),
+}
+
+impl Recorded {
+    /// What was recorded in a folder; of a drive with atoms of `atom_bytes`.
+    pub(super) fn open(session: &Session, atom_bytes: Option<u32>) -> Result<Self, Failure> {
+        Ok(match session.plan().map_err(failure)?.files {
+            None => Self::Drive(Box::new(session.timeline(atom_bytes).map_err(failure)?)),
+            Some(_) => Self::Files(Box::new(session.files().map_err(failure)?)),
+        })
+    }
+
+    /// What both have.
+    pub(super) fn history(&self) -> &dyn History {
+        match self {
+            Self::Drive(timeline) => &**timeline,
+            Self::Files(history) => &**history,
+        }
+    }
+}
 
 /// Of a check whose outcome is another for the same drive.
 pub(super) const UNSTEADY: &str = "two states in which the same was read came out differently: the check depends on more \

@@ -1,10 +1,12 @@
 //! `leyden crashtest`: does other software survive power cuts?
 
 mod doctor;
+mod files;
 mod findings;
 mod kept;
 mod kits;
 mod page;
+mod page_files;
 mod provenance;
 mod recordings;
 mod tell;
@@ -14,14 +16,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leyden_crashtest::{
-    Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool, RunVerdict,
-    Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, explore, junit, shrink,
+    Access, Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool,
+    RunVerdict, Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, junit, shrink,
 };
-use leyden_image::recording::Recording;
 use leyden_sim::Capacitance;
 
 use self::doctor::Purpose;
-use self::kept::{CURVE, SUMMARY, failure as failed, write_json};
+use self::kept::{CURVE, Recorded, SUMMARY, failure as failed, write_json};
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, GroundArgs, RunCommon, RunOptions};
 use crate::failure::{self, Failure};
@@ -35,6 +36,9 @@ const SHRINK_TRIES: u32 = 40;
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
+        if args.record.files.is_some() {
+            files::refuse(&args.run.common, Some(&args.run))?;
+        }
         let session = recordings::record(&args.record, cancel)?;
         return run(&session, None, &args.run, cancel);
     };
@@ -61,7 +65,7 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
         CrashtestCommand::Replay { seed, how } => findings::replay(seed, how, cancel),
         CrashtestCommand::Show { folder, json } => tell::show(&session_of(folder)?, *json),
         CrashtestCommand::Init { name, folder } => kits::init(name.as_deref(), folder.as_deref()),
-        CrashtestCommand::Doctor { fs } => doctor::main(fs),
+        CrashtestCommand::Doctor { fs, files } => doctor::main(fs, *files),
         CrashtestCommand::Worker { folder } => leyden_crashtest::work(folder).map_err(failed),
     }
 }
@@ -86,8 +90,8 @@ fn run(
             Ok(_) => drop(std::fs::remove_file(session.folder().join(CURVE))), // of another check
         }
     }
-    let (timeline, summary) = explored?;
-    keep(session, &timeline, &summary)?;
+    let (recorded, summary) = explored?;
+    keep(session, &recorded, &summary)?;
     if options.common.json {
         print_json(&summary)?;
     } else {
@@ -105,11 +109,11 @@ fn verdict(summary: &Summary) -> Result<(), Failure> {
         RunVerdict::Held => Ok(()),
         RunVerdict::Broken => Err(Failure::verdict(failure::FAILED)),
         RunVerdict::CheckBlind => {
-            warn(kept::BLIND);
+            warn(&kept::blind(summary));
             Err(Failure::verdict(failure::CHECK_BLIND))
         }
         RunVerdict::CheckFails => {
-            warn(kept::FAILS);
+            warn(&kept::fails(summary));
             Err(Failure::verdict(failure::CHECK_FAILS))
         }
         RunVerdict::TooFew => Err(Failure::verdict(failure::TOO_FEW)),
@@ -121,15 +125,9 @@ fn explored(
     session: &Session,
     options: &RunOptions,
     cancel: &Cancel,
-) -> Result<(Timeline, Summary), Failure> {
-    let timeline = session.timeline(options.common.atom).map_err(failed)?;
-    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
-    let mut pool = pool(session, &options.common, cancel)?;
-    if !options.try_all {
-        pool.learn(&timeline);
-    }
-    let options_again = options.again;
-    let options = Explore {
+) -> Result<(Recorded, Summary), Failure> {
+    let recorded = Recorded::open(session, options.common.atom)?;
+    let explore = Explore {
         models: options.model.iter().map(|&model| model.into()).collect(),
         seed: options.common.seed,
         limits: Limits {
@@ -141,22 +139,45 @@ fn explored(
         even: false,
         faults: plan_faults(session)?,
     };
-    let bar = Progress::new("states");
-    let mut progress = |told: TrialProgress| {
+    let summary = match &recorded {
+        Recorded::Drive(timeline) => explored_drive(session, timeline, options, &explore, cancel)?,
+        Recorded::Files(history) => files::explored(session, history, options, &explore, cancel)?,
+    };
+    Ok((recorded, summary))
+}
+
+/// The bar of a run.
+fn progress_on(bar: &Progress) -> impl FnMut(TrialProgress) + '_ {
+    |told| {
         bar.phase(told.model.name());
         bar.fraction(told.share);
-    };
-    let summary = explore(&mut pool, &timeline, Some(&recording), &options, &mut progress);
+    }
+}
+
+fn explored_drive(
+    session: &Session,
+    timeline: &Timeline,
+    options: &RunOptions,
+    explore: &Explore,
+    cancel: &Cancel,
+) -> Result<Summary, Failure> {
+    let recording = session.drive_recording().map_err(failed)?;
+    let mut pool = pool(session, &options.common, cancel)?;
+    if !options.try_all {
+        pool.learn(timeline);
+    }
+    let bar = Progress::new("states");
+    let mut progress = progress_on(&bar);
+    let summary =
+        leyden_crashtest::explore(&mut pool, timeline, Some(&recording), explore, &mut progress);
     let mut summary = summary.map_err(failed)?;
-    if options_again > 0 && summary.verdict != RunVerdict::CheckFails {
-        again(&mut pool, &timeline, &mut summary, options.limits, options_again, &mut progress)
+    if options.again > 0 && summary.verdict != RunVerdict::CheckFails {
+        again(&mut pool, timeline, &mut summary, explore.limits, options.again, &mut progress)
             .map_err(failed)?;
     }
     bar.phase("why");
-    explain(&mut pool, &timeline, &mut summary)?;
-    drop(bar);
-    drop(pool);
-    Ok((timeline, summary))
+    explain(&mut pool, timeline, &mut summary)?;
+    Ok(summary)
 }
 
 /// I/O errors that the recorded work met.
@@ -185,7 +206,7 @@ fn explain(pool: &mut Pool<'_>, timeline: &Timeline, summary: &mut Summary) -> R
 }
 
 /// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.
-fn keep(session: &Session, timeline: &Timeline, summary: &Summary) -> Result<(), Failure> {
+fn keep(session: &Session, recorded: &Recorded, summary: &Summary) -> Result<(), Failure> {
     let findings = session.findings();
     let _ = std::fs::remove_dir_all(&findings); // those of an earlier run
     for model in &summary.models {
@@ -197,7 +218,7 @@ fn keep(session: &Session, timeline: &Timeline, summary: &Summary) -> Result<(),
     }
     session.write("junit.xml", &junit(summary)).map_err(failed)?;
     write_json(session, SUMMARY, summary)?;
-    page::write(session, timeline, summary)
+    page::write(session, recorded, summary)
 }
 
 /// Processes that try states of `session`.
@@ -207,11 +228,19 @@ fn pool<'a>(
     cancel: &'a AtomicBool,
 ) -> Result<Pool<'a>, Failure> {
     let plan = session.plan().map_err(failed)?;
-    let access = doctor::access(common.ground.extract);
+    let access = access_of(&plan, common.ground);
     doctor::check(&plan.fs, access, Purpose::Try)?;
     // Btrfs knows its devices by an identity that copies share: two at once would be mixed up.
     let jobs = if plan.fs == "btrfs" { 1 } else { threads(common.jobs) };
     Pool::new(session, &launcher(), common.atom, access, jobs, cancel).map_err(failed)
+}
+
+/// How the software of a recorded run gets to its files.
+fn access_of(plan: &Plan, ground: GroundArgs) -> Access {
+    match plan.files {
+        Some(_) => Access::Folder,
+        None => doctor::access(ground.extract),
+    }
 }
 
 /// This program, as a worker.

@@ -14,8 +14,10 @@ use leyden_report::{
 };
 use leyden_sim::Time;
 
-use super::kept::{BLIND, CURVE, FAILS, Lost, PAGE, SUMMARY, UNPROTECTED, failure, read_json};
-use super::{provenance, tell};
+use super::kept::{
+    CURVE, Lost, PAGE, Recorded, SUMMARY, UNPROTECTED, blind, fails, failure, read_json,
+};
+use super::{page_files, provenance, tell};
 use crate::failure::Failure;
 
 /// Commands of a finding that are named.
@@ -25,24 +27,38 @@ const NAMED_MOST: usize = 8;
 pub(super) fn write_again(session: &Session) -> Result<(), Failure> {
     let Some(summary) = read_json::<Summary>(session, SUMMARY)? else { return Ok(()) };
     // Another command may have had other atoms.
-    let timeline = session.timeline(Some(summary.atom_bytes)).map_err(failure)?;
-    write(session, &timeline, &summary)
+    let recorded = Recorded::open(session, Some(summary.atom_bytes))?;
+    write(session, &recorded, &summary)
 }
 
 /// Writes the page of a run with the atoms of `timeline`, and of the curve that is kept in the folder.
 pub(super) fn write(
     session: &Session,
-    timeline: &Timeline,
+    recorded: &Recorded,
     summary: &Summary,
 ) -> Result<(), Failure> {
-    let curve: Vec<Lost> = read_json(session, CURVE)?.unwrap_or_default();
     let plan = session.plan().map_err(failure)?;
-    let recording = Recording::open(&session.recording()).map_err(Failure::usage)?;
-    let page = CrashTestPage {
+    let page = match recorded {
+        Recorded::Drive(timeline) => of_drive(session, &plan, timeline, summary)?,
+        Recorded::Files(history) => page_files::page(session, &plan, history, summary)?,
+    };
+    let html = render_crash_test(&page).map_err(Failure::internal)?;
+    session.write(PAGE, &html).map(drop).map_err(failure)
+}
+
+fn of_drive<'a>(
+    session: &Session,
+    plan: &'a Plan,
+    timeline: &Timeline,
+    summary: &Summary,
+) -> Result<CrashTestPage<'a>, Failure> {
+    let curve: Vec<Lost> = read_json(session, CURVE)?.unwrap_or_default();
+    let recording = session.drive_recording().map_err(failure)?;
+    Ok(CrashTestPage {
         title: &plan.work,
         verdict: summary.headline(),
         is_held: summary.verdict == RunVerdict::Held,
-        facts: facts(session, &plan, &recording, timeline, summary),
+        facts: facts(session, plan, &recording, timeline, summary),
         warnings: warnings(timeline, summary, is_unprotected(&recording) && !curve.is_empty()),
         run: recorded_run(timeline),
         models: summary.models.iter().map(|model| of_model(model, timeline)).collect(),
@@ -55,9 +71,7 @@ pub(super) fn write(
                 cuts_that_lose,
             })
             .collect(),
-    };
-    let html = render_crash_test(&page).map_err(Failure::internal)?;
-    session.write(PAGE, &html).map(drop).map_err(failure)
+    })
 }
 
 fn facts(
@@ -105,8 +119,8 @@ fn warnings(timeline: &Timeline, summary: &Summary, is_unprotected: bool) -> Vec
         warnings.push(UNPROTECTED.to_owned());
     }
     match summary.verdict {
-        RunVerdict::CheckBlind => warnings.push(BLIND.to_owned()),
-        RunVerdict::CheckFails => warnings.push(FAILS.to_owned()),
+        RunVerdict::CheckBlind => warnings.push(blind(summary)),
+        RunVerdict::CheckFails => warnings.push(fails(summary)),
         RunVerdict::TooFew => warnings.push(summary.in_words()),
         RunVerdict::Held | RunVerdict::Broken => {}
     }
@@ -175,11 +189,11 @@ fn of_findings(
             let why = small.as_ref().and_then(|small| small.why.as_ref()).or(finding.why.as_ref());
             told.push(CrashFinding {
                 why: why.map(Why::lines).unwrap_or_default(),
-                commands: commands(session, &name, small.is_some()),
+                commands: tell::commands(session, &name, small.is_some()),
                 name,
                 verdict: finding.verdict.name(),
                 remark: tell::remarks(model.model, finding).join("; "),
-                states: states(finding),
+                states: tell::states(finding),
                 moment: moment_of(finding, timeline),
                 taken,
                 said: finding.said.clone(),
@@ -197,29 +211,6 @@ fn made_small(small: &Seed) -> Vec<String> {
         None => place.name.clone(),
     });
     std::iter::once(format!("made small: {lost} lost atoms are needed")).chain(places).collect()
-}
-
-/// The commands that try a finding again.
-fn commands(session: &Session, name: &str, is_small: bool) -> Vec<String> {
-    let folder = session.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let of = |what: &str, name: &str| {
-        format!("leyden crashtest {what} {folder} {folder}/findings/{name}.json")
-    };
-    let small = format!("{name}-small");
-    let best = if is_small { &small } else { name };
-    let shrink = (!is_small).then(|| of("shrink", name));
-    let replay = of("replay", best);
-    let more =
-        [String::new(), " --run 'ls -l $LEYDEN_MOUNT'".to_owned(), format!(" --copy {name}-files")];
-    shrink.into_iter().chain(more.into_iter().map(|more| replay.clone() + &more)).collect()
-}
-
-fn states(finding: &Finding) -> String {
-    let first = count(finding.first as u64);
-    match finding.count {
-        1 => format!("1 state, number {first}"),
-        many => format!("{} states, the first is number {first}", count(many as u64)),
-    }
 }
 
 fn moment_of(finding: &Finding, timeline: &Timeline) -> String {

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use leyden_crashtest::{Imported, Plan, Pool, RecordPlan, Session, fit};
+use leyden_crashtest::{
+    Access, History as _, Imported, NO_FS, Persistence, Plan, Pool, RecordPlan, Session, fit,
+};
 use leyden_report::format::count;
 use leyden_serve::Pace;
 use leyden_sim::Bytes;
@@ -18,8 +20,15 @@ use crate::commands::{Cancel, warn};
 use crate::failure::Failure;
 use crate::output::progress;
 
+/// Of work that promises nothing.
+const SILENT: &str = "the work acknowledged nothing: only that its data is consistent can be checked\n  \
+    help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines";
+
 /// Records a run.
 pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
+    if let Some(rules) = args.files {
+        return record_files(args, rules.into(), cancel);
+    }
     let access = doctor::access(false);
     doctor::check(&args.checked.fs, access, Purpose::Record)?;
     let (mut drive, _) = drive_of(args.drive(), &args.set, None, args.drive().to_owned())?;
@@ -48,15 +57,36 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
     })?;
     let timeline = session.timeline(None).map_err(failure)?;
     if timeline.acks().is_empty() {
-        warn(
-            "the work acknowledged nothing: only that its data is consistent can be checked\n  \
-             help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines",
-        );
+        warn(SILENT);
     }
     progress::note(&tell::recorded(&timeline, bytes));
     if let Some(note) = tell::unwritten(&timeline) {
         progress::note(&note);
     }
+    Ok(session)
+}
+
+/// Records calls on files.
+fn record_files(
+    args: &RecordArgs,
+    rules: Persistence,
+    cancel: &Cancel,
+) -> Result<Session, Failure> {
+    doctor::check(NO_FS, Access::Folder, Purpose::Record)?;
+    let plan = Plan {
+        fs: NO_FS.to_owned(),
+        files: Some(rules),
+        setup: args.setup.clone(),
+        ack_prefix: args.ack_lines.clone(),
+        ..plan(&args.checked, args.work(), 0, 0)?
+    };
+    let session = new_session(args.out())?;
+    let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(failure)?;
+    let history = session.files().map_err(failure)?;
+    if history.acks().is_empty() {
+        warn(SILENT);
+    }
+    progress::note(&tell::recorded_files(&history, bytes));
     Ok(session)
 }
 
@@ -149,13 +179,14 @@ fn plan(
         timeout_ms: checked.timeout.as_ns() / 1_000_000,
         cwd: std::env::current_dir().map_err(Failure::io)?,
         faults: Vec::new(),
+        files: None,
     })
 }
 
 /// A folder without a recording.
 fn new_session(folder: &Path) -> Result<Session, Failure> {
     let session = Session::create(folder).map_err(failure)?;
-    if session.recording().exists() {
+    if session.recording().exists() || session.files_recording().exists() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
             folder.display()

@@ -2,11 +2,14 @@
 
 use std::io::Write;
 
-use leyden_crashtest::{Finding, Model, ModelSummary, Session, Summary, Timeline, Verdict, Why};
+use leyden_crashtest::{
+    FileHistory, Finding, History as _, Model, ModelSummary, Session, Summary, Timeline, Verdict,
+    Why,
+};
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
-use super::kept::{PAGE, SUMMARY, failure, read_json};
+use super::kept::{PAGE, Recorded, SUMMARY, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -15,10 +18,6 @@ use crate::output::table::Table;
 pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
     let events = timeline.events();
     let span = events.last().map_or(0, |last| last.0.since(events[0].0).as_ns());
-    let counted = |number: usize, what: &str| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{} {what}{plural}", count(number as u64))
-    };
     format!(
         "recorded {} and {} in {} of the drive's time: {}",
         counted(events.len(), "event"),
@@ -26,6 +25,22 @@ pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
         seconds(span as f64 / 1e9),
         bytes(length_bytes)
     )
+}
+
+/// A recorded run of files in a line.
+pub(super) fn recorded_files(history: &FileHistory, length_bytes: u64) -> String {
+    format!(
+        "recorded {}, {} and {}: {}",
+        counted(history.event_count(), "event"),
+        counted(history.syncs().len(), "sync"),
+        counted(history.acks().len(), "acknowledgement"),
+        bytes(length_bytes)
+    )
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(number as u64))
 }
 
 /// Unsynced data that no state has, because the kernel had not written it back when the work ended. File systems write some
@@ -73,9 +88,10 @@ pub(super) fn controls(summary: &Summary) -> String {
         None => "where nothing is lost it was not tried".to_owned(),
     };
     format!(
-        "the check notices {} of {} lies of a drive that ignores flushes; {intact}",
+        "the check notices {} of {} lies of {}; {intact}",
         control.broken(),
-        control.states
+        control.states,
+        summary.liar()
     )
 }
 
@@ -115,6 +131,9 @@ fn findings(model: &ModelSummary, out: &mut impl Write) -> Result<(), Failure> {
         for line in finding.said.lines().take(SAID_MOST) {
             writeln!(out, "  | {line}")?;
         }
+        for line in &finding.lost {
+            writeln!(out, "  {line}")?;
+        }
         why(finding.why.as_ref(), out)?;
     }
     Ok(())
@@ -135,27 +154,59 @@ pub(super) fn remarks(model: Model, finding: &Finding) -> Vec<&'static str> {
     flaky.into_iter().chain(lawful).collect()
 }
 
+/// The commands that try a finding again.
+pub(super) fn commands(session: &Session, name: &str, is_small: bool) -> Vec<String> {
+    let folder = session.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of = |what: &str, name: &str| {
+        format!("leyden crashtest {what} {folder} {folder}/findings/{name}.json")
+    };
+    let small = format!("{name}-small");
+    let best = if is_small { &small } else { name };
+    let shrink = (!is_small).then(|| of("shrink", name));
+    let replay = of("replay", best);
+    let more =
+        [String::new(), " --run 'ls -l $LEYDEN_MOUNT'".to_owned(), format!(" --copy {name}-files")];
+    shrink.into_iter().chain(more.into_iter().map(|more| replay.clone() + &more)).collect()
+}
+
+pub(super) fn states(finding: &Finding) -> String {
+    let first = count(finding.first as u64);
+    match finding.count {
+        1 => format!("1 state, number {first}"),
+        many => format!("{} states, the first is number {first}", count(many as u64)),
+    }
+}
+
 /// Lines of what a check said that are shown.
 const SAID_MOST: usize = 4;
 
 /// `leyden crashtest show`.
 pub(super) fn show(session: &Session, json: bool) -> Result<(), Failure> {
     let plan = session.plan().map_err(failure)?;
-    let timeline = session.timeline(None).map_err(failure)?;
+    let run = Recorded::open(session, None)?;
     let last: Option<Summary> = read_json(session, SUMMARY)?;
     if json {
         return print_json(&serde_json::json!({
             "plan": serde_json::to_value(&plan).map_err(Failure::internal)?,
-            "acknowledged": timeline.acks(),
+            "acknowledged": run.history().acks(),
             "last_run": serde_json::to_value(&last).unwrap_or(Value::Null),
         }));
     }
     let mut table = Table::of_texts();
-    table.row(["file system", &plan.fs]);
-    table.row(["device", &bytes(plan.size_bytes)]);
+    let line = match &run {
+        Recorded::Drive(timeline) => {
+            table.row(["file system", &plan.fs]);
+            table.row(["device", &bytes(plan.size_bytes)]);
+            recorded(timeline, session.recording().metadata()?.len())
+        }
+        Recorded::Files(history) => {
+            table.row(["files", plan.files.unwrap_or_default().name()]);
+            recorded_files(history, session.files_recording().metadata()?.len())
+        }
+    };
     table.row(["work", &plan.work]);
     table.row(["check", &plan.check]);
-    table.row(["recorded", &recorded(&timeline, session.recording().metadata()?.len())]);
+    table.row(["recorded", &line]);
     table.write(&mut anstream::stdout().lock())?;
     match last {
         Some(last) => summary(session, &last),

@@ -1,0 +1,83 @@
+//! Crash tests at the level of files: what differs from those of a drive.
+
+use anyhow::anyhow;
+use leyden_crashtest::{
+    Explore, FileHistory, Finding, Flushes, History as _, Model, Place, Session, State, Summary,
+    Verdict, explore_history, shrink,
+};
+
+use super::kept::failure;
+use super::{EXPLAINED_MOST, SHRINK_TRIES, pool, progress_on};
+use crate::args::crashtest::{ModelArg, RunCommon, RunOptions};
+use crate::commands::Cancel;
+use crate::failure::Failure;
+use crate::output::progress::Progress;
+
+/// Refuses what only a drive has.
+pub(super) fn refuse(common: &RunCommon, options: Option<&RunOptions>) -> Result<(), Failure> {
+    let wants = |what: &str| {
+        Err(Failure::usage(anyhow!(
+            "{what} takes a drive, and calls on files are recorded\n  help: leave it out, or record without --files"
+        )))
+    };
+    if common.atom.is_some() {
+        return wants("--atom");
+    }
+    if common.ground.extract {
+        return wants("--extract");
+    }
+    let Some(options) = options else { return Ok(()) };
+    if options.again > 0 {
+        return wants("--again");
+    }
+    if options.capacitance_uf.is_some() {
+        return wants("--capacitance-uf");
+    }
+    if options.model.contains(&ModelArg::Realistic) {
+        return wants("--model realistic");
+    }
+    Ok(())
+}
+
+/// Tries states of a recorded folder, and makes the first findings small.
+pub(super) fn explored(
+    session: &Session,
+    history: &FileHistory,
+    options: &RunOptions,
+    explore: &Explore,
+    cancel: &Cancel,
+) -> Result<Summary, Failure> {
+    refuse(&options.common, Some(options))?;
+    let mut pool = pool(session, &options.common, cancel)?;
+    let bar = Progress::new("states");
+    let mut progress = progress_on(&bar);
+    let summary = explore_history(&mut pool, history, explore, &mut progress);
+    let mut summary = summary.map_err(failure)?;
+    let lawful = summary.models.iter_mut().filter(|model| model.model == Model::Adversarial);
+    let findings = lawful.flat_map(|model| &mut model.findings);
+    let clear = findings.filter(|finding| !finding.is_flaky && finding.verdict != Verdict::Hung);
+    let clear: Vec<&mut Finding> = clear.take(EXPLAINED_MOST).collect();
+    if clear.is_empty() {
+        return Ok(summary);
+    }
+    bar.phase("why");
+    let cuts = history.cuts(Flushes::All, &|_| true);
+    for finding in clear {
+        let (state, outcome, _) =
+            shrink(&mut pool, &finding.state, &cuts, SHRINK_TRIES).map_err(failure)?;
+        if !outcome.verdict.is_broken() {
+            finding.is_flaky = true;
+            continue;
+        }
+        finding.lost = history.lost_words(&state);
+        (finding.state, finding.said) = (state, outcome.said);
+    }
+    Ok(summary)
+}
+
+/// What is lost in a state, as the places of a finding.
+pub(super) fn places(history: &FileHistory, state: &State) -> Vec<Place> {
+    let words = history.lost_words(state);
+    let atoms = state.lost.iter().map(|(atom, _)| *atom);
+    atoms.zip(words).map(|(atom, name)| Place { atom, name, offset_bytes: None }).collect()
+}

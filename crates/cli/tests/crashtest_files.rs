@@ -1,0 +1,329 @@
+//! `leyden crashtest --files`: without root, mounts of devices or loop devices. What takes FUSE is left out where it is not,
+//! and said.
+
+#![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const LEYDEN: &str = env!("CARGO_BIN_EXE_leyden");
+
+/// Five values, each written beside the last and renamed; the folder is not synced.
+const RENAMED: &str = "for i in 1 2 3 4 5; do echo $i >$LEYDEN_MOUNT/tmp; sync $LEYDEN_MOUNT/tmp; \
+                       mv $LEYDEN_MOUNT/tmp $LEYDEN_MOUNT/value; echo ack $i >>$LEYDEN_ACK; done";
+/// The same with a sync of the folder before each promise.
+const SYNCED: &str = "for i in 1 2 3 4 5; do echo $i >$LEYDEN_MOUNT/tmp; sync $LEYDEN_MOUNT/tmp; \
+                      mv $LEYDEN_MOUNT/tmp $LEYDEN_MOUNT/value; sync $LEYDEN_MOUNT; \
+                      echo ack $i >>$LEYDEN_ACK; done";
+const CHECK: &str = "want=$(tail -n 1 $LEYDEN_ACKS); got=$(cat $LEYDEN_MOUNT/value 2>/dev/null); \
+                     [ \"${got:-0}\" -ge \"${want:-0}\" ] || { echo lost $want, found $got; exit 1; }";
+
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Option<Self> {
+        let bench = Self(tempfile::tempdir().unwrap());
+        let doctor = bench.again(&["doctor", "--files"]);
+        if code(&doctor) != 0 {
+            eprintln!("LEFT OUT: {}", text(&doctor).trim());
+            return None;
+        }
+        Some(bench)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// In a namespace of users, where nothing may be done that takes the machine's root.
+    fn leyden(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", LEYDEN, "crashtest"]).args(args);
+        command.current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn test(&self, work: &str, check: &str, more: &[&str]) -> Output {
+        let mut command = self.leyden(more);
+        command.args(["--work", work, "--check", check, "--out", "crash"]).output().unwrap()
+    }
+
+    fn again(&self, args: &[&str]) -> Output {
+        self.leyden(args).output().unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("{}", text(output)))
+}
+
+#[test]
+fn a_rename_that_is_not_synced_is_lost_and_named() {
+    let Some(bench) = Bench::new() else { return };
+    let output = bench.test(RENAMED, CHECK, &["--files"]);
+    let said = text(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert!(said.contains("5 promises, 5 file syncs: NOT crash-safe"), "{said}");
+    assert!(said.contains("lies of a disk that ignores all syncs"), "{said}");
+    assert!(
+        said.contains("lost: rename of tmp and value, and later entries of the journal"),
+        "{said}"
+    );
+    // The finding can be tried again, made small, looked into and taken along.
+    let finding = "crash/findings/adversarial-1.json";
+    assert_eq!(code(&bench.again(&["replay", "crash", finding])), 1);
+    let shrunk = bench.again(&["shrink", "crash", finding]);
+    assert!(text(&shrunk).contains("1 of 1 lost atoms are needed"), "{}", text(&shrunk));
+    let listed = bench.again(&["replay", "crash", finding, "--run", "ls $LEYDEN_MOUNT"]);
+    // The last rename is lost: both names are there.
+    assert_eq!(text(&listed), "tmp\nvalue\n");
+    let copied = bench.again(&["replay", "crash", finding, "--copy", "taken"]);
+    assert_eq!(code(&copied), 0, "{}", text(&copied));
+    let taken =
+        |name: &str| std::fs::read_to_string(bench.path().join("taken").join(name)).unwrap();
+    assert_eq!((taken("tmp").as_str(), taken("value").as_str()), ("5\n", "4\n"));
+    let shown = bench.again(&["show", "crash"]);
+    assert!(text(&shown).contains("xfs"), "{}", text(&shown));
+    let page = std::fs::read_to_string(bench.path().join("crash/report.html")).unwrap();
+    assert!(page.contains("lost: rename of tmp and value"), "the page names what is lost");
+    assert!(page.contains("The time of the work.") && !page.contains("Capacitors"), "no drive");
+}
+
+/// docs/crashtest-files.md shows these scripts and this result.
+#[test]
+fn the_page_shows_what_is_printed() {
+    let Some(bench) = Bench::new() else { return };
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/crashtest-files.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = |before: &str| {
+        let (_, rest) = page.split_once(before).unwrap();
+        let lines = rest.lines().skip_while(|line| line.is_empty());
+        let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+        lines.map(|line| line.strip_prefix("    ").unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let scripts = block("without a sync of its folder:");
+    let (work, check) =
+        scripts.split_at(scripts.iter().position(|line| *line == "$ cat check.sh").unwrap());
+    let output = bench.test(&work[1..].join("\n"), &check[1..].join("\n"), &["--files"]);
+    assert_eq!(code(&output), 1);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in block("What it prints ends with:") {
+        // Rates and folders are those of a machine.
+        let (line, _) = line.split_once(" repeats left out").unwrap_or((line, ""));
+        assert!(printed.contains(line), "`{line}` is not in:\n{printed}");
+    }
+}
+
+#[test]
+fn synced_renames_hold_and_each_sync_is_needed() {
+    let Some(bench) = Bench::new() else { return };
+    for rules in ["--files", "--files=ext4", "--files=posix"] {
+        let _ = std::fs::remove_dir_all(bench.path().join("crash"));
+        let output = bench.test(SYNCED, CHECK, &[rules]);
+        assert_eq!(code(&output), 0, "{rules}: {}", text(&output));
+    }
+    let output = bench.again(&["audit", "crash", "--states", "50"]);
+    let said = text(&output);
+    // The file's sync is needed, and the folder's: by the standard neither brings the other.
+    assert!(
+        said.contains("10 syncs, each left out once: without 10 of them the check fails"),
+        "{said}"
+    );
+}
+
+/// The kernel asks no FUSE folder for sync(2) and syncfs(2). What was written to memory maps is in them, too.
+#[test]
+fn a_sync_of_everything_is_noticed() {
+    let Some(bench) = Bench::new() else { return };
+    let work = r#"cd $LEYDEN_MOUNT
+echo a >a; sync; echo ack a >>$LEYDEN_ACK
+echo b >b; sync -f $LEYDEN_MOUNT; echo ack b >>$LEYDEN_ACK
+python3 - <<'END'
+import mmap, os
+fd = os.open("c", os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 4096)
+m = mmap.mmap(fd, 4096); m[0:2] = b"c\n"
+os.sync()
+open(os.environ["LEYDEN_ACK"], "a").write("ack c\n")
+os.kill(os.getpid(), 9)
+END
+echo d >d; sync -f /tmp    # of another file system
+true"#;
+    let check = r#"while read name; do [ "$(head -n 1 $LEYDEN_MOUNT/$name 2>/dev/null)" = $name ] || { echo lost $name; exit 1; }; done <$LEYDEN_ACKS"#;
+    let output = bench.test(work, check, &["--files"]);
+    let said = text(&output);
+    assert_eq!(code(&output), 0, "{said}");
+    assert!(said.contains("3 promises, 3 file syncs: held"), "{said}");
+}
+
+/// Everything that FUSE passes on is in the states: what is there at the end is there where nothing is lost.
+#[test]
+fn each_kind_of_call_is_recorded() {
+    let Some(bench) = Bench::new() else { return };
+    let work = r#"cd $LEYDEN_MOUNT && python3 - <<'END'
+import ctypes, mmap, os
+def sync(path):
+    fd = os.open(path, os.O_RDONLY); os.fsync(fd); os.close(fd)
+os.mkdir("a"); os.mkdir("a/b"); os.mkdir("gone"); os.rmdir("gone")
+with open("a/b/f", "wb") as f: f.write(b"x" * 10000); f.truncate(9000)
+os.link("a/b/f", "hard"); os.symlink("a/b/f", "soft"); os.chmod("hard", 0o640)
+os.rename("a/b", "a/c")
+fd = os.open("mapped", os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 8192)
+m = mmap.mmap(fd, 8192); m[5000:5003] = b"map"; m.flush(); m.close(); os.close(fd)
+fd = os.open("direct", os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+m = mmap.mmap(-1, 4096); m.write(b"d" * 4096); os.write(fd, m); os.close(fd)
+fd = os.open("safe", os.O_WRONLY | os.O_CREAT | os.O_SYNC); os.write(fd, b"safe"); os.close(fd)
+fd = os.open("long", os.O_WRONLY | os.O_CREAT); os.posix_fallocate(fd, 0, 20000); os.pwrite(fd, b"l" * 20000, 0)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+assert libc.fallocate(fd, 3, 4096, 4096) == 0      # a hole
+assert libc.fallocate(fd, 8, 0, 4096) == -1        # a range cannot be collapsed
+os.truncate("long", 1 << 40); os.close(fd)         # a terabyte of nothing
+for at in range(1000): open("a/n%d" % at, "w").close()
+open("left", "w").write("left"); open("right", "w").write("right")
+assert libc.renameat2(-100, b"left", -100, b"right", 2) == 0   # exchanged
+try: os.mkfifo("pipe"); raise SystemExit("a pipe was made")
+except PermissionError: pass
+try: os.mkdir(b"\xff"); raise SystemExit("a name that is no UTF-8 was taken")
+except OSError as e: assert e.errno == 84, e
+held = open("deleted", "w+"); held.write("still here"); held.flush(); os.unlink("deleted")
+held.seek(0); assert held.read() == "still here"
+for at in os.listdir("."): sync(at) if at != "soft" else None
+sync("a/c"); sync("a"); sync(".")
+END
+echo ack all >>$LEYDEN_ACK"#;
+    let check = r#"[ -s $LEYDEN_ACKS ] || exit 77; cd $LEYDEN_MOUNT && python3 - <<'END'
+import os
+assert open("a/c/f", "rb").read() == b"x" * 9000 and os.path.samefile("a/c/f", "hard")
+assert os.readlink("soft") == "a/b/f" and not os.path.exists("gone") and not os.path.exists("deleted")
+assert os.stat("hard").st_mode & 0o777 == 0o640
+m = open("mapped", "rb").read(); assert m == b"\0" * 5000 + b"map" + b"\0" * 3189
+assert open("direct", "rb").read() == b"d" * 4096 and open("safe").read() == "safe"
+assert os.path.getsize("long") == 1 << 40
+l = open("long", "rb").read(20000); assert l == b"l" * 4096 + b"\0" * 4096 + b"l" * (20000 - 8192)
+assert len(os.listdir("a")) == 1001 and open("left").read() == "right" and open("right").read() == "left"
+END"#;
+    let output = bench.test(work, check, &["--files", "--states", "20"]);
+    // The check is blind to what was not synced before: nothing was promised then.
+    assert!([0, 6].contains(&code(&output)), "{}", text(&output));
+    let summary = std::fs::read_to_string(bench.path().join("crash/summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["intact"]["verdict"], "held", "{summary}");
+}
+
+/// The same scripts as on a modelled drive. What each setting promises holds, and what it does not promise is lost.
+#[test]
+fn known_software_does_at_the_level_of_files_what_it_promises() {
+    let Some(bench) = Bench::new() else { return };
+    let compiles = |compiler: &str, header: &str| {
+        format!("echo '#include <{header}>' | {compiler} -E - >/dev/null")
+    };
+    let programs = [
+        ("sqlite", "python3 -c 'import sqlite3'".to_owned(), 0, "100"),
+        ("git", "git --version".to_owned(), 1, "100"),
+        ("redis", "redis-server --version".to_owned(), 0, "100"),
+        ("lmdb", "/usr/bin/python3 -c 'import lmdb'".to_owned(), 0, "100"),
+        ("gdbm", compiles("cc -x c", "gdbm.h"), 1, "2000"),
+        ("leveldb", compiles("c++ -x c++", "leveldb/db.h"), 0, "100"),
+    ];
+    for (name, program, want, states) in programs {
+        if !Command::new("sh").args(["-c", &program]).output().unwrap().status.success() {
+            eprintln!("LEFT OUT: {name} is not there");
+            continue;
+        }
+        assert_eq!(code(&bench.again(&["init", name])), 0, "{name}");
+        let mut run = Command::new("unshare");
+        run.args([
+            "--user",
+            "--map-root-user",
+            "sh",
+            &format!("{name}/run.sh"),
+            "--files",
+            "--states",
+            states,
+        ]);
+        let run = run.current_dir(bench.path()).env("LEYDEN", LEYDEN).stdin(Stdio::null());
+        let output = run.output().unwrap();
+        assert_eq!(code(&output), want, "{name}: {}", text(&output));
+    }
+}
+
+#[test]
+fn what_takes_a_drive_is_refused_by_name() {
+    let Some(bench) = Bench::new() else { return };
+    for more in
+        [["--size", "64 MiB"], ["--fs", "xfs"], ["--atom", "512"], ["--fault", "write:nth=1"]]
+    {
+        let output = bench.test("true", "true", &["--files", more[0], more[1]]);
+        assert_eq!(code(&output), 2, "{more:?}");
+        let said = text(&output);
+        let is_refused = said.contains("cannot be used with") || said.contains("takes a drive");
+        assert!(is_refused && said.contains(more[0]), "{said}");
+        assert!(!bench.path().join("crash").exists(), "it was refused before anything was made");
+    }
+    assert_eq!(code(&bench.test(SYNCED, CHECK, &["--files"])), 0);
+    for args in [
+        &["run", "crash", "--again", "3"][..],
+        &["run", "crash", "--model", "realistic"],
+        &["run", "crash", "--atom", "512"],
+        &["audit", "crash", "--extract"],
+        &["capacitor", "crash", "--uf", "100"],
+        &["export", "crash", "log"],
+    ] {
+        let output = bench.again(args);
+        let said = text(&output);
+        assert_eq!(code(&output), 2, "{args:?}: {said}");
+        assert!(said.contains("takes a drive"), "{said}");
+    }
+    let second = bench.test(SYNCED, CHECK, &["--files"]);
+    assert!(text(&second).contains("holds a recording already"), "{}", text(&second));
+}
+
+#[test]
+fn work_that_fails_leaves_no_recording() {
+    let Some(bench) = Bench::new() else { return };
+    let output = bench.test("echo of no use >&2; false", CHECK, &["--files"]);
+    assert_eq!(code(&output), 2, "{}", text(&output));
+    assert!(text(&output).contains("| of no use"), "{}", text(&output));
+    assert!(!bench.path().join("crash/recording.files").exists());
+}
+
+/// Whatever is mounted and started ends with the process that did it.
+#[test]
+fn nothing_is_left_behind_by_a_kill() {
+    let Some(bench) = Bench::new() else { return };
+    let marker = format!("sleep 31.{}", std::process::id());
+    let work = format!("touch {}/begun; {marker}", bench.path().display());
+    let mut command =
+        bench.leyden(&["--files", "--check", "true", "--out", "crash", "--work", &work]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let begun = bench.path().join("begun");
+    wait_for("the work begins", || begun.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = || {
+        let listed = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+        String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == marker)
+    };
+    wait_for("its processes end", || !runs());
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(bench.path().to_str().unwrap()), "{mounts}");
+    assert!(!bench.path().join("crash/recording.files").exists());
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}: not after a minute");
+}

@@ -1,0 +1,121 @@
+//! What the calls of a served folder change, by the kernel's numbers of nodes.
+
+use std::ffi::OsStr;
+use std::io;
+
+use fuser::{INodeNo, OpenFlags, RenameFlags, Request};
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag};
+
+use super::atom::Ino;
+use super::history::Syncs;
+use super::operation::{Operation, Owner};
+use super::served::{Served, utf8};
+use super::step::Kind;
+use super::tree::Renaming;
+
+/// Permissions, and no kind of file.
+pub(super) const PERMISSIONS: u32 = 0o7777;
+
+impl Served {
+    /// Makes something, and says who it belongs to.
+    pub(super) fn make(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        operation: impl FnOnce(Ino, String) -> Operation,
+    ) -> io::Result<fuser::FileAttr> {
+        let mut shown = self.lock();
+        let folder = shown.ino(parent)?;
+        let made = shown.operate(operation(folder, utf8(name)?.to_owned()), &[])?;
+        let ino = made.expect("it makes something");
+        let mode = (mode & PERMISSIONS) as u16;
+        shown.set_owner(ino, Owner { mode, uid: request.uid(), gid: request.gid() });
+        Ok(shown.attributes(ino))
+    }
+
+    pub(super) fn remove(&self, parent: INodeNo, name: &OsStr, kind: Kind) -> io::Result<()> {
+        let mut shown = self.lock();
+        let folder = shown.ino(parent)?;
+        let name = utf8(name)?.to_owned();
+        shown.operate(Operation::Remove { folder, name, kind }, &[]).map(drop)
+    }
+
+    pub(super) fn sync_node(&self, node: INodeNo, syncs: fn(Ino) -> Syncs) -> io::Result<()> {
+        let mut shown = self.lock();
+        let ino = shown.ino(node)?;
+        shown.sync(syncs(ino));
+        Ok(())
+    }
+
+    pub(super) fn write_node(
+        &self,
+        node: INodeNo,
+        offset: u64,
+        data: &[u8],
+        flags: OpenFlags,
+    ) -> io::Result<()> {
+        let mut shown = self.lock();
+        let file = shown.ino(node)?;
+        shown.operate(Operation::Write { file, offset }, data)?;
+        // O_SYNC has the bit of O_DSYNC, too (open(2)).
+        let flags = OFlag::from_bits_truncate(flags.0);
+        if flags.contains(OFlag::O_SYNC) {
+            shown.sync(Syncs::Whole(file));
+        } else if flags.contains(OFlag::O_DSYNC) {
+            shown.sync(Syncs::Data(file));
+        }
+        Ok(())
+    }
+
+    pub(super) fn allocate(
+        &self,
+        node: INodeNo,
+        offset: u64,
+        bytes: u64,
+        mode: i32,
+    ) -> io::Result<()> {
+        let mut shown = self.lock();
+        let file = shown.ino(node)?;
+        let mode = FallocateFlags::from_bits(mode).ok_or(Errno::EOPNOTSUPP)?;
+        let moves = FallocateFlags::FALLOC_FL_COLLAPSE_RANGE
+            | FallocateFlags::FALLOC_FL_INSERT_RANGE
+            | FallocateFlags::FALLOC_FL_UNSHARE_RANGE;
+        if mode.intersects(moves) {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let zeroes = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_ZERO_RANGE;
+        if mode.intersects(zeroes) {
+            shown.operate(Operation::Zero { file, offset, bytes }, &[])?;
+        }
+        let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
+        let keeps_size = mode.contains(FallocateFlags::FALLOC_FL_KEEP_SIZE);
+        if !keeps_size && end > shown.tree().length(file) {
+            shown.operate(Operation::SetLength { file, bytes: end }, &[])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn rename_node(
+        &self,
+        from: (INodeNo, &OsStr),
+        to: (INodeNo, &OsStr),
+        flags: RenameFlags,
+    ) -> io::Result<()> {
+        let mut shown = self.lock();
+        let how = match flags {
+            flags if flags.is_empty() => Renaming::Replace,
+            RenameFlags::RENAME_NOREPLACE => Renaming::New,
+            RenameFlags::RENAME_EXCHANGE => Renaming::Exchange,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let from = (shown.ino(from.0)?, utf8(from.1)?.to_owned());
+        let to = (shown.ino(to.0)?, utf8(to.1)?.to_owned());
+        shown.operate(Operation::Rename { from, to, how }, &[]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

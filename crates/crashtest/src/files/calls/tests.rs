@@ -1,0 +1,84 @@
+//! What calls come to in a recording.
+
+use nix::libc;
+
+use super::*;
+use crate::files::recording::{Recorder, read};
+use crate::files::rules::Persistence;
+
+/// The node of a new file of a new recording, and what was recorded once `does` was done.
+fn recorded(does: impl FnOnce(&Served, INodeNo)) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let served = Served::recorded(Recorder::create(&path).unwrap());
+    let (folder, name, kind) = (Ino::ROOT, "f".to_owned(), Kind::File);
+    let file = served.lock().operate(Operation::Create { folder, name, kind }, &[]).unwrap();
+    let node = served.lock().attributes(file.unwrap()).ino;
+    does(&served, node);
+    served.take_recorder().unwrap().unwrap().end(&path).unwrap();
+    let history = read(&path, Persistence::Xfs).unwrap().history;
+    (1..history.event_count() as u32).map(|event| history.word(event).to_owned()).collect()
+}
+
+#[test]
+fn a_synchronous_write_is_synced_once_and_behind_it() {
+    let words = recorded(|served, node| {
+        served.write_node(node, 0, b"plain", OpenFlags(libc::O_RDWR)).unwrap();
+        served.write_node(node, 0, b"data", OpenFlags(libc::O_RDWR | libc::O_DSYNC)).unwrap();
+        served.write_node(node, 0, b"whole", OpenFlags(libc::O_RDWR | libc::O_SYNC)).unwrap();
+        // Some kernels ask for it, too.
+        served.sync_node(node, Syncs::Whole).unwrap();
+    });
+    assert_eq!(
+        words,
+        [
+            "write of 5 B at 0 of f",
+            "write of 4 B at 0 of f",
+            "fdatasync of f",
+            "write of 5 B at 0 of f",
+            "fsync of f",
+        ]
+    );
+}
+
+#[test]
+fn ranges_are_allocated_punched_and_zeroed_as_fallocate_says() {
+    let words = recorded(|served, node| {
+        let flags = |flags: FallocateFlags| flags.bits();
+        let (keep, punch, zero) = (
+            FallocateFlags::FALLOC_FL_KEEP_SIZE,
+            FallocateFlags::FALLOC_FL_PUNCH_HOLE,
+            FallocateFlags::FALLOC_FL_ZERO_RANGE,
+        );
+        served.write_node(node, 0, &[1; 9_000], OpenFlags(libc::O_RDWR)).unwrap();
+        served.allocate(node, 0, 50_000, flags(keep)).unwrap();
+        served.allocate(node, 4_096, 4_096, flags(punch | keep)).unwrap();
+        served.allocate(node, 8_192, 4_096, flags(zero)).unwrap();
+        served.allocate(node, 0, 20_000, 0).unwrap();
+        let shown = served.lock();
+        let bytes = shown.tree().read(shown.ino(node).unwrap(), 4_090, 30_000).unwrap();
+        assert_eq!(bytes.len(), 20_000 - 4_090);
+        assert!(
+            bytes[..6].iter().all(|byte| *byte == 1) && bytes[6..].iter().all(|byte| *byte == 0)
+        );
+        drop(shown);
+        for moved in
+            [FallocateFlags::FALLOC_FL_COLLAPSE_RANGE, FallocateFlags::FALLOC_FL_INSERT_RANGE]
+        {
+            let error = served.allocate(node, 0, 4_096, flags(moved)).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP));
+        }
+    });
+    let calls: Vec<&str> = words.iter().map(|word| word.split(' ').next().unwrap()).collect();
+    // Pages each by itself; the length that a range brings is set.
+    let want = ["write", "write", "write", "zeroing", "zeroing", "truncation", "truncation"];
+    assert_eq!(calls, want, "{words:?}");
+}
+
+#[test]
+fn names_that_are_no_utf8_are_refused_as_a_file_system_may() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = OsStr::from_bytes(b"\xff");
+    let error = utf8(name).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EILSEQ));
+}

@@ -1,0 +1,88 @@
+//! What the fuzz target and the short fuzz test call.
+
+use std::fmt::Write as _;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use super::atom::Ino;
+use super::history::FileHistory;
+use super::left::Left;
+use super::recording::{HEAD, RecordedFiles, read_from};
+use super::rules::Persistence;
+use super::step::Kind;
+use super::tree::Tree;
+use crate::cut::Flushes;
+use crate::history::History as _;
+use crate::search::Search;
+
+/// States of a recording that are walked through.
+const STATES: usize = 20;
+/// Bytes of a file that are read.
+const READ: usize = 8_192;
+
+/// Reads what may be a recording of files under each of the rules, and walks through some of its states.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn files(bytes: &[u8]) -> Result<(), String> {
+    for rules in Persistence::ALL {
+        let RecordedFiles { history, .. } = read_from(Cursor::new(bytes), rules)?;
+        let history = Arc::new(history);
+        let cuts = history.cuts(Flushes::All, &|_| true);
+        for state in Search::new(&*history, &cuts, 1).take(STATES) {
+            assert_eq!(history.check(&state), Ok(()), "a state that may be left is one");
+            drop(history.lost_words(&state));
+            walk(&history, &Tree::over(Left::new(Arc::clone(&history), &state)));
+        }
+    }
+    Ok(())
+}
+
+/// Reads everything that can be reached.
+fn walk(history: &FileHistory, tree: &Tree) {
+    let mut folders = vec![Ino::ROOT];
+    while let Some(folder) = folders.pop() {
+        for ino in tree.entries(folder).into_values() {
+            match tree.kind(ino) {
+                Kind::Folder => folders.push(ino),
+                Kind::Symlink => assert!(tree.target(ino).is_some(), "a link leads somewhere"),
+                Kind::File => {
+                    let most = tree.length(ino).min(READ as u64) as usize;
+                    assert_eq!(tree.read(ino, 0, READ).map(|read| read.len()).ok(), Some(most));
+                }
+            }
+            assert!(folders.len() < history.next_ino() as usize, "a tree has no circles");
+        }
+    }
+}
+
+/// A recording of each kind of entry.
+pub fn files_seed() -> Vec<u8> {
+    let mut text = format!("{HEAD}\n");
+    for (at, (entry, data)) in [
+        (r#"{"did":{"create":{"folder":1,"name":"a","kind":"file"}}}"#, ""),
+        (r#"{"did":{"write":{"file":2,"offset":4000}}}"#, "twenty bytes of data"),
+        (r#""begun""#, ""),
+        (r#"{"did":{"create":{"folder":1,"name":"d","kind":"folder"}}}"#, ""),
+        (r#"{"owned":[2,{"mode":384,"uid":0,"gid":0}]}"#, ""),
+        (r#"{"synced":{"whole":2}}"#, ""),
+        (r#"{"did":{"link":{"file":2,"folder":3,"name":"b"}}}"#, ""),
+        (r#"{"did":{"rename":{"from":[1,"a"],"to":[3,"b"],"how":"exchange"}}}"#, ""),
+        (r#"{"did":{"set_length":{"file":2,"bytes":0}}}"#, ""),
+        (r#"{"did":{"close":{"file":2}}}"#, ""),
+        (r#"{"did":{"write":{"file":2,"offset":0}}}"#, "new"),
+        (r#"{"synced":{"data":2}}"#, ""),
+        (r#"{"acknowledged":"one"}"#, ""),
+        (r#"{"did":{"symlink":{"folder":1,"name":"l","target":"d/b"}}}"#, ""),
+        (r#"{"did":{"zero":{"file":2,"offset":1,"bytes":2}}}"#, ""),
+        (r#"{"did":{"remove":{"folder":3,"name":"b","kind":"file"}}}"#, ""),
+        (r#"{"synced":"everything"}"#, ""),
+        (r#""ended""#, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let _ = write!(text, "[{at},{entry},{}]\n{data}", data.len()); // no I/O
+    }
+    text.into_bytes()
+}

@@ -1,0 +1,261 @@
+//! A folder in memory as the kernel sees it, by FUSE: where software is recorded, and where checks find states.
+//!
+//! Nothing is cached that could be of another state: what the kernel calls a node has the number of the state in its
+//! upper half, and names in the top folder are asked for each time.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{BackgroundSession, Config, FileAttr, FileType, INodeNo, MountOption, SessionACL};
+use nix::errno::Errno;
+
+use super::atom::{Ino, Name};
+use super::history::Syncs;
+use super::left::Left;
+use super::operation::{Entry, Operation, Owner};
+use super::recording::Recorder;
+use super::step::{Kind, PAGE_BYTES};
+use super::tree::Tree;
+
+/// What the kernel may keep of a folder that no other state shows.
+const FOREVER: Duration = Duration::from_hours(1);
+/// The top folder.
+const ROOT: INodeNo = INodeNo(1);
+
+/// A folder that is mounted; clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Served(Arc<Mutex<Shown>>);
+
+/// What the folder shows now.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    tree: Tree,
+    /// How many states were shown before.
+    state: u32,
+    owners: Arc<BTreeMap<Ino, Owner>>,
+    /// Of what was made or changed since the state is shown.
+    changed: BTreeMap<Ino, Changed>,
+    recorder: Option<Recorder>,
+    /// The recording could not be written.
+    failed: Option<io::Error>,
+    listings: Listings,
+}
+
+/// Folders that are being read, as they were when that began.
+#[derive(Debug, Default)]
+struct Listings {
+    next: u64,
+    all: BTreeMap<u64, Vec<(Name, Ino)>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    owner: Option<Owner>,
+    modified: Option<SystemTime>,
+}
+
+impl Served {
+    /// An empty folder, recorded.
+    pub(crate) fn recorded(recorder: Recorder) -> Self {
+        Self::new(Some(recorder), BTreeMap::new())
+    }
+
+    /// A folder for states, whose files belong to `owners`.
+    pub(crate) fn of_states(owners: BTreeMap<Ino, Owner>) -> Self {
+        Self::new(None, owners)
+    }
+
+    fn new(recorder: Option<Recorder>, owners: BTreeMap<Ino, Owner>) -> Self {
+        Self(Arc::new(Mutex::new(Shown {
+            tree: Tree::new(),
+            state: 0,
+            owners: Arc::new(owners),
+            changed: BTreeMap::new(),
+            recorder,
+            failed: None,
+            listings: Listings::default(),
+        })))
+    }
+
+    /// Mounts it, until the session is dropped.
+    pub(crate) fn mount(&self, folder: &Path) -> io::Result<BackgroundSession> {
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("leyden".to_owned()),
+            MountOption::Subtype("leyden".to_owned()),
+            MountOption::DefaultPermissions,
+            MountOption::NoDev,
+            MountOption::NoSuid,
+        ];
+        // Software under test may change its user, as database servers do.
+        config.acl = SessionACL::All;
+        fuser::spawn_mount(self.clone(), folder, &config)
+    }
+
+    /// Shows what a power cut has left; what was done to the last state is forgotten.
+    pub(crate) fn show(&self, left: Left) {
+        let mut shown = self.lock();
+        shown.tree = Tree::over(left);
+        shown.state += 1;
+        shown.changed.clear();
+        shown.listings.all.clear();
+    }
+
+    /// Notes something that is no call on the files.
+    pub(crate) fn note(&self, entry: Entry) {
+        self.lock().note(entry, &[]);
+    }
+
+    /// Ends the recording: nothing that comes later is in it.
+    pub(crate) fn take_recorder(&self) -> io::Result<Option<Recorder>> {
+        let mut shown = self.lock();
+        match shown.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(shown.recorder.take()),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// The number of a node of the state that is shown; those of earlier ones are stale.
+    pub(super) fn ino(&self, node: INodeNo) -> io::Result<Ino> {
+        if node == ROOT {
+            return Ok(Ino::ROOT);
+        }
+        let is_shown = (node.0 >> 32) as u32 == self.state;
+        if is_shown { self.tree.there(Ino(node.0 as u32)) } else { Err(Errno::ESTALE.into()) }
+    }
+
+    fn node(&self, ino: Ino) -> INodeNo {
+        if ino == Ino::ROOT {
+            return ROOT;
+        }
+        INodeNo((u64::from(self.state) << 32) | u64::from(ino.0))
+    }
+
+    pub(super) const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// How long the kernel may keep the attributes of a node, and what it has heard of a name in it.
+    pub(super) fn kept(node: INodeNo) -> Duration {
+        if node == ROOT { Duration::ZERO } else { FOREVER }
+    }
+
+    /// Does an operation and records it.
+    pub(super) fn operate(&mut self, operation: Operation, data: &[u8]) -> io::Result<Option<Ino>> {
+        if self.recorder.as_ref().is_some_and(|recorder| !recorder.has_room(data.len() as u64)) {
+            return Err(Errno::ENOSPC.into());
+        }
+        let made = operation.apply(&mut self.tree, data)?;
+        let now = Some(crate::clock::now());
+        for ino in operation.touched().into_iter().chain([made.ino]).flatten() {
+            self.changed.entry(ino).or_default().modified = now;
+        }
+        if !made.steps.is_empty() {
+            self.note(Entry::Did(operation), data);
+        }
+        Ok(made.ino)
+    }
+
+    pub(super) fn sync(&mut self, syncs: Syncs) {
+        self.note(Entry::Synced(syncs), &[]);
+    }
+
+    fn note(&mut self, entry: Entry, data: &[u8]) {
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.note(entry, data)
+        {
+            // What cannot be kept is no recording.
+            self.recorder = None;
+            self.failed = Some(error);
+        }
+    }
+
+    pub(super) fn owner(&self, ino: Ino) -> Owner {
+        let changed = self.changed.get(&ino).and_then(|changed| changed.owner);
+        let mode = if self.tree.kind(ino) == Kind::File { 0o644 } else { 0o755 };
+        let first = Owner { mode, uid: 0, gid: 0 };
+        changed.or_else(|| self.owners.get(&ino).copied()).unwrap_or(first)
+    }
+
+    pub(super) fn set_owner(&mut self, ino: Ino, owner: Owner) {
+        self.changed.entry(ino).or_default().owner = Some(owner);
+        self.note(Entry::Owned(ino, owner), &[]);
+    }
+
+    pub(super) fn set_modified(&mut self, ino: Ino, time: SystemTime) {
+        self.changed.entry(ino).or_default().modified = Some(time);
+    }
+
+    pub(super) fn attributes(&self, ino: Ino) -> FileAttr {
+        let kind = self.tree.kind(ino);
+        let size = match kind {
+            Kind::Symlink => self.tree.target(ino).map_or(0, |target| target.len() as u64),
+            Kind::File | Kind::Folder => self.tree.length(ino),
+        };
+        let Owner { mode, uid, gid } = self.owner(ino);
+        let modified = self.changed.get(&ino).and_then(|changed| changed.modified);
+        let modified = modified.unwrap_or(UNIX_EPOCH + FOREVER);
+        FileAttr {
+            ino: self.node(ino),
+            size,
+            blocks: size.div_ceil(512),
+            atime: modified,
+            mtime: modified,
+            ctime: modified,
+            crtime: modified,
+            kind: file_type(kind),
+            perm: mode,
+            nlink: 1,
+            uid,
+            gid,
+            rdev: 0,
+            flags: 0,
+            blksize: PAGE_BYTES as u32,
+        }
+    }
+
+    /// Begins to read a folder; the number of the listing.
+    pub(super) fn list(&mut self, folder: Ino) -> u64 {
+        let entries = self.tree.entries(folder).into_iter().collect();
+        self.listings.next += 1;
+        self.listings.all.insert(self.listings.next, entries);
+        self.listings.next
+    }
+
+    /// The entries of a listing from the one with number `first` on.
+    pub(super) fn listed(
+        &self,
+        listing: u64,
+        first: usize,
+    ) -> impl Iterator<Item = (INodeNo, FileType, &Name)> {
+        let entries = self.listings.all.get(&listing).into_iter().flatten().skip(first);
+        entries.map(|(name, ino)| (self.node(*ino), file_type(self.tree.kind(*ino)), name))
+    }
+
+    pub(super) fn end_listing(&mut self, listing: u64) {
+        self.listings.all.remove(&listing);
+    }
+}
+
+const fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Folder => FileType::Directory,
+        Kind::Symlink => FileType::Symlink,
+    }
+}
+
+/// A name as paths have it here.
+pub(super) fn utf8(name: &OsStr) -> io::Result<&str> {
+    name.to_str().ok_or_else(|| Errno::EILSEQ.into())
+}

@@ -1,0 +1,137 @@
+//! `sync(2)` and `syncfs(2)` of recorded software. The kernel asks no FUSE folder for them: they are seen on their way into the
+//! kernel, by a filter of system calls that the scripts inherit (seccomp_unotify(2)).
+
+#![expect(unsafe_code, reason = "the kernel takes filters and gives notices by address")]
+
+use std::fs::File;
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::history::Syncs;
+use super::served::Served;
+use crate::error::CrashError;
+
+nix::ioctl_readwrite!(receive, b'!', 0, libc::seccomp_notif);
+nix::ioctl_readwrite!(send, b'!', 1, libc::seccomp_notif_resp);
+
+/// Where the number of a call and its architecture stand in what a filter sees (`struct seccomp_data`).
+const CALL: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+/// What calls of this program's kind are called (linux/audit.h).
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xc000_00b7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const NATIVE: u32 = 0; // no call is noticed
+
+/// From now on what this thread starts is noticed when it syncs everything, or the folder's file system: that is recorded, after
+/// what was written to memory maps.
+///
+/// # Errors
+/// If the kernel has no such filters, or does not allow them here.
+pub(super) fn notice(served: Served, folder: &Path) -> Result<(), CrashError> {
+    let (to, listeners) = channel();
+    let folder = folder.to_owned();
+    // It must be there before the filter, which would stop its own calls.
+    Builder::new()
+        .name("syncs".to_owned())
+        .spawn(move || listen(&listeners, &served, &folder))
+        .map_err(CrashError::io("a thread"))?;
+    let listener = filter().map_err(|error| {
+        let problem = format!(
+            "cannot notice sync(2): {error}\n  help: the container's profile must allow seccomp(2)"
+        );
+        CrashError::Lacking(problem)
+    })?;
+    let _ = to.send(listener); // the thread is there
+    Ok(())
+}
+
+/// Stops calls of `sync` and `syncfs` until they are answered.
+fn filter() -> io::Result<OwnedFd> {
+    let load = |from: u32| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, from);
+    let unless_equal = |value: u32, skip: u8| {
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, value)
+    };
+    let if_equal = |value: u32, skip: u8| {
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, skip, 0, value)
+    };
+    let end = |value: u32| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+    let mut program = [
+        load(ARCHITECTURE),
+        unless_equal(NATIVE, 3),
+        load(CALL),
+        if_equal(libc::SYS_sync as u32, 2),
+        if_equal(libc::SYS_syncfs as u32, 1),
+        end(libc::SECCOMP_RET_ALLOW),
+        end(libc::SECCOMP_RET_USER_NOTIF),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: seccomp(2) reads the program, which lives until it returns, and returns a descriptor that nobody else has.
+    unsafe {
+        let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        let listener = libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program);
+        Errno::result(listener)?;
+        Ok(OwnedFd::from_raw_fd(listener as i32))
+    }
+}
+
+const fn instruction(code: u32, if_true: u8, if_false: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: if_true, jf: if_false, k: value }
+}
+
+/// Answers calls until nobody is left who could make one.
+fn listen(listeners: &Receiver<OwnedFd>, served: &Served, folder: &Path) {
+    let Ok(listener) = listeners.recv() else { return };
+    let descriptor = listener.as_raw_fd();
+    loop {
+        // SAFETY: the kernel asks for zeroes, and fills in what it says.
+        let (received, notice) = unsafe {
+            let mut notice: libc::seccomp_notif = zeroed();
+            (receive(descriptor, &raw mut notice), notice)
+        };
+        match received {
+            Ok(_) => {}
+            // Who has called was ended meanwhile.
+            Err(Errno::EINTR | Errno::ENOENT) => continue,
+            Err(_) => return,
+        }
+        if is_meant(&notice, folder) {
+            record(served, folder);
+        }
+        // The call goes on: to other file systems it means what it says.
+        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+        let mut answer = libc::seccomp_notif_resp { id: notice.id, val: 0, error: 0, flags };
+        // SAFETY: the kernel reads the answer.
+        let _ = unsafe { send(descriptor, &raw mut answer) }; // who has called may be gone
+    }
+}
+
+/// Whether a call syncs the folder: all file systems, or the one that it is on.
+fn is_meant(notice: &libc::seccomp_notif, folder: &Path) -> bool {
+    if i64::from(notice.data.nr) == libc::SYS_sync {
+        return true;
+    }
+    let of_call = PathBuf::from(format!("/proc/{}/fd/{}", notice.pid, notice.data.args[0]));
+    let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
+    device(&of_call).is_some_and(|of_call| device(folder) == Some(of_call))
+}
+
+fn record(served: &Served, folder: &Path) {
+    // What was written to memory maps comes first: the kernel asks for it now, and waits for no answer. A question that is
+    // asked behind it is answered behind it. Without maps there is nothing to write.
+    let _ = File::open(folder).map(|folder| {
+        let _ = nix::unistd::syncfs(&folder);
+        folder.metadata()
+    });
+    served.lock().sync(Syncs::Everything);
+}

@@ -271,7 +271,10 @@ impl Context {
                 return Ok(());
             }
             request.lba = Lba(self.place(base, request.lba.0, request.sectors)?);
-            self.counts.hints += u64::from(request.op == Op::WritePrepare);
+            if request.op == Op::WritePrepare {
+                request.fua = false; // it announces a write, and writes nothing
+                self.counts.hints += 1;
+            }
         }
         self.push(out, request)
     }

@@ -156,7 +156,7 @@ fn with_flags(
         });
     }
     context.counts.unknown_flags += u64::from(rwbs.unknown);
-    request.fua = rwbs.fua && request.op != Op::WritePrepare;
+    request.fua = rwbs.fua;
     if rwbs.preflush && request.op == Op::Write {
         return context.emit_with_preflush(out, 0, request);
     }

@@ -8,7 +8,7 @@ use crate::barrier::{Barrier, Epoch};
 use crate::index::SlotIndex;
 use crate::pools::Pools;
 use crate::schedule::Shape;
-use crate::slot::{NONE, Slot, SlotId, State};
+use crate::slot::{NONE, SUPERSEDED, Slot, SlotId, State};
 use crate::{Config, PoolKind, PoolSizes};
 
 /// What a write to the buffer did.
@@ -79,6 +79,7 @@ pub struct WriteBuffer<C: Content> {
     /// The slots that are being taken; kept to save an allocation.
     taken: Vec<SlotId>,
     shape: Shape,
+    coalesces: bool,
     stats: BufferStats,
 }
 
@@ -104,7 +105,8 @@ impl<C: Content> WriteBuffer<C> {
             pools: Pools::new(&config.schedule, &shape, pools),
             barrier,
         };
-        Self { state, taken: Vec::new(), shape, stats: BufferStats::default() }
+        let (taken, stats) = (Vec::new(), BufferStats::default());
+        Self { state, taken, shape, coalesces: config.coalesce, stats }
     }
 
     /// An empty buffer like this one, which `config` has made; the counters go on.
@@ -174,7 +176,7 @@ impl<C: Content> WriteBuffer<C> {
         let older = entry.slot().map(SlotId);
         if let Some(id) = older {
             let slot = &mut state.slots[id.index()];
-            if slot.is_dirty() {
+            if slot.is_dirty() && self.coalesces {
                 let is_promoted = pool == PoolKind::Protected && slot.pool == PoolKind::Plain;
                 if is_promoted && !state.pools.has_room(PoolKind::Protected) {
                     return Written::Full;
@@ -293,7 +295,7 @@ impl<C: Content> WriteBuffer<C> {
     pub fn start(&mut self, id: SlotId) -> (Lpn, C) {
         let slot = &mut self.state.slots[id.index()];
         debug_assert_eq!(slot.state, State::Staged, "{id:?}");
-        slot.state = State::InFlight;
+        slot.state = if slot.newer == SUPERSEDED { State::Stale } else { State::InFlight };
         let started = (slot.lpn, slot.content.clone());
         self.state.leave(id);
         started
@@ -367,7 +369,9 @@ impl<C: Content> WriteBuffer<C> {
     /// that, in the plain one, is lost with the power.
     pub fn protected(&self) -> Vec<(Lpn, C)> {
         let is_kept = |slot: &Slot<C>| {
-            slot.pool == PoolKind::Protected && !matches!(slot.state, State::Free | State::Stale)
+            slot.pool == PoolKind::Protected
+                && slot.newer != SUPERSEDED
+                && !matches!(slot.state, State::Free | State::Stale)
         };
         let newer = |slot: &Slot<C>| self.state.slots.get(slot.newer as usize);
         let is_newest = |slot: &Slot<C>| {
@@ -438,14 +442,25 @@ impl<C: Content> WriteBuffer<C> {
         self.stats.promoted_units += 1;
     }
 
-    /// Marks the chain of older versions in flight as not wanted.
+    /// Marks the chain of older versions as not wanted. In a buffer that does not coalesce some of them wait still.
     #[inline(never)]
     fn make_stale_from(&mut self, mut older: u32) {
         while older != NONE {
-            let slot = &mut self.state.slots[older as usize];
-            slot.state = State::Stale;
+            let id = SlotId(older);
+            let slot = &mut self.state.slots[id.index()];
+            let was = slot.state;
             slot.newer = NONE;
             older = std::mem::replace(&mut slot.older, NONE);
+            match was {
+                State::Dirty => {
+                    let pool = slot.pool;
+                    self.state.pools.remove(pool, id);
+                    self.state.leave(id);
+                    self.release(id);
+                }
+                State::Staged => slot.newer = SUPERSEDED, // a page has been put together with it
+                _ => slot.state = State::Stale,
+            }
         }
     }
 

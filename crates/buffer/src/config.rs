@@ -26,6 +26,10 @@ pub struct Config {
     /// `flush_threshold` on conventional drives, and nothing on zoned ones (Selective-PLP, section 4.3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_to: Option<Ratio>,
+    /// A write to data that still waits in the buffer replaces it. With `false` both versions are written to flash, in
+    /// their order: a reading of papers whose buffer may be a queue of requests.
+    #[serde(skip_serializing_if = "is_true")]
+    pub coalesce: bool,
     /// Which pages go to flash next. Zoned drives have `zones.schedule` instead.
     pub schedule: ScheduleConfig,
     /// What else there is to say of a zoned drive's buffer.
@@ -41,6 +45,7 @@ impl Default for Config {
             protected_size: Bytes::new(0),
             flush_threshold: Ratio::from_percent(50),
             drain_to: None,
+            coalesce: true,
             schedule: ScheduleConfig::default(),
             zones: ZonePoolConfig::default(),
         }
@@ -49,6 +54,11 @@ impl Default for Config {
 
 fn is_default(zones: &ZonePoolConfig) -> bool {
     *zones == ZonePoolConfig::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_true(flag: &bool) -> bool {
+    *flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

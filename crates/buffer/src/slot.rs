@@ -22,6 +22,9 @@ impl SlotId {
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// In place of a newer version: there was one, and it is on flash or has been trimmed.
+pub(crate) const SUPERSEDED: u32 = u32::MAX - 1;
+
 /// What becomes of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum State {
@@ -44,9 +47,9 @@ pub(crate) struct Slot<C> {
     pub(crate) lpn: Lpn,
     pub(crate) state: State,
     pub(crate) pool: PoolKind,
-    /// Older version in flight, if any.
+    /// Older version, if any: in flight, or in a buffer that does not coalesce.
     pub(crate) older: u32,
-    /// Newer version, if any: only of slots in flight.
+    /// Newer version, if any: of slots in flight, or in a buffer that does not coalesce.
     pub(crate) newer: u32,
     /// Of no meaning in the protected pool: no FLUSH waits for what is there.
     pub(crate) epoch: Epoch,

@@ -33,7 +33,7 @@ mod workload;
 use std::num::NonZeroU32;
 
 use leyden_device::{FaultRule, FaultRules};
-use leyden_sim::ConfigError;
+use leyden_sim::{ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub use host::HostConfig;
 pub use kind::DriveKind;
 pub use load::{LoadError, Loaded, Set};
 pub use policies::{Parameter, Policy, PolicyFolder, policies};
-pub use precondition::{Distribution, PreconditionConfig, PreconditionKind};
+pub use precondition::{Distribution, PreconditionConfig, PreconditionKind, Rest};
 pub use saved::{IN_REPORT, Saved};
 pub use source::TraceSource;
 pub use workload::{MAX_WINDOW, ReplayMode, Requests, TraceConfig, WorkloadConfig, devices};
@@ -161,6 +161,19 @@ pub enum Check {
 }
 
 impl Scenario {
+    /// Within what write amplification has to settle before the measurement begins, if the ramp waits for that.
+    pub fn settling_ramp(&self) -> Option<Ratio> {
+        let is_default = self.precondition.kind == PreconditionKind::Steady
+            && self.run.ramp.is_open()
+            && self.run.repeat == NonZeroU32::MIN
+            && self.run.cut.is_empty()
+            && self.host.page_cache.is_none()
+            && self.workload.is_of_jobs()
+            && self.workload.job.iter().any(|job| job.read_share < Ratio::from_percent(100));
+        let default = is_default.then_some(self.precondition.tolerance);
+        self.run.ramp.settle.or(default).filter(|&settle| settle != Ratio::ZERO)
+    }
+
     /// Gives the drive the size that is asked for.
     fn fit(&mut self) -> Result<(), ConfigError> {
         let Some(size) = self.size.take() else { return Ok(()) };

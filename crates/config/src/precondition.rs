@@ -15,6 +15,9 @@ pub struct PreconditionConfig {
     pub kind: PreconditionKind,
     /// Where `steady` writes.
     pub distribution: Distribution,
+    /// What `steady` with the distribution `workload` does with addresses that the workload does not write.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rest: Rest,
     /// How much the write amplification may still change and count as settled.
     pub tolerance: Ratio,
     /// `steady` gives up, with a warning, once it has written the logical capacity this often.
@@ -36,6 +39,7 @@ impl Default for PreconditionConfig {
         Self {
             kind: PreconditionKind::default(),
             distribution: Distribution::default(),
+            rest: Rest::default(),
             tolerance: Ratio::from_percent(1),
             max_passes: 20,
             settle: Ratio::from_percent(2),
@@ -78,6 +82,22 @@ pub enum Distribution {
     Workload,
 }
 
+/// What preconditioning does with addresses that the workload does not write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// It writes every logical address once before the workload's own writes.
+    #[default]
+    Written,
+    /// It leaves them unmapped: their share of the flash is spare.
+    Unwritten,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_default(rest: &Rest) -> bool {
+    *rest == Rest::default()
+}
+
 impl PreconditionConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let wrong =
@@ -87,6 +107,16 @@ impl PreconditionConfig {
         }
         if !(1..=1000).contains(&self.max_passes) {
             return wrong("max_passes", format!("{} is not in 1..=1000", self.max_passes));
+        }
+        let leaves_rest = match self.kind {
+            PreconditionKind::None => true,
+            PreconditionKind::Steady => self.distribution == Distribution::Workload,
+            PreconditionKind::Fill | PreconditionKind::Sampled => false,
+        };
+        if self.rest == Rest::Unwritten && !leaves_rest {
+            let problem = "\"unwritten\" takes distribution = \"workload\" of kind = \"steady\": all else writes \
+                           every address";
+            return wrong("rest", problem.to_owned());
         }
         if self.settle > Ratio::from_percent(10_000) {
             return wrong("settle", format!("{} is not in 0..=10000 %", self.settle));

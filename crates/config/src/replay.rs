@@ -19,16 +19,26 @@ pub struct Ramp {
     /// has it for `steady`, or `precondition.max_passes` has been reached. The drive is then in the steady
     /// state of this very work at its own pace: preconditioning writes as if nobody waited, and a drive that
     /// is always busy settles elsewhere. Limits of the jobs count from the end of the ramp. For jobs, and
-    /// not beside `time` and `requests`.
+    /// not beside `time` and `requests`. If no key of the ramp is given, jobs that write to a drive with
+    /// `precondition.kind = "steady"` have one that settles within `precondition.tolerance`, unless there is
+    /// a page cache, or `run.repeat` or `run.cut` is given. `0 %` leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Ratio>,
 }
 
 impl Ramp {
+    /// Whether no key of it is given.
+    pub(super) fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
     pub(super) fn check(&self, is_of_jobs: bool, is_cut: bool) -> Result<(), ConfigError> {
         let Some(settle) = self.settle else { return Ok(()) };
-        let problem = if settle == Ratio::ZERO || settle > Ratio::from_percent(50) {
-            format!("{settle} is not above 0 and up to 50 %")
+        if settle == Ratio::ZERO {
+            return Ok(()); // none
+        }
+        let problem = if settle > Ratio::from_percent(50) {
+            format!("{settle} is not in 0..=50 %")
         } else if !is_of_jobs {
             "only [[workload.job]] goes on for as long as it takes; leave out a part of other work with \
              run.ramp.requests"

@@ -277,7 +277,7 @@ fn what_is_loaded_serialises_to_what_loads_the_same() {
     let scenario = accepted("[workload.trace]\npath = \"t\"\nspeed = 2\nmode = \"open\"\n", &[]);
     let text = serde_json::to_string(&scenario).unwrap();
     let back: Scenario = serde_json::from_str(&text).unwrap();
-    let speed = leyden_sim::Ratio::from_percent(200);
+    let speed = Ratio::from_percent(200);
     let pace = back.workload.trace.unwrap().replay().pace;
     assert!(matches!(pace, Pace::Timestamps { speed: s, .. } if s == speed), "{pace:?}");
     assert_eq!(back.device, scenario.device);

@@ -1,12 +1,12 @@
 //! The FTL's configuration.
 
 use leyden_nand::Geometry;
-use leyden_sim::{Bytes, ConfigError, Ratio};
+use leyden_sim::{Bytes, ConfigError, Ratio, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gc::VictimConfig;
 use crate::gc::level::LevelConfig;
+use crate::gc::{AgeClock, VictimConfig};
 use crate::logs::LogConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
@@ -70,6 +70,22 @@ pub struct GcConfig {
     /// How a die with `hard_free_blocks` free blocks shares its time between its collection and the
     /// host's writes. With fewer, collecting always goes first.
     pub pace: Pace,
+    /// What the ages of blocks are counted in, for the victim policies that ask.
+    #[serde(skip_serializing_if = "is_time")]
+    pub age_clock: AgeClock,
+    /// That clock moves on in steps of this length: blocks that changed within one are equally old. 0: it always does.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub age_tick: Span,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_time(clock: &AgeClock) -> bool {
+    *clock == AgeClock::Time
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_no_time(tick: &Span) -> bool {
+    *tick == Span::ZERO
 }
 
 /// How a die that is short of blocks shares its time between its collection and the host's writes.
@@ -91,6 +107,8 @@ impl Default for GcConfig {
             soft_free_blocks: 2,
             hard_free_blocks: 1,
             pace: Pace::default(),
+            age_clock: AgeClock::default(),
+            age_tick: Span::ZERO,
         }
     }
 }
@@ -282,6 +300,12 @@ impl Config {
         let error = |key: &str, problem: String| Err(ConfigError::new(key, problem));
         self.check_basis()?;
         self.map.check(geometry)?;
+        if self.gc.age_clock == AgeClock::Writes
+            && matches!(self.gc.victim, VictimConfig::ZDeadline(_))
+        {
+            let problem = "\"writes\" has no deadlines, and z_deadline weighs ages against them: leave it out";
+            return error("gc.age_clock", problem.to_owned());
+        }
         let GcConfig { soft_free_blocks: soft, hard_free_blocks: hard, .. } = self.gc;
         if hard >= geometry.blocks_per_die() {
             let blocks = geometry.blocks_per_die();

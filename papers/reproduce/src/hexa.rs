@@ -191,8 +191,8 @@ fn ratios(
 pub fn reason(id: &str) -> Option<&'static str> {
     Some(match id {
         "hexa.iops_vs_full.10pct" => {
-            "it holds if copies of garbage collection make mapping pages dirty \
-             (--set device.ftl.map.copies=dirty), and then the claims at 1 % differ (docs/papers/hexa.md)"
+            "it holds if the buffer does not coalesce (--set device.buffer.coalesce=false): a large one absorbs \
+             overwrites for FIFO that Hexa writes at once (docs/papers/hexa.md)"
         }
         _ => return None,
     })

@@ -6,6 +6,8 @@ use super::*;
 use crate::schedule::{ScheduleConfig, SlowSchedule};
 use crate::{PoolSize, Region};
 
+mod versions;
+
 const SLOTS: u32 = 12;
 const LPNS: u32 = 20;
 const THRESHOLD: u32 = 5;

@@ -4,6 +4,7 @@
 //! Policies decide, the mechanism ([`crate::page_mapped`]) mutates: a policy sees one die's blocks
 //! ([`DieView`]) and names one. The modules of the policies themselves come from the registry.
 
+mod age;
 mod chooser;
 mod index;
 pub mod level;
@@ -18,6 +19,7 @@ mod worth;
 use leyden_nand::BlockId;
 use leyden_sim::Rng;
 
+pub use age::{AgeClock, Ages};
 pub use chooser::Chooser;
 pub use index::VictimIndex;
 pub use lists::Candidate;

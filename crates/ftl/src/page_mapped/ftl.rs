@@ -14,7 +14,7 @@ use super::stats::FtlStats;
 use super::table::{Step, TableWriter};
 use crate::Config;
 use crate::dump_area::DumpArea;
-use crate::gc::Chooser;
+use crate::gc::{Ages, Chooser};
 use crate::logs::Logs;
 use crate::map::{MapPage, MapStore, MapTable};
 use crate::place::StreamId;
@@ -80,7 +80,8 @@ impl Dram {
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
-        let data = Data::new(medium, map, streams, kept, order, logs);
+        let ages = Ages::new(config.gc.age_clock, config.gc.age_tick);
+        let data = Data::new(medium, map, streams, kept, (order, ages), logs);
         let store = MapStore::new(&config.map, pages, geometry, durability.power_cuts);
         let poisoned = (0..geometry.blocks()).map(BlockId).filter(|&block| {
             medium.is_poisoned(block) && data.blocks().state(block) == BlockState::Collected

@@ -124,9 +124,11 @@ impl Measure {
     ) -> Self {
         let series = Intervals::new(start, Snapshot::new(&before), Outstanding::default());
         let is_settling = settler.is_some();
-        let ramping = match settler {
-            Some(settler) => Some(Ramping::Settling { settler: settler.into(), wrote_at: start }),
-            None => (ramp != Ramp::default()).then_some(Ramping::Plain { requests: ramp.requests }),
+        let is_given = ramp.requests > 0 || ramp.time > Span::ZERO;
+        let ramping = if let Some(settler) = settler {
+            Some(Ramping::Settling { settler: settler.into(), wrote_at: start })
+        } else {
+            is_given.then_some(Ramping::Plain { requests: ramp.requests })
         };
         let next_boundary = if ramping.is_none() {
             series.next_end()

@@ -12,12 +12,16 @@ use leyden_record::Settling;
 const MIN_CHUNK_UNITS: u64 = 1 << 16;
 /// Settled is not before more chunks than this.
 const MIN_CHUNKS: usize = 8;
+/// Steps that do not shrink count as shrinking by so much: the next ones tell.
+const MOST_RATIO: f64 = 0.95;
 
 /// Watches the write amplification of successive chunks. One ends when the drive has erased a quarter as many
 /// blocks as it has, or written its logical capacity once.
 #[derive(Clone, Debug)]
 pub struct Settler {
     tolerance: Ratio,
+    /// What is still to come counts, too.
+    to_the_end: bool,
     chunk_erases: u64,
     /// Mapping units that the host can address.
     capacity_units: u64,
@@ -56,6 +60,7 @@ impl Settler {
         let capacity_units = u64::from(ssd.mapping_units());
         Self {
             tolerance,
+            to_the_end: false,
             chunk_erases: u64::from(geometry.blocks()).div_ceil(4),
             capacity_units,
             most_units: u64::from(most_passes) * capacity_units.max(MIN_CHUNK_UNITS),
@@ -66,6 +71,13 @@ impl Settler {
             wafs: Vec::new(),
             settled: false,
         }
+    }
+
+    /// Waits besides until what is still to come, by how the steps between quarters shrink, is within the tolerance: a
+    /// skewed workload takes its steps of a percent for a long way.
+    #[must_use]
+    pub fn to_the_end(self) -> Self {
+        Self { to_the_end: true, ..self }
     }
 
     /// Mapping units written since the watch began.
@@ -83,7 +95,7 @@ impl Settler {
             let programmed = (self.now.programs - self.begin.programs) * self.units_per_page;
             self.wafs.push(programmed as f64 / written as f64);
             self.begin = self.now;
-            self.settled = settled(&self.wafs, self.tolerance);
+            self.settled = settled(&self.wafs, self.tolerance, self.to_the_end);
         }
         self.settled || self.written() >= self.most_units
     }
@@ -109,14 +121,27 @@ impl Settler {
 /// True if the last quarter of the chunks agrees with the quarter before, and did so one chunk ago
 /// too. Quarters, because chunks of skewed work differ by ten percent and more among themselves, and
 /// because what came first, the transition itself, is left out in proportion.
-fn settled(wafs: &[f64], tolerance: Ratio) -> bool {
+fn settled(wafs: &[f64], tolerance: Ratio, to_the_end: bool) -> bool {
     let agree = |wafs: &[f64]| {
         let quarter = wafs.len() / 4;
-        let (earlier, last) = wafs.split_at(wafs.len() - quarter);
-        let before = &earlier[earlier.len() - quarter..];
-        (mean(last) - mean(before)).abs() <= tolerance.as_f64() * mean(last)
+        let at = |quarters: usize| {
+            let end = wafs.len() - quarters * quarter;
+            mean(&wafs[end - quarter..end])
+        };
+        let (last, before) = (at(0), at(1));
+        let step = last - before;
+        let most = tolerance.as_f64() * last;
+        step.abs() <= most && (!to_the_end || to_come(step, before - at(2)).abs() <= most)
     };
     wafs.len() > MIN_CHUNKS && agree(wafs) && agree(&wafs[..wafs.len() - 1])
+}
+
+/// How far it is from here if each step is the same part of the one before, as `step` is of `earlier`: the sum of a geometric
+/// series. Steps that change their direction are noise.
+fn to_come(step: f64, earlier: f64) -> f64 {
+    let ratio = if earlier == 0.0 { 0.0 } else { step / earlier };
+    let ratio = ratio.clamp(0.0, MOST_RATIO);
+    step * ratio / (1.0 - ratio)
 }
 
 /// 0 of none.
@@ -131,15 +156,32 @@ mod tests {
     #[test]
     fn settled_means_that_two_quarters_agree_twice() {
         let percent = Ratio::from_percent(1);
-        assert!(!settled(&[2.0; 8], percent), "too few");
-        assert!(settled(&[2.0; 9], percent));
-        let noisy: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 1.9 } else { 2.1 }).collect();
-        let end = (9..40).find(|&end| settled(&noisy[..end], percent));
-        assert!(end.is_some(), "noise alone does not count");
-        let drifting: Vec<f64> = (0..40).map(|n| 2.0 + 0.01 * f64::from(n)).collect();
-        assert!(!settled(&drifting, percent), "a drift is not settled");
-        let mut late = vec![3.0; 4];
-        late.extend([2.0; 12]);
-        assert!(settled(&late, percent), "what came first is left out");
+        for to_the_end in [false, true] {
+            assert!(!settled(&[2.0; 8], percent, to_the_end), "too few");
+            assert!(settled(&[2.0; 9], percent, to_the_end));
+            let noisy: Vec<f64> = (0..40).map(|n| if n % 2 == 0 { 1.9 } else { 2.1 }).collect();
+            let end = (9..40).find(|&end| settled(&noisy[..end], percent, to_the_end));
+            assert!(end.is_some(), "noise alone does not count");
+            let drifting: Vec<f64> = (0..40).map(|n| 2.0 + 0.01 * f64::from(n)).collect();
+            assert!(!settled(&drifting, percent, to_the_end), "a drift is not settled");
+            let mut late = vec![3.0; 4];
+            late.extend([2.0; 12]);
+            assert!(settled(&late, percent, to_the_end), "what came first is left out");
+        }
+    }
+
+    /// Hot and cold data on a busy drive: from 6.7 to 7.25, with a time constant of 25 chunks.
+    #[test]
+    fn a_long_way_in_small_steps_is_not_its_end() {
+        let wafs: Vec<f64> = (0..400).map(|n| 7.25 - 0.55 * (-f64::from(n) / 25.0).exp()).collect();
+        let percent = Ratio::from_percent(1);
+        let gap = |to_the_end| {
+            let end = (9..400).find(|&end| settled(&wafs[..end], percent, to_the_end));
+            1.0 - wafs[end.unwrap() - 1] / 7.25
+        };
+        assert!(gap(false) > 0.03, "{}", gap(false));
+        assert!(gap(true) < 0.01, "{}", gap(true));
+        assert!((to_come(1.0, 2.0) - 1.0).abs() < 1e-9);
+        assert!(to_come(-1.0, 2.0).abs() < 1e-9);
     }
 }

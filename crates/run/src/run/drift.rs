@@ -11,7 +11,7 @@ pub(super) const MOST_DRIFT: f64 = 0.05;
 pub(super) fn warning(scenario: &Scenario, record: &RunRecord) -> Option<String> {
     let is_aged =
         matches!(scenario.precondition.kind, PreconditionKind::Steady | PreconditionKind::Sampled)
-            || scenario.run.ramp.settle.is_some();
+            || scenario.settling_ramp().is_some();
     let drift = record.steadiness.drift()?;
     if !is_aged || !scenario.workload.is_of_jobs() || drift.abs() <= MOST_DRIFT {
         return None;

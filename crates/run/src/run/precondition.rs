@@ -13,7 +13,7 @@ use leyden_workload::synth::Job;
 
 use super::{Hooks, Phase, RunError, build_past_jobs, sampled};
 use crate::driver::{self, Options, Pace, Replay, Settler, Unchecked};
-use leyden_config::{Distribution, PreconditionKind, Scenario, TraceConfig};
+use leyden_config::{Distribution, PreconditionKind, Rest, Scenario, TraceConfig};
 use leyden_record::Settling;
 
 /// Commands kept outstanding.
@@ -50,6 +50,7 @@ pub(super) fn precondition<P: Payload>(
     let mut feeder = Feeder::new(ssd);
     match scenario.precondition.kind {
         PreconditionKind::Sampled => come_into_step(&mut feeder, scenario, hooks)?,
+        _ if scenario.precondition.rest == Rest::Unwritten => {}
         _ => fill(&mut feeder, hooks)?,
     }
     if scenario.precondition.kind == PreconditionKind::Steady {

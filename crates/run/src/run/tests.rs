@@ -10,6 +10,7 @@ use leyden_config::{Loaded, Set};
 mod cyclic;
 mod faults;
 mod kinds;
+mod load;
 mod many;
 mod sampled;
 mod scale;
@@ -62,7 +63,8 @@ fn record(scenario: &Scenario) -> RunRecord {
 #[test]
 fn a_run_fills_its_record() {
     let record = record(&small(&[]));
-    assert_eq!(record.host.reads + record.host.writes, 20_000);
+    // Those that were outstanding when the drive had settled complete in the measured part.
+    assert!((20_000..=20_008).contains(&(record.host.reads + record.host.writes)));
     assert_eq!(record.host.errors, 0);
     assert!(record.flash.waf > 1.2, "collection is at work: {}", record.flash.waf);
     assert!(record.gc.collections > 0 && record.gc.policy == "greedy");

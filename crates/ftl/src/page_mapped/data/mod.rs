@@ -26,7 +26,7 @@ pub use blocks::{BlockState, Blocks, KeptBlocks};
 pub use zombies::{Announced, Zombies};
 
 use super::stats::FtlStats;
-use crate::gc::{DieView, Order, VictimIndex};
+use crate::gc::{Ages, DieView, Order, VictimIndex};
 use crate::logs::Logs;
 use crate::map::{MapPage, MapTable};
 use crate::place::{StreamId, Streams};
@@ -39,6 +39,7 @@ pub struct Data {
     validity: Validity,
     blocks: Blocks,
     index: VictimIndex,
+    ages: Ages,
     zombies: Zombies,
     logs: Logs,
     #[serde(skip, default = "Streams::none")]
@@ -52,7 +53,7 @@ impl Data {
         map: MapTable,
         streams: Streams,
         kept: KeptBlocks,
-        order: Order,
+        (order, ages): (Order, Ages),
         logs: Logs,
     ) -> Self {
         Self {
@@ -60,6 +61,7 @@ impl Data {
             validity: Validity::new(medium.geometry()),
             blocks: Blocks::new(medium, streams.count(), kept),
             index: VictimIndex::new(medium.geometry(), order),
+            ages,
             zombies: Zombies::default(),
             logs,
             streams,
@@ -88,7 +90,7 @@ impl Data {
     }
     /// The victims-to-be of `die` at `now`, to choose one.
     pub(crate) fn victims(&mut self, now: Time, die: DieId) -> DieView<'_> {
-        DieView::new(&mut self.index, die, now)
+        DieView::new(&mut self.index, die, self.ages.at(now))
     }
     /// What the host has announced.
     pub const fn zombies(&self) -> &Zombies {
@@ -169,6 +171,7 @@ impl Data {
         unit: Ppa,
         stats: &mut FtlStats,
     ) -> Option<BlockId> {
+        self.ages.count();
         let new = geometry.block_of(unit);
         let emptier = self.point_to(now, geometry, lpn, unit, new);
         if self.zombies.are_kept() {
@@ -210,7 +213,7 @@ impl Data {
         self.validity.set(origin);
         let block = geometry.block_of(origin);
         let valid = self.index.remove(block).expect("a closed block is in the index");
-        self.index.insert(block, valid + 1, self.zombies.in_block(block), now);
+        self.index.insert(block, valid + 1, self.zombies.in_block(block), self.ages.at(now));
         if self.zombies.are_kept() {
             self.move_zombie(lpn, geometry.block_of(copy), block);
         }
@@ -255,7 +258,7 @@ impl Data {
         self.validity.clear(unit);
         let block = geometry.block_of(unit);
         // One record is touched, not two: of most blocks there are many, and each is far away.
-        if !self.index.lost_unit(block, now) {
+        if !self.index.lost_unit(block, self.ages.at(now)) {
             self.blocks.remove_valid(block);
         }
         block
@@ -265,7 +268,12 @@ impl Data {
     #[inline]
     pub(crate) fn page_ended(&mut self, now: Time, block: BlockId, is_full: bool) {
         if self.blocks.page_ended(block, is_full) {
-            self.index.insert(block, self.blocks.valid(block), self.zombies.in_block(block), now);
+            self.index.insert(
+                block,
+                self.blocks.valid(block),
+                self.zombies.in_block(block),
+                self.ages.at(now),
+            );
         }
     }
 
@@ -273,7 +281,12 @@ impl Data {
     pub(crate) fn close(&mut self, now: Time, block: BlockId, empty: bool) {
         self.blocks.close(block, empty);
         if !empty {
-            self.index.insert(block, self.blocks.valid(block), self.zombies.in_block(block), now);
+            self.index.insert(
+                block,
+                self.blocks.valid(block),
+                self.zombies.in_block(block),
+                self.ages.at(now),
+            );
         }
     }
 

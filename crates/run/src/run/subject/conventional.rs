@@ -199,8 +199,9 @@ where
     }
 
     fn settler(&self) -> Option<Settler> {
-        let tolerance = self.scenario.run.ramp.settle?;
-        Some(Settler::new(self.stack.drive(), tolerance, self.scenario.precondition.max_passes))
+        let tolerance = self.scenario.settling_ramp()?;
+        let most = self.scenario.precondition.max_passes;
+        Some(Settler::new(self.stack.drive(), tolerance, most).to_the_end())
     }
 
     fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> Watcher<'s> {

@@ -119,7 +119,8 @@ pub(super) fn conduct<S: Subject>(
         let options = Options {
             start: subject.now(),
             ramp: scenario.run.ramp,
-            settler: subject.settler(),
+            // A run that ends after so many commands has none to spare.
+            settler: if bounds.limit.is_none() { subject.settler() } else { None },
             cancel,
             limit: bounds.limit,
             progress: Some(&mut progress),

@@ -52,9 +52,29 @@ fn a_run_that_drifts_says_so() {
         let warnings = record(&skewed(sets)).warnings;
         warnings.iter().any(|warning| warning.contains("was not in a steady state"))
     };
-    assert!(drifts(&["precondition.max_passes=1", "precondition.tolerance=0.01 %"]));
+    let short =
+        ["precondition.max_passes=1", "precondition.tolerance=0.01 %", "run.ramp.settle=0 %"];
+    assert!(drifts(&short));
     assert!(!drifts(&["precondition.kind=fill"]), "nobody asked for a steady state");
     assert!(!drifts(&["run.ramp.settle=2 %"]));
+}
+
+/// Steady is steady, without a further key: the first tenth of what is measured, and the last.
+#[test]
+fn a_drive_that_was_made_steady_is_steady_where_the_measurement_begins() {
+    let tenths = |sets: &[&str]| {
+        let short = ["workload.job.0.requests=60000", "workload.job.0.distribution=uniform"];
+        let series = record(&skewed(&[&short[..], sets].concat())).series;
+        let tenth = series.write_iops.len() / 10;
+        let written = |from: usize| series.write_iops[from..from + tenth].iter().sum::<f64>();
+        written(0) / written(series.write_iops.len() - tenth - 1)
+    };
+    for seed in ["seed=1", "seed=2", "seed=3"] {
+        let steady = tenths(&[seed]);
+        assert!((steady - 1.0).abs() < 0.03, "{seed}: {steady}");
+        let without = tenths(&[seed, "run.ramp.settle=0 %"]);
+        assert!(without > 1.06, "{seed}: it uses up what an idle drive keeps free: {without}");
+    }
 }
 
 #[test]
@@ -92,7 +112,7 @@ fn a_ramp_that_settles_is_refused_where_it_has_no_end() {
     let power = "device.power.dump=balanced";
     let cut = "run.cut=[{ at = \"1 s\" }]";
     assert!(wrong(&jobs, &["run.ramp.settle=1 %", power, cut]).contains("run.cut names times"));
-    assert!(wrong(&jobs, &["run.ramp.settle=0 %"]).contains("is not above 0"));
+    assert!(wrong(&jobs, &["run.ramp.settle=51 %"]).contains("is not in 0..=50 %"));
     let trace = format!("{DRIVE} workload.trace = \"a.csv\"");
     assert!(wrong(&trace, &["run.ramp.settle=1 %"]).contains("only [[workload.job]]"));
 }

@@ -1,0 +1,70 @@
+//! The clock by which blocks have an age.
+
+use leyden_sim::{Span, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the ages of blocks are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgeClock {
+    /// Simulated time.
+    #[default]
+    Time,
+    /// The units that the host has written to flash: a pause ages no block. Each counts as a microsecond.
+    Writes,
+}
+
+/// A write, on the clock of writes.
+const WRITE: Span = Span::from_us(1);
+
+/// The clock of one drive.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ages {
+    clock: AgeClock,
+    tick_ns: u64,
+    writes: u64,
+}
+
+impl Ages {
+    /// One that ticks every `tick`; always, if that is no time at all.
+    pub const fn new(clock: AgeClock, tick: Span) -> Self {
+        Self { clock, tick_ns: tick.as_ns(), writes: 0 }
+    }
+
+    /// The host's unit has been written.
+    #[inline]
+    pub const fn count(&mut self) {
+        self.writes += 1;
+    }
+
+    /// What this clock shows at `now`.
+    #[inline]
+    pub const fn at(&self, now: Time) -> Time {
+        let shown = match self.clock {
+            AgeClock::Time => now.as_ns(),
+            AgeClock::Writes => self.writes * WRITE.as_ns(),
+        };
+        if self.tick_ns == 0 {
+            Time::from_ns(shown)
+        } else {
+            Time::from_ns(shown - shown % self.tick_ns)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_ticks_and_that_of_writes_stands_still_between_them() {
+        let at = |clock, tick, writes, ns| {
+            Ages { clock, tick_ns: tick, writes }.at(Time::from_ns(ns)).as_ns()
+        };
+        assert_eq!(at(AgeClock::Time, 0, 7, 12_345), 12_345);
+        assert_eq!(at(AgeClock::Time, 1_000, 7, 12_345), 12_000);
+        assert_eq!(at(AgeClock::Writes, 0, 7, 12_345), 7_000);
+        assert_eq!(at(AgeClock::Writes, 5_000, 7, 12_345), 5_000);
+    }
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Storage engines under power cuts at the level of files: a table of what survives, by what the files promise.
+
+    campaigns/engines.py --leyden target/release/leyden --states 10000 --record engines.json [ENGINE...]
+
+Each setting of each engine is recorded once for each of the rules xfs, ext4 and posix, and its check tries states of that
+recording. Prints two tables of Markdown: the results, and what the first state that broke had lost. What is not installed is
+named and left out; `--record` keeps everything as JSON. Takes /dev/fuse, and no root but
+for PostgreSQL.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
+RULES = ["xfs", "ext4", "posix"]
+
+
+@dataclass
+class Setting:
+    engine: str
+    name: str
+    setup: str
+    work: str
+    check: str
+    build: str = ""
+    # What the engine's documentation says of this setting.
+    promise: str = "durable"
+    stays: bool = True
+    # A state takes a tenth of a second or more: the time is bounded, not the states.
+    slow: bool = False
+
+
+def sqlite(journal: str, synchronous: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/sqlite/sqlite.py"
+    return Setting("SQLite", f"{journal}, {synchronous}", f"{script} setup {journal} {synchronous}",
+                   f"{script} work {journal} {synchronous} 200", f"exec {script} check {journal}", promise=promise)
+
+
+def lmdb(mode: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/lmdb/lightning.py"
+    return Setting("LMDB", mode, f"{script} setup", f"{script} work {mode} 200", f"exec {script} check", promise=promise)
+
+
+def redis(policy: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/redis/redis.py"
+    return Setting("Redis", f"appendfsync {policy}", f"{script} setup", f"{script} work 100 --appendfsync {policy}",
+                   f"exec {script} check", promise=promise)
+
+
+def postgresql(name: str, settings: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/postgresql/postgres.py"
+    return Setting("PostgreSQL", name, f"{script} setup {settings}", f"{script} work 200", f"exec {script} check",
+                   promise=promise, slow=True)
+
+
+def mariadb(name: str, options: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/mariadb/mariadb.py"
+    return Setting("MariaDB", name, f"{script} setup", f"{script} work 60 {options}", f"exec {script} check",
+                   promise=promise, slow=True)
+
+
+def git(option: str, name: str, promise: str) -> Setting:
+    script = f"{SCRIPTS}/git/git.sh"
+    return Setting("git", name, f"{script} setup {option}", f"{script} work 20", f"{script} check", promise=promise,
+                   stays=False, slow=True)
+
+
+def built(engine: str, source: str, build: str, name: str, work: str, promise: str) -> Setting:
+    program = f"./{source.split('/')[0]}"
+    return Setting(engine, name, f"{program} setup", f"{program} {work}", f"exec {program} check",
+                   build=f"{build} -o {program} {SCRIPTS}/{source}", promise=promise)
+
+
+def rocksdb(name: str, work: str, promise: str) -> Setting:
+    made = built("RocksDB", "rocksdb/rocksdb.cc", "c++ -std=c++17 -O1", name, work, promise)
+    made.build += " -lrocksdb"
+    return made
+
+
+def leveldb(name: str, work: str, promise: str) -> Setting:
+    made = built("LevelDB", "leveldb/leveldb.cc", "c++ -std=c++17 -O1", name, work, promise)
+    made.build += " -lleveldb"
+    return made
+
+
+def gdbm() -> Setting:
+    made = built("GDBM", "gdbm/gdbm.c", "cc -O1", "gdbm_sync", "work 100", "durable if nothing was under way")
+    made.build += " -lgdbm"
+    return made
+
+
+def bbolt() -> Setting:
+    build = f"cp {SCRIPTS}/bbolt/* . && {{ go mod tidy && go build -o store . ; }} 2>build.log"
+    return Setting("bbolt", "as it comes", "./store setup", "./store work 100", "exec ./store check", build=build)
+
+
+ATOMIC = "atomic, the last may be lost"
+NOTHING = "nothing after a power cut"
+SETTINGS = [
+    sqlite("WAL", "FULL", "durable"),
+    sqlite("WAL", "NORMAL", ATOMIC),
+    sqlite("WAL", "OFF", NOTHING),
+    sqlite("DELETE", "EXTRA", "durable"),
+    sqlite("DELETE", "FULL", "durable but for the last in rare cases"),
+    sqlite("DELETE", "NORMAL", "as FULL; damage in rare cases"),
+    sqlite("DELETE", "OFF", NOTHING),
+    sqlite("TRUNCATE", "FULL", "durable"),
+    sqlite("PERSIST", "FULL", "durable"),
+    lmdb("sync", "durable"),
+    lmdb("nometasync", ATOMIC),
+    lmdb("nosync", NOTHING),
+    leveldb("sync", "work 400", "durable"),
+    leveldb("no sync", "work 400 nosync", "the last may be lost"),
+    rocksdb("sync", "work 400", "durable"),
+    rocksdb("no sync", "work 400 nosync", "the last may be lost"),
+    bbolt(),
+    redis("always", "durable"),
+    redis("everysec", "all but the last second"),
+    gdbm(),
+    postgresql("as it comes", "", "durable"),
+    postgresql("full_page_writes=off", "full_page_writes=off", "damage if pages of 8 KiB tear"),
+    postgresql("fsync=off", "fsync=off", NOTHING),
+    mariadb("as it comes", "", "durable"),
+    mariadb("flush_log_at_trx_commit=2", "--innodb-flush-log-at-trx-commit=2", "all but the last second"),
+    mariadb("doublewrite off", "--skip-innodb-doublewrite", "damage if pages of 16 KiB tear"),
+    git("", "as it comes", "best effort"),
+    git("core.fsync=all", "core.fsync=all", "durable"),
+]
+
+
+@dataclass
+class Result:
+    engine: str
+    version: str
+    setting: str
+    promise: str
+    rules: str
+    promises: int
+    syncs: int
+    states: int
+    lost: int
+    broken: int
+    first: int
+    lies_noticed: str
+    states_a_second: float
+    # Of the first state of each kind that broke, made small: what was said, and what is lost.
+    findings: list[dict[str, object]] = field(default_factory=list)
+
+
+def run(args: argparse.Namespace, setting: Setting, rules: str, folder: str) -> Result | str:
+    """What came of a setting; the reason if it cannot be run."""
+    if setting.build:
+        build = subprocess.run(["sh", "-c", setting.build], cwd=folder, capture_output=True, text=True)
+        if build.returncode != 0:
+            said = build.stderr.strip().splitlines()
+            return f"cannot be built: {said[0] if said else setting.build}"
+    out = os.path.join(folder, "crash")
+    command = [args.leyden, "--quiet", "crashtest", f"--files={rules}", "--setup", setting.setup, "--work", setting.work,
+               "--check", setting.check, "--states", str(args.states), "--seed", str(args.seed), "--out", out, "--json"]
+    if setting.stays:
+        command.append("--check-server")
+    if setting.slow:
+        command += ["--budget", f"{args.budget} s"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode not in (0, 1, 6) or not done.stdout:
+        return (done.stderr.strip().splitlines() or ["it says nothing"])[-1].strip()
+    summary = json.loads(done.stdout)
+    with open(os.path.join(out, "work.log"), errors="replace") as log:
+        versions = [line.removeprefix("version ").strip() for line in log if line.startswith("version ")]
+    model = summary["models"][0]
+    counts = model["verdicts"]
+    lost = counts.get("lost", 0)
+    broken = sum(count for verdict, count in counts.items() if verdict not in ("held", "skipped", "lost"))
+    control = summary["control"]
+    noticed = sum(count for verdict, count in control["verdicts"].items() if verdict not in ("held", "skipped"))
+    first = min((finding["first"] for finding in model["findings"]), default=0)
+    findings = [{key: finding.get(key) for key in ("verdict", "count", "first", "said", "lost")} for finding in model["findings"][:3]]
+    return Result(setting.engine, ", ".join(versions), setting.name, setting.promise, rules, summary["acks"], summary["flushes"],
+                  model["states"], lost, broken, first, f"{noticed} of {control['states']}",
+                  round(model["states"] / max(model["seconds"], 1e-9)), findings)
+
+
+def cell(result: Result | None) -> str:
+    if result is None:
+        return "-"
+    if result.lost + result.broken == 0:
+        return f"held in {result.states}"
+    parts = [f"{result.lost} lost" if result.lost else "", f"{result.broken} broken" if result.broken else ""]
+    return f"{', '.join(part for part in parts if part)} of {result.states}"
+
+
+def print_tables(results: list[Result]) -> None:
+    print("\n| engine | setting | its documentation promises | promises, syncs | " + " | ".join(RULES) + " |")
+    print("|---|---|---|---|" + "---|" * len(RULES))
+    told = dict.fromkeys((result.engine, result.setting) for result in results)
+    for engine, setting in told:
+        by_rules = {it.rules: it for it in results if (it.engine, it.setting) == (engine, setting)}
+        one = next(iter(by_rules.values()))
+        name = one.version if one.version.lower().startswith(engine.lower()) else f"{engine} {one.version}".strip()
+        cells = " | ".join(cell(by_rules.get(rules)) for rules in RULES)
+        print(f"| {name} | {setting} | {one.promise} | {one.promises}, {one.syncs} | {cells} |")
+    print("\n| engine, setting, rules | what the check says | what is lost |\n|---|---|---|")
+    for result in results:
+        for finding in result.findings[:1]:
+            said = (str(finding["said"]).splitlines() or [""])[0].replace("|", "\\|")[:100]
+            taken = finding["lost"] if isinstance(finding["lost"], list) else []
+            lost = "; ".join(str(line).removeprefix("lost: ") for line in taken[:2]) or "nothing of its own"
+            print(f"| {result.engine}, {result.setting}, {result.rules} | {said} | {lost} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="SQLite, LMDB, ...; all if not given")
+    parser.add_argument("--leyden", default="target/release/leyden")
+    parser.add_argument("--states", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=int, default=60, help="seconds of states that are slow to try")
+    parser.add_argument("--record", help="keep the results as JSON in this new file")
+    args = parser.parse_args()
+    args.leyden = os.path.abspath(args.leyden)
+    doctor = subprocess.run([args.leyden, "crashtest", "doctor", "--files"], capture_output=True, text=True)
+    if doctor.returncode != 0:
+        print(doctor.stderr.strip(), file=sys.stderr)
+        sys.exit(77)
+    wanted = [name.lower() for name in args.engines]
+    results: list[Result] = []
+    for setting in SETTINGS:
+        if wanted and setting.engine.lower() not in wanted:
+            continue
+        for rules in RULES:
+            folder = tempfile.mkdtemp(prefix="leyden-engines-")
+            os.chmod(folder, 0o755)  # PostgreSQL runs as another user, who must get there
+            try:
+                result = run(args, setting, rules, folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(result, str):
+                print(f"left out: {setting.engine}, {setting.name}: {result}", file=sys.stderr, flush=True)
+                break
+            print(f"{setting.engine}, {setting.name}, {rules}: {cell(result)}, {result.states_a_second:.0f} states/s",
+                  file=sys.stderr, flush=True)
+            results.append(result)
+    print_tables(results)
+    if args.record:
+        with open(args.record, "x") as record:
+            json.dump([asdict(result) for result in results], record, indent=1)
+            record.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -255,12 +255,39 @@ fn known_software_does_at_the_level_of_files_what_it_promises() {
     }
 }
 
+/// After an fsync that failed, a second one returns success and writes nothing.
+#[test]
+fn a_sync_that_fails_once_is_found_to_lose_what_it_was_for() {
+    let Some(bench) = Bench::new() else { return };
+    let work = r#"python3 - <<'END'
+import os
+fd = os.open(os.environ["LEYDEN_MOUNT"] + "/f", os.O_RDWR | os.O_CREAT)
+with open(os.environ["LEYDEN_ACK"], "a", buffering=1) as acks:
+    for number in range(5):
+        os.pwrite(fd, b"%d" % number, 4096 * number)
+        while True:
+            try: os.fsync(fd); break
+            except OSError: pass
+        print("ack", number, file=acks)
+END"#;
+    let check = r#"while read n; do got=$(dd if=$LEYDEN_MOUNT/f bs=1 skip=$((n * 4096)) count=1 2>/dev/null)
+[ "$got" = $n ] || { echo lost $n; exit 1; }; done <$LEYDEN_ACKS"#;
+    let output = bench.test(work, check, &["--files"]);
+    assert_eq!(code(&output), 0, "{}", text(&output));
+    std::fs::remove_dir_all(bench.path().join("crash")).unwrap();
+    let output = bench.test(work, check, &["--files", "--fault", "flush:nth=3"]);
+    let said = text(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert!(said.contains("I/O errors (flush:nth=3,times=1)") && said.contains("lost 2"), "{said}");
+    std::fs::remove_dir_all(bench.path().join("crash")).unwrap();
+    let output = bench.test(work, check, &["--files", "--fault", "flush:nth=9"]);
+    assert!(text(&output).contains("no call was made to fail: flush:nth=9"), "{}", text(&output));
+}
+
 #[test]
 fn what_takes_a_drive_is_refused_by_name() {
     let Some(bench) = Bench::new() else { return };
-    for more in
-        [["--size", "64 MiB"], ["--fs", "xfs"], ["--atom", "512"], ["--fault", "write:nth=1"]]
-    {
+    for more in [["--size", "64 MiB"], ["--fs", "xfs"], ["--atom", "512"], ["--base", "image"]] {
         let output = bench.test("true", "true", &["--files", more[0], more[1]]);
         assert_eq!(code(&output), 2, "{more:?}");
         let said = text(&output);

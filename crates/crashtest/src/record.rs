@@ -13,7 +13,7 @@ use crate::check::Environment;
 use crate::error::{CrashError, said};
 use crate::processes::Processes;
 use crate::recorded::{BEGIN, END};
-use crate::scripts::{Promised, Scripts};
+use crate::scripts::{Promised, Scripts, with_faults};
 use crate::session::{Plan, RecordPlan, Session, SessionPaths};
 use crate::test_bed::Access;
 
@@ -106,7 +106,11 @@ fn record_on(
             let failed = handle.control(ControlAsk::Fault { rule: None, clear: false });
             // What comes after the work must not fail: the drive is looked at as it is.
             handle.control(ControlAsk::Fault { rule: None, clear: true });
-            let worked = bench.with_faults(worked, failed);
+            let failed = match failed {
+                Some(ControlAnswer::Faults { rules }) => rules,
+                _ => Vec::new(),
+            };
+            let worked = with_faults(plan, worked, &failed);
             // What follows, like unmounting, is not part of the run.
             tell(handle, END.to_vec());
             worked
@@ -203,34 +207,6 @@ impl Bench<'_> {
             Box::new(move |line| tell(&handle, format!("ack {line}\n").into_bytes()))
         });
         self.scripts.run(name, text, &environment, promised)
-    }
-
-    /// A run with I/O errors: work that gives up is what is looked for, and errors that never came are none.
-    fn with_faults(
-        &self,
-        worked: Result<(), CrashError>,
-        failed: Option<ControlAnswer>,
-    ) -> Result<(), CrashError> {
-        if self.plan.faults.is_empty() {
-            return worked;
-        }
-        let rules = match failed {
-            Some(ControlAnswer::Faults { rules }) => rules,
-            _ => Vec::new(),
-        };
-        if rules.iter().all(|rule| rule.failed == 0) {
-            worked?;
-            let said: Vec<_> =
-                rules.iter().map(|rule| format!("{} ({} seen)", rule.rule, rule.seen)).collect();
-            return Err(CrashError::Input(format!(
-                "no command was made to fail: {}\n  help: a lower nth, or another kind of command",
-                said.join("; ")
-            )));
-        }
-        match worked {
-            Err(CrashError::Command(_)) => Ok(()), // it stands in work.log
-            other => other,
-        }
     }
 
     fn environment(&self, phase: &str, device: &Path, recorded: Option<&Handle>) -> Environment {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread::{Builder, JoinHandle};
 
+use leyden_device::FaultReport;
+
 use crate::check::{self, Environment};
 use crate::error::CrashError;
 use crate::session::{Plan, Session};
@@ -69,6 +71,31 @@ impl<'a> Scripts<'a> {
         let silent = "\n  help: it said nothing; begin it with `set -x` to see its last command";
         let help = if last.is_empty() { silent } else { "" };
         Err(CrashError::Command(format!("the {name} script `{text}` fails: {status}{last}{help}")))
+    }
+}
+
+/// A run with I/O errors: work that gives up is what is looked for, and errors that never came are none.
+pub(crate) fn with_faults(
+    plan: &Plan,
+    worked: Result<(), CrashError>,
+    rules: &[FaultReport],
+) -> Result<(), CrashError> {
+    if plan.faults.is_empty() {
+        return worked;
+    }
+    if rules.iter().all(|rule| rule.failed == 0) {
+        worked?;
+        let said: Vec<_> =
+            rules.iter().map(|rule| format!("{} ({} seen)", rule.rule, rule.seen)).collect();
+        let what = if plan.files.is_some() { "call" } else { "command" };
+        return Err(CrashError::Input(format!(
+            "no {what} was made to fail: {}\n  help: a lower nth, or another kind of {what}",
+            said.join("; ")
+        )));
+    }
+    match worked {
+        Err(CrashError::Command(_)) => Ok(()), // it stands in work.log
+        other => other,
     }
 }
 

@@ -175,7 +175,7 @@ pub(crate) struct RecordArgs {
     #[arg(
         long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
         conflicts_with_all = [
-            "drive", "set", "size", "mkfs", "sector", "base", "fault", "fs", "options", "fsck", "latency", "speed",
+            "drive", "set", "size", "mkfs", "sector", "base", "fs", "options", "fsck", "latency", "speed",
         ]
     )]
     pub(crate) files: Option<RulesArg>,
@@ -205,7 +205,8 @@ pub(crate) struct RecordArgs {
     pub(crate) ack_lines: Option<String>,
     /// I/O errors that the work meets, as `leyden fault` takes them; may be repeated
     ///
-    /// The work may fail then: what it had promised must be there all the same.
+    /// The work may fail then: what it had promised must be there all the same. With --files calls fail: reads, writes, and
+    /// for "flush" fsync and fdatasync.
     #[arg(long, value_name = "RULE")]
     pub(crate) fault: Vec<FaultRule>,
     #[command(flatten)]

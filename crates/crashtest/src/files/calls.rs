@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use fuser::{INodeNo, OpenFlags, RenameFlags, Request};
+use leyden_device::FaultKind;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag};
 
@@ -46,8 +47,7 @@ impl Served {
     pub(super) fn sync_node(&self, node: INodeNo, syncs: fn(Ino) -> Syncs) -> io::Result<()> {
         let mut shown = self.lock();
         let ino = shown.ino(node)?;
-        shown.sync(syncs(ino));
-        Ok(())
+        shown.sync(syncs(ino))
     }
 
     pub(super) fn write_node(
@@ -59,13 +59,14 @@ impl Served {
     ) -> io::Result<()> {
         let mut shown = self.lock();
         let file = shown.ino(node)?;
+        shown.begin(FaultKind::Write)?;
         shown.operate(Operation::Write { file, offset }, data)?;
         // O_SYNC has the bit of O_DSYNC, too (open(2)).
         let flags = OFlag::from_bits_truncate(flags.0);
         if flags.contains(OFlag::O_SYNC) {
-            shown.sync(Syncs::Whole(file));
+            shown.sync(Syncs::Whole(file))?;
         } else if flags.contains(OFlag::O_DSYNC) {
-            shown.sync(Syncs::Data(file));
+            shown.sync(Syncs::Data(file))?;
         }
         Ok(())
     }

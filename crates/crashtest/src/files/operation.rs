@@ -156,6 +156,8 @@ pub(crate) struct Owner {
 pub(crate) enum Entry {
     Did(Operation),
     Synced(Syncs),
+    /// It failed: what it was for is given up.
+    SyncFailed(Syncs),
     Acknowledged(String),
     /// Whose it is now, and who may do what: never lost, for nothing here depends on it.
     Owned(Ino, Owner),

@@ -12,7 +12,7 @@ use crate::check::Environment;
 use crate::error::CrashError;
 use crate::processes::Processes;
 use crate::record::alone;
-use crate::scripts::{Promised, Scripts};
+use crate::scripts::{Promised, Scripts, with_faults};
 use crate::session::{Plan, Session};
 
 /// Records a run into the session's folder. Returns the bytes of the recording.
@@ -45,7 +45,9 @@ pub(crate) fn record_files(
         let served = served.clone();
         Box::new(move |line| served.note(Entry::Acknowledged(line.to_owned())))
     };
+    served.set_faults(&plan.faults);
     let worked = scripts.run("work", &plan.work, &environment("work"), Some(promised));
+    let worked = with_faults(plan, worked, &served.take_faults());
     // What the software's processes would do from here on is not part of the run.
     let recorder = served.take_recorder();
     processes.end_others(None);

@@ -46,6 +46,11 @@ impl Recorder {
         Ok(Self { out, begun: wall(), bytes: 0, last_sync: None })
     }
 
+    /// How long it has been recorded.
+    pub(crate) fn now_ns(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Whether there is room for a write of so many bytes.
     pub(crate) const fn has_room(&self, bytes: u64) -> bool {
         self.bytes + bytes <= RECORDING_MOST
@@ -58,8 +63,7 @@ impl Recorder {
             Entry::Synced(syncs) => Some(*syncs),
             _ => None,
         };
-        let time_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let line = serde_json::to_string(&Line(time_ns, entry, data.len() as u32))?;
+        let line = serde_json::to_string(&Line(self.now_ns(), entry, data.len() as u32))?;
         self.bytes += (line.len() + data.len()) as u64;
         writeln!(self.out, "{line}")?;
         self.out.write_all(data)
@@ -160,22 +164,27 @@ impl Again {
     fn entry(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
         match entry {
             Entry::Did(operation) => return self.operation(&operation, data),
-            Entry::Synced(syncs) => {
-                let words = match syncs {
-                    Syncs::Whole(ino) => format!("fsync of {}", self.path(self.tree.there(ino)?)),
-                    Syncs::Data(ino) => {
-                        format!("fdatasync of {}", self.path(self.tree.there(ino)?))
-                    }
-                    Syncs::Everything => "sync".to_owned(),
-                };
-                let since = self.history.events().len() as u32;
-                self.history.sync(&words, syncs, since, true);
-            }
+            Entry::Synced(syncs) => self.sync(syncs, true)?,
+            Entry::SyncFailed(syncs) => self.sync(syncs, false)?,
             Entry::Acknowledged(text) => self.history.acknowledge(&text),
             Entry::Owned(ino, owner) => drop(self.owners.insert(ino, owner)),
             Entry::Begun => self.history.set_begin(),
             Entry::Ended => {}
         }
+        Ok(())
+    }
+
+    fn sync(&mut self, syncs: Syncs, is_done: bool) -> io::Result<()> {
+        let words = match syncs {
+            Syncs::Whole(ino) => format!("fsync of {}", self.path(self.tree.there(ino)?)),
+            Syncs::Data(ino) => {
+                format!("fdatasync of {}", self.path(self.tree.there(ino)?))
+            }
+            Syncs::Everything => "sync".to_owned(),
+        };
+        let words = if is_done { words } else { format!("failed {words}") };
+        let since = self.history.events().len() as u32;
+        self.history.sync(&words, syncs, since, is_done);
         Ok(())
     }
 

@@ -12,6 +12,8 @@ use fuser::{
     ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use leyden_device::FaultKind;
+
 use super::calls::PERMISSIONS;
 use super::history::Syncs;
 use super::operation::{Operation, Owner};
@@ -237,8 +239,10 @@ impl Filesystem for Served {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let shown = self.lock();
-        let read = shown.ino(node).and_then(|file| shown.tree().read(file, offset, size as usize));
+        let mut shown = self.lock();
+        let read = shown
+            .begin(FaultKind::Read)
+            .and_then(|()| shown.tree().read(shown.ino(node)?, offset, size as usize));
         answer!(reply, read, |data| reply.data(&data));
     }
 

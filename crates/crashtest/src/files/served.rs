@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{BackgroundSession, Config, FileAttr, FileType, INodeNo, MountOption, SessionACL};
+use leyden_device::{FaultKind, FaultReport, FaultRule, FaultRules, FaultTarget};
 use nix::errno::Errno;
 
 use super::atom::{Ino, Name};
@@ -40,6 +41,8 @@ pub(crate) struct Shown {
     /// Of what was made or changed since the state is shown.
     changed: BTreeMap<Ino, Changed>,
     recorder: Option<Recorder>,
+    /// Calls that fail.
+    faults: FaultRules,
     /// The recording could not be written.
     failed: Option<io::Error>,
     listings: Listings,
@@ -76,6 +79,7 @@ impl Served {
             owners: Arc::new(owners),
             changed: BTreeMap::new(),
             recorder,
+            faults: FaultRules::default(),
             failed: None,
             listings: Listings::default(),
         })))
@@ -108,6 +112,22 @@ impl Served {
     /// Notes something that is no call on the files.
     pub(crate) fn note(&self, entry: Entry) {
         self.lock().note(entry, &[]);
+    }
+
+    /// From now on calls fail by these rules.
+    pub(crate) fn set_faults(&self, rules: &[FaultRule]) {
+        let mut shown = self.lock();
+        let now_ns = shown.now_ns();
+        for rule in rules {
+            let _ = shown.faults.add(*rule, now_ns); // the command line has fewer
+        }
+    }
+
+    /// No call fails any more; what came of the rules.
+    pub(crate) fn take_faults(&self) -> Vec<FaultReport> {
+        let mut shown = self.lock();
+        let now_ns = shown.now_ns();
+        std::mem::take(&mut shown.faults).report(now_ns)
     }
 
     /// Ends the recording: nothing that comes later is in it.
@@ -166,8 +186,32 @@ impl Shown {
         Ok(made.ino)
     }
 
-    pub(super) fn sync(&mut self, syncs: Syncs) {
-        self.note(Entry::Synced(syncs), &[]);
+    fn now_ns(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, Recorder::now_ns)
+    }
+
+    /// Fails if a call of this kind is to fail.
+    pub(super) fn begin(&mut self, kind: FaultKind) -> io::Result<()> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let now_ns = self.now_ns();
+        match self.faults.fails(FaultTarget { kind, range: None }, now_ns) {
+            Some(_) => Err(Errno::EIO.into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn sync(&mut self, syncs: Syncs) -> io::Result<()> {
+        let begun = self.begin(FaultKind::Flush);
+        let entry = if begun.is_ok() { Entry::Synced(syncs) } else { Entry::SyncFailed(syncs) };
+        self.note(entry, &[]);
+        begun
+    }
+
+    /// `sync(2)`, which cannot fail.
+    pub(super) fn sync_all(&mut self) {
+        self.note(Entry::Synced(Syncs::Everything), &[]);
     }
 
     fn note(&mut self, entry: Entry, data: &[u8]) {

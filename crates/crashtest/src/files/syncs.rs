@@ -15,7 +15,6 @@ use std::thread::Builder;
 use nix::errno::Errno;
 use nix::libc;
 
-use super::history::Syncs;
 use super::served::Served;
 use crate::error::CrashError;
 
@@ -133,5 +132,5 @@ fn record(served: &Served, folder: &Path) {
         let _ = nix::unistd::syncfs(&folder);
         folder.metadata()
     });
-    served.lock().sync(Syncs::Everything);
+    served.lock().sync_all();
 }

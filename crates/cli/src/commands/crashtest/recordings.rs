@@ -76,6 +76,7 @@ fn record_files(
     let plan = Plan {
         fs: NO_FS.to_owned(),
         files: Some(rules),
+        faults: args.fault.clone(),
         setup: args.setup.clone(),
         ack_prefix: args.ack_lines.clone(),
         ..plan(&args.checked, args.work(), 0, 0)?

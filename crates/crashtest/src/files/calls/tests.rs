@@ -42,6 +42,26 @@ fn a_synchronous_write_is_synced_once_and_behind_it() {
 }
 
 #[test]
+fn calls_fail_by_the_rules_of_drives_and_a_failed_sync_gives_up() {
+    let words = recorded(|served, node| {
+        let rules = ["write:nth=2", "flush:nth=1", "read:nth=1"];
+        served.set_faults(&rules.map(|rule| rule.parse().unwrap()));
+        let write = || served.write_node(node, 0, b"data", OpenFlags(libc::O_RDWR));
+        write().unwrap();
+        let is_eio = |result: io::Result<()>| result.unwrap_err().raw_os_error() == Some(libc::EIO);
+        assert!(is_eio(write()), "the second write fails, and changes nothing");
+        assert!(is_eio(served.sync_node(node, Syncs::Whole)));
+        served.sync_node(node, Syncs::Whole).unwrap();
+        let failed: Vec<u64> = served.take_faults().iter().map(|report| report.failed).collect();
+        assert_eq!(failed, [1, 1, 0]);
+        write().unwrap();
+    });
+    let want =
+        ["write of 4 B at 0 of f", "failed fsync of f", "fsync of f", "write of 4 B at 0 of f"];
+    assert_eq!(words, want);
+}
+
+#[test]
 fn ranges_are_allocated_punched_and_zeroed_as_fallocate_says() {
     let words = recorded(|served, node| {
         let flags = |flags: FallocateFlags| flags.bits();

@@ -31,8 +31,8 @@ fn recorded() -> Vec<u8> {
     let file = did(new, &[]).unwrap();
     // Line ends and quotes among the bytes are bytes.
     did(Operation::Write { file, offset: 4_090 }, b"\n\"}\n torn between two pages");
-    served.lock().sync(Syncs::Data(file));
-    served.lock().sync(Syncs::Data(file)); // with nothing between, it is the same
+    served.lock().sync(Syncs::Data(file)).unwrap();
+    served.lock().sync(Syncs::Data(file)).unwrap(); // with nothing between, it is the same
     served.note(Entry::Acknowledged("one".to_owned()));
     let (from, to) = ((sub, "new".to_owned()), (Ino::ROOT, "old".to_owned()));
     did(Operation::Rename { from, to, how: Renaming::Exchange }, &[]);
@@ -41,7 +41,7 @@ fn recorded() -> Vec<u8> {
         Operation::Symlink { folder: sub, name: "link".to_owned(), target: "../old".to_owned() };
     did(link, &[]);
     served.lock().set_owner(file, Owner { mode: 0o600, uid: 7, gid: 8 });
-    served.lock().sync(Syncs::Everything);
+    served.lock().sync_all();
     served.take_recorder().unwrap().unwrap().end(&path).unwrap();
     std::fs::read(path).unwrap()
 }

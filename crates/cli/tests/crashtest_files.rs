@@ -97,6 +97,25 @@ fn a_rename_that_is_not_synced_is_lost_and_named() {
     assert!(page.contains("The time of the work.") && !page.contains("Capacitors"), "no drive");
 }
 
+/// A check that stays and holds the folder open sees each state's files by it.
+#[test]
+fn a_handle_on_the_folder_lists_what_is_there() {
+    let Some(bench) = Bench::new() else { return };
+    let work = "for i in 1 2 3; do echo $i >$LEYDEN_MOUNT/f$i; sync $LEYDEN_MOUNT/f$i $LEYDEN_MOUNT; echo ack $i >>$LEYDEN_ACK; done";
+    let check = r#"exec python3 -c '
+import os, sys
+folder = os.open(os.environ["LEYDEN_MOUNT"], os.O_RDONLY)
+for _ in sys.stdin:
+    promised = [line.strip() for line in open(os.environ["LEYDEN_ACKS"])]
+    by_handle, by_path = sorted(os.listdir(folder)), sorted(os.listdir(os.environ["LEYDEN_MOUNT"]))
+    if by_handle != by_path: print("differs", by_handle, by_path, flush=True)
+    elif any("f" + name not in by_path for name in promised): print("lost", promised, by_path, flush=True)
+    else: print("ok", flush=True)
+'"#;
+    let output = bench.test(work, check, &["--files", "--check-server"]);
+    assert_eq!(code(&output), 0, "{}", text(&output));
+}
+
 /// docs/crashtest-files.md shows these scripts and this result.
 #[test]
 fn the_page_shows_what_is_printed() {
@@ -175,6 +194,14 @@ os.mkdir("a"); os.mkdir("a/b"); os.mkdir("gone"); os.rmdir("gone")
 with open("a/b/f", "wb") as f: f.write(b"x" * 10000); f.truncate(9000)
 os.link("a/b/f", "hard"); os.symlink("a/b/f", "soft"); os.chmod("hard", 0o640)
 os.rename("a/b", "a/c")
+# Names are counted: a file that has another one is linked again.
+for name in "pqmz": open("a/" + name, "w").close()
+os.link("a/p", "a/p2"); assert os.stat("a/p").st_nlink == 2; os.unlink("a/p"); os.link("a/p2", "a/p3")
+os.link("a/m", "a/m2"); os.rename("a/z", "a/m"); os.link("a/m2", "a/m3")
+was = os.stat("hard").st_ctime_ns; os.chmod("hard", 0o640); assert os.stat("hard").st_ctime_ns > was
+# A folder is listed as it is now, also by a handle that has listed it.
+fd = os.open("a", os.O_RDONLY); before = os.listdir(fd); open("a/later", "w").close()
+assert "later" in os.listdir(fd) and "later" not in before; os.close(fd)
 fd = os.open("mapped", os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 8192)
 m = mmap.mmap(fd, 8192); m[5000:5003] = b"map"; m.flush(); m.close(); os.close(fd)
 fd = os.open("direct", os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
@@ -194,7 +221,7 @@ except PermissionError: pass
 try: os.mkdir(b"\xff"); raise SystemExit("a name that is no UTF-8 was taken")
 except OSError as e: assert e.errno == 84, e
 held = open("deleted", "w+"); held.write("still here"); held.flush(); os.unlink("deleted")
-held.seek(0); assert held.read() == "still here"
+held.seek(0); assert held.read() == "still here" and os.fstat(held.fileno()).st_nlink == 0
 for at in os.listdir("."): sync(at) if at != "soft" else None
 sync("a/c"); sync("a"); sync(".")
 END
@@ -208,7 +235,9 @@ m = open("mapped", "rb").read(); assert m == b"\0" * 5000 + b"map" + b"\0" * 318
 assert open("direct", "rb").read() == b"d" * 4096 and open("safe").read() == "safe"
 assert os.path.getsize("long") == 1 << 40
 l = open("long", "rb").read(20000); assert l == b"l" * 4096 + b"\0" * 4096 + b"l" * (20000 - 8192)
-assert len(os.listdir("a")) == 1001 and open("left").read() == "right" and open("right").read() == "left"
+assert os.stat("a/m2").st_nlink == 2 and os.stat("a/p3").st_nlink == 2
+assert os.stat("long").st_blocks < 100
+assert len(os.listdir("a")) == 1008 and open("left").read() == "right" and open("right").read() == "left"
 END"#;
     let output = bench.test(work, check, &["--files", "--states", "20"]);
     // The check is blind to what was not synced before: nothing was promised then.
@@ -300,6 +329,7 @@ fn what_takes_a_drive_is_refused_by_name() {
         &["run", "crash", "--again", "3"][..],
         &["run", "crash", "--model", "realistic"],
         &["run", "crash", "--atom", "512"],
+        &["run", "crash", "--try-all"],
         &["audit", "crash", "--extract"],
         &["capacitor", "crash", "--uf", "100"],
         &["export", "crash", "log"],
@@ -316,10 +346,19 @@ fn what_takes_a_drive_is_refused_by_name() {
 #[test]
 fn work_that_fails_leaves_no_recording() {
     let Some(bench) = Bench::new() else { return };
-    let output = bench.test("echo of no use >&2; false", CHECK, &["--files"]);
-    assert_eq!(code(&output), 2, "{}", text(&output));
-    assert!(text(&output).contains("| of no use"), "{}", text(&output));
-    assert!(!bench.path().join("crash/recording.files").exists());
+    let fails = "echo of no use >&2; false";
+    for (setup, work) in [("true", fails), (fails, "true")] {
+        let output = bench.test(work, CHECK, &["--files", "--setup", setup]);
+        assert_eq!(code(&output), 2, "{}", text(&output));
+        assert!(text(&output).contains("| of no use"), "{}", text(&output));
+        let left = std::fs::read_dir(bench.path().join("crash")).unwrap().flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        assert!(
+            left.iter()
+                .all(|name| !name.contains("recording.files") && !name.starts_with(".leyden")),
+            "{left:?}"
+        );
+    }
 }
 
 /// Whatever is mounted and started ends with the process that did it.
@@ -340,8 +379,12 @@ fn nothing_is_left_behind_by_a_kill() {
         String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == marker)
     };
     wait_for("its processes end", || !runs());
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    assert!(!mounts.contains(bench.path().to_str().unwrap()), "{mounts}");
+    // In whatever namespace of mounts.
+    let folder = bench.path().to_str().unwrap();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let mounts = std::fs::read_to_string(process.path().join("mountinfo")).unwrap_or_default();
+        assert!(!mounts.contains(folder), "{mounts}");
+    }
     assert!(!bench.path().join("crash/recording.files").exists());
 }
 

@@ -138,7 +138,11 @@ impl CheckServer {
         let stdin = child.stdin.take().expect("it was asked for");
         let stdout = BufReader::new(child.stdout.take().expect("it was asked for"));
         let (to, lines) = channel();
-        let read = move || stdout.lines().map_while(Result::ok).try_for_each(|line| to.send(line));
+        let lines_of = |line: Vec<u8>| String::from_utf8_lossy(&line).into_owned();
+        let read = move || {
+            let mut all = stdout.split(b'\n').map_while(Result::ok);
+            all.try_for_each(|line| to.send(lines_of(line)))
+        };
         std::thread::Builder::new()
             .name("check".to_owned())
             .spawn(read)

@@ -107,7 +107,8 @@ fn listen(
     mut log: File,
 ) -> Result<JoinHandle<()>, CrashError> {
     let read = move || {
-        for line in lines.lines().map_while(Result::ok) {
+        for line in lines.split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
             if let Some(rest) = line.strip_prefix(&prefix) {
                 promised(rest.trim());
             }

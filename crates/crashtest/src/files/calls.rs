@@ -15,6 +15,8 @@ use super::served::{Served, utf8};
 use super::step::Kind;
 use super::tree::Renaming;
 
+/// The bit of a folder whose group is that of what is made in it.
+const SET_GROUP: u16 = 0o2000;
 /// Permissions, and no kind of file.
 pub(super) const PERMISSIONS: u32 = 0o7777;
 
@@ -32,8 +34,17 @@ impl Served {
         let folder = shown.ino(parent)?;
         let made = shown.operate(operation(folder, utf8(name)?.to_owned()), &[])?;
         let ino = made.expect("it makes something");
-        let mode = (mode & PERMISSIONS) as u16;
-        shown.set_owner(ino, Owner { mode, uid: request.uid(), gid: request.gid() });
+        let mut owner =
+            Owner { mode: (mode & PERMISSIONS) as u16, uid: request.uid(), gid: request.gid() };
+        let of_folder = shown.owner(folder);
+        if of_folder.mode & SET_GROUP != 0 {
+            // What is made in such a folder is of its group, and a folder is such a one, too (inode(7)).
+            owner.gid = of_folder.gid;
+            if shown.tree().kind(ino) == Kind::Folder {
+                owner.mode |= SET_GROUP;
+            }
+        }
+        shown.set_owner(ino, owner);
         Ok(shown.attributes(ino))
     }
 

@@ -1,5 +1,7 @@
 //! What calls have done to files, in order, and every version that each part of the files has had.
 
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
 use super::rules::Persistence;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
-use crate::state::State;
 use crate::store::{Store, key_of};
 
 /// What a sync makes durable.
@@ -85,6 +86,8 @@ struct Inodes {
     kinds: BTreeMap<Ino, Kind>,
     /// Where symbolic links lead.
     targets: BTreeMap<Ino, Arc<str>>,
+    /// Every name that each has ever had.
+    places: BTreeMap<Ino, BTreeSet<(Ino, Name)>>,
 }
 
 /// What was promised.
@@ -122,6 +125,7 @@ impl FileHistory {
             inodes: Inodes {
                 kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
                 targets: BTreeMap::new(),
+                places: BTreeMap::new(),
             },
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
@@ -182,6 +186,10 @@ impl FileHistory {
     pub(crate) fn has(&self, ino: Ino) -> bool {
         self.inodes.kinds.contains_key(&ino)
     }
+    /// Every name that a file or folder has ever had.
+    pub(crate) fn places(&self, ino: Ino) -> impl Iterator<Item = &(Ino, Name)> {
+        self.inodes.places.get(&ino).into_iter().flatten()
+    }
     pub(crate) fn kind(&self, ino: Ino) -> Kind {
         self.inodes.kinds[&ino]
     }
@@ -241,23 +249,6 @@ impl FileHistory {
         }
     }
 
-    /// What is lost in a state, in words: for each part the first call that is not there.
-    pub fn lost_words(&self, state: &State) -> Vec<String> {
-        let missing = |&(atom, event): &(u32, Option<u32>)| {
-            let first = event.map_or(0, |event| event + 1);
-            let mut later = first..state.at as u32;
-            let missing = later.find(|event| self.has_version(atom, *event))?;
-            let word = self.word(missing);
-            Some(match &self.atoms[atom as usize] {
-                Atom::Journal => format!("lost: {word}, and later entries of the journal"),
-                Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
-                Atom::Length(_) => format!("lost: length, {word}"),
-                Atom::Page(_, page) => format!("lost: page {page}, {word}"),
-            })
-        };
-        state.lost.iter().filter_map(missing).collect()
-    }
-
     /// What a call has done, in words, and its steps.
     pub(crate) fn call(&mut self, words: &str, steps: Vec<Step>) {
         let words: Arc<str> = words.into();
@@ -304,6 +295,7 @@ impl FileHistory {
                     whole_length = self.put_part_of_length(file, event, before, reach);
                     atoms.extend(whole_length.and_then(|_| self.length(file)?.atom));
                 }
+                Effect::Freed { file, page } => drop(self.growth.blocks.remove(&(file, page))),
                 Effect::Brings { file } if self.rules.brings_lengths() => {
                     self.brought.entry(file).or_default().push(event);
                     is_entry = true;
@@ -360,6 +352,9 @@ impl FileHistory {
 
     fn put_name(&mut self, folder: Ino, name: Name, event: u32, holds: Option<Ino>) -> Option<u32> {
         self.name_keys.entry(name.clone()).or_insert_with(|| key_of(name.as_bytes()));
+        if let Some(ino) = holds {
+            self.inodes.places.entry(ino).or_default().insert((folder, name.clone()));
+        }
         let is_alone = !self.rules.has_journal();
         let next = self.atoms.len() as u32;
         let cell = self
@@ -450,23 +445,6 @@ impl FileHistory {
         self.acks.events.push(self.events.len() as u32);
         self.acks.lines.push(line.to_owned());
         self.push(Event::Acknowledged, format!("acknowledged {line}").into());
-    }
-
-    /// Writes of the work: when, and bytes of a page each.
-    pub fn writes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let is_page = |atom: &u32| matches!(self.atoms[*atom as usize], Atom::Page(..));
-        (self.begin as usize..self.events.len()).filter_map(move |at| match &self.events[at] {
-            Event::Step { atoms, .. } => {
-                let pages = atoms.iter().filter(|atom| is_page(atom)).count();
-                (pages > 0).then(|| (self.time_ns(at), pages as u64 * PAGE_BYTES))
-            }
-            Event::Sync { .. } | Event::Acknowledged => None,
-        })
-    }
-
-    /// When each promise was made.
-    pub fn ack_times_ns(&self) -> impl Iterator<Item = u64> + '_ {
-        self.acks.events.iter().map(|&event| self.time_ns(event as usize))
     }
 
     /// The lines that were acknowledged.

@@ -101,7 +101,7 @@ impl Choice {
                 let key = self
                     .page(history, *file, *page)
                     .map_or(0, |left| mixed(history.store().key(left.content), left.kept_bytes));
-                mixed(key, self.length(history, *file))
+                mixed(key, self.brought_by(history, *file, *page).map_or(0, |end| end + 1))
             }
         }
     }
@@ -155,17 +155,36 @@ impl Choice {
         }
         // Sizes follow bytes: no page brings one that is not written, and the last of them may be missing.
         let last = self.of(cell.atom);
-        let ends = history.pages(file).into_iter().flatten().filter_map(|(_, cell)| {
-            let version = self.page_version(history, &cell.versions, cell.atom)?;
-            let with_length = |it: &&Version<Page>| {
-                it.value.end_needs <= self.journal
-                    && it.needs <= self.journal
-                    && Some(it.event) > set
-            };
-            let sized = cell.up_to(last.min(Some(version.event)));
-            Some(sized.iter().rfind(with_length)?.value.end)
-        });
+        let pages = history.pages(file).into_iter().flatten();
+        let ends = pages.filter_map(|(_, cell)| self.page_end(history, cell, last, set));
         ends.max().unwrap_or(0).max(bytes)
+    }
+
+    /// The length that a page brings, where sizes follow bytes: the last length no later than `last` and behind `set`.
+    fn page_end(
+        &self,
+        history: &FileHistory,
+        cell: &Cell<Page>,
+        last: Option<u32>,
+        set: Option<u32>,
+    ) -> Option<u64> {
+        let version = self.page_version(history, &cell.versions, cell.atom)?;
+        let with_length = |it: &&Version<Page>| {
+            it.value.end_needs <= self.journal && it.needs <= self.journal && Some(it.event) > set
+        };
+        let sized = cell.up_to(last.min(Some(version.event)));
+        Some(sized.iter().rfind(with_length)?.value.end)
+    }
+
+    /// What a page adds to the length of its file, where sizes follow bytes: at the cost of the page, not of the file.
+    fn brought_by(&self, history: &FileHistory, file: Ino, page: u32) -> Option<u64> {
+        if !history.rules().has_journal() || history.rules().has_lengths_alone() {
+            return None;
+        }
+        let length = history.length(file)?;
+        let set = length.up_to(self.journal).iter().rfind(|version| !version.value.is_grown);
+        let cell = history.pages(file)?.get(&page)?;
+        self.page_end(history, cell, self.of(length.atom), set.map(|set| set.event))
     }
 
     /// The version of a page that is there.
@@ -215,6 +234,12 @@ impl Left {
 
     pub(crate) fn has(&self, ino: Ino) -> bool {
         self.history.has(ino)
+    }
+
+    /// Names that a file has in this state.
+    pub(crate) fn links(&self, ino: Ino) -> u32 {
+        let places = self.history.places(ino);
+        places.filter(|(folder, name)| self.lookup(*folder, name) == Some(ino)).count() as u32
     }
 
     pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {

@@ -37,6 +37,24 @@ pub(crate) fn record_files(
             ("LEYDEN_TMP", room.scratch().into_os_string()),
         ]
     };
+    let worked = scripts_run(&scripts, plan, &served, environment);
+    // What the software's processes would do from here on is not part of the run.
+    let recorder = served.take_recorder();
+    processes.end_others(None);
+    drop((acks, folder));
+    worked?;
+    let recorder = recorder.map_err(CrashError::io(&path))?.expect("it was not taken before");
+    // A recording without a plan would be of no use.
+    session.set_plan(plan)?;
+    recorder.end(&path)
+}
+
+fn scripts_run(
+    scripts: &Scripts<'_>,
+    plan: &Plan,
+    served: &Served,
+    environment: impl Fn(&str) -> Environment,
+) -> Result<(), CrashError> {
     if let Some(setup) = &plan.setup {
         scripts.run("setup", setup, &environment("setup"), None)?;
     }
@@ -47,16 +65,7 @@ pub(crate) fn record_files(
     };
     served.set_faults(&plan.faults);
     let worked = scripts.run("work", &plan.work, &environment("work"), Some(promised));
-    let worked = with_faults(plan, worked, &served.take_faults());
-    // What the software's processes would do from here on is not part of the run.
-    let recorder = served.take_recorder();
-    processes.end_others(None);
-    drop((acks, folder));
-    worked?;
-    let recorder = recorder.map_err(CrashError::io(&path))?;
-    let bytes = recorder.expect("it was not taken before").end(&path)?;
-    session.set_plan(plan)?;
-    Ok(bytes)
+    with_faults(plan, worked, &served.take_faults())
 }
 
 /// The file `marks`: what is written to it is a promise.

@@ -22,8 +22,6 @@ pub(super) const HEAD: &str = "{\"leyden\":\"recording of files\",\"version\":1}
 /// Bytes of a line, and of a write, at most.
 const LINE_MOST: u64 = 1 << 20;
 const WRITE_MOST: u32 = 1 << 24;
-/// Bytes of a recording at most: a history of it is held in memory.
-pub(crate) const RECORDING_MOST: u64 = 2 << 30;
 
 /// An entry with its time, and how many bytes follow.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,11 +49,6 @@ impl Recorder {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether there is room for a write of so many bytes.
-    pub(crate) const fn has_room(&self, bytes: u64) -> bool {
-        self.bytes + bytes <= RECORDING_MOST
-    }
-
     pub(crate) fn note(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
         self.last_sync = match &entry {
             // With O_SYNC some kernels ask for what the write has done already.
@@ -64,6 +57,10 @@ impl Recorder {
             _ => None,
         };
         let line = serde_json::to_string(&Line(self.now_ns(), entry, data.len() as u32))?;
+        if line.len() as u64 >= LINE_MOST {
+            let problem = "a promise is longer than a mebibyte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         self.bytes += (line.len() + data.len()) as u64;
         writeln!(self.out, "{line}")?;
         self.out.write_all(data)
@@ -142,7 +139,7 @@ fn line(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, String> {
     match text.pop() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(text)),
-        Some(_) => Err("it has no end".to_owned()),
+        Some(_) => Err("it has no end, or more than a mebibyte".to_owned()),
     }
 }
 

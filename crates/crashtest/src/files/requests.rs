@@ -17,7 +17,6 @@ use leyden_device::FaultKind;
 use super::calls::PERMISSIONS;
 use super::history::Syncs;
 use super::operation::{Operation, Owner};
-use super::recording::RECORDING_MOST;
 use super::served::{Served, Shown, utf8};
 use super::step::{Kind, PAGE_BYTES};
 
@@ -309,7 +308,12 @@ impl Filesystem for Served {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let shown = self.lock();
+        let mut shown = self.lock();
+        match shown.ino(node) {
+            Ok(folder) if offset == 0 => shown.list_again(listing.0, folder),
+            Ok(_) => {}
+            Err(error) => return reply.error(Errno::from(error)),
+        }
         for (at, name) in (1..).zip([".", ".."]).skip(offset.min(2) as usize) {
             if reply.add(node, at, fuser::FileType::Directory, name) {
                 return reply.ok();
@@ -338,9 +342,9 @@ impl Filesystem for Served {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let blocks = RECORDING_MOST / PAGE_BYTES;
+        let (blocks, free) = self.lock().room();
         let size = PAGE_BYTES as u32;
-        reply.statfs(blocks, blocks, blocks, 1 << 20, 1 << 20, size, NAME_MOST, size);
+        reply.statfs(blocks, free, free, 1 << 20, 1 << 20, size, NAME_MOST, size);
     }
 
     fn fallocate(
@@ -356,8 +360,7 @@ impl Filesystem for Served {
         answer!(reply, self.allocate(node, offset, length, mode), |()| reply.ok());
     }
 
-    // What is not kept: extended attributes. Copies within the kernel become reads and writes, and data behind holes is
-    // sought by reading.
+    // What is not kept: extended attributes. Copies within the kernel become reads and writes.
 
     fn setxattr(
         &self,
@@ -398,8 +401,24 @@ impl Filesystem for Served {
         reply.error(Errno::ENOTTY);
     }
 
-    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
-        reply.error(Errno::ENOSYS);
+    fn lseek(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let shown = self.lock();
+        let found = match (u64::try_from(offset), whence) {
+            (Ok(offset), nix::libc::SEEK_DATA | nix::libc::SEEK_HOLE) => {
+                let is_data = whence == nix::libc::SEEK_DATA;
+                shown.ino(node).and_then(|file| shown.tree().seek(file, offset, is_data))
+            }
+            _ => Err(nix::errno::Errno::EINVAL.into()),
+        };
+        answer!(reply, found, |at| reply.offset(at as i64));
     }
 
     fn copy_file_range(

@@ -24,6 +24,8 @@ use super::tree::Tree;
 
 /// What the kernel may keep of a folder that no other state shows.
 const FOREVER: Duration = Duration::from_hours(1);
+/// Bytes of pages that are written to a folder at most, while it is recorded or shown: they are held in memory.
+const HELD_MOST: u64 = 2 << 30;
 /// The top folder.
 const ROOT: INodeNo = INodeNo(1);
 
@@ -46,6 +48,8 @@ pub(crate) struct Shown {
     /// The recording could not be written.
     failed: Option<io::Error>,
     listings: Listings,
+    /// Bytes of pages that were written since the state is shown.
+    held_bytes: u64,
 }
 
 /// Folders that are being read, as they were when that began.
@@ -59,6 +63,8 @@ struct Listings {
 struct Changed {
     owner: Option<Owner>,
     modified: Option<SystemTime>,
+    /// Or whose it is, its name or its time of change was changed.
+    altered: Option<SystemTime>,
 }
 
 impl Served {
@@ -82,6 +88,7 @@ impl Served {
             faults: FaultRules::default(),
             failed: None,
             listings: Listings::default(),
+            held_bytes: 0,
         })))
     }
 
@@ -107,6 +114,7 @@ impl Served {
         shown.state += 1;
         shown.changed.clear();
         shown.listings.all.clear();
+        shown.held_bytes = 0;
     }
 
     /// Notes something that is no call on the files.
@@ -161,6 +169,12 @@ impl Shown {
         INodeNo((u64::from(self.state) << 32) | u64::from(ino.0))
     }
 
+    /// Pages that there are, and those of them that are free.
+    pub(super) const fn room(&self) -> (u64, u64) {
+        let free = (HELD_MOST - self.held_bytes) / PAGE_BYTES;
+        (HELD_MOST / PAGE_BYTES, free)
+    }
+
     pub(super) const fn tree(&self) -> &Tree {
         &self.tree
     }
@@ -172,15 +186,24 @@ impl Shown {
 
     /// Does an operation and records it.
     pub(super) fn operate(&mut self, operation: Operation, data: &[u8]) -> io::Result<Option<Ino>> {
-        if self.recorder.as_ref().is_some_and(|recorder| !recorder.has_room(data.len() as u64)) {
+        // A page that is written in part is held as a whole, by the history of a recording once for each write.
+        let pages = (data.len() as u64).div_ceil(PAGE_BYTES) + u64::from(!data.is_empty());
+        if self.held_bytes + pages * PAGE_BYTES > HELD_MOST {
             return Err(Errno::ENOSPC.into());
         }
         let made = operation.apply(&mut self.tree, data)?;
+        self.held_bytes += pages * PAGE_BYTES;
         let now = Some(crate::clock::now());
         for ino in operation.touched().into_iter().chain([made.ino]).flatten() {
-            self.changed.entry(ino).or_default().modified = now;
+            let changed = self.changed.entry(ino).or_default();
+            changed.altered = now;
+            if !matches!(operation, Operation::Link { file, .. } if file == ino) {
+                changed.modified = now;
+            }
         }
-        if !made.steps.is_empty() {
+        // To cut an empty file changes what its close does.
+        let is_cut = matches!(operation, Operation::SetLength { bytes: 0, .. });
+        if !made.steps.is_empty() || is_cut {
             self.note(Entry::Did(operation), data);
         }
         Ok(made.ino)
@@ -232,12 +255,16 @@ impl Shown {
     }
 
     pub(super) fn set_owner(&mut self, ino: Ino, owner: Owner) {
-        self.changed.entry(ino).or_default().owner = Some(owner);
+        let changed = self.changed.entry(ino).or_default();
+        changed.owner = Some(owner);
+        changed.altered = Some(crate::clock::now());
         self.note(Entry::Owned(ino, owner), &[]);
     }
 
     pub(super) fn set_modified(&mut self, ino: Ino, time: SystemTime) {
-        self.changed.entry(ino).or_default().modified = Some(time);
+        let changed = self.changed.entry(ino).or_default();
+        changed.modified = Some(time);
+        changed.altered = Some(crate::clock::now());
     }
 
     pub(super) fn attributes(&self, ino: Ino) -> FileAttr {
@@ -247,19 +274,22 @@ impl Shown {
             Kind::File | Kind::Folder => self.tree.length(ino),
         };
         let Owner { mode, uid, gid } = self.owner(ino);
-        let modified = self.changed.get(&ino).and_then(|changed| changed.modified);
-        let modified = modified.unwrap_or(UNIX_EPOCH + FOREVER);
+        let changed = self.changed.get(&ino).copied().unwrap_or_default();
+        let modified = changed.modified.unwrap_or(UNIX_EPOCH + FOREVER);
+        let altered = changed.altered.unwrap_or(UNIX_EPOCH + FOREVER);
+        let stored = if kind == Kind::File { self.tree.stored(ino) } else { 0 };
         FileAttr {
             ino: self.node(ino),
             size,
-            blocks: size.div_ceil(512),
+            blocks: stored * (PAGE_BYTES / 512),
             atime: modified,
             mtime: modified,
-            ctime: modified,
+            ctime: altered,
             crtime: modified,
             kind: file_type(kind),
             perm: mode,
-            nlink: 1,
+            // What finds files takes a folder of one link for one whose folders it must count.
+            nlink: if kind == Kind::Folder { 1 } else { self.tree.links(ino) },
             uid,
             gid,
             rdev: 0,
@@ -270,10 +300,15 @@ impl Shown {
 
     /// Begins to read a folder; the number of the listing.
     pub(super) fn list(&mut self, folder: Ino) -> u64 {
-        let entries = self.tree.entries(folder).into_iter().collect();
         self.listings.next += 1;
-        self.listings.all.insert(self.listings.next, entries);
+        self.list_again(self.listings.next, folder);
         self.listings.next
+    }
+
+    /// The folder is read from its beginning (rewinddir(3)): what is in it now is listed.
+    pub(super) fn list_again(&mut self, listing: u64, folder: Ino) {
+        let entries = self.tree.entries(folder).into_iter().collect();
+        self.listings.all.insert(listing, entries);
     }
 
     /// The entries of a listing from the one with number `first` on.

@@ -44,6 +44,11 @@ pub(crate) enum Effect {
         page: u32,
         bytes: Arc<[u8]>,
     },
+    /// Its block is free, or holds nothing any more: what is written there next gets a new one.
+    Freed {
+        file: Ino,
+        page: u32,
+    },
     /// By a write.
     Grown {
         file: Ino,

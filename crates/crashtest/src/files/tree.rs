@@ -36,6 +36,8 @@ struct Node {
     bytes: u64,
     /// Its length was set to nothing, and no handle has ended since.
     is_cut: bool,
+    /// Names that it has.
+    links: u32,
 }
 
 /// Folders and files, over what a power cut has left if that is where they begin.
@@ -54,7 +56,7 @@ pub(crate) struct Tree {
 impl Tree {
     /// An empty folder.
     pub(crate) fn new() -> Self {
-        let root = Node { kind: Kind::Folder, bytes: 0, is_cut: false };
+        let root = Node { kind: Kind::Folder, bytes: 0, is_cut: false, links: 1 };
         Self {
             base: None,
             nodes: BTreeMap::from([(Ino::ROOT, root)]),
@@ -76,7 +78,8 @@ impl Tree {
             return *node;
         }
         let left = self.base.as_ref().expect("a number that was given");
-        Node { kind: left.kind(ino), bytes: left.length(ino), is_cut: false }
+        let (kind, bytes, links) = (left.kind(ino), left.length(ino), left.links(ino));
+        Node { kind, bytes, is_cut: false, links }
     }
 
     /// Whether there is, or was, something with this number.
@@ -92,6 +95,51 @@ impl Tree {
     pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
         let own = self.targets.get(&link).cloned();
         own.or_else(|| self.base.as_ref()?.target(link))
+    }
+
+    /// Names of a file; those of a folder are not counted.
+    pub(crate) fn links(&self, ino: Ino) -> u32 {
+        self.node(ino).links
+    }
+
+    /// The pages of a file that are no holes, from `first` on, in order.
+    fn stored_from(&self, file: Ino, first: u32) -> BTreeSet<u32> {
+        let own = self.pages.range((file, first)..=(file, u32::MAX)).map(|((_, page), _)| *page);
+        let below = self.base.iter().filter(|left| left.has(file));
+        let below = below.flat_map(|left| left.pages(file)).filter(|page| *page >= first);
+        own.chain(below).collect()
+    }
+
+    /// Pages of a file that are no holes.
+    pub(crate) fn stored(&self, file: Ino) -> u64 {
+        self.stored_from(file, 0).len() as u64
+    }
+
+    /// The next byte from `offset` on that is data, or that is in a hole; the end of the file is one (lseek(2)).
+    pub(crate) fn seek(&self, file: Ino, offset: u64, is_data: bool) -> io::Result<u64> {
+        let length = self.length(file);
+        if offset >= length {
+            return Err(Errno::ENXIO.into());
+        }
+        let first = (offset / PAGE_BYTES) as u32;
+        let stored = self.stored_from(file, first);
+        let found = if is_data {
+            stored.first().copied().ok_or(Errno::ENXIO)?
+        } else {
+            let mut at = first;
+            while stored.contains(&at) {
+                at += 1;
+            }
+            at
+        };
+        let found = offset.max(u64::from(found) * PAGE_BYTES);
+        if found < length {
+            Ok(found)
+        } else if is_data {
+            Err(Errno::ENXIO.into())
+        } else {
+            Ok(length)
+        }
     }
 
     /// Bytes of a file.
@@ -187,18 +235,18 @@ impl Tree {
         }
         let (first, last) = ((offset / PAGE_BYTES) as u32, ((end - 1) / PAGE_BYTES) as u32);
         // Holes stay what they are, and may be terabytes.
-        let own = self.pages.range((file, first)..=(file, last)).map(|((_, page), _)| *page);
-        let below = self.base.iter().filter(|left| left.has(file));
-        let below = below.flat_map(|left| left.pages(file));
-        let pages: BTreeSet<u32> =
-            own.chain(below.filter(|page| (first..=last).contains(page))).collect();
+        let pages = self.stored_from(file, first);
         let mut steps = Vec::new();
-        for page in pages {
+        for page in pages.into_iter().take_while(|page| *page <= last) {
             let begin = u64::from(page) * PAGE_BYTES;
             let (from, to) = (offset.max(begin), end.min(begin + PAGE_BYTES));
             let mut new = self.whole_page(file, page).to_vec();
             new[(from - begin) as usize..(to - begin) as usize].fill(0);
-            steps.push(self.put_page(file, page, new.into(), to));
+            let mut step = self.put_page(file, page, new.into(), to);
+            if to - from == PAGE_BYTES {
+                step.insert(0, Effect::Freed { file, page });
+            }
+            steps.push(step);
         }
         steps
     }
@@ -234,6 +282,9 @@ impl Tree {
         let mut node = self.node(file);
         let old = node.bytes;
         if bytes == old {
+            // ext4_setattr truncates a file that is empty already, too.
+            node.is_cut |= bytes == 0;
+            self.nodes.insert(file, node);
             return Ok(Vec::new());
         }
         let mut steps = Vec::new();
@@ -294,6 +345,13 @@ impl Tree {
 
     fn name_change(&mut self, folder: Ino, name: &str, holds: Option<Ino>) -> Effect {
         let held = self.lookup(folder, name);
+        for (ino, is_new) in [(held, false), (holds, true)] {
+            if let Some(ino) = ino {
+                let mut node = self.node(ino);
+                node.links = if is_new { node.links + 1 } else { node.links.saturating_sub(1) };
+                self.nodes.insert(ino, node);
+            }
+        }
         let name: Name = name.into();
         self.names.entry(folder).or_default().insert(name.clone(), holds);
         Effect::Name { folder, name, held, holds }
@@ -312,7 +370,7 @@ impl Tree {
         }
         let ino = Ino(self.next);
         self.next += 1;
-        self.nodes.insert(ino, Node { kind, bytes: 0, is_cut: false });
+        self.nodes.insert(ino, Node { kind, bytes: 0, is_cut: false, links: 0 });
         let step = vec![Effect::Born { ino, kind }, self.name_change(folder, name, Some(ino))];
         Ok((ino, vec![step]))
     }

@@ -8,27 +8,34 @@ use leyden_crashtest::{
 
 use super::kept::failure;
 use super::{EXPLAINED_MOST, SHRINK_TRIES, pool, progress_on};
-use crate::args::crashtest::{ModelArg, RunCommon, RunOptions};
+use crate::args::crashtest::{GroundArgs, ModelArg, RunCommon, RunOptions};
 use crate::commands::Cancel;
 use crate::failure::Failure;
 use crate::output::progress::Progress;
 
+fn wants(what: &str) -> Result<(), Failure> {
+    Err(Failure::usage(anyhow!(
+        "{what} takes a drive, and calls on files are recorded\n  help: leave it out, or record without --files"
+    )))
+}
+
+/// Refuses a way to files that only a drive has.
+pub(super) fn refuse_ground(ground: GroundArgs) -> Result<(), Failure> {
+    if ground.extract { wants("--extract") } else { Ok(()) }
+}
+
 /// Refuses what only a drive has.
 pub(super) fn refuse(common: &RunCommon, options: Option<&RunOptions>) -> Result<(), Failure> {
-    let wants = |what: &str| {
-        Err(Failure::usage(anyhow!(
-            "{what} takes a drive, and calls on files are recorded\n  help: leave it out, or record without --files"
-        )))
-    };
     if common.atom.is_some() {
         return wants("--atom");
     }
-    if common.ground.extract {
-        return wants("--extract");
-    }
+    refuse_ground(common.ground)?;
     let Some(options) = options else { return Ok(()) };
     if options.again > 0 {
         return wants("--again");
+    }
+    if options.try_all {
+        return wants("--try-all");
     }
     if options.capacitance_uf.is_some() {
         return wants("--capacitance-uf");
@@ -77,7 +84,6 @@ pub(super) fn explored(
 
 /// What is lost in a state, as the places of a finding.
 pub(super) fn places(history: &FileHistory, state: &State) -> Vec<Place> {
-    let words = history.lost_words(state);
-    let atoms = state.lost.iter().map(|(atom, _)| *atom);
-    atoms.zip(words).map(|(atom, name)| Place { atom, name, offset_bytes: None }).collect()
+    let parts = history.lost_parts(state).into_iter();
+    parts.map(|(atom, name)| Place { atom, name, offset_bytes: None }).collect()
 }

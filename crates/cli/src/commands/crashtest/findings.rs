@@ -15,6 +15,7 @@ use super::{access_of, files, kept, launcher, page, pool, tell, trusted};
 use crate::args::crashtest::{ReplayHow, RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json, warn};
 use crate::failure::{FAILED, Failure};
+use crate::output::escape::shown;
 use crate::output::table::Table;
 
 /// Lost atoms that are named.
@@ -48,6 +49,9 @@ fn opened<'a>(
         Failure::usage(anyhow::anyhow!(what))
     })?;
     let plan = session.plan().map_err(failure)?;
+    if plan.files.is_some() {
+        files::refuse_ground(args.ground)?;
+    }
     let access = access_of(&plan, args.ground);
     doctor::check(&plan.fs, access, Purpose::Try)?;
     let pool = Pool::new(&session, &launcher(), Some(seed.atom_bytes), access, 1, cancel);
@@ -175,7 +179,7 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
                 count(offset),
                 seed.atom_bytes
             )?,
-            None => writeln!(out, "  {}", place.name)?,
+            None => writeln!(out, "  {}", shown(&place.name, false))?,
         }
     }
     for line in seed.said.lines().take(4) {
@@ -227,7 +231,7 @@ pub(super) fn audit(
         writeln!(
             out,
             "  {} {} at {} us, after {} promises: the check passes {} states without it",
-            flush.call,
+            shown(&flush.call, false),
             flush.number,
             count(flush.time_ns / 1_000),
             count(flush.acks as u64),

@@ -105,6 +105,14 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(
     Ok(Some(read))
 }
 
+/// The exit code of a recording that could not be made.
+pub(super) fn unrecorded(error: CrashError) -> Failure {
+    match error {
+        CrashError::Interrupted => Failure::interrupted("nothing was recorded"),
+        other => failure(other),
+    }
+}
+
 /// The exit code of a crash test that could not be made.
 pub(super) fn failure(error: CrashError) -> Failure {
     match error {

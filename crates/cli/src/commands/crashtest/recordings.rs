@@ -12,7 +12,7 @@ use leyden_serve::Pace;
 use leyden_sim::Bytes;
 
 use super::doctor::{self, Purpose};
-use super::kept::failure;
+use super::kept::{failure, unrecorded};
 use super::{launcher, tell};
 use crate::args::crashtest::{CheckArgs, ImportArgs, RecordArgs};
 use crate::commands::image::drive_of;
@@ -49,7 +49,7 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
     let base = args.base.as_deref().map(|base| base_of(base, args.size.get())).transpose()?;
     let plan = RecordPlan { drive, speed, base, plan };
     let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(|error| {
-        let failed = failure(error);
+        let failed = unrecorded(error);
         if !was_there && failed.is_io() {
             let _ = std::fs::remove_dir_all(session.folder()); // it has room for nothing
         }
@@ -82,7 +82,7 @@ fn record_files(
         ..plan(&args.checked, args.work(), 0, 0)?
     };
     let session = new_session(args.out())?;
-    let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(failure)?;
+    let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(unrecorded)?;
     let history = session.files().map_err(failure)?;
     if history.acks().is_empty() {
         warn(SILENT);

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::kept::{PAGE, Recorded, SUMMARY, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
+use crate::output::escape::shown;
 use crate::output::table::Table;
 
 /// The recorded run in a line.
@@ -132,7 +133,7 @@ fn findings(model: &ModelSummary, out: &mut impl Write) -> Result<(), Failure> {
             writeln!(out, "  | {line}")?;
         }
         for line in &finding.lost {
-            writeln!(out, "  {line}")?;
+            writeln!(out, "  {}", shown(line, false))?;
         }
         why(finding.why.as_ref(), out)?;
     }

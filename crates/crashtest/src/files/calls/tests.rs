@@ -95,6 +95,64 @@ fn ranges_are_allocated_punched_and_zeroed_as_fallocate_says() {
     assert_eq!(calls, want, "{words:?}");
 }
 
+/// What is written where a hole was punched gets a new block, which is entered behind what the journal holds.
+#[test]
+fn bytes_in_a_punched_hole_are_behind_the_journal() {
+    use crate::cut::Flushes;
+    use crate::files::left::Left;
+    use crate::files::tree::Tree;
+    use crate::history::History as _;
+    let shows_new_without_rename = |punches: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recording");
+        let served = Served::recorded(Recorder::create(&path).unwrap());
+        let make = |name: &str| {
+            let (folder, name, kind) = (Ino::ROOT, name.to_owned(), Kind::File);
+            served.lock().operate(Operation::Create { folder, name, kind }, &[]).unwrap().unwrap()
+        };
+        let (file, _) = (make("f"), make("a"));
+        let write = |byte| {
+            served.lock().operate(Operation::Write { file, offset: 0 }, &[byte; 4_096]).unwrap()
+        };
+        write(1);
+        served.lock().sync_all();
+        let (from, to) = ((Ino::ROOT, "a".to_owned()), (Ino::ROOT, "b".to_owned()));
+        served.lock().operate(Operation::Rename { from, to, how: Renaming::New }, &[]).unwrap();
+        if punches {
+            served.lock().operate(Operation::Zero { file, offset: 0, bytes: 4_096 }, &[]).unwrap();
+        }
+        write(2);
+        served.take_recorder().unwrap().unwrap().end(&path).unwrap();
+        let history = std::sync::Arc::new(read(&path, Persistence::Xfs).unwrap().history);
+        let cuts = history.cuts(Flushes::All, &|_| true);
+        let states = crate::choose::every_state(cuts.last().unwrap(), 1_000).unwrap();
+        states.into_iter().any(|state| {
+            let tree = Tree::over(Left::new(std::sync::Arc::clone(&history), &state));
+            let is_new = tree.read(file, 0, 1).unwrap() == [2];
+            is_new && tree.lookup(Ino::ROOT, "b").is_none()
+        })
+    };
+    assert!(shows_new_without_rename(false), "what is written in place waits for nothing");
+    assert!(!shows_new_without_rename(true));
+}
+
+#[test]
+fn data_and_holes_are_found() {
+    drop(recorded(|served, node| {
+        served.write_node(node, 8_192, &[1; 100], OpenFlags(libc::O_RDWR)).unwrap();
+        served.allocate(node, 0, 1 << 40, 0).unwrap();
+        let shown = served.lock();
+        let (tree, file) = (shown.tree(), shown.ino(node).unwrap());
+        let seek =
+            |from, is_data| tree.seek(file, from, is_data).map_err(|error| error.raw_os_error());
+        assert_eq!((seek(0, true), seek(0, false)), (Ok(8_192), Ok(0)));
+        assert_eq!((seek(8_200, true), seek(8_200, false)), (Ok(8_200), Ok(12_288)));
+        assert_eq!(seek(12_288, true), Err(Some(libc::ENXIO)));
+        assert_eq!(seek(1 << 40, false), Err(Some(libc::ENXIO)));
+        assert_eq!((shown.attributes(file).blocks, shown.attributes(file).nlink), (8, 1));
+    }));
+}
+
 #[test]
 fn names_that_are_no_utf8_are_refused_as_a_file_system_may() {
     use std::os::unix::ffi::OsStrExt;

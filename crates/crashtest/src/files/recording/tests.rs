@@ -95,6 +95,14 @@ fn what_is_fuzzed_begins_with_a_recording() {
     assert_eq!(crate::fuzz::files(&seed), Ok(()));
 }
 
+#[test]
+fn a_promise_that_no_line_holds_is_refused_when_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::recorded(Recorder::create(&folder.path().join("recording")).unwrap());
+    served.note(Entry::Acknowledged("a".repeat(1 << 20)));
+    assert_eq!(served.take_recorder().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+}
+
 /// States of one recording under each of the rules: the standard promises least.
 #[test]
 fn one_recording_is_read_for_any_rules() {

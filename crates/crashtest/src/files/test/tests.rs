@@ -94,6 +94,27 @@ fn closing_after_a_cut_to_nothing_brings_the_length_on_ext4_only() {
     assert_eq!(shown(Ext4, "moved", rewritten), set(&["-", "000", "new"]));
 }
 
+/// ext4_setattr truncates also what is empty already.
+#[test]
+fn closing_after_an_empty_file_was_cut_brings_the_length_on_ext4() {
+    let durable = |fs: &Fs| {
+        fs.create("empty").unwrap().sync_all().unwrap();
+        fs.acknowledge("made");
+        drop(put(fs, "empty", "new"));
+        fs.create("other").unwrap().sync_all().unwrap();
+        fs.acknowledge("written");
+    };
+    let rules = |rules| {
+        let check = |fs: &Fs, acks: &[String]| {
+            let length = fs.metadata("empty").map_or(0, |of| of.len());
+            if acks.len() == 2 && length == 0 { Err("its length is lost") } else { Ok(()) }
+        };
+        CrashTest::files(durable, check).persistence(rules).run().unwrap()
+    };
+    rules(Ext4).assert_held();
+    assert_eq!(rules(Xfs).verdict, RunVerdict::Broken);
+}
+
 #[test]
 fn closing_after_a_cut_to_less_brings_no_length() {
     let rewritten = |fs: &Fs| {

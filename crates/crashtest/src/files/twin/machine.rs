@@ -208,10 +208,10 @@ impl Machine {
         let cached = &mut self.files[file];
         let old = std::mem::replace(&mut cached.cells, cells);
         let mut freed = Vec::new();
+        cached.is_cut |= cells == 0;
         if cells == old {
             return;
         }
-        cached.is_cut |= cells == 0;
         for page in cells / PAGE..old.div_ceil(PAGE) {
             if page * PAGE >= cells {
                 cached.pages.remove(&page);

@@ -1,0 +1,46 @@
+//! What is told of a history: what a state has lost, and when there was what.
+
+use super::{Atom, Event, FileHistory, PAGE_BYTES};
+use crate::state::State;
+
+impl FileHistory {
+    /// What is lost in a state, in words: for each part the first call that is not there.
+    pub fn lost_words(&self, state: &State) -> Vec<String> {
+        self.lost_parts(state).into_iter().map(|(_, words)| words).collect()
+    }
+
+    /// The same, with the number of each part.
+    pub fn lost_parts(&self, state: &State) -> Vec<(u32, String)> {
+        let missing = |&(atom, event): &(u32, Option<u32>)| {
+            let first = event.map_or(0, |event| event + 1);
+            let mut later = first..state.at as u32;
+            let missing = later.find(|event| self.has_version(atom, *event))?;
+            let word = self.word(missing);
+            let words = match &self.atoms[atom as usize] {
+                Atom::Journal => format!("lost: {word}, and later entries of the journal"),
+                Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
+                Atom::Length(_) => format!("lost: length, {word}"),
+                Atom::Page(_, page) => format!("lost: page {page}, {word}"),
+            };
+            Some((atom, words))
+        };
+        state.lost.iter().filter_map(missing).collect()
+    }
+
+    /// Writes of the work: when, and bytes of a page each.
+    pub fn writes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let is_page = |atom: &u32| matches!(self.atoms[*atom as usize], Atom::Page(..));
+        (self.begin as usize..self.events.len()).filter_map(move |at| match &self.events[at] {
+            Event::Step { atoms, .. } => {
+                let pages = atoms.iter().filter(|atom| is_page(atom)).count();
+                (pages > 0).then(|| (self.time_ns(at), pages as u64 * PAGE_BYTES))
+            }
+            Event::Sync { .. } | Event::Acknowledged => None,
+        })
+    }
+
+    /// When each promise was made.
+    pub fn ack_times_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.acks.events.iter().map(|&event| self.time_ns(event as usize))
+    }
+}

@@ -281,19 +281,17 @@ impl Tree {
         }
         let mut node = self.node(file);
         let old = node.bytes;
+        // ext4_setattr truncates a file that is empty already, too.
+        node.is_cut |= bytes == 0;
+        node.bytes = bytes;
+        self.nodes.insert(file, node);
         if bytes == old {
-            // ext4_setattr truncates a file that is empty already, too.
-            node.is_cut |= bytes == 0;
-            self.nodes.insert(file, node);
             return Ok(Vec::new());
         }
         let mut steps = Vec::new();
         if bytes < old {
             steps.extend(self.drop_pages(file, bytes, old));
-            node.is_cut |= bytes == 0;
         }
-        node.bytes = bytes;
-        self.nodes.insert(file, node);
         steps.push(vec![Effect::Set { file, bytes }]);
         Ok(steps)
     }

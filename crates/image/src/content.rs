@@ -1,6 +1,7 @@
 //! The bytes of an image: a slot for each mapping unit that a write touches, and what lies in it.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 use leyden_device::{Lba, SECTOR_BYTES};
@@ -167,12 +168,18 @@ impl Content {
     }
 
     /// The bytes at `places`; `None` if some are not what was written there.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or there is no memory for so many bytes.
     pub(crate) fn read(
         &self,
         file: &ImageFile,
         places: &[u64],
     ) -> Result<Option<Vec<u8>>, ImageError> {
-        let mut bytes = vec![0; places.len() * SECTOR_BYTES as usize];
+        let length = places.len() * SECTOR_BYTES as usize;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        bytes.resize(length, 0);
         Ok(self.read_into(file, places, &mut bytes)?.then_some(bytes))
     }
 

@@ -398,9 +398,14 @@ impl Drive {
         let mut done = Done::bare(tag, status, time);
         match output {
             Output::None => {}
-            Output::Read(places) => match self.content.read(&self.file, &places)? {
-                Some(data) => done.data = data,
-                None => done.status = Status::UnrecoveredRead,
+            Output::Read(places) => match self.content.read(&self.file, &places) {
+                Ok(Some(data)) => done.data = data,
+                Ok(None) => done.status = Status::UnrecoveredRead,
+                // The length is a client's: it ends that client's command, and not the server.
+                Err(error) if error.is_out_of_memory() => {
+                    (done.status, done.no_memory) = (Status::UnrecoveredRead, true);
+                }
+                Err(error) => return Err(error),
             },
             Output::Appended(lba) => done.appended = Some(lba),
             Output::Zones(report) => done.zones = Some(report),

@@ -40,4 +40,9 @@ impl ImageError {
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::StorageFull)
     }
+
+    /// True if the process has no memory for what was asked for.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
+    }
 }

@@ -168,6 +168,7 @@ impl<B: Blocks> Disk<B> {
 fn errno_of(answer: Answer) -> Result<Answer, Errno> {
     match answer {
         Answer::Failed(Failure::NoSpace) => Err(Errno::ENOSPC),
+        Answer::Failed(Failure::NoMemory) => Err(Errno::ENOMEM),
         Answer::Failed(_) => Err(Errno::EIO),
         answer => Ok(answer),
     }

@@ -22,8 +22,6 @@ use crate::tls::Tls;
 
 /// The most that a request may carry.
 const REQUEST_MOST: u32 = budget::REQUEST_MOST as u32;
-/// A client that has not chosen an export by then, TLS included, is sent away.
-const NEGOTIATION: Duration = Duration::from_secs(30);
 /// Units that block status looks at for one request at most, and what each takes at worst, in bytes.
 const STATUS_UNITS_MOST: usize = 1 << 18;
 const STATUS_UNIT_BYTES: usize = 16;
@@ -214,13 +212,14 @@ impl Protocol for Agreed {
     type Error = ConnectionError;
     type Front = Export;
     const HEAD_BYTES: usize = REQUEST_BYTES;
+    const NEGOTIATION: Duration = Duration::from_secs(30);
 
     fn handshake(
-        stream: &mut Stream,
+        stream: &mut Negotiating<'_, Stream>,
         front: &Export,
         drives: &[Handle],
     ) -> Result<Option<Self>, ConnectionError> {
-        negotiate(&mut Negotiating::new(stream, NEGOTIATION), front, &drives[0])
+        negotiate(stream, front, &drives[0])
     }
 
     fn parse(&mut self, head: &[u8]) -> Result<Option<Request>, ConnectionError> {

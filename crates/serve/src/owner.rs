@@ -396,6 +396,7 @@ impl Owner {
             }
             Done { status: Status::Success, data, .. } if data.is_empty() => Answer::Done,
             Done { status: Status::Success, data, .. } => Answer::Data(data),
+            Done { no_memory: true, .. } => return self.fail(reply, Failure::NoMemory),
             Done { status, .. } => return self.fail(reply, Failure::Drive(status)),
         };
         reply.send(answer);

@@ -23,8 +23,6 @@ use crate::session::{Encoded, Protocol, Single, Step, Turn, one};
 use crate::stream::Stream;
 use crate::switch;
 
-/// A client says something within this time, or goes.
-const GREETING: Duration = Duration::from_secs(10);
 /// How often, and how far apart, it is looked whether a claim is free.
 const CLAIM_LOOKS: u32 = 50;
 const CLAIM_BREATH: Duration = Duration::from_millis(20);
@@ -96,13 +94,13 @@ impl Protocol for Program {
     type Error = ConnectionError;
     type Front = Claim;
     const HEAD_BYTES: usize = REQUEST_BYTES;
+    const NEGOTIATION: Duration = Duration::from_secs(10);
 
     fn handshake(
-        stream: &mut Stream,
+        stream: &mut Negotiating<'_, Stream>,
         claim: &Claim,
         _: &[Handle],
     ) -> Result<Option<Self>, ConnectionError> {
-        let mut stream = Negotiating::new(stream, GREETING);
         let mut hello = [0; GREETING_BYTES];
         stream.read_exact(&mut hello)?;
         let hello = Hello::parse(&hello)?;

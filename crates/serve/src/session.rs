@@ -1,6 +1,6 @@
 //! The session of one client, whatever protocol it speaks: a thread that reads requests and one that writes replies.
 //!
-//! **What lives here**: batching, the window, memory, time-outs, the end. **What doesn't**: what bytes mean; that is a
+//! **What lives here**: the deadline of the negotiation, batching, the window, memory, time-outs, the end. **What doesn't**: what bytes mean; that is a
 //! [`Protocol`]'s.
 //!
 //! **Invariants**
@@ -19,6 +19,7 @@ use std::thread::Builder;
 
 use crate::budget::{Budget, COMMAND_BYTES, GATHERED, Permit, Window};
 use crate::guests::Guest;
+use crate::negotiating::Negotiating;
 use crate::owner::{Batch, Handle};
 use crate::stream::{Reader, Stream, send};
 use turn::Outgoing;
@@ -36,7 +37,10 @@ pub(crate) fn serve<P: Protocol>(
     guest: &Guest,
     budget: &Arc<Budget>,
 ) -> Result<(), P::Error> {
-    let Some(mut protocol) = P::handshake(&mut stream, front, drives)? else { return Ok(()) };
+    // Whatever the protocol is: none has the stream without the deadline.
+    let negotiated =
+        P::handshake(&mut Negotiating::new(&mut stream, P::NEGOTIATION), front, drives)?;
+    let Some(mut protocol) = negotiated else { return Ok(()) };
     guest.settle()?;
     let (to, replies) = std::sync::mpsc::channel();
     protocol.begin(&Outbox::new(&to), stream.socket());

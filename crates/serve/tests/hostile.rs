@@ -14,7 +14,7 @@ use std::time::Duration;
 use leyden_buffer::Region;
 use leyden_serve::{ControlAnswer, ControlAsk, Limits, Pace, Tls, TlsFiles, control};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use harness::*;
@@ -170,6 +170,19 @@ fn clients_that_do_not_negotiate_lock_out_nobody() {
     drop(silent);
 }
 
+/// Those that ask on the control socket have places of their own: who holds them without a word keeps nobody from the switch.
+#[test]
+fn who_is_silent_at_the_control_socket_keeps_nobody_from_it() {
+    let served = Served::new(Region::None, Pace::Untimed);
+    let at = control::socket_of(&served.image());
+    let silent: Vec<_> = (0..300).map(|_| UnixStream::connect(&at).unwrap()).collect();
+    for ask in [ControlAsk::Status, ControlAsk::Cut] {
+        let answer = control::ask(&served.image(), &ask).unwrap();
+        assert!(matches!(answer, ControlAnswer::Status(_) | ControlAnswer::Cut(_)), "{answer:?}");
+    }
+    drop(silent);
+}
+
 /// These negotiate, and then ask for nothing.
 #[test]
 fn clients_that_ask_for_nothing_lock_out_nobody() {
@@ -227,7 +240,9 @@ impl Write for Log {
 
 type Encrypted = StreamOwned<ClientConnection, UnixStream>;
 
-fn encrypted(socket: &Path, authority: &Path) -> Encrypted {
+/// A client with the certificate `client`, if any.
+fn encrypted(socket: &Path, folder: &Path, client: Option<&str>) -> Encrypted {
+    let at = |name: &str| folder.join(name);
     let mut stream = UnixStream::connect(socket).unwrap();
     assert_eq!(&take::<18>(&mut stream)[..8], b"NBDMAGIC");
     stream.write_all(&3_u32.to_be_bytes()).unwrap();
@@ -235,13 +250,20 @@ fn encrypted(socket: &Path, authority: &Path) -> Encrypted {
     let reply = take::<20>(&mut stream);
     assert_eq!(reply[12..16], 1_u32.to_be_bytes(), "NBD_REP_ACK");
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_file(at("ca-cert.pem")).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some(name) => {
+            let chain = CertificateDer::from_pem_file(at(&format!("{name}.pem"))).unwrap();
+            let key = PrivateKeyDer::from_pem_file(at(&format!("{name}.key"))).unwrap();
+            config.with_client_auth_cert(vec![chain], key).unwrap()
+        }
+    };
     let name = ServerName::try_from("localhost").unwrap();
     let client = ClientConnection::new(Arc::new(config), name).unwrap();
     stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -249,27 +271,69 @@ fn encrypted(socket: &Path, authority: &Path) -> Encrypted {
     StreamOwned::new(client, stream)
 }
 
-/// It asks for much, does not read it, and sends much: reader and writer of the server must not wait for each other.
-#[test]
-fn a_client_that_sends_before_it_reads_is_served() {
+/// A server with TLS, which asks clients for certificates or not, and the folder of all certificates.
+fn with_tls(clients: bool) -> Option<(tempfile::TempDir, Served)> {
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data/certificates.sh");
     let made = Command::new("sh").arg(script).arg(folder.path()).status();
     if !made.is_ok_and(|status| status.success()) {
         eprintln!("LEFT OUT: openssl is not installed");
-        return;
+        return None;
     }
     let at = |name: &str| folder.path().join(name);
-    let files = TlsFiles { certificate: at("server.pem"), key: at("server.key"), clients: None };
+    let clients = clients.then(|| at("ca-cert.pem"));
+    let files = TlsFiles { certificate: at("server.pem"), key: at("server.key"), clients };
     let mut served = Served::new(Region::None, Pace::Untimed);
-    let bytes = served.client().bytes;
     served.stop();
     served.tls = Some(Tls::new(&files).unwrap());
     served.reopen();
-    let mut client = encrypted(&served.socket(), &at("ca-cert.pem"));
+    Some((folder, served))
+}
+
+/// The handshake is a part of the negotiation: who stays in it, or before it, has one of the few places of those who do.
+#[test]
+fn slow_clients_without_a_certificate_lock_out_nobody_with_one() {
+    let Some((folder, served)) = with_tls(true) else { return };
+    let slow: Vec<_> = (0..300)
+        .map(|number| {
+            let mut stream = UnixStream::connect(served.socket()).unwrap();
+            // Flags and some of an option; or the whole of it, and some of a handshake.
+            let mut bytes = b"\0\0\0\x03IHAVEOPT\0\0\0\x05\0\0\0\0\x16\x03\x01\x02\0".to_vec();
+            bytes.truncate(if number % 2 == 0 { 9 } else { 25 });
+            let _ = stream.write_all(&bytes); // the oldest are thrown out already
+            stream
+        })
+        .collect();
+    let mut client = encrypted(&served.socket(), folder.path(), Some("client"));
+    client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    client.read_exact(&mut [0; 10]).unwrap();
+    let is_there = |mut stream: &UnixStream| {
+        stream.set_nonblocking(true).unwrap();
+        let mut rest = [0; 256];
+        loop {
+            match stream.read(&mut rest) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+            }
+        }
+    };
+    let left = slow.iter().filter(|stream| is_there(stream)).count();
+    assert!(left <= 16, "{left} of 300 are still there");
+    let mut stranger = encrypted(&served.socket(), folder.path(), Some("stranger"));
+    let said = stranger.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0");
+    assert!(said.is_err() || stranger.read_exact(&mut [0; 10]).is_err(), "a stranger is let in");
+}
+
+/// It asks for much, does not read it, and sends much: reader and writer of the server must not wait for each other.
+#[test]
+fn a_client_that_sends_before_it_reads_is_served() {
+    let Some((folder, served)) = with_tls(false) else { return };
+    let mut client = encrypted(&served.socket(), folder.path(), None);
     client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
     let mut export = [0; 10];
     client.read_exact(&mut export).unwrap();
+    let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
     let length = (bytes / 2).min(16 << 20) as u32;
     let request = |kind: u16, cookie: u64| {
         let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();

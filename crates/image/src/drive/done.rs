@@ -14,6 +14,8 @@ pub struct Done {
     pub time: Time,
     /// What was read; empty if it was no read, or has failed.
     pub data: Vec<u8>,
+    /// True if the drive has read it, and the process has no memory to return it; it has failed, then.
+    pub no_memory: bool,
     /// Where an append has written; `None` if it was none, or has failed.
     pub appended: Option<Lba>,
     /// The zones of a report; `None` if it was none, or has failed.
@@ -23,6 +25,6 @@ pub struct Done {
 impl Done {
     /// The end of a command that returns nothing but its status.
     pub(super) const fn bare(tag: u32, status: Status, time: Time) -> Self {
-        Self { tag, status, time, data: Vec::new(), appended: None, zones: None }
+        Self { tag, status, time, data: Vec::new(), no_memory: false, appended: None, zones: None }
     }
 }

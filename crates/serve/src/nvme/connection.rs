@@ -21,8 +21,6 @@ use crate::owner::Handle;
 use crate::session::{Encoded, Outbox, Protocol, Turn};
 use crate::stream::Stream;
 
-/// A host that has connected begins within this time, or goes.
-const BEGINNING: Duration = Duration::from_secs(10);
 const FABRICS: u8 = 0x7f;
 const FLUSH: u8 = 0x00;
 const COMPARE: u8 = 0x05;
@@ -88,11 +86,12 @@ impl Protocol for Connection {
     type Error = ConnectionError;
     type Front = Arc<Shared>;
     const HEAD_BYTES: usize = tcp::COMMON_BYTES;
+    const NEGOTIATION: Duration = Duration::from_secs(10);
     /// As many as a queue has: data of a command may come behind all commands that the host has sent since.
     const COMMANDS_FIRST: usize = COMMANDS_MOST;
 
     fn handshake(
-        stream: &mut Stream,
+        stream: &mut Negotiating<'_, Stream>,
         shared: &Arc<Shared>,
         _: &[Handle],
     ) -> Result<Option<Self>, ConnectionError> {
@@ -101,7 +100,6 @@ impl Protocol for Connection {
         }
         let cuts = shared.cuts();
         let address = stream.socket().local().map(|it| (it.ip(), it.port()));
-        let mut stream = Negotiating::new(stream, BEGINNING);
         let mut request = [0; tcp::INITIALISE_BYTES];
         stream.read_exact(&mut request)?;
         match Terms::of_host(&request) {

@@ -2,11 +2,12 @@
 
 use std::io;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::ask::{Answer, Ask, Failure};
 use crate::budget::{COMMANDS_FIRST, Full, Permit};
 use crate::listen::Socket;
+use crate::negotiating::Negotiating;
 use crate::owner::{Batch, Handle};
 use crate::stream::Stream;
 
@@ -121,12 +122,14 @@ pub(crate) trait Protocol: Sized {
     type Front;
     /// The length of a request without its payload, or of its beginning.
     const HEAD_BYTES: usize;
+    /// A client has negotiated within this time, or goes.
+    const NEGOTIATION: Duration;
     /// Requests that a new client may have under way.
     const COMMANDS_FIRST: usize = COMMANDS_FIRST;
 
     /// Settles with the client what is to be settled. `None` if it goes.
     fn handshake(
-        stream: &mut Stream,
+        stream: &mut Negotiating<'_, Stream>,
         front: &Self::Front,
         drives: &[Handle],
     ) -> Result<Option<Self>, Self::Error>;

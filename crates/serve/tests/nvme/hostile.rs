@@ -72,6 +72,26 @@ fn what_is_no_beginning_is_no_connection() {
     served.host(1, 0).io[0].read(PLAIN, 0, 1, BLOCK).good();
 }
 
+/// Places and deadlines are the session's, whichever its protocol is.
+#[test]
+fn hosts_that_do_not_negotiate_lock_out_nobody() {
+    let served = Served::new();
+    let mut early = served.host(1, 0);
+    early.io[0].write(PLAIN, 0, &filled(BLOCK, 1), BLOCK).good();
+    let silent: Vec<_> = (0..400)
+        .map(|number| {
+            let mut stream = TcpStream::connect(served.at()).unwrap();
+            // Nothing, or some of an ICReq.
+            let _ = stream.write_all(&[0, 0, 128, 0, 128, 0, 0, 0][..number % 9]);
+            stream
+        })
+        .collect();
+    let mut late = served.host(1, 0);
+    assert_eq!(late.io[0].read(PLAIN, 0, 1, BLOCK).good().data, filled(BLOCK, 1));
+    assert_eq!(early.io[0].read(PLAIN, 0, 1, BLOCK).good().data, filled(BLOCK, 1));
+    drop(silent);
+}
+
 #[test]
 fn a_wrong_data_digest_fails_its_command_and_no_more() {
     let served = Served::new();

@@ -282,6 +282,19 @@ fn a_program_that_holds_the_device_open_does_not_spoil_states() {
     bench.is_clean();
 }
 
+/// What a stranger's image holds makes nobody root, and opens no device.
+#[test]
+fn states_are_mounted_without_devices_and_set_user_ids() {
+    let Some(bench) = Bench::new() else { return };
+    bench.recorded(SYNCED, &[]);
+    let mounts = "grep \" $LEYDEN_MOUNT \" /proc/self/mounts | grep nosuid | grep -q nodev";
+    let check = format!("{mounts} || exit 1; {CHECK}");
+    let (code, summary, stderr) = bench.run(&["--states", "4", "--check", &check]);
+    assert_eq!(code, 0, "{stderr}{summary}");
+    assert!(summary["models"][0]["states"].as_u64().unwrap() > 0, "{summary}");
+    bench.is_clean();
+}
+
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());

@@ -91,6 +91,12 @@ fn a_full_disk_ends_with_3_and_leaves_nothing() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = leyden(&["schema"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    // What cannot be said either ends with a code of the list.
+    for (args, code) in [(&["status", "no.leyden"][..], 2), (&["run", "no-such-scenario"], 2)] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let status = leyden(args).stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
 
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.html");

@@ -99,22 +99,8 @@ impl TestBed for InFile {
         if !self.plan.has_fs() {
             return Ok(Ok(Entered::Device));
         }
-        let played =
-            output(Command::new("e2fsck").args(["-fy", "-E", "journal_only"]).arg(&self.path))?;
-        if played.status.code().is_none_or(|code| code >= UNCORRECTED) {
-            let said = [&played.stdout[..], &played.stderr[..]].concat();
-            return Ok(Err(String::from_utf8_lossy(&said).trim().to_owned()));
-        }
-        // In that folder: debugfs takes no names with spaces.
-        let mut dump = Command::new("debugfs");
-        dump.args(["-R", "rdump / ."]).arg(&self.path).current_dir(self.room.mnt());
-        let dumped = output(&mut dump)?;
-        // Owners that this user may not give are complained of, too; only a file system that is none is not opened.
-        let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
-        if said.contains("Filesystem not open") {
-            return Ok(Err(said.trim().to_owned()));
-        }
-        Ok(Ok(Entered::Extracted(self.room.mnt())))
+        let extracted = extract(&self.path, &self.room.mnt())?;
+        Ok(extracted.map(|()| Entered::Extracted(self.room.mnt())))
     }
 
     fn take_reads(&mut self) -> Option<Vec<u32>> {
@@ -123,5 +109,72 @@ impl TestBed for InFile {
 
     fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place> {
         locate::in_image(atoms, atom_bytes, &self.plan.fs, &self.path)
+    }
+}
+
+/// Writes the files of the ext file system in `image` into `folder`; what is wrong with it, if it has none to take out.
+fn extract(image: &Path, folder: &Path) -> Result<Result<(), String>, CrashError> {
+    // `-f` is what keeps the files in the folder: it repairs names that hold a slash and entries of one name, and debugfs
+    // follows both out of it (`../../x`; a link, and a file of its name that is written through it).
+    let played = output(Command::new("e2fsck").args(["-fy", "-E", "journal_only"]).arg(image))?;
+    if played.status.code().is_none_or(|code| code >= UNCORRECTED) {
+        let said = [&played.stdout[..], &played.stderr[..]].concat();
+        return Ok(Err(String::from_utf8_lossy(&said).trim().to_owned()));
+    }
+    // In that folder: debugfs takes no names with spaces.
+    let mut dump = Command::new("debugfs");
+    dump.args(["-R", "rdump / ."]).arg(image).current_dir(folder);
+    let dumped = output(&mut dump)?;
+    // Owners that this user may not give are complained of, too; only a file system that is none is not opened.
+    let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
+    if said.contains("Filesystem not open") {
+        return Ok(Err(said.trim().to_owned()));
+    }
+    Ok(Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that no kernel writes: a name that leads out of the folder, a link that does, and a second entry of the
+    /// link's name.
+    #[test]
+    fn no_name_in_an_image_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (image, victim) = (at("image"), at("victim"));
+        std::fs::write(&victim, "as it was").unwrap();
+        std::fs::create_dir(at("files")).unwrap();
+        std::fs::write(at("files/climbs-out"), "theirs").unwrap();
+        std::os::unix::fs::symlink(&victim, at("files/the-link-1")).unwrap();
+        std::fs::write(at("files/the-link-2"), "theirs").unwrap();
+        let mut mkfs = Command::new("mke2fs");
+        mkfs.args(["-q", "-F", "-t", "ext4", "-O", "^metadata_csum", "-d"]).arg(at("files"));
+        let made = mkfs.arg(&image).arg("16M").status();
+        if !made.is_ok_and(|status| status.success()) {
+            return; // no e2fsprogs here: nothing is extracted, then
+        }
+        let mut bytes = std::fs::read(&image).unwrap();
+        let mut rename = |from: &[u8], to: &[u8]| {
+            let places: Vec<usize> = (0..bytes.len() - from.len())
+                .step_by(4) // entries are aligned
+                .filter(|&at| &bytes[at..][..from.len()] == from)
+                .collect();
+            assert_eq!(places.len(), 1, "{}", String::from_utf8_lossy(from));
+            bytes[places[0]..][..to.len()].copy_from_slice(to);
+        };
+        rename(b"climbs-out", b"../../../x");
+        rename(b"the-link-2", b"the-link-1");
+        std::fs::write(&image, bytes).unwrap();
+        std::fs::create_dir_all(at("a/b/c")).unwrap();
+        extract(&image, &at("a/b/c")).unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");
+        let mut names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+        names.retain(|entry| {
+            !["a", "files", "image", "victim"].map(Into::into).contains(&entry.file_name())
+        });
+        assert!(names.is_empty(), "{names:?}");
+        assert!(at("a/b/c/lost+found").exists(), "nothing was extracted");
     }
 }

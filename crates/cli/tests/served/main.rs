@@ -4,6 +4,8 @@
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
+mod strangers;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -405,37 +407,6 @@ fn the_switch_is_its_owners() {
     let said = as_nobody("status");
     assert!(said.contains("Permission denied"), "{said}");
     server.terminate();
-}
-
-/// The image of a stranger says how large its drive is.
-#[test]
-fn a_drive_that_no_memory_holds_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let image = create(folder.path(), "none");
-    // The configuration lies behind the clock, its length and checksum in the head (docs/image.md).
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
-    let mut head = [0; 64];
-    file.read_exact_at(&mut head, 0).unwrap();
-    let mut text = vec![0; u32::from_le_bytes(head[12..16].try_into().unwrap()) as usize];
-    file.read_exact_at(&mut text, 16_384).unwrap();
-    let text = String::from_utf8(text).unwrap();
-    let huge = text.replace("\"blocks_per_plane\":32,", "\"blocks_per_plane\":900000000,");
-    assert_ne!(text, huge, "{text}");
-    head[12..16].copy_from_slice(&(huge.len() as u32).to_le_bytes());
-    head[16..20].copy_from_slice(&crc32(huge.as_bytes()).to_le_bytes());
-    let crc = crc32(&head[..60]);
-    head[60..64].copy_from_slice(&crc.to_le_bytes());
-    file.write_all_at(huge.as_bytes(), 16_384).unwrap();
-    file.write_all_at(&head, 0).unwrap();
-    for args in [&["image", "check", &image][..], &["serve", &image, "--nbd", "unix:/nowhere/x"]] {
-        refused(args, 2, "of memory, and");
-    }
-}
-
-/// IEEE 802.3.
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
 }
 
 /// `leyden fault`: rules are taken, counted and ended; what is no rule says what one is.

@@ -89,3 +89,106 @@ fn each_left_out(
     }
     Ok(audited)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use leyden_oracle::{Op, Request};
+    use leyden_sim::{Span, Time};
+
+    use super::*;
+    use crate::runner::in_turn;
+    use crate::state::Image;
+    use crate::timeline::Timeline;
+
+    /// Software that reads its state from sector 0: it wants as much there as it has promised.
+    struct Counter(Arc<Timeline>);
+
+    impl Counter {
+        fn outcome(&self, state: &State, acks: usize) -> Outcome {
+            let found = usize::from(Image::new(&self.0, state).atom(0)[0]);
+            Outcome::of(if found < acks { Err(format!("{found} of {acks}")) } else { Ok(()) })
+        }
+    }
+
+    impl Runner for Counter {
+        fn run(
+            &mut self,
+            next: &mut dyn FnMut() -> Option<State>,
+            done: &mut dyn FnMut(usize, State, Outcome) -> bool,
+        ) -> Result<(), CrashError> {
+            in_turn(next, done, |state| self.outcome(state, self.0.acks_before(state.at)));
+            Ok(())
+        }
+
+        fn run_promised(&mut self, state: &State, acks: usize) -> Result<Outcome, CrashError> {
+            Ok(self.outcome(state, acks))
+        }
+    }
+
+    /// Step after step: `w` counts in sector 0, `o` writes elsewhere, `f` flushes, `x` is a flush that fails, `a` promises.
+    fn recorded(steps: &str) -> Arc<Timeline> {
+        let mut timeline = Timeline::new(4_096, 512);
+        let (mut now, mut count) = (Time::ZERO, 0);
+        for step in steps.chars() {
+            now += Span::from_us(1);
+            let (op, lba) = match step {
+                'w' => (Op::Write, 0),
+                'o' => (Op::Write, 5),
+                'a' => {
+                    timeline.mark(now, "ack\n");
+                    continue;
+                }
+                _ => (Op::Flush, 0),
+            };
+            count += u8::from(step == 'w');
+            let sectors = u32::from(op == Op::Write);
+            let request = Request { op, lba, sectors, fua: false, plp: false };
+            let data = if op == Op::Write { vec![count; 512] } else { Vec::new() };
+            let command = timeline.submit(now, request, &data);
+            now += Span::from_us(1);
+            timeline.end(now, command, step != 'x');
+        }
+        Arc::new(timeline)
+    }
+
+    fn audited(steps: &str) -> Audit {
+        let timeline = recorded(steps);
+        audit(&mut Counter(Arc::clone(&timeline)), &*timeline, 50, 1).unwrap()
+    }
+
+    /// Numbers of the flushes that were left out, and whether that was noticed.
+    fn noticed(steps: &str) -> Vec<(usize, bool)> {
+        let flushes = audited(steps).flushes.into_iter();
+        flushes.map(|flush| (flush.number, flush.noticed.is_some())).collect()
+    }
+
+    #[test]
+    fn an_audit_notices_each_flush_that_a_promise_needs_and_no_other() {
+        assert_eq!(noticed("wfaofwfa"), [(0, true), (1, false), (2, true)]);
+        // Before anything is promised, and a second one at once.
+        assert_eq!(noticed("ofwffa"), [(0, false), (1, false), (2, false)]);
+        // One that failed promised nothing, and has its number all the same.
+        assert_eq!(noticed("wfawxwfa"), [(0, true), (2, true)]);
+        // A later flush makes up for it before the next promise.
+        assert_eq!(noticed("wfwfaa"), [(0, false), (1, true)]);
+    }
+
+    #[test]
+    fn an_audit_of_what_breaks_as_it_is_says_nothing_of_flushes() {
+        let broken = audited("wfawaofw");
+        assert_eq!(broken.as_it_is.verdict, RunVerdict::Broken);
+        assert!(broken.flushes.is_empty());
+    }
+
+    #[test]
+    fn an_audit_tells_what_it_tried_of_a_flush() {
+        let flushes = audited("wfaofwfa").flushes;
+        assert_eq!(flushes.iter().map(|flush| flush.acks).collect::<Vec<_>>(), [1, 1, 2]);
+        let (state, outcome) = flushes[0].noticed.clone().unwrap();
+        assert!(outcome.verdict.is_broken() && state.lost.contains(&(0, None)), "{state:?}");
+        // None after the first that breaks; of what is not noticed, both states of the next moment.
+        assert!(flushes[1].states >= 2 && flushes[0].states <= 2, "{flushes:?}");
+    }
+}

@@ -145,4 +145,39 @@ mod tests {
         // The next flush makes up for one that was left out.
         assert_eq!(timeline.moments_after(1), [5]);
     }
+
+    /// States are alike exactly if each atom holds the same bytes; the keys are reckoned from what differs, and here from the
+    /// bytes.
+    #[test]
+    fn keys_are_alike_exactly_where_images_are() {
+        use crate::choose::every_state;
+        use crate::contract::cuts;
+        use crate::state::Image;
+
+        let mut timeline = Timeline::new(4_096, 512);
+        timeline.set_base(2, &[9; 512]);
+        // The same bytes in two atoms, bytes that come back, bytes that lay there before.
+        for (lba, byte) in [(0, 1), (1, 1), (0, 2), (1, 2), (0, 1), (2, 1), (2, 9)] {
+            let request = Request { op: Op::Write, lba, sectors: 1, fua: false, plp: false };
+            let command = timeline.submit(Time::ZERO, request, &[byte; 512]);
+            timeline.end(Time::ZERO, command, true);
+        }
+        let flush = Request { op: Op::Flush, lba: 0, sectors: 0, fua: false, plp: false };
+        let command = timeline.submit(Time::ZERO, flush, &[]);
+        timeline.end(Time::ZERO, command, true);
+        let keys = timeline.keys();
+        let (mut of_key, mut of_bytes) = (BTreeMap::new(), BTreeMap::new());
+        let all = cuts(&timeline, Flushes::All);
+        let mut states: Vec<State> =
+            all.iter().flat_map(|cut| every_state(cut, 1_000).unwrap()).collect();
+        states.extend((0..=timeline.events().len()).map(|at| State::new(at, Vec::new())));
+        for state in states {
+            let image = Image::new(&timeline, &state);
+            let bytes: Vec<u8> = (0..8).flat_map(|atom| image.atom(atom).to_vec()).collect();
+            let key = keys.of(&state);
+            assert_eq!(*of_key.entry(key).or_insert_with(|| bytes.clone()), bytes, "{state:?}");
+            assert_eq!(*of_bytes.entry(bytes).or_insert(key), key, "{state:?}");
+        }
+        assert!(of_key.len() > 15, "{}", of_key.len());
+    }
 }

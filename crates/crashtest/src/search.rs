@@ -136,4 +136,21 @@ mod tests {
         // Zeroes, ones, twos and threes.
         assert_eq!(Search::new(&timeline, &cuts, 1).count(), 4);
     }
+
+    /// The same bytes are another state once more has been promised of them.
+    #[test]
+    fn a_state_is_new_after_another_promise() {
+        let mut timeline = Timeline::new(4_096, 512);
+        let request = Request { op: Op::Write, lba: 1, sectors: 1, fua: false, plp: false };
+        let command = timeline.submit(Time::ZERO, request, &[1; 512]);
+        timeline.end(Time::ZERO, command, true);
+        let before = timeline.events().len();
+        timeline.mark(Time::ZERO, "ack 1\n");
+        let after = timeline.events().len();
+        let mut seen = Seen::new(&timeline);
+        for (at, is_new) in [(before, true), (before, false), (after, true), (after, false)] {
+            assert_eq!(seen.is_new(&State::new(at, Vec::new())), is_new, "{at}");
+        }
+        assert_eq!(seen.repeats(), 2);
+    }
 }

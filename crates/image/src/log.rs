@@ -421,6 +421,76 @@ mod tests {
         ]
     }
 
+    /// A log, and the events that were written to it, of all lengths.
+    fn written(file: &ImageFile, log: &mut Log, first: u32, bytes: u64) -> Vec<Event> {
+        let mut rng = leyden_sim::Rng::new(u64::from(first), "image.log");
+        let mut events = Vec::new();
+        let begin = log.len();
+        while log.len() < begin + bytes {
+            let most = [4, 300, (ENTRY_MOST - 64) / SLOT_BYTES as u64][rng.below(3) as usize];
+            let slots = (0..1 + rng.below(most) as u32).map(|at| (first + at, at)).collect();
+            let event =
+                Event::Write { lba: Lba(7), sectors: 8, flags: WriteFlags::default(), slots };
+            log.prepare(file, event.slots()).unwrap();
+            log.append(Time::ZERO, &event);
+            log.settle(file).unwrap();
+            events.push(event);
+        }
+        events
+    }
+
+    /// Entries are read as they were written, wherever a window of the file ends; one that is missing is noticed.
+    #[test]
+    fn a_log_is_read_whole_across_windows_or_its_gap_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ImageFile::create(&folder.path().join("log")).unwrap();
+        let regions = Regions::new(1);
+        let mut log = Log::empty(regions, 5);
+        let read = |known| Log::read(&file, regions, 5, known);
+        let events = written(&file, &mut log, 1, 4 * Window::BYTES);
+        let known = log.next_sequence();
+        let (again, entries) = read(known).unwrap();
+        assert_eq!((again.len(), again.next_sequence()), (log.len(), known));
+        assert!(entries.iter().map(|entry| &entry.event).eq(&events));
+        assert!(entries.iter().map(|entry| entry.sequence).eq(5..known));
+        // The clock says that one more was there.
+        assert!(matches!(read(known + 1), Err(ImageError::Damaged(_))));
+        // One in the midst is gone: those behind it are not taken for its successors.
+        let sizes: Vec<u64> =
+            events.iter().map(|event| entry_bytes(event.slots()) as u64).collect();
+        let middle = sizes.len() / 2;
+        let at = regions.log() + sizes[..middle].iter().sum::<u64>();
+        let mut rest = vec![0; (log.len() - sizes[..=middle].iter().sum::<u64>()) as usize];
+        file.read(&mut rest, at + sizes[middle]).unwrap();
+        file.write(&rest, at).unwrap();
+        assert!(
+            matches!(read(known), Err(ImageError::Damaged(what)) if what.contains(&format!(" {} ", 5 + middle)))
+        );
+        assert_eq!(read(5 + middle as u64).unwrap().1.len(), middle);
+    }
+
+    /// Entries of an earlier log lie behind the end of a shorter one.
+    #[test]
+    fn entries_of_an_earlier_log_are_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ImageFile::create(&folder.path().join("log")).unwrap();
+        let regions = Regions::new(1);
+        let mut log = Log::empty(regions, 1);
+        let flushed = |log: &mut Log, count: usize| {
+            for _ in 0..count {
+                log.prepare(&file, 0).unwrap();
+                log.append(Time::ZERO, &Event::Flush);
+            }
+            log.settle(&file).unwrap();
+        };
+        flushed(&mut log, 50);
+        log.restart(&file).unwrap();
+        flushed(&mut log, 20);
+        let (again, entries) = Log::read(&file, regions, 51, 71).unwrap();
+        assert_eq!((again.next_sequence(), entries.len()), (71, 20));
+        assert_eq!(again.len(), log.len());
+    }
+
     fn bytes_of(entry: &Entry) -> Vec<u8> {
         let mut bytes = Vec::new();
         entry.event.encode(entry.sequence, entry.time, &mut bytes);

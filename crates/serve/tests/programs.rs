@@ -183,6 +183,24 @@ fn what_was_protected_outlives_a_cut_by_another_client() {
     assert!(back.iter().all(|&byte| byte == 0), "nobody has promised it");
 }
 
+#[test]
+fn what_was_flushed_or_forced_out_outlives_a_cut() {
+    let served = Served::new(true);
+    let (client, other) = (served.client(), served.client());
+    let fua = WriteFlags { fua: true, plp: false };
+    client.append(0, &[1; BLOCK], WriteFlags::default()).unwrap();
+    other.flush().unwrap();
+    client.append(ZONE, &[2; BLOCK], fua).unwrap();
+    client.append(2 * ZONE, &[3; BLOCK], WriteFlags::default()).unwrap();
+    other.cut().unwrap();
+    other.restore(0).unwrap();
+    let mut back = [9; BLOCK];
+    for (zone, byte) in [(0, 1), (1, 2), (2, 0)] {
+        client.read(zone * ZONE, &mut back).unwrap();
+        assert!(back.iter().all(|&it| it == byte), "zone {zone}: {}", back[0]);
+    }
+}
+
 /// One connection, and one for each thread: each thread's blocks are its own.
 #[test]
 fn many_calls_are_under_way_at_once() {
@@ -262,6 +280,18 @@ fn is_hung_up_on(socket: &Path, greets: bool, bytes: &[u8]) {
     let mut rest = Vec::new();
     let read = stream.read_to_end(&mut rest);
     assert!(read.is_ok() || read.unwrap_err().kind() == std::io::ErrorKind::ConnectionReset);
+}
+
+/// Places and deadlines are the session's, whichever its protocol is.
+#[test]
+fn programs_that_do_not_negotiate_lock_out_nobody() {
+    let served = Served::new(false);
+    let early = served.client();
+    early.flush().unwrap();
+    let silent: Vec<_> = (0..400).map(|_| UnixStream::connect(served.socket()).unwrap()).collect();
+    served.client().flush().unwrap();
+    early.flush().unwrap();
+    drop(silent);
 }
 
 #[test]

@@ -73,6 +73,37 @@ fn what_was_flushed_is_there_again_and_the_namespaces_are_the_same() {
     }
 }
 
+/// FLUSH of one namespace and of all, force unit access of writes and of zeroes.
+#[test]
+fn what_was_flushed_or_forced_out_is_there_after_a_cut() {
+    let served = served(CutMode::Error);
+    let mut host = served.host(2, 0);
+    let data = |seed: u64| filled(BLOCK, seed);
+    for at in 0..6 {
+        host.io[0].write(PLAIN, at, &data(at), BLOCK).good();
+    }
+    host.io[0].flush(PLAIN).good();
+    host.io[0].write(PLAIN, 0, &data(10), BLOCK).good();
+    host.io[0].write(ZONED, 0, &data(11), BLOCK).good();
+    host.io[1].flush(u32::MAX).good(); // of all, and what another queue has written
+    let forced = |opcode: u8, at: u64| Entry::blocks(opcode, PLAIN, at, 1).u32(48, 1 << 30);
+    host.io[0].ask(forced(1, 1), &data(12), BLOCK).good();
+    host.io[0].ask(forced(8, 2), &[], 0).good();
+    // Not promised.
+    host.io[0].write(PLAIN, 3, &data(13), BLOCK).good();
+    for nsid in [PLAIN, ZONED] {
+        served.cut(nsid);
+        served.restore(nsid);
+    }
+    let io = &mut host.io[0];
+    let zeroes = vec![0; BLOCK];
+    for (at, expected) in [data(10), data(12), zeroes, data(3), data(4), data(5)].iter().enumerate()
+    {
+        assert!(io.read(PLAIN, at as u64, 1, BLOCK).good().data == *expected, "block {at}");
+    }
+    assert!(io.read(ZONED, 0, 1, BLOCK).good().data == data(11));
+}
+
 #[test]
 fn commands_that_never_end_do_not_end_after_the_power_returns_either() {
     let served = slow(CutMode::Hang);

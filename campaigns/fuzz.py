@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Fuzzing with libFuzzer: each target for some time, from its committed seeds.
 
-    campaigns/fuzz.py [--seconds S] [--jobs N] [--keep] [TARGET...]
+    campaigns/fuzz.py [--seconds S] [--jobs N] [--keep] [--sanitizer none|address] [TARGET...]
+
+It takes cargo-fuzz (`cargo install cargo-fuzz --locked`) and a C++ compiler. Without a nightly toolchain the one of the repository
+builds the targets: coverage takes no unstable option, and `--sanitizer address` is built with RUSTC_BOOTSTRAP=1.
 
 Printed for each target: the edges that its seeds reach, the edges reached at the end, executions, and executions a second.
 `--keep` writes the inputs that reached something new, minimised, to fuzz/corpus-seeds/found/TARGET, at most 64 KiB of each target.
 
-Exits with 1 if a target failed (the input is kept in fuzz/artifacts), and with 77 if the nightly toolchain or cargo-fuzz is missing.
+Exits with 1 if a target failed (the input is kept in fuzz/artifacts), and with 77 if cargo-fuzz or a C++ compiler is missing.
 """
 
 import argparse
@@ -109,19 +112,26 @@ def keep_found(target: str, corpus: str, folder: str, environment: dict[str, str
         shutil.copy(os.path.join(kept, name), os.path.join(old, name))
 
 
-def build() -> None:
-    if subprocess.run(["cargo", "+nightly", "fuzz", "--version"], capture_output=True).returncode != 0:
-        print("LEFT OUT: fuzzing takes a nightly toolchain and cargo-fuzz (cargo install cargo-fuzz)")
+def build(sanitizer: str) -> None:
+    has_nightly = subprocess.run(["cargo", "+nightly", "--version"], capture_output=True).returncode == 0
+    cargo = ["cargo", "+nightly"] if has_nightly else ["cargo"]
+    needs = [[*cargo, "fuzz", "--version"], ["c++", "--version"]]
+    if not all(shutil.which(it[0]) and subprocess.run(it, capture_output=True).returncode == 0 for it in needs):
+        print("LEFT OUT: fuzzing takes cargo-fuzz (cargo install cargo-fuzz --locked) and a C++ compiler")
         sys.exit(77)
-    seeds = ["cargo", "+nightly", "run", "--quiet", "--manifest-path", os.path.join(FUZZ, "Cargo.toml"), "--example", "write_seeds"]
-    subprocess.run(seeds, check=True, cwd=ROOT)
-    subprocess.run(["cargo", "+nightly", "fuzz", "build", "-s", "none"], check=True, cwd=ROOT)
+    subprocess.run(["cargo", "build", "--quiet", "--workspace", "--example", "fuzz_seeds"], check=True, cwd=ROOT)
+    built = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "debug", "examples", "fuzz_seeds")
+    subprocess.run([built, os.path.join(FUZZ, "corpus")], check=True)
+    unstable = {} if has_nightly or sanitizer == "none" else {"RUSTC_BOOTSTRAP": "1"}
+    environment = {**os.environ, **unstable}
+    subprocess.run([*cargo, "fuzz", "build", "-s", sanitizer], check=True, cwd=ROOT, env=environment)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=600, help="for each target")
     parser.add_argument("--jobs", type=int, default=1, help="targets at once")
+    parser.add_argument("--sanitizer", choices=["none", "address"], default="none", help="none is faster by an order of magnitude")
     parser.add_argument("--keep", action="store_true", help="keep what reached something new")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="all, if none is named")
     args = parser.parse_args()
@@ -129,7 +139,7 @@ def main() -> None:
     unknown = [it for it in chosen if it not in targets()]
     if unknown:
         parser.error(f"there is no target {unknown[0]}: {', '.join(targets())}")
-    build()
+    build(args.sanitizer)
     print(f"{'target':24} {'seeds':>7} {'edges':>7} {'executions':>13} {'a second':>9}")
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = []

@@ -20,6 +20,7 @@ SIZE = 16 << 20
 
 
 def setup():
+    print("version LMDB", ".".join(map(str, lmdb.version())))
     with lmdb.open(PATH, map_size=SIZE) as env, env.begin(write=True) as txn:
         txn.put(b"counter", b"0")
 

@@ -48,6 +48,7 @@ def sockets():
 
 
 def setup(*settings):
+    print("version", subprocess.run([program("postgres"), "--version"], capture_output=True, text=True).stdout.strip())
     sockets()
     os.makedirs(DATA)
     shutil.chown(DATA, "postgres")

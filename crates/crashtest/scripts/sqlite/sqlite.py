@@ -28,6 +28,7 @@ def connect(journal, synchronous):
 
 
 def setup(journal, synchronous):
+    print("version SQLite", sqlite3.sqlite_version)
     db = connect(journal, "FULL")
     db.execute("create table t(id integer primary key, number integer, pad blob)")
     db.execute("create table counter(id integer primary key, value integer)")

@@ -9,7 +9,7 @@ fn main() -> std::io::Result<()> {
     let Some(corpus) = std::env::args_os().nth(1) else {
         return Err(std::io::Error::other("name the folder of all corpora: fuzz/corpus"));
     };
-    let superblocks = leyden_host::zoned_block::superblock::fuzz::seeds();
+    let superblocks = leyden_torture::fuzz::superblock_seeds();
     let seeds = [
         ("nbd_client", leyden_serve::fuzz::nbd_seed()),
         ("nbd_session", leyden_serve::fuzz::nbd_seed()),
@@ -18,7 +18,7 @@ fn main() -> std::io::Result<()> {
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),
-        ("log_writes", leyden_wire::fuzz::log_seed()),
+        ("log_writes", leyden_crashtest::fuzz::log_seed()),
         ("image_recording", leyden_image::fuzz::recording_seed()),
         ("image_recording", leyden_image::fuzz::zoned_recording_seed()),
         ("image_log", leyden_image::fuzz::log_seed()),
@@ -26,7 +26,7 @@ fn main() -> std::io::Result<()> {
         ("drive_snapshot", leyden_device::fuzz::seed()),
         ("zoned_block_superblock", superblocks[0].clone()),
         ("zoned_block_superblock", superblocks[1].clone()),
-        ("zoned_block_tables", leyden_host::zoned_block::fuzz::seed()),
+        ("zoned_block_tables", leyden_torture::fuzz::tables_seed()),
     ];
     for (number, (target, seed)) in seeds.into_iter().enumerate() {
         let folder = Path::new(&corpus).join(target);

@@ -2,6 +2,8 @@
 //!
 //! **Invariants**: none may panic but for a broken promise.
 
+pub use leyden_host::zoned_block::fuzz::seed as tables_seed;
+pub use leyden_host::zoned_block::superblock::fuzz::seeds as superblock_seeds;
 use std::path::Path;
 
 use crate::campaign::state::{Begun, State};

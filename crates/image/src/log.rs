@@ -428,7 +428,7 @@ mod tests {
         let begin = log.len();
         while log.len() < begin + bytes {
             let most = [4, 300, (ENTRY_MOST - 64) / SLOT_BYTES as u64][rng.below(3) as usize];
-            let slots = (0..1 + rng.below(most) as u32).map(|at| (first + at, at)).collect();
+            let slots = (0..=rng.below(most) as u32).map(|at| (first + at, at)).collect();
             let event =
                 Event::Write { lba: Lba(7), sectors: 8, flags: WriteFlags::default(), slots };
             log.prepare(file, event.slots()).unwrap();

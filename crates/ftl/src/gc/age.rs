@@ -19,7 +19,7 @@ pub enum AgeClock {
 const WRITE: Span = Span::from_us(1);
 
 /// The clock of one drive.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Ages {
     clock: AgeClock,
     tick_ns: u64,
@@ -30,6 +30,12 @@ impl Ages {
     /// One that ticks every `tick`; always, if that is no time at all.
     pub const fn new(clock: AgeClock, tick: Span) -> Self {
         Self { clock, tick_ns: tick.as_ns(), writes: 0 }
+    }
+
+    /// The same clock, when so many units have been written.
+    #[must_use]
+    pub const fn after(self, writes: u64) -> Self {
+        Self { writes, ..self }
     }
 
     /// The host's unit has been written.
@@ -66,5 +72,7 @@ mod tests {
         assert_eq!(at(AgeClock::Time, 1_000, 7, 12_345), 12_000);
         assert_eq!(at(AgeClock::Writes, 0, 7, 12_345), 7_000);
         assert_eq!(at(AgeClock::Writes, 5_000, 7, 12_345), 5_000);
+        let resumed = Ages::new(AgeClock::Writes, Span::ZERO).after(9);
+        assert_eq!(resumed.at(Time::ZERO).as_ns(), 9_000);
     }
 }

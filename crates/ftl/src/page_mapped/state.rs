@@ -98,7 +98,10 @@ impl<C: Content> Ftl<C> {
         if !fits || !self.medium.restore(state.medium) {
             return None;
         }
-        self.data.restore(state.data.into_owned());
+        // A version for each page that the host has written.
+        let units_per_page = u64::from(self.geometry().units_per_page());
+        let written_units = state.next_version.saturating_mul(units_per_page);
+        self.data.restore(state.data.into_owned(), written_units);
         self.table.restore(state.table);
         self.collector.restore(state.collector);
         self.dumps = DumpArea::new(&self.medium, self.data.blocks().with_dumps());

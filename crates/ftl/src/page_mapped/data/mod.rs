@@ -39,6 +39,8 @@ pub struct Data {
     validity: Validity,
     blocks: Blocks,
     index: VictimIndex,
+    /// Not saved, as images of earlier versions have none: what has been written says how far it is.
+    #[serde(skip)]
     ages: Ages,
     zombies: Zombies,
     logs: Logs,
@@ -450,10 +452,10 @@ impl Data {
             && other.index.fits(geometry)
     }
 
-    /// Takes over `other`, which fits.
-    pub(crate) fn restore(&mut self, other: Self) {
-        let streams = self.streams.clone();
-        *self = Self { streams, ..other };
+    /// Takes over `other`, which fits, and to which the host had written no more than so many units.
+    pub(crate) fn restore(&mut self, other: Self, written_units: u64) {
+        let (streams, ages) = (self.streams.clone(), self.ages.after(written_units));
+        *self = Self { ages, streams, ..other };
     }
 
     /// Bytes of memory that grow with capacity.

@@ -81,7 +81,9 @@ pub use cut::{Cut, Flushes, Unsettled};
 pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore, explore_history};
-pub use files::{Call, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence};
+pub use files::{
+    Call, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence, make_small,
+};
 pub use files_view::FileDifference;
 pub use history::{History, Keys, Sync};
 pub use kits::{KITS, Kit};

@@ -48,6 +48,21 @@ impl Served {
         Ok(shown.attributes(ino))
     }
 
+    /// Makes a file or a folder.
+    pub(super) fn create_node(
+        &self,
+        request: &Request,
+        (parent, name): (INodeNo, &OsStr),
+        mode: u32,
+        kind: Kind,
+    ) -> io::Result<fuser::FileAttr> {
+        self.make(request, parent, name, mode, |folder, name| Operation::Create {
+            folder,
+            name,
+            kind,
+        })
+    }
+
     pub(super) fn remove(&self, parent: INodeNo, name: &OsStr, kind: Kind) -> io::Result<()> {
         let mut shown = self.lock();
         let folder = shown.ino(parent)?;

@@ -38,4 +38,4 @@ pub use history::FileHistory;
 pub(crate) use record::record_files;
 pub(crate) use recording::{RecordedFiles, read as read_recording};
 pub use rules::Persistence;
-pub use test::FilesTest;
+pub use test::{FilesTest, make_small};

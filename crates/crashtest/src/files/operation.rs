@@ -102,9 +102,7 @@ impl Operation {
             Self::Close { file } => changed(tree.close(tree.file(*file)?)),
         })
     }
-}
 
-impl Operation {
     /// Files and folders that it says have changed, besides what it makes.
     pub(crate) fn touched(&self) -> [Option<Ino>; 2] {
         match self {

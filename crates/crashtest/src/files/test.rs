@@ -152,16 +152,7 @@ where
         if findings.is_empty() {
             return Ok(summary);
         }
-        let cuts = history.cuts(Flushes::All, &|_| true);
-        for finding in findings {
-            let (state, outcome, _) = shrink(&mut runner, &finding.state, &cuts, TRIES_MOST)?;
-            if !outcome.verdict.is_broken() {
-                finding.is_flaky = true;
-                continue;
-            }
-            finding.lost = history.lost_words(&state);
-            (finding.state, finding.said) = (state, outcome.said);
-        }
+        make_small(&mut runner, &history, findings, TRIES_MOST)?;
         Ok(summary)
     }
 
@@ -235,6 +226,29 @@ where
         }
         Ok(fs.into_history())
     }
+}
+
+/// Makes findings small, and says of each what it has lost; one that does not break again is flaky.
+///
+/// # Errors
+/// If a state cannot be tried.
+pub fn make_small(
+    runner: &mut dyn Runner,
+    history: &FileHistory,
+    findings: Vec<&mut Finding>,
+    tries: u32,
+) -> Result<(), CrashError> {
+    let cuts = history.cuts(Flushes::All, &|_| true);
+    for finding in findings {
+        let (state, outcome, _) = shrink(runner, &finding.state, &cuts, tries)?;
+        if !outcome.verdict.is_broken() {
+            finding.is_flaky = true;
+            continue;
+        }
+        finding.lost = history.lost_words(&state);
+        (finding.state, finding.said) = (state, outcome.said);
+    }
+    Ok(())
 }
 
 /// Tries states in this process.

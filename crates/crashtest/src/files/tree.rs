@@ -112,7 +112,11 @@ impl Tree {
 
     /// Pages of a file that are no holes.
     pub(crate) fn stored(&self, file: Ino) -> u64 {
-        self.stored_from(file, 0).len() as u64
+        let own = self.pages.range((file, 0)..=(file, u32::MAX)).count();
+        let below = self.base.iter().filter(|left| left.has(file));
+        let below = below.flat_map(|left| left.pages(file));
+        let is_shown = |page: &u32| !self.pages.contains_key(&(file, *page));
+        (own + below.filter(is_shown).count()) as u64
     }
 
     /// The next byte from `offset` on that is data, or that is in a hole; the end of the file is one (lseek(2)).

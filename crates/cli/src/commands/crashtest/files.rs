@@ -2,8 +2,8 @@
 
 use anyhow::anyhow;
 use leyden_crashtest::{
-    Explore, FileHistory, Finding, Flushes, History as _, Model, Place, Session, State, Summary,
-    Verdict, explore_history, shrink,
+    Explore, FileHistory, Finding, Model, Place, Session, State, Summary, Verdict, explore_history,
+    make_small,
 };
 
 use super::kept::failure;
@@ -68,17 +68,7 @@ pub(super) fn explored(
         return Ok(summary);
     }
     bar.phase("why");
-    let cuts = history.cuts(Flushes::All, &|_| true);
-    for finding in clear {
-        let (state, outcome, _) =
-            shrink(&mut pool, &finding.state, &cuts, SHRINK_TRIES).map_err(failure)?;
-        if !outcome.verdict.is_broken() {
-            finding.is_flaky = true;
-            continue;
-        }
-        finding.lost = history.lost_words(&state);
-        (finding.state, finding.said) = (state, outcome.said);
-    }
+    make_small(&mut pool, history, clear, SHRINK_TRIES).map_err(failure)?;
     Ok(summary)
 }
 

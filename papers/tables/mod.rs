@@ -1,4 +1,4 @@
-//! The tables of `docs/papers` against saved records of what was measured.
+//! The tables of `docs/papers` and of the notebooks against saved records of measurements.
 //!
 //! **What lives here**: the records ([`record`]), the tables and what is said in front of them ([`page`]), how a cell is
 //! computed ([`expression`], [`cell`]), and how a record is made ([`make`]). **What doesn't**: running anything to check a
@@ -24,8 +24,10 @@ use expression::{Key, Lookup, Values};
 use page::{Marker, Row, Table};
 use record::Record;
 
-/// The pages whose tables are checked.
+/// Pages whose tables must all say which record they are of.
 const PAGES: &str = "docs/papers/";
+/// The notebooks: a table that names a record is checked, and others need none.
+const NOTEBOOKS: &str = "docs/notebooks/";
 /// The records, each `NAME.json`.
 const RECORDS: &str = "docs/papers/figures/";
 
@@ -75,7 +77,8 @@ pub(crate) fn check(tree: &Tree) -> Outcome {
 }
 
 fn pages(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
-    tree.with_extension("md").filter(|(path, _)| path.starts_with(PAGES))
+    let is_checked = |path: &str| [PAGES, NOTEBOOKS].iter().any(|folder| path.starts_with(folder));
+    tree.with_extension("md").filter(move |(path, _)| is_checked(path))
 }
 
 /// Name, path and text of every record.
@@ -102,6 +105,7 @@ fn check_table(
     outcome: &mut Outcome,
 ) {
     let (names, rows) = match &table.marker {
+        Err(_) if !table.is_marked && path.starts_with(NOTEBOOKS) => return,
         Err(problem) => {
             let finding = Finding::new(path, table.line, problem, page::HOW);
             return outcome.findings.push(finding);

@@ -33,6 +33,8 @@ pub(super) struct Table<'a> {
     /// The line of its head.
     pub(super) line: usize,
     pub(super) rows: Vec<Row<'a>>,
+    /// Whether a marker stands in front of it, sound or not.
+    pub(super) is_marked: bool,
     /// Its marker, or what is wrong with it.
     pub(super) marker: Result<Marker, String>,
 }
@@ -64,8 +66,10 @@ pub(super) fn tables(page: &str) -> Vec<Table<'_>> {
                 }
             }
             (false, true) => {
-                let marker = comment.take().map_or_else(no_marker, |text| marker(&text));
-                tables.push(Table { line: number, rows: Vec::new(), marker });
+                let comment = comment.take();
+                let is_marked = comment.as_deref().and_then(said).is_some();
+                let marker = comment.map_or_else(no_marker, |text| marker(&text));
+                tables.push(Table { line: number, rows: Vec::new(), is_marked, marker });
             }
             (_, false) if line.starts_with("<!--") => {
                 comment = Some(line.to_owned());
@@ -92,10 +96,15 @@ fn is_rule(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| matches!(c, '-' | ':')) && cell.contains("--")
 }
 
+/// What the comment `text` says of figures, if it is a marker.
+fn said(text: &str) -> Option<&str> {
+    let inside = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
+    inside.strip_prefix("figures:")
+}
+
 /// The marker that is the comment `text`.
 fn marker(text: &str) -> Result<Marker, String> {
-    let inside = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
-    let Some(said) = inside.strip_prefix("figures:") else { return no_marker() };
+    let Some(said) = said(text) else { return no_marker() };
     let mut lines = said.trim().lines();
     let first = lines.next().unwrap_or_default().trim();
     if let Some(reason) = first.strip_prefix("none") {

@@ -54,6 +54,20 @@ fn only(page: &str, record: &str) -> String {
 }
 
 #[test]
+fn a_notebook_is_checked_where_it_names_a_record() {
+    let found = |page: &str| {
+        let files = [("docs/notebooks/a.md", page), ("docs/papers/figures/small.json", RECORD)];
+        check(&Tree::of(&files)).findings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let unmarked = "| a |\n|---|\n| 1 |\n";
+    assert_eq!(found(&format!("{PAGE}\n{unmarked}")), [""; 0]);
+    let drifted = found(&PAGE.replace("2.50 (", "2.51 ("));
+    assert!(drifted[0].starts_with("docs/notebooks/a.md:13: cell 2"), "{drifted:?}");
+    let broken = found(&format!("{PAGE}\n<!-- figures: none (guessed) -->\n{unmarked}"));
+    assert!(broken[0].contains("`guessed` is no reason"), "{broken:?}");
+}
+
+#[test]
 fn a_page_that_agrees_with_its_record_is_passed() {
     assert_eq!(of_small(PAGE, RECORD), [""; 0]);
     let outcome = check(&Tree::of(&[

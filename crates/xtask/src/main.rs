@@ -30,8 +30,8 @@ Usage: cargo xtask tidy
           module docs, unsafe code, left-overs, policy registries, paths of one machine, the
           documentation's links and figures, whether the C header is current, and whether every
           planted bug fits the sources
-  figures check every number in the tables of docs/papers against the saved records of
-          docs/papers/figures, with the rounding that is printed. `record` makes the record NAME
+  figures check every number in the tables of docs/papers and docs/notebooks against the saved
+          records of docs/papers/figures, with the rounding that is printed. `record` makes the record NAME
           anew: it runs the commands that the record names with the program LEYDEN, keeps what they
           write in FOLDER (what is there already is not run again), and takes what the tables use
   header  write the C header, crates/capi/include/leyden.h, from its Rust source

@@ -16,7 +16,7 @@ use crate::trials::{Limits, Progress, Trials};
 use crate::verdict::Outcome;
 use crate::view::Written;
 
-/// What came of second cuts in a state: how many were tried, and the first that broke.
+/// The result of second cuts in a state: their number, and the first that broke.
 pub(crate) type Again = (u32, Option<(State, Outcome)>);
 
 impl Lab {
@@ -55,7 +55,7 @@ impl Lab {
     }
 }
 
-/// What was done to a drive that held `state`.
+/// The commands to a drive that held `state`.
 fn recovery(timeline: &Timeline, state: &State, written: &[Written]) -> Timeline {
     let atom_bytes = timeline.atom_bytes();
     let size_bytes = u64::from(timeline.atoms()) * u64::from(atom_bytes);

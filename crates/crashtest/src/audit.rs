@@ -33,7 +33,7 @@ pub struct AuditedFlush {
 /// States that are tried of the recording as it is.
 const AS_IT_IS: usize = 100;
 
-/// What each flush is good for.
+/// The use of each flush.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Audit {
     /// The recording as it is, with all flushes.

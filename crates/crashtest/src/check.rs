@@ -16,7 +16,7 @@ use crate::error::CrashError;
 use crate::session::{Plan, SessionPaths};
 use crate::verdict::{Outcome, Verdict, says_lost};
 
-/// The end of what was said is kept, up to so many bytes.
+/// Bytes kept of the end of a check's output.
 const SAID_MOST: u64 = 4_096;
 /// Exit codes of `sh`: the command is not there, or is no program.
 const NOT_FOUND: [i32; 2] = [126, 127];

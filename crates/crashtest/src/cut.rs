@@ -41,7 +41,7 @@ pub struct Unsettled {
 pub struct Cut {
     /// The events before it have happened.
     pub at: usize,
-    /// What may be lost then, by atom.
+    /// Possible losses at that moment, by atom.
     pub unsettled: Vec<Unsettled>,
 }
 

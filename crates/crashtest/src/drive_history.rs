@@ -56,7 +56,7 @@ impl History for Timeline {
     }
 
     fn normalize(&self, state: &mut State) {
-        // What has the newest bytes all the same is not lost.
+        // An atom that has the newest bytes all the same is not lost.
         let lost = state.lost_atoms(self);
         state.lost.retain(|(atom, _)| lost.binary_search(atom).is_ok());
     }
@@ -70,7 +70,7 @@ impl History for Timeline {
     }
 }
 
-/// What tells images apart, at the cost of what is lost in them.
+/// Distinguishes images, at the cost of the atoms lost in them.
 #[derive(Debug)]
 struct Fingerprints<'a> {
     timeline: &'a Timeline,
@@ -115,7 +115,7 @@ impl Keys for Fingerprints<'_> {
     }
 }
 
-/// What an atom with this content adds to a fingerprint.
+/// The part of a fingerprint that an atom with this content adds.
 fn part(timeline: &Timeline, atom: u32, content: Content) -> u128 {
     let mut bytes = timeline.store().key(content).to_le_bytes().to_vec();
     bytes.extend(atom.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What can go wrong around a crash test: none of it is a verdict about the software.
+//! Errors around a crash test: none of them is a verdict about the software.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ pub enum CrashError {
     /// A command of the user's, or one that is needed, does not do what it should.
     #[error("{0}")]
     Command(String),
-    /// What was asked for makes no sense, or a file is not what it should be.
+    /// An impossible request, or an unexpected file.
     #[error("{0}")]
     Input(String),
     /// The drive cannot be made.
@@ -39,10 +39,10 @@ pub enum CrashError {
     /// A file cannot be read or made.
     #[error("{}", .0.display())]
     Io(PathBuf, #[source] std::io::Error),
-    /// What a worker's machine could not do.
+    /// A failure of a worker's machine.
     #[error("{0}")]
     Machine(String),
-    /// What runs the states has ended, or says something else than it should.
+    /// The process that runs states has ended, or gave an unexpected answer.
     #[error("the process that runs the states has failed: {0}")]
     Worker(String),
     /// Ctrl-C.
@@ -57,7 +57,7 @@ impl CrashError {
     }
 }
 
-/// What a program does, well or not.
+/// A program's output and exit code, whether it fails or not.
 pub(crate) fn output(command: &mut Command) -> Result<Output, CrashError> {
     command.output().map_err(|error| {
         let program = command.get_program().to_string_lossy();
@@ -65,7 +65,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Output, CrashError> {
     })
 }
 
-/// What a program has to say; what it complains of, if it fails.
+/// A program's output; its error output if it fails.
 pub(crate) fn said(command: &mut Command) -> Result<String, CrashError> {
     let output = output(command)?;
     if !output.status.success() {

@@ -21,12 +21,12 @@ const LIES: usize = 8;
 /// Cuts of the recorded drive, unless the limits say otherwise.
 const CUTS_MOST: usize = 20_000;
 
-/// What is explored, and how.
+/// The history to explore, and the options.
 #[derive(Clone, Debug)]
 pub struct Explore {
     /// The models, one after the other.
     pub models: Vec<Model>,
-    /// What random choices come from.
+    /// The seed of random choices.
     pub seed: u64,
     /// When to stop.
     pub limits: Limits,
@@ -52,7 +52,7 @@ impl Explore {
     }
 }
 
-/// What is explored: a history, and the drive of it if one was recorded.
+/// The explored history, and its drive if one was recorded.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     history: &'a dyn History,

@@ -68,7 +68,7 @@ impl TestBed for InFile {
         None
     }
 
-    /// Writes it anew: what programs have changed in it is not known.
+    /// Writes all of it: the changes of earlier programs are not known.
     fn show(&mut self, state: &State) -> Result<(), CrashError> {
         let io = |error| CrashError::Io(self.path.clone(), error);
         let file = File::options().write(true).truncate(true).open(&self.path).map_err(io)?;

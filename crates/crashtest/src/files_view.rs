@@ -40,7 +40,7 @@ impl FilesView {
         Self(files.collect())
     }
 
-    /// What is another in `other`, by name.
+    /// Files that differ in `other`, by name.
     pub(crate) fn differences(&self, other: &Self) -> Vec<FileDifference> {
         let mut names: Vec<&String> = self.0.keys().chain(other.0.keys()).collect();
         names.sort();

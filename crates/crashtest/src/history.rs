@@ -1,4 +1,4 @@
-//! What a crash test needs of a recorded run, whatever was recorded: commands of a drive, or calls on files.
+//! The interface of a recorded run to a crash test: commands of a drive, or calls on files.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Sync {
 
 /// One recorded run, and the states that power cuts in it may leave.
 pub trait History: fmt::Debug {
-    /// What the files promise; nothing if a drive was recorded.
+    /// Persistence rules of the files; `None` if a drive was recorded.
     fn files(&self) -> Option<Persistence> {
         None
     }
@@ -44,7 +44,7 @@ pub trait History: fmt::Debug {
     /// The moments that are looked at if the sync that `ended` then is left out: those that its loss may last to.
     fn moments_after(&self, ended: usize) -> Vec<usize>;
 
-    /// What may be lost at each of the moments that `wanted` names by their event.
+    /// Possible losses at each of the moments that `wanted` names by their event.
     fn cuts(&self, flushes: Flushes, wanted: &dyn Fn(usize) -> bool) -> Vec<Cut>;
 
     /// The syncs that ended well, in the order of their beginnings.
@@ -62,11 +62,11 @@ pub trait History: fmt::Debug {
     /// If the run has no such state.
     fn check(&self, state: &State) -> Result<(), String>;
 
-    /// What tells images apart.
+    /// The keys of images.
     fn keys(&self) -> Box<dyn Keys + '_>;
 }
 
-/// What tells the images of a run's states apart.
+/// Keys that distinguish the images of a run's states.
 pub trait Keys: fmt::Debug {
     /// Equal for equal images, and otherwise different.
     fn of(&self, state: &State) -> u128;

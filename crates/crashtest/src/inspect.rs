@@ -18,7 +18,7 @@ use crate::test_bed::Entered;
 const DEVICE_IMAGE: &str = "device.img";
 
 impl Lab {
-    /// What lies in these atoms, if nothing is lost.
+    /// The files in these atoms, if nothing is lost.
     pub(crate) fn locate(&mut self, at: usize, atoms: &[u32]) -> Result<Vec<Place>, CrashError> {
         self.show(&State::new(at, Vec::new()), 0)?;
         let atom_bytes = u64::from(self.ground.history().atom_bytes());
@@ -88,7 +88,7 @@ impl Lab {
         ended.map(drop)
     }
 
-    /// Runs a command in a state, as the check runs; `say` is told what it prints. Returns its exit code.
+    /// Runs a command in a state, as the check runs; `say` receives its output. Returns its exit code.
     pub(crate) fn run_in(
         &mut self,
         state: &State,

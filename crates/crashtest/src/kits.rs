@@ -12,7 +12,7 @@ use crate::error::CrashError;
 pub struct Kit {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, and what the scripts need.
+    /// A line about the kit, with the needs of its scripts.
     pub about: &'static str,
     /// Names and texts.
     files: &'static [(&'static str, &'static str)],
@@ -218,7 +218,7 @@ mod tests {
             Kit::named(kit.name).unwrap().write(&to).unwrap();
             let run = std::fs::read_to_string(to.join(RUN)).unwrap();
             assert!(run.contains(kit.program) && run.contains("--out crash"), "{run}");
-            // What it calls is there, or is built.
+            // The programs that it calls exist, or are built.
             assert!(kit.build.is_some() || to.join(kit.program).exists(), "{}", kit.name);
             assert!(kit.write(&to).is_err(), "what is there is not overwritten");
         }

@@ -14,10 +14,10 @@ use crate::store::Content;
 use crate::timeline::Timeline;
 use crate::verdict::{Outcome, Verdict};
 
-/// Of so many states whose outcome is known, one is tried.
+/// One of this number of states with a known outcome is tried.
 const SAMPLE: u64 = 32;
 
-/// What is known of a state before it is tried.
+/// A prediction for a state before it is tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Guess {
     /// Nothing: it is tried.
@@ -34,7 +34,7 @@ type Reads = Vec<(u32, Content)>;
 /// Outcomes by what was read: a radix tree.
 #[derive(Clone, Debug)]
 struct Node {
-    /// What all of its outcomes have read.
+    /// Reads common to all of its outcomes.
     reads: Reads,
     next: Next,
 }
@@ -158,7 +158,7 @@ impl Node {
         }
     }
 
-    /// What was read beside what is `passed`.
+    /// The reads beyond those in `passed`.
     fn rest(reads: Reads, passed: &BTreeSet<u32>, outcome: &Outcome) -> Self {
         let reads = reads.into_iter().filter(|(atom, _)| !passed.contains(atom)).collect();
         Self { reads, next: Next::End(outcome.clone()) }
@@ -192,7 +192,7 @@ mod tests {
         State::new(at, lost.map(|(atom, age)| (atom, event(atom, age))).collect())
     }
 
-    /// A program: the content of each atom says which is read next; it says what it read, and what it came to.
+    /// A program: the content of each atom names the next read; it returns its reads and its outcome.
     fn program(image: &Image<'_>) -> (Vec<u32>, Outcome) {
         let (mut at, mut reads, mut sum) = (0_u32, Vec::new(), 0_u32);
         while at < 8 {

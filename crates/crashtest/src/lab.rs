@@ -26,7 +26,7 @@ pub(crate) struct Lab {
     pub(crate) processes: Processes,
     pub(crate) environment: Environment,
     server: Option<CheckServer>,
-    /// What is written to states is noted.
+    /// Whether writes to states are noted.
     pub(crate) notes_writes: bool,
     pub(crate) ground: Box<dyn TestBed>,
 }
@@ -144,7 +144,7 @@ impl Lab {
     }
 }
 
-/// What checks find in their environment.
+/// The environment of checks.
 fn environment(plan: &Plan, room: &SessionPaths, device: &Path) -> Environment {
     let mut all: Environment = vec![
         ("LEYDEN_ACKS", room.acks().into_os_string()),

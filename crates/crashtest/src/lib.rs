@@ -67,7 +67,7 @@ mod view;
 mod why;
 mod worker;
 
-/// What the fuzz target and the short fuzz test call.
+/// Entry points of the fuzz target and of the short fuzz test.
 pub mod fuzz {
     pub use leyden_wire::fuzz::{log, log_seed};
 

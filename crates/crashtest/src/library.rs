@@ -26,7 +26,7 @@ pub trait Workload {
         let _ = disk;
     }
 
-    /// Does the work: what is tested. What it promises to others it notes with [`Disk::acknowledge`].
+    /// Does the work under test. [`Disk::acknowledge`] notes its promises to others.
     fn work(&mut self, disk: &mut Disk);
 
     /// Recovers what a power cut has left, and says what is wrong with it. `acks` are the promises that had
@@ -127,7 +127,7 @@ fn now(timeline: &Timeline) -> Time {
     timeline.events().last().map_or(Time::ZERO, |(time, _)| *time + TICK)
 }
 
-/// Commands end as soon as they are submitted: what is unsettled then is what was not flushed.
+/// Commands end as soon as they are submitted: only unflushed data is unsettled then.
 fn command(timeline: &mut Timeline, request: Request, data: &[u8]) {
     let time = now(timeline);
     let command = timeline.submit(time, request, data);
@@ -180,7 +180,7 @@ impl CrashTest {
         self
     }
 
-    /// What random choices come from.
+    /// The seed of random choices.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -233,7 +233,7 @@ struct InMemory<'a> {
 }
 
 impl InMemory<'_> {
-    /// What the software says of the state that is shown.
+    /// The software's verdict on the shown state.
     fn check(&self, state: &State) -> Result<(), String> {
         self.check_promised(self.view.timeline().acks_before(state.at))
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// What lies in an atom.
+/// An atom's place in the file system.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The atom.
@@ -94,7 +94,7 @@ fn block_bytes(device: &Path) -> u64 {
     if read.is_ok() && log <= 6 { 1_024 << log } else { 4_096 }
 }
 
-/// What debugfs says to a command.
+/// The answer of debugfs to a command.
 fn debugfs(device: &Path, command: &str) -> Option<String> {
     let output = Command::new("debugfs").args(["-R", command]).arg(device).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -22,10 +22,10 @@ use crate::session::{Plan, Session};
 const CHUNK_BYTES: usize = 1 << 20;
 /// What dm-log-writes notes when its device is taken down.
 const LOG_END: &[u8] = b"dm-log-writes-end";
-/// What is noted where the work of a recording begins.
+/// The mark at which the work of a recording begins.
 const LOG_BEGIN: &[u8] = b"begin";
 
-/// A log that somebody else has recorded, and what is to be done with it.
+/// A log recorded by dm-log-writes, and the options of its import.
 #[derive(Debug)]
 pub struct Imported<'a> {
     /// The drive that it is run on.
@@ -34,13 +34,13 @@ pub struct Imported<'a> {
     pub plan: Plan,
     /// The log.
     pub log: &'a File,
-    /// What was on the device before.
+    /// The device's earlier content.
     pub base: Option<&'a File>,
     /// Cuts begin behind this mark; from the beginning without.
     pub begin: Option<&'a str>,
 }
 
-/// What was taken from a log.
+/// Counts of an imported log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moved {
     /// Entries.
@@ -110,7 +110,7 @@ fn run_log(session: &Session, imported: &Imported<'_>) -> Result<(Moved, u32), C
     Ok((moved, log.sector_bytes()))
 }
 
-/// What a mark promises.
+/// The promise of a mark.
 fn promise<'a>(mark: &'a str, prefix: Option<&str>) -> Option<&'a str> {
     let rest = mark.strip_prefix("ack ").or_else(|| mark.strip_prefix(prefix?));
     rest.map(str::trim).filter(|rest| !rest.is_empty() && !rest.contains('\n'))
@@ -244,7 +244,7 @@ fn write_base(
     Ok(())
 }
 
-/// What was recorded, in the order of a log.
+/// The recorded writes, in the order of a log.
 struct Order<'a> {
     recording: &'a Recording,
     /// Steps that have completed since the last flush was submitted, and that no flush covers.
@@ -335,7 +335,7 @@ impl Order<'_> {
         }
     }
 
-    /// What no flush has covered comes last, as dm-log-writes has it.
+    /// Writes that no flush has covered come last, as in dm-log-writes.
     fn close(&mut self) {
         let mut rest: Vec<usize> =
             self.flushes.drain(..).flat_map(|(_, covered)| covered).collect();

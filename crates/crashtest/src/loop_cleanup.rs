@@ -1,4 +1,4 @@
-//! What is left of a crash test that was killed, and who takes it away.
+//! Leftovers of a crash test that was killed, and their removal.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! What is kept of a run: findings as seed files, and verdicts for CI.
+//! Files kept of a run: findings as seed files, and verdicts for CI.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub struct Seed {
     pub state: State,
     /// What it came to.
     pub verdict: Verdict,
-    /// What was said.
+    /// The output of the check.
     pub said: String,
     /// What was lost, by file; empty as long as nobody has looked.
     #[serde(default)]
@@ -47,7 +47,7 @@ impl Seed {
     }
 }
 
-/// A test of a JUnit file: its name, its seconds, what came of it, and what failed in it.
+/// A test of a JUnit file: name, seconds, outcome, and the failure in it.
 struct Case {
     name: &'static str,
     seconds: f64,

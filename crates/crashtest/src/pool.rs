@@ -33,7 +33,7 @@ const DEATHS_MOST: u32 = 2;
 /// How workers are started: the program that runs now, with these arguments and a folder.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// What makes it call [`crate::work`] with the argument that follows.
+    /// Arguments that make it call [`crate::work`] with the next argument.
     pub args: Vec<String>,
 }
 
@@ -51,16 +51,16 @@ struct Worker {
 struct Task {
     number: usize,
     state: State,
-    /// What is known to come out.
+    /// The expected outcome.
     guess: Option<Outcome>,
     deaths: u32,
     since: std::time::Instant,
 }
 
-/// What was given out so far.
+/// States given out so far.
 struct Given {
     states: usize,
-    /// Nobody has said that it is enough.
+    /// Whether more states are wanted.
     goes_on: bool,
 }
 
@@ -242,7 +242,7 @@ impl<'a> Pool<'a> {
                 Kind::Input => CrashError::Command(what),
                 Kind::Internal => CrashError::Worker(what),
             }),
-            // What has been replaced has nothing more to say.
+            // Ignore answers from replaced workers.
             Ok((id, answer)) => {
                 let worker = self.workers.iter().position(|worker| worker.id == id);
                 Ok(worker.map(|worker| (worker, answer)))
@@ -278,7 +278,7 @@ impl<'a> Pool<'a> {
         self.send(0, ask);
     }
 
-    /// What the first worker answers next.
+    /// The next answer of the first worker.
     pub(crate) fn next_answer(&mut self) -> Result<Answer, CrashError> {
         loop {
             match self.receive()? {
@@ -332,7 +332,7 @@ impl<'a> Pool<'a> {
     /// From now on states are cut again while they recover, or not any more. Returns how many second cuts were tried.
     pub(crate) fn cut_again(&mut self, again: Option<(u32, u64)>) -> u64 {
         self.again = again;
-        // What is known of a first cut says nothing of a second.
+        // The outcome of a first cut does not predict that of a second.
         self.known = None;
         self.second_cuts
     }

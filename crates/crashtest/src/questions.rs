@@ -1,4 +1,4 @@
-//! What one worker is asked about one state.
+//! One worker's questions about one state.
 
 use std::collections::BTreeSet;
 use std::path::Path;

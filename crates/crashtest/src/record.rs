@@ -234,7 +234,7 @@ fn tell(handle: &Handle, mark: Vec<u8>) {
     let _ = done.recv(); // a drive that is gone says so when it is joined
 }
 
-/// What makes a file system that does nothing later what it can do now.
+/// The program that makes a file system without deferred work.
 fn make_fs(plan: &Plan, device: &Path) -> Result<(), CrashError> {
     let args: &[&str] = match plan.fs.as_str() {
         "ext2" | "ext3" | "ext4" => {

@@ -4,7 +4,7 @@ use crate::error::CrashError;
 use crate::state::State;
 use crate::verdict::Outcome;
 
-/// Who tries states. What is told is in the order in which states end.
+/// Tries states, and reports in the order in which they end.
 pub trait Runner {
     /// Tries what `next` yields until that is nothing, and tells `done`. `done` says whether to go on.
     ///

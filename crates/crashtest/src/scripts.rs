@@ -1,4 +1,4 @@
-//! The scripts of a recorded run: what they say goes to one log, and what they promise to whoever records.
+//! The scripts of a recorded run: one log for their output, and their promises for the recorder.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

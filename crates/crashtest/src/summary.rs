@@ -1,4 +1,4 @@
-//! What an exploration comes to: findings, and verdicts by model.
+//! The result of an exploration: findings, and verdicts by model.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -314,7 +314,7 @@ impl Summary {
         if self.files.is_some() { "file sync" } else { "drive flush" }
     }
 
-    /// What the positive control puts in the place of what the software trusts.
+    /// The substitute that the positive control gives for a promise of the drive.
     pub const fn liar(&self) -> &'static str {
         if self.files.is_some() {
             "a disk that ignores all syncs"

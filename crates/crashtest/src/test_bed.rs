@@ -54,7 +54,7 @@ pub(crate) trait TestBed: fmt::Debug {
     /// From now on what is written to the state is noted.
     fn note_writes(&mut self) {}
 
-    /// What was written since, in order; `None` if nobody knows.
+    /// Writes since the last call, in order; `None` if they are not known.
     fn take_writes(&mut self) -> Option<Vec<Written>> {
         None
     }

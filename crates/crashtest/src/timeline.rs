@@ -1,4 +1,4 @@
-//! What a host asked of a drive, what it was told, and what it promised to others, in one order.
+//! The host's commands, the drive's answers and the program's promises, in one order.
 
 use leyden_device::SECTOR_BYTES;
 use leyden_oracle::{Effect, Op, Request};
@@ -223,7 +223,7 @@ impl Timeline {
             let content = match effect {
                 Effect::Zeroes => Content::ZEROES,
                 Effect::Stamp => {
-                    // What is written in part keeps the rest of what it was.
+                    // A partly written atom keeps the rest of its old content.
                     let newest = self.newest(atom, event).content;
                     let mut bytes = self.store.bytes(newest).to_vec();
                     let begin = u64::from(atom) * u64::from(self.atom_bytes);

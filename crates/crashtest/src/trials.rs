@@ -21,7 +21,7 @@ pub struct Limits {
     pub required: Option<usize>,
 }
 
-/// What is told while states are tried.
+/// Progress reports while states are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialProgress {
     /// The model.

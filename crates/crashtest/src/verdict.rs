@@ -45,7 +45,7 @@ impl Verdict {
     }
 }
 
-/// True of a line that names what was acknowledged and is gone: `lost`, and what follows is another word.
+/// Whether a line names acknowledged data that is gone: `lost`, then another word.
 pub(crate) fn says_lost(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix("lost");
     rest.is_some_and(|rest| {

@@ -190,7 +190,7 @@ fn the_order_is_that_of_dm_log_writes() {
     std::fs::write(at("base"), []).unwrap();
     let session = imported(&at("session"), &at("log"), &at("base"));
     export(&session, &at("out"), None).unwrap();
-    // What is not flushed is logged when it is; what passes the cache at once.
+    // Unflushed writes are logged with their flush; writes that bypass the cache, at once.
     let expected = [
         mark("begin"),
         write(2, true),

@@ -1,4 +1,4 @@
-//! What a drive may be left with: the oracle's allowed versions, at each moment that matters.
+//! States that a power cut may leave of a drive: the oracle's allowed versions at each moment that matters.
 //!
 //! The promise is defined in `leyden-oracle` and nowhere else. This file only keeps, for each atom, the
 //! versions that are worth asking about.
@@ -26,7 +26,7 @@ struct Walk<'a> {
     /// Candidates, in the order of submission.
     candidates: BTreeMap<u32, Vec<Option<u32>>>,
     flushes_seen: usize,
-    /// What was there in the beginning is a write to the oracle: for it zeroes are the beginning.
+    /// The initial content is a write to the oracle, which begins with zeroes.
     base: Id,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn first_unlawful<'a>(
     states: impl Iterator<Item = &'a State>,
 ) -> Option<(usize, u32)> {
     let moments = moments(timeline);
-    // What an earlier moment allows, the next of these does.
+    // A state allowed at an earlier moment is allowed at the next of these.
     let next = |at: usize| moments[moments.partition_point(|&moment| moment < at)];
     let mut by_moment: BTreeMap<usize, Vec<(usize, &State)>> = BTreeMap::new();
     for (place, state) in states.enumerate() {
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What may be lost now, before event `at`.
+    /// Possible losses before event `at`.
     fn cut(&mut self, at: usize) -> Cut {
         let Self { timeline, oracle, candidates, base, ids, .. } = self;
         let sectors = timeline.atom_sectors();

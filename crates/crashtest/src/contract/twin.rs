@@ -69,7 +69,7 @@ impl Step {
         self.op != Op::Flush && (self.first..self.first + self.atoms).contains(&atom)
     }
 
-    /// What it leaves in an atom.
+    /// The content that it leaves in an atom.
     const fn content(&self) -> u8 {
         if matches!(self.op, Op::Write) { self.byte } else { 0 }
     }
@@ -122,7 +122,7 @@ fn timeline(steps: &[Step]) -> Timeline {
     timeline
 }
 
-/// What an atom holds that an event made.
+/// The content of an atom written by an event.
 fn content(timeline: &Timeline, atom: u32, event: Option<u32>) -> u8 {
     let version = timeline.version_of(atom, event).expect("a version");
     timeline.store().bytes(version.content)[0]

@@ -1,4 +1,4 @@
-//! What a power cut keeps or loses as a whole, and the versions that each such part has had.
+//! Parts that a power cut keeps or loses as a whole, and the versions of each.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the calls of a served folder change, by the kernel's numbers of nodes.
+//! Changes made by calls on a served folder, by the kernel's node numbers.
 
 use std::ffi::OsStr;
 use std::io;
@@ -38,7 +38,7 @@ impl Served {
             Owner { mode: (mode & PERMISSIONS) as u16, uid: request.uid(), gid: request.gid() };
         let of_folder = shown.owner(folder);
         if of_folder.mode & SET_GROUP != 0 {
-            // What is made in such a folder is of its group, and a folder is such a one, too (inode(7)).
+            // New entries of such a folder get its group, and new folders the flag as well (inode(7)).
             owner.gid = of_folder.gid;
             if shown.tree().kind(ino) == Kind::Folder {
                 owner.mode |= SET_GROUP;

@@ -1,4 +1,4 @@
-//! What syncs make durable: for each moment, the versions of each part that a power cut may leave.
+//! Effects of syncs: for each moment, the versions of each part that a power cut may leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What may be lost before event `at`; moments are asked for in order.
+    /// Possible losses before event `at`; ask for moments in order.
     pub(crate) fn cut(&mut self, at: usize) -> Cut {
         while self.at < at {
             self.step();
@@ -80,7 +80,7 @@ impl<'a> Walk<'a> {
         versions.iter().copied().filter(may_show).collect()
     }
 
-    /// What the preparation left is there, whatever the disk does with syncs.
+    /// The preparation's data is durable, whatever the disk does with syncs.
     fn settle_preparation(&mut self) {
         if self.at == self.history.begin() as usize {
             self.settle_all(self.at as u32);

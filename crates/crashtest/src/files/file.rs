@@ -24,7 +24,7 @@ pub struct OpenOptions {
     sync: WriteSync,
 }
 
-/// What each write is followed by.
+/// The sync that follows each write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum WriteSync {
     #[default]
@@ -149,7 +149,7 @@ impl File {
         self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of it.
+    /// Metadata of the file.
     pub fn metadata(&self) -> Metadata {
         self.fs.lock().metadata(self.ino)
     }

@@ -51,14 +51,14 @@ pub struct Fs(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) tree: Tree,
-    /// What is recorded; nothing where a state is shown.
+    /// The recording; `None` where a state is shown.
     history: Option<FileHistory>,
     failures: Vec<Failure>,
     /// Calls so far of each kind that has failures.
     calls: Vec<u64>,
 }
 
-/// What is known of a file or folder.
+/// Metadata of a file or folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metadata {
     kind: Kind,
@@ -190,7 +190,7 @@ impl Fs {
         Self::new(Tree::new(), Some(history))
     }
 
-    /// What a power cut has left.
+    /// The folder that a power cut has left.
     pub(crate) fn shown(left: Left) -> Self {
         Self::new(Tree::over(left), None)
     }
@@ -200,7 +200,7 @@ impl Fs {
         Self(Arc::new(Mutex::new(Inner { tree, history, failures, calls })))
     }
 
-    /// What happened so far was the preparation; calls are counted from here on.
+    /// Ends the preparation; calls count from here on.
     pub(crate) fn set_begin(&self, failures: &[Failure]) {
         let mut inner = self.lock();
         inner.history.as_mut().expect("a recording").set_begin();
@@ -208,7 +208,7 @@ impl Fs {
         inner.failures = failures.to_vec();
     }
 
-    /// What was recorded; clones record nothing more.
+    /// The recording; clones record nothing more.
     pub(crate) fn into_history(self) -> FileHistory {
         self.lock().history.take().expect("a recording")
     }

@@ -108,7 +108,7 @@ impl Fs {
         Ok(inner.tree.entries(folder).into_keys().map(|name| name.to_string()).collect())
     }
 
-    /// What is known of a file or folder.
+    /// Metadata of a file or folder.
     ///
     /// # Errors
     /// If there is none.

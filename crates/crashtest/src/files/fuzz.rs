@@ -1,4 +1,4 @@
-//! What the fuzz target and the short fuzz test call.
+//! Entry points of the fuzz target and of the short fuzz test.
 
 use std::fmt::Write as _;
 use std::io::Cursor;

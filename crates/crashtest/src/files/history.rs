@@ -1,4 +1,4 @@
-//! What calls have done to files, in order, and every version that each part of the files has had.
+//! Changes that calls made to files, in order, and every version of each part.
 
 mod told;
 
@@ -12,7 +12,7 @@ use super::rules::Persistence;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
 use crate::store::{Store, key_of};
 
-/// What a sync makes durable.
+/// The data that a sync makes durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Syncs {
@@ -39,7 +39,7 @@ pub(crate) enum Event {
     /// A sync that has ended.
     Sync {
         syncs: Syncs,
-        /// What happened before this event is covered.
+        /// Events before this one are covered.
         since: u32,
         is_done: bool,
     },
@@ -54,7 +54,7 @@ pub struct FileHistory {
     store: Store,
     events: Vec<Event>,
     diary: Diary,
-    /// What was before is there whatever happens.
+    /// Earlier events are durable in every state.
     begin: u32,
     acks: Acks,
     atoms: Vec<Atom>,
@@ -71,12 +71,12 @@ pub struct FileHistory {
     growth: Growth,
 }
 
-/// What each event was in words, and when.
+/// Each event in words, with its time.
 #[derive(Clone, Debug, Default)]
 struct Diary {
     words: Vec<Arc<str>>,
     times_ns: Vec<u64>,
-    /// What the clock shows; in memory it ticks once an event.
+    /// The clock's time; in memory it ticks once an event.
     now_ns: Option<u64>,
 }
 
@@ -90,14 +90,14 @@ struct Inodes {
     places: BTreeMap<Ino, BTreeSet<(Ino, Name)>>,
 }
 
-/// What was promised.
+/// The promises.
 #[derive(Clone, Debug, Default)]
 struct Acks {
     lines: Vec<String>,
     events: Vec<u32>,
 }
 
-/// What the journal will need for the bytes that were written last.
+/// Journal space for the bytes written last.
 #[derive(Clone, Debug, Default)]
 struct Growth {
     last_entry: Option<u32>,
@@ -155,7 +155,7 @@ impl FileHistory {
     pub const fn begin(&self) -> u32 {
         self.begin
     }
-    /// What happened so far is there whatever happens.
+    /// Makes the events so far durable in every state.
     pub(crate) fn set_begin(&mut self) {
         self.begin = self.events.len() as u32;
     }
@@ -164,7 +164,7 @@ impl FileHistory {
         let times_ns = &self.diary.times_ns;
         times_ns.get(event).or(times_ns.last()).copied().unwrap_or_default()
     }
-    /// What happens next happens at this time.
+    /// Sets the time of the next event.
     pub(crate) const fn set_time(&mut self, now_ns: u64) {
         self.diary.now_ns = Some(now_ns);
     }
@@ -249,7 +249,7 @@ impl FileHistory {
         }
     }
 
-    /// What a call has done, in words, and its steps.
+    /// A call in words, and its steps.
     pub(crate) fn call(&mut self, words: &str, steps: Vec<Step>) {
         let words: Arc<str> = words.into();
         for step in steps {

@@ -1,4 +1,4 @@
-//! What a power cut leaves: names, lengths and bytes, from what was kept of each part.
+//! The files that a power cut leaves: names, lengths and bytes, from the versions kept of each part.
 //!
 //! Parts are chosen independently of each other. Where the journal is behind them, what it does not hold yet cannot
 //! be there: bytes whose blocks are entered later, lengths that are entered later. The newest version is there then
@@ -23,7 +23,7 @@ pub(crate) struct Left {
     lengths: RefCell<BTreeMap<Ino, u64>>,
 }
 
-/// What a state keeps of each part.
+/// The version of each part that a state keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// The last event before the cut.
@@ -35,7 +35,7 @@ pub(crate) struct Choice {
     hidden: BTreeSet<(Ino, Name)>,
 }
 
-/// What is there of a page.
+/// The content of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PageLeft {
     content: Content,
@@ -111,7 +111,7 @@ impl Choice {
         self.held(history, folder, name, cell)
     }
 
-    /// What a name stands for.
+    /// The file or folder of a name.
     fn held(
         &self,
         history: &FileHistory,
@@ -176,7 +176,7 @@ impl Choice {
         Some(sized.iter().rfind(with_length)?.value.end)
     }
 
-    /// What a page adds to the length of its file, where sizes follow bytes: at the cost of the page, not of the file.
+    /// The length that a page adds to its file, where sizes follow bytes; the cost depends on the page alone.
     fn brought_by(&self, history: &FileHistory, file: Ino, page: u32) -> Option<u64> {
         if !history.rules().has_journal() || history.rules().has_lengths_alone() {
             return None;
@@ -209,7 +209,7 @@ impl Choice {
         self.of(history.length(file).and_then(|cell| cell.atom))
     }
 
-    /// What is there of a page; nothing if it is zeroes.
+    /// The content of a page; `None` if it is zeroes.
     pub(crate) fn page(&self, history: &FileHistory, file: Ino, page: u32) -> Option<PageLeft> {
         let cell = history.pages(file)?.get(&page)?;
         let version = self.page_version(history, &cell.versions, cell.atom)?;

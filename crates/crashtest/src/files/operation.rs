@@ -10,7 +10,7 @@ use super::history::Syncs;
 use super::step::{Kind, Step};
 use super::tree::{Renaming, Tree};
 
-/// What one call changes. Numbers of new files are not named: the same operations give the same numbers.
+/// The change of one call. Numbers of new files are not named: the same operations give the same numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Operation {
@@ -59,7 +59,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// What an operation has made.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) struct Made {
     /// The new file, folder or link, if it makes one.
@@ -159,7 +159,7 @@ pub(crate) enum Entry {
     Acknowledged(String),
     /// Whose it is now, and who may do what: never lost, for nothing here depends on it.
     Owned(Ino, Owner),
-    /// What is there now was prepared: it is there in every state.
+    /// Ends the preparation: its files are in every state.
     Begun,
     /// The work has ended.
     Ended,

@@ -1,4 +1,4 @@
-//! Recording calls on files: a served folder, the user's scripts, and who is told of what they promise.
+//! Recording calls on files: a served folder, the user's scripts, and the receiver of their promises.
 
 use std::ffi::OsString;
 
@@ -38,7 +38,7 @@ pub(crate) fn record_files(
         ]
     };
     let worked = scripts_run(&scripts, plan, &served, environment);
-    // What the software's processes would do from here on is not part of the run.
+    // Later calls of the software's processes are not part of the run.
     let recorder = served.take_recorder();
     processes.end_others(None);
     drop((acks, folder));

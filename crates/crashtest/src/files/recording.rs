@@ -79,7 +79,7 @@ impl Recorder {
     }
 }
 
-/// What was recorded.
+/// A recorded run.
 #[derive(Debug)]
 pub(crate) struct RecordedFiles {
     pub(crate) history: FileHistory,

@@ -1,4 +1,4 @@
-//! What the kernel asks of a served folder.
+//! The kernel's requests to a served folder.
 
 use std::ffi::OsStr;
 use std::io;
@@ -209,7 +209,7 @@ impl Filesystem for Served {
     }
 
     fn open(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        // What the kernel holds of the file is right: nobody else changes it.
+        // The kernel's copy of the file is right: no other process changes it.
         answer!(reply, self.lock().ino(node), |_| {
             reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
         });
@@ -348,7 +348,7 @@ impl Filesystem for Served {
         answer!(reply, self.allocate(node, offset, length, mode), |()| reply.ok());
     }
 
-    // What is not kept: extended attributes. Copies within the kernel become reads and writes.
+    // Extended attributes are not kept. Copies within the kernel become reads and writes.
 
     fn setxattr(
         &self,

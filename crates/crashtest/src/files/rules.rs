@@ -1,4 +1,4 @@
-//! What survives a power cut, by file system: the rules, in one place.
+//! Durability rules by file system, in one place.
 //!
 //! | | `posix` | `xfs` | `ext4` |
 //! |---|---|---|---|

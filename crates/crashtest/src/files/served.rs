@@ -22,7 +22,7 @@ use super::recording::Recorder;
 use super::step::{Kind, PAGE_BYTES};
 use super::tree::Tree;
 
-/// What the kernel may keep of a folder that no other state shows.
+/// Validity of the kernel's cache for a folder that shows one state only.
 const FOREVER: Duration = Duration::from_hours(1);
 /// Bytes of pages that are written to a folder at most, while it is recorded or shown: they are held in memory.
 const HELD_MOST: u64 = 2 << 30;
@@ -33,14 +33,14 @@ const ROOT: INodeNo = INodeNo(1);
 #[derive(Clone, Debug)]
 pub(crate) struct Served(Arc<Mutex<Shown>>);
 
-/// What the folder shows now.
+/// The state that the folder shows.
 #[derive(Debug)]
 pub(crate) struct Shown {
     tree: Tree,
     /// How many states were shown before.
     state: u32,
     owners: Arc<BTreeMap<Ino, Owner>>,
-    /// Of what was made or changed since the state is shown.
+    /// Nodes made or changed since the state is shown.
     changed: BTreeMap<Ino, Changed>,
     recorder: Option<Recorder>,
     /// Calls that fail.
@@ -241,7 +241,7 @@ impl Shown {
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.note(entry, data)
         {
-            // What cannot be kept is no recording.
+            // A call that cannot be recorded ends the recording.
             self.recorder = None;
             self.failed = Some(error);
         }
@@ -288,7 +288,7 @@ impl Shown {
             crtime: modified,
             kind: file_type(kind),
             perm: mode,
-            // What finds files takes a folder of one link for one whose folders it must count.
+            // find(1) takes a folder with one link for one whose subfolders it must count.
             nlink: if kind == Kind::Folder { 1 } else { self.tree.links(ino) },
             uid,
             gid,

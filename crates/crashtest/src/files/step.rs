@@ -1,4 +1,4 @@
-//! What calls change: steps, which a power cut keeps or loses each by itself.
+//! Steps: the changes of calls, each of which a power cut keeps or loses alone.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::atom::{Ino, Name};
 /// Bytes of a page: what a file system keeps or loses as a whole.
 pub(crate) const PAGE_BYTES: u64 = 4_096;
 
-/// What stands behind a name.
+/// The target of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Symlink,
 }
 
-/// What a step changes.
+/// The change of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     Born {
@@ -65,5 +65,5 @@ pub(crate) enum Effect {
     },
 }
 
-/// What is kept or lost of a call, apart from its other steps.
+/// The part of a call that is kept or lost apart from its other steps.
 pub(crate) type Step = Vec<Effect>;

@@ -121,7 +121,7 @@ fn listen(listeners: &Receiver<OwnedFd>, served: &Served, folder: &Path) {
         if is_meant(&notice, folder) {
             record(served, folder);
         }
-        // The call goes on: to other file systems it means what it says.
+        // The call continues: to other file systems it still applies.
         let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
         let mut answer = libc::seccomp_notif_resp { id: notice.id, val: 0, error: 0, flags };
         // SAFETY: the kernel reads the answer.

@@ -118,7 +118,7 @@ where
         self
     }
 
-    /// What random choices come from.
+    /// The seed of random choices.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;

@@ -22,7 +22,7 @@ const NAME_MOST: usize = 255;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Renaming {
-    /// What has the new name is replaced.
+    /// Replaces the node of the new name.
     Replace,
     /// The new name must be free.
     New,
@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// What a power cut has left.
+    /// The tree that a power cut has left.
     pub(crate) fn over(left: Left) -> Self {
         let next = left.next_ino();
         Self { base: Some(left), nodes: BTreeMap::new(), next, ..Self::new() }
@@ -151,7 +151,7 @@ impl Tree {
         self.node(file).bytes
     }
 
-    /// What a folder holds by a name.
+    /// The node of a name in a folder.
     pub(crate) fn lookup(&self, folder: Ino, name: &str) -> Option<Ino> {
         if let Some(found) = self.names.get(&folder).and_then(|names| names.get(name)) {
             return *found;

@@ -1,4 +1,4 @@
-//! What calls come to in a recording.
+//! The recording that calls make.
 
 use nix::libc;
 
@@ -95,7 +95,7 @@ fn ranges_are_allocated_punched_and_zeroed_as_fallocate_says() {
     assert_eq!(calls, want, "{words:?}");
 }
 
-/// What is written where a hole was punched gets a new block, which is entered behind what the journal holds.
+/// A write into a punched hole gets a new block, whose entry stands behind the journal's.
 #[test]
 fn bytes_in_a_punched_hole_are_behind_the_journal() {
     use crate::cut::Flushes;

@@ -1,10 +1,10 @@
-//! What is told of a history: what a state has lost, and when there was what.
+//! A history in words: losses of a state, and the time of each event.
 
 use super::{Atom, Event, FileHistory, PAGE_BYTES};
 use crate::state::State;
 
 impl FileHistory {
-    /// What is lost in a state, in words: for each part the first call that is not there.
+    /// The losses of a state in words: for each part the first call that is missing.
     pub fn lost_words(&self, state: &State) -> Vec<String> {
         self.lost_parts(state).into_iter().map(|(_, words)| words).collect()
     }

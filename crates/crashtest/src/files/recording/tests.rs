@@ -1,4 +1,4 @@
-//! What is recorded is read again, or refused.
+//! A recording is read again as it was written; a damaged one is rejected.
 
 use std::io::Cursor;
 use std::sync::Arc;

@@ -399,7 +399,7 @@ fn each_sync_that_is_left_out_is_found_and_named() {
         let finding = &summary.models[0].findings[0];
         assert!(finding.first <= 200, "sync {forgets}: state {}", finding.first);
         assert!(!finding.lost.is_empty() && finding.lost.len() <= 2, "{:?}", finding.lost);
-        // What the test prints is enough to see it again.
+        // The test's output is enough to show the finding again.
         let state = serde_json::to_string(&finding.state).unwrap();
         let again = test.run_state(&state).unwrap();
         assert_eq!((again.verdict, &again.said), (finding.verdict, &finding.said));
@@ -411,7 +411,7 @@ fn each_sync_that_is_left_out_is_found_and_named() {
     }
 }
 
-/// What docs/crashtest-files.md prints.
+/// The output on docs/crashtest-files.md.
 #[test]
 fn a_failed_test_says_what_was_lost_and_how_to_try_it_again() {
     let work = |fs: &Fs| {

@@ -1,4 +1,4 @@
-//! What a shell completes besides flags: bundled scenarios, keys of `--set`, and the values that a key knows.
+//! Completions of the shell besides flags: bundled scenarios, keys of `--set`, and the values of a key.
 //!
 //! The script of `leyden completions` asks this program, with `COMPLETE` set. So the answers are those of the program
 //! that will run, policies of the user's own among them.

@@ -1,4 +1,4 @@
-//! What stands between software and drive.
+//! Layers between software and drive.
 //!
 //! **What lives here**: layers that take commands like a drive and pass them on to what is below:
 //! [`PageCache`], and [`HintChannel`], the way of announcements to the drive. They offer and use

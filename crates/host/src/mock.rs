@@ -23,11 +23,11 @@ pub(crate) struct Mock {
     pub(crate) failing_trims: bool,
     /// Two writes of a unit may be under way at once.
     pub(crate) allows_overlaps: bool,
-    /// What it was asked, and when.
+    /// Commands received, with their times.
     pub(crate) asked: Vec<(Time, Command<Stamp>)>,
-    /// What it holds.
+    /// Content, by unit.
     pub(crate) content: Vec<u64>,
-    /// What it was told, and when.
+    /// Hints received, with their times.
     pub(crate) announced: Vec<(Time, Hint)>,
     under_way: BTreeMap<(Time, u64), (Time, Command<Stamp>)>,
     now: Time,

@@ -13,7 +13,7 @@ use leyden_sim::{Digest, Time};
 
 use crate::{HintChannel, HintChannelStats, PageCache, PageCacheStats, ZonedBlockStats};
 
-/// What a power cut lost, layer by layer. `None` for a layer that isn't there.
+/// Losses of a power cut, layer by layer. `None` for a layer that isn't there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Mapping units that were dirty in a page cache, or being written out of it.

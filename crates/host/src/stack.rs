@@ -11,7 +11,7 @@ use leyden_sim::ConfigError;
 
 use crate::{Channel, HintChannel, HintChannelConfig, PageCache, PageCacheConfig, Powered};
 
-/// What stands on a drive; nothing, if both are `None`.
+/// The layers on a drive; none, if both are `None`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StackConfig<'a> {
     /// How hints get to the drive. A page cache without one announces into a channel that is off.
@@ -20,7 +20,7 @@ pub struct StackConfig<'a> {
     pub page_cache: Option<&'a PageCacheConfig>,
 }
 
-/// What is done with a stack on a drive of type `T`.
+/// An operation on a stack on a drive of type `T`.
 pub trait Visitor<P: Payload, T> {
     /// What comes of it.
     type Output;

@@ -27,7 +27,7 @@ pub struct Violation {
     pub history: Vec<Event>,
 }
 
-/// What is wrong with what was read.
+/// The fault of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// A version older than one that had to be there, with no cut in between.

@@ -16,7 +16,7 @@ pub(crate) struct Fact {
     text: String,
 }
 
-/// What the runs are called together: the scenario, and what was varied.
+/// The common name of the runs: the scenario, and the varied keys.
 pub(crate) fn title(records: &[RunRecord]) -> String {
     let name = |record: &RunRecord| match record.scenario.as_str() {
         "" => record.name.clone(),

@@ -19,7 +19,7 @@ const T_BEYOND: f64 = 2.042;
 /// One experiment: a run, or several that differ in their seed only.
 #[derive(Clone, Debug)]
 pub struct Replicates<'a> {
-    /// What it is called: what was varied, without the seed.
+    /// Its name: the varied keys, without the seed.
     pub name: String,
     /// The runs.
     pub records: Vec<&'a RunRecord>,

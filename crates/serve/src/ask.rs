@@ -1,10 +1,10 @@
-//! What clients ask of a drive, and what they hear: the same for every protocol.
+//! Clients' requests to a drive and its answers: the same for every protocol.
 
 use leyden_device::{Lba, Status};
 use leyden_image::{WriteFlags, ZoneAsk};
 use leyden_wire::programs::ZoneLine;
 
-/// What a client asks of the drive. Ranges are in sectors.
+/// A client's request to the drive. Ranges are in sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// Read so many sectors.
@@ -46,12 +46,12 @@ pub enum Failure {
     Gone,
 }
 
-/// What a client hears.
+/// An answer to a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It is done.
     Done,
-    /// What was read.
+    /// Data that was read.
     Data(Vec<u8>),
     /// Where an append has written.
     Appended(Lba),

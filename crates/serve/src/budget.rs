@@ -27,7 +27,7 @@ pub(crate) const GATHERED: usize = 128 << 10;
 pub(crate) const WAITING_MOST: usize = 16;
 /// Buffers of a connection: in, out, and those of TLS.
 const BUFFERS: usize = 4 * GATHERED;
-/// What each connection has for its requests, whatever the others do.
+/// Bytes that each connection has for its requests, whatever the others do.
 const SHARE: usize = 192 << 10;
 /// Requests of one client that are under way: as many as a queue of an NVMe drive has, or so.
 pub(crate) const COMMANDS_MOST: usize = 1_024;
@@ -36,7 +36,7 @@ pub(crate) const COMMANDS_MOST: usize = 1_024;
 pub(crate) const COMMANDS_FIRST: usize = 64;
 /// Bytes of one client: twice the largest request.
 pub(crate) const BYTES_MOST: usize = 2 * REQUEST_MOST;
-/// What a command takes beside its data.
+/// Bytes that a command takes beside its data.
 pub(crate) const COMMAND_BYTES: usize = 512;
 /// A request that finds no memory within this time is refused.
 const POOL_WAIT: Duration = Duration::from_secs(10);
@@ -91,7 +91,7 @@ impl Limits {
     }
 }
 
-/// What is left of the pool.
+/// The rest of the pool.
 #[derive(Debug)]
 struct Pool {
     left: usize,
@@ -175,7 +175,7 @@ impl Budget {
     }
 }
 
-/// What of one client is under way.
+/// Bytes of one client in flight.
 #[derive(Debug)]
 struct Taken {
     commands: usize,

@@ -70,7 +70,7 @@ impl Direct {
         look(&self.shared().drive)
     }
 
-    /// What it was asked.
+    /// Counts of the requests.
     pub fn counts(&self) -> Counts {
         let mut counts = self.shared().counts;
         counts.reads += self.looks.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Direct {
     pub fn read(&self, lba: Lba, bytes: &mut [u8]) -> Result<(), DirectError> {
         if self.is_untimed {
             let held = self.shared();
-            // What is recorded must be a command.
+            // Only commands are recorded.
             if !held.drive.is_recorded() {
                 held.check_stopped()?;
                 let status = held.drive.look(lba, bytes)?;

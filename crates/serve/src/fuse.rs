@@ -164,7 +164,7 @@ impl<B: Blocks> Disk<B> {
     }
 }
 
-/// What the kernel hears of an answer.
+/// The kernel's errno for an answer.
 fn errno_of(answer: Answer) -> Result<Answer, Errno> {
     match answer {
         Answer::Failed(Failure::NoSpace) => Err(Errno::ENOSPC),

@@ -1,4 +1,4 @@
-//! What fuzz targets and the short fuzz test call: whatever comes in over a socket.
+//! Entry points of fuzz targets and of the short fuzz test: any bytes that come in over a socket.
 
 pub use leyden_nvme::fuzz::{host as nvme_host, seed as nvme_seed};
 pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};

@@ -253,7 +253,7 @@ fn bind_unix(path: &Path, access: Access) -> io::Result<(UnixListener, Entry)> {
     let address = address_of(&folder, name)?;
     let is_socket = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
-    // Refused is what nobody listens at. Whoever lets others wait listens, too.
+    // A refused connection means that no process listens. A server that lets others wait listens, too.
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if is_socket && dial(path, Duration::ZERO).err().is_some_and(refused) {
         rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;

@@ -25,7 +25,7 @@ const REQUEST_MOST: u32 = budget::REQUEST_MOST as u32;
 /// Units that block status looks at for one request at most, and what each takes at worst, in bytes.
 const STATUS_UNITS_MOST: usize = 1 << 18;
 const STATUS_UNIT_BYTES: usize = 16;
-/// What is told of an export's name that is not there.
+/// Characters shown of the name of an unknown export.
 const NAME_SHOWN: usize = 64;
 /// The number of the only context.
 const ALLOCATION: u32 = 1;

@@ -38,7 +38,7 @@ pub(crate) enum ConnectionError {
     Protocol(#[from] ProgramsError),
 }
 
-/// The claim of one client at most: whoever mounts what must not be mounted twice has it.
+/// A claim that one client at most holds, for mounts that must not be made twice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claim(Arc<AtomicBool>);
 

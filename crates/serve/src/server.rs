@@ -71,7 +71,7 @@ impl ServerOptions {
 /// Why a drive could not be served.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Somebody else listens there, or nobody may.
+    /// Another process listens there, or listening is not permitted.
     #[error("cannot listen at {0}")]
     Listen(String, #[source] io::Error),
     /// FUSE is not to be had, or the folder is none.

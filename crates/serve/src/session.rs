@@ -55,7 +55,7 @@ pub(crate) fn serve<P: Protocol>(
         let mut session =
             Session { protocol, stream, drives, guest, to, window, batches: batches_of(drives) };
         let read = session.read();
-        // What is under way is answered before the connection ends.
+        // Requests in flight are answered before the connection ends.
         hand_over(session.drives, &mut session.batches);
         session.protocol.end();
         session.window.drain();

@@ -1,4 +1,4 @@
-//! The switch: what can be asked of a drive from beside, and what is answered.
+//! The switch: requests to a drive over its control socket, and their answers.
 
 use std::time::Duration;
 
@@ -302,7 +302,7 @@ impl From<CutCost> for CostReport {
     }
 }
 
-/// What a cut of one drive would take now; of a block device on two it is not told.
+/// The cost of a power cut now, for a single drive; `None` for a block device on two.
 fn if_cut_now(device: &Device) -> Option<CostReport> {
     let cost = match device {
         Device::Conventional(ssd) => ssd.cut_cost(),

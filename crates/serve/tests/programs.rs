@@ -121,7 +121,7 @@ fn zones_are_written_reported_and_reset() {
     assert_eq!(client.zones(ZONE, 1).unwrap()[0].state, ZoneState::Full.code());
     act(&client, ZoneAction::Reset, 1, false).unwrap();
     assert_eq!(client.zones(ZONE, 1).unwrap()[0].state, ZoneState::Empty.code());
-    // What the drive refuses is told by its status.
+    // The status reports the drive's refusal.
     let wrong = client.write(2 * ZONE, &[0; BLOCK], PLP);
     assert_eq!(outcome(wrong), Outcome::Status(Status::ZoneInvalidWrite.code()));
     let beyond = client.read(identity.capacity_bytes, &mut back);

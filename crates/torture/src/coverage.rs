@@ -225,7 +225,7 @@ points! {
 pub struct Coverage(BTreeMap<String, u64>);
 
 impl Coverage {
-    /// What a run has hit, and what its options are.
+    /// The points that a run has hit, with its options.
     pub(crate) fn of_run(options: &Options, hits: &Hits) -> Self {
         let mut coverage = Self::default();
         for &(point, name) in Point::ALL {
@@ -240,7 +240,7 @@ impl Coverage {
         coverage
     }
 
-    /// What a run of zones, or of two drives, has hit; and what else is reached with it.
+    /// The points that a run of zones or of two drives has hit, and the other points reached with it.
     pub(crate) fn of(hits: &Hits, drawn: Vec<String>) -> Self {
         let points = Point::ALL.iter().filter(|(point, _)| hits.0[*point as usize] > 0);
         let hits = points.map(|(point, name)| (name.trim().to_owned(), hits.0[*point as usize]));

@@ -20,7 +20,7 @@ use leyden_sim::{Ratio, Rng, Span, Time};
 /// How long it takes to find out that a command is lost.
 const TIMEOUT: Span = Span::from_us(50);
 
-/// What was made fail since the power last came: a run holds what a cache says of its failures against it.
+/// Failures injected since the power last came: a run compares a cache's reported failures with them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FaultLog(Rc<RefCell<Faults>>);
 

@@ -67,7 +67,7 @@ pub enum ClaimsError {
     Claim {
         /// Which.
         id: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and its remedy.
         problem: String,
     },
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use super::programs;
 use crate::failure::Failure;
 
-/// What it is called, and what names another one.
+/// The program's name.
 const TOOL: &str = "leyden-fs";
 const VARIABLE: &str = "LEYDEN_FS";
 

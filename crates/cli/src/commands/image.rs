@@ -246,7 +246,7 @@ fn show(checked: &Checked) -> Table {
 
 /// What an open drive keeps in memory for each physical unit that was written: address, content, validity, map.
 const UNIT_BYTES: u64 = 26;
-/// What its longest array takes of each, written or not: that is reserved, and touched as the drive fills.
+/// Bytes of the longest array for each unit, written or not: reserved at once, touched as the drive fills.
 const RESERVED_BYTES: u64 = 8;
 
 /// Whether the machine has the memory that the drive of an image takes: the image says how large that is.

@@ -1,4 +1,4 @@
-//! What servers log, on standard error.
+//! The servers' log, on standard error.
 
 use tracing_subscriber::filter::LevelFilter;
 

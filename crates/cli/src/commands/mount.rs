@@ -50,7 +50,7 @@ pub(crate) fn main(args: &MountArgs, signals: &Signals) -> Result<(), Failure> {
             std::thread::sleep(LOOK);
         }
     }
-    // What was not synchronised before a power cut cannot be any more.
+    // Data that was not synchronised before a power cut is gone.
     let status = server.handle().control(ControlAsk::Status);
     let is_on = matches!(status, Some(ControlAnswer::Status(report)) if report.is_on);
     let undone = mounted.and_then(|mounted| mounted.undo(is_on));

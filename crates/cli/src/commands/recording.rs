@@ -120,7 +120,7 @@ impl Summary {
     }
 }
 
-/// What a replay has come to.
+/// The result of a replay.
 #[derive(Debug, Serialize)]
 struct Replayed {
     steps: u64,

@@ -156,7 +156,7 @@ fn zones(record: &RunRecord, table: &mut Table) {
     rows(record, "Zones", table);
 }
 
-/// What each got of a drive that several share.
+/// The figures of each tenant of a shared drive.
 fn tenants(record: &RunRecord, table: &mut Table) {
     if record.host.tenants.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What a service manager is told (sd_notify(3)).
+//! Notifications to a service manager (sd_notify(3)).
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;

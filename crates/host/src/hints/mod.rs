@@ -99,7 +99,7 @@ impl<D> HintChannel<D> {
         &mut self.device
     }
 
-    /// What was announced, and what became of it.
+    /// Counts of announcements, by what became of them.
     pub const fn stats(&self) -> &HintChannelStats {
         &self.stats
     }
@@ -180,7 +180,7 @@ impl<D> HintChannel<D> {
         }
     }
 
-    /// What a command writes or trims is not announced any more.
+    /// Withdraws the announcement of units that a command writes or trims.
     fn withdraw<P: Payload>(&mut self, command: &Command<P>) {
         let Some((lba, sectors)) = command.extent() else { return };
         let (from, to) = (lba.0, lba.0.saturating_add(sectors.into()));
@@ -285,7 +285,7 @@ impl<D> HintChannel<D> {
         D: BlockDevice<P>,
     {
         let mut before = completions.len();
-        // What the drive does at an instant comes before what it is asked.
+        // The drive's own events at an instant come before new commands.
         while let Some(event) = self.own_event().filter(|&event| event <= now) {
             self.device.advance(event, completions);
             self.swallow(before, completions);

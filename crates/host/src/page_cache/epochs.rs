@@ -1,4 +1,4 @@
-//! What a flush waits for: every page that was dirty or being written out when it came.
+//! The pages that a flush waits for: every page that was dirty or being written out when it came.
 //!
 //! Pages become dirty in an epoch; a flush ends the epoch. It is done when no page of its epoch or an
 //! older one is left.

@@ -18,7 +18,7 @@ use super::pages::PageId;
 use super::requests::{Below, RequestId, Stage};
 use crate::set::PageSet;
 
-/// What is dirty, and how far the flusher is.
+/// The dirty pages, and the flusher's progress.
 #[derive(Debug)]
 pub(super) struct Flusher {
     interval: Span,
@@ -113,7 +113,7 @@ impl Flusher {
         wakes
     }
 
-    /// What was written to these pages has not got below: the next flush says so.
+    /// Data written to these pages has not reached the device: the next flush fails.
     pub(super) fn lose(&mut self, first: u32, end: u32) {
         self.failed = true;
         for number in first..end {

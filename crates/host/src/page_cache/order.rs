@@ -65,7 +65,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.device.submit(now, command.tag(tag));
     }
 
-    /// What was passed on has ended; `data` is what a read has returned.
+    /// A command passed on to the device has ended; `data` is the data of a read.
     pub(super) fn passed(
         &mut self,
         now: Time,
@@ -82,7 +82,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         }
         let is_exclusive = request.is_exclusive();
         if is_exclusive && status != Status::Success && request.has_dropped {
-            // What was dropped is neither below nor replaced.
+            // Dropped data is neither below nor replaced.
             let (first, end) = request.whole();
             self.flusher.lose(first, end);
         }
@@ -211,7 +211,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.exclusive.iter().any(overlaps)
     }
 
-    /// Goes on with trims that wait for what came before them.
+    /// Resumes trims that wait for earlier commands.
     pub(super) fn continue_trims(&mut self, now: Time) {
         for at in 0..self.exclusive.len() {
             let id = self.exclusive[at];

@@ -1,4 +1,4 @@
-//! What is under way above and below: the host's commands, and the cache's own to the device.
+//! Commands in flight above and below: the host's, and the cache's own to the device.
 
 use leyden_device::{Action, Command, CommandId, Op, Payload, Status, Units};
 use leyden_sim::Time;

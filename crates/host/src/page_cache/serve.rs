@@ -126,7 +126,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             };
             let page = self.pages.get_mut(id);
             page.filling = false;
-            // What was written meanwhile is newer.
+            // Data written meanwhile is newer.
             if status == Status::Success && !page.uptodate {
                 page.uptodate = true;
                 if P::STORED

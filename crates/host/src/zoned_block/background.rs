@@ -215,7 +215,7 @@ where
         true
     }
 
-    /// What job `number` does next.
+    /// Starts the next step of job `number`.
     fn step_job(&mut self, now: Time, number: u32) {
         if self.reclaim.ends(number) {
             return self.end_job(now, number);
@@ -233,7 +233,7 @@ where
         }
     }
 
-    /// What job `number` moves has been read.
+    /// The data that job `number` moves has been read.
     fn copy_read(&mut self, now: Time, number: u32, ended: Ended<P>) {
         let copying = self.reclaim.job(number).copying;
         let Some(place) = copying.filter(|_| !self.reclaim.ends_amid_copy(number)) else {

@@ -32,7 +32,7 @@ enum Stage {
     Super(usize),
 }
 
-/// What a step of a commit has brought about.
+/// The result of a step of a commit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reached {
     /// Requests whose promise can be kept from now on; or, if it failed, can't.
@@ -41,7 +41,7 @@ pub(super) struct Reached {
     pub(super) is_over: bool,
 }
 
-/// What commits cost.
+/// The cost of commits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Cost {
     pub(super) commits: u64,
@@ -106,7 +106,7 @@ impl Committer {
         };
     }
 
-    /// Whoever waits for a commit, and whatever was under way, is gone.
+    /// Forgets commits in flight and their waiters.
     pub(super) fn lose_power(&mut self) {
         *self = Self { cost: self.cost, ..Self::new(self.layout, self.identity) };
     }

@@ -1,4 +1,4 @@
-//! For whoever saves the device, or has the bytes that it moves: where units lie, what else it holds, whether it is at rest.
+//! Access for saving the device and for moving its bytes: places of units, other content, rest.
 
 use leyden_device::{Completion, Lba, Output, Payload};
 
@@ -35,7 +35,7 @@ where
         })
     }
 
-    /// What commands under way write, and what has been read for them.
+    /// Data written by commands in flight, and data read for them.
     pub fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
         let under_way = self.requests.all().map(|asked| (Some(&asked.data), &asked.read));
         let ended = self.ended.iter().filter_map(|completion: &Completion<P>| {

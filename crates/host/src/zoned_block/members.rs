@@ -201,7 +201,7 @@ where
         self.ended.reverse();
     }
 
-    /// The first of what has ended, and nobody has taken.
+    /// The first completion that was not taken yet.
     #[inline]
     pub(super) fn take_ended(&mut self) -> Option<Ended<P>> {
         self.ended.pop()

@@ -355,7 +355,7 @@ where
         self.layout.zone_blocks
     }
 
-    /// What a command asks for, or what is wrong with it.
+    /// The units of a command, or the status that rejects it.
     fn units(&self, command: &Command<P>) -> Result<Units, Status> {
         if !is_known(&command.action) {
             return Err(Status::InvalidOpcode);

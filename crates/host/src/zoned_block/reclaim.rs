@@ -92,7 +92,7 @@ pub(super) struct Job {
     rests: Option<Time>,
     /// Somebody wants to use the chunk.
     is_contended: bool,
-    /// What is copied next belongs to what was copied last, or filled.
+    /// Whether the next copy continues the run of blocks that was copied last, or filled.
     is_amid_run: bool,
 }
 
@@ -400,7 +400,7 @@ impl Reclaim {
         self.job(number).ends(self.give_up)
     }
 
-    /// The tables take over what job `number` has moved; returns the zones that nobody needs any more.
+    /// The tables take over the chunk that job `number` has moved; returns the zones that are free now.
     pub(super) fn settle(&mut self, number: u32, map: &mut Map) -> Vec<ZoneNo> {
         self.failures = 0;
         self.job(number).settle(map)

@@ -81,7 +81,7 @@ where
             && (range.0..range.1).all(|at| self.map.is_in_journal(chunk, at));
         self.requests.piece_mut(id).in_journal = in_journal;
         match self.traffic.enter(chunk, id, range, changes, !in_journal) {
-            // Whoever waits for a zone needs the job to go on.
+            // A write that waits for a zone needs the job to continue.
             Entry::Locked(job) if self.starved.is_empty() => self.reclaim.abort(job),
             Entry::Locked(_) | Entry::Behind => {}
             Entry::Open => self.start(now, id),
@@ -373,7 +373,7 @@ where
         if piece.pending > 0 {
             return;
         }
-        // What can't be read can't be put together with what is new.
+        // Without the old data, new data cannot be merged with it.
         if self.requests.get(request).status == Status::Success {
             self.place(now, id);
         } else {

@@ -1,4 +1,4 @@
-//! What can be seen of a device from outside: where its chunks lie, and what its random zones are for.
+//! The device seen from outside: the place of each chunk, and the use of each random zone.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

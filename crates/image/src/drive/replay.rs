@@ -173,7 +173,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Lets the device come to `time`; who was told of what has ended has been told.
+    /// Advances the device to `time`; completions were delivered before and are dropped.
     fn drop_completions(&mut self, time: Time) {
         self.powered.advance(time, &mut self.completions);
         self.completions.clear();
@@ -277,7 +277,7 @@ impl Drive {
             }
         }
         self.spare = Spare::default();
-        // What goes on is what opening the checkpoint gives.
+        // The drive continues as the checkpoint opens.
         self.powered.remount();
         self.write_clock()?;
         self.log.restart(&self.file)?;

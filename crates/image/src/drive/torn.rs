@@ -63,7 +63,7 @@ fn read(path: &Path, (at, length): (u64, usize)) -> Vec<u8> {
     bytes
 }
 
-/// What a process leaves that has come as far as `steps` say: opened, it has everything that it told of.
+/// An image after the first `steps`: opened, it has every event that was reported.
 fn check(whole: &Path, before: &[(u64, Vec<u8>)], steps: &[&Step]) {
     let path = whole.with_extension("killed");
     Drive::copy(whole, &path).unwrap();

@@ -1,4 +1,4 @@
-//! What a FLUSH of everything, or of a file, promises when it ends well, and what one that fails gives up.
+//! Promises of a successful FLUSH of everything or of a file, and promises that a failed one gives up.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a zone may hold: writes under way, and what was there before.
+//! Possible contents of a zone: writes in flight, and earlier content.
 
 /// Marks zeroes that were written, beside the stamp of what has written them.
 const ZEROES: u64 = 1 << 63;

@@ -177,7 +177,7 @@ impl ZoneOracle {
         Ok(seen.write_pointer.unwrap_or(self.capacity))
     }
 
-    /// What was seen is what there is.
+    /// The content seen becomes the content known.
     fn go_on(&mut self, zone: u32, kept: u32, seen: &ZoneSeen<'_>) {
         let it = &mut self.zones[zone as usize];
         let full = seen.stands == ZoneStands::Full;

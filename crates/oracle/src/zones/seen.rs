@@ -1,4 +1,4 @@
-//! What is done to zones, what is seen of them, and what is wrong with that.
+//! Commands to zones, zones seen, and violations.
 
 use std::fmt;
 

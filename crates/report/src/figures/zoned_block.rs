@@ -20,7 +20,7 @@ const fn kind(label: &'static str, colour: usize, bytes: fn(&ZonedBlock) -> u64)
     Kind { label, colour, bytes }
 }
 
-/// What is written, in the order of bars: the host's first, then what comes on top of it.
+/// Kinds of writes, in the order of bars: the host's first, then the layer's additions.
 const KINDS: [Kind; 8] = [
     kind("The host's data", 0, |it| it.host_bytes - it.host_journal_bytes - it.host_meta_bytes),
     kind("The host's file-system metadata", 4, |it| it.host_meta_bytes),

@@ -8,7 +8,7 @@ use leyden_workload::Request;
 /// The most requests that are kept for the next loop: 24 MiB.
 const MOST_KEPT: usize = 1 << 20;
 
-/// What opens a trace, and what of it comes next. Requests are as the trace has them.
+/// Opens a trace and yields its next request. Requests are as the trace has them.
 pub(super) struct Loops<I, F> {
     open: F,
     left: u32,
@@ -107,7 +107,7 @@ mod tests {
         Request { at: Time::ZERO, op, lba: Lba(lba), sectors: 8, fua: false, class }
     }
 
-    /// What comes of a trace of so many requests, by LBA, and how often it was opened.
+    /// The requests of a looped trace, by LBA, and how often it was opened.
     fn replayed(requests: u64, loops: u32) -> (Vec<u64>, u32) {
         let mut opened = 0;
         let open = || -> Result<_, String> {

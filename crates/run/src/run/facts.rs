@@ -76,7 +76,7 @@ fn input(path: &str, source: &TraceSource) -> Option<Input> {
 }
 
 fn of_file(path: &Path) -> Option<(String, u64)> {
-    // What stops the trace from being opened is told when it is.
+    // The run reports an error of opening the trace.
     let file = File::open(path).ok()?;
     file.metadata().ok()?.is_file().then(|| sum(file).ok())?
 }

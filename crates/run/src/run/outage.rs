@@ -159,7 +159,7 @@ impl<'a> Outages<'a> {
         record.recovery = self.recovery();
     }
 
-    /// What the cuts have cost, or what cuts at the moments looked at would have.
+    /// The cost of the cuts, or of cuts at the sampled moments.
     fn power(&self, supply: &Supply, part: Part, page_bytes: u64) -> record::Power {
         let mut power = self.sampler.record(supply, part);
         power.cuts = self.made.len() as u64;

@@ -250,7 +250,7 @@ fn peak_w(device: &Config, power: &PowerConfig) -> f64 {
     (power.base_power.as_mw() as f64 + programs * power.program_power.as_mw() as f64) / 1e3
 }
 
-/// Each assumption of docs/power.md at two values that are plausible, the others as they are.
+/// Each assumption of docs/power.md at two plausible values, the others as configured.
 fn ranges(device: &Config) -> Vec<Range> {
     let power = device.power.as_ref().expect("there is a power table");
     let minimum = power.bank.bank_for(Energy::from_pj(1)).map(|bank| bank.minimum_voltage());

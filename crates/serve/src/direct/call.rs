@@ -1,4 +1,4 @@
-//! What a drive in the caller's process is asked, and how that fails.
+//! Calls to a drive in the caller's process, and their errors.
 
 use leyden_device::{Lba, Status};
 use leyden_image::{ImageError, WriteFlags, ZoneAsk};
@@ -26,7 +26,7 @@ pub enum DirectError {
     Stopped(String),
 }
 
-/// What a drive is asked.
+/// A call to a drive.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// Write these bytes.
@@ -45,7 +45,7 @@ pub enum Call<'a> {
     Read(Lba, u32),
 }
 
-/// What a drive was asked since it was opened.
+/// Counts of calls since the drive was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads.

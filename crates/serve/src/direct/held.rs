@@ -1,4 +1,4 @@
-//! What has the drive while a call is under way.
+//! The owner of the drive during a call.
 
 use std::thread::Thread;
 
@@ -57,7 +57,7 @@ impl Held {
         self.stopped.as_ref().map_or(Ok(()), |why| Err(DirectError::Stopped(why.clone())))
     }
 
-    /// What cannot be noted in the image stops the drive.
+    /// Stops the drive if an event cannot be noted in the image.
     pub(super) fn believe<T>(&mut self, done: Result<T, ImageError>) -> Result<T, DirectError> {
         done.map_err(|error| {
             self.stopped.get_or_insert_with(|| error.to_string());

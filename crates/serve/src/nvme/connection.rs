@@ -224,7 +224,7 @@ impl Protocol for Connection {
     }
 }
 
-/// What a command's reply may carry. What it reads for itself passes through memory, too.
+/// Bytes that a command's reply may carry. Data that the command reads for itself passes through memory, too.
 fn reply_bytes(pdu: &Pdu, is_io: bool) -> usize {
     let Pdu::Command { sqe, .. } = pdu else { return 0 };
     if is_io && matches!(sqe.opcode, COMPARE | VERIFY) {
@@ -455,7 +455,7 @@ impl Connection {
         }
         let mut state = self.shared.lock();
         let answer = state.subsystem.admin(queue.controller, &sqe, &data, &around);
-        // What was held may be answered at once, by what has happened before.
+        // Earlier events may answer a held request at once.
         state.tell();
         drop(state);
         match answer {

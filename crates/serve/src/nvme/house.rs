@@ -1,4 +1,4 @@
-//! What all connections of NVMe hosts share: the subsystem, the drives, and who is connected.
+//! State shared by all connections of NVMe hosts: the subsystem, the drives, and the connected hosts.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What happens without a host's doing: hosts fall silent, power fails and returns, drives change zones.
+//! Events without a host's command: hosts fall silent, power fails and returns, drives change zones.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ pub(super) fn keep(shared: &Shared, closing: &AtomicBool) {
     }
 }
 
-/// What was seen before.
+/// The state seen last.
 struct Keeper {
     switched: Vec<u32>,
     /// Zones that drives report as changed by themselves, by their first blocks; for each drive.

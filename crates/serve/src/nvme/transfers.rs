@@ -107,7 +107,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// What has come already.
+    /// The data that has arrived.
     pub(super) fn so_far(&mut self, tag: u16) -> Vec<u8> {
         self.invited.get_mut(&tag).map(|it| std::mem::take(&mut it.data)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a client asks of the drive at once, and whom to tell.
+//! A batch of a client's requests to the drive, and the receivers of the answers.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ impl Drop for Reply {
     }
 }
 
-/// What a client asks of the drive at once.
+/// A batch of a client's requests to the drive.
 #[derive(Default)]
 pub(crate) struct Batch {
     asks: Vec<(Ask, Reply)>,
@@ -36,7 +36,7 @@ impl Batch {
         self.asks.push((ask, Reply(Some(Box::new(reply)))));
     }
 
-    /// What is asked, and since when it waits.
+    /// The requests, and since when they wait.
     pub(super) fn into_parts(self) -> (Vec<(Ask, Reply)>, Option<Instant>) {
         (self.asks, self.ready)
     }

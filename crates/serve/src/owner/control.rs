@@ -1,4 +1,4 @@
-//! What is asked of the server and not of the drive: its switch, and how it goes.
+//! Requests to the server and not to the drive: its switch, and its state.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;

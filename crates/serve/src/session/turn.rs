@@ -1,4 +1,4 @@
-//! What a protocol is, and what it does with a request that has come in.
+//! The interface of a protocol, and its treatment of a request that has come in.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -48,7 +48,7 @@ impl Outbox {
 
 /// A request that has come in whole, and all that it takes to answer it.
 pub(crate) struct Turn<'a> {
-    /// What it holds; `None` if what it holds was taken before.
+    /// Its permit; `None` if one was taken before.
     pub(super) permit: Option<Permit>,
     pub(super) to: &'a Sender<Outgoing>,
     pub(super) drives: &'a [Handle],

@@ -24,7 +24,7 @@ impl Lock {
         loop {
             let file = File::create(&path).map_err(failed)?;
             match file.try_lock() {
-                // Whoever held it may have removed it since it was opened: then it stands for nothing.
+                // The last holder may have removed it since it was opened: then it locks nothing.
                 Ok(()) if !is_at(&file, &path).map_err(failed)? => {}
                 Ok(()) => return Ok(Self { path, _file: file }),
                 Err(TryLockError::WouldBlock) => return Err(StateError::Busy(state.to_owned())),

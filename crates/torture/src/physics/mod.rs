@@ -43,7 +43,7 @@ pub(crate) struct Physics {
     pub(crate) way_back: WayBack,
 }
 
-/// What a cut must lose, and what it must cost.
+/// The losses and the cost that a cut must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// Units of promised data that are not saved, in order.
@@ -390,7 +390,7 @@ impl Expected {
         Self { is_quiet: true, ..Self::default() }
     }
 
-    /// Notes what there was to dump, and what was lost.
+    /// Notes the pages to dump, and the losses.
     pub(crate) fn note(&self, hits: &mut Hits, physics: &Physics) {
         let (has, two_programs) = (self.has, 2 * physics.dump_pj);
         let left = physics.energy_pj.map(|energy| energy - self.used_pj);

@@ -1,4 +1,4 @@
-//! What the way back from a power cut takes, worked out from what lies on the flash.
+//! The time of a recovery, derived from the pages on the flash.
 //!
 //! **What lives here**: the pages that each step of a recovery reads, by die, and so its time ([`WayBack`]). Pages that the
 //! drive wrote itself are read here as recovery reads them. **What doesn't**: which entries and units a recovery

@@ -374,7 +374,7 @@ where
         Request { lba: first.min(end), sectors: end.saturating_sub(first) as u32, ..*request }
     }
 
-    /// What a change that is under way may make of what is lost is for the oracle alone.
+    /// Only the oracle judges how a change in flight affects lost data.
     fn note_submitted(&mut self, request: &Request) {
         let per_grain = self.host.sectors_per_grain;
         let end = request.lba + u64::from(request.sectors);

@@ -9,7 +9,7 @@ use super::Shrinking;
 use crate::Outcome;
 use crate::subject::Run;
 
-/// What tells runs and rounds apart, and what shrinking has steps of its own for.
+/// Fields that distinguish runs and rounds, or that shrinking has steps of its own for.
 const LEFT_ALONE: [&str; 3] = ["seed", "number", "rounds"];
 
 /// Bytes of each unit that sizes are written in.
@@ -26,7 +26,7 @@ impl<R: Run, F: FnMut(&R) -> Outcome> Shrinking<'_, R, F> {
         self.reduce("", Some(&plain));
     }
 
-    /// Reduces what is at `path`; `plain` is what a plain run has there.
+    /// Reduces the value at `path`; `plain` is that of a plain run.
     fn reduce(&mut self, path: &str, plain: Option<&Value>) {
         let Some(here) = value_of(&self.best.options).pointer(path).cloned() else { return };
         match &here {

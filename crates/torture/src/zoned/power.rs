@@ -1,4 +1,4 @@
-//! Power cuts of a zoned drive: what is lost is what physics could not keep.
+//! Power cuts of a zoned drive: only pages beyond the energy may be lost.
 
 use leyden_device::PowerLoss;
 use leyden_sim::{Span, Time};

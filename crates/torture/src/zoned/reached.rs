@@ -13,7 +13,7 @@ use super::command::Pending;
 use super::run::Runner;
 use crate::coverage::{Coverage, Point, REGIONS, pair, pairs, region_name};
 
-/// What can be reached beside what is named for zones alone.
+/// Points that can be reached beside those named for zones alone.
 const POINTS: &[Point] = &[
     Point::CutIdle,
     Point::CutDataProgram,

@@ -254,7 +254,7 @@ impl<'a> Runner<'a> {
         Trouble { kind: Kind::Stuck, message }
     }
 
-    /// Commands have ended, all at one moment: what they ended with is judged by what the flash is then.
+    /// Commands have ended at one moment: the flash at that moment must justify their statuses.
     fn all_ended(&mut self, done: &[Completion<Stamp>]) -> Result<(), Trouble> {
         self.check_zones()?;
         done.iter().try_for_each(|end| self.ended(end))

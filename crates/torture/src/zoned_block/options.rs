@@ -137,7 +137,7 @@ fn draw_zoned(rng: &mut Rng, is_faulty: bool) -> Config {
     if !is_faulty {
         config.nand.faults = leyden_nand::FaultConfig::default();
     }
-    // What a member loses of what it has promised is no matter of the layer's.
+    // Losses of a member's promised data are no matter of the layer's.
     let power = leyden_power::Config::default();
     config.power = Some(leyden_power::Config { dump: DumpConfig::drawn(rng.next_u64()), ..power });
     config

@@ -16,7 +16,7 @@ use crate::{Options, Outcome, Round};
 /// Mapping units of the zoned member's flash, at most.
 const MOST_UNITS: u32 = 1 << 22;
 
-/// What can be reached beside what is named for such devices alone.
+/// Points that can be reached beside those named for such devices alone.
 const POINTS: &[Point] = &[
     Point::CutFlush,
     Point::CutFua,
@@ -113,7 +113,7 @@ impl Run for ZonedBlockOptions {
     }
 }
 
-/// What was reached of what such devices can reach.
+/// The points hit, of those that such devices can reach.
 pub(super) fn reached(options: &ZonedBlockOptions, hits: &Coverage) -> Coverage {
     let ZonedBlockOptions { layer, zoned, .. } = options;
     let region = region_name(zoned.buffer.region);

@@ -1,4 +1,4 @@
-//! What a comparison has to say of its runs together: that a key made no difference, or had nothing to do.
+//! Remarks on the runs of a comparison together: a key without effect, or without occasion.
 
 use leyden_record::RunRecord;
 

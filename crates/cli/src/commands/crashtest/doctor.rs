@@ -1,4 +1,4 @@
-//! `leyden crashtest doctor`: what of this machine is needed, and what is there.
+//! `leyden crashtest doctor`: the needs of crash tests, and which of them this machine meets.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::output::table::Table;
 /// Something that is needed.
 struct Need {
     name: String,
-    /// What is missing, and what to do.
+    /// The missing part, and how to get it.
     lacking: Option<String>,
     /// Without it something is left out only.
     is_optional: bool,
@@ -134,7 +134,7 @@ fn fuse() -> [Need; 2] {
     ]
 }
 
-/// What makes and mounts a file system.
+/// The programs and modules that make and mount a file system.
 fn kernel(fs: &str) -> Vec<Need> {
     let mkfs = format!("mkfs.{fs}");
     let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();

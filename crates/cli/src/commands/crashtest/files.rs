@@ -72,7 +72,7 @@ pub(super) fn explored(
     Ok(summary)
 }
 
-/// What is lost in a state, as the places of a finding.
+/// The losses of a state, as the places of a finding.
 pub(super) fn places(history: &FileHistory, state: &State) -> Vec<Place> {
     let parts = history.lost_parts(state).into_iter();
     parts.map(|(atom, name)| Place { atom, name, offset_bytes: None }).collect()

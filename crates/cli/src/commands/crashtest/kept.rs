@@ -1,4 +1,4 @@
-//! What a crash test keeps in its folder, and what is said where several commands say it.
+//! The files that a crash test keeps in its folder, and messages common to several commands.
 
 use leyden_crashtest::{CrashError, FileHistory, History, Session, Summary, Timeline};
 use leyden_image::ImageError;

@@ -1,4 +1,4 @@
-//! What a crash test was made of and with: drive, software, versions, date.
+//! Provenance of a crash test: drive, software, versions, date.
 
 use std::time::{Duration, UNIX_EPOCH};
 

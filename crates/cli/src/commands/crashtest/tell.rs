@@ -148,7 +148,7 @@ pub(super) fn why(why: Option<&Why>, out: &mut impl Write) -> Result<(), Failure
     Ok(())
 }
 
-/// What must be known of a finding to judge it.
+/// Facts that a reader needs to judge a finding.
 pub(super) fn remarks(model: Model, finding: &Finding) -> Vec<&'static str> {
     let flaky = finding.is_flaky.then_some("flaky: tried again, it came out otherwise");
     let lawful = (model == Model::Lying).then_some("on a drive that lies");

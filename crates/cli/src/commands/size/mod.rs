@@ -71,7 +71,7 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What needs no run.
+/// Results that need no run.
 fn by_arithmetic(args: &SizeArgs, loaded: &Loaded) -> Result<(), Failure> {
     let scenario = &loaded.scenario;
     if scenario.device.zoned.is_some() {
@@ -137,7 +137,7 @@ fn real_share(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// What a drive needs at worst, and what the workload made of it.
+/// A drive's need at worst, and the peak of the workload.
 fn capacitors(
     title: &str,
     sizing: &Sizing,

@@ -94,7 +94,7 @@ fn ranges(worst: &WorstCases, out: &mut dyn Write) -> std::io::Result<()> {
     )
 }
 
-/// What a table of banks begins with.
+/// The head of a table of banks.
 pub(crate) const BANKS_HEAD: &str = "protection,protected,dump,part,own,pages,dump_ms,energy_mj,capacitance_uf,parts,\
                                      parts_with_esr,area_cm2,height_mm,problem\n";
 

@@ -120,7 +120,7 @@ mod tests {
                 let end = (first + length).min(300);
                 prop_assert_eq!(marks.any(first, end), twin[first as usize..end as usize].contains(&true));
                 if fill { marks.fill(first, end) } else { marks.clear(first, end) }
-                // What is reversed is nothing.
+                // A reversed range is empty.
                 marks.clear(end, first);
                 marks.fill(end, first);
                 twin[first as usize..end as usize].fill(fill);

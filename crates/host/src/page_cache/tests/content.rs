@@ -1,4 +1,4 @@
-//! Against a list of every write to every unit: what is read, and what a flush leaves below.
+//! Reads, and data below after a flush, against a list of every write to every unit.
 
 use leyden_device::{Config, Ssd};
 use leyden_sim::Rng;

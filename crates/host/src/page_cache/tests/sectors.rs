@@ -89,7 +89,7 @@ impl Game {
         Ok(true)
     }
 
-    /// Everything is flushed: what the drive holds is what was written.
+    /// Everything is flushed: the drive holds the written data.
     fn finish(mut self) -> Result<(), TestCaseError> {
         while self.step()? {}
         self.under_way.push((u32::MAX, Command::flush(), Vec::new()));

@@ -3,7 +3,7 @@
 //! **What lives here**: a [`Search`], which asks for bytes of the device and ends with where the journal lies. **What
 //! doesn't**: reading the device, and what is done about journals.
 //!
-//! What is found decides where blocks are put, never what they hold: a superblock that lies costs copies, not data.
+//! A superblock decides where blocks are put, never their content: one that lies costs copies, not data.
 //!
 //! **Invariants**
 //! - Any bytes end a search, after [`MAX_READS`] reads at most.
@@ -69,7 +69,7 @@ pub enum Why {
     NoJournal,
     /// It is on another device.
     Elsewhere,
-    /// What says where it is cannot be true, or is of a kind that is not read.
+    /// The journal's place is impossible, or of a kind that is not read.
     Unbelievable(&'static str),
     /// The device could not be read.
     Unreadable,
@@ -102,7 +102,7 @@ pub enum Next {
     Found(Journal),
 }
 
-/// What a step of a search comes to, or why there is no next one.
+/// The next step of a search, or why there is none.
 type Step = Result<Next, Why>;
 
 /// A search for the journal. See the module.

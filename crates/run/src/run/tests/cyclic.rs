@@ -1,4 +1,4 @@
-//! What `harvest` promises where data written in order is overwritten while it is buffered (docs/schedules.md).
+//! The bound that `harvest` keeps on cyclic data that is overwritten while it is buffered (docs/schedules.md).
 
 use super::*;
 

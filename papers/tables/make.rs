@@ -179,7 +179,7 @@ impl Found {
             singles.dedup_by(|a, b| a.0.to_bits() == b.0.to_bits() && a.1 == b.1 && a.2 == b.2);
             if singles.windows(2).any(|pair| pair[0].0.to_bits() == pair[1].0.to_bits()) {
                 return Err(format!(
-                    "`{key}` is of several runs: add to `name` what tells them apart"
+                    "`{key}` belongs to several runs: add a pointer to `name` that distinguishes them"
                 ));
             }
             let together = together(singles);

@@ -31,8 +31,7 @@ const NOTEBOOKS: &str = "docs/notebooks/";
 /// The records, each `NAME.json`.
 const RECORDS: &str = "docs/papers/figures/";
 
-const REMEDY: &str =
-    "say what the record says, or make the record anew: cargo xtask figures record";
+const REMEDY: &str = "correct the cell, or make the record again: cargo xtask figures record";
 
 /// What was found, and how much was looked at.
 #[derive(Debug, Default)]
@@ -55,7 +54,7 @@ pub(crate) fn check(tree: &Tree) -> Outcome {
         match Record::parse(text) {
             Ok(record) => drop(records.insert(name.to_owned(), record)),
             Err(problem) => {
-                let remedy = "make it anew: cargo xtask figures record";
+                let remedy = "make it again: cargo xtask figures record";
                 outcome.findings.push(Finding::new(path, 1, problem, remedy));
             }
         }
@@ -177,7 +176,7 @@ impl Check<'_> {
                 }
                 Err(problem) => {
                     let problem = format!("cell {number}, `{cell}`: {problem}");
-                    let remedy = "correct the table's marker, or make the record anew";
+                    let remedy = "correct the table's marker, or make the record again";
                     self.find(row.line, problem, remedy);
                 }
             }
@@ -217,7 +216,7 @@ fn unused(
     let unused = record.figures.keys().filter(|key| !used.contains(*key));
     unused
         .map(|key| {
-            let remedy = "take it out, or make the record anew";
+            let remedy = "take it out, or make the record again";
             Finding::new(path, line_of(key), format!("no table uses `{key}`"), remedy)
         })
         .collect()

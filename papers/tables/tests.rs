@@ -239,7 +239,7 @@ fn a_record_takes_what_tables_use_of_what_was_written() {
     let twin = std::fs::read_to_string(at("out/small/only/greedy-4.json")).unwrap();
     write("out/small/only/greedy-4.json", &twin.replace("\"seed\": 4", "\"seed\": 3"));
     let error = make().unwrap_err().to_string();
-    assert!(error.contains("is of several runs"), "{error}");
+    assert!(error.contains("belongs to several runs"), "{error}");
     std::fs::remove_file(at("out/small/only/greedy-4.json")).unwrap();
     std::fs::remove_file(at("out/small/only/cost_benefit-1.json")).unwrap();
     let error = make().unwrap_err().to_string();

@@ -184,7 +184,7 @@ fn outcome(mut command: Command) -> io::Result<Option<String>> {
         if begun.elapsed() > TOO_LONG {
             child.kill()?;
             child.wait()?;
-            return Ok(Some(format!("goes on for more than {} s", TOO_LONG.as_secs())));
+            return Ok(Some(format!("runs for more than {} s", TOO_LONG.as_secs())));
         }
         std::thread::sleep(GLANCE);
     };

@@ -63,7 +63,7 @@ impl fmt::Display for Finder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Torture { kind, seeds } => write!(f, "{seeds} {kind} seeds"),
-            Self::Kept { name } => write!(f, "what is kept as {name}"),
+            Self::Kept { name } => write!(f, "the kept failure {name}"),
             Self::Test { package, target, filter } => {
                 write!(f, "{package} {target} {}", filter.as_deref().unwrap_or("(all)"))
             }
@@ -126,7 +126,8 @@ pub(crate) fn parse(path: &str, text: &str) -> Result<Vec<Bug>, (usize, String)>
     for bug in &mut bugs {
         bug.changes.iter_mut().for_each(Change::trim_end);
         if bug.what.is_empty() || bug.found_by.is_empty() || bug.changes.is_empty() {
-            let problem = format!("{} lacks what it is, `found by`, or a file's lines", bug.name);
+            let problem =
+                format!("{} lacks its description, `found by`, or a file's lines", bug.name);
             return Err((bug.line, problem));
         }
     }

@@ -113,7 +113,7 @@ fn unguarded(tree: &Tree, bugs: &[Bug]) -> Vec<Finding> {
     let finding = |(path, _): (&str, &str)| {
         let remedy =
             format!("plant the bug that it was kept for in {LISTS}kept.diff, or drop the file");
-        Finding::new(path, 1, "no planted bug says what this failure guards", remedy)
+        Finding::new(path, 1, "no planted bug names the kept failure that finds it", remedy)
     };
     without.map(finding).collect()
 }

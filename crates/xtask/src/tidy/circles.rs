@@ -57,7 +57,7 @@ fn finding<'a>(circle: impl Iterator<Item = &'a str>) -> Finding {
     let name = |path: &'a str| path.split_once("/src/").map_or(path, |(_, name)| name);
     let names: Vec<&str> = paths.iter().chain(&paths[..1]).map(|&path| name(path)).collect();
     let problem = format!("files use each other in a circle: {}", names.join(" -> "));
-    let remedy = "move what they share to a file of its own, below them";
+    let remedy = "move their common items to a file of its own, below them";
     Finding::new(paths[0], 1, problem, remedy)
 }
 

@@ -86,7 +86,7 @@ fn check_crate(path: &str, name: &str, manifest: &str, findings: &mut Vec<Findin
         if !allowed.contains(&dependency) {
             let problem = format!("`{name}` depends on `{dependency}`, and may not");
             let remedy = format!(
-                "it may depend on: {}; what joins two crates belongs into one above both",
+                "it may depend on: {}; code that joins two crates belongs into one above both",
                 if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") }
             );
             findings.push(Finding::new(path, line, problem, remedy));

@@ -15,7 +15,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         for note in NOTES {
             findings.extend(words(text, note).map(|at| {
                 let problem = format!("a note is left ({note})");
-                let remedy = "do it, or open an issue and say here what holds until then";
+                let remedy = "do it, or open an issue and state here the rule until then";
                 Finding::new(path, line_of(text, at), problem, remedy)
             }));
         }

@@ -8,7 +8,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.with_extension("md") {
         for (line, target) in links(text) {
             if let Err(problem) = resolve(tree, path, target) {
-                let remedy = "correct the link, or add what it leads to";
+                let remedy = "correct the link, or add its target";
                 findings.push(Finding::new(path, line, problem, remedy));
             }
         }

@@ -11,7 +11,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.with_extension("rs") {
         let documented_elsewhere = path.starts_with("fuzz/fuzz_targets/"); // fuzz/README.md
         if let Some(line) = undocumented(text).filter(|_| !documented_elsewhere) {
-            let problem = "the module does not say what it is";
+            let problem = "the module has no documentation";
             let remedy =
                 "begin it with `//!`: what lives here, what doesn't, which invariants hold";
             findings.push(Finding::new(path, line, problem, remedy));

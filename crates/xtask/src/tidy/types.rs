@@ -168,7 +168,8 @@ fn spread(sources: &[Source<'_>]) -> Vec<(String, Finding)> {
         let name = key.1;
         let problem =
             format!("methods of `{name}` are in {} files, {MOST_FILES} at most", files.len());
-        let remedy = "cut the type, not its `impl`: what a file is about is a type of its own";
+        let remedy =
+            "split the type, not its `impl`: each part that a file is about becomes a type";
         let finding = Finding::new(source.path, line_of(&source.code, *at), problem, remedy);
         found.push((full_name(source, name), finding));
     }

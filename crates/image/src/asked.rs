@@ -1,10 +1,10 @@
-//! What commands ask for beside their range, as logs and recordings keep it.
+//! Parameters of commands beside their range, as logs and recordings keep them.
 
 use leyden_device::{Action, Command, Lba, ZoneAction};
 
 use crate::Places;
 
-/// What a write or an append asks for.
+/// Parameters of a write or an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteFlags {
     /// Force unit access.
@@ -43,7 +43,7 @@ impl WriteFlags {
 /// Zone Management Send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneAsk {
-    /// What to do: not [`ZoneAction::Write`], and not [`ZoneAction::SetExtension`], which carries data.
+    /// The action: not [`ZoneAction::Write`], and not [`ZoneAction::SetExtension`], which carries data.
     pub action: ZoneAction,
     /// The zone's first block; of [`ZoneAction::FlushZrwa`] the last one to commit.
     pub lba: Lba,

@@ -74,7 +74,7 @@ impl ClockPage {
         Self::Two(Box::new(TwoPlaces::new(0, [0; USED_BYTES])))
     }
 
-    /// What the page of an image of this version holds.
+    /// The clock's page of an image of this version.
     pub(crate) fn read(file: &ImageFile, version: u32) -> Result<(Self, Clock), ImageError> {
         let damaged = || ImageError::Damaged("the checksum of its clock does not match".to_owned());
         let mut bytes = [0; USED_BYTES];
@@ -107,7 +107,7 @@ pub(crate) struct TwoPlaces {
     /// The page in memory, from the first clock on that is written, where the file system allows that.
     map: Option<Mapped>,
     may_map: bool,
-    /// What is in the file; not kept up where there is a map.
+    /// Bytes in the file; not updated where there is a map.
     bytes: [u8; USED_BYTES],
 }
 

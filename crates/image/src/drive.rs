@@ -30,7 +30,7 @@ use crate::recording::Recorder;
 use crate::{ImageError, Places};
 use spare::Spare;
 
-/// What opening an image has found.
+/// Findings of opening an image.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The power cut that the kill of the last process was; `None` if it closed the image.
@@ -262,7 +262,7 @@ impl Drive {
     fn make_room(&mut self, count: u32) -> Result<(), ImageError> {
         if self.content.is_short_of(count) {
             self.content.keep_used_by(self.powered.device(), count);
-            // What is free now may have been in use when the clock was last written.
+            // Free space may have been in use when the clock was last written.
             self.write_clock()?;
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Drive {
         }
     }
 
-    /// What the device is asked by an event; `None` if it is none of the host's.
+    /// The command of an event; `None` if it is none of the host's.
     fn command(&self, event: &Event) -> Option<Command<Places>> {
         let places = |lba, sectors, slots| self.content.places(lba, sectors, slots);
         Some(match event {

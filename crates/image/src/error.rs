@@ -1,4 +1,4 @@
-//! What can be wrong with an image.
+//! Errors of images.
 
 use std::io;
 

@@ -26,7 +26,7 @@ pub(crate) struct ImageFile {
     is_nameless: bool,
 }
 
-/// What a drive holds is its owner's, whatever the umask is.
+/// A drive's data belongs to its owner, with any umask.
 const OWNERS: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// No page of memory is larger.

@@ -1,4 +1,4 @@
-//! What the fuzz targets and the short fuzz test call: any bytes as a recording, and as the log of an image.
+//! Entry points of the fuzz targets and of the short fuzz test: any bytes as a recording, and as the log of an image.
 //!
 //! Checksums are made right, so that what is in them is reached. **Invariants**: nothing may panic.
 

@@ -16,7 +16,7 @@ use crate::file::ImageFile;
 use crate::layout::{Fields, LOG_BYTES, Regions, seal_from, unseal};
 use crate::mapped::Mapped;
 
-/// What happened to a drive from outside.
+/// An event of a drive, from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A read of so many sectors.
@@ -27,7 +27,7 @@ pub enum Event {
         lba: Lba,
         /// How many sectors.
         sectors: u32,
-        /// What it asks for beside.
+        /// Flags of the command.
         flags: WriteFlags,
         /// For each mapping unit that it touches the slot of its bytes, and their checksum.
         slots: Vec<(u32, u32)>,

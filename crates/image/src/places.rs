@@ -1,4 +1,4 @@
-//! What the device stores for each mapping unit of an image: where its bytes lie.
+//! The device's stored value for each mapping unit of an image: the place of its bytes.
 
 use std::sync::Arc;
 

@@ -86,7 +86,7 @@ impl Powered {
         }
     }
 
-    /// What a conventional drive buffers goes to flash.
+    /// Writes the buffer of a conventional drive to flash.
     pub(crate) fn write_out(&mut self) {
         self.device.write_out();
     }

@@ -32,7 +32,7 @@ const PACKED: i32 = 1;
 #[derive(Clone, Debug)]
 pub struct Stack {
     layer: Layered,
-    /// What the layer had counted when the image was opened: in a log that was run again.
+    /// The layer's counts when the image was opened: those of a log that was run again.
     before: ZonedBlockStats,
 }
 
@@ -157,12 +157,12 @@ impl Stack {
         self.layer.problem()
     }
 
-    /// What the layer has counted since the image was opened.
+    /// The layer's counts since the image was opened.
     pub fn layer_stats(&self) -> ZonedBlockStats {
         self.layer.stats().since(&self.before)
     }
 
-    /// What was counted until now does not count.
+    /// Leaves out the counts so far.
     pub(crate) fn count_anew(&mut self) {
         self.before = self.layer.stats();
     }
@@ -190,7 +190,7 @@ impl Stack {
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.layer.capacity_sectors()
     }
-    /// Fingerprint of what the drives have done, and so of what the layer has.
+    /// Fingerprint of the drives' operations, and so of the layer's.
     pub(crate) fn digest(&self) -> Digest {
         let (conventional, zoned) = (self.layer.conventional(), self.layer.zoned());
         *Digest::default().add(conventional.digest().value()).add(zoned.digest().value())

@@ -40,7 +40,7 @@ impl Request {
         Touched::new(self, unit_sectors).effects()
     }
 
-    /// What it makes of `unit`, if it changes it.
+    /// Its effect on `unit`, if it has one.
     pub fn effect(&self, unit: u32, unit_sectors: u32) -> Option<Effect> {
         Touched::new(self, unit_sectors).effect(unit)
     }
@@ -59,7 +59,7 @@ pub enum Ended {
     Failed,
 }
 
-/// What a command makes of a unit.
+/// The effect of a command on a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The command's stamp.
@@ -100,7 +100,7 @@ impl Touched {
         self.first..self.end
     }
 
-    /// What becomes of `unit`, if anything.
+    /// The effect on `unit`, if there is one.
     pub(crate) fn effect(self, unit: u32) -> Option<Effect> {
         if !self.units().contains(&unit) {
             return None;

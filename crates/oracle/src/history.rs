@@ -91,7 +91,7 @@ impl Oracle {
         })
     }
 
-    /// What happened to `unit` until now, or to the read at tick `read`.
+    /// Events of `unit` until now, or until the read at tick `read`.
     fn history(&self, unit: u32, read: Tick) -> Vec<Event> {
         let commands = self.log.iter().filter(|(_, entry)| {
             let is_this_read = entry.submitted == read;

@@ -1,4 +1,4 @@
-//! What a drive has promised to keep: the durability model, apart from any drive.
+//! The promises of a drive: the durability model, apart from any drive.
 //!
 //! **What lives here**: which versions of each mapping unit a read may return, before a power cut
 //! and after it ([`Oracle`]). **What doesn't**: any drive. This crate shares no code with the

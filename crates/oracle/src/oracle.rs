@@ -11,7 +11,7 @@ use crate::log::{Entry, Flush, Log, PowerCut, Tick};
 use crate::view::{Known, Seen, Unit};
 use crate::{Ended, Fate, Id, Op, Promise, Request, Violation};
 
-/// What the drive said that it lost ([`Oracle::note_loss_allowed`]).
+/// Losses that the drive reported ([`Oracle::note_loss_allowed`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
     /// Units that it named.
@@ -114,7 +114,7 @@ impl Oracle {
         self
     }
 
-    /// What the drive said that it lost, and how much of that was seen to be lost.
+    /// The losses that the drive reported, and how many of them were seen.
     pub const fn losses(&self) -> Losses {
         self.losses
     }
@@ -221,7 +221,7 @@ impl Oracle {
                 }
             }
             if ended == Ended::Done {
-                // What a cache had before it failed to write the unit out may be gone.
+                // A cache's data from before its failed write of the unit may be gone.
                 if at_once || entry.submitted > unit.unwritten {
                     unit.current.raise(entry.submitted);
                 }
@@ -321,7 +321,7 @@ impl Oracle {
             // Some zeroes or other. Any other stamp that is forgotten is the base.
             None => (unit.may_be_failed_zeroes(&unit.durable), self.promise == Promise::Full),
         };
-        // What failed promises nothing, though it may be seen until the next cut.
+        // A failed command promises nothing, though it may be seen until the next cut.
         if failed {
             return;
         }
@@ -332,7 +332,7 @@ impl Oracle {
         }
     }
 
-    /// What recovery left of the unit is `stamp`, and stays.
+    /// Recovery left `stamp` in the unit, and it stays.
     fn learn_left(&mut self, number: u32, stamp: u64) {
         let cut = self.last_cut;
         let unit = &mut self.units[number as usize];
@@ -406,7 +406,7 @@ impl Oracle {
         }
     }
 
-    /// What is known to be durable of a unit, or was promised of it.
+    /// The known durable content of a unit, or its promise.
     fn known(&self, number: u32) -> Known {
         let unit = &self.units[number as usize];
         let durable = unit.durable;

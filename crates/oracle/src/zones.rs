@@ -1,4 +1,4 @@
-//! What a zoned drive has promised to keep: the model of [`crate::Oracle`], for zones.
+//! The promises of a zoned drive: the model of [`crate::Oracle`], for zones.
 //!
 //! A zone's *content* is a prefix: what was written from its beginning on, unit by unit. One change of a zone
 //! that is not a write is under way at a time, and no write with it; writes may be, in order, and appends in

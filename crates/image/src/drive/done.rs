@@ -12,7 +12,7 @@ pub struct Done {
     pub status: Status,
     /// When, by the drive's clock.
     pub time: Time,
-    /// What was read; empty if it was no read, or has failed.
+    /// Data that was read; empty if it was no read, or has failed.
     pub data: Vec<u8>,
     /// True if the drive has read it, and the process has no memory to return it; it has failed, then.
     pub no_memory: bool,

@@ -35,7 +35,7 @@ fn bytes(drive: &Drive, range: &Range<u64>) -> Result<Option<Vec<u8>>, ImageErro
     Ok(sectors.map(|bytes| bytes[skipped..skipped + length].to_vec()))
 }
 
-/// What the log says of it.
+/// Its entry in the log.
 pub(super) fn event(sources: Vec<Range<u64>>, journal: &Journal) -> Event {
     let journal = match journal {
         Journal::At(ranges) => Some(ranges.clone()),

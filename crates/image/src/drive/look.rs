@@ -1,4 +1,4 @@
-//! What is in an image, what of it is whole, and copies of it: the drive notices nothing.
+//! Inspection of an image: its content, its integrity, and copies of it. The drive notices nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub struct DriveInfo {
     pub cuts: u64,
 }
 
-/// What a check has found.
+/// Findings of a check.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Checked {
     /// What the drive is called.

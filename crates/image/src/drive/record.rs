@@ -64,7 +64,7 @@ impl Drive {
         }
     }
 
-    /// What was recorded so far survives a kill.
+    /// Makes the recording so far survive a kill.
     pub fn settle_recording(&mut self) {
         let (now, digest) = (self.now(), self.device().digest().value());
         if let Some(recorder) = &mut self.recorder {

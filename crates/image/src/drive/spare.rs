@@ -13,7 +13,7 @@ const UNIT_MOST: u64 = 192;
 /// A log of so many bytes is worth a checkpoint to those who have no room.
 const WORTH_IT: u64 = 256 << 10;
 
-/// What is kept for the next checkpoint, since the last one.
+/// Space kept for the next checkpoint, since the last one.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
     /// Bytes from the beginning of its region on.

@@ -1,4 +1,4 @@
-//! What a kill between any two stores to memory leaves, and within any of them.
+//! Images that a kill leaves between any two stores to memory, and within any of them.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn run(drive: &mut Drive) -> Vec<Step> {
     steps
 }
 
-/// What lies there, or beyond the end of the file would: zeroes.
+/// The bytes there; zeroes beyond the end of the file.
 fn read(path: &Path, (at, length): (u64, usize)) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let read = std::fs::File::open(path).unwrap().read_at(&mut bytes, at).unwrap();

@@ -22,7 +22,7 @@ pub(super) const HEAD_BYTES: usize = 16;
 /// A mark is no longer than this.
 pub const MARK_MOST: usize = 64 << 10;
 
-/// What a recording says of its drive.
+/// A recording's description of its drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The drive.
@@ -35,7 +35,7 @@ pub struct Head {
     pub base_units: u32,
 }
 
-/// What happened to a drive, from outside.
+/// An event of a drive, from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A read of so many sectors.

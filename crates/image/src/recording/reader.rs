@@ -1,4 +1,4 @@
-//! What reads a recording.
+//! The reader of recordings.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,7 +13,7 @@ use super::frames::{fill, next_frame};
 /// Later than any drive's clock: what is beyond is damage, and not added to.
 const TIME_MOST: Time = Time::from_ns(1 << 62);
 
-/// What a drive was asked, in memory.
+/// The commands to a drive, in memory.
 #[derive(Debug)]
 pub struct Recording {
     head: Head,

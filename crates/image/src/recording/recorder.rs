@@ -1,4 +1,4 @@
-//! What writes a recording.
+//! The writer of recordings.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! What runs a recording again.
+//! Replay of recordings.
 
 use std::sync::Arc;
 

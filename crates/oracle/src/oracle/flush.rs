@@ -23,7 +23,7 @@ impl Oracle {
                 }
                 Unflushed::Seen { .. } => {}
                 Unflushed::Acknowledged(id) => {
-                    // What is forgotten was older than what is known of its units.
+                    // A forgotten command is older than the known content of its units.
                     let Some(entry) = log.get(id) else { continue };
                     let effects = entry.touched.effects();
                     for (unit, effect) in effects.filter(|(unit, _)| flushed.contains(unit)) {

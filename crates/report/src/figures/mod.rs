@@ -37,7 +37,7 @@ pub struct Section {
     pub title: &'static str,
     /// The figures, in reading order.
     pub figures: Vec<Figure>,
-    /// What stands in place of figures of which there is nothing to draw: a title and a sentence each.
+    /// Substitutes for figures with nothing to draw: a title and a sentence each.
     pub absent: Vec<(String, String)>,
 }
 
@@ -63,7 +63,7 @@ pub struct Figure {
     pub note: String,
     /// Share of the page's width.
     pub size: Size,
-    /// What stands in place of the figure if there is nothing to draw.
+    /// The substitute for the figure if there is nothing to draw.
     pub nothing: Option<String>,
     /// Legend.
     pub keys: Vec<Key>,

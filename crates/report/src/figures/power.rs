@@ -1,4 +1,4 @@
-//! Power loss: what a dump takes against what the capacitors hold, and the steps of a recovery.
+//! Power loss: energy of a dump against the capacitors' energy, and the steps of a recovery.
 
 use super::spec::{self, Line, Points, Unit};
 use super::{Bar, Figure, Segment, Size};

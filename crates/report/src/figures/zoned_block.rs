@@ -71,7 +71,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// A bar for each run: what the host writes, and what the layer writes besides.
+/// A bar for each run: the host's writes, and the layer's additions.
 fn written(layers: &[(&Run, &ZonedBlock)]) -> Figure {
     let mut figure = Figure::new("layer-writes", "Written to the drives, by kind");
     figure.size = Size::Wide;

@@ -274,7 +274,7 @@ impl Follower {
     }
 }
 
-/// Whether what a die does is what it was seen to do before.
+/// Whether a die still does the operation seen before.
 fn is_same(doing: &FollowedOperation, activity: &Activity, start: Time) -> bool {
     let began = match activity.phase {
         Phase::Array(from, _) => doing.array.is_none_or(|array| array.0 == from.since(start)),

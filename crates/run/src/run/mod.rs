@@ -55,7 +55,7 @@ pub enum RunError {
     Config {
         /// The offending key.
         key: String,
-        /// What is wrong and what would be right.
+        /// The problem, with its remedy.
         problem: String,
     },
     /// The workload did not run to its end.

@@ -220,7 +220,7 @@ where
         power.is_some_and(|power| power.allow_underprovisioned)
     }
 
-    /// For each of `units` what the table points to for each of its grains: what there is without the buffer.
+    /// For each of `units` the mapped content of each of its grains, without the buffer.
     fn stored(&self, units: &[u32]) -> Vec<(u32, Vec<u64>)> {
         let Some(ssd) = self.ssd() else { return Vec::new() };
         let sectors = self.host.unit_sectors;

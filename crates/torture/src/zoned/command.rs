@@ -6,7 +6,7 @@ use leyden_sim::{Ratio, Rng};
 
 use super::ZonedOptions;
 
-/// What is under way.
+/// A command in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Pending {
     Write {
@@ -35,7 +35,7 @@ pub(super) enum Pending {
         zone: u32,
         action: ZoneAction,
     },
-    /// What it promises, and how often each zone had been reset.
+    /// Its promise, and the number of resets of each zone then.
     Flush {
         ends: Vec<u32>,
         resets: Vec<u64>,
@@ -64,7 +64,7 @@ pub(super) enum Pending {
     },
 }
 
-/// What the host knows of a zone.
+/// The host's knowledge of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Slot {
     pub(super) writes: u32,

@@ -24,7 +24,7 @@ const fn stands(state: ZoneState) -> ZoneStands {
 }
 
 impl Runner<'_> {
-    /// Looks at every zone that is used, and goes on from what is there.
+    /// Judges every used zone, and continues from its content.
     pub(super) fn judge(&mut self) -> Result<(), Trouble> {
         self.check_zones()?;
         let report = self.count_resources()?;
@@ -87,7 +87,7 @@ impl Runner<'_> {
         Ok(end.zones().map(|report| report.zones.clone()).unwrap_or_default())
     }
 
-    /// What a zone holds, all of it.
+    /// The whole content of a zone.
     fn content(&mut self, zone: u32) -> Result<Vec<u64>, Trouble> {
         let command = self.host.read(zone, 0, self.host.capacity);
         let end = self.run_alone(command)?;

@@ -84,7 +84,7 @@ impl Host<'_> {
         (filter, self.others.below(2) == 0)
     }
 
-    /// What is wrong with a report that begins at `zone`, if anything is.
+    /// The fault of a report that begins at `zone`, if it has one.
     pub(super) fn wrong_in_report(
         &self,
         (zone, filter, partial, most): (u32, ZoneFilter, bool, u32),

@@ -75,7 +75,7 @@ impl Runner<'_> {
         physics.way_back.check_erased(&before, &now).map_err(unjustified)
     }
 
-    /// What a cut at `at` must lose. `None` if the power of such a drive is never cut.
+    /// The losses of a cut at `at`. `None` if the power of such a drive is never cut.
     fn expect(&self, at: Time) -> Result<Option<Expected>, Trouble> {
         let Some(physics) = &self.physics else { return Ok(None) };
         if self.drive.now() < self.ready || self.drive.is_read_only() {

@@ -1,4 +1,4 @@
-//! What a run of a zoned drive has reached.
+//! Coverage of a run of a zoned drive.
 
 use leyden_buffer::zoned::schedule::ZoneScheduleConfig;
 use leyden_device::{PowerLoss, Recovery, Status, ZoneAction};
@@ -52,7 +52,7 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// What the options of a run have to do with coverage.
+/// Coverage points of a run's options.
 fn drawn(options: &ZonedOptions) -> Vec<String> {
     let device = &options.device;
     let region = region_name(device.buffer.region);
@@ -74,7 +74,7 @@ impl Runner<'_> {
         Coverage::of(&self.hits, drawn(self.options))
     }
 
-    /// What a cut finds, just before it.
+    /// Notes the state just before a cut.
     pub(super) fn note_cut(&mut self) {
         for pending in self.under_way() {
             let point = match pending {
@@ -104,7 +104,7 @@ impl Runner<'_> {
         }
     }
 
-    /// What it has cost.
+    /// Notes the cost of the cut.
     pub(super) fn note_cost(&mut self, loss: &PowerLoss) {
         self.hits.hit_if(loss.torn_pages > 0, Point::BrokenOff);
         self.hits.hit_if(loss.cost.promised.get() > 0, Point::DumpUnits);
@@ -154,7 +154,7 @@ impl Runner<'_> {
         self.hits.hit(point);
     }
 
-    /// What the drive has done in the run.
+    /// Notes the drive's operations in the run.
     pub(super) fn note_work(&mut self) {
         let stats = self.drive.stats();
         self.hits.hit_if(stats.ftl.program_failures > 0, Point::FaultProgram);

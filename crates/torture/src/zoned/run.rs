@@ -39,7 +39,7 @@ pub(crate) struct Runner<'a> {
     pub(super) host: Host<'a>,
     pub(super) drive: ZnsSsd<Stamp>,
     pub(super) oracle: ZoneOracle,
-    /// What is under way, with the zones that may take resources meanwhile.
+    /// Commands in flight, with the zones that may take resources meanwhile.
     pub(super) pending: BTreeMap<u32, (Pending, Held)>,
     /// The zones that may take resources now.
     pub(super) held: Held,
@@ -131,7 +131,7 @@ impl<'a> Runner<'a> {
         (outcome, self.story.into_lines())
     }
 
-    /// What is under way.
+    /// Commands in flight.
     pub(super) fn under_way(&self) -> Vec<Pending> {
         self.pending.values().map(|(pending, _)| pending.clone()).collect()
     }

@@ -58,7 +58,7 @@ pub struct Job {
 /// How many requests are drawn ahead.
 const AHEAD: usize = 16;
 
-/// What is asked for.
+/// The mix of requests.
 #[derive(Clone, Debug)]
 struct Mix {
     read_below_ppm: u64,

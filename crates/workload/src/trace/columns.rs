@@ -1,4 +1,4 @@
-//! What each column of a text holds, as users write it and as the known formats of this kind have it.
+//! Contents of a text's columns, as users write them and as the known formats of this kind have them.
 
 use std::borrow::Cow;
 use std::fmt;

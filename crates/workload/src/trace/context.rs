@@ -1,4 +1,4 @@
-//! What every parser shares: where requests go, in which order, and what was skipped.
+//! State common to all parsers: the receiver of requests, their order, and counts of skipped records.
 //!
 //! **What lives here**: the checks that no format may skip (ranges, lengths, time order), the rule
 //! for several devices in one file, the counters. **What doesn't**: any format.
@@ -23,7 +23,7 @@ use super::error::ErrorKind;
 /// First sector that has no byte address below 2^64.
 pub(crate) const END_SECTOR: u64 = 1 << 55;
 
-/// What a reader counted beside the requests it handed out.
+/// Counts of a reader beside its requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ReadCounts {
     /// Requests handed out.
@@ -56,7 +56,7 @@ pub struct ReadCounts {
     pub unterminated: bool,
 }
 
-/// What to do about a trace in which nothing is.
+/// The remedy for a trace without requests.
 pub(crate) const NO_IO: &str = "Check that the capture saw any I/O";
 /// How many devices are named to who asked for one that is not there.
 const NAMED_DEVICES: usize = 8;
@@ -115,7 +115,7 @@ pub enum Devices {
     },
 }
 
-/// What happens to records that come later in the file than in time.
+/// The treatment of records that come later in the file than in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsorted {
     /// They are an error.

@@ -40,7 +40,7 @@ struct Details {
     found: Option<String>,
 }
 
-/// What is wrong.
+/// The problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -69,7 +69,7 @@ pub enum ErrorKind {
     UnknownFormat {
         /// Its first line, or its first bytes.
         begins: Vec<u8>,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// An archive, or compressed in a way that isn't read.
@@ -183,7 +183,7 @@ impl ErrorKind {
         matches!(self, Self::Read(_) | Self::Truncated(_) | Self::Trailing)
     }
 
-    /// What to do about it, if there is something to say.
+    /// The remedy, if there is one.
     pub fn remedy(&self) -> Option<Cow<'static, str>> {
         let text = match self {
             Self::Truncated(_) | Self::Corrupt(_) => "Get the file again, or capture it again",
@@ -256,7 +256,7 @@ impl TraceError {
         matches!(self.kind(), ErrorKind::Read(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// What is wrong.
+    /// The kind of the problem.
     pub fn kind(&self) -> &ErrorKind {
         &self.details.kind
     }
@@ -271,7 +271,7 @@ impl TraceError {
         self.details.place
     }
 
-    /// What stands there, escaped and cut short.
+    /// The text found there, escaped and cut short.
     pub fn found(&self) -> Option<&str> {
         self.details.found.as_deref()
     }

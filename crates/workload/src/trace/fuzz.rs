@@ -1,4 +1,4 @@
-//! What the fuzz targets and the short fuzz test call.
+//! Entry points of the fuzz targets and of the short fuzz test.
 //!
 //! **What lives here**: reading any bytes as any format, and checking what every reader promises; changing
 //! bytes, for short tests of this and other inputs. **What doesn't**: where the bytes come from.

@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// What zstd says if no frame begins where one should.
+/// The text of zstd's error if no frame begins where one should.
 const NO_FRAME: &str = "Unknown frame descriptor";
 const UTF8_BOM: &[u8] = &[0xef, 0xbb, 0xbf];
 

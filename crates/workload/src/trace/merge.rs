@@ -69,7 +69,7 @@ impl Merged {
         &self.trace
     }
 
-    /// What the files' owner should know of what was read so far, in sentences.
+    /// Warnings about the requests read so far, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.trace.warnings();
         let Some(hints) = &self.hints else { return all };

@@ -13,7 +13,7 @@ pub(crate) const US_DIGITS: usize = 3;
 /// See [`US_DIGITS`].
 pub(crate) const S_DIGITS: usize = 9;
 
-/// What kept digits from being a number.
+/// The reason why digits are no number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotNumber {
     Garbled,

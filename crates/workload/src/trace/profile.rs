@@ -1,4 +1,4 @@
-//! What a trace is like: its sizes, footprint, locality, rates.
+//! The profile of a trace: sizes, footprint, locality, rates.
 //!
 //! **What lives here**: one pass over a stream of requests. **What doesn't**: what a device makes
 //! of them.

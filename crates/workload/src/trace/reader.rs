@@ -77,7 +77,7 @@ impl Reader {
             Ok((format, format.open(options, input)?))
         };
         let (format, source) = begin().map_err(|kind| TraceError::file(name, kind))?;
-        // What is sorted by construction need not be kept back.
+        // A source sorted by construction needs no window.
         let window = if source.is_sorted() { 0 } else { options.unsorted.window() };
         let mut reader = Self {
             path: name.to_owned(),
@@ -125,7 +125,7 @@ impl Reader {
         &self.context.counts
     }
 
-    /// What the trace's owner should know of what was read so far, in sentences.
+    /// Warnings about the requests read so far, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         self.context.counts.warnings()
     }

@@ -26,7 +26,7 @@ const FIRST_COMPACTOR: u32 = 3;
 /// The tenant that writes the logs.
 pub const LOG: &str = "log";
 
-/// What the cleaner does to a zone.
+/// The cleaner's action on a zone.
 #[derive(Clone, Copy, Debug)]
 enum Cleaning {
     Reset(u32),
@@ -96,7 +96,7 @@ impl Lsm {
         }
     }
 
-    /// What was counted until `now`, from `start` on.
+    /// Counts from `start` until `now`.
     pub fn figures(&self, start: Time, now: Time) -> LsmFigures {
         let mut exposure = self.exposure.clone();
         exposure.set(now, exposure.bytes);
@@ -118,7 +118,7 @@ impl Lsm {
         self.figures.puts >= self.config.puts
     }
 
-    /// What the writer asks for: `Err` says when it goes on by itself, if it does.
+    /// The writer's next request; `Err` has the time at which it continues by itself, if it does.
     fn write(&mut self, now: Time) -> Result<Request, Option<Time>> {
         if self.writer.is_waiting || self.is_done() {
             return Err(None);
@@ -163,7 +163,7 @@ impl Lsm {
         self.to_compact / table
     }
 
-    /// What the puts of an append take of the log.
+    /// Sectors of the log that the puts of an append take.
     fn append_sectors(&self) -> u64 {
         self.sectors(rocksdb::LOG_RECORD * u64::from(rocksdb::PUTS_PER_APPEND))
     }
@@ -223,7 +223,7 @@ impl Lsm {
         }
     }
 
-    /// What a thread asks for.
+    /// A thread's next request.
     fn go_on(&mut self, owner: u32, now: Time) -> Option<Request> {
         if self.thread(owner).is_waiting {
             return None;
@@ -314,7 +314,7 @@ impl Lsm {
         let table = std::mem::take(&mut self.thread(owner).table);
         self.tables.push_back(table);
         self.delete_oldest();
-        // What was overwritten is gone: the store does not grow beyond its pairs.
+        // Overwritten pairs are gone: the store does not grow beyond its pairs.
         let store = self.config.puts * rocksdb::PAIR;
         let table = self.config.write_buffer.get();
         if self.tables.len() as u64 * table > store.max(16 * table) {
@@ -407,7 +407,7 @@ impl Host for Lsm {
         if self.is_done() {
             return if self.is_waiting() { Ask::Wait } else { Ask::End };
         }
-        // What ends without a request may let another thread go on.
+        // A step that ends without a request may let another thread continue.
         loop {
             let before = self.ended();
             match self.ask(now) {

@@ -1,4 +1,4 @@
-//! What a key-value store counts.
+//! Figures of a key-value store.
 
 use leyden_sim::{Span, Time};
 

@@ -1,4 +1,4 @@
-//! What the threads of a key-value store do, one thing after another.
+//! The threads of a key-value store, as sequences of steps.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(super) struct Log {
     pub(super) puts: u64,
 }
 
-/// What a thread does next.
+/// A thread's next step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// Reads so many sectors of a file, from one on.

@@ -1,4 +1,4 @@
-//! What hosts ask of zoned drives.
+//! Hosts of zoned drives.
 //!
 //! **What lives here**: streams of writes and appends that reset their zones when they come round
 //! ([`ZoneJobConfig`]), an LSM key-value store on a small zoned file system ([`LsmConfig`]), and the same of a store that
@@ -51,7 +51,7 @@ pub struct ZoneLayout {
     pub area_step: u64,
 }
 
-/// What a host asks for next.
+/// A host's next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// This, now. `owner` is handed back when it has ended.

@@ -63,7 +63,7 @@ impl Stream {
         self.phase = if is_written { Phase::Resetting } else { first_phase(&job.config) };
     }
 
-    /// What is asked for when nothing of the zone is under way any more; `None` if that is over.
+    /// The request for a zone without operations in flight; `None` if that is over.
     fn after(&mut self, after: After, layout: &ZoneLayout) -> Option<Request> {
         let (next, request) = match after {
             After::Reset | After::Open | After::NextZone => return None,
@@ -122,7 +122,7 @@ fn request(op: Op, lba: u64, sectors: u64, class: Class) -> Request {
     Request { at: Time::ZERO, op, lba: Lba(lba), sectors: sectors as u32, fua: false, class }
 }
 
-/// What a stream begins an empty zone with.
+/// The first phase of a stream in an empty zone.
 fn first_phase(config: &ZoneJobConfig) -> Phase {
     if config.pattern == ZonePattern::Log { Phase::Opening } else { Phase::Writing }
 }
@@ -180,7 +180,7 @@ impl Streams {
         Self { layout, jobs, all: streams, ready, is_ready, in_flight: 0, total }
     }
 
-    /// What stream `number` asks for, if it may ask now.
+    /// The next request of stream `number`, if it may send one now.
     fn ask(&mut self, number: u32) -> Option<Request> {
         let layout = self.layout;
         let stream = &mut self.all[number as usize];
@@ -250,7 +250,7 @@ impl Host for Streams {
         self.wake(owner);
     }
 
-    /// Each stream goes on where its zone ends now; what was cut off is not asked for again.
+    /// Each stream continues where its zone ends now; requests that were cut off are not repeated.
     fn recovered(&mut self, _: Time, zones: &[ZoneLeft]) {
         for number in 0..self.all.len() as u32 {
             let stream = &mut self.all[number as usize];
@@ -261,7 +261,7 @@ impl Host for Streams {
             let config = &self.jobs[stream.job as usize].config;
             let is_log = config.pattern == ZonePattern::Log;
             let wp = zone.write_pointer.map_or(0, |wp| wp.0 - zone.start.0);
-            // What an area holds above the write pointer is kept, and a log goes on behind it.
+            // An area keeps its data above the write pointer, and a log continues behind it.
             let held = if is_log { zones[stream.zone as usize].held } else { wp };
             stream.written = held * SECTOR_BYTES;
             stream.phase = match zone.state {

@@ -302,7 +302,7 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
     }
 }
 
-/// What to say if the drive did not do what a trace asked for.
+/// The message for a drive that rejected commands of a trace.
 fn refused_of_trace(scenario: &Scenario, refused: u64) -> Option<String> {
     let zone_size = scenario.device.zoned.as_ref()?.zone_size;
     (scenario.workload.trace.is_some() && refused > 0).then(|| {
@@ -314,7 +314,7 @@ fn refused_of_trace(scenario: &Scenario, refused: u64) -> Option<String> {
 }
 
 impl<P: Payload> OnZonedDrive<'_, P> {
-    /// What the zones hold, and what was done to them in the run.
+    /// The content of the zones, and the operations on them in the run.
     fn zones(&self, watch: &ZonedWatch<'_>, tenants: &[Tenant]) -> Zones {
         let drive = &self.drive;
         let (stats, shape) = (drive.zoned_stats().since(&watch.before), drive.zone_shape());

@@ -51,7 +51,7 @@ impl Announced {
         *announced += self.pending.remove(begin, end) * weight;
     }
 
-    /// What lies wholly within `begin..end` is trimmed: nothing, if the trim is of a part of a unit.
+    /// Trims units that lie wholly within `begin..end`.
     pub(super) fn trim(&mut self, begin: u64, end: u64) {
         if begin < end {
             self.pending.remove(begin, end);

@@ -115,7 +115,7 @@ fn columns(line: &[u8]) -> ErrorKind {
     ErrorKind::Columns { got: words(line).count(), want: WANT.into() }
 }
 
-/// What stands behind the RWBS letters.
+/// The fields behind the RWBS letters.
 enum Range {
     /// `sector + sectors`.
     Sectors(u64, u32),

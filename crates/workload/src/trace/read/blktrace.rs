@@ -191,7 +191,7 @@ fn rwbs(event: &Record) -> Rwbs {
     Rwbs { kind, preflush: has(category::FLUSH), fua: has(category::FUA), unknown: false }
 }
 
-/// What is done to a zone; resets of all of them name none.
+/// The action on a zone; resets of all zones name none.
 fn zone_kind(bits: u64) -> Kind {
     let op = match bits {
         category::ZONE_APPEND => Op::ZoneAppend,

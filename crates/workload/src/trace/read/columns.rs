@@ -228,7 +228,7 @@ fn time(value: &[u8], digits: usize, is_lenient: bool) -> Result<u64, NotNumber>
     match dot {
         None => decimal_ns(value, digits),
         Some(dot) if !value[dot + 1..].iter().all(u8::is_ascii_digit) => Err(NotNumber::Garbled),
-        // What is finer than a nanosecond is cut off.
+        // Digits beyond a nanosecond are cut off.
         Some(dot) if digits == 0 || dot + 1 == value.len() => decimal_ns(&value[..dot], digits),
         Some(dot) => decimal_ns(&value[..value.len().min(dot + 1 + digits)], digits),
     }

@@ -58,7 +58,7 @@ const MAX_NAMES_BYTES: usize = ClassNames::MOST * (1 + ClassNames::MOST_BYTES);
 
 const DAMAGED: ErrorKind = ErrorKind::Corrupt("a block is inconsistent");
 
-/// What the header of a file says of the whole.
+/// A header's description of the whole file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Declared {
     /// Requests in the file.

@@ -7,7 +7,7 @@ use super::super::error::ErrorKind;
 use super::super::num::decimal;
 use super::Format;
 
-/// What a file of no known format is, if it can be told.
+/// The error for a file of a known foreign kind; `None` if its kind is not recognised.
 pub(super) fn told(head: &[u8]) -> Option<ErrorKind> {
     let unpack = |what, how: &str| Some(ErrorKind::Packed { what, remedy: how.to_owned() });
     let pipe = "| leyden trace info -";
@@ -57,7 +57,7 @@ fn member(bytes: &[u8], length: usize) -> String {
     }
 }
 
-/// What the first line of a text is, if it is easily taken for a trace's.
+/// The error for a text whose first line is easily taken for a trace's.
 pub(super) fn told_line(line: &[u8]) -> Option<ErrorKind> {
     let columns: Vec<&[u8]> = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
     let is_log = (4..=8).contains(&columns.len())
@@ -77,7 +77,7 @@ pub(super) fn told_line(line: &[u8]) -> Option<ErrorKind> {
     is_log.then_some(ErrorKind::Unsupported { what, remedy })
 }
 
-/// What is said of a file that begins with `line`.
+/// The error for a file that begins with `line`.
 pub(super) fn unknown(line: &[u8]) -> ErrorKind {
     let names = Format::ALL.map(Format::name).join(", ");
     let is_text = std::str::from_utf8(&line[..line.len().min(16)])

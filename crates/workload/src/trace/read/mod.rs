@@ -51,7 +51,7 @@ registry::formats! {
     Columns(Text<InColumns<columns::Described>>) = "columns", "text in columns that you describe (--columns)";
 }
 
-/// What reads one line of a text format.
+/// A parser of one line of a text format.
 pub(crate) trait LineParser: Default {
     /// Takes what the format asks for: the choice of events, where it records several for a request, or columns.
     fn choose(&mut self, _options: &OpenOptions) -> Result<(), ErrorKind> {
@@ -71,7 +71,7 @@ pub(crate) trait LineParser: Default {
     ) -> Result<(), ErrorKind>;
 }
 
-/// What reads a piece of a binary format: a record, or a block of them.
+/// A parser of a piece of a binary format: a record, or a block of them.
 pub(crate) trait BinaryParser: Default {
     /// The format has no late records: there is nothing to sort.
     const IS_SORTED: bool = false;
@@ -182,7 +182,7 @@ impl<P: LineParser> Source for Text<P> {
                     if let Err(kind) = parser.line(line, context, out) {
                         let line = line.to_owned();
                         let (place, kind) = (Place::Line(lines.number()), lines.cause(kind));
-                        // What a damaged stream came to is not what anybody wrote.
+                        // Lines of a damaged stream are not quoted: their bytes may be wrong.
                         let found = (!kind.is_of_stream()).then_some(&line[..]);
                         return Err(TraceError::new(kind, place, found));
                     }

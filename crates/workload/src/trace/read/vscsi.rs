@@ -81,7 +81,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     low.fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// What a SCSI command asks for; none if it moves no blocks (SBC-4, table 29).
+/// The operation of a SCSI command; none if it moves no blocks (SBC-4, table 29).
 fn op_of(command: u16) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),

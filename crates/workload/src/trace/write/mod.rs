@@ -107,7 +107,7 @@ impl Lost {
         *self == Self::default()
     }
 
-    /// What was lost, in sentences.
+    /// The losses, in sentences.
     pub fn sentences(&self) -> Vec<String> {
         [
             (self.flushes, "flushes were left out"),
@@ -136,11 +136,11 @@ pub struct Written {
     pub hints: u64,
     /// Size of the file, in bytes, compressed if it is.
     pub file_bytes: u64,
-    /// What the format couldn't carry.
+    /// Parts that the format could not carry.
     pub lost: Lost,
 }
 
-/// What encodes requests in one format.
+/// An encoder of one format.
 pub(crate) trait Encode: Send {
     /// Appends what comes before the first request.
     fn begin(&mut self, out: &mut Vec<u8>);
@@ -151,7 +151,7 @@ pub(crate) trait Encode: Send {
     /// Appends what comes after the last request.
     fn end(&mut self, out: &mut Vec<u8>);
 
-    /// What to put in place of the file's first bytes, now that all is known.
+    /// The final header, to replace the file's first bytes now that all is known.
     fn final_header(&self) -> Option<Vec<u8>> {
         None
     }
@@ -160,7 +160,7 @@ pub(crate) trait Encode: Send {
     fn carries(&self) -> Carries;
 }
 
-/// What a format can carry beside reads and writes.
+/// Parts that a format can carry beside reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carries {
     pub(crate) flushes: bool,

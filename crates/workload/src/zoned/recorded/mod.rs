@@ -54,7 +54,7 @@ enum Cleaning {
     Reset(u32),
 }
 
-/// What was counted, and since when it counts.
+/// Counts, and their begin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     /// Puts, those that are skipped too.
@@ -129,7 +129,7 @@ impl Recorded {
         }
     }
 
-    /// What was counted until `now`, and in which time.
+    /// Counts until `now`, and the time that they cover.
     pub fn figures(&self, now: Time) -> (LsmFigures, Span) {
         let Counted { puts, skipped_at, flushed, compacted, stalled, .. } = self.counted;
         let figures = LsmFigures {
@@ -194,7 +194,7 @@ impl Recorded {
         is_free
     }
 
-    /// What thread `owner` asks for: `Err` says when it goes on by itself, if it does.
+    /// The next request of thread `owner`; `Err` has the time at which it continues by itself, if it does.
     fn go_on(&mut self, owner: u32, now: Time) -> Result<Request, Option<Time>> {
         loop {
             let thread = &mut self.threads[owner as usize];
@@ -303,7 +303,7 @@ impl Recorded {
         if let Some(request) = self.clean() {
             return Ask::Submit { request, owner: self.cleaner() };
         }
-        // What one thread ends may let another one go on: until nothing ends any more.
+        // An operation that ends may let another thread continue: until none ends any more.
         loop {
             let mut next: Option<Time> = None;
             let before: usize = self.threads.iter().map(|thread| thread.events.len()).sum();

@@ -1,4 +1,4 @@
-//! What of a recording waits for what.
+//! Dependencies between the events of a recording.
 //!
 //! A recording says in which order things happened on one machine, not why. Here something waits for what came before
 //! it in its thread, and for these of other threads:
@@ -136,7 +136,7 @@ fn last_before(events: &[u32], at: u32) -> Option<u32> {
     end.checked_sub(1).map(|last| events[last])
 }
 
-/// What each event waits for because of its file.
+/// The events that each event waits for because of its file.
 fn by_files(trace: &FileTrace) -> Vec<Vec<u32>> {
     // Of each file the last event of each thread that changed it, and that read it since.
     let mut changed: Vec<Option<u32>> = vec![None; trace.files as usize];
@@ -161,7 +161,7 @@ fn by_files(trace: &FileTrace) -> Vec<Vec<u32>> {
     after
 }
 
-/// What threads do that write no logs, job by job.
+/// The work of threads that write no logs, job by job.
 fn jobs(trace: &FileTrace) -> Vec<Job> {
     let mut is_writer = vec![false; trace.threads as usize];
     for event in &trace.events {

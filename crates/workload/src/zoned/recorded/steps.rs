@@ -1,4 +1,4 @@
-//! What a line of a recording is made of.
+//! Steps of a line of a recording.
 
 use super::super::lsm_config::rocksdb;
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ pub(super) fn steps_of(event: &Event, config: &RecordedConfig) -> VecDeque<Step>
     }
 }
 
-/// What was done many times over took each time as long, and moved as much, as on the average.
+/// Each of many equal operations took the average time and moved the average bytes.
 fn repeated(event: &Event, all_ns: u64, step: impl Fn(u64) -> Step) -> VecDeque<Step> {
     let share = |at| {
         let work = Span::from_ns(share(all_ns, at..at + 1, event.count));
@@ -70,7 +70,7 @@ fn puts_of(event: &Event, all_ns: u64, config: &RecordedConfig) -> VecDeque<Step
     (0..event.count.div_ceil(at_once)).map(of).collect()
 }
 
-/// What of `all`, spread evenly over `count`, falls into `range`.
+/// The part of `all`, spread evenly over `count`, that falls into `range`.
 fn share(all: u64, range: std::ops::Range<u64>, count: u64) -> u64 {
     let up_to = |at: u64| (u128::from(all) * u128::from(at) / u128::from(count)) as u64;
     up_to(range.end) - up_to(range.start)

@@ -149,7 +149,7 @@ impl FileTrace {
     }
 }
 
-/// What is wrong with the line that is `number` lines behind the head.
+/// The error of the line that is `number` lines behind the head.
 fn wrong(number: usize, problem: impl Into<String>) -> FileTraceError {
     FileTraceError::Line { line: number + 2, problem: problem.into() }
 }

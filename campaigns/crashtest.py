@@ -54,7 +54,7 @@ def line(name, summary):
     lost, broken = counts.get("lost", 0), sum(
         count for verdict, count in counts.items() if verdict not in ("held", "skipped", "lost"))
     result = ", ".join(part for part in [
-        f"{lost} lose what was acknowledged" if lost else "",
+        f"{lost} lose acknowledged data" if lost else "",
         f"{broken} are broken" if broken else "",
     ] if part) or "all held"
     first = min((finding["first"] for finding in model["findings"]), default="-")

@@ -27,13 +27,13 @@ Usage: cargo xtask tidy
        cargo xtask planted [--tests] [--list FILE] [--profile PROFILE] [--quiet] [NAME]...
 
   tidy    check which crates depend on which, circles between files, the size of files and types,
-          module docs, unsafe code, left-overs, policy registries, paths of one machine, the
-          documentation's links and figures, whether the C header is current, and whether every
-          planted bug fits the sources
+          module docs, comments without a noun, unsafe code, left-overs, policy registries, paths
+          of one machine, the documentation's links and figures, whether the C header is current, and
+          whether every planted bug fits the sources
   figures check every number in the tables of docs/papers and docs/notebooks against the saved
-          records of docs/papers/figures, with the rounding that is printed. `record` makes the record NAME
-          anew: it runs the commands that the record names with the program LEYDEN, keeps what they
-          write in FOLDER (what is there already is not run again), and takes what the tables use
+          records of docs/papers/figures, at the printed rounding. `record` makes the record NAME again:
+          it runs the record's commands with the program LEYDEN, keeps their output in FOLDER (and
+          reuses output that is there), and takes the figures that tables use
   header  write the C header, crates/capi/include/leyden.h, from its Rust source
   planted plant each bug of crates/torture/planted in a copy of the sources (target/planted), and
           look for it: all, or those with NAME in their name. `--tests` includes bugs that tests

@@ -5,6 +5,7 @@
 
 mod circles;
 pub(crate) mod code;
+mod comments;
 mod figures;
 mod header;
 mod layers;
@@ -60,6 +61,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         types::check,
         safety::check,
         leftovers::check,
+        comments::check,
         policies::check,
         links::check,
         figures::check,

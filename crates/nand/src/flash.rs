@@ -185,25 +185,24 @@ impl Flash {
 
     /// What is on its way at `now`: at most one operation in progress and one more for each die, host
     /// reads that wait left out.
-    pub fn on_the_way(&self) -> Vec<Interrupted> {
+    pub fn on_the_way(&self) -> impl Iterator<Item = Interrupted> {
         let ended = |outcome: &Outcome| Interrupted {
             operation: outcome.operation,
             die: outcome.die,
             end: Some(outcome.time),
         };
-        let mut all: Vec<_> = self.outcomes.iter().map(ended).collect();
-        for (id, die) in (0..self.geometry.dies()).map(DieId).zip(&self.dies) {
-            if let Some(operation) = die.current {
+        let of_die = |(id, die): (DieId, &'_ Die)| {
+            let current = die.current.map(|operation| {
                 let begun = die.stage != Stage::WaitingForChannel;
                 let end = begun.then(|| die.began + self.timeline.span_of(&operation));
-                all.push(Interrupted { operation, die: id, end });
-            }
-            if !self.untimed {
-                let accepted = die.accepted;
-                all.extend(accepted.map(|operation| Interrupted { operation, die: id, end: None }));
-            }
-        }
-        all
+                Interrupted { operation, die: id, end }
+            });
+            let accepted = die.accepted.filter(|_| !self.untimed);
+            let accepted = accepted.map(|operation| Interrupted { operation, die: id, end: None });
+            current.into_iter().chain(accepted)
+        };
+        let dies = (0..self.geometry.dies()).map(DieId).zip(&self.dies);
+        self.outcomes.iter().map(ended).chain(dies.flat_map(of_die))
     }
 
     /// The power fails: whatever is on its way stops here.

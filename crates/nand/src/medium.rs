@@ -429,7 +429,7 @@ impl<C: Content> Medium<C> {
     }
 
     /// What is on its way: see [`Flash::on_the_way`].
-    pub fn on_the_way(&self) -> Vec<Interrupted> {
+    pub fn on_the_way(&self) -> impl Iterator<Item = Interrupted> {
         self.flash.on_the_way()
     }
 

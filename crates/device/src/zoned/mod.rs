@@ -354,7 +354,7 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     }
 
     fn on_the_way(&self) -> Vec<Interrupted> {
-        self.ftl.medium().on_the_way()
+        self.ftl.medium().on_the_way().collect()
     }
 
     fn dump_blocks(&self, die: DieId) -> u32 {

@@ -14,7 +14,7 @@ impl<C: Content> Ftl<C> {
     /// What dies are doing. At a cut the caller decides what of it still ends, tells
     /// [`Ftl::settle_cut`] of each, dumps, and calls [`Ftl::lose_power`].
     pub fn on_the_way(&self) -> Vec<Interrupted> {
-        self.medium.on_the_way()
+        self.medium.on_the_way().collect()
     }
 
     /// The mapping page that the interrupted operation programs, if it does.

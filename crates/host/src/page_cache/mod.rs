@@ -315,6 +315,33 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     }
 }
 
+impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
+    /// What happens at the instant `time`, or is overdue then.
+    #[inline]
+    fn at(&mut self, time: Time, completions: &mut Vec<Completion<P>>) {
+        self.now = time;
+        if self.device.next_event().is_some_and(|event| event <= time) {
+            let mut ended = std::mem::take(&mut self.ended);
+            self.device.advance(time, &mut ended);
+            for completion in ended.drain(..) {
+                self.command_ended(time, &completion);
+            }
+            self.ended = ended;
+            self.settle(time);
+        }
+        if self.flusher.wake(time) {
+            self.stats.laps += 1;
+            self.settle(time);
+        }
+        while let Some(due) = self.timers.next_time().filter(|&due| due <= time)
+            && let Some((_, id)) = self.timers.pop()
+        {
+            debug_assert!(due <= time);
+            self.timer(time, RequestId(id), completions);
+        }
+    }
+}
+
 impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
     fn submit(&mut self, now: Time, command: Command<P>) -> CommandId {
         assert!(now >= self.now, "time ran backwards");
@@ -371,29 +398,33 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         assert!(now >= self.now, "time ran backwards");
         while let Some(event) = self.next_event().filter(|&event| event <= now) {
             // What is overdue happens now.
-            let time = event.max(self.now);
-            self.now = time;
-            if self.device.next_event().is_some_and(|event| event <= time) {
-                let mut ended = std::mem::take(&mut self.ended);
-                self.device.advance(time, &mut ended);
-                for completion in ended.drain(..) {
-                    self.command_ended(time, &completion);
-                }
-                self.ended = ended;
-                self.settle(time);
-            }
-            if self.flusher.wake(time) {
-                self.stats.laps += 1;
-                self.settle(time);
-            }
-            while let Some(due) = self.timers.next_time().filter(|&due| due <= time)
-                && let Some((_, id)) = self.timers.pop()
-            {
-                debug_assert!(due <= time);
-                self.timer(time, RequestId(id), completions);
-            }
+            self.at(event.max(self.now), completions);
         }
         self.now = now;
+    }
+
+    /// Without leaving for every event in between.
+    fn advance_until_completion(
+        &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        let (mut reached, mut has_happened) = (now, false);
+        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
+            if event > reached {
+                if !completions.is_empty() {
+                    break;
+                }
+                reached = event;
+            }
+            self.at(event.max(self.now), completions);
+            has_happened = true;
+        }
+        if has_happened {
+            self.now = reached;
+        }
+        if completions.is_empty() { limit } else { reached }
     }
 
     /// Passed on: the layers above have more to go on.

@@ -188,11 +188,10 @@ where
     /// Begins to move a chunk, if more random zones should be free, and one can be moved.
     fn begin_job(&mut self, now: Time) -> bool {
         let is_waited_for = !self.starved.is_empty();
-        let room = self.zones.random_room_soon();
         if self.committer.has_failed()
             || !self.reclaim.may_begin()
             || !self.zones.has_mapped_random()
-            || !self.reclaim.is_due(room, is_waited_for)
+            || !self.reclaim.is_due(self.zones.random_room_soon(), is_waited_for)
         {
             return false;
         }
@@ -352,8 +351,10 @@ where
     /// True if something is under way that may free a zone.
     fn can_wait(&self) -> bool {
         let is_moving = !self.reclaim.is_idle() || !self.members.is_idle();
-        let is_freeing = self.zones.is_freeing() && !self.committer.has_failed();
-        is_moving || is_freeing || !self.committer.is_idle()
+        // Asked last: it looks at every zone.
+        is_moving
+            || !self.committer.is_idle()
+            || !self.committer.has_failed() && self.zones.is_freeing()
     }
 
     /// Writers that wait for a zone, and can get none, hear so.

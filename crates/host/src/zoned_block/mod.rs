@@ -371,6 +371,27 @@ where
     }
 }
 
+impl<P, C, Z> ZonedBlock<P, C, Z>
+where
+    P: Payload,
+    C: Powered<Stored<P>>,
+    Z: Powered<Stored<P>>,
+{
+    /// What happens at the instant `time`, or is overdue then.
+    #[inline]
+    fn at(&mut self, time: Time, completions: &mut Vec<Completion<P>>) {
+        self.now = time;
+        self.members.advance(time);
+        while let Some(ended) = self.members.take_ended() {
+            self.command_ended(time, ended);
+        }
+        self.settle(time);
+        if !self.ended.is_empty() {
+            completions.extend(self.ended.drain(..));
+        }
+    }
+}
+
 impl<P, C, Z> BlockDevice<P> for ZonedBlock<P, C, Z>
 where
     P: Payload,
@@ -406,16 +427,34 @@ where
         completions.extend(self.ended.drain(..));
         while let Some(event) = self.next_event().filter(|&event| event <= now) {
             // What is overdue happens now.
-            let time = event.max(self.now);
-            self.now = time;
-            self.members.advance(time);
-            while let Some(ended) = self.members.take_ended() {
-                self.command_ended(time, ended);
-            }
-            self.settle(time);
-            completions.extend(self.ended.drain(..));
+            self.at(event.max(self.now), completions);
         }
         self.now = now;
+    }
+
+    /// Without leaving for every event in between.
+    fn advance_until_completion(
+        &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        completions.extend(self.ended.drain(..));
+        let (mut reached, mut has_happened) = (now, !completions.is_empty());
+        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
+            if event > reached {
+                if !completions.is_empty() {
+                    break;
+                }
+                reached = event;
+            }
+            self.at(event.max(self.now), completions);
+            has_happened = true;
+        }
+        if has_happened {
+            self.now = reached;
+        }
+        if completions.is_empty() { limit } else { reached }
     }
 
     /// Nothing below knows the addresses of this device.

@@ -153,7 +153,8 @@ impl Physics {
         now: Time,
         drive: &Ssd<P>,
     ) -> Result<Option<Expected>, String> {
-        let (ended, run) = self.settle_all(now, drive.medium().on_the_way(), drive.geometry());
+        let (ended, run) =
+            self.settle_all(now, drive.medium().on_the_way().collect(), drive.geometry());
         let Some((pages, room)) = drive.dump_view(&|op| ended.contains(op)) else {
             return Ok(None);
         };
@@ -177,7 +178,8 @@ impl Physics {
         now: Time,
         drive: &ZnsSsd<P>,
     ) -> Result<Option<Expected>, String> {
-        let (_, run) = self.settle_all(now, drive.medium().on_the_way(), drive.geometry());
+        let (_, run) =
+            self.settle_all(now, drive.medium().on_the_way().collect(), drive.geometry());
         let Some((pages, room)) = drive.dump_view() else { return Ok(None) };
         check_once(&pages)?;
         let (mut expected, left) = self.run(now, run, &pages, &room);

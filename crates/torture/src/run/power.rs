@@ -346,7 +346,7 @@ where
         let Some(ssd) = self.ssd() else { return };
         let is_read_only = ssd.is_read_only();
         let on_the_way = ssd.medium().on_the_way();
-        let points: Vec<Point> = on_the_way.iter().map(|op| point_of(ssd, op)).collect();
+        let points: Vec<Point> = on_the_way.map(|op| point_of(ssd, &op)).collect();
         if is_read_only {
             self.tally.read_only_cuts += 1;
             self.hits.hit(Point::CutReadOnly);
@@ -359,15 +359,17 @@ where
     }
 
     /// The pages of the mapping table or its journal that are being programmed.
-    pub(super) fn table_programs(&self) -> Vec<Ppn> {
-        let Some(ssd) = self.ssd() else { return Vec::new() };
-        let page_of = |op: Interrupted| match (point_of(ssd, &op), op.operation.kind) {
-            (Point::CutMappingProgram | Point::CutJournalProgram, Flash::Program(page)) => {
-                Some(page)
+    pub(super) fn table_programs(&self) -> impl Iterator<Item = Ppn> {
+        let page_of = |ssd: &Ssd<P>, op: Interrupted| match op.operation.kind {
+            Flash::Program(page) => {
+                let of_table = [Point::CutMappingProgram, Point::CutJournalProgram];
+                of_table.contains(&point_of(ssd, &op)).then_some(page)
             }
             _ => None,
         };
-        ssd.medium().on_the_way().into_iter().filter_map(page_of).collect()
+        let ssd = self.ssd();
+        ssd.into_iter()
+            .flat_map(move |ssd| ssd.medium().on_the_way().filter_map(move |op| page_of(ssd, op)))
     }
 
     /// Notes what the drive has done since it was made, or loaded.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use leyden_device::{Command, Completion, DataKind, Lba, Region, SECTOR_BYTES, Ssd};
 use leyden_host::Powered;
 use leyden_oracle::{Id, Op, Oracle, Promise, Request};
-use leyden_sim::{Digest, Rng, Span, Time};
+use leyden_sim::{Digest, Ratio, Rng, Span, Time};
 
 use super::{Inspected, Outcome, Trouble};
 use crate::commands::Commands;
@@ -19,6 +19,8 @@ use crate::{Failure, Kind, Options, Round, Tally, Verify};
 
 /// A drive that is ready, and at which so much happens without a command's end, is stuck.
 const MOST_EVENTS: u64 = 200_000;
+/// Events are not counted for so long after the first that follows the end of a command.
+const UNCOUNTED: Span = Span::from_ms(10);
 /// A drive that has no room left has little more to show.
 const MOST_FAULTS: u64 = 200;
 
@@ -392,13 +394,26 @@ where
         }
     }
 
-    /// Advances to the next event, or somewhat later if the host looks late.
+    /// Advances to the next event, or somewhat later if the host looks late. A host that never does sees nothing of what
+    /// happens until a command ends.
     pub(crate) fn step(&mut self) -> Result<(), Trouble> {
+        if self.options.work.late == Ratio::ZERO && self.power.is_up && self.host.events == 0 {
+            return self.step_to_completion();
+        }
         let Some(mut at) = self.drive.next_event() else { return Err(self.stuck()) };
         if self.host.late.chance(self.options.work.late) {
             at += Span::from_ns(self.host.late.below(500_000));
         }
         self.advance(at)
+    }
+
+    /// Advances until a command ends. If none does for some time, events are taken one by one, and counted, from then on.
+    fn step_to_completion(&mut self) -> Result<(), Trouble> {
+        let Some(first) = self.drive.next_event() else { return Err(self.stuck()) };
+        let limit = first + UNCOUNTED;
+        let mut done = std::mem::take(&mut self.done);
+        let at = self.drive.advance_until_completion(self.drive.now(), limit, &mut done);
+        self.advanced(at, done)
     }
 
     /// Advances to the next event.
@@ -425,6 +440,11 @@ where
     pub(crate) fn advance(&mut self, at: Time) -> Result<(), Trouble> {
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(at, &mut done);
+        self.advanced(at, done)
+    }
+
+    /// The drive has come to `at`, and `done` has ended.
+    fn advanced(&mut self, at: Time, mut done: Vec<Completion<P>>) -> Result<(), Trouble> {
         if !self.power.is_up && at >= self.power.ready {
             self.power.is_up = true;
             self.check_ready(at)?;

@@ -91,7 +91,7 @@ impl Runner<'_> {
         }
         let has_area = (0..self.options.zones).any(|zone| self.oracle.area(zone).is_some());
         self.hits.hit_if(has_area, Point::ZoneCutArea);
-        let on_the_way = self.drive.medium().on_the_way();
+        let on_the_way: Vec<_> = self.drive.medium().on_the_way().collect();
         self.hits.hit_if(on_the_way.is_empty() && self.drive.is_ready(), Point::CutIdle);
         self.hits.hit_if(!self.drive.is_ready(), Point::CutRecovery);
         if self.drive.is_read_only() {

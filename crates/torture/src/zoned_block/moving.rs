@@ -72,6 +72,15 @@ impl<P: Payload> BlockDevice<P> for Moving<P> {
         self.device.advance(now, completions);
     }
 
+    fn advance_until_completion(
+        &mut self,
+        now: Time,
+        limit: Time,
+        completions: &mut Vec<Completion<P>>,
+    ) -> Time {
+        self.device.advance_until_completion(now, limit, completions)
+    }
+
     fn announce(&mut self, now: Time, hint: Hint) {
         self.device.announce(now, hint);
     }

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use leyden_nand::{BlockId, Content, DieId, Lpn, Ppa};
+use leyden_nand::{BlockId, Content, DieId, Geometry, Lpn, Ppa};
 use leyden_sim::Time;
 
 use super::{Around, Collector};
@@ -177,10 +177,47 @@ fn copies_in<C: Content>(
         around.data.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block());
     let undone = valid.map(|copy| {
         let (lpn, version) = (medium.lpn(copy)?, medium.version(copy));
-        // A block that was copied out of and into holds both; it is the one to be erased.
-        let same = origins.range((lpn, version, Ppa(0))..=(lpn, version, Ppa(u32::MAX)));
-        let (_, _, origin) = *same.rev().find(|it| geometry.block_of(it.2) != block)?;
+        let origin = origin_outside(block, (lpn, version), origins, geometry)?;
         Some((lpn, copy, origin))
     });
     undone.collect()
+}
+
+/// The newest place of that version of the unit that is not in `block`. A block that was copied out of and into holds
+/// both, and is the one to be erased.
+fn origin_outside(
+    block: BlockId,
+    (lpn, version): (Lpn, u64),
+    origins: &BTreeSet<(Lpn, u64, Ppa)>,
+    geometry: &Geometry,
+) -> Option<Ppa> {
+    let same = origins.range((lpn, version, Ppa(0))..=(lpn, version, Ppa(u32::MAX)));
+    let (.., origin) = same.rev().find(|it| geometry.block_of(it.2) != block)?;
+    Some(*origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use leyden_sim::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_goes_back_to_another_block() {
+        let geometry = leyden_nand::Config::default().geometry(Bytes::new(4096)).unwrap();
+        let unit = |block, at| Ppa(geometry.first_unit_of_block(BlockId(block)).0 + at);
+        let (lpn, version) = (Lpn(3), 7);
+        let back = |block, origins: &[(Lpn, u64, Ppa)]| {
+            let origins = origins.iter().copied().collect();
+            origin_outside(BlockId(block), (lpn, version), &origins, &geometry)
+        };
+        // The block holds the unit twice: it was copied out of it, and into it again.
+        let others = [(Lpn(2), version, unit(0, 1)), (lpn, version - 1, unit(0, 2))];
+        let own = (lpn, version, unit(2, 1));
+        for elsewhere in [unit(1, 0), unit(3, 1)] {
+            let all = [others[0], others[1], own, (lpn, version, elsewhere)];
+            assert_eq!(back(2, &all), Some(elsewhere));
+        }
+        assert_eq!(back(2, &[others[0], others[1], own]), None);
+    }
 }

@@ -40,7 +40,7 @@ pub mod zoned_block;
 pub use case::{Case, ShrunkCase};
 pub use coverage::{Coverage, Point};
 pub use failure::{Failure, Kind};
-pub use floors::{Shortfall, shortfalls};
+pub use floors::{Shortfall, floor_of, shortfalls};
 pub use guide::Guide;
 pub use options::{Cut, Host, Mix, Options, Round, Verify, Work};
 pub use run::{Inspected, Outcome, run, run_on, run_through};

@@ -144,12 +144,14 @@ pub(super) fn on_flash<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> Vec<OnFlash> 
 impl OnFlash {
     /// True if the zone takes more pages than one has whose pages are all full, or will. A FLUSH, or a write with FUA, that
     /// finds part of a page pads it, and a program that fails or is broken off takes a page. A zone of several dies, some of
-    /// which had no block when it began, takes blocks of all of them for the rest, however little that is.
+    /// which had no block when it began, takes blocks of all of them for the rest, however little that is: at most one less
+    /// than it has dies above its share, for without the last of each it had less than its share.
     pub(super) fn exceeds_its_share<P: Payload>(self, ssd: &ZnsSsd<P>) -> bool {
         let (geometry, share) = (ssd.geometry(), blocks_of_zone(ssd));
         let left = ssd.zone_shape().capacity.saturating_sub(self.units);
         let pages = self.pages + geometry.pages_for(left);
-        let is_uneven = ssd.zone_shape().dies_per_zone > 1 && self.blocks > share;
+        let above = self.blocks.saturating_sub(share);
+        let is_uneven = (1..ssd.zone_shape().dies_per_zone).contains(&above);
         is_uneven || pages > share * geometry.pages_per_block()
     }
 }

@@ -50,7 +50,10 @@ impl<P: TracedPayload> Inspected<P> for OnOurs<P> {
             (stats.released_blocks, Point::BlockReleased),
             (stats.filled_blocks, Point::BlockFilled),
         ];
-        counts.into_iter().filter(|&(count, _)| count > 0).map(|(_, point)| point).collect()
+        let reached = counts.into_iter().filter(|&(count, _)| count > 0).map(|(_, point)| point);
+        let zones: u32 = self.zoned().zones_in_state().iter().sum();
+        let alive = zones - lost_zones(self.zoned());
+        reached.chain(std::iter::repeat_n(Point::ZoneAlive, alive as usize)).collect()
     }
 
     fn stage(&self) -> u32 {

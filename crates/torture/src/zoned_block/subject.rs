@@ -25,6 +25,7 @@ const POINTS: &[Point] = &[
     Point::RecoveryEarly,
     Point::WorkPartial,
     Point::FaultWrite,
+    Point::ZoneAlive,
 ];
 const MERGES: [&str; 2] = ["IntoBuffer", "NewZone"];
 

@@ -45,7 +45,7 @@ fn main() {
         }
     }
     let wall = begun.elapsed();
-    let spent = processor_time().zip(spent).map_or(wall, |(now, then)| now - then);
+    let spent = processor_time().zip(spent).map_or(wall, |(now, then)| now.saturating_sub(then));
     let cuts = tally.cuts / 2;
     println!(
         "{seeds} seeds from {first}: {cuts} cuts in {spent:.2?} of processor time ({wall:.2?} of wall time): \

@@ -133,14 +133,14 @@ where
             return Ok(());
         };
         let is_program = |op: &Interrupted| matches!(op.operation.kind, Flash::Program(_));
-        let programs = ssd.medium().on_the_way().into_iter().filter(is_program);
+        let programs = ssd.medium().on_the_way().filter(is_program);
         let begun = programs.filter(|op| op.end.is_some_and(|end| end > at));
         let Some(first) = begun.min_by_key(|op| op.end) else { return Ok(()) };
         let end = first.end.expect("it has begun");
         let mut copy = ssd.clone();
         let mut runs_until = |until: Time| {
             copy.advance(until, &mut Vec::new());
-            let mut all = copy.medium().on_the_way().into_iter();
+            let mut all = copy.medium().on_the_way();
             all.any(|op| op.operation == first.operation && op.die == first.die && op.end.is_some())
         };
         let before = Time::from_ns(end.as_ns() - 1);

@@ -7,7 +7,8 @@ It takes cargo-fuzz (`cargo install cargo-fuzz --locked`) and a C++ compiler. Wi
 builds the targets: coverage takes no unstable option, and `--sanitizer address` is built with RUSTC_BOOTSTRAP=1.
 
 Printed for each target: the edges that its seeds reach, the edges reached at the end, executions, and executions a second.
-`--keep` writes the inputs that reached something new, minimised, to fuzz/corpus-seeds/found/TARGET, at most 64 KiB of each target.
+`--keep` writes the inputs that reached something new, minimised, to fuzz/corpus-seeds/found/TARGET, at most 48 files and 16 KiB
+of each target.
 
 Exits with 1 if a target failed (the input is kept in fuzz/artifacts), and with 77 if cargo-fuzz or a C++ compiler is missing.
 """
@@ -27,7 +28,8 @@ FUZZ = os.path.join(ROOT, "fuzz")
 SEEDS = os.path.join(FUZZ, "corpus-seeds")
 FOUND = os.path.join(SEEDS, "found")
 OTHER_SEEDS = {"run_record": "record", "torture_seed_file": "seed_file", "torture_campaign_state": "campaign_state"}
-KEPT_BYTES_MOST = 64 << 10
+KEPT_BYTES_MOST = 16 << 10
+KEPT_FILES_MOST = 48
 
 
 @dataclass
@@ -105,7 +107,8 @@ def keep_found(target: str, corpus: str, folder: str, environment: dict[str, str
     shutil.rmtree(old, ignore_errors=True)
     os.makedirs(old)
     left = KEPT_BYTES_MOST
-    for name in sorted(inputs, key=lambda it: os.path.getsize(os.path.join(kept, it))):
+    smallest = sorted(inputs, key=lambda it: os.path.getsize(os.path.join(kept, it)))
+    for name in smallest[:KEPT_FILES_MOST]:
         left -= os.path.getsize(os.path.join(kept, name))
         if left < 0:
             break

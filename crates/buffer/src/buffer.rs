@@ -120,6 +120,11 @@ impl<C: Content> WriteBuffer<C> {
         &self.stats
     }
 
+    /// The peak counts from here on.
+    pub fn forget_peak(&mut self) {
+        self.stats.peak_units = Level::new(self.used().into());
+    }
+
     /// Slots not free.
     #[inline]
     pub fn used(&self) -> u32 {

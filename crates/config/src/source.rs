@@ -29,7 +29,7 @@ impl Default for TraceSource {
 
 impl TraceSource {
     /// Where it is, for a file that is read in the current folder.
-    pub(super) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         match self {
             Self::Disk(file) => file.display().to_string(),
             Self::Bundled { name, .. } => (*name).to_owned(),

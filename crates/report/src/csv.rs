@@ -1,21 +1,17 @@
 //! Run records as a table for other programs: a line for each run, a column for each varied key, for each figure of the
 //! registry and each other number of the record, under their keys, and for its warnings.
 
-use crate::metrics::metric_groups;
+use crate::columns::{Cell, Dimension, cells, quantity};
 use leyden_record::RunRecord;
-use leyden_sim::{Bytes, Ratio, Span};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What every such table begins with.
 pub const CSV_HEAD: &str = "run,seed,digest,";
-/// Parts of a record that are lists, or that repeat the configuration.
-const LEFT_OUT: [&str; 4] = ["config", "series", "varied", "inputs"];
 
 /// The records as comma-separated values (RFC 4180). Numbers are in the units of the run record
 /// (`docs/reference/record.md`); what a run has no value for is empty.
 pub fn csv(records: &[RunRecord]) -> String {
-    let rows: Vec<BTreeMap<String, String>> = records.iter().map(numbers).collect();
+    let rows: Vec<BTreeMap<String, Cell>> = records.iter().map(cells).collect();
     let mut varied: Vec<&str> = Vec::new();
     for key in records.iter().flat_map(|r| &r.varied).map(|v| v.key.as_str()) {
         if !varied.contains(&key) {
@@ -36,7 +32,7 @@ pub fn csv(records: &[RunRecord]) -> String {
             let own = value(record, key);
             number_of(own).filter(|_| is_number).unwrap_or_else(|| own.to_owned())
         });
-        let numbers = names.iter().map(|name| row.get(*name).cloned().unwrap_or_default());
+        let numbers = names.iter().map(|name| row.get(*name).map(Cell::to_string).unwrap_or_default());
         let warnings = std::iter::once(record.warnings.join("; "));
         out.push_str(&line(first.into_iter().chain(values).chain(numbers).chain(warnings)));
         out.push_str("\r\n");
@@ -50,18 +46,12 @@ fn value<'a>(record: &'a RunRecord, key: &str) -> &'a str {
     found.map_or("", |varied| varied.value.as_str())
 }
 
-/// A value as a plain number: shares as fractions, sizes in bytes, times in seconds.
+/// A value as a plain number. Numbers keep their digits.
 fn number_of(value: &str) -> Option<String> {
-    if value.parse::<f64>().is_ok_and(f64::is_finite) {
-        return Some(value.to_owned());
+    match quantity(value)? {
+        (_, Dimension::Plain) if !value.contains('%') => Some(value.to_owned()),
+        (number, _) => Some(number.to_string()),
     }
-    if let Some(share) = value.parse::<Ratio>().ok().filter(|_| value.contains('%')) {
-        return Some(share.as_f64().to_string());
-    }
-    if let Ok(size) = value.parse::<Bytes>() {
-        return Some(size.get().to_string());
-    }
-    value.parse::<Span>().ok().map(|span| span.as_secs_f64().to_string())
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
@@ -79,42 +69,6 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 /// True if a spreadsheet would run the cell: names are others' texts. Numbers are none.
 fn is_formula(cell: &str) -> bool {
     cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err()
-}
-
-/// The numbers of a record and the figures of the registry, by key. A figure without a value is an empty cell.
-fn numbers(record: &RunRecord) -> BTreeMap<String, String> {
-    let mut numbers = BTreeMap::new();
-    let value = serde_json::to_value(record).unwrap_or_default();
-    for (name, part) in value.as_object().into_iter().flatten() {
-        if !LEFT_OUT.contains(&name.as_str()) {
-            collect(name, part, &mut numbers);
-        }
-    }
-    for name in ["seed", "record_version"] {
-        numbers.remove(name);
-    }
-    for metric in metric_groups().iter().flat_map(|group| group.metrics) {
-        match metric.of(record) {
-            // The record's own digits, where it has them.
-            Some(value) => drop(numbers.entry(metric.key.to_owned()).or_insert(value.to_string())),
-            None => drop(numbers.remove(metric.key)),
-        }
-    }
-    numbers
-}
-
-fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Object(parts) => {
-            for (part, value) in parts {
-                collect(&format!("{name}.{part}"), value, into);
-            }
-        }
-        Value::Number(number) => drop(into.insert(name.to_owned(), number.to_string())),
-        // Whether it had settled, above all.
-        Value::Bool(is) => drop(into.insert(name.to_owned(), is.to_string())),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

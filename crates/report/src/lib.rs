@@ -13,6 +13,7 @@
 //! - every chart has its table.
 
 mod cards;
+mod columns;
 mod compare;
 mod config;
 mod crash;
@@ -32,6 +33,7 @@ mod series;
 mod table;
 mod timeline;
 
+pub use columns::{Cell, Dimension, cells, quantity};
 pub use crash::{CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, render_crash_test};
 pub use csv::{CSV_HEAD, csv};
 pub use error::ReportError;

@@ -9,6 +9,6 @@ mod run;
 pub mod size;
 
 pub use run::{
-    AgedDrives, Follow, Followed, Hooks, Outcome, Phase, Plan, RunError, Wanted, build_jobs,
-    check_inputs, check_same_inputs, follow, in_device, run, run_all, validate,
+    AgedDrives, CacheUse, DriveCache, Follow, Followed, Hooks, Outcome, Phase, Plan, RunError, Wanted, build_jobs,
+    check_inputs, check_same_inputs, drive_key, follow, in_device, inputs, run, run_all, run_each, validate,
 };

@@ -83,6 +83,11 @@ impl<C: Content> ZoneBuffer<C> {
         self.pools = self.pools.map(Pool::emptied);
     }
 
+    /// Peaks count from here on.
+    pub fn forget_peaks(&mut self) {
+        self.pools.iter_mut().for_each(Pool::forget_peak);
+    }
+
     /// A pool.
     #[inline]
     pub fn pool(&self, kind: PoolKind) -> &Pool {

@@ -70,6 +70,10 @@ impl Pool {
         pool
     }
 
+    pub(super) fn forget_peak(&mut self) {
+        self.peak = Level::new((self.used + self.reserved).into());
+    }
+
     /// As it was made, but for the peak.
     pub(super) const fn emptied(self) -> Self {
         Self { used: 0, dirty: 0, is_draining: false, ..self }

@@ -138,6 +138,12 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         self.namespace.set_untimed(untimed);
     }
 
+    /// Peaks of the statistics count from here on: what the drive was brought into its state by is no part of a run, and a
+    /// drive that was loaded has forgotten it.
+    pub fn forget_peaks(&mut self) {
+        self.namespace.forget_peaks();
+    }
+
     /// Makes commands fail, from now on. A command counts, and fails, when it arrives.
     ///
     /// # Panics

@@ -60,6 +60,8 @@ pub trait Namespace<P: Payload> {
     fn is_idle(&self) -> bool;
     /// Lets flash operations take no time.
     fn set_untimed(&mut self, untimed: bool);
+    /// Peaks count from here on.
+    fn forget_peaks(&mut self);
     /// Bytes of memory that grow with capacity.
     fn memory_bytes(&self) -> u64;
     /// Asserts what must hold inside.

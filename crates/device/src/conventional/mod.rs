@@ -334,6 +334,11 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         self.ftl.set_untimed(untimed);
     }
 
+    fn forget_peaks(&mut self) {
+        self.writer.buffer.forget_peak();
+        self.ftl.store_mut().forget_peak();
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.ftl.memory_bytes()
     }

@@ -343,6 +343,11 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
         self.ftl.medium_mut().set_untimed(untimed);
     }
 
+    fn forget_peaks(&mut self) {
+        self.buffer.forget_peaks();
+        self.counters.flush_waited_peak = leyden_sim::Level::default();
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.ftl.memory_bytes() + self.buffer.memory_bytes()
     }

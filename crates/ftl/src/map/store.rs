@@ -266,6 +266,11 @@ impl MapStore {
         self.mode == Mode::Trims && self.want(page)
     }
 
+    /// The peak counts from here on.
+    pub fn forget_peak(&mut self) {
+        self.stats.dirty_peak = Level::new(self.dirty.len().into());
+    }
+
     /// True if `page` has become dirty.
     fn touch(&mut self, page: MapPage) -> bool {
         self.stats.updates += 1;

@@ -83,7 +83,8 @@ impl AgedDrives {
     }
 }
 
-fn key(scenario: &Scenario) -> String {
+/// What decides the state that `scenario`'s drive begins in: the same for drives that are the same.
+pub fn key(scenario: &Scenario) -> String {
     if scenario.run.stamps {
         snapshot::fingerprint::<Stamp>(scenario)
     } else {

@@ -33,7 +33,7 @@ pub(super) fn drive<P: Payload, N: Namespace<P>>(drive: &Controller<P, N>) -> Dr
 }
 
 /// The files of a workload. What cannot be read twice (a pipe) is left out: nothing is known of it.
-pub(super) fn inputs(workload: &WorkloadConfig) -> Vec<Input> {
+pub fn inputs(workload: &WorkloadConfig) -> Vec<Input> {
     let Some(trace) = &workload.trace else { return Vec::new() };
     trace.files().filter_map(|(path, source)| input(path, source)).collect()
 }

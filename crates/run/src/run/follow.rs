@@ -96,11 +96,11 @@ pub fn follow(
 ) -> Result<Followed, RunError> {
     let aged = AgedDrives::of([scenario, scenario]);
     let mut once = |bounds: Bounds<'_>| {
-        let cancel = hooks.cancel;
+        let (cancel, cache) = (hooks.cancel, hooks.cache);
         let mut none = |_, _| {};
         let progress = hooks.progress.as_deref_mut().unwrap_or(&mut none);
         let mut hooks =
-            Hooks { cancel, progress: Some(progress), aged: Some(&aged), ..Hooks::default() };
+            Hooks { cancel, progress: Some(progress), aged: Some(&aged), cache, ..Hooks::default() };
         let outcome = run_within(scenario, &mut hooks, bounds)?;
         if outcome.interrupted { Err(RunError::Interrupted) } else { Ok(outcome) }
     };

@@ -4,10 +4,11 @@
 //! - How many are made at once changes no result and not their order: runs share nothing that they change.
 //! - No more are made at once than there is memory for; one is always made.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{AgedDrives, Hooks, Outcome, Phase, RunError, machine, memory, run};
+use super::{AgedDrives, DriveCache, Hooks, Outcome, Phase, RunError, machine, memory, run};
 use leyden_config::Scenario;
 
 /// How many runs to make at once, and how a caller watches and stops them.
@@ -21,6 +22,8 @@ pub struct Plan<'a> {
     pub progress: &'a (dyn Fn(usize, f64) + Sync),
     /// Told from any thread what is worth knowing of a run and is not of its results.
     pub note: &'a (dyn Fn(usize, &str) + Sync),
+    /// Preconditioned drives of earlier commands.
+    pub cache: Option<&'a DriveCache>,
 }
 
 /// Makes the runs of `scenarios`; drives that several of them begin with are preconditioned once.
@@ -28,24 +31,64 @@ pub struct Plan<'a> {
 /// The results are in the order of the scenarios. After a failure no further run is begun; runs that were
 /// not made have `None`.
 pub fn run_all(scenarios: &[&Scenario], plan: &Plan<'_>) -> Vec<Option<Result<Outcome, RunError>>> {
-    let aged = AgedDrives::of(scenarios.iter().copied());
-    let sizes = scenarios.iter().map(|scenario| {
-        // Beside a shared drive stands the copy that others begin with.
-        let copies = if aged.is_shared(scenario) { 2 } else { 1 };
-        needs_bytes(scenario, plan).saturating_mul(copies)
+    let many = Many::new(scenarios, plan);
+    each(plan, &many.sizes(), |index| many.run(index))
+}
+
+/// Makes the runs of `scenarios` as [`run_all`] does, and goes on after a failure. Each run's outcome is told to `ended`, from
+/// any thread, and then forgotten; nothing further is begun once that returns false. A run that panics has failed.
+pub fn run_each(
+    scenarios: &[&Scenario],
+    plan: &Plan<'_>,
+    ended: &(dyn Fn(usize, Result<Outcome, RunError>) -> bool + Sync),
+) {
+    let many = Many::new(scenarios, plan);
+    each(plan, &many.sizes(), |index| {
+        let made = std::panic::catch_unwind(AssertUnwindSafe(|| many.run(index)));
+        let outcome = made.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(RunError::Panicked(text.unwrap_or("for an unknown reason").to_owned()))
+        });
+        if ended(index, outcome) { Ok(()) } else { Err(()) }
     });
-    let watch = Watch::new(scenarios.len(), plan);
-    each(plan, &sizes.collect::<Vec<_>>(), |index| {
-        let mut tell = |phase, fraction| watch.tell(index, phase, fraction);
-        let mut note = |text: &str| (plan.note)(index, text);
+}
+
+/// Runs to be made, and the drives that they share.
+struct Many<'a> {
+    scenarios: &'a [&'a Scenario],
+    plan: &'a Plan<'a>,
+    aged: AgedDrives,
+    watch: Watch<'a>,
+}
+
+impl<'a> Many<'a> {
+    fn new(scenarios: &'a [&'a Scenario], plan: &'a Plan<'a>) -> Self {
+        let aged = AgedDrives::of(scenarios.iter().copied());
+        Self { scenarios, plan, aged, watch: Watch::new(scenarios.len(), plan) }
+    }
+
+    fn sizes(&self) -> Vec<u64> {
+        let size = |scenario: &&Scenario| {
+            // Beside a shared drive stands the copy that others begin with.
+            let copies = if self.aged.is_shared(scenario) { 2 } else { 1 };
+            needs_bytes(scenario, self.plan).saturating_mul(copies)
+        };
+        self.scenarios.iter().map(size).collect()
+    }
+
+    fn run(&self, index: usize) -> Result<Outcome, RunError> {
+        let mut tell = |phase, fraction| self.watch.tell(index, phase, fraction);
+        let mut note = |text: &str| (self.plan.note)(index, text);
         let mut hooks = Hooks {
-            cancel: Some(plan.cancel),
+            cancel: Some(self.plan.cancel),
             progress: Some(&mut tell),
             note: Some(&mut note),
-            aged: Some(&aged),
+            aged: Some(&self.aged),
+            cache: self.plan.cache,
         };
-        run(scenarios[index], &mut hooks)
-    })
+        run(self.scenarios[index], &mut hooks)
+    }
 }
 
 /// Memory that a run takes, about. Runs that are made one by one need not be asked.
@@ -183,7 +226,7 @@ mod tests {
     use super::*;
 
     fn plan(jobs: usize, cancel: &AtomicBool) -> Plan<'_> {
-        Plan { jobs, cancel, progress: &|_, _| {}, note: &|_, _| {} }
+        Plan { jobs, cancel, progress: &|_, _| {}, note: &|_, _| {}, cache: None }
     }
 
     #[test]

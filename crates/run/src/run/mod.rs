@@ -9,6 +9,7 @@
 //! - A run ends with the drive's own check of every page programmed, if asked for or small against the run.
 
 mod aged;
+mod cache;
 mod check;
 mod drift;
 mod facts;
@@ -39,10 +40,12 @@ use thiserror::Error;
 
 use crate::driver::DriveError;
 pub use aged::AgedDrives;
-pub use facts::{check_inputs, check_same_inputs};
+pub use aged::key as drive_key;
+pub use cache::{CacheUse, DriveCache};
+pub use facts::{check_inputs, check_same_inputs, inputs};
 pub use follow::{Follow, Followed, Wanted, follow};
 use follow::{Follower, Window};
-pub use many::{Plan, run_all};
+pub use many::{Plan, run_all, run_each};
 pub(crate) use many::{Watch, each, needs_bytes};
 use precondition::Past;
 use snapshot::{Found, Kept};
@@ -70,6 +73,9 @@ pub enum RunError {
     /// The snapshot file could not be read or written.
     #[error("the snapshot {0}")]
     Snapshot(String, #[source] std::io::Error),
+    /// Leyden itself failed.
+    #[error("Leyden itself failed: {0}")]
+    Panicked(String),
     /// Interrupted before there was anything to keep.
     #[error("interrupted before there was anything to measure")]
     Interrupted,
@@ -120,6 +126,8 @@ pub struct Hooks<'a> {
     pub note: Option<&'a mut dyn FnMut(&str)>,
     /// Preconditioned drives that this run shares with others.
     pub aged: Option<&'a AgedDrives>,
+    /// Preconditioned drives of earlier commands.
+    pub cache: Option<&'a DriveCache>,
 }
 
 impl Hooks<'_> {
@@ -213,9 +221,24 @@ fn prepare<P: Payload, D: Kept<P>>(
     hooks: &mut Hooks<'_>,
 ) -> Result<(D, Past), RunError> {
     match hooks.aged {
-        Some(aged) => aged.prepare(scenario, || make(scenario, hooks)),
-        None => make(scenario, hooks),
+        Some(aged) => aged.prepare(scenario, || find(scenario, hooks)),
+        None => find(scenario, hooks),
     }
+}
+
+/// The drive as the run begins: as an earlier command has made it, or made here. A snapshot that the scenario names goes
+/// before.
+fn find<P: Payload, D: Kept<P>>(
+    scenario: &Scenario,
+    hooks: &mut Hooks<'_>,
+) -> Result<(D, Past), RunError> {
+    let Some(cache) = hooks.cache.filter(|_| scenario.precondition.snapshot_file.is_none()) else {
+        return make(scenario, hooks);
+    };
+    let mut notes = Vec::new();
+    let found = cache.prepare(scenario, || make(scenario, hooks), &mut |text| notes.push(text.to_owned()));
+    notes.iter().for_each(|text| hooks.note(text));
+    found
 }
 
 /// The drive as the run begins: preconditioned, or from its snapshot.

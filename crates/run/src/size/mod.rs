@@ -201,7 +201,7 @@ fn make(
     let progress = |run: usize, done| (watched.progress)(&variants[runs[run]].label(), done);
     // Each drive has a configuration of its own: none is told of its snapshot.
     let plan =
-        Plan { jobs: watched.jobs, cancel: watched.cancel, progress: &progress, note: &|_, _| {} };
+        Plan { jobs: watched.jobs, cancel: watched.cancel, progress: &progress, note: &|_, _| {}, cache: None };
     let watch = Watch::new(runs.len(), &plan);
     let sizes: Vec<u64> =
         runs.iter().map(|&at| needs_bytes(&variants[at].scenario, &plan)).collect();

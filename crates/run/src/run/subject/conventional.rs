@@ -68,7 +68,8 @@ fn ready<P: Payload>(
 ) -> Result<Prepared<Ssd<P>>, RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (ssd, past) = prepare::<P, Ssd<P>>(scenario, hooks)?;
+    let (mut ssd, past) = prepare::<P, Ssd<P>>(scenario, hooks)?;
+    ssd.forget_peaks();
     Ok(Prepared { subject: ssd, past, wall_s: preparing.seconds() })
 }
 

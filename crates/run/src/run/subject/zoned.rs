@@ -188,7 +188,8 @@ pub(in crate::run) fn run_with<P: Payload>(
 ) -> Result<Outcome, RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (drive, past) = prepare::<P, ZnsSsd<P>>(scenario, hooks)?;
+    let (mut drive, past) = prepare::<P, ZnsSsd<P>>(scenario, hooks)?;
+    drive.forget_peaks();
     let wall_s = preparing.seconds();
     let layout = layout(&drive);
     let work = Work::new(scenario, layout, drive.now(), scenario.seed)?;

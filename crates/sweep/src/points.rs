@@ -1,0 +1,178 @@
+//! The points of a plan, by number.
+
+use leyden_config::{LoadError, Loaded, Set};
+
+use crate::plan::{Plan, SeedAxis};
+use crate::settings::Setting;
+
+/// A point of a plan: which device, values and seed its run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its number, from 0.
+    pub index: u64,
+    /// The values of what is varied, in the order of [`Plan::columns`].
+    pub values: Vec<String>,
+    device: Option<usize>,
+    settings: Vec<Setting>,
+    seed: PointSeed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PointSeed {
+    Own,
+    /// So many after the scenario's own.
+    After(u64),
+    Is(u64),
+}
+
+impl Plan {
+    /// Point `index`; `None` if a `require` denies it.
+    ///
+    /// # Panics
+    /// If the plan has no such point.
+    pub fn point(&self, index: u64) -> Option<Point> {
+        assert!(index < self.len(), "a point of the plan");
+        let sizes = self.sizes();
+        let mut rest = index;
+        let mut digits: Vec<u64> = sizes
+            .iter()
+            .rev()
+            .map(|size| {
+                let digit = rest % size;
+                rest /= size;
+                digit
+            })
+            .collect();
+        digits.reverse();
+        let mut settings: Vec<Setting> = Vec::new();
+        if let Some(listed) = self.listed.get(digits[1] as usize) {
+            settings.extend(listed.iter().cloned());
+        }
+        for (axis, &digit) in self.grid.iter().zip(&digits[2..]) {
+            let value = axis.values[digit as usize].clone();
+            settings.push(Setting { key: axis.key.clone(), value });
+        }
+        if let Some(sample) = &self.sample {
+            let values = sample.values(digits[digits.len() - 2]);
+            let keys = sample.ranges.iter().map(|range| range.key.clone());
+            settings.extend(keys.zip(values).map(|(key, value)| Setting { key, value }));
+        }
+        let values: Vec<String> = settings.iter().map(|setting| setting.value.clone()).collect();
+        if !self.require.iter().all(|require| require.holds(&values)) {
+            return None;
+        }
+        let last = digits[digits.len() - 1];
+        let seed = match &self.seeds {
+            SeedAxis::Own => PointSeed::Own,
+            SeedAxis::From(_) => PointSeed::After(last),
+            SeedAxis::List(seeds) => PointSeed::Is(seeds[last as usize]),
+        };
+        let device = (!self.devices.is_empty()).then_some(digits[0] as usize);
+        Some(Point { index, values, device, settings, seed })
+    }
+
+    /// Its scenario, loaded.
+    ///
+    /// # Errors
+    /// If there is no such configuration.
+    pub fn load(&self, point: &Point) -> Result<Loaded, LoadError> {
+        let all = self.set.iter().chain(&point.settings);
+        let mut sets = all.map(set_of).collect::<Result<Vec<_>, _>>()?;
+        let seed = match point.seed {
+            PointSeed::Own | PointSeed::After(0) => None,
+            PointSeed::Is(seed) => Some(seed),
+            PointSeed::After(after) => {
+                let own = self.loaded(point, &sets)?.scenario.seed;
+                Some(own.wrapping_add(after))
+            }
+        };
+        if let Some(seed) = seed {
+            sets.push(set_of(&Setting { key: "seed".to_owned(), value: seed.to_string() })?);
+        }
+        self.loaded(point, &sets)
+    }
+
+    fn loaded(&self, point: &Point, sets: &[Set]) -> Result<Loaded, LoadError> {
+        match point.device {
+            None => Loaded::new(&self.base, sets),
+            Some(device) => Loaded::on_device(&self.base, &self.devices[device], sets),
+        }
+    }
+
+    /// The device of a point, as the plan names it.
+    pub fn device(&self, point: &Point) -> Option<&str> {
+        point.device.map(|device| self.devices[device].as_str())
+    }
+}
+
+fn set_of(Setting { key, value }: &Setting) -> Result<Set, LoadError> {
+    Ok(Set::of_option("plan", &format!("{key}={value}"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        Plan::parse("plan.toml".as_ref(), text).unwrap()
+    }
+
+    #[test]
+    fn the_last_part_varies_fastest_and_points_are_all_different() {
+        let plan = plan(
+            "base = 'bench/random-write'\nseeds = [4, 2]\n[grid]\nb = [1, 2, 3]\na = ['x', 'y']\n\
+             [[points]]\nc = 1\n[[points]]\nc = 5",
+        );
+        assert_eq!(plan.len(), 24);
+        let points: Vec<Point> = (0..24).map(|index| plan.point(index).unwrap()).collect();
+        assert_eq!(points[0].values, ["1", "x", "1"]);
+        assert_eq!((&points[1].values, points[1].seed), (&points[0].values, PointSeed::Is(2)));
+        assert_eq!(points[2].values, ["1", "x", "2"]);
+        assert_eq!(points[12].values, ["5", "x", "1"]);
+        let told = |point: &Point| (point.values.clone(), format!("{:?}", point.seed));
+        let mut all: Vec<_> = points.iter().map(told).collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 24);
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_left_out() {
+        let plan = plan("base = 'x'\nrequire = ['a < b']\n[grid]\na = [1, 2, 3]\nb = [1, 2, 3]");
+        let left = (0..9).filter_map(|index| plan.point(index)).count();
+        assert_eq!((plan.len(), left), (9, 3));
+    }
+
+    #[test]
+    fn a_point_is_the_scenario_that_its_settings_make() {
+        let plan = plan(
+            "base = 'bench/random-write'\nseeds = 2\n[set]\nrun.check = 'never'\n[grid]\n\
+             device.ftl.over_provisioning = ['7 %', '28 %']",
+        );
+        let loaded = plan.load(&plan.point(3).unwrap()).unwrap();
+        let sets = ["run.check=never", "device.ftl.over_provisioning=28 %", "seed=2"];
+        let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
+        assert_eq!(loaded.scenario, Loaded::new("bench/random-write", &sets).unwrap().scenario);
+    }
+
+    #[test]
+    fn impossible_plans_are_refused_with_key_and_remedy() {
+        for (text, problem) in [
+            ("bas = 'x'", "nearest key of a plan is `base`"),
+            ("base = 'x'\n[grid]\na = 1", "`grid.a`: it is no list"),
+            ("base = 'x'\n[grid]\na = []", "the list is empty"),
+            ("base = 'x'\n[grid]\na = [1, 1]", "`1` is there twice"),
+            ("base = 'x'\nseeds = 0", "0 seeds"),
+            ("base = 'x'\nseeds = [1, 1]", "twice"),
+            ("base = 'x'\n[grid]\nseed = [1, 2]", "varied by `seeds`"),
+            ("base = 'x'\n[grid]\na = [1]\n[[points]]\na = 2", "`a` is in [points] too"),
+            ("base = 'x'\n[[points]]\na = 2\n[[points]]\nb = 2", "other keys"),
+            ("base = 'x'\nseeds = 1000000000", "1,000,000,000 points"),
+            ("base = 'x'\n[grid]\nname = ['a']", "decides no result"),
+            ("base = 'x'\nseeds = 'many'", "a number of seeds"),
+        ] {
+            let error = Plan::parse("plan.toml".as_ref(), text).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("plan.toml"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Keys of the configuration and their values, as a plan writes them.
+
+use toml::{Table, Value};
+
+/// A key of the configuration and a value of it, as `--set KEY=VALUE` has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+/// The keys of `table` with what they hold; tables below it are parts of keys: `a.b = 1` and `[a] b = 1` and `"a.b" = 1`
+/// are the same. A table that `is_leaf` accepts is a value.
+pub(crate) fn flatten(table: &Table, is_leaf: &dyn Fn(&Table) -> bool) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    below("", table, is_leaf, &mut found);
+    // The order does not depend on how the keys were written.
+    found.sort_by(|(left, _), (right, _)| left.cmp(right));
+    found
+}
+
+fn below(
+    path: &str,
+    table: &Table,
+    is_leaf: &dyn Fn(&Table) -> bool,
+    into: &mut Vec<(String, Value)>,
+) {
+    for (key, value) in table {
+        let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match value {
+            Value::Table(inner) if !is_leaf(inner) => below(&key, inner, is_leaf, into),
+            value => into.push((key, value.clone())),
+        }
+    }
+}
+
+/// A value as the command line would have it: texts without quotes.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}

@@ -8,6 +8,7 @@ mod nvme;
 pub(crate) mod reproduce;
 #[cfg(feature = "serve")]
 pub(crate) mod served;
+mod sweep;
 mod traces;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use leyden_config::Set;
 
 pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
 pub(crate) use reproduce::ReproduceArgs;
+pub(crate) use sweep::{CacheCommand, SweepArgs, SweepCommand};
 pub(crate) use traces::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
 
 use crate::version::VERSION;
@@ -81,6 +83,18 @@ pub(crate) enum Command {
     /// Compare configurations on one workload, as a table of ratios
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Run a plan of many configurations, in shards, as one table
+    ///
+    /// The table is Parquet: a line for each run, with its varied keys as numbers, its figures and its warnings. pandas, Polars
+    /// and DuckDB read it.
+    #[command(after_long_help = sweep::SWEEP_EXAMPLES)]
+    Sweep(SweepArgs),
+    /// Show or clear the cache of preconditioned drives
+    ///
+    /// `run`, `compare`, `sweep`, `timeline` and `lifetime` begin with a drive of the cache where an earlier command of the same
+    /// build has made it. Results are the same with and without.
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Measure the papers' claims beside the published figures
     #[command(after_long_help = reproduce::EXAMPLES)]
     Reproduce(ReproduceArgs),
@@ -364,6 +378,9 @@ pub(crate) struct Common {
     /// mean, its 95 % confidence interval and, of ratios, the least and the most
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) seeds: u16,
+    /// Precondition each drive anew
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Print the run record (or all of them) as JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,7 +8,7 @@ use crate::args::Args;
 
 /// The groups of the first screen. A command that this build was made without is left out.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Simulate", &["run", "compare", "timeline", "size", "lifetime", "check"]),
+    ("Simulate", &["run", "compare", "sweep", "timeline", "size", "lifetime", "check"]),
     ("Crash-test software", &["crashtest"]),
     (
         "Serve a drive",
@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Traces and data", &["trace", "report", "schema", "policies"]),
     ("Research", &["reproduce", "torture"]),
-    ("Set up", &["completions", "man"]),
+    ("Set up", &["cache", "completions", "man"]),
 ];
 
 /// The command line, with its first screen.

@@ -45,6 +45,8 @@ pub fn main() -> ExitCode {
     let outcome = match args.command {
         Command::Run(run) => commands::run::main(&run, signals.watched()),
         Command::Compare(compare) => commands::compare::main(&compare, signals.watched()),
+        Command::Sweep(args) => commands::sweep::main(&args, signals.watched()),
+        Command::Cache(command) => commands::cache::main(&command),
         Command::Reproduce(args) => commands::reproduce::main(&args, signals.watched()),
         Command::Lifetime(args) => commands::lifetime::main(&args, signals.watched()),
         Command::Timeline(args) => commands::timeline::main(&args, signals.watched()),

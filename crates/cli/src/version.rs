@@ -6,3 +6,9 @@ pub(crate) const COMMIT: &str = env!("LEYDEN_COMMIT");
 pub(crate) const PROFILE: &str = env!("LEYDEN_PROFILE");
 /// The version, with commit and profile in parentheses.
 pub(crate) const VERSION: &str = env!("LEYDEN_VERSION");
+
+/// What results of sweeps are told apart by: the version and the commit, in every profile the same.
+pub(crate) fn build() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    if COMMIT.is_empty() { version.to_owned() } else { format!("{version} ({COMMIT})") }
+}

@@ -19,6 +19,9 @@ use super::{Scenario, TraceSource, bundled, de};
 /// The largest file that is read as a scenario.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// What the identity of a text begins with that is no file.
+const BUNDLED: &str = "bundled ";
+
 /// Why a scenario could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -130,6 +133,7 @@ pub struct Loaded {
     name: String,
     /// What it was loaded from, as that was named.
     file: String,
+    files: Vec<PathBuf>,
     /// The run that it is of, if it comes from a record or a report.
     saved: Option<Box<Saved>>,
     tree: Node,
@@ -157,14 +161,17 @@ impl Loaded {
             loaded.saved = Some(Box::new(saved));
             return Ok(loaded);
         }
-        let tree = chain(&source, &mut Vec::new())?;
-        Self::finish(name, tree, sets)
+        let mut seen = Vec::new();
+        let tree = chain(&source, &mut seen)?;
+        Ok(Self::finish(name, tree, sets)?.made_of(&seen))
     }
 
     /// As [`Loaded::new`], with the drive of the file (or bundled one) `device` in place of its own.
     pub fn on_device(name: &str, device: &str, sets: &[Set]) -> Result<Self, LoadError> {
-        let mut tree = chain(&find(name)?, &mut Vec::new())?;
-        let mut other = chain(&find(device)?, &mut Vec::new())?;
+        let (mut seen, mut of_device) = (Vec::new(), Vec::new());
+        let mut tree = chain(&find(name)?, &mut seen)?;
+        let mut other = chain(&find(device)?, &mut of_device)?;
+        seen.append(&mut of_device);
         if let Value::Table(table) = &mut tree.value {
             table.remove("device");
             table.remove("size");
@@ -172,7 +179,17 @@ impl Loaded {
         if let Value::Table(table) = &mut other.value {
             table.retain(|key, _| key == "device" || key == "size");
         }
-        Self::finish(name, tree.overlaid(other), sets)
+        Ok(Self::finish(name, tree.overlaid(other), sets)?.made_of(&seen))
+    }
+
+    fn made_of(self, seen: &[String]) -> Self {
+        let on_disk = seen.iter().filter(|identity| !identity.starts_with(BUNDLED));
+        Self { files: on_disk.map(PathBuf::from).collect(), ..self }
+    }
+
+    /// The files on disks that it was read from: the one that was named, and those that it extends.
+    pub fn sources(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The scenario that `text` is, as if the file `name` held it. Files that it names are looked for beside
@@ -198,7 +215,8 @@ impl Loaded {
             scenario.name = stem.to_string_lossy().into_owned();
         }
         let (run, file) = (scenario.name.clone(), name.to_owned());
-        let mut loaded = Self { name: run, file, scenario, saved: None, tree };
+        let files = Vec::new();
+        let mut loaded = Self { name: run, file, files, scenario, saved: None, tree };
         loaded.check_units()?;
         loaded.fit()?;
         loaded.resolve_paths();
@@ -479,7 +497,7 @@ fn identity(source: &Source) -> String {
     match &source.base {
         Base::Disk(_) | Base::Saved(_) => std::fs::canonicalize(&source.name)
             .map_or_else(|_| source.name.clone(), |path| path.display().to_string()),
-        Base::Bundled(_) => format!("bundled {}", source.name),
+        Base::Bundled(_) => format!("{BUNDLED}{}", source.name),
     }
 }
 

@@ -32,7 +32,8 @@ pub fn csv(records: &[RunRecord]) -> String {
             let own = value(record, key);
             number_of(own).filter(|_| is_number).unwrap_or_else(|| own.to_owned())
         });
-        let numbers = names.iter().map(|name| row.get(*name).map(Cell::to_string).unwrap_or_default());
+        let numbers =
+            names.iter().map(|name| row.get(*name).map(Cell::to_string).unwrap_or_default());
         let warnings = std::iter::once(record.warnings.join("; "));
         out.push_str(&line(first.into_iter().chain(values).chain(numbers).chain(warnings)));
         out.push_str("\r\n");

@@ -9,6 +9,7 @@ mod run;
 pub mod size;
 
 pub use run::{
-    AgedDrives, CacheUse, DriveCache, Follow, Followed, Hooks, Outcome, Phase, Plan, RunError, Wanted, build_jobs,
-    check_inputs, check_same_inputs, drive_key, follow, in_device, inputs, run, run_all, run_each, validate,
+    AgedDrives, CacheUse, DriveCache, Follow, Followed, Hooks, Outcome, Phase, Plan, RunError,
+    Wanted, build_jobs, check_inputs, check_same_inputs, drive_key, follow, in_device, inputs, run,
+    run_all, run_each, validate,
 };

@@ -23,9 +23,17 @@ impl Inputs {
             return Vec::new();
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_trace = || format!("{:?}", scenario.workload.trace.as_ref().map(|trace| {
-            trace.files().map(|(path, source)| (path.to_owned(), source.place())).collect::<Vec<_>>()
-        }));
+        let of_trace = || {
+            format!(
+                "{:?}",
+                scenario.workload.trace.as_ref().map(|trace| {
+                    trace
+                        .files()
+                        .map(|(path, source)| (path.to_owned(), source.place()))
+                        .collect::<Vec<_>>()
+                })
+            )
+        };
         let files = known.entry(of_trace());
         files.or_insert_with(|| leyden_run::inputs(&scenario.workload)).clone()
     }

@@ -126,8 +126,13 @@ pub fn merge(
             numbers.push("...".to_owned());
         }
         let of = parts.of;
-        let problem = format!("{} of {of} shards are missing: {}", missing.len(), numbers.join(", "));
-        return Err(SweepError::part(folder, problem, "run them, or merge what is there with --partial"));
+        let problem =
+            format!("{} of {of} shards are missing: {}", missing.len(), numbers.join(", "));
+        return Err(SweepError::part(
+            folder,
+            problem,
+            "run them, or merge what is there with --partial",
+        ));
     }
     let Some(origin) = &parts.origin else {
         let help = "wait until a shard is whole";

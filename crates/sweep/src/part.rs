@@ -48,9 +48,7 @@ impl Shard {
 
     /// Its points, of so many: shards of neighbouring numbers have neighbouring points.
     pub fn points(self, all: u64) -> std::ops::Range<u64> {
-        let end = |number: u32| {
-            (u128::from(all) * u128::from(number) / u128::from(self.of)) as u64
-        };
+        let end = |number: u32| (u128::from(all) * u128::from(number) / u128::from(self.of)) as u64;
         end(self.number - 1)..end(self.number)
     }
 
@@ -323,7 +321,12 @@ impl Journal {
 }
 
 /// Rows of a finished part, with their series.
-pub(crate) fn rows(plan: &Plan, folder: &Path, shard: Shard, origin: &Origin) -> Result<Vec<Row>, SweepError> {
+pub(crate) fn rows(
+    plan: &Plan,
+    folder: &Path,
+    shard: Shard,
+    origin: &Origin,
+) -> Result<Vec<Row>, SweepError> {
     let mut rows = Vec::new();
     for batch in batches(&shard.part(folder))? {
         rows.extend(table::rows(plan, &batch?));

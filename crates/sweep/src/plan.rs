@@ -221,7 +221,8 @@ impl Plan {
 
     /// No key stands in two places.
     fn check_keys(&self) -> Result<(), SweepError> {
-        let listed = self.listed.first().into_iter().flatten().map(|setting| ("points", &setting.key));
+        let listed =
+            self.listed.first().into_iter().flatten().map(|setting| ("points", &setting.key));
         let grid = self.grid.iter().map(|axis| ("grid", &axis.key));
         let sampled = self.sample.iter().flat_map(|sample| &sample.ranges);
         let sampled = sampled.map(|range| ("sample.range", &range.key));

@@ -1,5 +1,7 @@
 //! The points of a plan, by number.
 
+use std::path::PathBuf;
+
 use leyden_config::{LoadError, Loaded, Set};
 
 use crate::plan::{Plan, SeedAxis};
@@ -97,6 +99,64 @@ impl Plan {
             None => Loaded::new(&self.base, sets),
             Some(device) => Loaded::on_device(&self.base, &self.devices[device], sets),
         }
+    }
+
+    /// Finds out, before anything runs, whether its scenario, its devices and each of its keys exist.
+    ///
+    /// # Errors
+    /// The first thing that no point could be made with. What single points lack, their rows say.
+    pub fn check(&self) -> Result<(), LoadError> {
+        let base = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
+        Loaded::new(&self.base, &base)?;
+        for device in &self.devices {
+            Loaded::on_device(&self.base, device, &base)?;
+        }
+        let mut alternatives: Vec<Vec<Vec<Setting>>> = vec![self.listed.clone()];
+        for axis in &self.grid {
+            let setting = |value: &String| Setting { key: axis.key.clone(), value: value.clone() };
+            alternatives.push(axis.values.iter().map(|value| vec![setting(value)]).collect());
+        }
+        if let Some(sample) = &self.sample {
+            let keys = || sample.ranges.iter().map(|range| range.key.clone());
+            let point = |index| {
+                let all = keys().zip(sample.values(index));
+                all.map(|(key, value)| Setting { key, value }).collect()
+            };
+            alternatives.push((0..sample.points.min(16)).map(point).collect());
+        }
+        let load = |settings: &Vec<Setting>| {
+            let sets = settings.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
+            Loaded::new(&self.base, &[&base[..], &sets].concat()).map(drop)
+        };
+        for settings in alternatives.iter().filter(|settings| !settings.is_empty()) {
+            let mut failures = settings.iter().map(load);
+            let Some(Err(first)) = failures.next() else { continue };
+            if failures.all(|one| one.is_err()) {
+                return Err(first);
+            }
+        }
+        Ok(())
+    }
+
+    /// The files on disks that its points are made of: scenarios with what they extend, devices, and traces.
+    ///
+    /// # Errors
+    /// If a scenario cannot be loaded.
+    pub fn files(&self) -> Result<Vec<PathBuf>, LoadError> {
+        let mut files = Vec::new();
+        let base = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
+        let loaded = Loaded::new(&self.base, &base)?;
+        files.extend_from_slice(loaded.sources());
+        if let Some(trace) = &loaded.scenario.workload.trace {
+            let places = trace.files().map(|(_, source)| PathBuf::from(source.place()));
+            files.extend(places.filter(|place| place.exists()));
+        }
+        for device in &self.devices {
+            files.extend_from_slice(Loaded::on_device(&self.base, device, &base)?.sources());
+        }
+        files.sort();
+        files.dedup();
+        Ok(files)
     }
 
     /// The device of a point, as the plan names it.

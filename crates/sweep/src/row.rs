@@ -66,7 +66,9 @@ fn series(record: &RunRecord) -> BTreeMap<String, Vec<f64>> {
     let intervals = record.series.time_s.len();
     let value = serde_json::to_value(&record.series).unwrap_or_default();
     for (key, value) in value.as_object().into_iter().flatten() {
-        let Some(items) = value.as_array().filter(|items| items.len() == intervals) else { continue };
+        let Some(items) = value.as_array().filter(|items| items.len() == intervals) else {
+            continue;
+        };
         let Some(Value::Object(first)) = items.first() else {
             found.insert(key.clone(), items.iter().filter_map(Value::as_f64).collect());
             continue;

@@ -121,9 +121,7 @@ impl Sample {
     /// Where in its range a key's value lies: 0 to 1.
     fn unit(&self, index: u64, at: usize, range: &Range) -> f64 {
         match self.method {
-            Method::Sobol => {
-                f64::from(sobol_burley::sample(index as u32, at as u32, self.seed))
-            }
+            Method::Sobol => f64::from(sobol_burley::sample(index as u32, at as u32, self.seed)),
             Method::LatinHypercube => {
                 let purpose = format!("sweep/{}/{index}", range.key);
                 let within = Rng::new(self.seed.into(), &purpose).unit_f64();

@@ -141,7 +141,9 @@ impl Work<'_> {
     fn window(&self, points: &[&Point]) {
         let mut ready = self.load(points);
         // Runs that begin with the same drive stand beside each other: few drives are in memory at once.
-        ready.sort_by(|left, right| (&left.drive, left.row.point).cmp(&(&right.drive, right.row.point)));
+        ready.sort_by(|left, right| {
+            (&left.drive, left.row.point).cmp(&(&right.drive, right.row.point))
+        });
         let scenarios: Vec<_> = ready.iter().map(|one| &one.loaded.scenario).collect();
         let note = |run: usize, text: &str| {
             (self.options.note)(&format!("point {}: {text}", ready[run].row.point));

@@ -1,6 +1,7 @@
 //! Rows as a table: columns of Arrow, and files of Parquet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -9,12 +10,15 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::concat_batches;
 use leyden_report::{Cell, quantity};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
+use crate::error::SweepError;
+use crate::part;
 use crate::plan::{Plan, Varied};
 use crate::row::Row;
 
@@ -37,7 +41,10 @@ pub(crate) fn leading(plan: &Plan) -> usize {
 /// Never: all columns are as long as there are rows.
 pub fn table(plan: &Plan, rows: &[Row]) -> RecordBatch {
     let mut columns: Vec<(String, ArrayRef)> = vec![
-        (FIRST[0].into(), Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.point as i64)))),
+        (
+            FIRST[0].into(),
+            Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.point as i64))),
+        ),
         (FIRST[1].into(), texts(rows, |row| Some(row.id.clone()))),
         (FIRST[2].into(), texts(rows, |row| Some(row.name.clone()))),
         (FIRST[3].into(), texts(rows, |row| row.device.clone())),
@@ -54,6 +61,29 @@ pub fn table(plan: &Plan, rows: &[Row]) -> RecordBatch {
     }
     columns.push((LAST.into(), texts(rows, |row| Some(row.warnings.join("; ")))));
     batch(columns)
+}
+
+/// A file of results as one table.
+///
+/// # Errors
+/// If it cannot be read, or is no such file.
+pub fn read(path: &Path) -> Result<RecordBatch, SweepError> {
+    let schema = Arc::clone(part::reader(path)?.schema());
+    let batches = part::batches(path)?.collect::<Result<Vec<_>, _>>()?;
+    concat_batches(&schema, &batches).map_err(|error| {
+        SweepError::part(path, format!("it is damaged ({error})"), "make it again")
+    })
+}
+
+/// Tables of plans that vary the same keys, one after another.
+///
+/// # Panics
+/// Never: all columns are as long as there are rows.
+pub fn stacked(plans: &[Plan], tables: &[RecordBatch]) -> RecordBatch {
+    let schemas: Vec<_> = tables.iter().map(RecordBatch::schema).collect();
+    let schema = Arc::new(union(&schemas, plans.first().map_or(0, leading)));
+    let fitting: Vec<_> = tables.iter().map(|table| fitted(table, &schema)).collect();
+    concat_batches(&schema, &fitting).expect("columns of one kind")
 }
 
 /// The rows of a table, but for their series; what `table` is the other way round.
@@ -81,9 +111,9 @@ pub(crate) fn rows(plan: &Plan, batch: &RecordBatch) -> Vec<Row> {
     let figures = leading(plan)..schema.fields().len() - 1;
     let row = |row: usize| {
         let point = batch.column(0).as_primitive::<Int64Type>().value(row) as u64;
-        let cells = figures.clone().filter_map(|at| {
-            Some((schema.field(at).name().clone(), cell(batch.column(at), row)?))
-        });
+        let cells = figures
+            .clone()
+            .filter_map(|at| Some((schema.field(at).name().clone(), cell(batch.column(at), row)?)));
         let warnings = text(LAST, row).filter(|text| !text.is_empty());
         Row {
             point,
@@ -127,14 +157,13 @@ pub fn series_table(rows: &[Row]) -> RecordBatch {
 }
 
 /// Adds the lines of a table of series to those of their points.
-pub(crate) fn add_series(
-    batch: &RecordBatch,
-    to: &mut BTreeMap<u64, BTreeMap<String, Vec<f64>>>,
-) {
+pub(crate) fn add_series(batch: &RecordBatch, to: &mut BTreeMap<u64, BTreeMap<String, Vec<f64>>>) {
     let point = batch.column(0).as_primitive::<Int64Type>();
     let name = batch.column(1).as_string::<i32>();
-    let (time, value) =
-        (batch.column(2).as_primitive::<Float64Type>(), batch.column(3).as_primitive::<Float64Type>());
+    let (time, value) = (
+        batch.column(2).as_primitive::<Float64Type>(),
+        batch.column(3).as_primitive::<Float64Type>(),
+    );
     for line in 0..batch.num_rows() {
         let of_point = to.entry(point.value(line) as u64).or_default();
         // Each series has the same times: those of the first stand for all.
@@ -165,7 +194,8 @@ fn varied_column(varied: &Varied, at: usize, rows: &[Row]) -> ArrayRef {
     if varied.dimension.is_none() {
         return texts(rows, |row| row.values.get(at).cloned());
     }
-    let number = |row: &Row| row.values.get(at).and_then(|value| quantity(value)).map(|found| found.0);
+    let number =
+        |row: &Row| row.values.get(at).and_then(|value| quantity(value)).map(|found| found.0);
     Arc::new(rows.iter().map(number).collect::<Float64Array>())
 }
 
@@ -207,7 +237,8 @@ pub(crate) fn union(schemas: &[Arc<Schema>], leading: usize) -> Schema {
             }
         }
     }
-    let mut fields: Vec<Field> = first.fields()[..leading].iter().map(|one| (**one).clone()).collect();
+    let mut fields: Vec<Field> =
+        first.fields()[..leading].iter().map(|one| (**one).clone()).collect();
     fields.extend(figures.iter().map(|(name, kind)| field(name, kind)));
     fields.extend(first.fields().last().map(|last| (**last).clone()));
     Schema::new(fields)

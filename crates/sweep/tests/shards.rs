@@ -157,7 +157,8 @@ fn numbers_are_numbers_and_each_point_is_its_run() {
     assert!(table.column_by_name("sim.cpu_s").is_none(), "a figure of the machine");
     // A point is the run that its settings make.
     let loaded = plan.load(&plan.point(9).unwrap()).unwrap();
-    let record = leyden_run::run(&loaded.scenario, &mut leyden_run::Hooks::default()).unwrap().record;
+    let record =
+        leyden_run::run(&loaded.scenario, &mut leyden_run::Hooks::default()).unwrap().record;
     let at = points.values().iter().position(|point| *point == 9).unwrap();
     assert_eq!(column("digest").as_string::<i32>().value(at), record.sim.digest);
     assert_eq!(column("flash.waf").as_primitive::<Float64Type>().value(at), record.flash.waf);
@@ -187,10 +188,14 @@ fn a_point_that_cannot_be_run_is_a_row_that_says_why() {
     let errors = table.column_by_name("error").unwrap().as_string::<i32>();
     let digests = table.column_by_name("digest").unwrap();
     let said: Vec<&str> = errors.iter().flatten().collect();
-    assert!(said.len() == 12 && said.iter().all(|text| text.contains("over_provisioning")), "{said:?}");
+    assert!(
+        said.len() == 12 && said.iter().all(|text| text.contains("over_provisioning")),
+        "{said:?}"
+    );
     assert_eq!(digests.null_count(), 12);
     let before = merged(&folder);
-    let retried = Run { retry_failed: true, ..Run::default() }.shard(&plan, "1/1", &folder).unwrap();
+    let retried =
+        Run { retry_failed: true, ..Run::default() }.shard(&plan, "1/1", &folder).unwrap();
     assert_eq!((retried.made, retried.failed), (12, 12), "only those that failed");
     assert!(merged(&folder) == before, "the others are as they were");
 }

@@ -27,6 +27,9 @@ pub(crate) struct LifetimeArgs {
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
+    /// Precondition the drive anew
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
@@ -77,6 +80,9 @@ pub(crate) struct TimelineArgs {
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
+    /// Precondition the drive anew
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,

@@ -5,7 +5,7 @@ use leyden_config::run_command;
 use leyden_record::Lifetime;
 use leyden_report::format::{bytes, count, number};
 
-use super::{Cancel, load, overrides, print_json, run_one, verdict, warn};
+use super::{Cancel, cache, load, overrides, print_json, run_one, verdict, warn};
 use crate::args::LifetimeArgs;
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -28,7 +28,8 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
             args.file
         ))
     })?;
-    let outcome = run_one(&loaded, &run_command(&args.file, &sets), cancel)?;
+    let drives = cache::drives(args.no_cache);
+    let outcome = run_one(&loaded, &run_command(&args.file, &sets), drives.as_ref(), cancel)?;
     if outcome.interrupted {
         return Err(Failure::interrupted("a part of the work says nothing of all of it"));
     }

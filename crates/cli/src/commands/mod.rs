@@ -1,5 +1,6 @@
 //! What each command does.
 
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compare;
 #[cfg(feature = "crashtest")]
@@ -25,6 +26,7 @@ pub(crate) mod serve;
 #[cfg(feature = "serve")]
 mod service;
 pub(crate) mod size;
+pub(crate) mod sweep;
 pub(crate) mod timeline;
 pub(crate) mod torture;
 pub(crate) mod trace;
@@ -37,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use leyden_config::{LoadError, Loaded, Scenario, Set};
 use leyden_record::{Comparison, Host, RunRecord};
-use leyden_run::{Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
+use leyden_run::{DriveCache, Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
 
 use leyden_report::format;
 use leyden_workload::trace::TraceError;
@@ -178,7 +180,12 @@ fn threads(jobs: Option<u16>) -> usize {
 }
 
 /// Runs one scenario with a progress bar.
-fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome, Failure> {
+fn run_one(
+    loaded: &Loaded,
+    reproduce: &str,
+    drives: Option<&DriveCache>,
+    cancel: &Cancel,
+) -> Result<Outcome, Failure> {
     let bar = Progress::new(&loaded.scenario.name);
     let mut progress = |phase, fraction| {
         bar.phase(match phase {
@@ -192,6 +199,7 @@ fn run_one(loaded: &Loaded, reproduce: &str, cancel: &Cancel) -> Result<Outcome,
         cancel: Some(cancel),
         progress: Some(&mut progress),
         note: Some(&mut note),
+        cache: drives,
         ..Hooks::default()
     };
     let outcome = run_scenario(&loaded.scenario, &mut hooks);
@@ -263,7 +271,7 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
             }
             loaded.complaint("workload.trace", &format!("{path}: {error}")).into()
         }
-        error @ RunError::Drive(_) => Failure::failed(error),
+        error @ (RunError::Drive(_) | RunError::Panicked(_)) => Failure::failed(error),
     }
 }
 

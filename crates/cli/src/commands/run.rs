@@ -12,7 +12,7 @@ use leyden_report::format::{
 use leyden_report::{Metric, PERCENTILES, metrics_of};
 
 use super::{
-    Cancel, check_outputs, compare, explain, keep, load, overrides, run_one, verdict, warn,
+    Cancel, cache, check_outputs, compare, explain, keep, load, overrides, run_one, verdict, warn,
 };
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -38,7 +38,9 @@ pub(crate) fn main(args: &RunArgs, cancel: &Cancel) -> Result<(), Failure> {
         check_same_inputs(&loaded.scenario.workload, &saved.inputs)
             .map_err(|error| explain(&loaded, error))?;
     }
-    let Outcome { record, interrupted, .. } = run_one(&loaded, &run_command(file, &sets), cancel)?;
+    let drives = cache::drives(args.common.no_cache);
+    let outcome = run_one(&loaded, &run_command(file, &sets), drives.as_ref(), cancel)?;
+    let Outcome { record, interrupted, .. } = outcome;
     keep(&args.common, std::slice::from_ref(&record))?;
     if !args.common.json {
         show(&record, &mut anstream::stdout().lock())?;

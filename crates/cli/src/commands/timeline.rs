@@ -6,7 +6,7 @@ use leyden_config::run_command;
 use leyden_report::{format, timeline_json};
 use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
 
-use super::{Cancel, explain, load, overrides, stamp};
+use super::{Cancel, cache, explain, load, overrides, stamp};
 use crate::args::{TimelineArgs, TimelineOf};
 use crate::failure::Failure;
 use crate::output::atomic;
@@ -32,7 +32,13 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
         });
         bar.fraction(fraction);
     };
-    let mut hooks = Hooks { cancel: Some(cancel), progress: Some(&mut tell), ..Hooks::default() };
+    let drives = cache::drives(args.no_cache);
+    let mut hooks = Hooks {
+        cancel: Some(cancel),
+        progress: Some(&mut tell),
+        cache: drives.as_ref(),
+        ..Hooks::default()
+    };
     let ask = Follow { wanted, before: args.before, after: args.after };
     let followed = follow(&loaded.scenario, ask, &mut hooks);
     drop(bar);

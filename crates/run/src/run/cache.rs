@@ -140,7 +140,8 @@ impl DriveCache {
         hash.update(self.build.as_bytes());
         hash.update([0]);
         hash.update(fingerprint.as_bytes());
-        let name: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name: String =
+            hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(format!("{name}.{ENDING}"))
     }
 
@@ -190,7 +191,12 @@ struct Entry {
 /// Notes that a drive was used; one that cannot be noted goes earlier.
 #[expect(clippy::disallowed_methods, reason = "which drive is removed first decides no result")]
 fn touch(path: &Path) {
-    drop(File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now())));
+    drop(
+        File::options()
+            .append(true)
+            .open(path)
+            .and_then(|file| file.set_modified(SystemTime::now())),
+    );
 }
 
 #[cfg(test)]

@@ -99,8 +99,13 @@ pub fn follow(
         let (cancel, cache) = (hooks.cancel, hooks.cache);
         let mut none = |_, _| {};
         let progress = hooks.progress.as_deref_mut().unwrap_or(&mut none);
-        let mut hooks =
-            Hooks { cancel, progress: Some(progress), aged: Some(&aged), cache, ..Hooks::default() };
+        let mut hooks = Hooks {
+            cancel,
+            progress: Some(progress),
+            aged: Some(&aged),
+            cache,
+            ..Hooks::default()
+        };
         let outcome = run_within(scenario, &mut hooks, bounds)?;
         if outcome.interrupted { Err(RunError::Interrupted) } else { Ok(outcome) }
     };

@@ -236,7 +236,8 @@ fn find<P: Payload, D: Kept<P>>(
         return make(scenario, hooks);
     };
     let mut notes = Vec::new();
-    let found = cache.prepare(scenario, || make(scenario, hooks), &mut |text| notes.push(text.to_owned()));
+    let found =
+        cache.prepare(scenario, || make(scenario, hooks), &mut |text| notes.push(text.to_owned()));
     notes.iter().for_each(|text| hooks.note(text));
     found
 }

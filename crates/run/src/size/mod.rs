@@ -200,8 +200,13 @@ fn make(
     let runs: Vec<usize> = (0..variants.len()).filter(|&at| variants[at].is_run()).collect();
     let progress = |run: usize, done| (watched.progress)(&variants[runs[run]].label(), done);
     // Each drive has a configuration of its own: none is told of its snapshot.
-    let plan =
-        Plan { jobs: watched.jobs, cancel: watched.cancel, progress: &progress, note: &|_, _| {}, cache: None };
+    let plan = Plan {
+        jobs: watched.jobs,
+        cancel: watched.cancel,
+        progress: &progress,
+        note: &|_, _| {},
+        cache: None,
+    };
     let watch = Watch::new(runs.len(), &plan);
     let sizes: Vec<u64> =
         runs.iter().map(|&at| needs_bytes(&variants[at].scenario, &plan)).collect();

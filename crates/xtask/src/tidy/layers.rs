@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "serve",
             "image",
             "reproduce",
+            "sweep",
             "report",
             "run",
             "config",
@@ -28,6 +29,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
+    (
+        "pyapi",
+        &["sweep", "torture", "report", "run", "config", "record", "workload", "device", "sim"],
+    ),
     ("capi", &["serve", "image", "config", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
     ("serve", &["nvme", "image", "wire", "device", "power", "buffer", "sim"]),
@@ -37,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wire", &[]),
     // In `papers/`: uses the tool as any researcher could, and only the command knows it.
     ("reproduce", &["report", "run", "config", "record", "workload", "device", "files", "sim"]),
+    ("sweep", &["report", "run", "config", "record", "files", "sim"]),
     ("report", &["record", "device", "sim"]),
     (
         "run",

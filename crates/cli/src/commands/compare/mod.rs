@@ -13,7 +13,8 @@ use leyden_run::{Plan, RunError, run_all, validate};
 use self::table::show;
 use self::vary::varied;
 use super::{
-    Cancel, check_outputs, explain, keep, overrides, parsed_of, stamp, threads, verdict, warn,
+    Cancel, cache, check_outputs, explain, keep, overrides, parsed_of, stamp, threads, verdict,
+    warn,
 };
 use crate::args::{Common, CompareArgs};
 use crate::failure::Failure;
@@ -58,7 +59,7 @@ fn make_all(
         check_outputs(common, &plan.loaded)?;
         validate(&plan.loaded.scenario).map_err(|error| explain(&plan.loaded, error))?;
     }
-    let (mut records, failure) = make(plans, threads(jobs), cancel);
+    let (mut records, failure) = make(plans, threads(jobs), common.no_cache, cancel);
     remarks::add_remarks(&mut records);
     if !records.is_empty() {
         keep(common, &records)?;
@@ -75,7 +76,12 @@ fn make_all(
 }
 
 /// Makes the runs. What is finished is kept, up to the first that failed; or, if interrupted, all of it.
-fn make(plans: &[Planned], jobs: usize, cancel: &Cancel) -> (Vec<RunRecord>, Option<Failure>) {
+fn make(
+    plans: &[Planned],
+    jobs: usize,
+    no_cache: bool,
+    cancel: &Cancel,
+) -> (Vec<RunRecord>, Option<Failure>) {
     let bar = Progress::new("compare");
     let note = |run: usize, text: &str| {
         bar.line(&format!("{}: {text}", plans[run].loaded.scenario.name));
@@ -85,7 +91,9 @@ fn make(plans: &[Planned], jobs: usize, cancel: &Cancel) -> (Vec<RunRecord>, Opt
         bar.fraction(fraction);
     };
     let scenarios: Vec<&Scenario> = plans.iter().map(|plan| &plan.loaded.scenario).collect();
-    let outcomes = run_all(&scenarios, &Plan { jobs, cancel, progress: &progress, note: &note });
+    let drives = cache::drives(no_cache);
+    let plan = Plan { jobs, cancel, progress: &progress, note: &note, cache: drives.as_ref() };
+    let outcomes = run_all(&scenarios, &plan);
     drop(bar);
     let (mut records, mut failure) = (Vec::new(), None);
     let mut is_whole = true;

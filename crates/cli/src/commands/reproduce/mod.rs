@@ -148,19 +148,10 @@ fn build() -> std::io::Result<String> {
     Ok(digest_of(&program).to_string())
 }
 
-/// Where finished runs are kept unless `--out` says: the XDG base directories' cache.
-#[expect(clippy::disallowed_methods, reason = "an edge: where results are kept changes none")]
+/// Where finished runs are kept unless `--out` says.
 fn default_cache() -> Result<PathBuf, Failure> {
-    let absolute = |name| {
-        let path = std::env::var(name).ok().map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("leyden/runs"))
-        .ok_or_else(|| {
-            Failure::usage(anyhow!("there is no home folder\n  help: name one with --out"))
-        })
+    let none = || Failure::usage(anyhow!("there is no home folder\n  help: name one with --out"));
+    super::cache::folder().map(|cache| cache.join("runs")).ok_or_else(none)
 }
 
 /// What the command ends with, once everything is shown.

@@ -22,8 +22,10 @@ fn run_with(jobs: usize, scenarios: &[Scenario]) -> Vec<RunRecord> {
     let shares = Mutex::new(Vec::new());
     let progress = |_, share| shares.lock().unwrap().push(share);
     let all: Vec<&Scenario> = scenarios.iter().collect();
-    let outcomes =
-        run_all(&all, &Plan { jobs, cancel: &cancel, progress: &progress, note: &|_, _| {}, cache: None });
+    let outcomes = run_all(
+        &all,
+        &Plan { jobs, cancel: &cancel, progress: &progress, note: &|_, _| {}, cache: None },
+    );
     assert!(shares.into_inner().unwrap().iter().all(|share| (0.0..=1.0).contains(share)));
     outcomes.into_iter().map(|outcome| outcome.unwrap().unwrap().record).collect()
 }
@@ -66,8 +68,10 @@ fn a_failure_ends_the_runs_after_it() {
     let scenarios = [small(&[]), small(&["device.buffer.size=1 B"]), small(&[])];
     let cancel = AtomicBool::new(false);
     let all: Vec<&Scenario> = scenarios.iter().collect();
-    let outcomes =
-        run_all(&all, &Plan { jobs: 1, cancel: &cancel, progress: &|_, _| {}, note: &|_, _| {}, cache: None });
+    let outcomes = run_all(
+        &all,
+        &Plan { jobs: 1, cancel: &cancel, progress: &|_, _| {}, note: &|_, _| {}, cache: None },
+    );
     assert!(matches!(outcomes.as_slice(), [Some(Ok(_)), Some(Err(_)), None]), "{outcomes:?}");
 }
 

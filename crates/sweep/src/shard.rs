@@ -112,6 +112,11 @@ pub fn run_shard(
     Ok(done)
 }
 
+/// The problem without its place: the same wherever the plan stands.
+fn problem(error: &dyn std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
 /// A shard under way.
 struct Work<'a> {
     plan: &'a Plan,
@@ -200,7 +205,7 @@ impl Work<'_> {
                 row.id = self.inputs.id(&loaded.scenario, self.options.build);
                 (row.name, row.seed) = (loaded.scenario.name.clone(), loaded.scenario.seed);
                 if let Err(error) = leyden_run::validate(&loaded.scenario) {
-                    row.error = Some(error.to_string());
+                    row.error = Some(problem(&error));
                     self.keep(&row);
                     return None;
                 }
@@ -208,7 +213,7 @@ impl Work<'_> {
                 Some(Ready { row, loaded, drive })
             }
             Err(error) => {
-                row.error = Some(error.to_string());
+                row.error = Some(problem(&error));
                 self.keep(&row);
                 None
             }
@@ -221,7 +226,7 @@ impl Work<'_> {
             Ok(outcome) if outcome.interrupted => return,
             Err(RunError::Interrupted) => return,
             Ok(outcome) => row.fill(&outcome.record, self.options.with_series),
-            Err(error) => row.error = Some(error.to_string()),
+            Err(error) => row.error = Some(problem(&error)),
         }
         self.keep(&row);
     }

@@ -1,0 +1,290 @@
+"""Sweeps and campaigns, here or on the workers of any `concurrent.futures.Executor`."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from leyden import _leyden
+from leyden._config import Value, cache_folder, cores, drives, toml
+from leyden._errors import ConfigError, LeydenError, translated
+from leyden._table import Table, read
+
+Plan = str | os.PathLike[str] | Mapping[str, Value]
+Progress = Callable[[float], object]
+
+
+class Bundle(NamedTuple):
+    """A plan that can be sent: its text, and its files by checksum. `path` is where the plan stood, below the folder of all files."""
+
+    build: str
+    path: str
+    text: str
+    files: dict[str, str]
+
+
+def sweep(
+    plan: Plan,
+    *,
+    executor: concurrent.futures.Executor | None = None,
+    shards: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    series: bool = False,
+    retry_failed: bool = False,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> Table:
+    """Runs a plan (docs/sweep.md), and returns its table: the same bytes whoever runs it.
+
+    Args:
+        plan: a file, or a dict of its keys.
+        executor: who runs the shards: a `ProcessPoolExecutor`, `dask_client.get_executor()`, or any other. This process if not given.
+        shards: in how many parts; 1 without an executor, 64 with one, and never more than there are points.
+        out: keep the parts, and `runs.parquet`, in this folder: a sweep that ended early goes on there.
+        jobs: runs that a shard makes at once; as many as there are cores without an executor, 1 with one.
+        series: keep what happened in each interval of each run, too, in `series.parquet`; needs `out`.
+        retry_failed: run points again that failed.
+
+    Inputs travel by checksum, to each worker once. Workers need this package, of the same build.
+
+    Raises:
+        ConfigError: the plan is wrong, or `out` is of another plan or build.
+        LeydenError: shards were not finished, since their workers failed; the others are kept in `out`.
+    """
+    if series and out is None:
+        raise ConfigError("series are kept in a folder\n  help: name one with out=")
+    with contextlib.ExitStack() as stack:
+        temporary = lambda: stack.enter_context(tempfile.TemporaryDirectory(prefix="leyden-"))
+        path, text = _plan_of(plan)
+        folder = Path(out if out is not None else temporary())
+        with translated():
+            points, _ = _leyden.plan_points(path, text)
+        parts = min(shards or (64 if executor else 1), max(points, 1))
+        if executor is None:
+            threads = cores(jobs)
+            for number in range(1, parts + 1):
+                told = _share(progress, number - 1, parts)
+                with translated():
+                    _leyden.sweep_shard(path, text, f"{number}/{parts}", folder, threads, series, retry_failed, drives(cache), told)
+        else:
+            _spread(executor, path, text, parts, folder, jobs or 1, series, retry_failed, cache, progress)
+        runs = folder / "runs.parquet"
+        with translated():
+            _leyden.sweep_merge(folder, runs, folder / "series.parquet" if series else None, False)
+        return read(os.fspath(runs))
+
+
+def merge(folder: str | os.PathLike[str], output: str | os.PathLike[str], *, series: str | os.PathLike[str] | None = None, partial: bool = False) -> Table:
+    """Joins the shards' results in `folder` into the file `output`, and returns it: what `leyden sweep merge` does."""
+    with translated():
+        _leyden.sweep_merge(folder, output, series, partial)
+        return read(os.fspath(output))
+
+
+def sweep_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """How far a sweep is: its `shards`, those that are `whole`, and the numbers of those that are `missing`."""
+    with translated():
+        shards, whole, missing = _leyden.sweep_status(folder)
+        return {"shards": shards, "whole": whole, "missing": missing}
+
+
+def torture(
+    seeds: int,
+    *,
+    start: int = 0,
+    kind: str = "conventional",
+    executor: concurrent.futures.Executor | None = None,
+    batch: int = 500,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Cuts the power of random drives and checks every guarantee: what `leyden torture --json` prints, with the same digest whoever runs it.
+
+    Args:
+        seeds, start: how many, and the first.
+        kind: `conventional`, `zoned` or `zoned_block`.
+        executor: who runs the batches; this process if not given.
+        batch: seeds of a task: what a lost worker costs.
+
+    >>> leyden.torture(4)["violations"]
+    0
+    """
+    if seeds < 1 or batch < 1:
+        raise ValueError("seeds and batch are 1 or more")
+    if executor is None:
+        with translated():
+            summary: dict[str, Any] = json.loads(_leyden.torture(start, seeds, kind, cores(jobs), progress))
+            return summary
+    first = range(start, start + seeds, batch)
+    tasks = [executor.submit(_torture_batch, at, min(batch, start + seeds - at), kind, jobs or 1, _leyden.build) for at in first]
+    summaries = []
+    for number, task in enumerate(tasks):
+        summaries.append(json.loads(task.result()))
+        if progress is not None:
+            progress((number + 1) / len(tasks))
+    return _summed(summaries)
+
+
+def _torture_batch(start: int, seeds: int, kind: str, jobs: int, build: str) -> str:
+    _same_build(build)
+    with translated():
+        return _leyden.torture(start, seeds, kind, jobs, None)
+
+
+def _summed(summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The summary of all batches. Digests of seeds add up in any order."""
+    whole: dict[str, Any] = {}
+    for summary in summaries:
+        for key, value in summary.items():
+            whole[key] = _added(whole.get(key), value)
+    digest = sum(int(summary["digest"], 16) for summary in summaries) % 2**64
+    whole["digest"] = f"{digest:016x}"
+    return whole
+
+
+def _added(left: Any, right: Any) -> Any:
+    if left is None:
+        return right
+    if isinstance(right, dict):
+        return {key: _added(left.get(key), right.get(key)) for key in {**left, **right}}
+    if isinstance(right, (int, float, list)) and not isinstance(right, bool):
+        return left + right
+    return left if right is None else right
+
+
+def _plan_of(plan: Plan) -> tuple[str, str]:
+    """Where a plan stands, and its text."""
+    if isinstance(plan, Mapping):
+        return os.path.join(os.getcwd(), "plan"), "\n".join(f"{toml(key)} = {toml(value)}" for key, value in plan.items())
+    path = os.path.abspath(os.fspath(plan))
+    return path, Path(path).read_text(encoding="utf-8")
+
+
+def _share(progress: Progress | None, number: int, of: int) -> Progress | None:
+    return None if progress is None else lambda fraction: progress((number + fraction) / of)
+
+
+def _spread(
+    executor: concurrent.futures.Executor,
+    path: str,
+    text: str,
+    parts: int,
+    folder: Path,
+    jobs: int,
+    series: bool,
+    retry_failed: bool,
+    cache: bool,
+    progress: Progress | None,
+) -> None:
+    """Has the shards run by the executor's workers, and keeps their parts in `folder`."""
+    bundle, contents = _bundle(path, text)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {number: f"part-{number:05}-of-{parts:05}.parquet" for number in range(1, parts + 1)}
+    missing = [number for number, name in names.items() if retry_failed or not (folder / name).exists()]
+    for number in names.keys() - missing:
+        # Finished before: this looks whether it is of this plan and build.
+        with translated():
+            _leyden.sweep_shard(path, text, f"{number}/{parts}", folder, 1, series, False, None, None)
+    submit = lambda number, sent: executor.submit(_run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
+    waiting = {submit(number, {}): number for number in missing}
+    failures: list[str] = []
+    while waiting:
+        done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
+        for task in done:
+            number = waiting.pop(task)
+            try:
+                lacking, files = task.result()
+            except ConfigError:
+                for other in waiting:
+                    other.cancel()
+                raise
+            except Exception as error:
+                failures.append(f"shard {number}/{parts}: {type(error).__name__}: {error}")
+                continue
+            if lacking:
+                waiting[submit(number, {checksum: contents[checksum].read_bytes() for checksum in lacking})] = number
+                continue
+            for name, content in files.items():
+                _write(folder / name, content)
+            if progress is not None:
+                progress(1 - len(waiting) / max(len(missing), 1))
+    if failures:
+        raise LeydenError(
+            f"{len(failures)} of {parts} shards were not finished: {failures[0]}\n  help: the others are kept if `out` names a folder; the same call goes on from there"
+        )
+
+
+def _bundle(path: str, text: str) -> tuple[Bundle, dict[str, Path]]:
+    with translated():
+        files = [os.path.abspath(file) for file in _leyden.plan_files(path, text)]
+    root = os.path.commonpath([os.path.dirname(path), *(os.path.dirname(file) for file in files)])
+    sums: dict[str, str] = {}
+    contents: dict[str, Path] = {}
+    for file in files:
+        checksum = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        sums[os.path.relpath(file, root)] = checksum
+        contents[checksum] = Path(file)
+    return Bundle(_leyden.build, os.path.relpath(path, root), text, sums), contents
+
+
+def _run_shard(
+    bundle: Bundle, sent: dict[str, bytes], shard: str, jobs: int, series: bool, cache: bool
+) -> tuple[list[str], dict[str, bytes]]:
+    """On a worker: the checksums of inputs that are not here, or else the files of the shard's part."""
+    _same_build(bundle.build)
+    base = cache_folder()
+    inputs = base / "inputs" if base else Path(tempfile.gettempdir()) / f"leyden-inputs-{os.getuid()}"
+    inputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for checksum, content in sent.items():
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise ConfigError("an input has changed on its way\n  help: call again")
+        _write(inputs / checksum, content)
+    lacking = sorted({checksum for checksum in bundle.files.values() if not (inputs / checksum).exists()})
+    if lacking:
+        return lacking, {}
+    with tempfile.TemporaryDirectory(prefix="leyden-") as folder, _laid_out(bundle, inputs) as root:
+        out = Path(folder)
+        with translated():
+            _leyden.sweep_shard(root / bundle.path, bundle.text, shard, out, jobs, series, False, drives(cache), None)
+        return [], {file.name: file.read_bytes() for file in out.glob("*.parquet")}
+
+
+@contextlib.contextmanager
+def _laid_out(bundle: Bundle, inputs: Path) -> Iterator[Path]:
+    """A folder in which the plan's files stand as they did."""
+    with tempfile.TemporaryDirectory(prefix="leyden-") as folder:
+        root = Path(folder)
+        (root / bundle.path).parent.mkdir(parents=True, exist_ok=True)
+        for name, checksum in bundle.files.items():
+            place = root / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(inputs / checksum)
+        yield root
+
+
+def _same_build(build: str) -> None:
+    if build != _leyden.build:
+        raise ConfigError(f"a worker has another build, {_leyden.build}; this is {build}\n  help: install the same wheel everywhere")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file that appears whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".leyden-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

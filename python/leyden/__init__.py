@@ -105,6 +105,7 @@ def check(scenario: Scenario, *, set: Mapping[str, Value] | None = None) -> dict
         scenario: a file, the name of a bundled scenario, or a dict of its keys.
         set: overrides by dotted key. Values are TOML's: texts with units ("7 %", "8 MiB", "60 us"), numbers, lists, tables.
 
+    >>> import leyden
     >>> leyden.check("hot-cold", set={"device.ftl.over_provisioning": "12 %"})["device"]["ftl"]["over_provisioning"]
     '12 %'
     """
@@ -135,6 +136,7 @@ def run(
         RunError: the run ended before its end.
         KeyboardInterrupt: nothing is kept.
 
+    >>> import leyden
     >>> leyden.run("bench/random-write", set={"workload.job.0.requests": 500, "precondition.kind": "none"})["host.writes"]
     500
     """
@@ -147,7 +149,7 @@ def run(
 def compare(
     scenario: Scenario | Sequence[Scenario],
     *,
-    vary: Mapping[str, Sequence[Value]] | None = None,
+    vary: Mapping[str, Any] | None = None,
     devices: Sequence[str] = (),
     seeds: int | Sequence[int] = 1,
     set: Mapping[str, Value] | None = None,
@@ -167,6 +169,7 @@ def compare(
 
     A combination that cannot be run is a line whose `error` says why.
 
+    >>> import leyden
     >>> t = leyden.compare("bench/random-write", vary={"device.nand.read": ["50 us", "60 us"]}, set={"workload.job.0.requests": 500,
     ...                    "precondition.kind": "none"})
     >>> t["config.device.nand.read_s"]
@@ -200,6 +203,7 @@ def size(
 ) -> dict[str, Any]:
     """Finds the capacitors that a drive needs, and what it would lose with less: what `leyden size --json` prints.
 
+    >>> import leyden
     >>> sizing = leyden.size("power-loss", commands=2000, set={"precondition.kind": "none"})
     >>> sizing["bank"]["parts"] > 0
     True
@@ -225,8 +229,9 @@ def lifetime(
         cycles: erases that a block stands; the scenario's `device.nand.endurance_cycles` if not given.
         warranty_years: over which drive writes a day are rated.
 
+    >>> import leyden
     >>> life = leyden.lifetime("bench/random-write", cycles=3000, set={"workload.job.0.requests": 100000, "precondition.kind": "none"})
-    >>> life["waf"] >= 1
+    >>> life["years"] > 0
     True
     """
     name, text = source(scenario)
@@ -249,8 +254,9 @@ def trace(path: str | os.PathLike[str], *, format: str | None = None, progress: 
 def policies() -> list[dict[str, Any]]:
     """The policies that a configuration can choose from, with their parameters.
 
+    >>> import leyden
     >>> [folder["key"] for folder in leyden.policies()][:2]
-    ['device.buffer.schedule', 'device.ftl.placement']
+    ['device.buffer.region', 'device.buffer.schedule']
     """
     folders: list[dict[str, Any]] = json.loads(_leyden.policies())
     return folders

@@ -6,9 +6,11 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
-Value = Union[str, int, float, bool, Sequence["Value"], Mapping[str, "Value"]]
+#: What a key may have: a text with its unit, a number, a truth value, a list or a table. Not narrower, so that a dict of several kinds is
+#: one for type checkers, too.
+Value = Any
 Scenario = Union[str, "os.PathLike[str]", Mapping[str, Value]]
 
 #: Bytes that the cache of preconditioned drives may hold; the command line's limit.

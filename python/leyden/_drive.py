@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any, Literal, NamedTuple
 
 from leyden import _leyden
@@ -105,8 +105,8 @@ class Drive:
         code = _CODES.get(op, op) if isinstance(op, str) else op
         if isinstance(code, str):
             raise ValueError(f"there is no command `{code}`; write {', '.join(_CODES)}")
-        given = [code, lba, sectors, at_ns, stamp, tag]
-        lengths = {len(column) for column in given if hasattr(column, "__len__")}
+        given: list[object] = [code, lba, sectors, at_ns, stamp, tag]
+        lengths = {len(column) for column in given if isinstance(column, Sized)}
         if len(lengths) > 1:
             raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
         count = lengths.pop() if lengths else 1
@@ -132,9 +132,8 @@ class Drive:
 
     def completions(self) -> Completions:
         """Takes the commands that have ended since the last call. `numpy.asarray` of a column makes no copy."""
-        tag, op, status, submitted, ended, stamp = (bytes(column) for column in self._native.completions())
-        view = lambda column, kind: memoryview(column).cast(kind)
-        return Completions(view(tag, "I"), view(op, "B"), view(status, "H"), view(submitted, "Q"), view(ended, "Q"), view(stamp, "Q"))
+        tag, op, status, submitted, ended, stamp = self._native.completions()
+        return Completions(_view(tag, "I"), _view(op, "B"), _view(status, "H"), _view(submitted, "Q"), _view(ended, "Q"), _view(stamp, "Q"))
 
     def cut(self) -> dict[str, Any]:
         """Cuts the power now. Commands under way end without an answer. Returns what the dump of the capacitors took, and what it lost:
@@ -161,6 +160,12 @@ class Drive:
         """The counters of all layers, since the drive was made."""
         counters: dict[str, Any] = json.loads(self._native.statistics())
         return counters
+
+
+def _view(column: bytes | list[int], kind: _Type) -> memoryview:
+    """Bytes as a column."""
+    view: memoryview = memoryview(bytes(column)).cast(kind)
+    return view
 
 
 def _column(value: Any, kind: _Type, count: int) -> bytes:

@@ -2,6 +2,28 @@ import os
 from collections.abc import Callable
 from typing import final
 
+__all__ = [
+    "NativeConfigError",
+    "NativeDrive",
+    "NativeRunError",
+    "Table",
+    "__version__",
+    "build",
+    "check",
+    "compare",
+    "lifetime",
+    "plan_files",
+    "plan_points",
+    "policies",
+    "profile",
+    "read_table",
+    "run",
+    "size",
+    "sweep_merge",
+    "sweep_shard",
+    "sweep_status",
+    "torture",
+]
 __version__: str
 build: str
 

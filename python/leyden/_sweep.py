@@ -62,9 +62,8 @@ def sweep(
     if series and out is None:
         raise ConfigError("series are kept in a folder\n  help: name one with out=")
     with contextlib.ExitStack() as stack:
-        temporary = lambda: stack.enter_context(tempfile.TemporaryDirectory(prefix="leyden-"))
         path, text = _plan_of(plan)
-        folder = Path(out if out is not None else temporary())
+        folder = Path(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory(prefix="leyden-")))
         with translated():
             points, _ = _leyden.plan_points(path, text)
         parts = min(shards or (64 if executor else 1), max(points, 1))
@@ -82,7 +81,13 @@ def sweep(
         return read(os.fspath(runs))
 
 
-def merge(folder: str | os.PathLike[str], output: str | os.PathLike[str], *, series: str | os.PathLike[str] | None = None, partial: bool = False) -> Table:
+def merge(
+    folder: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    series: str | os.PathLike[str] | None = None,
+    partial: bool = False,
+) -> Table:
     """Joins the shards' results in `folder` into the file `output`, and returns it: what `leyden sweep merge` does."""
     with translated():
         _leyden.sweep_merge(folder, output, series, partial)
@@ -114,6 +119,7 @@ def torture(
         executor: who runs the batches; this process if not given.
         batch: seeds of a task: what a lost worker costs.
 
+    >>> import leyden
     >>> leyden.torture(4)["violations"]
     0
     """
@@ -193,7 +199,10 @@ def _spread(
         # Finished before: this looks whether it is of this plan and build.
         with translated():
             _leyden.sweep_shard(path, text, f"{number}/{parts}", folder, 1, series, False, None, None)
-    submit = lambda number, sent: executor.submit(_run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
+
+    def submit(number: int, sent: dict[str, bytes]) -> concurrent.futures.Future[tuple[list[str], dict[str, bytes]]]:
+        return executor.submit(_run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
+
     waiting = {submit(number, {}): number for number in missing}
     failures: list[str] = []
     while waiting:
@@ -218,7 +227,8 @@ def _spread(
                 progress(1 - len(waiting) / max(len(missing), 1))
     if failures:
         raise LeydenError(
-            f"{len(failures)} of {parts} shards were not finished: {failures[0]}\n  help: the others are kept if `out` names a folder; the same call goes on from there"
+            f"{len(failures)} of {parts} shards were not finished: {failures[0]}\n"
+            "  help: the others are kept if `out` names a folder; the same call goes on from there"
         )
 
 

@@ -105,7 +105,10 @@ class Table:
         from html import escape
 
         head, *lines = self._shown()
-        row = lambda cells, tag: "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        def row(cells: list[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
         body = "".join(row(line, "td") for line in lines)
         return f"<table>{row(head, 'th')}{body}</table><p>{len(self)} runs, {len(self.columns)} columns</p>"
 

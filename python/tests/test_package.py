@@ -21,7 +21,7 @@ base = "small.toml"
 seeds = 2
 [grid]
 device.ftl.over_provisioning = ["20 %", "28 %"]
-workload.trace.beyond_end = ["fit", "skip"]
+workload.trace.beyond_end = ["wrap", "clip"]
 """
 SMALL = """
 [device.nand]
@@ -99,7 +99,7 @@ def test_errors_name_key_place_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nearest bundled|No such file"):
         leyden.run("bench/random-writ")
     with pytest.raises(TypeError):
-        leyden.check("bench/random-write", set={"device.nand.read": object()})  # type: ignore[dict-item]
+        leyden.check("bench/random-write", set={"device.nand.read": object()})
     table = leyden.compare("bench/random-write", vary={"device.buffer.size": ["8 MiB", "1 B"]}, set=QUICK)
     assert table["error"][0] is None and "device.buffer.size" in table["error"][1]
 
@@ -120,7 +120,12 @@ def test_a_run_heeds_ctrl_c_and_lets_other_threads_run() -> None:
     assert child.wait(30) == 9
     counted = 0
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (leyden.run("bench/random-write", set={**QUICK, "workload.job.0.requests": 300_000}), done.set()))
+
+    def work() -> None:
+        leyden.run("bench/random-write", set={**QUICK, "workload.job.0.requests": 300_000})
+        done.set()
+
+    thread = threading.Thread(target=work)
     thread.start()
     while not done.wait(0.001):
         counted += 1

@@ -13,13 +13,15 @@ mod barrier;
 mod buffer;
 mod config;
 mod index;
+mod outcome;
 mod pools;
 mod region;
 pub mod schedule;
 mod slot;
 pub mod zoned;
 
-pub use buffer::{BufferState, BufferStats, Discarded, Failed, FlushTicket, WriteBuffer, Written};
+pub use buffer::{BufferState, BufferStats, FlushTicket, WriteBuffer};
 pub use config::Config;
+pub use outcome::{Discarded, Failed, Written};
 pub use region::{PoolKind, PoolSize, PoolSizes, Region};
 pub use slot::SlotId;

@@ -27,6 +27,7 @@ mod sampled;
 mod saved;
 mod source;
 pub mod stationary;
+mod texts;
 mod tree;
 mod workload;
 
@@ -45,11 +46,12 @@ pub use diagnostic::{At, Diagnostic, Place};
 pub use explain::nearest;
 pub use host::HostConfig;
 pub use kind::DriveKind;
-pub use load::{LoadError, Loaded, Set};
+pub use load::{Loaded, Set};
 pub use policies::{Parameter, Policy, PolicyFolder, policies};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind, Rest};
 pub use saved::{IN_REPORT, Saved};
 pub use source::TraceSource;
+pub use texts::LoadError;
 pub use workload::{MAX_WINDOW, ReplayMode, Requests, TraceConfig, WorkloadConfig, devices};
 
 /// A scenario: a drive, its work, and how the run is made. Sizes, times and shares are written with

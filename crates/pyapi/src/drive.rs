@@ -48,7 +48,9 @@ impl Drive {
             let scenario = &loaded.scenario;
             if scenario.device.zoned.is_some() || scenario.host.zoned_block.is_some() {
                 let help = "name a scenario without zones; run() and compare() take those";
-                return Err(errors::config(format!("{name} is no conventional drive\n  help: {help}")));
+                return Err(errors::config(format!(
+                    "{name} is no conventional drive\n  help: {help}"
+                )));
             }
             leyden_run::validate(scenario).map_err(|error| errors::run(&error))?;
             let ssd = Ssd::new(&scenario.device, scenario.seed)
@@ -102,9 +104,9 @@ impl Drive {
             let State { ssd, ended, .. } = &mut *state;
             let mut commands = Vec::with_capacity(count);
             let mut before = ssd.now();
-            for at in 0..count {
-                let Some((_, op)) = OPS.iter().find(|(code, _)| *code == ops[at]) else {
-                    let text = format!("command {at}: there is no opcode {:#04x} here", ops[at]);
+            for (at, code) in ops.iter().enumerate() {
+                let Some((_, op)) = OPS.iter().find(|(known, _)| known == code) else {
+                    let text = format!("command {at}: there is no opcode {code:#04x} here");
                     return Err(errors::config(text));
                 };
                 let time = Time::from_ns(wide(at_ns, at));
@@ -116,12 +118,8 @@ impl Drive {
                     )));
                 }
                 before = time;
-                let command = Command::new(
-                    *op,
-                    Lba(wide(lbas, at)),
-                    narrow(sectors, at),
-                    wide(stamps, at),
-                );
+                let command =
+                    Command::new(*op, Lba(wide(lbas, at)), narrow(sectors, at), wide(stamps, at));
                 commands.push((time, command.tag(narrow(tags, at))));
             }
             for (time, command) in commands {

@@ -69,7 +69,9 @@ pub(crate) fn watched<T: Send>(
             }
             Ok(result)
         }
-        Err(_) => Err(crate::errors::NativeRunError::new_err("Leyden itself failed; what is above says where")),
+        Err(_) => Err(crate::errors::NativeRunError::new_err(
+            "Leyden itself failed; what is above says where",
+        )),
     }
 }
 

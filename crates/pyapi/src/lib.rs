@@ -3,6 +3,8 @@
 //! **What lives here**: calls of the simulator that take and return texts, bytes and tables; they release the interpreter's lock
 //! and heed Ctrl-C. **What doesn't**: what Python programs see, with its documentation and its types: `python/leyden`.
 
+#![expect(clippy::needless_pass_by_value, reason = "arguments are made from Python's objects")]
+
 mod drive;
 mod errors;
 mod interrupt;

@@ -36,7 +36,8 @@ pub(crate) fn loaded(name: &str, text: Option<&str>, sets: &[String]) -> PyResul
 fn refused(loaded: &Loaded, error: &RunError) -> PyErr {
     match error {
         RunError::Config { key, problem } => {
-            let fails = |scenario: &leyden_config::Scenario| leyden_run::validate(scenario).is_err();
+            let fails =
+                |scenario: &leyden_config::Scenario| leyden_run::validate(scenario).is_err();
             errors::config(loaded.complaint_of(key, problem, &fails))
         }
         error => errors::run(error),
@@ -121,11 +122,15 @@ fn lifetime(
     let own = u64::from(loaded.scenario.device.nand.endurance_cycles);
     let cycles = cycles.or((own > 0).then_some(own)).ok_or_else(|| {
         let help = "give cycles=N: the flash's data sheet has it";
-        errors::config(format!("{name} does not say how often a block can be erased\n  help: {help}"))
+        errors::config(format!(
+            "{name} does not say how often a block can be erased\n  help: {help}"
+        ))
     })?;
     let record = made(py, &loaded, drives, progress.as_ref())?.record;
     let life = Lifetime::of(&record, cycles, warranty_years).ok_or_else(|| {
-        errors::config("nothing wore the flash\n  help: give the run more writes than the buffer holds")
+        errors::config(
+            "nothing wore the flash\n  help: give the run more writes than the buffer holds",
+        )
     })?;
     json_of(&life)
 }

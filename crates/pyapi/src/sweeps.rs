@@ -98,7 +98,8 @@ fn sweep_merge(
 /// Shards in all, those that are whole, and the numbers of those that are missing.
 #[pyfunction]
 fn sweep_status(py: Python<'_>, folder: PathBuf) -> PyResult<(u32, u32, Vec<u32>)> {
-    let status = py.detach(|| leyden_sweep::status(&folder)).map_err(|error| errors::sweep(&error))?;
+    let status =
+        py.detach(|| leyden_sweep::status(&folder)).map_err(|error| errors::sweep(&error))?;
     Ok((status.shards, status.whole, status.missing))
 }
 
@@ -143,12 +144,12 @@ fn run_plan(plan: &Plan, options: &Options<'_>) -> Result<RecordBatch, SweepErro
     leyden_sweep::run_shard(plan, Shard::WHOLE, folder.path(), options)?;
     let merged = folder.path().join("runs.parquet");
     leyden_sweep::merge(folder.path(), &merged, None, false)?;
-    leyden_sweep::table::read(&merged)
+    leyden_sweep::read_table(&merged)
 }
 
 /// A Parquet file of a sweep as a table.
 #[pyfunction]
 fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
-    let batch = py.detach(|| leyden_sweep::table::read(&path));
+    let batch = py.detach(|| leyden_sweep::read_table(&path));
     batch.map(Table::new).map_err(|error| errors::sweep(&error))
 }

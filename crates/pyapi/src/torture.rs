@@ -24,7 +24,9 @@ pub(crate) fn torture(
         "zoned_block" => Subject::ZonedBlock,
         other => {
             let help = "write conventional, zoned or zoned_block";
-            return Err(errors::config(format!("there is no kind of drive `{other}`\n  help: {help}")));
+            return Err(errors::config(format!(
+                "there is no kind of drive `{other}`\n  help: {help}"
+            )));
         }
     };
     let campaign = Campaign { subject, start, seeds, threads: jobs, state: None, guided: false };

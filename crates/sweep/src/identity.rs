@@ -54,7 +54,7 @@ pub(crate) fn plan_id(plan: &Plan, inputs: &Inputs, build: &str) -> String {
     let first = (0..plan.len()).find_map(|index| plan.point(index));
     let base = first.and_then(|point| plan.load(&point).ok());
     let base = base.map_or_else(String::new, |loaded| inputs.id(&loaded.scenario, build));
-    let of = |path: &String| Path::new(path).file_name().map(|name| name.to_os_string());
+    let of = |path: &String| Path::new(path).file_name().map(std::ffi::OsStr::to_os_string);
     let devices: Vec<_> = plan.devices.iter().map(of).collect();
     let text = format!(
         "{devices:?} {:?} {:?} {:?} {:?} {:?} {:?}",
@@ -70,5 +70,6 @@ fn hash(pieces: &[&[u8]]) -> String {
         hash.update((piece.len() as u64).to_le_bytes());
         hash.update(piece);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let all = hash.finalize();
+    format!("{:016x}", u64::from_be_bytes(all[..8].try_into().expect("8 bytes")))
 }

@@ -25,7 +25,7 @@ mod shard;
 pub mod table;
 
 pub use error::SweepError;
-pub use merge::{Merged, Status, merge, status};
+pub use merge::{Merged, Status, merge, read_table, status};
 pub use part::Shard;
 pub use plan::Plan;
 pub use points::Point;

@@ -157,6 +157,18 @@ pub fn merge(
     Ok(Merged { rows, series_rows, bytes })
 }
 
+/// A file of results as one table.
+///
+/// # Errors
+/// If it cannot be read, or is no such file.
+pub fn read_table(path: &Path) -> Result<RecordBatch, SweepError> {
+    let schema = Arc::clone(part::reader(path)?.schema());
+    let batches = part::batches(path)?.collect::<Result<Vec<_>, _>>()?;
+    concat_batches(&schema, &batches).map_err(|error| {
+        SweepError::part(path, format!("it is damaged ({error})"), "make it again")
+    })
+}
+
 /// Writes the rows of all files, in their order, in groups of one size.
 fn joined(
     files: &[PathBuf],

@@ -212,13 +212,11 @@ impl Journal {
         let mut from = BufReader::new(&mut file);
         let mut line = String::new();
         from.read_line(&mut line).map_err(failed)?;
-        match serde_json::from_str::<Origin>(&line) {
-            Ok(other) => origin.check(&path, &other)?,
-            Err(_) => {
-                let problem = "it is no journal of a sweep that this version knows";
-                return Err(SweepError::part(&path, problem, "delete it"));
-            }
-        }
+        let Ok(other) = serde_json::from_str::<Origin>(&line) else {
+            let problem = "it is no journal of a sweep that this version knows";
+            return Err(SweepError::part(&path, problem, "delete it"));
+        };
+        origin.check(&path, &other)?;
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -309,7 +307,7 @@ impl Journal {
         }
         let empty = table::table(plan, &[]).schema();
         let last = empty.fields().len() - 1;
-        let mut fields: Vec<_> = empty.fields()[..last].iter().cloned().collect();
+        let mut fields: Vec<_> = empty.fields()[..last].to_vec();
         let figures = self.kinds.iter().map(|(key, kind)| Arc::new(table::field(key, kind)));
         fields.extend(figures.chain([Arc::clone(&empty.fields()[last])]));
         let schema = Arc::new(Schema::new(fields));

@@ -158,7 +158,7 @@ impl Plan {
             set: settings(&name, "set", &read.set)?,
             grid: grid(&name, &read.grid)?,
             listed: listed(&name, &read.points)?,
-            sample: read.sample.map(|sample| Sample::new(&name, sample)).transpose()?,
+            sample: read.sample.map(|sample| Sample::new(&name, &sample)).transpose()?,
             require: Vec::new(),
             varied: Vec::new(),
             points: 0,

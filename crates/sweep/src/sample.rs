@@ -78,7 +78,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(plan: &str, text: Text) -> Result<Self, SweepError> {
+    pub(crate) fn new(plan: &str, text: &Text) -> Result<Self, SweepError> {
         let is_range = |table: &Table| table.contains_key("from") || table.contains_key("to");
         let found = flatten(&text.range, &is_range).into_iter();
         let ranges = found.map(|(key, value)| Range::new(plan, key, value));
@@ -203,7 +203,7 @@ mod tests {
 
     fn sample(method: &str, points: u64, range: &str) -> Sample {
         let text = format!("method = \"{method}\"\npoints = {points}\n[range]\n{range}");
-        Sample::new("plan", toml::from_str(&text).unwrap()).unwrap()
+        Sample::new("plan", &toml::from_str(&text).unwrap()).unwrap()
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             ("a = { from = \"x\", to = 2 }", "no quantity"),
         ] {
             let text: Text = toml::from_str(&format!("points = 4\n[range]\n{text}")).unwrap();
-            let error = Sample::new("plan", text).unwrap_err().to_string();
+            let error = Sample::new("plan", &text).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
     }

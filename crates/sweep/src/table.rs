@@ -1,7 +1,6 @@
 //! Rows as a table: columns of Arrow, and files of Parquet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -17,8 +16,6 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use crate::error::SweepError;
-use crate::part;
 use crate::plan::{Plan, Varied};
 use crate::row::Row;
 
@@ -61,18 +58,6 @@ pub fn table(plan: &Plan, rows: &[Row]) -> RecordBatch {
     }
     columns.push((LAST.into(), texts(rows, |row| Some(row.warnings.join("; ")))));
     batch(columns)
-}
-
-/// A file of results as one table.
-///
-/// # Errors
-/// If it cannot be read, or is no such file.
-pub fn read(path: &Path) -> Result<RecordBatch, SweepError> {
-    let schema = Arc::clone(part::reader(path)?.schema());
-    let batches = part::batches(path)?.collect::<Result<Vec<_>, _>>()?;
-    concat_batches(&schema, &batches).map_err(|error| {
-        SweepError::part(path, format!("it is damaged ({error})"), "make it again")
-    })
 }
 
 /// Tables of plans that vary the same keys, one after another.

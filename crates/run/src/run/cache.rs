@@ -140,9 +140,9 @@ impl DriveCache {
         hash.update(self.build.as_bytes());
         hash.update([0]);
         hash.update(fingerprint.as_bytes());
-        let name: String =
-            hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.folder.join(format!("{name}.{ENDING}"))
+        let all = hash.finalize();
+        let name = u128::from_be_bytes(all[..16].try_into().expect("16 bytes"));
+        self.folder.join(format!("{name:032x}.{ENDING}"))
     }
 
     /// Brings the folder within its bound.

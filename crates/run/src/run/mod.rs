@@ -238,7 +238,9 @@ fn find<P: Payload, D: Kept<P>>(
     let mut notes = Vec::new();
     let found =
         cache.prepare(scenario, || make(scenario, hooks), &mut |text| notes.push(text.to_owned()));
-    notes.iter().for_each(|text| hooks.note(text));
+    for text in &notes {
+        hooks.note(text);
+    }
     found
 }
 

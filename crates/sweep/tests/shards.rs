@@ -161,7 +161,8 @@ fn numbers_are_numbers_and_each_point_is_its_run() {
         leyden_run::run(&loaded.scenario, &mut leyden_run::Hooks::default()).unwrap().record;
     let at = points.values().iter().position(|point| *point == 9).unwrap();
     assert_eq!(column("digest").as_string::<i32>().value(at), record.sim.digest);
-    assert_eq!(column("flash.waf").as_primitive::<Float64Type>().value(at), record.flash.waf);
+    let waf = column("flash.waf").as_primitive::<Float64Type>().value(at);
+    assert_eq!(waf.to_bits(), record.flash.waf.to_bits());
     let erases = column("flash.erases").as_primitive::<Int64Type>().value(at);
     assert_eq!(erases as u64, record.flash.erases);
     // Its series are that run's.

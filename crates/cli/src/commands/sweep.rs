@@ -51,11 +51,8 @@ fn run(args: &SweepArgs, plan: &Path, out: &Path, cancel: &Cancel) -> Result<(),
     drop(bar);
     let done = done?;
     let before = done.points - done.made;
-    let mut said = format!("{} points: {} run now", count(done.points), count(done.made));
-    if before > 0 {
-        said += &format!(", {} before", count(before));
-    }
-    anstream::println!("{said}");
+    let earlier = if before > 0 { format!(", {} before", count(before)) } else { String::new() };
+    anstream::println!("{} points: {} run now{earlier}", count(done.points), count(done.made));
     if done.failed == 0 {
         return Ok(());
     }

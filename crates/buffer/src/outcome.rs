@@ -1,4 +1,4 @@
-//! What the buffer answers.
+//! Answers of the buffer.
 
 use crate::slot::SlotId;
 

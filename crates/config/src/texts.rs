@@ -13,7 +13,7 @@ use super::{bundled, saved};
 
 /// The largest file that is read as a scenario.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// What the identity of a text begins with that is no file.
+/// The beginning of the identity of a text that is no file.
 pub(super) const BUNDLED: &str = "bundled ";
 
 /// Why a scenario could not be loaded.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// How often signals are looked for, and progress is told.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What work under way and its caller share.
+/// State that work under way and its caller share.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     cancel: AtomicBool,

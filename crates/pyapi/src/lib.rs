@@ -15,7 +15,7 @@ mod torture;
 
 use pyo3::prelude::*;
 
-/// What results are told apart by: the version, and the commit if it is known.
+/// The build that results are told apart by: the version, and the commit if it is known.
 fn build() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match env!("LEYDEN_COMMIT") {

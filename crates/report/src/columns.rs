@@ -12,7 +12,7 @@ use crate::metrics::metric_groups;
 
 /// Parts of a record that are lists, or that repeat the configuration.
 const LEFT_OUT: [&str; 4] = ["config", "series", "varied", "inputs"];
-/// What a run is called by, which has columns of its own.
+/// Names of a run, which have columns of their own.
 const IDENTITY: [&str; 2] = ["seed", "record_version"];
 
 /// A figure.
@@ -92,7 +92,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// What the name of such a column ends with.
+    /// The ending of such a column's name.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Plain => "",

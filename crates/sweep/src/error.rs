@@ -1,4 +1,4 @@
-//! What goes wrong with a sweep.
+//! Errors of sweeps.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ pub enum SweepError {
     Plan {
         /// The plan, and the key in it.
         place: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What would be right.
+        /// The remedy.
         help: String,
     },
     /// The base scenario cannot be loaded, or none of its points.
@@ -28,9 +28,9 @@ pub enum SweepError {
     Part {
         /// The file or folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What would be right.
+        /// The remedy.
         help: String,
     },
     /// The system refused to read.
@@ -38,7 +38,7 @@ pub enum SweepError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// The system refused to write.

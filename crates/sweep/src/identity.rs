@@ -1,4 +1,4 @@
-//! What tells one point, and one sweep, from another.
+//! Identities of points and of plans.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -28,7 +28,7 @@ pub struct Status {
     pub missing: Vec<u32>,
 }
 
-/// What was merged.
+/// The size of a merged table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// Rows written.
@@ -185,7 +185,7 @@ fn joined(
         (None, Some(first)) => Arc::clone(first),
         (None, None) => Arc::new(Schema::empty()),
     };
-    // What the file says of itself would differ between builders of Arrow's own description of a schema.
+    // Without metadata of the schema: a file's own would stand in the merged one.
     let schema = Arc::new(Schema::new(schema.fields().clone()));
     let mut rows = 0;
     let batches = Regrouped::new(files, &schema).inspect(|batch| {

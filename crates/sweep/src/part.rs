@@ -106,7 +106,7 @@ impl std::fmt::Display for Shard {
     }
 }
 
-/// What a part says of itself.
+/// The origin that a part states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) format: u32,
@@ -144,7 +144,7 @@ impl Origin {
     }
 }
 
-/// What a finished part says of itself.
+/// The origin that a finished part states.
 pub(crate) fn origin(path: &Path) -> Result<Origin, SweepError> {
     let reader = reader(path)?;
     let pairs = reader.metadata().file_metadata().key_value_metadata();

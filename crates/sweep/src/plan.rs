@@ -16,7 +16,7 @@ const MOST_POINTS: u64 = 10_000_000;
 /// The largest file that is read as a plan.
 const MAX_PLAN_BYTES: u64 = 64 << 20;
 
-/// What a plan's file holds.
+/// The content of a plan's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {

@@ -1,4 +1,4 @@
-//! What holds between the keys of a point: `require = ["device.buffer.size <= 64 MiB"]`.
+//! Rules that the keys of a point keep: `require = ["device.buffer.size <= 64 MiB"]`.
 
 use leyden_report::quantity;
 

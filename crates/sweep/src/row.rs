@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Figures of the machine, which no result is.
 const OF_MACHINE: &str = "sim.";
-/// What under that is a result all the same.
+/// The one figure under that key that is a result.
 const CHECKED: &str = "sim.checked";
 
 /// A point and what its run came to.
@@ -34,13 +34,13 @@ pub struct Row {
     /// The digest of everything that happened.
     #[serde(default)]
     pub digest: Option<String>,
-    /// What the run warns of.
+    /// The run's warnings.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The figures, by key.
     #[serde(default)]
     pub figures: BTreeMap<String, Cell>,
-    /// What happened in each interval, by key, if that is kept: as long as `time_s`.
+    /// Values of each interval, by key, if they are kept: as long as `time_s`.
     #[serde(default)]
     pub series: BTreeMap<String, Vec<f64>>,
 }

@@ -22,7 +22,7 @@ const WINDOW: usize = 2_048;
 pub struct Options<'a> {
     /// Runs made at once; they change no result.
     pub jobs: usize,
-    /// What this program is a build of: results of another are refused.
+    /// The build of this program: results of another are refused.
     pub build: &'a str,
     /// Keep what happened in each interval of each run, too.
     pub with_series: bool,
@@ -38,7 +38,7 @@ pub struct Options<'a> {
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 
-/// What became of a shard.
+/// The outcome of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// Its points; those that a `require` denies are none.
@@ -134,7 +134,7 @@ struct Work<'a> {
 struct Ready {
     row: Row,
     loaded: Loaded,
-    /// What decides its drive's state.
+    /// Its drive's key: points with the same key begin with the same drive.
     drive: String,
 }
 

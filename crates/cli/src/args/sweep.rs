@@ -54,7 +54,7 @@ pub(crate) struct SweepArgs {
     pub(crate) no_cache: bool,
 }
 
-/// What to do with a sweep besides running it.
+/// Subcommands of `leyden sweep`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SweepCommand {
     /// List the points of a plan
@@ -90,7 +90,7 @@ pub(crate) enum SweepCommand {
     },
 }
 
-/// What to do with the cache.
+/// Subcommands of `leyden cache`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
     /// Show where the cache is, and what it holds

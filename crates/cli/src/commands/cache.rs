@@ -12,7 +12,7 @@ use crate::output::table::Table;
 use crate::version;
 use leyden_report::format::{bytes, count};
 
-/// What the cache may hold.
+/// The bound of the cache.
 const MOST_BYTES: u64 = 4 << 30;
 
 pub(crate) fn main(command: &CacheCommand) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
         .map(|cache| cache.join("leyden"))
 }
 
-/// What tells this build from every other. A commit does, but not where files differ from it: there the program's own file
+/// The name of this build, which no other has. A commit does, but not where files differ from it: there the program's own file
 /// does.
 fn build() -> String {
     if !version::COMMIT.is_empty() && !version::COMMIT.ends_with('+') {

@@ -23,9 +23,9 @@ use super::snapshot::{self, Found, Kept};
 
 /// Drives that are made faster are not kept.
 const WORTH_KEEPING_S: f64 = 0.5;
-/// What a file of the cache is called after its key.
+/// The ending of a drive's file.
 const ENDING: &str = "drive";
-/// What a process that was killed left unfinished is older than this.
+/// Unfinished files older than this were left by killed processes.
 const ABANDONED: Duration = Duration::from_hours(24);
 
 /// A folder of preconditioned drives, shared by commands and processes.
@@ -36,7 +36,7 @@ pub struct DriveCache {
     most_bytes: u64,
 }
 
-/// What a cache holds.
+/// The content of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
     /// Drives.
@@ -61,7 +61,7 @@ impl DriveCache {
         self.most_bytes
     }
 
-    /// What it holds, of all builds.
+    /// Its content, of all builds.
     pub fn used(&self) -> CacheUse {
         let entries = self.entries();
         CacheUse {

@@ -421,6 +421,21 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_looks_after_idle_peers() {
+        use rustix::net::sockopt;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!sockopt::socket_keepalive(&peer).unwrap(), "nobody has asked for it");
+        let Socket::Tcp(stream) = Listener::Tcp(listener).accept().unwrap() else { unreachable!() };
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        // A peer that is gone is given up within two minutes.
+        let idle = sockopt::tcp_keepidle(&stream).unwrap();
+        let probes = sockopt::tcp_keepcnt(&stream).unwrap();
+        let given_up = idle + sockopt::tcp_keepintvl(&stream).unwrap() * probes;
+        assert!(given_up <= Duration::from_mins(2), "{given_up:?}");
+    }
+
+    #[test]
     fn a_folder_may_lie_deep_and_a_name_may_not_be_endless() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("d".repeat(120)).join("e".repeat(120));

@@ -83,6 +83,16 @@ fn a_trace_of_ones_own_needs_fewer_programs_with_more_spare() {
 }
 
 #[test]
+fn a_sweep_in_shards_is_one_table() {
+    let Some(text) = example("sweep") else { return };
+    assert!(text.contains("8 runs, "), "{text}");
+    let path = text.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    let table = std::fs::read(path).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"));
+    std::fs::remove_dir_all(Path::new(path).parent().unwrap()).unwrap();
+}
+
+#[test]
 fn a_log_in_c_keeps_its_records_over_a_kill() {
     let Some(text) = example("c-log") else { return };
     assert!(text.contains("acknowledged"), "{text}");

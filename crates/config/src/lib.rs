@@ -46,7 +46,7 @@ pub use diagnostic::{At, Diagnostic, Place};
 pub use explain::nearest;
 pub use host::HostConfig;
 pub use kind::DriveKind;
-pub use load::{Loaded, Set};
+pub use load::{Loaded, Set, Template};
 pub use policies::{Parameter, Policy, PolicyFolder, policies};
 pub use precondition::{Distribution, PreconditionConfig, PreconditionKind, Rest};
 pub use saved::{IN_REPORT, Saved};

@@ -99,6 +99,64 @@ impl Set {
     }
 }
 
+/// A scenario as it was read, with what it extends, before overrides: for callers that load it many times.
+#[derive(Clone, Debug)]
+pub struct Template {
+    name: String,
+    tree: Node,
+    files: Vec<PathBuf>,
+}
+
+impl Template {
+    /// The scenario that [`Loaded::new`] would load. Records and reports are none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn new(name: &str) -> Result<Self, LoadError> {
+        let (source, _) = find_run(name)?;
+        Self::of(name, &source)
+    }
+
+    fn of(name: &str, source: &Arc<Source>) -> Result<Self, LoadError> {
+        let mut seen = Vec::new();
+        let tree = chain(source, &mut seen)?;
+        Ok(Self::made_of(name, tree, &seen))
+    }
+
+    /// The scenario that [`Loaded::on_device`] would load.
+    ///
+    /// # Errors
+    /// If one of the two cannot be read.
+    pub fn on_device(name: &str, device: &str) -> Result<Self, LoadError> {
+        let (mut seen, mut of_device) = (Vec::new(), Vec::new());
+        let mut tree = chain(&find(name)?, &mut seen)?;
+        let mut other = chain(&find(device)?, &mut of_device)?;
+        seen.append(&mut of_device);
+        if let Value::Table(table) = &mut tree.value {
+            table.remove("device");
+            table.remove("size");
+        }
+        if let Value::Table(table) = &mut other.value {
+            table.retain(|key, _| key == "device" || key == "size");
+        }
+        Ok(Self::made_of(name, tree.overlaid(other), &seen))
+    }
+
+    fn made_of(name: &str, tree: Node, seen: &[String]) -> Self {
+        let on_disk = seen.iter().filter(|identity| !identity.starts_with(BUNDLED));
+        Self { name: name.to_owned(), tree, files: on_disk.map(PathBuf::from).collect() }
+    }
+
+    /// The scenario with `sets` on top.
+    ///
+    /// # Errors
+    /// If there is no such configuration.
+    pub fn load(&self, sets: &[Set]) -> Result<Loaded, LoadError> {
+        let loaded = Loaded::finish(&self.name, self.tree.clone(), sets)?;
+        Ok(Loaded { files: self.files.clone(), ..loaded })
+    }
+}
+
 /// A scenario, and what is known of where it was written.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -136,30 +194,12 @@ impl Loaded {
             loaded.saved = Some(Box::new(saved));
             return Ok(loaded);
         }
-        let mut seen = Vec::new();
-        let tree = chain(&source, &mut seen)?;
-        Ok(Self::finish(name, tree, sets)?.made_of(&seen))
+        Template::of(name, &source)?.load(sets)
     }
 
     /// As [`Loaded::new`], with the drive of the file (or bundled one) `device` in place of its own.
     pub fn on_device(name: &str, device: &str, sets: &[Set]) -> Result<Self, LoadError> {
-        let (mut seen, mut of_device) = (Vec::new(), Vec::new());
-        let mut tree = chain(&find(name)?, &mut seen)?;
-        let mut other = chain(&find(device)?, &mut of_device)?;
-        seen.append(&mut of_device);
-        if let Value::Table(table) = &mut tree.value {
-            table.remove("device");
-            table.remove("size");
-        }
-        if let Value::Table(table) = &mut other.value {
-            table.retain(|key, _| key == "device" || key == "size");
-        }
-        Ok(Self::finish(name, tree.overlaid(other), sets)?.made_of(&seen))
-    }
-
-    fn made_of(self, seen: &[String]) -> Self {
-        let on_disk = seen.iter().filter(|identity| !identity.starts_with(BUNDLED));
-        Self { files: on_disk.map(PathBuf::from).collect(), ..self }
+        Template::on_device(name, device)?.load(sets)
     }
 
     /// The files on disks that it was read from: the one that was named, and those that it extends.

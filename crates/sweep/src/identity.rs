@@ -10,6 +10,7 @@ use leyden_record::Input;
 use sha2::{Digest, Sha256};
 
 use crate::plan::Plan;
+use crate::points::Templates;
 
 /// Checksums of the files that workloads name; each file is read once.
 #[derive(Debug, Default)]
@@ -50,9 +51,9 @@ impl Inputs {
 }
 
 /// The id of a plan: the same for whoever reads the same text, the same scenarios and the same inputs.
-pub(crate) fn plan_id(plan: &Plan, inputs: &Inputs, build: &str) -> String {
+pub(crate) fn plan_id(plan: &Plan, templates: &Templates, inputs: &Inputs, build: &str) -> String {
     let first = (0..plan.len()).find_map(|index| plan.point(index));
-    let base = first.and_then(|point| plan.load(&point).ok());
+    let base = first.and_then(|point| templates.load(&point).ok());
     let base = base.map_or_else(String::new, |loaded| inputs.id(&loaded.scenario, build));
     let of = |path: &String| Path::new(path).file_name().map(std::ffi::OsStr::to_os_string);
     let devices: Vec<_> = plan.devices.iter().map(of).collect();

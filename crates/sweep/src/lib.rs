@@ -28,6 +28,6 @@ pub use error::SweepError;
 pub use merge::{Merged, Status, merge, read_table, status};
 pub use part::Shard;
 pub use plan::Plan;
-pub use points::Point;
+pub use points::{Point, Templates};
 pub use row::Row;
 pub use shard::{Done, Options, run_shard};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use leyden_config::{LoadError, Loaded, Set};
+use leyden_config::{LoadError, Loaded, Set, Template};
 
 use crate::plan::{Plan, SeedAxis};
 use crate::settings::Setting;
@@ -73,32 +73,20 @@ impl Plan {
         Some(Point { index, values, device, settings, seed })
     }
 
-    /// Its scenario, loaded.
+    /// The scenarios that its points are made of, read once.
     ///
     /// # Errors
-    /// If there is no such configuration.
-    pub fn load(&self, point: &Point) -> Result<Loaded, LoadError> {
-        let all = self.set.iter().chain(&point.settings);
-        let mut sets = all.map(set_of).collect::<Result<Vec<_>, _>>()?;
-        let seed = match point.seed {
-            PointSeed::Own | PointSeed::After(0) => None,
-            PointSeed::Is(seed) => Some(seed),
-            PointSeed::After(after) => {
-                let own = self.loaded(point, &sets)?.scenario.seed;
-                Some(own.wrapping_add(after))
-            }
+    /// If one cannot be read.
+    pub fn templates(&self) -> Result<Templates, LoadError> {
+        let of_devices = if self.devices.is_empty() {
+            vec![Template::new(&self.base)?]
+        } else {
+            let on = |device: &String| Template::on_device(&self.base, device);
+            self.devices.iter().map(on).collect::<Result<_, _>>()?
         };
-        if let Some(seed) = seed {
-            sets.push(set_of(&Setting { key: "seed".to_owned(), value: seed.to_string() })?);
-        }
-        self.loaded(point, &sets)
-    }
-
-    fn loaded(&self, point: &Point, sets: &[Set]) -> Result<Loaded, LoadError> {
-        match point.device {
-            None => Loaded::new(&self.base, sets),
-            Some(device) => Loaded::on_device(&self.base, &self.devices[device], sets),
-        }
+        let set = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
+        let own_seed = of_devices[0].load(&set)?.scenario.seed;
+        Ok(Templates { of_devices, set, own_seed })
     }
 
     /// Finds out, before anything runs, whether its scenario, its devices and each of its keys exist.
@@ -165,6 +153,37 @@ impl Plan {
     }
 }
 
+/// The scenarios of a plan, one for each of its devices.
+#[derive(Clone, Debug)]
+pub struct Templates {
+    of_devices: Vec<Template>,
+    /// Overrides of all points.
+    set: Vec<Set>,
+    own_seed: u64,
+}
+
+impl Templates {
+    /// The scenario of `point`.
+    ///
+    /// # Errors
+    /// If there is no such configuration.
+    pub fn load(&self, point: &Point) -> Result<Loaded, LoadError> {
+        let mut sets = self.set.clone();
+        for setting in &point.settings {
+            sets.push(set_of(setting)?);
+        }
+        let seed = match point.seed {
+            PointSeed::Own => None,
+            PointSeed::Is(seed) => Some(seed),
+            PointSeed::After(after) => Some(self.own_seed.wrapping_add(after)),
+        };
+        if let Some(seed) = seed {
+            sets.push(set_of(&Setting { key: "seed".to_owned(), value: seed.to_string() })?);
+        }
+        self.of_devices[point.device.unwrap_or(0)].load(&sets)
+    }
+}
+
 fn set_of(Setting { key, value }: &Setting) -> Result<Set, LoadError> {
     Ok(Set::of_option("plan", &format!("{key}={value}"))?)
 }
@@ -209,7 +228,7 @@ mod tests {
             "base = 'bench/random-write'\nseeds = 2\n[set]\nrun.check = 'never'\n[grid]\n\
              device.ftl.over_provisioning = ['7 %', '28 %']",
         );
-        let loaded = plan.load(&plan.point(3).unwrap()).unwrap();
+        let loaded = plan.templates().unwrap().load(&plan.point(3).unwrap()).unwrap();
         let sets = ["run.check=never", "device.ftl.over_provisioning=28 %", "seed=2"];
         let sets: Vec<Set> = sets.iter().map(|set| set.parse().unwrap()).collect();
         assert_eq!(loaded.scenario, Loaded::new("bench/random-write", &sets).unwrap().scenario);

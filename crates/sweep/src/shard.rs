@@ -11,7 +11,7 @@ use crate::error::SweepError;
 use crate::identity::{Inputs, plan_id};
 use crate::part::{self, Journal, Origin, Shard};
 use crate::plan::Plan;
-use crate::points::Point;
+use crate::points::{Point, Templates};
 use crate::row::Row;
 
 /// Points whose scenarios are in memory at once; those that begin with the same drive are run one after another among them.
@@ -62,7 +62,8 @@ pub fn run_shard(
     options: &Options<'_>,
 ) -> Result<Done, SweepError> {
     let inputs = Inputs::default();
-    let id = plan_id(plan, &inputs, options.build);
+    let templates = plan.templates()?;
+    let id = plan_id(plan, &templates, &inputs, options.build);
     let origin = Origin::new(plan, id, options.build, options.with_series);
     std::fs::create_dir_all(folder).map_err(|source| SweepError::read(folder, source))?;
     let path = shard.part(folder);
@@ -85,6 +86,7 @@ pub fn run_shard(
         points.iter().filter(|point| !journal.has(point.index, options.retry_failed)).collect();
     let work = Work {
         plan,
+        templates: &templates,
         inputs: &inputs,
         options,
         all: points.len() as u64,
@@ -120,6 +122,7 @@ fn problem(error: &dyn std::fmt::Display) -> String {
 /// A shard under way.
 struct Work<'a> {
     plan: &'a Plan,
+    templates: &'a Templates,
     inputs: &'a Inputs,
     options: &'a Options<'a>,
     all: u64,
@@ -200,7 +203,7 @@ impl Work<'_> {
             figures: std::collections::BTreeMap::default(),
             series: std::collections::BTreeMap::default(),
         };
-        match self.plan.load(point) {
+        match self.templates.load(point) {
             Ok(loaded) => {
                 row.id = self.inputs.id(&loaded.scenario, self.options.build);
                 (row.name, row.seed) = (loaded.scenario.name.clone(), loaded.scenario.seed);

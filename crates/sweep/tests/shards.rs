@@ -156,7 +156,7 @@ fn numbers_are_numbers_and_each_point_is_its_run() {
     assert_eq!(column("error").null_count(), 16);
     assert!(table.column_by_name("sim.cpu_s").is_none(), "a figure of the machine");
     // A point is the run that its settings make.
-    let loaded = plan.load(&plan.point(9).unwrap()).unwrap();
+    let loaded = plan.templates().unwrap().load(&plan.point(9).unwrap()).unwrap();
     let record =
         leyden_run::run(&loaded.scenario, &mut leyden_run::Hooks::default()).unwrap().record;
     let at = points.values().iter().position(|point| *point == 9).unwrap();

@@ -12,11 +12,11 @@ use crate::zoned::{ZonePoolConfig, ZonePoolSizes};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// What capacitors protect.
+    /// The part that capacitors protect.
     pub region: Region,
     /// Its size, data only.
     pub size: Bytes,
-    /// Of this, with the region `selective`, what capacitors protect.
+    /// The protected part of this, with the region `selective`.
     #[serde(skip_serializing_if = "is_not_given")]
     pub protected_size: Bytes,
     /// Share of the buffer that dirty data may fill before it is written out. Hexa (section IV):
@@ -26,13 +26,14 @@ pub struct Config {
     /// `flush_threshold` on conventional drives, and nothing on zoned ones (Selective-PLP, section 4.3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_to: Option<Ratio>,
-    /// A write to data that still waits in the buffer replaces it. With `false` both versions are written to flash, in
+    /// A write to data that still waits in the buffer replaces it. With `false` both versions are written to
+    /// flash, in
     /// their order: a reading of papers whose buffer may be a queue of requests.
     #[serde(skip_serializing_if = "is_true")]
     pub coalesce: bool,
     /// Which pages go to flash next. Zoned drives have `zones.schedule` instead.
     pub schedule: ScheduleConfig,
-    /// What else there is to say of a zoned drive's buffer.
+    /// Further keys for a zoned drive's buffer.
     #[serde(skip_serializing_if = "is_default")]
     pub zones: ZonePoolConfig,
 }

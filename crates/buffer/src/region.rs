@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What capacitors protect of the buffer, and so what FLUSH and FUA cost.
+/// The part of the buffer that capacitors protect, and so the cost of FLUSH and FUA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {

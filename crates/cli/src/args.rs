@@ -131,11 +131,12 @@ pub(crate) enum Command {
     /// Manage RocksDB's file system on a zoned image
     ///
     /// Runs `leyden-fs`, a program of the RocksDB plugin (docs/rocksdb.md), found beside this one, in PATH,
-    /// or named by LEYDEN_FS: `mkfs`, `info`, `ls`, `check`, `export` and `import`. Its exit code is the command's.
+    /// or named by LEYDEN_FS: `mkfs`, `info`, `ls`, `check`, `export` and `import`. Its exit code is the
+    /// command's.
     #[cfg(feature = "serve")]
     #[command(disable_help_flag = true, after_long_help = FS_EXAMPLES)]
     Fs {
-        /// What leyden-fs is called with
+        /// Arguments of leyden-fs
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         args: Vec<std::ffi::OsString>,
     },
@@ -197,25 +198,25 @@ pub(crate) enum Command {
     ///
     /// To read one: leyden man . && man ./leyden-run.1
     Man {
-        /// Where to
+        /// The folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
     /// Write the generated pages of docs/reference
     #[command(hide = true)]
     Reference {
-        /// Where to
+        /// The folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
 }
 
-/// What there is a schema of.
+/// The subject of a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SchemaOf {
-    /// What a run is told
+    /// The input of a run: its scenario
     Scenario,
-    /// What a run tells
+    /// The output of a run: its record
     Record,
 }
 
@@ -243,9 +244,9 @@ Examples:
   leyden run tpcc --report tpcc.html
   leyden run mine.toml --set device.ftl.over_provisioning=28% --seed 7
   leyden run bench/random-write --json | jq .host.iops
-  leyden run records/tpcc.json          what a record or a report is of, once more
+  leyden run records/tpcc.json          re-run a saved record or report
 
-Bundled scenarios run for seconds (tpcc: 5 s on one core, preconditioning included), those with 1tib
+Bundled scenarios run for seconds (tpcc: 5 s on one core, preconditioning included), those with 1tib \
 in their name for minutes.";
 
 const COMPARE_EXAMPLES: &str = "\
@@ -256,20 +257,19 @@ Examples:
   leyden compare hot-cold --vary device.ftl.over_provisioning=7%,15%,28% --csv sweep.csv
   leyden compare hot-cold --vary device.ftl.gc.victim=greedy,fifo --vary seed=1..5
 
-Values of a key that are whole numbers can be written as a range: 1..5. Runs that differ in their seed
-only are told as their mean and its 95 % confidence interval. Each run takes as long as with leyden run;
-runs whose drives begin alike share their preconditioning.";
+Whole numbers can be given as a range: 1..5. Runs differing only in seed are shown as mean and 95 % \
+confidence interval. Runs whose drives begin alike share their preconditioning.";
 
 const TORTURE_EXAMPLES: &str = "\
 Examples:
-  leyden torture --seeds 20000 --state campaign.json    again, to go on after Ctrl-C
+  leyden torture --seeds 20000 --state campaign.json    again, to continue after Ctrl-C
   leyden torture --seed 17                              one seed, as a campaign prints it
-  leyden torture --seed 17 --shrink small.json          its failure, made small and kept
+  leyden torture --seed 17 --shrink small.json          shrink its failure and keep it
   leyden torture --replay small.json
 
 A thousand seeds take about five minutes of processor time.
 
-Exit codes: 1 if a drive lost what it had promised, or failed in another way.";
+Exit codes: 1 if a drive lost promised data or failed otherwise.";
 
 const SIZE_EXAMPLES: &str = "\
 Examples:
@@ -279,21 +279,21 @@ Examples:
   leyden size devices/tlc-datacenter --worst --set size='1.92 TB' --csv banks.csv
   leyden size power-loss --fleet 100000
 
-Without --worst or --fleet it makes about 20 short runs, each with a preconditioning of its own.
-Without a terminal, progress is a line a minute.";
+Without --worst or --fleet it makes about 20 short runs, each with its own preconditioning. Without a \
+terminal, progress is a line a minute.";
 
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The scenario: a file, the name of a bundled one, or - for standard input; or a run record or a
-    /// report, whose run is made again. FILE#NAME chooses a run of several
+    /// The scenario: a file, the name of a bundled one, or - for standard input; or a run record or report
+    /// to re-run. FILE#NAME selects one of several runs
     #[arg(required_unless_present = "list")]
     pub(crate) file: Option<String>,
     /// List the bundled scenarios
     #[arg(long, exclusive = true)]
     pub(crate) list: bool,
-    /// Run a drive whose capacitors cannot keep its promises at worst, and say what it would lose:
-    /// short for --set device.power.allow_underprovisioned=true
+    /// Accept a bank that is too small for the worst case, and report its losses: --set
+    /// device.power.allow_underprovisioned=true
     #[arg(long)]
     pub(crate) allow_underprovisioned: bool,
     #[command(flatten)]
@@ -311,26 +311,24 @@ pub(crate) struct SizeArgs {
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
-    /// Run each drive for so many commands
+    /// Commands to run on each drive
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) commands: u64,
-    /// Also say what a drive would lose whose capacitors cannot keep its promises at worst; without
-    /// this, it is refused
+    /// Accept a bank that is too small for the worst case, and report its losses
     #[arg(long)]
     pub(crate) allow_underprovisioned: bool,
-    /// Runs made at once; as many as there are cores if not given, and never more than memory allows
+    /// Parallel runs; default: the number of cores, as memory allows
     ///
     /// Results do not depend on it; wall times do.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
-    /// Print the bank of every protection, dump and part by arithmetic, and how far each assumption moves the
-    /// scenario's own; runs nothing
+    /// Compute the bank of every protection, dump and part, and the weight of each assumption; runs nothing
     #[arg(long)]
     pub(crate) worst: bool,
-    /// Print how many of N such drives hold less than a dump needs at worst as their capacitors age; runs nothing
+    /// Estimate how many of N drives fall below the worst case as their capacitors age; runs nothing
     #[arg(long, value_name = "N", conflicts_with = "worst", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) fleet: Option<u64>,
-    /// Write the banks of --worst as a table for other programs, a line for each
+    /// Write the banks of --worst as a table, a line for each
     #[arg(long, value_name = "FILE.csv", requires = "worst")]
     pub(crate) csv: Option<PathBuf>,
     /// Print JSON, and nothing else, on standard output
@@ -353,7 +351,7 @@ pub(crate) struct CompareArgs {
     /// replaces the scenario's
     #[arg(long, value_name = "FILE")]
     pub(crate) device: Vec<String>,
-    /// Runs made at once; as many as there are cores if not given, and never more than memory allows
+    /// Parallel runs; default: the number of cores, as memory allows
     ///
     /// Results do not depend on it; wall times do.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -367,15 +365,15 @@ pub(crate) struct CompareArgs {
 pub(crate) struct Common {
     /// Override a key of the configuration; may be repeated
     ///
-    /// The value is TOML; what is not is taken as a text, so that units need no quotes:
+    /// The value is TOML, or else text, so units need no quotes:
     /// --set device.nand.read=45us. A list's items are numbered: workload.job.0.queue_depth=8.
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
-    /// Make every run with this many seeds, from the scenario's own on, on all cores; what is told is the
-    /// mean, its 95 % confidence interval and, of ratios, the least and the most
+    /// Repeat every run with this many seeds; prints the mean, its 95 % confidence interval and, for
+    /// ratios, minimum and maximum
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) seeds: u16,
     /// Precondition each drive anew
@@ -384,13 +382,13 @@ pub(crate) struct Common {
     /// Print the run record (or all of them) as JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Keep each run record as NAME.json in this folder
+    /// Save each run record as NAME.json in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the numbers as a table for other programs, a line for each run
+    /// Write the metrics as a table, a line for each run
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -406,19 +404,19 @@ Examples:
 /// `leyden torture`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TortureArgs {
-    /// How many random drives
+    /// Number of random drives
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub(crate) start: u64,
-    /// How many at once; as many as there are processors if not given
+    /// Parallel drives; default: the number of processors
     ///
-    /// What is found does not depend on it.
+    /// Findings do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Keep in this file what is done, and go on from it if it is there
+    /// Keep the campaign's state in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
     /// Torture zoned drives: zones, appends, resets, Zone Random Write Areas
@@ -431,24 +429,24 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_name = "SEED",
           conflicts_with_all = ["seeds", "start", "jobs", "state", "replay"])]
     pub(crate) seed: Option<u64>,
-    /// Run what a file holds that --shrink wrote
+    /// Run a failure saved by --shrink
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "start", "jobs", "state"])]
     pub(crate) replay: Option<PathBuf>,
-    /// Make the first failure small and keep it in this file
+    /// Shrink the first failure and save it in this file
     ///
-    /// What is left fails in the same way with fewer commands, cuts and features.
+    /// The result fails in the same way with fewer commands, cuts and features.
     #[arg(long, value_name = "FILE")]
     pub(crate) shrink: Option<PathBuf>,
-    /// Show the run that a file holds as a timeline: commands, power cuts, dumps and recoveries
+    /// Print a saved run as a timeline: commands, power cuts, dumps and recoveries
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["seeds", "start", "jobs", "state", "seed", "replay", "shrink"])]
     pub(crate) explain: Option<PathBuf>,
-    /// Half of the seeds are mutants of what has reached something new, and cuts are aimed
+    /// Mutate the seeds that reached new states (half of the runs), and aim the cuts
     ///
-    /// The first 256 seeds are run before, to find what is worth mutating.
+    /// The first 256 seeds run unmutated.
     #[arg(long, conflicts_with_all = ["seed", "replay"])]
     pub(crate) guided: bool,
-    /// Also print what was reached and how often; fail if anything that can be was not
+    /// Print the coverage of states; fail if a reachable one was missed
     #[arg(long, conflicts_with_all = ["seed", "replay", "explain"])]
     pub(crate) coverage: bool,
     /// Cut short runs of tiny drives, one for each combination of policies, at every moment
@@ -467,13 +465,13 @@ pub(crate) struct TortureArgs {
 /// `leyden report`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// Run records, as `leyden run --json` and `--out` write them
+    /// Run records, written by `leyden run --json` or `--out`
     #[arg(required = true, value_name = "RECORD.json")]
     pub(crate) records: Vec<PathBuf>,
     /// The report
     #[arg(short, long, value_name = "FILE.html")]
     pub(crate) output: PathBuf,
-    /// Its title; the runs' names if not given
+    /// Its title; default: the runs' names
     #[arg(long)]
     pub(crate) title: Option<String>,
 }

@@ -37,6 +37,7 @@ pub(crate) fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("cli.md", command_line()),
         ("configuration.md", configuration(&schema)),
+        ("exit-codes.md", exit_codes()),
         ("metrics.md", metrics_page()),
         ("policies.md", policy_page()),
         ("record.md", record_page(&record)),
@@ -46,11 +47,42 @@ pub(crate) fn pages() -> Vec<(&'static str, String)> {
 }
 
 fn command_line() -> String {
-    let mut page = format!("{GENERATED}\n# The command line\n");
+    let mut page = format!(
+        "{GENERATED}\n# The command line\n\nFor users of the command: the help of each command. \
+         [Exit codes](exit-codes.md) have their own page.\n"
+    );
     let mut command = help::command().term_width(100);
     command.build();
     describe(&mut page, &mut command, "leyden");
     page
+}
+
+/// The exit codes that the helps list, a table for each command that does.
+fn exit_codes() -> String {
+    let mut page = format!(
+        "{GENERATED}\n# Exit codes\n\nFor authors of scripts and CI jobs: the exit codes of `leyden`, and of the commands \
+         that use a code in a narrower sense.\n"
+    );
+    let mut command = help::command();
+    command.build();
+    list_codes(&mut page, &command, "leyden");
+    page
+}
+
+fn list_codes(page: &mut String, command: &clap::Command, name: &str) {
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    if let Some((_, codes)) = help.split_once("Exit codes:\n") {
+        let _ = write!(page, "\n## {name}\n\n| code | meaning |\n|---|---|\n");
+        let rows = codes.lines().map_while(|line| line.trim().split_once("  "));
+        for (code, meaning) in rows {
+            let _ = writeln!(page, "| {code} | {} |", meaning.trim());
+        }
+    } else if let Some((_, codes)) = help.split_once("Exit codes: ") {
+        let _ = write!(page, "\n## {name}\n\n{}\n", codes.lines().next().unwrap_or_default());
+    }
+    for below in command.get_subcommands() {
+        list_codes(page, below, &format!("{name} {}", below.get_name()));
+    }
 }
 
 fn describe(page: &mut String, command: &mut clap::Command, name: &str) {
@@ -70,8 +102,8 @@ fn describe(page: &mut String, command: &mut clap::Command, name: &str) {
 
 fn policy_page() -> String {
     let mut page = format!(
-        "{GENERATED}\n# Policies\n\nWhat a drive can be told to do. The first of each list is the \
-         default. A configuration\nwrites the name (`victim = \"greedy\"`), or a table with the \
+        "{GENERATED}\n# Policies\n\nFor researchers: the choices of a configuration, with their sources. The first of each list is \
+         the default. A configuration\nwrites the name (`victim = \"greedy\"`), or a table with the \
          parameters (`placement = {{ policy =\n\"dac\", regions = 4 }}`).\n"
     );
     for folder in policies() {
@@ -89,9 +121,9 @@ fn policy_page() -> String {
 
 fn metrics_page() -> String {
     let mut page = format!(
-        "{GENERATED}\n# Metrics\n\nThe figures that tables, comparisons, reports and CSV files show, under one name \
-         each. The key says where a\n[run record](record.md) and the columns of `leyden compare --csv` have it, in this \
-         unit; a formula says how a figure follows\nfrom others. A comparison judges a figure by the better direction; \
+        "{GENERATED}\n# Metrics\n\nFor readers of tables, comparisons, reports and CSV files: every figure, under one name \
+         each. The key is its place in a\n[run record](record.md) and its column of `leyden compare --csv`, in this \
+         unit; a formula derives a figure\nfrom others. A comparison judges a figure by the better direction; \
          a figure without one is never judged. A percentile of\nfewer samples than its least is neither shown nor \
          judged: ten samples lie beyond it then.\n"
     );
@@ -119,10 +151,10 @@ fn metrics_page() -> String {
 
 fn record_page(schema: &Value) -> String {
     let mut page = format!(
-        "{GENERATED}\n# Run records\n\nWhat `leyden run --json` and `--out` write, name by name; \
-         `leyden schema record` prints its JSON schema.\nA comparison is an object with the records in a \
-         list, `runs`. `record_version` is raised when a name or\nits meaning changes; names may be added \
-         without. `leyden run RECORD.json` makes the run again.\n\nIn Python, with the table that \
+        "{GENERATED}\n# Run records\n\nFor authors of scripts: the JSON of `leyden run --json` and `--out`, name by name; \
+         `leyden schema record` prints its schema.\nA comparison is an object with the records in a \
+         list, `runs`. `record_version` rises when a name or\nits meaning changes; names may be added \
+         without. `leyden run RECORD.json` repeats the run.\n\nIn Python, with the table that \
          `leyden compare --csv` writes, or with the records themselves:\n\n```python\nimport json, pandas\n\n\
          runs = pandas.read_csv(\"sweep.csv\")          # a line for each run: varied keys, numbers by the names below, warnings\n\
          record = json.load(open(\"records/tpcc.json\"))\nseries = record[\"series\"]\n\
@@ -151,7 +183,7 @@ fn names(page: &mut String, root: &Value, schema: &Value, path: &str) {
 
 fn configuration(schema: &Value) -> String {
     let mut page = format!(
-        "{GENERATED}\n# Configuration\n\nEvery key of a scenario, with its default. Sizes, times and \
+        "{GENERATED}\n# Configuration\n\nFor authors of scenarios: every key, with its default. Sizes, times and \
          shares are written with their unit:\n`\"64 MiB\"`, `\"60 us\"`, `\"7 %\"`. Keys that are not \
          listed here are refused.\n"
     );

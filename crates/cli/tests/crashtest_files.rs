@@ -116,29 +116,37 @@ for _ in sys.stdin:
     assert_eq!(code(&output), 0, "{}", text(&output));
 }
 
-/// docs/crashtest-files.md shows these scripts and this result.
+/// docs/crashtest-tutorial.md shows these scripts and this result.
 #[test]
 fn the_page_shows_what_is_printed() {
     let Some(bench) = Bench::new() else { return };
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/crashtest-files.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/crashtest-tutorial.md");
     let page = std::fs::read_to_string(page).unwrap();
+    // The fenced block behind these words.
     let block = |before: &str| {
         let (_, rest) = page.split_once(before).unwrap();
-        let lines = rest.lines().skip_while(|line| line.is_empty());
-        let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
-        lines.map(|line| line.strip_prefix("    ").unwrap_or_default()).collect::<Vec<_>>()
+        let (_, rest) = rest.split_once("```").unwrap();
+        let (_, rest) = rest.split_once('\n').unwrap();
+        rest.split_once("```").unwrap().0.to_owned()
     };
-    let scripts = block("without a sync of its folder:");
-    let (work, check) =
-        scripts.split_at(scripts.iter().position(|line| *line == "$ cat check.sh").unwrap());
-    let output = bench.test(&work[1..].join("\n"), &check[1..].join("\n"), &["--files"]);
+    let (work, check) = (block("Save it as `work.sh`"), block("Save it as `check.sh`"));
+    let output = bench.test(&work, &check, &["--files"]);
     assert_eq!(code(&output), 1);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    for line in block("What it prints ends with:") {
+    for line in block("The output ends with:").lines() {
         // Rates and folders are those of a machine.
         let (line, _) = line.split_once(" repeats left out").unwrap_or((line, ""));
         assert!(printed.contains(line), "`{line}` is not in:\n{printed}");
     }
+    // The fix of the page.
+    let (rename, synced) = ("$LEYDEN_MOUNT/value\n", block("below the line with `mv`"));
+    let fixed = work.replace(rename, &format!("{rename}{synced}"));
+    let _ = std::fs::remove_dir_all(bench.path().join("crash"));
+    let output = bench.test(&fixed, &check, &["--files"]);
+    let printed = text(&output);
+    let (_, said) = page.split_once("Now the first line is `").unwrap();
+    let said = said.split_once('`').unwrap().0;
+    assert!(code(&output) == 0 && printed.contains(said), "`{said}` is not in:\n{printed}");
 }
 
 #[test]

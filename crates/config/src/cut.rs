@@ -14,7 +14,7 @@ pub struct CutConfig {
     /// When the power fails, from the beginning of the run: after preconditioning, its ramp included.
     /// Cuts are listed in the order of their times.
     pub at: Span,
-    /// How long it stays off. Simulated time goes on meanwhile; the host waits.
+    /// How long it stays off. Simulated time continues; the host waits.
     #[serde(default = "default_off")]
     pub off: Span,
 }

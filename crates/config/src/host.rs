@@ -6,7 +6,7 @@ use leyden_sim::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What stands between the software and the drive. Nothing, if the tables are left out.
+/// Layers between software and drive; none without these tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
@@ -14,7 +14,7 @@ pub struct HostConfig {
     /// `channel = "off"`, they don't.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<HintChannelConfig>,
-    /// A page cache that all requests go through. It announces what is dirty in it.
+    /// A page cache that all requests go through. It announces its dirty pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheConfig>,
     /// Makes a block device of two drives: the zoned one of `[device]` and the conventional one of

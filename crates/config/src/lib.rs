@@ -62,27 +62,28 @@ pub use workload::{MAX_WINDOW, ReplayMode, Requests, TraceConfig, WorkloadConfig
 pub struct Scenario {
     /// Another file that this one builds on: its path relative to this file, or the name of a
     /// bundled scenario. Tables merge key by key, everything else is replaced; naming another kind
-    /// of workload, or another policy, replaces what the other file said of it.
+    /// of workload, or another policy, replaces the other file's settings for it.
     #[serde(skip_serializing)]
     pub extends: Option<String>,
     /// The run's name in tables and reports; the file's name if empty.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// The purpose, in a sentence.
     pub description: String,
-    /// What everything random comes from. Same scenario, same seed: same result, to the bit.
+    /// The seed of all random numbers. Same scenario, same seed: same result, to the bit.
     pub seed: u64,
-    /// Capacity of the drive: its flash is made smaller or larger until it holds so much. Channels, dies, planes, page size,
+    /// Capacity of the drive: its flash is made smaller or larger to this capacity. Channels, dies, planes,
+    /// page size,
     /// times, buffer and capacitors stay; `leyden check` prints the blocks and the over-provisioning that result.
     #[serde(skip_serializing)]
     pub size: Option<leyden_sim::Bytes>,
     /// The drive.
     pub device: leyden_device::Config,
-    /// What stands between the software and the drive.
+    /// Layers between software and drive.
     #[serde(skip_serializing_if = "HostConfig::is_bare")]
     pub host: HostConfig,
-    /// What the host asks of it.
+    /// The workload.
     pub workload: WorkloadConfig,
-    /// What happened to the drive before the run.
+    /// The drive's history before the run.
     pub precondition: PreconditionConfig,
     /// How the run is made and measured.
     pub run: RunConfig,
@@ -111,8 +112,9 @@ impl Default for Scenario {
 pub struct RunConfig {
     /// The beginning of the run, which is left out of the measurement.
     pub ramp: Ramp,
-    /// Run the workload so many times in a row on the same drive; the last time is measured, and the record says what
-    /// each came to. A trace is replayed again; random jobs go on to other requests. On a zoned drive every zone is
+    /// Run the workload this number of times in a row on the same drive; the last run is measured, and the
+    /// record has the write amplification of each. A trace is replayed again; random jobs continue with other
+    /// requests. On a zoned drive every zone is
     /// reset before the next time.
     pub repeat: NonZeroU32,
     /// Keep 8 bytes per mapping unit to tell which write produced it, and verify the content of
@@ -120,9 +122,11 @@ pub struct RunConfig {
     pub stamps: bool,
     /// Whether the drive's own invariants are checked after the run.
     pub check: Check,
-    /// Commands that the drive makes fail, from the beginning of the measured run on: `["write:nth=40"]`. A rule is
-    /// what `leyden fault` takes: `read`, `write`, `flush`, `trim`, `zone` or `any`, then `nth`, `times` (or `all`), `lba`
-    /// (first sector and how many) and `for` (simulated time). Reads end with Unrecovered Read Error, others with Write
+    /// Commands that the drive makes fail, from the beginning of the measured run on: `["write:nth=40"]`. A
+    /// rule of `leyden fault`: `read`, `write`, `flush`, `trim`, `zone` or `any`, then `nth`, `times` (or
+    /// `all`), `lba`
+    /// (first sector and how many) and `for` (simulated time). Reads end with Unrecovered Read Error, others
+    /// with Write
     /// Fault, and change nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultRule>,

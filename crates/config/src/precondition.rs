@@ -6,7 +6,7 @@ use leyden_sim::{ConfigError, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happened to the drive before the run. Flash operations of preconditioning take no simulated
+/// The drive's history before the run. Flash operations of preconditioning take no simulated
 /// time, and none of it is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -15,7 +15,7 @@ pub struct PreconditionConfig {
     pub kind: PreconditionKind,
     /// Where `steady` writes.
     pub distribution: Distribution,
-    /// What `steady` with the distribution `workload` does with addresses that the workload does not write.
+    /// Treatment of addresses that the workload does not write, by `steady` with the distribution `workload`.
     #[serde(skip_serializing_if = "is_default")]
     pub rest: Rest,
     /// How much the write amplification may still change and count as settled.
@@ -23,8 +23,8 @@ pub struct PreconditionConfig {
     /// `steady` gives up, with a warning, once it has written the logical capacity this often.
     #[schemars(range(min = 1, max = 1000))]
     pub max_passes: u32,
-    /// How much `sampled` writes once the state is drawn, as a share of the logical capacity: what theory
-    /// leaves out, like collections under way, comes into step.
+    /// How much `sampled` writes once the state is drawn, as a share of the logical capacity, for effects
+    /// outside of the theory, like collections in progress.
     pub settle: Ratio,
     /// A file that keeps the drive's state: loaded if it is there and was made by the same
     /// configuration and seed, else made and saved. Relative to the file that says so.
@@ -78,11 +78,11 @@ pub enum Distribution {
     /// Mapping units anywhere, each as likely as any other.
     #[default]
     Uniform,
-    /// What the workload itself writes, over and over (a trace: looped).
+    /// The workload's own writes, repeated (a trace: looped).
     Workload,
 }
 
-/// What preconditioning does with addresses that the workload does not write.
+/// Treatment of addresses that the workload does not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {

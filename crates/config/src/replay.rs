@@ -15,10 +15,10 @@ pub struct Ramp {
     pub time: Span,
     /// Leave out this many completions.
     pub requests: u64,
-    /// Leave out what comes until write amplification has settled within this, as `precondition.tolerance`
+    /// Do not measure until write amplification has settled within this, as `precondition.tolerance`
     /// has it for `steady`, or `precondition.max_passes` has been reached. The drive is then in the steady
-    /// state of this very work at its own pace: preconditioning writes as if nobody waited, and a drive that
-    /// is always busy settles elsewhere. Limits of the jobs count from the end of the ramp. For jobs, and
+    /// state of this very work at its own pace: preconditioning writes without waiting hosts, and a busy
+    /// drive settles elsewhere. Limits of the jobs count from the end of the ramp. For jobs, and
     /// not beside `time` and `requests`. If no key of the ramp is given, jobs that write to a drive with
     /// `precondition.kind = "steady"` have one that settles within `precondition.tolerance`, unless there is
     /// a page cache, or `run.repeat` or `run.cut` is given. `0 %` leaves it out.
@@ -131,7 +131,7 @@ impl Default for Replay {
     }
 }
 
-/// What to do with a trace's requests that end beyond the device. They are counted either way.
+/// Requests of a trace that end beyond the device. They are counted either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BeyondEnd {

@@ -22,7 +22,7 @@ use super::source::TraceSource;
 /// The most requests outstanding in open-loop replay; later arrivals wait in the host.
 const MAX_OUTSTANDING: u32 = 65_536;
 
-/// What the host asks of the drive: one or more jobs, or a trace.
+/// The workload: one or more jobs, or a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkloadConfig {
@@ -93,7 +93,7 @@ pub enum ReplayMode {
     /// Each when the trace says so, however long the drive takes.
     #[default]
     Open,
-    /// Each as soon as fewer than `queue_depth` requests are outstanding, whatever the times of the trace.
+    /// Each as soon as fewer than `queue_depth` requests are outstanding; times of the trace are ignored.
     Closed,
 }
 
@@ -107,10 +107,10 @@ struct Table {
     /// time: both must tell the time of the same clock. Needs a way to the drive: `host.hints`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hints: Option<String>,
-    /// Its format, as `leyden trace info` names it; told from its content if not given.
+    /// Its format, as `leyden trace info` names it; detected from its content if not given.
     #[serde(default)]
     format: Option<String>,
-    /// What its columns hold, in their order and with their separator, of text in no known format:
+    /// The columns of text in another format, in their order and with their separator:
     /// `time:ns lba:4096 len:4096 op:r/w`. docs/traces.md has the words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     columns: Option<String>,
@@ -123,8 +123,8 @@ struct Table {
     /// Take the requests of all devices as if their addresses were one device's.
     #[serde(default, skip_serializing_if = "is_false")]
     overlay: bool,
-    /// Take the requests of all devices, one device after another in order of first appearance, each with so
-    /// much room.
+    /// Take the requests of all devices, one device after another in order of first appearance, each with
+    /// this much room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stack: Option<Bytes>,
     /// Of a trace of the block layer, which event of a request stands for it.
@@ -154,20 +154,19 @@ struct Table {
     /// How often the trace is replayed, each after the other's last arrival.
     #[serde(default = "default_loops")]
     loops: u32,
-    /// What becomes of requests beyond the drive's end.
+    /// Requests beyond the drive's end.
     #[serde(default)]
     beyond_end: BeyondEnd,
-    /// Move what the trace touches together, so that a drive of the size of its footprint is full of
-    /// it.
+    /// Move the touched addresses together, so that the trace fills a drive of the size of its footprint.
     #[serde(default)]
     pack: bool,
-    /// Leave out what was recorded before this time of the trace.
+    /// Leave out requests recorded before this time of the trace.
     #[serde(default)]
     from: Option<Span>,
-    /// Leave out what was recorded at this time of the trace or later.
+    /// Leave out requests recorded at this time of the trace or later.
     #[serde(default)]
     until: Option<Span>,
-    /// Replay at most so many requests of the trace.
+    /// Replay at most this number of requests of the trace.
     #[serde(default)]
     limit: Option<u64>,
 }

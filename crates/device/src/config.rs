@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// What stands between the host's queues and the drive.
+    /// The path from the host's queues to the drive.
     pub frontend: FrontendConfig,
     /// The DRAM write buffer.
     pub buffer: leyden_buffer::Config,
@@ -22,7 +22,7 @@ pub struct Config {
     /// With this table the drive has a zoned namespace, and no mapping table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zoned: Option<leyden_ftl::zoned::Config>,
-    /// What happens when the power goes. Without this table the power is never cut, and nothing is
+    /// Power loss. Without this table the power is never cut, and nothing is
     /// kept back for a dump.
     pub power: Option<leyden_power::Config>,
 }

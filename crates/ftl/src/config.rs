@@ -17,9 +17,9 @@ use crate::place::{PlacementConfig, Streams};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Flash beyond what the host can address, over what it can: physical / logical - 1.
+    /// Flash beyond the logical capacity, as a share of it: physical / logical - 1.
     pub over_provisioning: Ratio,
-    /// What the host can address, if given: overrides `over_provisioning`.
+    /// Logical capacity, if given: overrides `over_provisioning`.
     pub capacity: Option<Bytes>,
     /// The unit of mapping: each has a 4-byte entry in the table. Smaller writes are
     /// read-modify-write.
@@ -64,16 +64,17 @@ pub struct GcConfig {
     /// nothing to do for the host.
     pub soft_free_blocks: u32,
     /// At this many free blocks on a die or fewer, collecting goes before the host's writes. With 0 in
-    /// both, a die collects on demand: when a write finds no page but in the last free block, which
-    /// is what a collection moves its victim's data to.
+    /// both, a die collects on demand: when a write finds no page but in the last free block, the destination
+    /// of a collection.
     pub hard_free_blocks: u32,
     /// How a die with `hard_free_blocks` free blocks shares its time between its collection and the
     /// host's writes. With fewer, collecting always goes first.
     pub pace: Pace,
-    /// What the ages of blocks are counted in, for the victim policies that ask.
+    /// The clock of block ages, for the victim policies that use them.
     #[serde(skip_serializing_if = "is_time")]
     pub age_clock: AgeClock,
-    /// That clock moves on in steps of this length: blocks that changed within one are equally old. 0: it always does.
+    /// That clock moves on in steps of this length: blocks that changed within one are equally old. 0: it
+    /// always does.
     #[serde(skip_serializing_if = "is_no_time")]
     pub age_tick: Span,
 }
@@ -117,11 +118,11 @@ impl Default for GcConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MapConfig {
-    /// How much of it capacitors protect, and what is done about the rest.
+    /// The share that capacitors protect, and the handling of the rest.
     pub protection: ProtectionConfig,
     /// Entries of a mapping page, if not as many as fit in a flash page (4 bytes each).
     pub entries_per_page: Option<u32>,
-    /// What garbage collection's copies do to the table, where a share of it is protected.
+    /// Effect of garbage collection's copies on the table, where a share of it is protected.
     pub copies: Copies,
     /// Blocks of each die that are kept back for the table and its journal, if more than they need: so that drives
     /// with different protection have as many for data.
@@ -129,7 +130,7 @@ pub struct MapConfig {
     pub kept_blocks: Option<u32>,
 }
 
-/// What garbage collection's copies do to a table of which a share is protected.
+/// Effect of garbage collection's copies on a table with a protected share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Copies {

@@ -32,7 +32,7 @@ pub struct Config {
     pub program: Span,
     /// Array time of a block erase (tBERS).
     pub erase: Span,
-    /// What a channel carries.
+    /// The bandwidth of a channel.
     pub channel_rate: BytesPerSec,
     /// Program/erase cycles after which a block is retired; 0 for never.
     pub endurance_cycles: u32,
@@ -51,7 +51,7 @@ pub struct FaultConfig {
     pub erase_failures: Ratio,
     /// Share of blocks that are bad from the factory.
     pub factory_bad_blocks: Ratio,
-    /// Single operations that fail, whatever the shares say.
+    /// Single operations that fail, beside the shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub occasions: Vec<Occasion>,
 }
@@ -60,7 +60,7 @@ pub struct FaultConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Occasion {
-    /// What kind of operation.
+    /// The kind of operation.
     pub what: FaultTarget,
     /// Which of them; 1 is the first.
     pub nth: u64,

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BankConfig {
-    /// What the parts are.
+    /// The kind of part.
     pub part: Part,
     /// How many of them, in parallel. If neither this nor `capacitance` is given: as many as the
     /// drive needs at worst.
     pub parts: Option<u32>,
     /// Capacitance of the bank when new, instead of a number of parts.
     pub capacitance: Option<Capacitance>,
-    /// What the part is rated for, if it is another one of its kind; its capacitance is then one's own to give, too.
+    /// Rated voltage of another part of this kind; give its `capacitance` too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_voltage: Option<Voltage>,
-    /// What the bank is charged to. If not given: what the part's derating allows.
+    /// Charging voltage of the bank. If not given: the derated voltage of the part.
     pub charge_voltage: Option<Voltage>,
     /// Where the converter stops. If not given: 5.5 V; 3 V for supercapacitors.
     pub minimum_voltage: Option<Voltage>,

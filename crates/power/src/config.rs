@@ -9,24 +9,25 @@ use crate::{BankConfig, DumpConfig};
 /// More than any drive's dump has pages.
 const FAILED_PROGRAMS_MOST: u32 = 1_000_000;
 
-/// Power loss: the capacitors, what a dump draws from them, and how it is laid out.
+/// Power loss: the capacitors, the consumption of a dump, and its layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The capacitors.
     pub bank: BankConfig,
-    /// What controller and DRAM draw during a dump, with the host link down.
+    /// Power of controller and DRAM during a dump, with the host link down.
     pub base_power: Power,
-    /// What a plane draws while its die takes in and programs a page. The energy of a program is
+    /// Power of a plane while its die takes in and programs a page. The energy of a program is
     /// this times its time, so it follows the time that each cell mode takes.
     pub program_power: Power,
-    /// What recharges the bank: until that is done, a drive that protects anything is not ready.
+    /// Charging power of the bank: until it is full, a drive that protects anything is not ready.
     pub charge_power: Power,
     /// Time until a die is free whose erase or read is broken off at the cut (tRST).
     pub reset: Span,
     /// Where the pages of a dump go.
     pub dump: DumpConfig,
-    /// Programs of a dump that may fail: the bank and the blocks for dumps do for so many more pages. They fail with
+    /// Programs of a dump that may fail: the bank and the blocks for dumps allow for this number of further
+    /// pages. They fail with
     /// the chance `nand.faults.program_failures`, and no more of them than this; the page is programmed again.
     pub failed_programs: u32,
     /// Run a drive whose bank cannot keep its promises at worst, and see what it loses.

@@ -36,7 +36,7 @@ pub struct Demand {
     pub most_on_one_die: Option<u64>,
 }
 
-/// What a dump needs at worst.
+/// The needs of a dump at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// Pages that are dumped, and programs of them that fail.

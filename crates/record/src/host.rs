@@ -8,7 +8,7 @@ use super::Latency;
 /// A tenant of the drive: a job of the workload, or a class of a trace's requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
-    /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `unknown`, or what the trace calls it.
+    /// The job's name, or the class: `data`, `wal`, `journal`, `fs-meta`, `unknown`, or the trace's own name.
     pub name: String,
     /// Read commands completed.
     pub reads: u64,
@@ -32,8 +32,8 @@ pub struct Tenant {
     pub flush_latency_us: Latency,
 }
 
-/// Zombie hints: announcements of coming writes, and what they were worth. What the host announced is
-/// counted in units of 4 KiB, what the drive heard in its mapping units.
+/// Zombie hints: announcements of coming writes, and their effect. Announcements of the host are counted in
+/// units of 4 KiB, those received by the drive in its mapping units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hints {
     /// How they got to the drive: `piggyback` or `command`.
@@ -73,10 +73,11 @@ pub struct Hints {
     /// Data that the drive knew to be overwritten soon, whose new version it had not got yet, on the
     /// average over time, in bytes.
     pub zombie_bytes_mean: f64,
-    /// That over the mean of the page cache's data that is dirty or being written out: how much of what will be
-    /// overwritten the drive knows of (table 3 of Zombie Chasing). `null` without a page cache.
+    /// That over the mean of the page cache's data that is dirty or being written out: the share of coming
+    /// overwrites that the drive knows of (table 3 of Zombie Chasing). `null` without a page cache.
     pub known_dirty_share: Option<f64>,
-    /// Of the mapping units on flash that were overwritten, the share that the drive knew to be zombies then. `null` if
+    /// Of the mapping units on flash that were overwritten, the share that the drive knew to be zombies then.
+    /// `null` if
     /// none was.
     pub known_overwrite_share: Option<f64>,
 }

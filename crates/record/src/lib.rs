@@ -60,13 +60,13 @@ pub struct RunRecord {
     /// The files that the workload was read from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Input>,
-    /// What is worth knowing before trusting the rest (clipped requests, a late trace, ...).
+    /// Warnings about the rest (clipped requests, a late trace, ...).
     pub warnings: Vec<String>,
     /// The simulation itself.
     pub sim: Sim,
-    /// What the host saw.
+    /// The host's view.
     pub host: Host,
-    /// What the flash did.
+    /// Flash operations.
     pub flash: Flash,
     /// Garbage collection.
     pub gc: Gc,
@@ -120,7 +120,7 @@ pub struct Varied {
     pub value: String,
 }
 
-/// A drive in numbers. What was chosen is in the configuration; this is what follows from it.
+/// A drive in numbers: figures that follow from the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drive {
     /// Bytes that the host can address.
@@ -146,7 +146,7 @@ pub struct Input {
     pub path: String,
     /// Its bytes, as stored.
     pub bytes: u64,
-    /// SHA-256 of its bytes as stored, 64 hex digits: what `sha256sum` prints.
+    /// SHA-256 of its bytes as stored, 64 hex digits, as printed by `sha256sum`.
     pub sha256: String,
 }
 
@@ -159,8 +159,8 @@ pub struct Sim {
     pub host_ios_per_s: f64,
     /// Simulated flash page operations (reads, programs, erases) per second of wall time.
     pub flash_ops_per_s: f64,
-    /// Processor time of the measured part, user and system, seconds. Other than wall time, it hardly
-    /// depends on what else the machine does, other runs of the same command among it.
+    /// Processor time of the measured part, user and system, seconds. Unlike wall time, it hardly depends on
+    /// the machine's other work.
     #[serde(default)]
     pub cpu_s: f64,
     /// Simulated host I/Os per second of processor time.
@@ -182,7 +182,7 @@ pub struct Sim {
     pub digest: String,
 }
 
-/// What the host saw.
+/// The host's view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Read commands completed.
@@ -205,7 +205,8 @@ pub struct Host {
     pub bytes_written: u64,
     /// Simulated time, seconds.
     pub elapsed_s: f64,
-    /// Of a trace: the time that its measured part took when it was recorded, seconds. Over `elapsed_s`, how many times
+    /// Of a trace: the time that its measured part took when it was recorded, seconds. Over `elapsed_s`, how
+    /// many times
     /// as fast it was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_s: Option<f64>,
@@ -246,7 +247,7 @@ pub struct Latency {
     pub distribution: Vec<(f64, f64)>,
 }
 
-/// What the flash did.
+/// Flash operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flash {
     /// Write amplification: bytes programmed over bytes the host wrote. 0 if it wrote nothing.
@@ -342,7 +343,7 @@ pub struct Utilisation {
     pub channels: Vec<f64>,
 }
 
-/// What happened in each of some intervals of equal length. All vectors are as long as `time_s`.
+/// Figures of intervals of equal length. All vectors are as long as `time_s`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Length of an interval, simulated seconds.

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What power cuts cost, for a drive with a table `[device.power]`.
+/// The cost of power cuts, for a drive with a table `[device.power]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
     /// Power cuts made: those of `run.cut`, or one, when the run has ended.
@@ -22,21 +22,20 @@ pub struct Power {
     pub map_pages_peak: u64,
     /// From a cut until the last program of the dump has ended.
     pub dump_ms: Spread,
-    /// What that takes.
+    /// Its time.
     pub energy_mj: Spread,
     /// The capacitance that holds the energy of the costliest of those moments.
     pub capacitance_uf: f64,
     /// The parts that this takes.
     pub parts: u64,
-    /// Units of the host's data that were promised, and that the cuts made have lost: what the drive
-    /// says, or, if there are stamps and cuts in `run.cut`, what looking at every unit after each cut has
-    /// found.
+    /// Units of the host's data that were promised, and lost in the cuts made: by the drive's report, or,
+    /// with stamps and cuts in `run.cut`, by a look at every unit after each cut.
     pub lost_promised_writes: u64,
-    /// What the drive needs at worst, whatever the workload.
+    /// The drive's needs at worst, for any workload.
     pub worst: Worst,
     /// The capacitors.
     pub bank: Bank,
-    /// What cuts would lose with banks that hold less than the worst case: the drive's own, if it does.
+    /// Losses with banks below the worst case: the drive's own, if it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_less: Vec<WithLess>,
     /// Commands that were outstanding at the cuts of `run.cut`: the host never hears of them again.
@@ -48,7 +47,7 @@ pub struct Power {
     /// The moments looked at, in order; at most 128, spread evenly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<PowerMoment>,
-    /// What cuts at the moments would have cost, if the figures above are of the cuts made.
+    /// The cost of cuts at the moments, if the figures above are for the cuts made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
 }
@@ -58,12 +57,12 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a cut would have cost at a moment of the run.
+/// The cost of a cut at a moment of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PowerMoment {
     /// When, in seconds from the beginning of the run, its ramp included.
     pub at_s: f64,
-    /// What the dump would have taken.
+    /// The dump's needs.
     pub energy_mj: f64,
     /// The host's data that was promised and not on flash.
     pub promised_bytes: u64,
@@ -94,7 +93,7 @@ pub struct MadeCut {
     pub torn_pages: u64,
     /// From the cut until the last program of the dump has ended.
     pub dump_ms: f64,
-    /// What that took.
+    /// Its time.
     pub energy_mj: f64,
     /// Units of the host's data that were promised and are lost.
     pub lost_promised_writes: u64,
@@ -108,7 +107,7 @@ pub struct MadeCut {
     pub pages_restored: u64,
 }
 
-/// What cuts would have cost at moments of a run that lists its cuts.
+/// The cost of cuts at moments of a run that lists its cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sampled {
     /// The most bytes that a cut would have had to save.
@@ -119,7 +118,7 @@ pub struct Sampled {
     pub map_pages_peak: u64,
     /// How long dumps would have taken.
     pub dump_ms: Spread,
-    /// What they would have taken.
+    /// Their needs.
     pub energy_mj: Spread,
     /// The capacitance that holds the energy of the costliest.
     pub capacitance_uf: f64,
@@ -140,14 +139,14 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// What a dump needs at worst.
+/// The needs of a dump at worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
     /// Pages that are dumped.
     pub pages: u64,
     /// From the cut until all is on flash.
     pub dump_ms: f64,
-    /// What that takes.
+    /// Its time.
     pub energy_mj: f64,
     /// The capacitance that holds it.
     pub capacitance_uf: f64,
@@ -158,13 +157,13 @@ pub struct Worst {
 /// The capacitors that a drive has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bank {
-    /// What the parts are.
+    /// The kind of part.
     pub part: String,
     /// How many of them.
     pub parts: u64,
     /// Capacitance when new.
     pub capacitance_uf: f64,
-    /// What they hand on at the end of their life.
+    /// Their usable energy at the end of their life.
     pub energy_mj: f64,
     /// The energy that they hold less than the worst case needs; 0 if they are enough.
     pub shortfall_mj: f64,
@@ -172,12 +171,12 @@ pub struct Bank {
     pub shortfall_uf: f64,
 }
 
-/// What cuts would lose with a bank that holds less than the worst case.
+/// Losses with a bank below the worst case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WithLess {
     /// The energy of the bank over that of the worst case.
     pub share: f64,
-    /// What the bank hands on.
+    /// The bank's usable energy.
     pub energy_mj: f64,
     /// Its capacitance.
     pub capacitance_uf: f64,

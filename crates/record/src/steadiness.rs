@@ -12,11 +12,10 @@ pub struct Steadiness {
     /// How it settled in the ramp (`run.ramp.settle`); absent if nothing waited for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Settling>,
-    /// Write amplification in each third of the measured part, by what was written; empty if that is too
-    /// little to tell.
+    /// Write amplification in each third of the measured part, by bytes written; empty if they are too few.
     #[serde(default)]
     pub waf_by_third: Vec<f64>,
-    /// What each of successive runs came to (`run.repeat`), the measured one last; empty if there was one.
+    /// Each of successive runs (`run.repeat`), the measured one last; empty if there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repetitions: Vec<Repetition>,
 }
@@ -37,7 +36,7 @@ pub struct Repetition {
 pub struct Settling {
     /// It has; else it was given up.
     pub settled: bool,
-    /// What was written meanwhile, over what the host can address.
+    /// Bytes written meanwhile, over the logical capacity.
     pub passes: f64,
     /// Chunks that were compared.
     pub chunks: u64,

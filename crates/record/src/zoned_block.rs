@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Chunk, RandomZone};
 
 /// The layer that makes a block device of two drives. Write amplification of the whole is `waf`; it is the layer's
-/// times the drives', each drive's weighted by what it was sent.
+/// times the drives', each drive's weighted by the bytes sent to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZonedBlock {
     /// Bytes that the host has written.
@@ -27,7 +27,7 @@ pub struct ZonedBlock {
     pub copied_meta_bytes: u64,
     /// Of those, all else.
     pub copied_data_bytes: u64,
-    /// The share of journals in what reclaim has copied; 0 if it has copied nothing.
+    /// The share of journals in the copies of reclaim; 0 without copies.
     pub journal_share_of_copies: f64,
     /// Zeroes that reclaim has written to fill holes.
     pub filled_bytes: u64,
@@ -39,7 +39,7 @@ pub struct ZonedBlock {
     pub reclaimed: u64,
     /// Of those, sequential zones that were copied into their buffer zone.
     pub merged_into_buffer: u64,
-    /// Moves that were given up because somebody used the chunk.
+    /// Moves aborted by a request for the chunk.
     pub aborted: u64,
     /// Requests that waited for a free random zone.
     pub starved: u64,
@@ -49,7 +49,7 @@ pub struct ZonedBlock {
     pub finishes: u64,
     /// Bytes that the layer has sent to the drives, over bytes that the host has written.
     pub layer_waf: f64,
-    /// Bytes that the conventional drive's flash has programmed, over what it was sent.
+    /// Bytes that the conventional drive's flash has programmed, over bytes sent to it.
     pub conventional_waf: f64,
     /// The same of the zoned drive.
     pub zoned_waf: f64,
@@ -64,7 +64,7 @@ pub struct ZonedBlock {
     /// Each chunk at the end of the run, in the order of addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Chunk>,
-    /// What each zone of the conventional drive was for at the end of the run.
+    /// The use of each zone of the conventional drive at the end of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub random_zones: Vec<RandomZone>,
 }

@@ -37,17 +37,17 @@ pub struct Zones {
     pub promoted_bytes: u64,
     /// Flushes that left protected data in the buffer.
     pub flushes_past_protected: u64,
-    /// What flushes waited for.
+    /// Waits of flushes.
     #[serde(default)]
     pub flush_waits: FlushWaits,
-    /// What the drive looked like at moments of the run.
+    /// The drive's state at moments of the run.
     pub moments: Vec<ZoneMoment>,
     /// The key-value store, if the workload is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
 }
 
-/// What flushes waited for: unprotected data that was buffered when they came.
+/// Waits of flushes: unprotected data in the buffer at their arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlushWaits {
     /// Flushes that had to wait.
@@ -106,7 +106,7 @@ pub struct Store {
     #[serde(default)]
     pub log_append_p99_us: f64,
     /// Bytes of tables that durable metadata referred to, whose logs were deleted, and that no FLUSH had made
-    /// durable: what a power cut could take from the store for good. On the average over time.
+    /// durable: a power cut would lose them for good. On the average over time.
     pub exposed_bytes_mean: f64,
     /// The most of them.
     pub exposed_bytes_peak: u64,

@@ -32,7 +32,7 @@ pub enum Mode {
 /// A workload that was traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: &'static str,
     /// The file system.
     pub mode: Mode,

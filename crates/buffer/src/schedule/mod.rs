@@ -31,11 +31,12 @@ leyden_sim::policies! {
         Hexa(hexa::Hexa) = "hexa",
         /// Always the write that adds least to the dirty pages of the mapping table.
         /// Dawid: the cost of a write is 0 if its mapping page is dirty, else 1 / (buffered writes of
-        /// that page), computed anew for every write.
+        /// that page), computed for every write.
         Dawid(dawid::Dawid) = "dawid",
-        /// All buffered writes of one mapping page, then all of the next; what was overwritten stays.
-        /// Beyond the papers: the page of the oldest write first, but what comes in order (a log) before
-        /// all unless it comes back while it is buffered, and pages of which more is overwritten than of others a turn later. Writes mapping
+        /// All buffered writes of one mapping page, then all of the next; overwritten pages stay. Beyond the
+        /// papers: the page of the oldest write first, but sequential data (a log) before all unless it
+        /// returns while it is buffered, and pages of which more is overwritten than of others a turn later.
+        /// Writes mapping
         /// pages as seldom as `hexa`, without its cost in garbage collection, and keeps hot data
         /// buffered for longer.
         Harvest(harvest::Harvest) = "harvest",

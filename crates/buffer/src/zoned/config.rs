@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::ZoneScheduleConfig;
 
-/// The buffer of a zoned drive, beyond what every drive's has: its size, its region, and the share that
+/// The buffer of a zoned drive, beyond the keys of every drive: its region, and the share that
 /// dirty data may fill of each pool before it is written out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ZonePoolConfig {
     /// Which zone is written to flash next.
     pub schedule: ZoneScheduleConfig,
-    /// What a protected write does above unprotected data of its zone that flash does not hold.
+    /// A protected write above unprotected data of its zone that is not on flash.
     pub below_protected: BelowProtected,
-    /// What becomes of writes that arrive while a FLUSH writes out their pool.
+    /// Writes that arrive while a FLUSH writes out their pool.
     pub during_flush: DuringFlush,
 }
 
-/// What becomes of a write that arrives while a FLUSH writes out its pool.
+/// The treatment of a write that arrives while a FLUSH writes out its pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DuringFlush {
@@ -30,7 +30,7 @@ pub enum DuringFlush {
     Suspend,
 }
 
-/// What a protected write does above unprotected data of its zone: it is worth nothing without that.
+/// A protected write above unprotected data of its zone, without which it is worthless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BelowProtected {

@@ -18,7 +18,7 @@ Examples:
 pub(crate) struct LifetimeArgs {
     /// The scenario: a file, or the name of a bundled one
     pub(crate) file: String,
-    /// Erases that a block stands; device.nand.endurance_cycles of the scenario if not given
+    /// Endurance of a block in erases; default: device.nand.endurance_cycles
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) cycles: Option<u64>,
     /// Years over which drive writes a day are rated
@@ -44,7 +44,7 @@ Examples:
   leyden timeline hot-cold --of write --before 5ms --output slow.json
   leyden timeline tpcc --at 120s --after 10ms --output at.json";
 
-/// What a timeline is of.
+/// The subject of a timeline.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TimelineOf {
     /// The slowest read
@@ -62,19 +62,19 @@ pub(crate) enum TimelineOf {
 pub(crate) struct TimelineArgs {
     /// The scenario: a file, or the name of a bundled one
     pub(crate) file: String,
-    /// The timeline
+    /// The file to write
     #[arg(short, long, value_name = "FILE.json")]
     pub(crate) output: PathBuf,
-    /// Which command
+    /// The command to follow
     #[arg(long, value_enum, default_value_t = TimelineOf::Any)]
     pub(crate) of: TimelineOf,
-    /// What goes on at this time of the run, in place of a command
+    /// Show this time of the run instead of a command
     #[arg(long, value_name = "TIME", conflicts_with = "of")]
     pub(crate) at: Option<Span>,
-    /// So much before the command arrived
+    /// Time to show before the command arrived
     #[arg(long, value_name = "TIME", default_value = "2 ms")]
     pub(crate) before: Span,
-    /// So much after it completed
+    /// Time to show after it completed
     #[arg(long, value_name = "TIME", default_value = "500 us")]
     pub(crate) after: Span,
     /// Override a key of the configuration; may be repeated

@@ -13,29 +13,28 @@ use super::served::{PaceArgs, parse_sector, parse_size};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  leyden crashtest init sqlite && sh sqlite/run.sh          a database that is known
-  leyden crashtest --files --work ./work.sh --check ./check.sh --out crash      without root, at the level of files
-  leyden crashtest devices/tlc-datacenter --size '64 MiB' --work ./work.sh --check ./check.sh --out crash
-  leyden crashtest run crash --states 5000                  the same recording, longer
+  leyden crashtest --files --work ./work.sh --check ./check.sh --out crash
+  leyden crashtest devices/hexa --work ./work.sh --check ./check.sh --out crash
+  leyden crashtest init sqlite && sh sqlite/run.sh
+  leyden crashtest run crash --states 5000
   leyden crashtest shrink crash crash/findings/adversarial-1.json
   leyden crashtest replay crash crash/findings/adversarial-1.json --shell
 
-The scripts find in their environment:
-  LEYDEN_MOUNT   the mounted file system; with --fs none there is none, but the device: LEYDEN_DEV
-  LEYDEN_ACK     in the work: a file; a line written to it, as in `echo ack 17 >>$LEYDEN_ACK`, is a promise
-  LEYDEN_ACKS    in the check: a file with what had been promised when the power failed, a line each, without `ack`
-  LEYDEN_TMP     a folder that is no part of the drive
+Environment of the scripts:
+  LEYDEN_MOUNT   the mounted file system
+  LEYDEN_DEV     the device; with --fs none there is no file system
+  LEYDEN_ACK     work: a file; each line appended (echo ack 17 >>$LEYDEN_ACK) is a promise
+  LEYDEN_ACKS    check: a file with the promises before the cut, without `ack`
+  LEYDEN_TMP     a folder outside of the drive
 
-A check ends with 0 if everything is as it must be, with 77 if it has no opinion, and with anything else if not;
-a line `lost ...` that it prints names what had been promised and is gone.
+A check exits with 0 (held), 77 (no opinion) or another code (broken). A printed line `lost ...` names lost data.
 
-Two controls are made each time: the check must pass where nothing is lost, and must fail on a drive that
-ignores flushes.
+Each run makes two controls: the check must pass where nothing is lost, and fail on a drive that ignores flushes.
 
 Exit codes:
   0    everything held
-  1    something broke that a lawful drive may do
-  2    bad usage, a script that cannot be run or fails, or a machine that lacks something
+  1    a lawful drive breaks a promise
+  2    bad usage, a failing script, or a missing tool
   3    a file cannot be read or written
   6    no verdict: the check passes a drive that ignores all flushes
   7    no verdict: the check fails where nothing is lost
@@ -61,12 +60,12 @@ pub(crate) struct CrashtestArgs {
 pub(crate) enum CrashtestCommand {
     /// Record a run of your software on a modelled drive
     Record(RecordArgs),
-    /// Cut the power of a recorded run at many moments, and check what is left
+    /// Cut the power of a recorded run at many moments, and check each state
     Run {
         /// The folder of the recording
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Another check than the one that was recorded
+        /// A check that replaces the recorded one
         #[arg(long, value_name = "COMMAND")]
         check: Option<String>,
         #[command(flatten)]
@@ -83,7 +82,7 @@ pub(crate) enum CrashtestCommand {
         #[command(flatten)]
         common: RunCommon,
     },
-    /// Say what share of power cuts loses something, against the capacitance of the recorded drive
+    /// Print the share of power cuts that lose data, by capacitance of the drive
     Capacitor {
         /// The folder of the recording
         #[arg(value_name = "DIR")]
@@ -98,16 +97,16 @@ pub(crate) enum CrashtestCommand {
         #[command(flatten)]
         common: RunCommon,
     },
-    /// Make a finding small: few lost sectors, at the earliest moment, named by file
+    /// Shrink a finding: the needed lost sectors, at the earliest moment, named by file
     Shrink(SeedArgs),
-    /// Try a finding again
+    /// Try a finding again, or inspect its files
     Replay {
         #[command(flatten)]
         seed: SeedArgs,
         #[command(flatten)]
         how: ReplayHow,
     },
-    /// Take a run that dm-log-writes has recorded, on a modelled drive: its commands, one after the other
+    /// Run a log of dm-log-writes on a modelled drive
     Import(ImportArgs),
     /// Write a recorded run as a log of dm-log-writes
     Export {
@@ -117,11 +116,11 @@ pub(crate) enum CrashtestCommand {
         /// The log, which must not be there
         #[arg(value_name = "LOG")]
         log: PathBuf,
-        /// Write what was on the device before to this file
+        /// Write the device's initial content to this file
         #[arg(long, value_name = "FILE")]
         base: Option<PathBuf>,
     },
-    /// Say what was recorded, and what came out of the last run
+    /// Show a recording and the result of its last run
     Show {
         /// The folder of the recording
         #[arg(value_name = "DIR")]
@@ -132,8 +131,8 @@ pub(crate) enum CrashtestCommand {
     },
     /// Write the scripts of a crash test of well-known software into a new folder
     ///
-    /// `sh NAME/run.sh` then records and runs it on a modelled drive, `sh NAME/run.sh --files` at the level of files. Without a
-    /// name, what there is is listed.
+    /// `sh NAME/run.sh` then records and runs it on a modelled drive, `sh NAME/run.sh --files` at the level
+    /// of files. Without a name, lists the software.
     Init {
         /// The software: bbolt, gdbm, git, leveldb, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
         #[arg(value_name = "NAME")]
@@ -142,16 +141,16 @@ pub(crate) enum CrashtestCommand {
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
-    /// Say what of this machine is needed, and what is there
+    /// Check whether this machine can run crash tests
     Doctor {
-        /// The file system that is to be used
+        /// The file system to be used
         #[arg(long, value_name = "FS", default_value = "ext4")]
         fs: String,
-        /// What crash tests at the level of files need (crashtest --files)
+        /// Check the needs of crash tests of files (crashtest --files)
         #[arg(long, conflicts_with = "fs")]
         files: bool,
     },
-    /// Do what standard input says, in namespaces of its own
+    /// Serve a coordinator over standard input, in its own namespaces
     #[command(hide = true)]
     Worker {
         /// The folder of the recording
@@ -160,18 +159,18 @@ pub(crate) enum CrashtestCommand {
     },
 }
 
-/// What is recorded.
+/// Options of a recording.
 ///
-/// What clap asks for is optional here all the same: with a command of its own, `leyden crashtest` needs none of it.
+/// Required options are optional here: `leyden crashtest` with a command needs none of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordArgs {
-    /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken; it is scaled
-    /// down to --size, its parallelism, times, buffer and capacitors kept
+    /// The drive of this scenario (a file or a bundled name), scaled down to --size with the same
+    /// parallelism, times, buffer and capacitors
     #[arg(value_name = "DRIVE", required_unless_present = "files")]
     drive: Option<String>,
-    /// Record calls on files, in a folder in memory, and no drive: without root, and many times as fast
+    /// Record calls on files in a folder in memory, without a drive: no root, and much faster
     ///
-    /// RULES says what the files promise: "xfs" or "ext4" as Linux keeps it, "posix" as the standard asks and no more.
+    /// RULES are the promises of files: "xfs" and "ext4" as in Linux, "posix" as in the standard.
     #[arg(
         long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
         conflicts_with_all = [
@@ -182,30 +181,30 @@ pub(crate) struct RecordArgs {
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
-    /// The size of the device that the software sees
+    /// Size of the device for the software
     #[arg(long, value_name = "SIZE", default_value = "64 MiB", value_parser = parse_size)]
     pub(crate) size: Bytes,
     /// One more argument for mkfs; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) mkfs: Vec<String>,
-    /// Bytes of the device's sectors: what the kernel writes at once
+    /// Bytes of the device's sectors, the unit of the kernel's writes
     #[arg(long, value_name = "BYTES", default_value_t = 4_096, value_parser = parse_sector)]
     pub(crate) sector: u32,
-    /// Begin with this raw file on the device, and not with a new file system: `crashtest replay --raw` writes one
+    /// Begin with this raw device instead of a new file system; `crashtest replay --raw` writes one
     #[arg(long, value_name = "FILE", conflicts_with = "mkfs")]
     pub(crate) base: Option<PathBuf>,
     /// A shell command that prepares the file system, before the recording
     #[arg(long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
-    /// A shell command that does the work, which is recorded
+    /// A shell command that does the work to be recorded
     #[arg(long, value_name = "COMMAND", required = true)]
     work: Option<String>,
-    /// Lines of the work's standard output that begin so are promises, too
+    /// Lines of the work's output with this beginning are promises too
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
-    /// I/O errors that the work meets, as `leyden fault` takes them; may be repeated
+    /// Make I/O of the work fail, with rules of `leyden fault`; may be repeated
     ///
-    /// The work may fail then: what it had promised must be there all the same. With --files calls fail: reads, writes, and
+    /// The work may fail; its promises must hold. With --files calls fail: reads, writes, and
     /// for "flush" fsync and fdatasync.
     #[arg(long, value_name = "RULE")]
     pub(crate) fault: Vec<FaultRule>,
@@ -218,10 +217,10 @@ pub(crate) struct RecordArgs {
     out: Option<PathBuf>,
 }
 
-/// What files promise.
+/// The promises of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RulesArg {
-    /// What the standard and the manual pages promise, and no more
+    /// The promises of the standard and the manual pages only
     Posix,
     /// XFS of Linux
     Xfs,
@@ -251,7 +250,7 @@ impl RecordArgs {
     }
 }
 
-/// What is on the drive, and how a state of it is checked.
+/// The content of the drive, and the check of a state.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
     /// The file system, or "none"
@@ -260,16 +259,16 @@ pub(crate) struct CheckArgs {
     /// Options of the file system's mount, separated by commas
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) options: Option<String>,
-    /// A shell command that checks what is left after a power cut
+    /// A shell command that checks the state after a power cut
     #[arg(long, value_name = "COMMAND", required = true)]
     check: Option<String>,
-    /// The check stays: it reads a line for each state, and answers with "ok", "skip", "lost ..." or what is wrong
+    /// Start the check once: it reads a line for each state and answers "ok", "skip", "lost ..." or a problem
     #[arg(long)]
     pub(crate) check_server: bool,
-    /// Check the file system, too, with its own program
+    /// Run the file system's own check too
     #[arg(long)]
     pub(crate) fsck: bool,
-    /// A check that takes longer hangs
+    /// A check that takes longer counts as hung
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub(crate) timeout: Span,
 }
@@ -280,25 +279,25 @@ impl CheckArgs {
     }
 }
 
-/// A run that somebody else has recorded.
+/// A run that another tool has recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// The drive that it is run on: a scenario file, or the name of a bundled one, scaled down to --size
+    /// The drive: a scenario file, or the name of a bundled one, scaled down to --size
     #[arg(value_name = "DRIVE")]
     pub(crate) drive: String,
     /// The log, as dm-log-writes, xfstests and QEMU's blklogwrites write it
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
-    /// What was on the device when the log begins, as a raw file; zeroes without
+    /// The device before the log, as a raw file; default: zeroes
     #[arg(long, value_name = "FILE")]
     pub(crate) base: Option<PathBuf>,
-    /// The size of the device; that of the base without
+    /// Size of the device; default: that of --base
     #[arg(long, value_name = "SIZE", required_unless_present = "base", value_parser = parse_size)]
     pub(crate) size: Option<Bytes>,
     /// Cut the power behind this mark of the log only
     #[arg(long, value_name = "MARK")]
     pub(crate) begin: Option<String>,
-    /// Marks that begin so are promises, as those that begin with "ack " are
+    /// Marks with this beginning are promises, like those with "ack "
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
     /// Override a key of the configuration; may be repeated
@@ -315,7 +314,7 @@ fn given<T>(argument: Option<T>) -> T {
     argument.expect("clap has asked for it")
 }
 
-/// What is tried.
+/// The states to try.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunOptions {
     /// Where states come from; several, separated by commas
@@ -331,19 +330,19 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 500,
           value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) states: u64,
-    /// Stop each model after this time, whatever is left; then what is tried depends on the machine's speed
+    /// Stop each model after this time; the number of states then depends on the machine
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Span>,
     /// Fail, with exit code 8, if a model tried fewer states
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) require_states: Option<u64>,
-    /// Cut the power again while states recover: try so many states of each, where 2 cuts may leave it
+    /// Cut the power again during recovery: states to try after each first state
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) again: u32,
-    /// Try each state, also if all that was read in an earlier one is the same in it
+    /// Try each state, also those that differ only in sectors never read
     #[arg(long)]
     pub(crate) try_all: bool,
-    /// The recorded drive with so much capacitance, in microfarads (model "realistic")
+    /// Capacitance of the recorded drive, in microfarads (model "realistic")
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
     #[command(flatten)]
@@ -353,15 +352,15 @@ pub(crate) struct RunOptions {
 /// How states are tried.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunCommon {
-    /// What random choices come from
+    /// Seed of random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bytes that a drive keeps or loses as a whole, at least a sector; those of its mapping unit if not given
+    /// Bytes that a drive keeps or loses as a whole; default: its mapping unit
     #[arg(long, value_name = "BYTES", value_parser = parse_sector)]
     pub(crate) atom: Option<u32>,
-    /// States tried at once; as many as there are cores if not given
+    /// Parallel states; default: the number of cores
     ///
-    /// What is found does not depend on it.
+    /// Findings do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
     #[command(flatten)]
@@ -374,14 +373,14 @@ pub(crate) struct RunCommon {
 /// How the software gets to its files.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct GroundArgs {
-    /// Take the files out of an image with e2fsprogs, and mount nothing; so it is without root
+    /// Extract files with e2fsprogs instead of mounting; the default without root
     ///
     /// For ext2, ext3, ext4 and --fs none.
     #[arg(long)]
     pub(crate) extract: bool,
-    /// Run the commands of a folder that somebody else has recorded, now and later
+    /// Trust a folder recorded elsewhere, now and later: its commands run with your rights
     ///
-    /// `plan.json` holds them. They run with your rights.
+    /// Read its `plan.json` first.
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -402,16 +401,16 @@ pub(crate) struct SeedArgs {
     pub(crate) json: bool,
 }
 
-/// What is done with a state, in place of the check.
+/// An action on a state instead of the check.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayHow {
-    /// Mount it, and give me a shell there
+    /// Mount it, and open a shell there
     #[arg(long, conflicts_with_all = ["run", "copy", "json"])]
     pub(crate) shell: bool,
-    /// Mount it, and run this shell command there: what it prints and its exit code are this command's
+    /// Mount it, and run this shell command there; its output and exit code are passed on
     #[arg(long, value_name = "COMMAND", conflicts_with = "json")]
     pub(crate) run: Option<String>,
-    /// Write the device as it is in that state to this new file: `crashtest record --base` begins with it
+    /// Write the device in that state to this new file, for `crashtest record --base`
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) raw: Option<PathBuf>,
     /// Copy its files to this new folder; with --fs none the device, as device.img there
@@ -422,11 +421,11 @@ pub(crate) struct ReplayHow {
 /// Where states come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelArg {
-    /// Whatever a drive with a volatile cache may lose: any of what was not flushed
+    /// All that the contract of a volatile cache allows
     Adversarial,
-    /// What the recorded drive loses: run again to the bit, and cut
+    /// The losses of the recorded drive: replayed exactly, and cut
     Realistic,
-    /// What a drive may lose that ignores flushes
+    /// The losses of a drive that ignores flushes
     Lying,
 }
 

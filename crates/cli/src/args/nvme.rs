@@ -19,10 +19,10 @@ pub(crate) struct NvmeArgs {
     nvme_name: Option<String>,
     /// Let only NVMe hosts with this name connect; may be repeated
     ///
-    /// A host says its name itself: the list keeps the wrong ones out by accident, and nobody out by force.
+    /// A host's name is not authenticated: the list prevents mistakes, not attacks.
     #[arg(long, value_name = "NQN", requires = "nvme")]
     nvme_host: Vec<String>,
-    /// What NVMe hosts see of a power cut
+    /// How a power cut looks to NVMe hosts
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Cut::Lost, requires = "nvme")]
     nvme_cut: Cut,
 }
@@ -41,7 +41,7 @@ enum Cut {
 }
 
 impl NvmeArgs {
-    /// What the server is told; `None` if it serves no NVMe hosts.
+    /// The server's options; `None` if it serves no NVMe hosts.
     pub(crate) fn options(&self) -> Option<NvmeOptions> {
         if self.nvme.is_empty() {
             return None;

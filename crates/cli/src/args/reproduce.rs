@@ -14,16 +14,15 @@ Examples:
   leyden reproduce --only hexa.figure1.fifo_flushes --only hexa.figure1.hexa_flushes
   leyden reproduce hexa --json | jq -r '.claims[] | [.id, .verdict] | @tsv'
 
-Runs that are needed: about 170 for hexa and dawid each (hours; with --quick minutes), 40 for zombie-chasing.
-About 90 for selective-plp and 40 for journal-zones (minutes each).
+Runs: about 170 for hexa and dawid each (hours; with --quick minutes), 40 for zombie-chasing, 90 for selective-plp and \
+40 for journal-zones (minutes each).
 
-A claim that differs is a result, and no failure: the command ends with 0 when every run was made.";
+A claim that differs is a result, not a failure: the exit code is 0 when every run was made.";
 
 /// `leyden reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReproduceArgs {
-    /// The papers; all of them if none is named. Or `frontier`, alone: all protections, schedules and dumps against each
-    /// other
+    /// The papers; default: all. Or `frontier`, alone: all protections, schedules and dumps against each other
     #[arg(value_name = "PAPER", value_parser = paper_parser())]
     pub(crate) papers: Vec<Paper>,
     /// List the claims
@@ -38,24 +37,24 @@ pub(crate) struct ReproduceArgs {
     /// Make the papers' figures too, and keep everything in this folder
     ///
     /// reproduce.html holds the claims and the figures, claims.json the claims, runs/ every finished
-    /// run. Without it, only what the claims need is run, and kept in ~/.cache/leyden/runs. What is
-    /// there already from the same build is not run again: after Ctrl-C, the same command goes on.
+    /// run. Without it, only runs for the claims are made, and kept in ~/.cache/leyden/runs. Finished runs
+    /// of the same build are reused: after Ctrl-C, repeat the command.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Runs made at once; as many as there are cores if not given
+    /// Parallel runs; default: the number of cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
     /// Measure Selective-PLP live: RocksDB's own db_bench on modelled drives, beside the same in virtual time
     ///
     /// Takes python3, db_bench and the plugin of docs/rocksdb.md, in `build`, beside this program, or named by
-    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, all that was measured is kept as live.json, and recordings of the
-    /// runs beside it. Half an hour, mostly waiting; with --quick each cell is measured once.
+    /// LEYDEN_ROCKSDB. Prints Markdown; with --out, saves the measurements as live.json, and recordings of
+    /// the runs beside it. Half an hour, mostly waiting; with --quick each cell is measured once.
     #[arg(long, conflicts_with_all = ["list", "only", "json", "jobs", "seeds", "set"])]
     pub(crate) live: bool,
     /// Take a first look: smaller drives and fewer requests
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Measure each claim with this many seeds; what is told is the mean, and the least and the most
+    /// Measure each claim with this many seeds; prints mean, minimum and maximum
     ///
     /// Figures are of the first seed. Selective-PLP's claims are means over three seeds already: each
     /// measurement takes the next three.

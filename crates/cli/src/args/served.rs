@@ -24,17 +24,17 @@ While it serves, from another shell:
   leyden cut disk.leyden
   leyden restore disk.leyden
 
-Ctrl-C or SIGTERM lets what is under way end, and closes the image. A server that is killed otherwise
-is a power cut: the next one finds the drive as capacitors and flash have left it.";
+Ctrl-C or SIGTERM finishes commands in flight and closes the image. Killing the server otherwise is a power \
+cut: the next server finds the drive as capacitors and flash have left it.";
 
 /// `leyden image`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
     /// Make an image with an empty drive
     Create(CreateArgs),
-    /// Say what drive an image holds, and how it was left
+    /// Show the drive in an image and its state
     Info(ImageArgs),
-    /// Read all of an image, and say what is damaged
+    /// Read all of an image, and report damage
     Check(ImageArgs),
     /// Copy an image, its holes left as holes
     Clone {
@@ -45,7 +45,7 @@ pub(crate) enum ImageCommand {
         #[arg(value_name = "COPY")]
         to: PathBuf,
     },
-    /// Write all that a drive holds to a raw disk image, as its host would read it
+    /// Write the drive's data to a raw disk image
     Export {
         /// The image
         #[arg(value_name = "IMAGE")]
@@ -54,7 +54,7 @@ pub(crate) enum ImageCommand {
         #[arg(value_name = "RAW")]
         to: PathBuf,
     },
-    /// Make an image with a drive that holds what a raw disk image does
+    /// Make an image with the data of a raw disk image
     Import {
         /// The raw image
         #[arg(value_name = "RAW")]
@@ -67,26 +67,26 @@ pub(crate) enum ImageCommand {
 /// `leyden recording`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordingCommand {
-    /// Say what a recording holds
+    /// Show the content of a recording
     Info(RecordingArgs),
-    /// Run a recording again, and see that the drive does the same, to the bit
+    /// Replay a recording, and verify that the drive behaves identically
     Replay {
         #[command(flatten)]
         recording: RecordingArgs,
-        /// Cut the power at this time after the recording began, and say what is lost
+        /// Cut the power at this time after the recording began, and report the losses
         #[arg(long, value_name = "TIME")]
         cut: Option<Span>,
-        /// With so much capacitance, in microfarads; only with --cut
+        /// Capacitance in microfarads; only with --cut
         #[arg(long, value_name = "UF", requires = "cut",
               value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
         capacitance_uf: Option<u64>,
-        /// Write what the drive holds in the end to a raw disk image, which must not exist
+        /// Write the drive's final data to a raw disk image, which must not exist
         #[arg(long, value_name = "RAW")]
         raw: Option<PathBuf>,
     },
 }
 
-/// A recording, and how to tell of it.
+/// A recording, and the form of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
     /// The recording
@@ -103,9 +103,8 @@ Examples:
   leyden mount disk.leyden /mnt/disk --fs ext4
   leyden mount disk.leyden /mnt/disk --latency off
 
-A drive that holds nothing is formatted first. Ctrl-C or SIGTERM unmounts it and closes the image. While it is
-mounted, `leyden status`, `leyden cut` and `leyden restore` work as with `leyden serve`; after a cut the file
-system must be mounted anew. It takes root, FUSE and loop devices.";
+An empty drive is formatted first. Ctrl-C or SIGTERM unmounts it and closes the image. `leyden status`, `leyden cut` \
+and `leyden restore` work meanwhile; after a cut, mount again. Requires root, FUSE and loop devices.";
 
 /// `leyden mount`.
 #[derive(Debug, clap::Args)]
@@ -116,7 +115,8 @@ pub(crate) struct MountArgs {
     /// The folder to mount it on
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// The file system: a drive that holds nothing is formatted with it (mkfs.FS must be installed), one that holds
+    /// The file system: a drive that holds nothing is formatted with it (mkfs.FS must be installed), one
+    /// that holds
     /// another one is refused
     #[arg(long, value_name = "FS", default_value = "ext4", value_parser = parse_fs)]
     pub(crate) fs: String,
@@ -125,18 +125,18 @@ pub(crate) struct MountArgs {
     pub(crate) options: Option<String>,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// Record what the drive is asked, with its bytes, in this file, which must not exist
+    /// Record all commands with their bytes in this file, which must not exist
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 }
 
-/// How fast a drive's time goes.
+/// The speed of a drive's time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PaceArgs {
-    /// "on": commands take the time that the flash takes; "off": they end as soon as they can
+    /// "on": commands take the modelled time; "off": they end at once
     #[arg(long, value_name = "WHICH", default_value = "on", value_parser = ["on", "off"])]
     latency: String,
-    /// Let the drive's time go so many times as fast as the wall's
+    /// Simulated seconds per wall-clock second
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
     speed: f64,
 }
@@ -147,13 +147,13 @@ impl PaceArgs {
     }
 }
 
-/// What servers log.
+/// The log of servers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// How to log what happens, on standard error
+    /// Form of the log, on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub(crate) log: LogFormat,
-    /// The least important things to log
+    /// Lowest level to log
     #[arg(long, value_name = "LEVEL", default_value = "info",
           value_parser = ["error", "warn", "info", "debug"])]
     pub(crate) log_level: String,
@@ -179,8 +179,7 @@ pub(crate) struct CreateArgs {
     /// The drive: a scenario file, or the name of a bundled one, of which the drive is taken
     #[arg(long, value_name = "SCENARIO", default_value = "devices/tlc-datacenter")]
     pub(crate) drive: String,
-    /// The size that the host sees, at least: the drive gets the least flash that holds it, its parallelism, times, buffer
-    /// and capacitors kept; the size of the scenario's flash if not given
+    /// Size for the host, at least; parallelism, times, buffer and capacitors stay. Default: the scenario's
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) size: Option<Bytes>,
     /// Override a key of the configuration; may be repeated
@@ -189,12 +188,12 @@ pub(crate) struct CreateArgs {
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
-    /// What clients find the drive by; the image's name without its ending if not given
+    /// Name of the drive for clients; default: the image's name without its ending
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
 
-/// An image, and how to tell of it.
+/// An image, and the form of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImageArgs {
     /// The image
@@ -217,7 +216,7 @@ pub(crate) struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Listen>,
-    /// Bytes of a sector that NBD clients see: the least that they may read and write
+    /// Bytes of a sector for NBD clients
     #[arg(long, value_name = "BYTES", default_value_t = 512, requires = "nbd", value_parser = parse_sector)]
     pub(crate) sector: u32,
     /// Serve programs with libleyden at this socket: zoned drives, too; may be repeated
@@ -240,15 +239,15 @@ pub(crate) struct ServeArgs {
     /// Leave the power off if the last server was killed, until `leyden restore`
     #[arg(long, conflicts_with = "record")]
     pub(crate) stay_off: bool,
-    /// Record what the drive is asked, with its bytes, in this file, which must not exist
+    /// Record all commands with their bytes in this file, which must not exist
     ///
     /// `leyden recording replay` runs it again. Lines that are written to the file `marks` beside the disk
     /// (--fuse) are recorded in order with the commands.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Answer flushes without doing them, and leave out force unit access: a drive that lies
+    /// Acknowledge flushes and force unit access without doing them: a drive that lies
     ///
-    /// For tests of tests: one that notices no difference does not look at what a power cut takes.
+    /// For tests of tests: one that notices no difference does not test durability.
     #[arg(long)]
     pub(crate) lie: bool,
     #[command(flatten)]
@@ -257,12 +256,13 @@ pub(crate) struct ServeArgs {
     pub(crate) log: LogArgs,
 }
 
-/// What clients may take, and which may connect.
+/// Limits of clients, and access.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
     /// Memory for the requests and replies of all clients together
     ///
-    /// Each connection has a small share of its own; large requests wait for memory, and fail with ENOMEM after 10 s.
+    /// Each connection has a small share of its own; large requests wait for memory, and fail with ENOMEM
+    /// after 10 s.
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Bytes,
     /// Clients at once, at all addresses together
@@ -270,8 +270,8 @@ pub(crate) struct ClientArgs {
     connections: u16,
     /// Permissions of the sockets, in octal: 660 lets their group connect
     ///
-    /// Whoever may connect may write to the drive. Cutting, restoring and stopping it over the control socket stay its
-    /// owner's and root's.
+    /// Clients that may connect may write to the drive. Only its owner and root may cut, restore and stop
+    /// it over the control socket.
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
     socket_mode: u32,
     /// Group of the sockets, by name or number
@@ -280,19 +280,19 @@ pub(crate) struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// What all of them take at most.
+    /// The limits of all of them together.
     pub(crate) fn limits(&self) -> Result<Limits, TooLittle> {
         Limits::new(self.memory.get() as usize, usize::from(self.connections))
     }
 
-    /// Who may connect.
+    /// The access rights.
     pub(crate) const fn access(&self) -> Access {
         Access { mode: self.socket_mode, group: self.group }
     }
 }
 
 impl ServeArgs {
-    /// What TLS is to be made with.
+    /// The files for TLS.
     pub(crate) fn tls(&self) -> Option<TlsFiles> {
         let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
         Some(TlsFiles { certificate, key, clients: self.tls_clients.clone() })
@@ -304,17 +304,17 @@ impl ServeArgs {
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
     pub(crate) image: ImageArgs,
-    /// With so much capacitance from now on, in microfarads
+    /// New capacitance in microfarads
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
 }
 
 pub(crate) const FAULT_EXAMPLES: &str = "\
 Rules: KIND[:PART,...], where KIND is read, write, flush, trim, zone or any, and each PART is one of
-  nth=N           from the Nth of them on, counted from now; 1 if not given
-  times=N, all    so many of them fail; 1 if not given, all with for=
-  lba=FIRST+N     only those that touch these sectors of 512 bytes
-  for=TIME        no longer than this
+  nth=N           from the Nth matching command on (1)
+  times=N, all    how many of them fail (1; all with for=)
+  lba=FIRST+N     only commands that touch these sectors of 512 bytes
+  for=TIME        until this time has passed
 
 A command that fails does not reach the drive. Rules end with the server.
 
@@ -322,7 +322,7 @@ Examples:
   leyden fault disk.leyden flush                    the next flush fails, once
   leyden fault disk.leyden read:lba=2048+8,times=all
   leyden fault disk.leyden write:nth=40 any:for=5s
-  leyden fault disk.leyden                          what the rules have done
+  leyden fault disk.leyden                          list the rules and their counts
   leyden fault disk.leyden --clear";
 
 /// `leyden fault`.
@@ -330,7 +330,7 @@ Examples:
 pub(crate) struct FaultArgs {
     #[command(flatten)]
     pub(crate) image: ImageArgs,
-    /// Which commands fail, beside those of earlier rules; without one, say what these have done
+    /// Rules, in addition to earlier ones; without any, print the counts of all rules
     #[arg(value_name = "RULE")]
     pub(crate) rules: Vec<FaultRule>,
     /// End all earlier rules

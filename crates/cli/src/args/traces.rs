@@ -11,9 +11,9 @@ use leyden_workload::trace::{Columns, Format};
 /// `leyden trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Say what a trace is like: mix, sizes, footprint, overwrites, sequentiality
+    /// Profile a trace: mix, sizes, footprint, overwrites, sequentiality
     Info(InfoArgs),
-    /// Turn a trace into another format
+    /// Convert a trace to another format
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArgs),
 }
@@ -43,38 +43,39 @@ pub(crate) enum ActionArg {
 /// How to read a trace.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadArgs {
-    /// The format; told from the content if not given
+    /// The format; default: detected from the content
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub(crate) from: Option<Format>,
-    /// What the columns hold, in their order and with their separator, of text in no known format
+    /// The columns of text in another format, in order and with their separator
     ///
-    /// One word a column: `time:UNIT` (s, ms, us, 100ns, ns), `lba:BYTES` and `len:BYTES` (of a block; 512 if not
-    /// given, 1 for bytes), `op:R/W` (what reads and writes are called; then flushes, discards, write zeroes),
+    /// One word a column: `time:UNIT` (s, ms, us, 100ns, ns), `lba:BYTES` and `len:BYTES` (of a block; 512
+    /// if not
+    /// given, 1 for bytes), `op:R/W` (names of reads and writes; then flushes, discards, write zeroes),
     /// `device`, `-` (not used), `..` (all the rest).
     #[arg(long, value_name = "COLUMNS", conflicts_with = "from", allow_hyphen_values = true)]
     pub(crate) columns: Option<Columns>,
-    /// Lines at the beginning of a text that are not read
+    /// Lines to skip at the beginning of a text
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     pub(crate) skip_lines: u32,
-    /// Take this device's requests only, if the trace is of several
+    /// Use only this device's requests, in a trace of several
     #[arg(long, value_name = "NAME", conflicts_with_all = ["overlay", "stack"])]
     pub(crate) device: Option<String>,
-    /// Take all devices' requests as if they were one's
+    /// Use all devices' requests as if from one device
     #[arg(long, conflicts_with = "stack")]
     pub(crate) overlay: bool,
-    /// Take all devices' requests, one device after another, each with so much room
+    /// Use all devices' requests, with this much room for each device, one after another
     #[arg(long, value_name = "SIZE")]
     pub(crate) stack: Option<Bytes>,
-    /// Of a trace of the block layer, which event of a request stands for it
+    /// The event that represents a request, in traces of the block layer
     #[arg(long, value_enum, default_value_t = ActionArg::Issue)]
     pub(crate) action: ActionArg,
-    /// So many records are kept back to be sorted by time; with 0 a late record is an error
+    /// Reorder window, in records (0: late records are errors)
     #[arg(long, value_name = "RECORDS", default_value_t = 65_536,
           value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_WINDOW)))]
     pub(crate) window: u32,
     /// A file of hints (op H) to merge into it by time
     ///
-    /// Both files must tell the time of the same clock.
+    /// Both files must use the same clock.
     #[arg(long, value_name = "FILE")]
     pub(crate) hints: Option<PathBuf>,
 }
@@ -100,7 +101,7 @@ pub(crate) struct ConvertArgs {
     /// The new trace; compressed if its name ends in .gz or .zst
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// Its format; told from a name that ends in .csv or .leyden (compact) if not given
+    /// Its format; default: by the name (.csv, or .leyden for compact)
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub(crate) to: Option<Format>,
     /// Replace the file if it is there

@@ -18,6 +18,7 @@ mod short;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -123,7 +124,8 @@ impl Reader {
         let switch = self.path().join(format!("{}.sock", args[1]));
         self.served = Some((child.unwrap(), switch.clone()));
         for _ in 0..1200 {
-            if switch.exists() {
+            // The file is there before the server listens.
+            if UnixStream::connect(&switch).is_ok() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -291,9 +293,9 @@ fn check(belongs: impl Fn(&str) -> bool, at_least: usize) {
     assert!(count >= at_least, "{count} commands were found: is the reader of pages blind?");
 }
 
-/// Those that build on each other: the tutorial's files and records are used by the answers.
+/// Those that build on each other: the tutorial's files and records are used by the recipes.
 fn for_newcomers(page: &str) -> bool {
-    ["docs/tutorial.md", "docs/answers.md", "README.md"].contains(&page)
+    ["docs/tutorial.md", "README.md"].contains(&page) || page.starts_with("docs/how-to/")
 }
 
 #[test]
@@ -327,7 +329,8 @@ fn commands_in_running_text_have_their_flags() {
 
 /// Pages whose recipes must say what comes of them.
 fn has_recipes(page: &Path) -> bool {
-    page.ends_with("docs/answers.md") || page.ends_with("docs/tutorial.md")
+    page.ends_with("docs/tutorial.md")
+        || page.parent().is_some_and(|folder| folder.ends_with("docs/how-to"))
 }
 
 /// Whether others build on what a command writes.

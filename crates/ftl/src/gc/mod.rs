@@ -36,7 +36,7 @@ leyden_sim::policies! {
         /// The block with the largest age x (1 - u) / 2u, u being its share of valid units and age
         /// the time since one of its units was last invalidated (Kawaguchi et al., USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
-        /// The block that was filled first, whatever it holds (the circular log of Desnoyers 2012).
+        /// The block that was filled first, at any utilisation (the circular log of Desnoyers 2012).
         Fifo(fifo::Fifo) = "fifo",
         /// The block with the largest i - min(z, i / 2), of i invalid units and z zombies: those that
         /// the host has said it will overwrite (Zombie Chasing, equation 2).

@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 use recognised::Followed;
 
 leyden_sim::policies! {
-    /// Whether logs, which are overwritten in sequence over and over, get blocks of their own, and what
-    /// is taken for one.
+    /// Whether logs, which are overwritten in sequence over and over, get blocks of their own, and how they
+    /// are recognised.
     pub enum LogConfig {
         /// Logs lie among other data.
         Off(off::Off) = "off",
-        /// A log is what the host says: data of the classes `wal` and `journal` of a trace.
+        /// The host names logs: data of the classes `wal` and `journal` of a trace.
         Hinted(hinted::Hinted) = "hinted",
-        /// A log is what is overwritten in sequence.
+        /// Data overwritten in sequence is a log.
         Recognised(recognised::Recognised) = "recognised",
     }
 }

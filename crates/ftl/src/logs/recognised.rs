@@ -19,11 +19,11 @@ pub(super) const MOST_RUNS: usize = 8;
 /// are of 8 KiB, InnoDB's of up to 16 KiB.
 const TAIL_BYTES: u32 = 16 << 10;
 
-/// A log is what is overwritten in sequence.
+/// Data overwritten in sequence is a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Recognised {
-    /// So much overwritten in sequence makes a log.
+    /// The length overwritten in sequence that makes a log.
     pub least: Bytes,
 }
 

@@ -25,8 +25,8 @@ pub struct Journal {
     pub size: Bytes,
     /// The journal on flash, as a share of the mapping table. When it is longer, the mapping pages that
     /// were changed longest ago are written back until it is not; meanwhile it may grow by half, or by a
-    /// page per die. Never less than a page per die. The default is an assumption: what there is to
-    /// replay after a cut stays well below what there is to load.
+    /// page per die. Never less than a page per die. The default is an assumption: replay after a cut stays
+    /// well below loading the table.
     pub flash: Ratio,
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 counters! {
-    /// Counts of page operations by what caused them.
+    /// Counts of page operations by cause.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Programs {
         /// Data the host wrote.
@@ -44,7 +44,7 @@ impl Programs {
 }
 
 counters! {
-    /// Counts of page reads by what caused them.
+    /// Counts of page reads by cause.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Reads {
         /// The host read.

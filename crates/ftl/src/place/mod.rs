@@ -12,7 +12,7 @@ pub use streams::Streams;
 leyden_sim::policies! {
     /// Which data shares blocks.
     pub enum PlacementConfig {
-        /// One stream: what the host writes and what garbage collection copies share blocks.
+        /// One stream: host writes and copies of garbage collection share blocks.
         Single(single::Single) = "single",
         /// Dynamic data clustering (Chiang, Lee, Chang 1999): regions from cold to hot; data moves
         /// one region up when the host overwrites it and one down when garbage collection copies it.

@@ -14,10 +14,10 @@ use super::place::PlaceConfig;
 pub struct Config {
     /// From the beginning of a zone to the beginning of the next (ZSZE). Linux wants a power of two.
     pub zone_size: Bytes,
-    /// What can be written to a zone (ZCAP); whole blocks on each of its dies. If not given: all of it.
+    /// Writable capacity of a zone (ZCAP); whole blocks on each of its dies. If not given: all of it.
     pub zone_capacity: Option<Bytes>,
     /// Dies that a zone is spread over, page by page. The drive of Selective-PLP (section 4.5) has one:
-    /// what one zone buffers goes to one die.
+    /// buffered data of a zone goes to one die.
     pub dies_per_zone: u32,
     /// Which dies and blocks a zone gets.
     pub place: PlaceConfig,
@@ -35,7 +35,7 @@ pub struct Config {
     pub zrwa: Option<ZrwaConfig>,
     /// Bytes of a zone descriptor extension (ZDES), a multiple of 64 B; 0 for none.
     pub descriptor_extension: Bytes,
-    /// Whether a read may go on from a zone into the next (RAZB).
+    /// Whether a read may continue into the next zone (RAZB).
     pub read_across_zones: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Config {
 pub struct ZrwaConfig {
     /// Size of an area (ZRWASZ).
     pub size: Bytes,
-    /// What a flush of it commits at least (ZRWAFG).
+    /// The unit of its commits (ZRWAFG).
     pub granularity: Bytes,
     /// How many zones may have one at once (NUMZRWA).
     pub count: u32,

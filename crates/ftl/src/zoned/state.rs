@@ -180,7 +180,7 @@ impl ZoneState {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
 
-    /// What it is called in tables.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::Shape;
 
-/// The dirty-range queue of the block layer (Zombie Chasing, 4.2), and the errors of what goes in.
+/// The dirty-range queue of the block layer (Zombie Chasing, 4.2), and errors of its entries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HintChannelConfig {

@@ -16,8 +16,7 @@ pub struct PageCacheConfig {
     pub writeback_interval: Span,
     /// How old it must be (`vm.dirty_expire_centisecs`).
     pub expire: Span,
-    /// Share of the cache that may be dirty before the flusher writes out, whatever its age
-    /// (`vm.dirty_background_ratio`).
+    /// Share of the cache that may be dirty before the flusher writes out, at any age (`vm.dirty_background_ratio`).
     pub background_ratio: Ratio,
     /// Share of the cache that may be dirty or being written out before writers have to wait
     /// (`vm.dirty_ratio`).

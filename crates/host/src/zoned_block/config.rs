@@ -14,24 +14,27 @@ pub struct ZonedBlockConfig {
     pub reserved_zones: u32,
     /// Which random zone is reclaimed next.
     pub victim: ReclaimConfig,
-    /// What becomes of a chunk whose buffer zone is reclaimed.
+    /// The treatment of a chunk whose buffer zone is reclaimed.
     pub merge: Merge,
-    /// When a move ends because somebody wants to use the chunk.
+    /// When a move is aborted by a conflicting request.
     pub give_up: GiveUp,
-    /// When a chunk is moved, the writers that have waited for it may take zones before reclaim asks whether few are free: after
-    /// so many of the moves, drawn from the seed. Reclaim stops where it asks first and finds enough. In dm-zoned two threads
-    /// race (`dmz_reclaim_rnd_data` wakes the writers, `dmz_flush_metadata` keeps them out); in seven runs of Linux 6.1 the
+    /// When a chunk is moved, the writers that have waited for it may take zones before reclaim asks whether
+    /// few are free: after this share of the moves, drawn from the seed. Reclaim stops where it asks first
+    /// and finds enough. In dm-zoned two threads
+    /// race (`dmz_reclaim_rnd_data` wakes the writers, `dmz_flush_metadata` keeps them out); in seven runs of
+    /// Linux 6.1 the
     /// writers won after 12 of 19 moves (docs/papers/journal-zones.md).
     pub writers_first: Ratio,
     /// Reclaim begins when no more than this share of the random zones is free
     /// (`DMZ_RECLAIM_LOW_UNMAP_FRAC`).
     pub low_free: Ratio,
-    /// While a chunk is moved, others are begun (`reclaims`) as long as no more than this share is free. dm-zoned moves one at
+    /// While a chunk is moved, others are begun (`reclaims`) as long as no more than this share is free.
+    /// dm-zoned moves one at
     /// a time: its `DMZ_RECLAIM_HIGH_UNMAP_FRAC` decides nothing, for it asks for the lower share, too.
     pub high_free: Ratio,
-    /// The device is idle when nobody has used it for so long (`DMZ_IDLE_PERIOD`). Then everything is reclaimed, from when
-    /// that is next looked at: when a zone is taken or a move has ended, and so often until there is something to do for
-    /// the first time. 0 s: never.
+    /// The device is idle without a request for this time (`DMZ_IDLE_PERIOD`). Then everything is reclaimed,
+    /// at the next check: when a zone is taken or a move has ended, and at this interval until the first
+    /// work. 0 s: never.
     pub idle: Span,
     /// Which requests are a use of the device.
     pub idle_of: IdleOf,
@@ -41,7 +44,7 @@ pub struct ZonedBlockConfig {
     pub copy_size: Bytes,
     /// How long changed tables may wait to be written (`DMZ_FLUSH_PERIOD`). 0 s: until a FLUSH.
     pub commit_interval: Span,
-    /// What is done for journals.
+    /// The treatment of journals.
     pub journal: JournalConfig,
 }
 
@@ -51,21 +54,22 @@ pub struct ZonedBlockConfig {
 pub struct JournalConfig {
     /// Whether journal blocks get zones of their own, which are never reclaimed. If not, they are only counted.
     pub separate: bool,
-    /// What tells that a block is a journal's.
+    /// Recognition of journal blocks.
     pub recognise: Recognise,
     /// With `recognise = "range"`: where the journal begins.
     pub offset: Bytes,
     /// With `recognise = "range"`: its size.
     pub size: Bytes,
-    /// The most random zones that journals get. What does not fit is treated as other data.
+    /// The most random zones for journals. Journal blocks beyond them are treated as other data.
     pub max_zones: u32,
-    /// Whether writes to journal zones ask the conventional drive to protect them (the PLP flag of Selective-PLP): then
+    /// Whether writes to journal zones ask the conventional drive to protect them (the PLP flag of
+    /// Selective-PLP): then
     /// they are durable in its buffer, where that has a protected region.
     #[serde(skip_serializing_if = "is_off")]
     pub protect: bool,
 }
 
-/// What tells that a block is a journal's.
+/// Recognition of journal blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Recognise {
@@ -74,16 +78,16 @@ pub enum Recognise {
     Class,
     /// It lies between `offset` and `offset + size`.
     Range,
-    /// The superblock of ext4 or XFS says where it is. Only what holds bytes has superblocks: no simulation.
+    /// The superblock of ext4 or XFS says where it is. Only devices with bytes have superblocks: no simulation.
     Superblock,
 }
 
-/// What becomes of a chunk whose buffer zone is reclaimed, and has blocks below the write pointer of the chunk's
+/// The treatment of a chunk whose buffer zone is reclaimed, and has blocks below the write pointer of the chunk's
 /// sequential zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
-    /// As dm-zoned: what is valid in the sequential zone is copied into the buffer zone, which is the chunk's data
+    /// As dm-zoned: valid data of the sequential zone is copied into the buffer zone, which is the chunk's data
     /// zone from then on, and reclaimed again later.
     #[default]
     IntoBuffer,
@@ -91,16 +95,17 @@ pub enum Merge {
     NewZone,
 }
 
-/// When a move ends because somebody wants to use the chunk, who waits until then.
+/// When a move is aborted by a conflicting request, which waits until then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GiveUp {
-    /// As dm-zoned (`dmz_reclaim_copy`): when a run of valid blocks is copied, however long it is, with what was filled
-    /// before it; the move of a buffer behind its sequential zone is never given up. What is one run is moved for good.
+    /// As dm-zoned (`dmz_reclaim_copy`): when a run of valid blocks is copied, however long it is, with the
+    /// holes before it; the move of a buffer behind its sequential zone is never given up. A single run is
+    /// moved whole.
     #[default]
     AfterRun,
-    /// When what is under way has ended, `copy_size` at most: whoever comes waits least, and a chunk that is in use
-    /// is never moved.
+    /// When the copy in flight has ended, `copy_size` at most: requests wait least, and a chunk in use is
+    /// never moved.
     AfterCopy,
 }
 
@@ -108,7 +113,8 @@ pub enum GiveUp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleOf {
-    /// Those for chunks that have a sequential zone, as dm-zoned does it on two drives (`dmz_reclaim_bio_acc`): each drive
+    /// Those for chunks that have a sequential zone, as dm-zoned does it on two drives
+    /// (`dmz_reclaim_bio_acc`): each drive
     /// has its own time of last use, and only the zoned one's reclaim moves anything.
     #[default]
     Zoned,

@@ -34,7 +34,7 @@ counters! {
         pub reclaimed: u64,
         /// Of those, sequential zones that were copied into their buffer.
         pub merged_into_buffer: u64,
-        /// Moves that were given up because somebody used the chunk.
+        /// Moves aborted by a request for the chunk.
         pub aborted: u64,
         /// Requests that waited for a free random zone.
         pub starved: u64,

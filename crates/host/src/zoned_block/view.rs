@@ -32,7 +32,7 @@ pub enum ChunkPlace {
     Buffered,
 }
 
-/// What a zone of the conventional drive is for.
+/// The use of a zone of the conventional drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RandomZone {
@@ -42,7 +42,7 @@ pub enum RandomZone {
     Free,
     /// A chunk.
     Data,
-    /// What was overwritten of a chunk in a sequential zone.
+    /// Overwritten data of a chunk in a sequential zone.
     Buffer,
     /// A journal.
     Journal,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BalancedSlc {
-    /// Bits that a cell usually holds, 1 to 5: so many times fewer pages has a block of the dump.
+    /// Bits that a cell usually holds, 1 to 5: a block of the dump has this many times fewer pages.
     pub bits_per_cell: u32,
     /// Array time of a program with one bit per cell.
     pub program: Span,

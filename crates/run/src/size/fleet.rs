@@ -32,7 +32,7 @@ pub struct Fleet {
     pub drives: u64,
     /// Parts of each drive's bank.
     pub parts: u64,
-    /// What a dump needs at worst.
+    /// The needs of a dump at worst.
     pub need_mj: f64,
     /// By age.
     pub ages: Vec<FleetAge>,

@@ -64,7 +64,7 @@ pub struct SizedDrive {
     pub own: bool,
     /// Blocks of each die that are kept back for dumps and mapping pages.
     pub kept_blocks_per_die: u32,
-    /// What a dump needs at worst.
+    /// The needs of a dump at worst.
     pub worst: Option<Worst>,
     /// Why there can be no such drive.
     pub problem: Option<String>,
@@ -88,7 +88,7 @@ pub struct Shown {
     pub protected_bytes_peak: u64,
     /// How long dumps would have taken.
     pub dump_ms: Spread,
-    /// What they would have taken.
+    /// Their needs.
     pub energy_mj: Spread,
     /// The capacitance that holds the most of that.
     pub capacitance_uf: f64,

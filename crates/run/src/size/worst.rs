@@ -52,7 +52,7 @@ pub struct WorstBank {
     pub pages: u64,
     /// From the cut until all is on flash.
     pub dump_ms: f64,
-    /// What that takes.
+    /// Its time.
     pub energy_mj: f64,
     /// The capacitance that holds it.
     pub capacitance_uf: f64,

@@ -42,7 +42,7 @@ pub struct SizedRegion {
     pub dump: String,
     /// This is the scenario's own drive.
     pub own: bool,
-    /// What a dump needs at worst.
+    /// The needs of a dump at worst.
     pub worst: Option<Worst>,
     /// Why there can be no such drive.
     pub problem: Option<String>,

@@ -45,7 +45,8 @@ pub struct JobConfig {
     pub threads: u32,
     /// Requests that each thread keeps outstanding.
     pub queue_depth: u32,
-    /// The most requests per second of the job as a whole: its threads share it, so that more threads ask for no more.
+    /// The most requests per second of the job as a whole: its threads share it, so that more threads ask for
+    /// no more.
     /// fio's `rate_iops` is of each thread (`numjobs`): multiply it by them. A job that fell behind catches up, as in
     /// fio.
     pub iops_limit: Option<u64>,
@@ -56,10 +57,10 @@ pub struct JobConfig {
     pub think_time: Span,
     /// Requests between two rests of a thread.
     pub think_every: u64,
-    /// A thread flushes after every so many of its writes: it waits for its outstanding requests,
-    /// flushes, and goes on when the flush has completed. 0: never.
+    /// A thread flushes after this number of its writes: it waits for its outstanding requests, flushes, and
+    /// continues when the flush has completed. 0: never.
     pub fsync_every: u64,
-    /// What such a flush is for.
+    /// The scope of such a flush.
     #[serde(skip_serializing_if = "FsyncOf::is_default")]
     pub fsync_of: FsyncOf,
     /// Requests pass `host.page_cache` by (`O_DIRECT`, fio's `direct`); without one it changes nothing.
@@ -67,9 +68,9 @@ pub struct JobConfig {
     pub direct: bool,
     /// How long after the start of the workload the job begins.
     pub start_delay: Span,
-    /// Stop after so many requests (flushes not counted).
+    /// Stop after this number of requests (flushes not counted).
     pub requests: Option<u64>,
-    /// Stop when so many bytes have been asked for; the last request may exceed it.
+    /// Stop when this number of bytes has been requested; the last request may exceed it.
     pub bytes: Option<Bytes>,
     /// Ask for nothing more this long after the job's start.
     pub time: Option<Span>,
@@ -106,7 +107,7 @@ impl Default for JobConfig {
     }
 }
 
-/// What a job's flush is for.
+/// The scope of a job's flush.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FsyncOf {
@@ -135,7 +136,7 @@ pub enum Pattern {
     /// By `distribution`.
     #[default]
     Random,
-    /// Every block of the region once before any twice, in an order drawn anew for each pass: fio's random map. Takes
+    /// Every block of the region once before any twice, in a new random order for each pass: fio's random map. Takes
     /// one `block_size`, and no `align` or `distribution`; threads share the order.
     Shuffled,
     /// As `shuffled`, in the same order each pass.

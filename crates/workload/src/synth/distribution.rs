@@ -22,8 +22,8 @@ pub enum Distribution {
     /// Chasing (section 5.2.1).
     Pareto(Pareto),
     /// `{ self_similar = { h = "20 %" } }`: as `pareto`, but the same again within the first h %,
-    /// and so on (Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD
-    /// 1994): what fio calls `pareto:h`.
+    /// and so on (Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994): fio's
+    /// `pareto:h`.
     SelfSimilar(SelfSimilar),
     /// `{ hot_cold = { hot_share_of_space = "10 %", hot_share_of_accesses = "90 %" } }`: two
     /// uniform regions.

@@ -28,7 +28,7 @@ pub struct Pacing {
     pub think_every: u64,
     /// After how many of its writes a thread flushes, with nothing else outstanding; 0: never.
     pub fsync_every: u64,
-    /// What such a flush is for.
+    /// The scope of such a flush.
     pub fsync_of: FsyncOf,
     /// Requests pass a page cache by.
     pub direct: bool,

@@ -41,12 +41,12 @@ pub mod rocksdb {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LsmConfig {
-    /// What is done.
+    /// The operation.
     pub benchmark: Benchmark,
     /// Key-value pairs that are put.
     pub puts: u64,
-    /// Processor time of a put, on the average: what the puts of an append take is drawn from half of that to
-    /// half as much again. All other waiting comes from the drive, and from the limits below.
+    /// Processor time of a put, on the average: the time for the puts of an append is drawn from 50 % to 150
+    /// % of it. All other waiting comes from the drive, and from the limits below.
     pub put_time: Span,
     /// Bytes of a memtable (`write_buffer_size`).
     pub write_buffer: Bytes,
@@ -56,7 +56,7 @@ pub struct LsmConfig {
     pub order: SyncOrder,
 }
 
-/// What `db_bench` does.
+/// The benchmark of `db_bench`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Benchmark {
@@ -74,7 +74,8 @@ pub enum SyncOrder {
     /// Before the metadata is written: a log is deleted only when its table is durable.
     #[default]
     Sound,
-    /// Never: no FLUSH is sent. The flag protects metadata, and the table may still be volatile when its log is deleted
+    /// Never: no FLUSH is sent. The flag protects metadata, and the table may still be volatile when its log
+    /// is deleted
     /// (the published host code; ZenFS at the end of 2021 sends none either).
     Published,
 }

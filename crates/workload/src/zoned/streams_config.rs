@@ -12,7 +12,7 @@ use super::ZoneLayout;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ZoneJobConfig {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
     /// How it writes.
     pub pattern: ZonePattern,
@@ -27,9 +27,9 @@ pub struct ZoneJobConfig {
     pub queue_depth: u32,
     /// Writes ask for protection (the PLP flag).
     pub plp: bool,
-    /// Besides, one write of a stream in so many asks for it, the first of them; 0 for none.
+    /// Besides, the first of this number of writes of a stream asks for it; 0 for none.
     pub plp_every: u32,
-    /// A FLUSH after so many writes of a stream; 0 for none.
+    /// A FLUSH after this number of writes of a stream; 0 for none.
     pub flush_every: u32,
     /// Zones are finished when this share of them is written.
     pub finish_at: Ratio,

@@ -4,7 +4,7 @@ use super::Finding;
 use super::source::HOUSES;
 use super::tree::Tree;
 
-/// What each crate may depend on, from the top down (docs/architecture.md, "The rooms"). Crates beside
+/// What each crate may depend on, from the top down (docs/code.md, "Crates"). Crates beside
 /// each other do not know each other: `power`, `buffer` and `ftl` are joined by `device` only.
 const EDGES: &[(&str, &[&str])] = &[
     (
@@ -84,7 +84,7 @@ fn check_crate(path: &str, name: &str, manifest: &str, findings: &mut Vec<Findin
     let Some((_, allowed)) = EDGES.iter().find(|(known, _)| *known == name) else {
         let problem = format!("crate `{name}` has no place among the layers");
         let remedy = "give it one in EDGES, crates/xtask/src/tidy/layers.rs, and in \
-                      docs/architecture.md";
+                      docs/code.md";
         findings.push(Finding::new(path, 1, problem, remedy));
         return;
     };

@@ -13,6 +13,7 @@ mod leftovers;
 mod links;
 mod modules;
 mod policies;
+mod prose;
 mod safety;
 mod source;
 #[cfg(test)]
@@ -66,6 +67,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         links::check,
         figures::check,
         header::check,
+        prose::check,
     ];
     let mut findings: Vec<_> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

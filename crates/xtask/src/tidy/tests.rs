@@ -2,8 +2,8 @@
 
 use super::tree::Tree;
 use super::{
-    Finding, circles, code, figures, header, layers, leftovers, links, modules, policies, safety,
-    types,
+    Finding, circles, code, figures, header, layers, leftovers, links, modules, policies, prose,
+    safety, types,
 };
 
 /// `path:line` of each finding.
@@ -290,4 +290,35 @@ fn a_c_header_that_is_not_current_is_found() {
     assert_eq!(with(&changed), [format!("{path}:{line}")]);
     files[1].1 = "//! Top.\nfn helper() {}\n";
     assert_eq!(places(&header::check(&Tree::of(&files))), [format!("{}:2", files[1].0)]);
+}
+
+#[test]
+fn headless_clauses_are_found() {
+    let found = |page: &str, text: &str| places(&prose::check(&Tree::of(&[(page, text)])));
+    let page = "# What it costs\n\nWhat was promised is kept.\nIt says what it costs. What is\nlost?\n\n    what is code\n\nWhoever\nasks is told.\n";
+    let lines =
+        ["docs/tutorial.md:1", "docs/tutorial.md:3", "docs/tutorial.md:9", "docs/tutorial.md:10"];
+    assert_eq!(found("docs/tutorial.md", page), lines);
+    // Elsewhere they are counted.
+    assert_eq!(found("docs/power.md", page), [""; 0]);
+    assert_eq!(found("docs/power.md", &page.repeat(1 + prose::LIMIT / 4)), ["docs/power.md:1"]);
+    assert_eq!(
+        found("docs/notebooks/2026-11-power.md", &page.repeat(1 + prose::LIMIT / 4)),
+        [""; 0]
+    );
+    assert_eq!(
+        found("docs/power.md", &"word ".repeat(1 + prose::MOST_WORDS)),
+        ["docs/SUMMARY.md:1"]
+    );
+    assert_eq!(found("docs/reference/record.md", &"word ".repeat(1 + prose::MOST_WORDS)), [""; 0]);
+}
+
+#[test]
+fn pages_that_the_book_lacks_are_found() {
+    let tree = Tree::of(&[
+        ("docs/SUMMARY.md", "- [A](a.md)\n"),
+        ("docs/a.md", "# A\n"),
+        ("docs/how-to/a.md", "# Another\n"),
+    ]);
+    assert_eq!(places(&prose::check(&tree)), ["docs/how-to/a.md:1"]);
 }

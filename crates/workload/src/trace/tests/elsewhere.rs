@@ -27,7 +27,7 @@ fn table(head: &str) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn the_documentation_lists_every_format() {
-    let rows = table("| name | read | written | what |");
+    let rows = table("| name | read | written | content |");
     let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, Format::ALL.map(Format::name));
     for (name, cells) in &rows {

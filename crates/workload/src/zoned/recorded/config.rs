@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::super::SyncOrder;
 use super::super::lsm_config::rocksdb;
 
-/// What RocksDB asked of its file system, as its plugin wrote it down (docs/rocksdb.md), on the small zoned file
-/// system of `workload.lsm`. What each thread did, in which order, and its processor time between are the recording's;
-/// what had to wait for what follows from the files, and from RocksDB's limits below.
+/// RocksDB's calls on its file system, recorded by its plugin (docs/rocksdb.md), on the small zoned file
+/// system of `workload.lsm`. The calls of each thread, their order, and the processor time between them are
+/// the recording's; waits follow from the files and from RocksDB's limits below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordedConfig {
@@ -35,7 +35,7 @@ pub struct RecordedConfig {
     pub log_zone_end: LogZoneEnd,
 }
 
-/// What a log does where its zone ends.
+/// A log's behaviour at the end of its zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogZoneEnd {

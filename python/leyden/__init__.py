@@ -7,8 +7,8 @@ Runs release the interpreter's lock, heed Ctrl-C, and take `progress`, a functio
 from __future__ import annotations
 
 import json
+import operator
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -176,21 +176,28 @@ def compare(
     [5e-05, 6e-05]
     """
     scenarios: Sequence[Scenario] = [scenario] if isinstance(scenario, (str, os.PathLike, Mapping)) else scenario
-    with tempfile.TemporaryDirectory(prefix="leyden-") as folder:
-        plans: list[tuple[str | os.PathLike[str], str]] = []
-        for number, one in enumerate(scenarios):
-            name, text = source(one)
-            if text is not None:
-                name = os.path.join(folder, f"scenario-{number}.toml")
-                Path(name).write_text(text, encoding="utf-8")
-            lines = [f"base = {toml(name)}", f"device = {toml(list(devices))}"]
-            if seeds != 1:
-                lines.append(f"seeds = {toml(seeds if isinstance(seeds, int) else list(seeds))}")
-            lines += ["[set]", *(f"{toml(key)} = {toml(value)}" for key, value in (set or {}).items())]
-            lines += ["[grid]", *(f"{toml(key)} = {toml(list(values))}" for key, values in (vary or {}).items())]
-            plans.append(("compare", "\n".join(lines)))
-        with translated():
-            return Table(_leyden.compare(plans, cores(jobs), drives(cache), progress))
+    plans: list[tuple[str | os.PathLike[str], str, str | None]] = []
+    for one in scenarios:
+        name, text = source(one)
+        lines = [f"base = {toml(name)}", f"device = {toml(list(devices))}"]
+        if isinstance(seeds, Sequence):
+            lines.append(f"seeds = {toml(seeds)}")
+        elif operator.index(seeds) != 1:
+            lines.append(f"seeds = {operator.index(seeds)}")
+        lines += ["[set]", *(f"{toml(key)} = {toml(value)}" for key, value in (set or {}).items())]
+        lines += ["[grid]", *(f"{toml(key)} = {toml(_values(key, values))}" for key, values in (vary or {}).items())]
+        plans.append(("compare", "\n".join(lines), text))
+    if devices and any(base is not None for _, _, base in plans):
+        raise ConfigError("a scenario that is a dict has its own drive\n  help: write it to a file, or leave `devices` out")
+    with translated():
+        return Table(_leyden.compare(plans, cores(jobs), drives(cache), progress))
+
+
+def _values(key: str, values: Any) -> list[Any]:
+    """The values of a varied key."""
+    if isinstance(values, (str, Mapping)):
+        raise TypeError(f"vary: `{key}` has one value; write a list of values")
+    return list(values)
 
 
 def size(

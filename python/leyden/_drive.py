@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
+import operator
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any, Literal, NamedTuple
 
@@ -170,12 +172,14 @@ def _view(column: bytes | list[int], kind: _Type) -> memoryview:
 
 def _column(value: Any, kind: _Type, count: int) -> bytes:
     """A column as bytes."""
-    if isinstance(value, int):
-        return array.array(kind, [value]).tobytes() * count
+    with contextlib.suppress(TypeError):
+        return array.array(kind, [operator.index(value)]).tobytes() * count
     try:
         view = memoryview(value)
     except TypeError:
         return array.array(kind, value).tobytes()
+    if view.format in "efdg":
+        raise TypeError("a column holds whole numbers")
     if view.itemsize != array.array(kind).itemsize or view.format not in "BHILQ":
         return array.array(kind, (int(item) for item in view)).tobytes()
     return view.tobytes()

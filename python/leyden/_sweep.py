@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,10 @@ from leyden._table import Table, read
 
 Plan = str | os.PathLike[str] | Mapping[str, Value]
 Progress = Callable[[float], object]
+
+
+#: Shards that are open before the first has ended.
+_FIRST_OPEN = 4
 
 
 class Bundle(NamedTuple):
@@ -51,14 +56,16 @@ def sweep(
         out: keep the parts, and `runs.parquet`, in this folder: a sweep that ended early goes on there.
         jobs: runs that a shard makes at once; as many as there are cores without an executor, 1 with one.
         series: keep what happened in each interval of each run, too, in `series.parquet`; needs `out`.
-        retry_failed: run points again that failed.
+        retry_failed: run points again that failed; with an executor, the shards that have some.
 
-    Inputs travel by checksum, to each worker once. Workers need this package, of the same build.
+    Inputs travel by checksum: a worker that has them is not sent them again. Workers need this package, of the same build.
 
     Raises:
         ConfigError: the plan is wrong, or `out` is of another plan or build.
         LeydenError: shards were not finished, since their workers failed; the others are kept in `out`.
     """
+    if shards is not None and shards < 1:
+        raise ValueError("shards is 1 or more")
     if series and out is None:
         raise ConfigError("series are kept in a folder\n  help: name one with out=")
     with contextlib.ExitStack() as stack:
@@ -132,10 +139,15 @@ def torture(
     first = range(start, start + seeds, batch)
     tasks = [executor.submit(_torture_batch, at, min(batch, start + seeds - at), kind, jobs or 1, _leyden.build) for at in first]
     summaries = []
-    for number, task in enumerate(tasks):
-        summaries.append(json.loads(task.result()))
-        if progress is not None:
-            progress((number + 1) / len(tasks))
+    try:
+        for number, task in enumerate(tasks):
+            summaries.append(json.loads(task.result()))
+            if progress is not None:
+                progress((number + 1) / len(tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
     return _summed(summaries)
 
 
@@ -151,6 +163,8 @@ def _summed(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     for summary in summaries:
         for key, value in summary.items():
             whole[key] = _added(whole.get(key), value)
+    # A speed is one machine's.
+    whole.pop("cuts_per_s", None)
     digest = sum(int(summary["digest"], 16) for summary in summaries) % 2**64
     whole["digest"] = f"{digest:016x}"
     return whole
@@ -193,38 +207,52 @@ def _spread(
     """Has the shards run by the executor's workers, and keeps their parts in `folder`."""
     bundle, contents = _bundle(path, text)
     folder.mkdir(parents=True, exist_ok=True)
-    names = {number: f"part-{number:05}-of-{parts:05}.parquet" for number in range(1, parts + 1)}
-    missing = [number for number, name in names.items() if retry_failed or not (folder / name).exists()]
-    for number in names.keys() - missing:
+    open_: list[int] = []
+    for number in range(1, parts + 1):
+        if not (folder / f"part-{number:05}-of-{parts:05}.parquet").exists():
+            open_.append(number)
+            continue
         # Finished before: this looks whether it is of this plan and build.
         with translated():
-            _leyden.sweep_shard(path, text, f"{number}/{parts}", folder, 1, series, False, None, None)
+            _, _, failed = _leyden.sweep_shard(path, text, f"{number}/{parts}", folder, 1, series, False, None, None)
+        if failed and retry_failed:
+            open_.append(number)
 
     def submit(number: int, sent: dict[str, bytes]) -> concurrent.futures.Future[tuple[list[str], dict[str, bytes]]]:
         return executor.submit(_run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
 
-    waiting = {submit(number, {}): number for number in missing}
+    waiting: dict[concurrent.futures.Future[tuple[list[str], dict[str, bytes]]], int] = {}
     failures: list[str] = []
-    while waiting:
-        done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
-        for task in done:
-            number = waiting.pop(task)
-            try:
-                lacking, files = task.result()
-            except ConfigError:
-                for other in waiting:
-                    other.cancel()
-                raise
-            except Exception as error:
-                failures.append(f"shard {number}/{parts}: {type(error).__name__}: {error}")
-                continue
-            if lacking:
-                waiting[submit(number, {checksum: contents[checksum].read_bytes() for checksum in lacking})] = number
-                continue
-            for name, content in files.items():
-                _write(folder / name, content)
-            if progress is not None:
-                progress(1 - len(waiting) / max(len(missing), 1))
+    todo, finished = list(reversed(open_)), 0
+    try:
+        while waiting or todo:
+            # Few at first: each worker that lacks the inputs is sent them, and then has them for the others.
+            while todo and len(waiting) < _FIRST_OPEN + 4 * finished:
+                number = todo.pop()
+                waiting[submit(number, {})] = number
+            done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
+            for task in done:
+                number = waiting.pop(task)
+                try:
+                    lacking, files = task.result()
+                except ConfigError:
+                    raise
+                except Exception as error:
+                    failures.append(f"shard {number}/{parts}: {type(error).__name__}: {error}")
+                    finished += 1
+                    continue
+                if lacking:
+                    waiting[submit(number, {checksum: contents[checksum].read_bytes() for checksum in lacking})] = number
+                    continue
+                for name, content in files.items():
+                    _write(folder / name, content)
+                finished += 1
+                if progress is not None:
+                    progress(finished / len(open_))
+    except BaseException:
+        for task in waiting:
+            task.cancel()
+        raise
     if failures:
         raise LeydenError(
             f"{len(failures)} of {parts} shards were not finished: {failures[0]}\n"
@@ -239,10 +267,27 @@ def _bundle(path: str, text: str) -> tuple[Bundle, dict[str, Path]]:
     sums: dict[str, str] = {}
     contents: dict[str, Path] = {}
     for file in files:
-        checksum = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        checksum = _checksum(Path(file))
         sums[os.path.relpath(file, root)] = checksum
         contents[checksum] = Path(file)
-    return Bundle(_leyden.build, os.path.relpath(path, root), text, sums), contents
+    bundle = Bundle(_leyden.build, os.path.relpath(path, root), text, sums)
+    # A worker sees what stands below the bundle's folder, and nothing else.
+    with _laid_out(bundle, contents) as laid:
+        real = os.path.realpath(laid)
+        with translated():
+            found = [os.path.abspath(file) for file in _leyden.plan_files(laid / bundle.path, text)]
+        outside = [file for file in found if os.path.commonpath([real, os.path.realpath(os.path.dirname(file))]) != real]
+    if outside:
+        raise ConfigError(f"{outside[0]} is named by an absolute path, and a worker has no such file\n  help: name it relative to the plan")
+    return bundle, contents
+
+
+def _checksum(file: Path) -> str:
+    with open(file, "rb") as content:
+        sums = hashlib.sha256()
+        while piece := content.read(1 << 20):
+            sums.update(piece)
+    return sums.hexdigest()
 
 
 def _run_shard(
@@ -250,25 +295,40 @@ def _run_shard(
 ) -> tuple[list[str], dict[str, bytes]]:
     """On a worker: the checksums of inputs that are not here, or else the files of the shard's part."""
     _same_build(bundle.build)
-    base = cache_folder()
-    inputs = base / "inputs" if base else Path(tempfile.gettempdir()) / f"leyden-inputs-{os.getuid()}"
-    inputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    inputs = _inputs_folder()
     for checksum, content in sent.items():
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise ConfigError("an input has changed on its way\n  help: call again")
         _write(inputs / checksum, content)
-    lacking = sorted({checksum for checksum in bundle.files.values() if not (inputs / checksum).exists()})
+    contents = {checksum: inputs / checksum for checksum in bundle.files.values()}
+    # A file that is not what its name says is no input: it is sent again.
+    lacking = sorted(checksum for checksum, file in contents.items() if not file.is_file() or _checksum(file) != checksum)
+    if lacking and sent:
+        raise ConfigError("an input has changed on its way\n  help: call again")
     if lacking:
         return lacking, {}
-    with tempfile.TemporaryDirectory(prefix="leyden-") as folder, _laid_out(bundle, inputs) as root:
+    with tempfile.TemporaryDirectory(prefix="leyden-") as folder, _laid_out(bundle, contents) as root:
         out = Path(folder)
         with translated():
             _leyden.sweep_shard(root / bundle.path, bundle.text, shard, out, jobs, series, False, drives(cache), None)
         return [], {file.name: file.read_bytes() for file in out.glob("*.parquet")}
 
 
+def _inputs_folder() -> Path:
+    """Where a worker keeps inputs: in its user's cache, or for want of one in a folder that no other user can have made."""
+    global _private
+    base = cache_folder()
+    if base is None:
+        _private = _private or Path(tempfile.mkdtemp(prefix="leyden-inputs-"))
+        return _private
+    inputs = base / "inputs"
+    inputs.mkdir(parents=True, exist_ok=True)
+    return inputs
+
+
+_private: Path | None = None
+
+
 @contextlib.contextmanager
-def _laid_out(bundle: Bundle, inputs: Path) -> Iterator[Path]:
+def _laid_out(bundle: Bundle, contents: Mapping[str, Path]) -> Iterator[Path]:
     """A folder in which the plan's files stand as they did."""
     with tempfile.TemporaryDirectory(prefix="leyden-") as folder:
         root = Path(folder)
@@ -276,7 +336,11 @@ def _laid_out(bundle: Bundle, inputs: Path) -> Iterator[Path]:
         for name, checksum in bundle.files.items():
             place = root / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(inputs / checksum)
+            # Scenarios are copied: what they extend is looked for beside them. Traces may be large.
+            if name.endswith(".toml"):
+                shutil.copyfile(contents[checksum], place)
+            else:
+                place.symlink_to(contents[checksum].absolute())
         yield root
 
 
@@ -290,6 +354,7 @@ def _write(path: Path, content: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".leyden-")
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o666 & ~_umask())
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -298,3 +363,12 @@ def _write(path: Path, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _umask() -> int:
+    """The umask, which can only be read by setting it; so it is read from the system's account of this process."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    return 0o077

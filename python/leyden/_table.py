@@ -88,7 +88,7 @@ class Table:
         columns = self.columns
         varied = [name for name in columns if name.startswith("config.")]
         figures = [name for name in _KEY_FIGURES if name in columns]
-        names = [*_FIRST, *varied, *figures]
+        names = [*(name for name in _FIRST if name in columns), *varied, *figures] or columns[:6]
         lines = [names]
         for values in list(zip(*(self[name] for name in names)))[:_SHOWN]:
             lines.append(["" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in values])

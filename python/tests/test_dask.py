@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from pathlib import Path
 
 import leyden
@@ -32,7 +31,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
                     os.kill(killed[0], signal.SIGKILL)
 
             leyden.sweep(plan, out=tmp_path / "dask", executor=client.get_executor(), shards=24, progress=kill)
-            assert killed and threading.active_count() > 0
+            assert killed
             spread = leyden.torture(12, executor=client.get_executor(), batch=4)
     assert (tmp_path / "dask/runs.parquet").read_bytes() == whole
     assert spread["digest"] == leyden.torture(12)["digest"]

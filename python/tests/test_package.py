@@ -184,6 +184,28 @@ def test_batches_are_checked() -> None:
     assert list(drive.completions().status) == [0x80], "beyond the end"
 
 
+class Hides(concurrent.futures.Executor):
+    """A worker on another machine: what the plan's folder holds is not there while it works."""
+
+    def __init__(self, folder: Path, elsewhere: Path) -> None:
+        self.folder, self.elsewhere, self.sent = folder, elsewhere, 0
+
+    def submit(self, fn, /, *args, **keywords):  # type: ignore[no-untyped-def]
+        self.sent += len(args[1])
+        future: concurrent.futures.Future[object] = concurrent.futures.Future()
+        here = os.getcwd()
+        self.folder.rename(self.elsewhere)
+        os.chdir("/")
+        try:
+            future.set_result(fn(*args, **keywords))
+        except Exception as error:
+            future.set_exception(error)
+        finally:
+            os.chdir(here)
+            self.elsewhere.rename(self.folder)
+        return future
+
+
 def sweep_bytes(plan: Path, out: Path, **options: object) -> bytes:
     leyden.sweep(plan, out=out, **options)  # type: ignore[arg-type]
     return (out / "runs.parquet").read_bytes()
@@ -195,9 +217,15 @@ def test_a_sweep_is_the_same_bytes_whoever_runs_it(plan: Path, tmp_path: Path, m
     assert sweep_bytes(plan, tmp_path / "threads", jobs=2, shards=3) == whole
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         assert sweep_bytes(plan, tmp_path / "pool", executor=pool) == whole
-    # On a machine that has none of the files: they travel.
-    inputs = sorted(file.name for file in (tmp_path / "cache/leyden/inputs").iterdir())
-    assert len(inputs) == 2, inputs
+    # On a machine that has none of the files they travel; and what is no input is sent again.
+    inputs = tmp_path / "cache/leyden/inputs"
+    kept = sorted(file.name for file in inputs.iterdir())
+    assert len(kept) == 2, kept
+    (inputs / kept[0]).write_bytes(b"another")
+    hidden = Hides(plan.parent, tmp_path / "elsewhere")
+    assert sweep_bytes(plan, tmp_path / "far", executor=hidden, shards=8) == whole
+    assert 1 <= hidden.sent <= 4, "one file, to those that began before it was there"
+    assert (tmp_path / "far/part-00001-of-00008.parquet").stat().st_mode & 0o777 == (tmp_path / "one/runs.parquet").stat().st_mode & 0o777
     table = leyden.read_table(tmp_path / "one/runs.parquet")
     assert len(table) == 8 and table["error"] == [None] * 8
     assert leyden.sweep_status(tmp_path / "pool")["missing"] == []
@@ -243,13 +271,65 @@ def test_a_broken_worker_costs_its_shard(plan: Path, tmp_path: Path) -> None:
     assert leyden.sweep_status(out)["missing"] == []
 
 
+def test_what_a_worker_cannot_see_is_refused(plan: Path, tmp_path: Path) -> None:
+    absolute = {"base": str(plan.parent / "small.toml"), "seeds": 2}
+    with pytest.raises(leyden.ConfigError, match="absolute path"):
+        leyden.sweep(absolute, executor=Hides(plan.parent, tmp_path / "elsewhere"))
+    assert len(leyden.sweep(absolute)) == 2, "here it is seen"
+
+
+def test_a_failing_progress_cancels_what_is_open(plan: Path) -> None:
+    class Waits(concurrent.futures.Executor):
+        def __init__(self) -> None:
+            self.open: list[concurrent.futures.Future[object]] = []
+
+        def submit(self, fn, /, *args, **keywords):  # type: ignore[no-untyped-def]
+            future: concurrent.futures.Future[object] = concurrent.futures.Future()
+            if not self.open:
+                future.set_result(([], {}))
+            self.open.append(future)
+            return future
+
+    def stop(_: float) -> None:
+        raise InterruptedError("enough")
+
+    pool = Waits()
+    with pytest.raises(InterruptedError):
+        leyden.sweep(plan, executor=pool, shards=8, progress=stop)
+    assert len(pool.open) > 2 and all(task.cancelled() for task in pool.open[1:])
+
+
+def test_values_of_numpy_are_values() -> None:
+    numpy = pytest.importorskip("numpy")
+    table = leyden.compare("bench/random-write", vary={"device.ftl.over_provisioning": numpy.linspace(0.1, 0.2, 2)}, set=QUICK, seeds=numpy.int64(2))
+    assert len(table) == 4 and table["error"] == [None] * 4
+    with pytest.raises(TypeError, match="one value"):
+        leyden.compare("bench/random-write", vary={"device.ftl.gc.victim": "greedy"})
+    drive = leyden.Drive("bench/random-write")
+    with pytest.raises(TypeError):
+        drive.submit("write", lba=numpy.array([1.9]), sectors=8)
+    drive.submit("write", lba=numpy.arange(0, 64, 8), sectors=numpy.uint32(8), stamp=numpy.arange(8))
+    drive.advance()
+    assert set(drive.completions().status) == {0}
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as arrow
+
+    pyarrow.write_table(arrow.table({"a": [1, 2]}), tmp_path / "other.parquet")
+    with pytest.raises(leyden.ConfigError, match="no part of a sweep"):
+        leyden.read_table(tmp_path / "other.parquet")
+
+
 def test_torture_in_batches_has_the_digest_of_one_machine() -> None:
     alone = leyden.torture(30, start=100)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         spread = leyden.torture(30, start=100, executor=pool, batch=7)
     for key in ("digest", "seeds", "cuts", "violations"):
         assert spread[key] == alone[key], key
-    assert spread["coverage"] == alone["coverage"]
+    for key in ("coverage", "tally"):
+        assert spread[key] == alone[key], key
     with pytest.raises(leyden.ConfigError, match="kind of drive"):
         leyden.torture(1, kind="round")
 

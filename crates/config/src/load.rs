@@ -117,6 +117,14 @@ impl Template {
         Self::of(name, &source)
     }
 
+    /// The scenario that `text` is, as [`Loaded::from_text`] has it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn from_text(name: &str, text: &str) -> Result<Self, LoadError> {
+        Self::of(name, &disk_source(Path::new(name), text.to_owned()))
+    }
+
     fn of(name: &str, source: &Arc<Source>) -> Result<Self, LoadError> {
         let mut seen = Vec::new();
         let tree = chain(source, &mut seen)?;

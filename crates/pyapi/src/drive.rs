@@ -19,6 +19,9 @@ const OPS: [(u8, Op); 5] = [
     (0x09, Op::Trim),
 ];
 
+/// Events between looks for signals.
+const EVENTS_A_SLICE: u32 = 100_000;
+
 struct State {
     ssd: Ssd<Stamp>,
     /// Commands that have ended and were not taken.
@@ -33,6 +36,27 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
+    /// Lets a slice of events happen, up to `limit`; returns the time that is reached, and whether that is all.
+    fn advance_slice(&self, limit: Time) -> PyResult<(u64, bool)> {
+        let mut state = self.lock();
+        let State { ssd, ended, .. } = &mut *state;
+        if limit < ssd.now() {
+            return Err(errors::config(format!("time is {} ns already", ssd.now().as_ns())));
+        }
+        for _ in 0..EVENTS_A_SLICE {
+            let next = ssd.next_event().filter(|next| *next != Time::MAX && *next <= limit);
+            let Some(next) = next else {
+                if limit != Time::MAX {
+                    ssd.advance(limit, ended);
+                }
+                return Ok((ssd.now().as_ns(), true));
+            };
+            let now = ssd.now().max(next);
+            ssd.advance(now, ended);
+        }
+        Ok((ssd.now().as_ns(), false))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,18 +84,18 @@ impl Drive {
     }
 
     #[getter]
-    fn now_ns(&self) -> u64 {
-        self.lock().ssd.now().as_ns()
+    fn now_ns(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().ssd.now().as_ns())
     }
 
     #[getter]
-    fn sectors(&self) -> u64 {
-        self.lock().ssd.capacity_sectors()
+    fn sectors(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().ssd.capacity_sectors())
     }
 
     #[getter]
-    fn is_on(&self) -> bool {
-        self.lock().is_on
+    fn is_on(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.lock().is_on)
     }
 
     /// Submits a batch. Command `i` arrives at `at_ns[i]` and has the opcode `ops[i]`; its tag is `tags[i]`, and what a write
@@ -132,27 +156,17 @@ impl Drive {
         })
     }
 
-    /// Lets time go on to `until_ns`, or until nothing is under way.
+    /// Lets time go on to `until_ns`, or until nothing is under way. A signal's exception leaves the drive at the time reached.
     #[pyo3(signature = (until_ns = None))]
     fn advance(&self, py: Python<'_>, until_ns: Option<u64>) -> PyResult<u64> {
-        py.detach(|| {
-            let mut state = self.lock();
-            let State { ssd, ended, .. } = &mut *state;
-            match until_ns.map(Time::from_ns) {
-                Some(until) if until < ssd.now() => {
-                    let now = ssd.now().as_ns();
-                    return Err(errors::config(format!("time is {now} ns already")));
-                }
-                Some(until) => ssd.advance(until, ended),
-                None => {
-                    while let Some(next) = ssd.next_event().filter(|next| *next != Time::MAX) {
-                        let now = ssd.now().max(next);
-                        ssd.advance(now, ended);
-                    }
-                }
+        let limit = until_ns.map_or(Time::MAX, Time::from_ns);
+        loop {
+            let (now, is_over) = py.detach(|| self.advance_slice(limit))?;
+            if is_over {
+                return Ok(now);
             }
-            Ok(ssd.now().as_ns())
-        })
+            py.check_signals()?;
+        }
     }
 
     /// The commands that have ended since the last call, in the order of their ends: tags, opcodes, status codes, when they were

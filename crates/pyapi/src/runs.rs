@@ -48,9 +48,9 @@ fn json_of(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| errors::NativeRunError::new_err(error.to_string()))
 }
 
-/// The cache in `folder`, of at most so many bytes.
-pub(crate) fn cache(at: Option<(PathBuf, u64)>) -> Option<DriveCache> {
-    at.map(|(folder, most_bytes)| DriveCache::new(folder, &crate::build(), most_bytes))
+/// The cache in a folder, of at most so many bytes, for a build.
+pub(crate) fn cache(at: Option<(PathBuf, u64, String)>) -> Option<DriveCache> {
+    at.map(|(folder, most_bytes, build)| DriveCache::new(folder, &build, most_bytes))
 }
 
 #[pyfunction]
@@ -67,7 +67,7 @@ fn check(py: Python<'_>, name: &str, text: Option<&str>, sets: Vec<String>) -> P
 fn made(
     py: Python<'_>,
     loaded: &Loaded,
-    drives: Option<(PathBuf, u64)>,
+    drives: Option<(PathBuf, u64, String)>,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let drives = cache(drives);
@@ -96,7 +96,7 @@ fn run(
     name: &str,
     text: Option<&str>,
     sets: Vec<String>,
-    drives: Option<(PathBuf, u64)>,
+    drives: Option<(PathBuf, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let loaded = loaded(name, text, &sets)?;
@@ -115,7 +115,7 @@ fn lifetime(
     sets: Vec<String>,
     cycles: Option<u64>,
     warranty_years: f64,
-    drives: Option<(PathBuf, u64)>,
+    drives: Option<(PathBuf, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let loaded = loaded(name, text, &sets)?;

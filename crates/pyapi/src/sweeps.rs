@@ -58,7 +58,7 @@ fn sweep_shard(
     jobs: usize,
     with_series: bool,
     retry_failed: bool,
-    drives: Option<(PathBuf, u64)>,
+    drives: Option<(PathBuf, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(u64, u64, u64)> {
     let plan = parsed(&path, text)?;
@@ -108,13 +108,21 @@ fn sweep_status(py: Python<'_>, folder: PathBuf) -> PyResult<(u32, u32, Vec<u32>
 #[pyo3(signature = (plans, jobs, drives, progress))]
 fn compare(
     py: Python<'_>,
-    plans: Vec<(PathBuf, String)>,
+    plans: Vec<(PathBuf, String, Option<String>)>,
     jobs: usize,
-    drives: Option<(PathBuf, u64)>,
+    drives: Option<(PathBuf, u64, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Table> {
-    let parse = |(path, text): &(PathBuf, String)| parsed(path, text);
-    let plans: Vec<Plan> = plans.iter().map(parse).collect::<PyResult<_>>()?;
+    let parse = |(path, text, base): (PathBuf, String, Option<String>)| {
+        let plan = Plan::parse(&path, &text).map_err(|error| errors::sweep(&error))?;
+        let plan = match base {
+            Some(base) => plan.on_text(base),
+            None => plan,
+        };
+        plan.check().map_err(|error| errors::load(&error))?;
+        Ok(plan)
+    };
+    let plans: Vec<Plan> = plans.into_iter().map(parse).collect::<PyResult<_>>()?;
     let drives = cache(drives);
     let all = plans.len().max(1) as f64;
     let batches = watched(py, progress.as_ref(), |watch| {

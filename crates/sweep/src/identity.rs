@@ -1,67 +1,54 @@
 //! Identities of points and of plans.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::path::{Path, PathBuf};
 
-use leyden_config::Scenario;
-use leyden_record::Input;
+use leyden_config::{LoadError, Scenario};
 use sha2::{Digest, Sha256};
 
 use crate::plan::Plan;
-use crate::points::Templates;
 
-/// Checksums of the files that workloads name; each file is read once.
-#[derive(Debug, Default)]
-pub(crate) struct Inputs {
-    known: Mutex<BTreeMap<String, Vec<Input>>>,
-}
+/// Keys of the configuration that name a run or a file; files count by their content.
+const NAMES: [&str; 6] = [
+    "/name",
+    "/description",
+    "/workload/trace/path",
+    "/workload/trace/hints",
+    "/workload/recorded/path",
+    "/precondition/snapshot",
+];
 
-impl Inputs {
-    fn of(&self, scenario: &Scenario) -> Vec<Input> {
-        if scenario.workload.trace.is_none() {
-            return Vec::new();
+/// The id of a point: a hash of its configuration without names, of its inputs' content and of the build.
+pub(crate) fn point_id(scenario: &Scenario, build: &str) -> String {
+    let mut plain = serde_json::to_value(scenario).unwrap_or_default();
+    for name in NAMES {
+        if let Some(value) = plain.pointer_mut(name) {
+            *value = serde_json::Value::Null;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_trace = || {
-            format!(
-                "{:?}",
-                scenario.workload.trace.as_ref().map(|trace| {
-                    trace
-                        .files()
-                        .map(|(path, source)| (path.to_owned(), source.place()))
-                        .collect::<Vec<_>>()
-                })
-            )
-        };
-        let files = known.entry(of_trace());
-        files.or_insert_with(|| leyden_run::inputs(&scenario.workload)).clone()
     }
-
-    /// The id of a point: a hash of its configuration without its name, of its inputs' content and of the version.
-    pub(crate) fn id(&self, scenario: &Scenario, build: &str) -> String {
-        let mut plain = scenario.clone();
-        (plain.name, plain.description) = (String::new(), String::new());
-        // Files count by their content.
-        let inputs: Vec<String> = self.of(scenario).into_iter().map(|input| input.sha256).collect();
-        let config = serde_json::to_vec(&plain).unwrap_or_default();
-        hash(&[b"leyden point 1", build.as_bytes(), &config, inputs.join(" ").as_bytes()])
-    }
+    let inputs = leyden_run::inputs(&scenario.workload).into_iter().map(|input| input.sha256);
+    let recorded = scenario.workload.recorded.iter();
+    let recorded = recorded.filter_map(|recorded| leyden_run::checksum(recorded.path.as_ref()));
+    let inputs: Vec<String> = inputs.chain(recorded.map(|(sum, _)| sum)).collect();
+    let config = plain.to_string();
+    hash(&[b"leyden point 1", build.as_bytes(), config.as_bytes(), inputs.join(" ").as_bytes()])
 }
 
-/// The id of a plan: the same for whoever reads the same text, the same scenarios and the same inputs.
-pub(crate) fn plan_id(plan: &Plan, templates: &Templates, inputs: &Inputs, build: &str) -> String {
-    let first = (0..plan.len()).find_map(|index| plan.point(index));
-    let base = first.and_then(|point| templates.load(&point).ok());
-    let base = base.map_or_else(String::new, |loaded| inputs.id(&loaded.scenario, build));
-    let of = |path: &String| Path::new(path).file_name().map(std::ffi::OsStr::to_os_string);
-    let devices: Vec<_> = plan.devices.iter().map(of).collect();
+/// The id of a plan: the same for readers of the same text, the same scenarios and the same inputs, wherever they are.
+///
+/// # Errors
+/// If a scenario cannot be loaded.
+pub(crate) fn plan_id(plan: &Plan, build: &str) -> Result<String, LoadError> {
+    let of = |file: &PathBuf| leyden_run::checksum(file).map(|(sum, _)| sum);
+    let mut files: Vec<String> = plan.files()?.iter().filter_map(of).collect();
+    files.sort();
+    let devices: Vec<&String> = plan.devices.iter().map(|(name, _)| name).collect();
+    // A bundled scenario's content is the build's; its name tells which. A file's content is among the files.
+    let base = if Path::new(&plan.base).is_file() { "" } else { plan.base.as_str() };
     let text = format!(
-        "{devices:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        plan.seeds, plan.set, plan.grid, plan.listed, plan.sample, plan.require
+        "{base} {:?} {devices:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        plan.base_text, plan.seeds, plan.set, plan.grid, plan.listed, plan.sample, plan.require
     );
-    hash(&[b"leyden plan 1", build.as_bytes(), text.as_bytes(), base.as_bytes()])
+    Ok(hash(&[b"leyden plan 1", build.as_bytes(), text.as_bytes(), files.join(" ").as_bytes()]))
 }
 
 /// Sixteen hexadecimal digits of SHA-256; each piece after its length.

@@ -49,16 +49,7 @@ struct Parts {
 
 impl Parts {
     fn find(folder: &Path) -> Result<Self, SweepError> {
-        let (mut shards, mut begun) = (Vec::new(), Vec::new());
-        let entries = std::fs::read_dir(folder).map_err(|error| SweepError::read(folder, error))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| SweepError::read(folder, error))?;
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            shards.extend(Shard::of_file(&name, "part", "parquet"));
-            begun.extend(Shard::of_file(&name, "part", "rows"));
-        }
-        shards.sort_unstable();
+        let (shards, mut begun) = part::shards_in(folder)?;
         let Some(of) = shards.iter().chain(&begun).map(|shard| shard.of()).next() else {
             let help = "name the folder that was given to `leyden sweep` with --out";
             return Err(SweepError::part(folder, "there is no part of a sweep in it", help));
@@ -71,6 +62,11 @@ impl Parts {
         for shard in &shards {
             let path = shard.part(folder);
             let own = part::origin(&path)?;
+            if own.shard != Some(*shard) {
+                let problem = "its content is that of another shard";
+                let help = "delete it, and run its shard again";
+                return Err(SweepError::part(&path, problem, help));
+            }
             match &origin {
                 Some(first) => first.check(&path, &own)?,
                 None => origin = Some(own),
@@ -119,6 +115,7 @@ pub fn merge(
     is_partial: bool,
 ) -> Result<Merged, SweepError> {
     let parts = Parts::find(folder)?;
+    check_outputs(&parts, folder, to, series)?;
     let missing = parts.missing();
     if !missing.is_empty() && !is_partial {
         let mut numbers: Vec<String> = missing.iter().take(8).map(u32::to_string).collect();
@@ -140,13 +137,13 @@ pub fn merge(
     };
     let files: Vec<PathBuf> = parts.shards.iter().map(|shard| shard.part(folder)).collect();
     let leading = Some(origin.leading);
+    if series.is_some() && !origin.with_series {
+        let help = "run the sweep with --series, in another folder";
+        return Err(SweepError::part(folder, "it has no series", help));
+    }
     let rows = joined(&files, to, leading, origin)?;
     let series_rows = match series {
         None => None,
-        Some(_) if !origin.with_series => {
-            let help = "run the sweep with --series, in another folder";
-            return Err(SweepError::part(folder, "it has no series", help));
-        }
         Some(series) => {
             let files: Vec<PathBuf> =
                 parts.shards.iter().map(|shard| shard.series(folder)).collect();
@@ -162,11 +159,36 @@ pub fn merge(
 /// # Errors
 /// If it cannot be read, or is no such file.
 pub fn read_table(path: &Path) -> Result<RecordBatch, SweepError> {
+    part::origin(path)?;
     let schema = Arc::clone(part::reader(path)?.schema());
     let batches = part::batches(path)?.collect::<Result<Vec<_>, _>>()?;
     concat_batches(&schema, &batches).map_err(|error| {
         SweepError::part(path, format!("it is damaged ({error})"), "make it again")
     })
+}
+
+/// Refuses outputs that would replace a part, or each other.
+fn check_outputs(
+    parts: &Parts,
+    folder: &Path,
+    to: &Path,
+    series: Option<&Path>,
+) -> Result<(), SweepError> {
+    let outputs = std::iter::once(to).chain(series);
+    let place = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for output in outputs {
+        let inputs =
+            parts.shards.iter().flat_map(|shard| [shard.part(folder), shard.series(folder)]);
+        if inputs.map(|input| place(&input)).any(|input| input == place(output)) {
+            let help = "name another file";
+            return Err(SweepError::part(output, "it is a part of the sweep", help));
+        }
+    }
+    if series == Some(to) {
+        let problem = "the table and the series cannot be one file";
+        return Err(SweepError::part(to, problem, "name two files"));
+    }
+    Ok(())
 }
 
 /// Writes the rows of all files, in their order, in groups of one size.
@@ -191,7 +213,7 @@ fn joined(
     let batches = Regrouped::new(files, &schema).inspect(|batch| {
         rows += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64;
     });
-    part::write(to, &schema, &origin.metadata(), batches)?;
+    part::write(to, &schema, &origin.merged().metadata(), batches)?;
     Ok(rows)
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
 use leyden_report::Cell;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -21,6 +22,8 @@ use crate::table::{self, GROUP_ROWS};
 
 /// The most shards of a sweep.
 const MOST_SHARDS: u32 = 1_000_000;
+/// Columns of a table of series.
+const SERIES_COLUMNS: usize = 4;
 /// The format of parts; a part of another is refused.
 const FORMAT: u32 = 1;
 
@@ -117,12 +120,27 @@ pub(crate) struct Origin {
     /// Columns before the figures.
     pub(crate) leading: usize,
     pub(crate) with_series: bool,
+    /// None of a merged table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shard: Option<Shard>,
 }
 
 impl Origin {
-    pub(crate) fn new(plan: &Plan, id: String, build: &str, with_series: bool) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        shard: Shard,
+        id: String,
+        build: &str,
+        with_series: bool,
+    ) -> Self {
         let (points, leading) = (plan.len(), table::leading(plan));
-        Self { format: FORMAT, plan: id, build: build.to_owned(), points, leading, with_series }
+        let (build, shard) = (build.to_owned(), Some(shard));
+        Self { format: FORMAT, plan: id, build, points, leading, with_series, shard }
+    }
+
+    /// That of all shards together.
+    pub(crate) fn merged(&self) -> Self {
+        Self { shard: None, ..self.clone() }
     }
 
     pub(crate) fn metadata(&self) -> Vec<(&'static str, String)> {
@@ -131,9 +149,13 @@ impl Origin {
 
     /// Refuses the file at `path`, which is of `other`.
     pub(crate) fn check(&self, path: &Path, other: &Self) -> Result<(), SweepError> {
-        let problem = if other.build != self.build {
+        let problem = if other.format != self.format {
+            "it is of another version's format".to_owned()
+        } else if other.build != self.build {
             format!("it was made by another build, {}; this is {}", other.build, self.build)
-        } else if other.plan != self.plan || other.points != self.points {
+        } else if (&other.plan, other.points, other.leading)
+            != (&self.plan, self.points, self.leading)
+        {
             "it is of another plan, or the scenario or an input has changed since".to_owned()
         } else if other.with_series != self.with_series {
             "it was made with another choice of --series".to_owned()
@@ -150,8 +172,15 @@ pub(crate) fn origin(path: &Path) -> Result<Origin, SweepError> {
     let pairs = reader.metadata().file_metadata().key_value_metadata();
     let own = pairs.into_iter().flatten().find(|pair| pair.key == "leyden.sweep");
     let json = own.and_then(|pair| pair.value.as_deref()).unwrap_or_default();
+    let columns = reader.schema().fields().len();
     match serde_json::from_str::<Origin>(json) {
-        Ok(origin) if origin.format == FORMAT => Ok(origin),
+        // Before the figures and after them there are columns.
+        Ok(origin)
+            if origin.format == FORMAT
+                && (columns > origin.leading || columns == SERIES_COLUMNS) =>
+        {
+            Ok(origin)
+        }
         _ => {
             let problem = "it is no part of a sweep that this version knows";
             Err(SweepError::part(path, problem, "delete it, and run its shard again"))
@@ -191,32 +220,32 @@ impl Journal {
     pub(crate) fn open(folder: &Path, shard: Shard, origin: &Origin) -> Result<Self, SweepError> {
         let path = shard.journal(folder);
         let failed = |source| SweepError::read(&path, source);
-        let file = File::options().read(true).append(true).create(true).open(&path);
-        let mut file = file.map_err(failed)?;
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let help = "wait for it, or run another shard";
-            return Err(SweepError::part(&path, "another process runs this shard", help));
-        }
-        let head = serde_json::to_string(origin).unwrap_or_default() + "\n";
+        let mut file = locked(&path)?;
         let mut journal = Self {
             file: file.try_clone().map_err(failed)?,
             path: path.clone(),
-            end: head.len() as u64,
+            end: 0,
             lines: BTreeMap::new(),
             kinds: BTreeMap::new(),
         };
-        if file.metadata().map_err(failed)?.len() == 0 {
+        let mut from = BufReader::new(&mut file);
+        let mut line = Vec::new();
+        from.read_until(b'\n', &mut line).map_err(failed)?;
+        // A head that was cut off is none.
+        if line.last() != Some(&b'\n') {
+            drop(from);
+            let head = serde_json::to_string(origin).unwrap_or_default() + "\n";
+            file.set_len(0).map_err(failed)?;
             file.write_all(head.as_bytes()).map_err(failed)?;
+            journal.end = head.len() as u64;
             return Ok(journal);
         }
-        let mut from = BufReader::new(&mut file);
-        let mut line = String::new();
-        from.read_line(&mut line).map_err(failed)?;
-        let Ok(other) = serde_json::from_str::<Origin>(&line) else {
+        let Ok(other) = serde_json::from_slice::<Origin>(&line) else {
             let problem = "it is no journal of a sweep that this version knows";
             return Err(SweepError::part(&path, problem, "delete it"));
         };
         origin.check(&path, &other)?;
+        journal.end = line.len() as u64;
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -229,6 +258,11 @@ impl Journal {
         drop(from);
         journal.file.set_len(journal.end).map_err(failed)?;
         Ok(journal)
+    }
+
+    /// Removes it: there is nothing to keep.
+    pub(crate) fn forget(self) -> Result<(), SweepError> {
+        std::fs::remove_file(&self.path).map_err(|source| SweepError::read(&self.path, source))
     }
 
     /// Whether point `index` is done. One that failed is not, if it is to be tried again.
@@ -314,8 +348,66 @@ impl Journal {
         let batches =
             self.groups().map(|rows| Ok(table::fitted(&table::table(plan, &rows?), &schema)));
         write(&shard.part(folder), &schema, &metadata, batches)?;
-        std::fs::remove_file(&self.path).map_err(|source| SweepError::read(&self.path, source))
+        self.forget()
     }
+}
+
+/// The journal's file, which no other process writes.
+fn locked(path: &Path) -> Result<File, SweepError> {
+    let failed = |source| SweepError::read(path, source);
+    loop {
+        let file = File::options().read(true).append(true).create(true).open(path);
+        let file = file.map_err(failed)?;
+        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        // Some file systems of clusters have no locks: their batch systems run each task once.
+        if lock == Err(rustix::io::Errno::WOULDBLOCK) {
+            let help = "wait for it, or run another shard";
+            return Err(SweepError::part(path, "another process runs this shard", help));
+        }
+        // A process that has finished meanwhile has removed the file.
+        let own = file.metadata().map_err(failed)?;
+        match std::fs::metadata(path) {
+            Ok(now) if (now.dev(), now.ino()) == (own.dev(), own.ino()) => return Ok(file),
+            _ => {}
+        }
+    }
+}
+
+/// Refuses a folder with parts of another number of shards.
+pub(crate) fn check_folder(folder: &Path, shard: Shard) -> Result<(), SweepError> {
+    let (whole, begun) = shards_in(folder)?;
+    let Some(other) = whole.iter().chain(&begun).find(|other| other.of != shard.of) else {
+        return Ok(());
+    };
+    let problem = format!("it has parts of {} shards, and this is shard {shard}", other.of);
+    Err(SweepError::part(folder, problem, "choose another folder, or the same number of shards"))
+}
+
+/// Shards whose part is in a folder, and those whose journal is.
+pub(crate) fn shards_in(folder: &Path) -> Result<(Vec<Shard>, Vec<Shard>), SweepError> {
+    let (mut whole, mut begun) = (Vec::new(), Vec::new());
+    let failed = |error| SweepError::read(folder, error);
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        whole.extend(Shard::of_file(&name, "part", "parquet"));
+        begun.extend(Shard::of_file(&name, "part", "rows"));
+    }
+    whole.sort_unstable();
+    begun.sort_unstable();
+    Ok((whole, begun))
+}
+
+/// The rows of a part, and those without results.
+pub(crate) fn counted(path: &Path) -> Result<(u64, u64), SweepError> {
+    let (mut points, mut failed) = (0, 0);
+    for batch in batches(path)? {
+        let batch = batch?;
+        points += batch.num_rows() as u64;
+        let errors = batch.column_by_name("error");
+        failed += errors.map_or(0, |column| column.len() - column.null_count()) as u64;
+    }
+    Ok((points, failed))
 }
 
 /// Rows of a finished part, with their series.

@@ -1,5 +1,6 @@
 //! The plan of a sweep: a base scenario, and what is varied.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use leyden_report::{Dimension, quantity};
@@ -9,7 +10,7 @@ use toml::{Table, Value};
 use crate::error::SweepError;
 use crate::require::Require;
 use crate::sample::Sample;
-use crate::settings::{Setting, flatten, text_of};
+use crate::settings::{Setting, Varied, flatten};
 
 /// The most points of a plan: their results are one table.
 const MOST_POINTS: u64 = 10_000_000;
@@ -69,22 +70,7 @@ impl SeedAxis {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Axis {
     pub(crate) key: String,
-    pub(crate) values: Vec<String>,
-}
-
-/// A column of the results for a key that differs between points.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Varied {
-    pub(crate) key: String,
-    /// In which unit its values are numbers; `None` if some are names.
-    pub(crate) dimension: Option<Dimension>,
-}
-
-impl Varied {
-    /// Its name in the results.
-    pub(crate) fn column(&self) -> String {
-        format!("config.{}{}", self.key, self.dimension.map_or("", Dimension::suffix))
-    }
+    pub(crate) values: Vec<Setting>,
 }
 
 /// A plan: its points are every combination of its devices, its listed points, its grid's values, its sample and its seeds, in
@@ -109,7 +95,12 @@ pub struct Plan {
     pub(crate) name: String,
     /// The scenario, as it is loaded.
     pub(crate) base: String,
-    pub(crate) devices: Vec<String>,
+    /// Its text, if it is no file.
+    pub(crate) base_text: Option<String>,
+    /// Each as the plan names it, and as it is loaded.
+    pub(crate) devices: Vec<(String, String)>,
+    /// Paths of settings count from here.
+    pub(crate) folder: PathBuf,
     pub(crate) seeds: SeedAxis,
     pub(crate) set: Vec<Setting>,
     pub(crate) grid: Vec<Axis>,
@@ -153,7 +144,9 @@ impl Plan {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut plan = Self {
             base: beside(folder, &read.base),
-            devices: read.device.iter().map(|device| beside(folder, device)).collect(),
+            base_text: None,
+            devices: read.device.iter().map(|name| (name.clone(), beside(folder, name))).collect(),
+            folder: folder.to_owned(),
             seeds: seeds(&name, read.seeds)?,
             set: settings(&name, "set", &read.set)?,
             grid: grid(&name, &read.grid)?,
@@ -166,11 +159,22 @@ impl Plan {
         };
         plan.check_keys()?;
         plan.varied = plan.varied_keys();
-        let known: Vec<&str> = plan.varied.iter().map(|varied| varied.key.as_str()).collect();
-        let require = read.require.iter().map(|text| Require::parse(&plan.name, text, &known));
+        let require =
+            read.require.iter().map(|text| Require::parse(&plan.name, text, &plan.varied));
         plan.require = require.collect::<Result<_, _>>()?;
         plan.points = plan.count()?;
+        if !plan.require.is_empty() && !(0..plan.points).any(|index| plan.point(index).is_some()) {
+            let place = format!("{}: `require`", plan.name);
+            let problem = "no point satisfies it";
+            return Err(SweepError::plan(place, problem, "relax a rule, or vary other values"));
+        }
         Ok(plan)
+    }
+
+    /// The plan with a base scenario that is `text`, as if a file in the current folder held it.
+    #[must_use]
+    pub fn on_text(self, text: String) -> Self {
+        Self { base_text: Some(text), ..self }
     }
 
     /// Combinations, those that a `require` denies among them.
@@ -186,11 +190,6 @@ impl Plan {
     /// The columns of what is varied, in their order in the results.
     pub fn columns(&self) -> Vec<String> {
         self.varied.iter().map(Varied::column).collect()
-    }
-
-    /// The files that its points are made of, besides the plan itself.
-    pub fn scenarios(&self) -> impl Iterator<Item = PathBuf> {
-        std::iter::once(&self.base).chain(&self.devices).map(PathBuf::from)
     }
 
     fn count(&self) -> Result<u64, SweepError> {
@@ -254,7 +253,8 @@ impl Plan {
             varied.push(of(&setting.key, &mut values));
         }
         for axis in &self.grid {
-            varied.push(of(&axis.key, &mut axis.values.iter().map(String::as_str)));
+            varied
+                .push(of(&axis.key, &mut axis.values.iter().map(|setting| setting.value.as_str())));
         }
         for range in self.sample.iter().flat_map(|sample| &sample.ranges) {
             varied.push(Varied { key: range.key.clone(), dimension: Some(range.dimension) });
@@ -292,7 +292,7 @@ fn unreadable(name: &str, error: &toml::de::Error) -> SweepError {
 }
 
 /// The file `name` beside the plan if there is one; else the name, which may be a bundled scenario's.
-fn beside(folder: &Path, name: &str) -> String {
+pub(crate) fn beside(folder: &Path, name: &str) -> String {
     let file = folder.join(name);
     if file.exists() { file.display().to_string() } else { name.to_owned() }
 }
@@ -323,7 +323,7 @@ fn seeds(name: &str, seeds: Option<Seeds>) -> Result<SeedAxis, SweepError> {
 fn settings(name: &str, place: &str, table: &Table) -> Result<Vec<Setting>, SweepError> {
     let found = flatten(table, &|_| false).into_iter().map(|(key, value)| {
         check_key(name, place, &key)?;
-        Ok(Setting { value: text_of(&value), key })
+        Ok(Setting::new(key, &value))
     });
     found.collect()
 }
@@ -345,12 +345,14 @@ fn grid(name: &str, table: &Table) -> Result<Vec<Axis>, SweepError> {
         let Value::Array(values) = &value else {
             return Err(SweepError::plan(place(), "it is no list", help));
         };
-        let values: Vec<String> = values.iter().map(text_of).collect();
+        let values: Vec<Setting> =
+            values.iter().map(|value| Setting::new(key.clone(), value)).collect();
         if values.is_empty() {
             return Err(SweepError::plan(place(), "the list is empty", help));
         }
-        if let Some(twice) = (1..values.len()).find(|&at| values[..at].contains(&values[at])) {
-            let problem = format!("`{}` is there twice", values[twice]);
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = values.iter().find(|setting| !seen.insert(&setting.literal)) {
+            let problem = format!("`{}` is there twice", twice.value);
             return Err(SweepError::plan(place(), problem, "name each value once"));
         }
         Ok(Axis { key, values })
@@ -363,18 +365,25 @@ fn listed(name: &str, points: &[Table]) -> Result<Vec<Vec<Setting>>, SweepError>
     let read = points.iter().enumerate().map(|(at, table)| settings(name, &place(at), table));
     let listed: Vec<Vec<Setting>> = read.collect::<Result<_, _>>()?;
     let keys = |point: &[Setting]| point.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
+    let first = listed.first().map(|point| keys(point)).unwrap_or_default();
+    let mut seen = BTreeSet::new();
     for (at, point) in listed.iter().enumerate() {
-        let first = keys(&listed[0]);
-        if keys(point) != first || point.is_empty() {
-            let place = format!("{name}: `{}`", place(at));
+        let place = || format!("{name}: `{}`", place(at));
+        if point.is_empty() {
+            return Err(SweepError::plan(
+                place(),
+                "it sets no key",
+                "give it one, or leave it out",
+            ));
+        }
+        if keys(point) != first {
             let problem = "it has other keys than the first of [[points]]";
             let help = format!("give each a value for {}", first.join(", "));
-            return Err(SweepError::plan(place, problem, help));
+            return Err(SweepError::plan(place(), problem, help));
         }
-        if let Some(twin) = listed[..at].iter().position(|other| other == point) {
-            let place = format!("{name}: `{}`", place(at));
-            let problem = format!("it is the same as points.{twin}");
-            return Err(SweepError::plan(place, problem, "leave one of them out"));
+        if !seen.insert(point.iter().map(|setting| &setting.literal).collect::<Vec<_>>()) {
+            let problem = "it is the same as one before";
+            return Err(SweepError::plan(place(), problem, "leave one of them out"));
         }
     }
     Ok(listed)

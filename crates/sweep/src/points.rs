@@ -1,10 +1,10 @@
 //! The points of a plan, by number.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use leyden_config::{LoadError, Loaded, Set, Template};
 
-use crate::plan::{Plan, SeedAxis};
+use crate::plan::{Plan, SeedAxis, beside};
 use crate::settings::Setting;
 
 /// A point of a plan: which device, values and seed its run has.
@@ -51,13 +51,12 @@ impl Plan {
             settings.extend(listed.iter().cloned());
         }
         for (axis, &digit) in self.grid.iter().zip(&digits[2..]) {
-            let value = axis.values[digit as usize].clone();
-            settings.push(Setting { key: axis.key.clone(), value });
+            settings.push(axis.values[digit as usize].clone());
         }
         if let Some(sample) = &self.sample {
             let values = sample.values(digits[digits.len() - 2]);
             let keys = sample.ranges.iter().map(|range| range.key.clone());
-            settings.extend(keys.zip(values).map(|(key, value)| Setting { key, value }));
+            settings.extend(keys.zip(values).map(|(key, value)| Setting::of_quantity(key, value)));
         }
         let values: Vec<String> = settings.iter().map(|setting| setting.value.clone()).collect();
         if !self.require.iter().all(|require| require.holds(&values)) {
@@ -79,69 +78,68 @@ impl Plan {
     /// If one cannot be read.
     pub fn templates(&self) -> Result<Templates, LoadError> {
         let of_devices = if self.devices.is_empty() {
-            vec![Template::new(&self.base)?]
+            vec![match &self.base_text {
+                Some(text) => Template::from_text(&self.base, text)?,
+                None => Template::new(&self.base)?,
+            }]
         } else {
-            let on = |device: &String| Template::on_device(&self.base, device);
+            let on = |(_, place): &(String, String)| Template::on_device(&self.base, place);
             self.devices.iter().map(on).collect::<Result<_, _>>()?
         };
-        let set = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
+        let folder = self.folder.clone();
+        let set = self.set.iter().map(|setting| set_of(&folder, setting));
+        let set = set.collect::<Result<Vec<_>, _>>()?;
         let own_seed = of_devices[0].load(&set)?.scenario.seed;
-        Ok(Templates { of_devices, set, own_seed })
+        Ok(Templates { of_devices, folder, set, own_seed })
     }
 
     /// Finds out, before anything runs, whether its scenario, its devices and each of its keys exist.
     ///
     /// # Errors
-    /// The first thing that no point could be made with. What single points lack, their rows say.
+    /// If the scenario cannot be loaded, or if the first point cannot, whichever value one of its keys has. What single points
+    /// lack, their rows say.
     pub fn check(&self) -> Result<(), LoadError> {
-        let base = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
-        Loaded::new(&self.base, &base)?;
-        for device in &self.devices {
-            Loaded::on_device(&self.base, device, &base)?;
-        }
-        let mut alternatives: Vec<Vec<Vec<Setting>>> = vec![self.listed.clone()];
-        for axis in &self.grid {
-            let setting = |value: &String| Setting { key: axis.key.clone(), value: value.clone() };
-            alternatives.push(axis.values.iter().map(|value| vec![setting(value)]).collect());
-        }
-        if let Some(sample) = &self.sample {
-            let keys = || sample.ranges.iter().map(|range| range.key.clone());
-            let point = |index| {
-                let all = keys().zip(sample.values(index));
-                all.map(|(key, value)| Setting { key, value }).collect()
-            };
-            alternatives.push((0..sample.points.min(16)).map(point).collect());
-        }
-        let load = |settings: &Vec<Setting>| {
-            let sets = settings.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
-            Loaded::new(&self.base, &[&base[..], &sets].concat()).map(drop)
+        let templates = self.templates()?;
+        let Some(first) = (0..self.len()).find_map(|index| self.point(index)) else {
+            return Ok(());
         };
-        for settings in alternatives.iter().filter(|settings| !settings.is_empty()) {
-            let mut failures = settings.iter().map(load);
-            let Some(Err(first)) = failures.next() else { continue };
+        for axis in &self.grid {
+            let with = |value: &Setting| {
+                let mut point = first.clone();
+                for setting in point.settings.iter_mut().filter(|one| one.key == value.key) {
+                    setting.clone_from(value);
+                }
+                templates.load(&point).map(drop)
+            };
+            let mut failures = axis.values.iter().map(with);
+            let Some(Err(failure)) = failures.next() else { continue };
             if failures.all(|one| one.is_err()) {
-                return Err(first);
+                return Err(failure);
             }
         }
         Ok(())
     }
 
-    /// The files on disks that its points are made of: scenarios with what they extend, devices, and traces.
+    /// The files on disks that its points are made of: scenarios with what they extend, devices, and files of workloads.
     ///
     /// # Errors
     /// If a scenario cannot be loaded.
     pub fn files(&self) -> Result<Vec<PathBuf>, LoadError> {
+        let templates = self.templates()?;
         let mut files = Vec::new();
-        let base = self.set.iter().map(set_of).collect::<Result<Vec<_>, _>>()?;
-        let loaded = Loaded::new(&self.base, &base)?;
-        files.extend_from_slice(loaded.sources());
-        if let Some(trace) = &loaded.scenario.workload.trace {
-            let places = trace.files().map(|(_, source)| PathBuf::from(source.place()));
-            files.extend(places.filter(|place| place.exists()));
+        for template in &templates.of_devices {
+            let loaded = template.load(&templates.set)?;
+            files.extend_from_slice(loaded.sources());
+            let workload = &loaded.scenario.workload;
+            let traces = workload.trace.iter().flat_map(leyden_config::TraceConfig::files);
+            files.extend(traces.map(|(_, source)| PathBuf::from(source.place())));
+            files.extend(workload.recorded.iter().map(|recorded| recorded.path.clone().into()));
         }
-        for device in &self.devices {
-            files.extend_from_slice(Loaded::on_device(&self.base, device, &base)?.sources());
-        }
+        let of_points = self.grid.iter().flat_map(|axis| &axis.values);
+        let of_points = of_points.chain(self.listed.iter().flatten());
+        let paths = of_points.filter(|setting| PATHS.contains(&setting.key.as_str()));
+        files.extend(paths.map(|setting| PathBuf::from(beside(&self.folder, &setting.value))));
+        files.retain(|file| file.is_file());
         files.sort();
         files.dedup();
         Ok(files)
@@ -149,7 +147,7 @@ impl Plan {
 
     /// The device of a point, as the plan names it.
     pub fn device(&self, point: &Point) -> Option<&str> {
-        point.device.map(|device| self.devices[device].as_str())
+        point.device.map(|device| self.devices[device].0.as_str())
     }
 }
 
@@ -157,6 +155,7 @@ impl Plan {
 #[derive(Clone, Debug)]
 pub struct Templates {
     of_devices: Vec<Template>,
+    folder: PathBuf,
     /// Overrides of all points.
     set: Vec<Set>,
     own_seed: u64,
@@ -170,7 +169,7 @@ impl Templates {
     pub fn load(&self, point: &Point) -> Result<Loaded, LoadError> {
         let mut sets = self.set.clone();
         for setting in &point.settings {
-            sets.push(set_of(setting)?);
+            sets.push(set_of(&self.folder, setting)?);
         }
         let seed = match point.seed {
             PointSeed::Own => None,
@@ -178,14 +177,28 @@ impl Templates {
             PointSeed::After(after) => Some(self.own_seed.wrapping_add(after)),
         };
         if let Some(seed) = seed {
-            sets.push(set_of(&Setting { key: "seed".to_owned(), value: seed.to_string() })?);
+            sets.push(Set::of_option("plan", &format!("seed={seed}"))?);
         }
         self.of_devices[point.device.unwrap_or(0)].load(&sets)
     }
 }
 
-fn set_of(Setting { key, value }: &Setting) -> Result<Set, LoadError> {
-    Ok(Set::of_option("plan", &format!("{key}={value}"))?)
+/// Keys whose values are paths. In a plan they count from its folder.
+pub(crate) const PATHS: [&str; 4] = [
+    "workload.trace.path",
+    "workload.trace.hints",
+    "workload.recorded.path",
+    "precondition.snapshot",
+];
+
+fn set_of(folder: &Path, setting: &Setting) -> Result<Set, LoadError> {
+    let Setting { key, value, literal } = setting;
+    let text = if PATHS.contains(&key.as_str()) {
+        format!("{key}={}", toml::Value::String(beside(folder, value)))
+    } else {
+        format!("{key}={literal}")
+    };
+    Ok(Set::of_option("plan", &text)?)
 }
 
 #[cfg(test)]

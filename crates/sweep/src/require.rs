@@ -1,8 +1,9 @@
 //! Rules that the keys of a point keep: `require = ["device.buffer.size <= 64 MiB"]`.
 
-use leyden_report::quantity;
+use leyden_report::{Dimension, quantity};
 
 use crate::error::SweepError;
+use crate::settings::Varied;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
@@ -40,7 +41,8 @@ pub(crate) struct Require {
 }
 
 impl Require {
-    pub(crate) fn parse(plan: &str, text: &str, keys: &[&str]) -> Result<Self, SweepError> {
+    pub(crate) fn parse(plan: &str, text: &str, varied: &[Varied]) -> Result<Self, SweepError> {
+        let keys: Vec<&str> = varied.iter().map(|varied| varied.key.as_str()).collect();
         let place = format!("{plan}: `require`");
         let help = "compare a varied key with another, or with a value: \
                     \"device.buffer.size <= 64 MiB\"";
@@ -55,13 +57,33 @@ impl Require {
             None => Side::Value(text.to_owned()),
         };
         let (left, right) = (side(left), side(right));
-        if let (Side::Value(value), Side::Value(_)) = (&left, &right) {
-            let problem = format!("`{value}` is no key that the plan varies");
-            let help = match leyden_config::nearest(value, keys.iter().copied()) {
-                Some(near) => format!("the nearest one is `{near}`"),
-                None => format!("the plan varies {}", keys.join(", ")),
+        for (this, other) in [(&left, &right), (&right, &left)] {
+            let Side::Value(value) = this else { continue };
+            let quantity = quantity(value);
+            let of_other = match other {
+                Side::Key(key) => Some(varied[*key].dimension),
+                Side::Value(_) => None,
             };
-            return Err(SweepError::plan(place, problem, help));
+            let is_key = quantity.is_none() && value.contains('.');
+            if is_key || of_other.is_none() {
+                let problem = format!("`{value}` is no key that the plan varies");
+                let help = match leyden_config::nearest(value, keys.iter().copied()) {
+                    Some(near) => format!("the nearest one is `{near}`"),
+                    None => format!("the plan varies {}", keys.join(", ")),
+                };
+                return Err(SweepError::plan(place, problem, help));
+            }
+            let fits = match (of_other.flatten(), quantity) {
+                // A bare number stands for the unit of the other side.
+                (Some(unit), Some((_, own))) => own == unit || own == Dimension::Plain,
+                (Some(_), None) => false,
+                (None, _) => matches!(relation, Relation::Equal | Relation::NotEqual),
+            };
+            if !fits {
+                let problem =
+                    format!("\"{text}\" compares `{value}` with something else than it is");
+                return Err(SweepError::plan(place, problem, help));
+            }
         }
         Ok(Self { left, relation, right })
     }
@@ -94,8 +116,16 @@ impl Require {
 mod tests {
     use super::*;
 
+    fn varied(values: [&str; 2]) -> Vec<Varied> {
+        let of = |(key, value): (&str, &str)| Varied {
+            key: key.to_owned(),
+            dimension: quantity(value).map(|(_, dimension)| dimension),
+        };
+        ["a", "b"].into_iter().zip(values).map(of).collect()
+    }
+
     fn holds(text: &str, values: [&str; 2]) -> bool {
-        let require = Require::parse("plan", text, &["a", "b"]).unwrap();
+        let require = Require::parse("plan", text, &varied(values)).unwrap();
         require.holds(&values.map(str::to_owned))
     }
 
@@ -103,13 +133,22 @@ mod tests {
     fn quantities_are_compared_in_their_units() {
         assert!(holds("a <= b", ["1024 KiB", "1 MiB"]) && !holds("a < b", ["1024 KiB", "1 MiB"]));
         assert!(holds("b > 2 ms", ["1", "2001 us"]) && !holds("a != 50 %", ["0.5", "1"]));
-        assert!(holds("a == greedy", ["greedy", "1"]) && !holds("a >= greedy", ["fifo", "1"]));
+        assert!(holds("a == greedy", ["greedy", "1"]) && !holds("a == greedy", ["fifo", "1"]));
     }
 
     #[test]
-    fn a_key_that_is_not_varied_is_refused_with_the_nearest_one() {
-        let error = Require::parse("plan", "device.bufer <= 3", &["device.buffer"]).unwrap_err();
-        assert!(error.to_string().contains("nearest one is `device.buffer`"), "{error}");
-        assert!(Require::parse("plan", "a", &["a"]).is_err());
+    fn a_rule_that_compares_nothing_is_refused() {
+        let refusal = |text: &str, values: [&str; 2]| {
+            Require::parse("plan", text, &varied(values)).unwrap_err().to_string()
+        };
+        let sizes = ["1 MiB", "greedy"];
+        assert!(refusal("a.c <= 3", sizes).contains("no key that the plan varies"));
+        assert!(refusal("c <= 3", sizes).contains("no key that the plan varies"));
+        assert!(refusal("a", sizes).contains("compares nothing"));
+        for text in ["a <= 6 MiBB", "a <= 6 ms", "a >= large", "b < greedy"] {
+            assert!(refusal(text, sizes).contains("something else"), "{text}");
+        }
+        assert!(Require::parse("plan", "a <= device.nand.rad", &varied(sizes)).is_err());
+        assert!(Require::parse("plan", "b != fifo", &varied(sizes)).is_ok());
     }
 }

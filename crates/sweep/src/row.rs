@@ -13,7 +13,7 @@ const OF_MACHINE: &str = "sim.";
 const CHECKED: &str = "sim.checked";
 
 /// A point and what its run came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its number in the plan, from 0.
     pub point: u64,

@@ -1,12 +1,42 @@
 //! Keys of the configuration and their values, as a plan writes them.
 
+use leyden_report::Dimension;
 use toml::{Table, Value};
 
 /// A key of the configuration and a value of it, as `--set KEY=VALUE` has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) key: String,
+    /// For people and for columns: texts without quotes.
     pub(crate) value: String,
+    /// For the configuration: TOML.
+    pub(crate) literal: String,
+}
+
+impl Setting {
+    pub(crate) fn new(key: String, value: &Value) -> Self {
+        Self { key, value: text_of(value), literal: value.to_string() }
+    }
+
+    /// Of a value that is a number with or without its unit.
+    pub(crate) fn of_quantity(key: String, value: String) -> Self {
+        Self { key, literal: value.clone(), value }
+    }
+}
+
+/// A column of the results for a key that differs between points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Varied {
+    pub(crate) key: String,
+    /// In which unit its values are numbers; `None` if some are names.
+    pub(crate) dimension: Option<Dimension>,
+}
+
+impl Varied {
+    /// Its name in the results.
+    pub(crate) fn column(&self) -> String {
+        format!("config.{}{}", self.key, self.dimension.map_or("", Dimension::suffix))
+    }
 }
 
 /// The keys of `table` with what they hold; tables below it are parts of keys: `a.b = 1` and `[a] b = 1` and `"a.b" = 1`

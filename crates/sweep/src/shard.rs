@@ -8,7 +8,7 @@ use leyden_config::Loaded;
 use leyden_run::{Outcome, RunError};
 
 use crate::error::SweepError;
-use crate::identity::{Inputs, plan_id};
+use crate::identity::{plan_id, point_id};
 use crate::part::{self, Journal, Origin, Shard};
 use crate::plan::Plan;
 use crate::points::{Point, Templates};
@@ -61,22 +61,22 @@ pub fn run_shard(
     folder: &Path,
     options: &Options<'_>,
 ) -> Result<Done, SweepError> {
-    let inputs = Inputs::default();
     let templates = plan.templates()?;
-    let id = plan_id(plan, &templates, &inputs, options.build);
-    let origin = Origin::new(plan, id, options.build, options.with_series);
+    let id = plan_id(plan, options.build)?;
+    let origin = Origin::new(plan, shard, id, options.build, options.with_series);
     std::fs::create_dir_all(folder).map_err(|source| SweepError::read(folder, source))?;
-    let path = shard.part(folder);
-    let mut made = Vec::new();
-    if path.exists() {
-        origin.check(&path, &part::origin(&path)?)?;
-        made = part::rows(plan, folder, shard, &origin)?;
-        let failed = made.iter().filter(|row| row.error.is_some()).count() as u64;
-        if failed == 0 || !options.retry_failed {
-            return Ok(Done { points: made.len() as u64, made: 0, failed });
-        }
+    part::check_folder(folder, shard)?;
+    if let Some(done) = finished(folder, shard, &origin, options)? {
+        return Ok(done);
     }
     let mut journal = Journal::open(folder, shard, &origin)?;
+    // Another process may have finished it before the journal was this one's.
+    if let Some(done) = finished(folder, shard, &origin, options)? {
+        journal.forget()?;
+        return Ok(done);
+    }
+    let is_there = shard.part(folder).exists();
+    let made = if is_there { part::rows(plan, folder, shard, &origin)? } else { Vec::new() };
     for row in made.iter().filter(|row| !journal.has(row.point, false)).collect::<Vec<_>>() {
         journal.add(row)?;
     }
@@ -87,7 +87,6 @@ pub fn run_shard(
     let work = Work {
         plan,
         templates: &templates,
-        inputs: &inputs,
         options,
         all: points.len() as u64,
         done: AtomicU64::new((points.len() - open.len()) as u64),
@@ -114,6 +113,23 @@ pub fn run_shard(
     Ok(done)
 }
 
+/// What became of a shard whose part is whole; none if its points are to be run.
+fn finished(
+    folder: &Path,
+    shard: Shard,
+    origin: &Origin,
+    options: &Options<'_>,
+) -> Result<Option<Done>, SweepError> {
+    let path = shard.part(folder);
+    if !path.exists() {
+        return Ok(None);
+    }
+    origin.check(&path, &part::origin(&path)?)?;
+    let (points, failed) = part::counted(&path)?;
+    let is_done = failed == 0 || !options.retry_failed;
+    Ok(is_done.then_some(Done { points, made: 0, failed }))
+}
+
 /// The problem without its place: the same wherever the plan stands.
 fn problem(error: &dyn std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
@@ -123,7 +139,6 @@ fn problem(error: &dyn std::fmt::Display) -> String {
 struct Work<'a> {
     plan: &'a Plan,
     templates: &'a Templates,
-    inputs: &'a Inputs,
     options: &'a Options<'a>,
     all: u64,
     done: AtomicU64,
@@ -177,7 +192,7 @@ impl Work<'_> {
             let threads: Vec<_> = pieces
                 .map(|piece| {
                     scope.spawn(|| {
-                        let each = piece.iter().filter_map(|point| self.ready(point));
+                        let each = piece.iter().filter_map(|point| self.ready_or_row(point));
                         each.collect::<Vec<_>>()
                     })
                 })
@@ -186,26 +201,35 @@ impl Work<'_> {
         })
     }
 
+    /// As [`Self::ready`]; a point whose loading panics is a row.
+    fn ready_or_row(&self, point: &Point) -> Option<Ready> {
+        let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.ready(point)));
+        ready.unwrap_or_else(|_| {
+            let mut row = self.row(point);
+            row.error = Some("Leyden itself failed while it loaded the point".to_owned());
+            self.keep(&row);
+            None
+        })
+    }
+
+    /// The row of a point, without results.
+    fn row(&self, point: &Point) -> Row {
+        Row {
+            point: point.index,
+            device: self.plan.device(point).map(str::to_owned),
+            values: point.values.clone(),
+            ..Row::default()
+        }
+    }
+
     fn ready(&self, point: &Point) -> Option<Ready> {
         if self.ends() {
             return None;
         }
-        let mut row = Row {
-            point: point.index,
-            id: String::new(),
-            name: String::new(),
-            device: self.plan.device(point).map(str::to_owned),
-            seed: 0,
-            values: point.values.clone(),
-            error: None,
-            digest: None,
-            warnings: Vec::new(),
-            figures: std::collections::BTreeMap::default(),
-            series: std::collections::BTreeMap::default(),
-        };
+        let mut row = self.row(point);
         match self.templates.load(point) {
             Ok(loaded) => {
-                row.id = self.inputs.id(&loaded.scenario, self.options.build);
+                row.id = point_id(&loaded.scenario, self.options.build);
                 (row.name, row.seed) = (loaded.scenario.name.clone(), loaded.scenario.seed);
                 if let Err(error) = leyden_run::validate(&loaded.scenario) {
                     row.error = Some(problem(&error));

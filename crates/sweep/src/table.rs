@@ -16,8 +16,9 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use crate::plan::{Plan, Varied};
+use crate::plan::Plan;
 use crate::row::Row;
+use crate::settings::Varied;
 
 /// Rows that are written together. Their number decides the bytes of a file, so it is the same everywhere.
 pub(crate) const GROUP_ROWS: usize = 16_384;
@@ -42,7 +43,7 @@ pub fn table(plan: &Plan, rows: &[Row]) -> RecordBatch {
             FIRST[0].into(),
             Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.point as i64))),
         ),
-        (FIRST[1].into(), texts(rows, |row| Some(row.id.clone()))),
+        (FIRST[1].into(), texts(rows, |row| Some(row.id.clone()).filter(|id| !id.is_empty()))),
         (FIRST[2].into(), texts(rows, |row| Some(row.name.clone()))),
         (FIRST[3].into(), texts(rows, |row| row.device.clone())),
         (FIRST[4].into(), Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.seed)))),

@@ -229,3 +229,88 @@ fn parts_of_another_plan_build_or_number_of_shards_are_refused() {
     fs::write(folder.join("part-00001-of-00003.rows"), b"").unwrap();
     assert!(status(&folder).unwrap_err().to_string().contains("of 2 and of 3 shards"));
 }
+
+#[test]
+fn where_the_plan_stands_is_not_in_the_results() {
+    let temporary = tempfile::tempdir().unwrap();
+    let text = "base = \"small.toml\"\ndevice = [\"one.toml\", \"two.toml\"]\n\
+                [set]\ndevice.ftl.over_provisioning = \"28 %\"\n[grid]\nworkload.job.0.name = [\"1\", \"x\"]\n";
+    let results = |place: &str| {
+        let folder = temporary.path().join(place);
+        fs::create_dir_all(&folder).unwrap();
+        let plan = plan(&folder, text.replace("small", place).as_str());
+        for name in ["one.toml", "two.toml", &format!("{place}.toml")] {
+            fs::write(folder.join(name), format!("name = \"n\"\n{SMALL}")).unwrap();
+        }
+        let plan = Plan::read(&folder.join("plan.toml")).unwrap_or(plan);
+        let parts = folder.join("parts");
+        Run::default().shard(&plan, "1/1", &parts).unwrap();
+        (merged(&parts).0, plan, parts)
+    };
+    let (first, plan, parts) = results("small");
+    let table = rows(&parts.join("part-00001-of-00001.parquet"));
+    let devices = table.column_by_name("device").unwrap().as_string::<i32>();
+    assert_eq!(devices.iter().flatten().collect::<Vec<_>>()[1..3], ["one.toml", "two.toml"]);
+    assert_eq!(
+        table.column_by_name("error").unwrap().null_count(),
+        4,
+        "a text that looks like a number"
+    );
+    let folder = temporary.path().join("small");
+    let moved = temporary.path().join("moved");
+    fs::rename(&folder, &moved).unwrap();
+    let again = Plan::read(&moved.join("plan.toml")).unwrap();
+    let parts = moved.join("again");
+    Run::default().shard(&again, "1/1", &parts).unwrap();
+    assert!(merged(&parts).0 == first, "another folder");
+    // Each file of a plan decides which sweep it is.
+    drop(plan);
+    fs::write(moved.join("two.toml"), format!("name = \"n\"\nseed = 5\n{SMALL}")).unwrap();
+    let refused = Run::default().shard(&again, "1/1", &parts).unwrap_err().to_string();
+    assert!(refused.contains("has changed since"), "{refused}");
+}
+
+#[test]
+fn a_file_is_its_own_shards_and_a_cut_off_head_is_none() {
+    let temporary = tempfile::tempdir().unwrap();
+    let plan = plan(temporary.path(), PLAN);
+    let folder = temporary.path().join("parts");
+    fs::create_dir(&folder).unwrap();
+    let journal = folder.join("part-00001-of-00002.rows");
+    fs::write(&journal, b"{\"format\":1,\"pl").unwrap();
+    Run::default().shard(&plan, "1/2", &folder).unwrap();
+    assert!(!journal.exists());
+    let other = Run::default().shard(&plan, "1/3", &folder).unwrap_err().to_string();
+    assert!(other.contains("it has parts of 2 shards, and this is shard 1/3"), "{other}");
+    let (one, two) =
+        (folder.join("part-00001-of-00002.parquet"), folder.join("part-00002-of-00002.parquet"));
+    fs::copy(&one, &two).unwrap();
+    fs::copy(
+        folder.join("series-00001-of-00002.parquet"),
+        folder.join("series-00002-of-00002.parquet"),
+    )
+    .unwrap();
+    let twice =
+        merge(&folder, &temporary.path().join("runs"), None, false).unwrap_err().to_string();
+    assert!(twice.contains("that of another shard"), "{twice}");
+    fs::remove_file(&two).unwrap();
+    Run::default().shard(&plan, "2/2", &folder).unwrap();
+    let replaced = merge(&folder, &one, None, false).unwrap_err().to_string();
+    assert!(replaced.contains("it is a part of the sweep"), "{replaced}");
+    assert!(leyden_sweep::read_table(&temporary.path().join("plan.toml")).is_err());
+}
+
+#[test]
+fn keys_that_need_each_other_are_tried_together() {
+    let temporary = tempfile::tempdir().unwrap();
+    let text = "base = \"small.toml\"\n[grid]\ndevice.ftl.gc.victim.policy = [\"d_choices\"]\n\
+                device.ftl.gc.victim.d = [2, 4]\n";
+    plan(temporary.path(), text).check().unwrap();
+    let none = plan(temporary.path(), &text.replace("d_choices", "d_choice")).check().unwrap_err();
+    assert!(none.to_string().contains("d_choices"), "{none}");
+    let text = "base = \"small.toml\"\nrequire = [\"device.buffer.size > 9 MiB\"]\n\
+                [grid]\ndevice.buffer.size = [\"8 MiB\"]\n";
+    fs::write(temporary.path().join("none.toml"), text).unwrap();
+    let none = Plan::read(&temporary.path().join("none.toml")).unwrap_err().to_string();
+    assert!(none.contains("no point satisfies it"), "{none}");
+}

@@ -25,6 +25,12 @@ pub(crate) fn main(command: &CacheCommand) -> Result<(), Failure> {
         CacheCommand::Status { json } => status(&cache, *json),
         CacheCommand::Clear => {
             let removed = cache.clear()?;
+            // Files that sweeps of the Python package brought here.
+            if let Some(inputs) = folder().map(|folder| folder.join("inputs"))
+                && inputs.is_dir()
+            {
+                std::fs::remove_dir_all(&inputs)?;
+            }
             let (drives, size) = (count(removed.drives), bytes(removed.bytes as f64));
             anstream::println!("removed {drives} drives, {size}");
             Ok(())
@@ -72,10 +78,12 @@ pub(crate) fn folder() -> Option<PathBuf> {
 /// The name of this build, which no other has. A commit does, but not where files differ from it: there the program's own file
 /// does.
 fn build() -> String {
+    // Profiles differ in speed alone: the Python package of the same commit shares the drives.
+    let build = version::build();
     if !version::COMMIT.is_empty() && !version::COMMIT.ends_with('+') {
-        return version::VERSION.to_owned();
+        return build;
     }
     let program = std::env::current_exe().and_then(std::fs::metadata);
     let made = program.and_then(|file| Ok((file.len(), file.modified()?)));
-    format!("{} {:?}", version::VERSION, made.ok())
+    format!("{build} {:?}", made.ok())
 }

@@ -57,8 +57,8 @@ fn run(args: &SweepArgs, plan: &Path, out: &Path, cancel: &Cancel) -> Result<(),
         return Ok(());
     }
     Err(Failure::failed(anyhow::anyhow!(
-        "{} of {} points have no results; the column `error` says why\n  help: mend what it says, and try them again \
-         with --retry-failed",
+        "{} of {} points have no results; the column `error` says why\n  help: --retry-failed runs them again; where the \
+         plan or an input has to change, choose another folder",
         count(done.failed),
         count(done.points)
     )))

@@ -1,9 +1,12 @@
 //! What a record says of the drive and of the files that a workload came from, so that a reader need not
 //! have them.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use leyden_device::{BlockDevice, Controller, Namespace, Payload, SECTOR_BYTES};
 use sha2::{Digest, Sha256};
@@ -75,10 +78,23 @@ fn input(path: &str, source: &TraceSource) -> Option<Input> {
     Some(Input { path: path.to_owned(), bytes, sha256 })
 }
 
-fn of_file(path: &Path) -> Option<(String, u64)> {
+/// Checksums of files, by their place, length and time of change: a sweep asks for the same file for each of its points.
+type Known = BTreeMap<(PathBuf, u64, Option<SystemTime>), (String, u64)>;
+static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+
+/// The SHA-256 of a file's content, as `sha256sum` prints it, and its length; none of what is no file or cannot be read.
+pub fn of_file(path: &Path) -> Option<(String, u64)> {
     // The run reports an error of opening the trace.
     let file = File::open(path).ok()?;
-    file.metadata().ok()?.is_file().then(|| sum(file).ok())?
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let key = (path.to_owned(), metadata.len(), metadata.modified().ok());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known().get(&key) {
+        return Some(found.clone());
+    }
+    let found = sum(file).ok()?;
+    known().insert(key, found.clone());
+    Some(found)
 }
 
 fn sum(mut from: impl Read) -> io::Result<(String, u64)> {

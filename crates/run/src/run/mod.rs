@@ -42,7 +42,7 @@ use crate::driver::DriveError;
 pub use aged::AgedDrives;
 pub use aged::key as drive_key;
 pub use cache::{CacheUse, DriveCache};
-pub use facts::{check_inputs, check_same_inputs, inputs};
+pub use facts::{check_inputs, check_same_inputs, inputs, of_file as checksum};
 pub use follow::{Follow, Followed, Wanted, follow};
 use follow::{Follower, Window};
 pub use many::{Plan, run_all, run_each};

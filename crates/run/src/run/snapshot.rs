@@ -186,29 +186,37 @@ struct Parts<'a> {
     device: &'a Config,
     precondition: PreconditionConfig,
     workload: Option<&'a WorkloadConfig>,
+    /// Checksums of the files of that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inputs: Vec<String>,
 }
 
 impl<'a> Parts<'a> {
     fn of<P: Payload>(scenario: &'a Scenario) -> Self {
         let precondition = PreconditionConfig { snapshot: None, ..scenario.precondition.clone() };
+        let workload = match precondition.distribution {
+            Distribution::Uniform => None,
+            Distribution::Workload => Some(&scenario.workload),
+        };
+        let inputs = workload.map(super::inputs).unwrap_or_default();
         Self {
             version: env!("CARGO_PKG_VERSION"),
             stored: P::STORED,
             seed: scenario.seed,
             device: &scenario.device,
-            workload: match precondition.distribution {
-                Distribution::Uniform => None,
-                Distribution::Workload => Some(&scenario.workload),
-            },
+            workload,
+            inputs: inputs.into_iter().map(|input| input.sha256).collect(),
             precondition,
         }
     }
 
     fn fingerprint(&self) -> String {
         let mut digest = Digest::default();
-        let Self { version, stored, seed, device, precondition, workload } = self;
+        let Self { version, stored, seed, device, precondition, workload, inputs } = self;
         let all = (version, stored, seed, device, precondition, workload);
-        for byte in serde_json::to_vec(&all).unwrap_or_default() {
+        let mut bytes = serde_json::to_vec(&all).unwrap_or_default();
+        bytes.extend(inputs.iter().flat_map(|sum| sum.bytes()));
+        for byte in bytes {
             digest.add(u64::from(byte));
         }
         digest.to_string()

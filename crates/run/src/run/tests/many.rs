@@ -100,3 +100,43 @@ fn processor_time_is_the_runs_own() {
     assert!((rates[0] * sim.cpu_s - rates[1] * sim.wall_s).abs() < 1.0, "{sim:?}");
     assert!(sim.flash_ops_per_cpu_s > 0.0);
 }
+
+/// A drive of the cache is that of a trace's content, not of its name; and results are the same with and without.
+#[test]
+fn a_cached_drive_is_made_of_the_traces_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    let write = |bytes: u64| {
+        let line =
+            |at: u64| format!("{},h,0,Write,{},{bytes},0\n", at * 1000, at * bytes % (1 << 19));
+        std::fs::write(&trace, (0..2_000).map(line).collect::<String>()).unwrap();
+    };
+    let scenario = || {
+        let path = format!("workload.trace.path={}", trace.display());
+        let sets =
+            [path.as_str(), "precondition.distribution=workload", "precondition.kind=steady"];
+        let sets: Vec<_> = sets.iter().map(|set| set.parse().unwrap()).collect();
+        let text = "[device.nand]\nchannels = 2\ndies_per_channel = 1\nblocks_per_plane = 24\n\
+                    pages_per_block = 32\n[device.ftl]\nover_provisioning = \"28 %\"\n[workload.trace]\nloops = 1\n";
+        Loaded::from_text("t", text, &sets).unwrap().scenario
+    };
+    let cache = DriveCache::new(folder.path().join("drives"), "b", 1 << 30);
+    let digest = |cache: Option<&DriveCache>| {
+        let mut hooks = Hooks { cache, ..Hooks::default() };
+        run(&scenario(), &mut hooks).unwrap().record.sim.digest
+    };
+    let mut digests = Vec::new();
+    for bytes in [4096, 16_384] {
+        write(bytes);
+        let without = digest(None);
+        assert_eq!(digest(Some(&cache)), without, "{bytes}: made");
+        assert_eq!(digest(Some(&cache)), without, "{bytes}: loaded");
+        digests.push(without);
+    }
+    assert_ne!(digests[0], digests[1]);
+    assert_eq!(cache.used().drives, 2, "one for each content");
+    assert_ne!(drive_key(&scenario()), {
+        write(4096);
+        drive_key(&scenario())
+    });
+}

@@ -1,7 +1,7 @@
 //! Sweeps: a plan of many runs, its shards, and their results as Parquet.
 //!
 //! **What lives here**: what a plan's points are ([`Plan`]), how a shard of them is run ([`run_shard`]), the table
-//! that results ([`table`]), and joining the shards' files ([`merge`]). **What doesn't**: a single run (`leyden-run`), what a
+//! that results ([`table`]), and joining the shards' files ([`merge()`]). **What doesn't**: a single run (`leyden-run`), what a
 //! figure is (`leyden-report`), and who runs the shards: any batch system, or Python.
 //!
 //! **Invariants**

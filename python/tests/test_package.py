@@ -106,7 +106,9 @@ def test_errors_name_key_place_and_remedy(tmp_path: Path) -> None:
 
 def test_a_run_heeds_ctrl_c_and_lets_other_threads_run() -> None:
     program = (
-        "import leyden, sys\n"
+        "import leyden, signal, sys\n"
+        # Jobs in the background of a shell begin with the signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print('begun', flush=True)\n"
         "try:\n"
         "    leyden.run('bench/random-write', set={'workload.job.0.requests': 10**9, 'precondition.kind': 'none'})\n"

@@ -196,8 +196,9 @@ fn names_what_is_there(words: &[String]) {
     for package in named("-p").chain(named("--package")) {
         let folder =
             if package == "leyden" { "cli" } else { package.trim_start_matches("leyden-") };
-        let folder = root().join("crates").join(folder);
-        assert!(folder.exists(), "{words:?}: no {package}");
+        let is_there = root().join("crates").join(folder).exists()
+            || root().join("examples").join(package).join("Cargo.toml").exists();
+        assert!(is_there, "{words:?}: no {package}");
     }
     // The crate of fuzz targets is none of this workspace.
     let manifest = named("--manifest-path").next().map(|path| root().join(path));

@@ -218,8 +218,7 @@ impl Loaded {
     /// The scenario that `text` is, as if the file `name` held it. Files that it names are looked for beside
     /// that.
     pub fn from_text(name: &str, text: &str, sets: &[Set]) -> Result<Self, LoadError> {
-        let tree = chain(&disk_source(Path::new(name), text.to_owned()), &mut Vec::new())?;
-        Self::finish(name, tree, sets)
+        Template::from_text(name, text)?.load(sets)
     }
 
     fn finish(name: &str, mut tree: Node, sets: &[Set]) -> Result<Self, LoadError> {

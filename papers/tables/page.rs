@@ -1,7 +1,7 @@
 //! The tables of a page, and the comment in front of each that says where its figures come from.
 
 /// How a table is marked; the remedy of what is found.
-pub(super) const HOW: &str = "put `<!-- figures: RECORD ... -->` in front of it, or `<!-- figures: none (REASON) -->` (docs/papers/README.md)";
+pub(super) const HOW: &str = "put `<!-- figures: RECORD ... -->` in front of it, or `<!-- figures: none (REASON) -->` (papers/README.md)";
 
 /// Why a table holds nothing that was measured.
 const REASONS: &[&str] = &["definitions", "configuration"];

@@ -10,7 +10,7 @@ use super::tree::Tree;
 pub(super) const LIMIT: usize = 60;
 /// Words that are written by hand, in all pages together: prose and tables without code. The goal is 25,000: lower this when
 /// pages get shorter.
-pub(super) const MOST_WORDS: usize = 34_000;
+pub(super) const MOST_WORDS: usize = 29_500;
 /// The pages that newcomers read first have neither headless clauses nor [`WORDS`].
 const FIRST: &[&str] = &[
     "README.md",

@@ -7,7 +7,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Headless clauses and [`WORDS`] in all pages together.
-pub(super) const LIMIT: usize = 60;
+pub(super) const LIMIT: usize = 20;
 /// Words that are written by hand, in all pages together: prose and tables without code. A page that
 /// grows makes another one shorter.
 pub(super) const MOST_WORDS: usize = 25_000;

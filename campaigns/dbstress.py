@@ -3,14 +3,16 @@
 
     campaigns/dbstress.py fetch --folder stress
     campaigns/dbstress.py run --folder stress --build build --libraries target/release --rounds 150
+    campaigns/dbstress.py reclaims --folder stress --build build --libraries target/release --rounds 150
     campaigns/dbstress.py wrongs --folder stress --build build --libraries target/release --times 5
 
 `fetch` gets the source of Debian's RocksDB (`apt-get source`: deb-src must be among apt's sources) and builds
 db_stress against the packaged library: one to three minutes. `run` has lanes, each a database on a drive of its own:
-SIGKILL and power cut, at sync=0 and sync=1, `--rounds` each. `wrongs` plants errors that must be found.
+SIGKILL and power cut, at sync=0 and sync=1, `--rounds` each. `reclaims` has lanes on drives so small that space must be
+reclaimed; each round is killed at a command of a reclaim. `wrongs` plants errors that must be found.
 
-Prints a line of Markdown for each lane. Exits with 1 if anything promised was lost (`wrongs`: if an error was not
-found), with 77 if this machine cannot do it.
+Prints a line of Markdown for each lane. Exits with 1 if anything promised was lost, or a lane did not reach what it is for
+(`wrongs`: if an error was not found), with 77 if this machine cannot do it.
 """
 
 import argparse
@@ -40,6 +42,20 @@ PROMISE = {"disable_wal": 0, "sync_fault_injection": 0, "manual_wal_flush_one_in
 # Small, so that tables are flushed and logs deleted many times a second.
 SMALL = {"max_key": 20_000, "write_buffer_size": 256 << 10, "target_file_size_base": 1 << 20,
          "max_bytes_for_level_base": 4 << 20}
+# 32 zones of 256 KiB: tables and logs of RocksDB fill most of them. More keys would fill the drive; then db_stress sees puts
+# fail, which it has noted as done, and is of no use any more (tests/crash_test.cc runs out of space).
+LITTLE = {"device.nand.channels": 4, "device.nand.dies_per_channel": 2, "device.nand.pages_per_block": 64,
+          "device.nand.blocks_per_plane": 8, "device.zoned.zone_size": "256 KiB", "device.buffer.size": "4 MiB",
+          "device.buffer.protected_size": "2 MiB"}
+CROWDED = {"max_key": 22_000, "write_buffer_size": 128 << 10, "target_file_size_base": 128 << 10,
+           "max_bytes_for_level_base": 512 << 10, "backup_one_in": 0, "checkpoint_one_in": 0}
+# Each start leaves a LOG on the drive, so a database fills its drive in time: another one begins after so many rounds.
+ROUNDS_OF_CROWDED = 20
+# What a lane must have met at least once, and the words of db_stress or the plugin that say so.
+REACHED = {"plain": "killed in a reclaim of plain files", "logs": "killed in a reclaim of logs"}
+MUST_REACH = {"kill": [], "cut": [], "reclaim": ["plain", "logs"]}
+# A lane gives up when so few of its runs have come to their end.
+RUNS_FOR_ONE = 5
 WRONGS = [
     ("published order", ",order:published", 1),
     ("published order", ",order:published", 0),
@@ -77,8 +93,8 @@ def fetch(args):
 class Lane:
     """One database on one drive, and how its runs end."""
 
-    def __init__(self, args, name, end, sync, options="", seed=0):
-        self.args, self.name, self.end, self.sync = args, name, end, sync
+    def __init__(self, args, name, end, sync, options="", seed=0, drive=None, sizes=None):
+        self.args, self.name, self.end, self.sync, self.sizes = args, name, end, sync, sizes or SMALL
         self.folder = os.path.join(os.path.abspath(args.folder), "lanes", name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.join(self.folder, "outputs"))
@@ -99,12 +115,13 @@ class Lane:
         self.plan = {
             "db_stress": self.db_stress, "end": end, "seed": seed, "record": self.record, "outputs": self.outputs,
             "preload": f"{STDBUF}:{build}/libleyden_rocksdb.so", "interval": args.interval,
-            "image": self.image, "leyden": self.leyden,
+            "image": self.image, "leyden": self.leyden, "reached": REACHED,
         }
         # For single records of the log; without a protected region there are none.
         areas = [] if args.region == "none" else ["--set", "device.zoned.zrwa.count=4"]
-        run(self.leyden, "image", "create", "--drive", "devices/zns", *areas,
-            "--set", f"device.buffer.region={args.region}", self.image)
+        for key, value in {**(drive or {}), "device.buffer.region": args.region}.items():
+            areas += ["--set", f"{key}={value}"]
+        run(self.leyden, "image", "create", "--drive", "devices/zns", *areas, self.image)
         run(self.leyden_fs, "mkfs", self.image, env=self.environment)
 
     def told(self):
@@ -118,20 +135,30 @@ class Lane:
         told = self.told()
         if self.end == "cut":
             return sum(1 for line in told if line.get("report"))
+        if self.end == "reclaim":
+            return sum(1 for line in told if line.get("reached"))
         # The last one that has begun is at work.
         return max(0, sum(1 for line in told if "begun" in line) - 1)
+
+    def begun(self):
+        return sum(1 for line in self.told() if "begun" in line)
+
+    def reached(self):
+        """How often each of what the lane must reach was met."""
+        told = [line.get("reached") for line in self.told()]
+        return {what: told.count(what) for what in MUST_REACH[self.end]}
 
     def rounds(self, count):
         """Lets db_crashtest.py do `count` rounds. What it has found, or None."""
         with open(self.environment["DBSTRESS_LANE"], "w") as file:
             json.dump(self.plan, file)
-        options = {**PROMISE, **SMALL, "sync": self.sync, "interval": self.args.interval, "duration": 10 ** 6,
+        options = {**PROMISE, **self.sizes, "sync": self.sync, "interval": self.args.interval, "duration": 10 ** 6,
                    "nooverwritepercent": 0, "threads": 4, "fs_uri": self.uri}
         command = [sys.executable, f"{self.source}tools/db_crashtest.py", "blackbox", "--simple",
                    f"--stress_cmd={ROUND}", *(f"--{name}={value}" for name, value in options.items())]
         with open(os.path.join(self.folder, "crashtest"), "w") as out:
             crashtest = subprocess.Popen(command, env=self.environment, stdout=out, stderr=out, start_new_session=True)
-            while crashtest.poll() is None and self.ended() < count:
+            while crashtest.poll() is None and self.ended() < count and self.begun() < RUNS_FOR_ONE * (count + 5):
                 time.sleep(0.2)
             by_itself = crashtest.poll() is not None
             try:
@@ -142,7 +169,9 @@ class Lane:
         # db_stress is no child of ours: until it is gone, it has the image.
         with open(self.image, "rb") as image:
             fcntl.flock(image, fcntl.LOCK_EX)
-        return self.found() or (f"db_crashtest.py ended: {self.tail()}" if by_itself else None)
+        missed = [what for what, times in self.reached().items() if times == 0]
+        return (self.found() or (f"db_crashtest.py ended: {self.tail()}" if by_itself else None)
+                or (f"NOT REACHED: {', '.join(missed)}" if missed else None))
 
     def output(self, number):
         with open(os.path.join(self.outputs, f"{number:04}"), "rb") as file:
@@ -192,6 +221,7 @@ class Lane:
         return {
             "lane": self.name, "end": self.end, "sync": self.sync, "runs": len(heard), "ended": self.ended(),
             "verified": sum(1 for text in heard if "verification passed" in text), "found": finding,
+            "reached": self.reached(),
             "dumped_bytes": [cut["dumped_bytes"] for cut in cuts],
         }
 
@@ -229,6 +259,24 @@ def rounds(args):
     return results, any(result["found"] for result in results)
 
 
+def reclaims(args):
+    need(args)
+    syncs = [1] if args.region == "none" else [0, 1]
+    databases = range(-(-args.rounds // ROUNDS_OF_CROWDED))
+    lanes = [Lane(args, f"{args.region}-reclaim-sync{sync}-{at}", "reclaim", sync, seed=args.seed + 10 * at + sync,
+                  drive=LITTLE, sizes=CROWDED) for at in databases for sync in syncs]
+    rounds_each = min(args.rounds, ROUNDS_OF_CROWDED)
+    print("| end | sync | rounds | runs | reached | verified after recovery | lost |\n|---|---|---|---|---|---|---|", flush=True)
+    results = []
+    with ThreadPoolExecutor(args.lanes) as pool:
+        for result in pool.map(lambda lane: in_lane(args, lane, rounds_each), lanes):
+            results.append(result)
+            reached = ", ".join(f"{what} {times}" for what, times in result["reached"].items())
+            print(f"| {result['end']} | {result['sync']} | {result['ended']} | {result['runs']} | {reached} | "
+                  f"{result['verified']} | {result['found'] or 'nothing'} |", flush=True)
+    return results, any(result["found"] for result in results)
+
+
 def wrongs(args):
     need(args)
     print("| planted | sync | caught | after rounds | by |\n|---|---|---|---|---|", flush=True)
@@ -250,7 +298,7 @@ def wrongs(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["fetch", "run", "wrongs"])
+    parser.add_argument("what", choices=["fetch", "run", "reclaims", "wrongs"])
     parser.add_argument("--folder", required=True, help="where the source, db_stress and the drives are")
     parser.add_argument("--build", default="build", help="where the plugin was built")
     parser.add_argument("--libraries", default="target/release", help="where leyden and libleyden.so are")
@@ -266,7 +314,7 @@ def main():
     args = parser.parse_args()
     if args.what == "fetch":
         return fetch(args)
-    results, is_bad = {"run": rounds, "wrongs": wrongs}[args.what](args)
+    results, is_bad = {"run": rounds, "reclaims": reclaims, "wrongs": wrongs}[args.what](args)
     if args.json:
         with open(args.json, "w") as out:
             json.dump(results, out, indent=1)

@@ -7,6 +7,7 @@ DBSTRESS_LANE names a JSON file that `dbstress.py` writes: how to start db_stres
   the end of it, meets it at a random age.
 - cut: the drive loses its power at a random moment (`leyden cut`), and db_stress dies of its next command (`at_cut:die`
   in the URI). It must not see the error: it writes down a value as put before it looks whether the put has failed.
+- reclaim: the plugin kills db_stress at a random command of its reclaims (`kill_in_plain_reclaim:N`).
 """
 
 import ctypes
@@ -21,6 +22,11 @@ import time
 PR_SET_PDEATHSIG = 1
 # Opening a database takes some time: an earlier end only tries the mount again.
 YOUNGEST = 1.0
+# A kill in a reclaim comes at one of so many commands; small numbers are likelier.
+COMMANDS_MOST = 400
+# Reclaims of logs are far more frequent: where one of plain files is to come first, the kill in one of logs comes so late.
+# Without it the drive would be full some day.
+LOG_COMMANDS_MOST = 3_000
 
 
 def die_with_parent():
@@ -31,6 +37,19 @@ def told(lane, **what):
     """A line of the lane's record. It is written at once, since this process is going to be killed."""
     with open(lane["record"], "a") as out:
         out.write(json.dumps(what) + "\n")
+
+
+def killed_in_reclaim(lane, number, stress):
+    """Waits until the plugin has killed db_stress, and then for the end of the round."""
+    code = stress.wait()
+    with open(os.path.join(lane["outputs"], f"{number:04}"), errors="replace") as file:
+        text = file.read()
+    reached = next((what for what, words in lane["reached"].items() if words in text), None)
+    told(lane, ended=number, code=code, reached=reached)
+    if reached is None or code != -signal.SIGKILL:
+        return 3
+    while True:
+        signal.pause()
 
 
 def main():
@@ -50,7 +69,15 @@ def main():
     if lane["end"] == "kill":
         time.sleep(rng.uniform(0, max(0, lane["interval"] - YOUNGEST)))
         os.execve(lane["db_stress"], [lane["db_stress"], *arguments], environment)
+    if lane["end"] == "reclaim":
+        plain, log = int(COMMANDS_MOST ** rng.random()), int(COMMANDS_MOST ** rng.random())
+        if rng.random() < 0.5:
+            log = LOG_COMMANDS_MOST
+        kills = f"kill_in_plain_reclaim:{plain},kill_in_log_reclaim:{log}"
+        arguments = [f"{it},{kills}" if it.startswith("--fs_uri=") else it for it in arguments]
     stress = subprocess.Popen([lane["db_stress"], *arguments], env=environment, preexec_fn=die_with_parent)
+    if lane["end"] == "reclaim":
+        return killed_in_reclaim(lane, number, stress)
     try:
         code = stress.wait(rng.uniform(YOUNGEST, lane["interval"] - 0.1))
         told(lane, ended=number, code=code)

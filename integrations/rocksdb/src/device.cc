@@ -1,9 +1,11 @@
 #include "device.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -76,6 +78,18 @@ IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
   }
 }
 
+void Device::Begin() const {
+  // Nobody else works meanwhile: everything waits for a reclaim.
+  const Reclaim what = reclaims_;
+  if (what == Reclaim::kNone) return;
+  std::atomic<uint64_t>& left = what == Reclaim::kLogs ? until_log_kill_ : until_plain_kill_;
+  if (left == 0 || --left > 0) return;
+  const char* name = what == Reclaim::kLogs ? "logs" : "plain files";
+  const std::string told = image_ + ": killed in a reclaim of " + name + "\n";
+  if (write(STDERR_FILENO, told.data(), told.size()) < 0) abort();
+  raise(SIGKILL);
+}
+
 IOStatus Device::Open(const Options& options, std::unique_ptr<Device>* device) {
   if (leyden_abi_version() != LEYDEN_ABI_VERSION) {
     return IOStatus::NotSupported("libleyden.so has another interface version than this plugin",
@@ -89,6 +103,8 @@ IOStatus Device::Open(const Options& options, std::unique_ptr<Device>* device) {
   IOStatus s = opened->Explain(status, "open");
   if (!s.ok()) return s;
   opened->dies_at_cut_ = options.die_at_cut;
+  opened->until_plain_kill_ = options.kill_in_plain_reclaim;
+  opened->until_log_kill_ = options.kill_in_log_reclaim;
   opened->was_killed_ = report.was_killed != 0;
   opened->identity_.size = sizeof opened->identity_;
   s = opened->Explain(leyden_identify(drive, &opened->identity_), "identify");
@@ -140,6 +156,7 @@ IOStatus Device::Read(uint64_t offset, size_t n, char* buffer) const {
     const uint64_t skip = offset % block;
     const uint64_t span = std::min(most, (skip + n + block - 1) / block * block);
     const uint64_t got = std::min<uint64_t>(span - skip, n);
+    Begin();
     const bool whole = skip == 0 && got == span;
     if (!whole && scratch.size() < span) scratch.resize(span);
     char* into = whole ? buffer : scratch.data();
@@ -161,6 +178,7 @@ IOStatus Device::Write(uint64_t offset, const char* data, size_t n, Durability d
   const size_t most = std::max(block, std::min<uint64_t>(identity_.transfer_max_bytes, 1U << 20) / block * block);
   while (n > 0) {
     const size_t part = std::min(n, most);
+    Begin();
     IOStatus s = Explain(leyden_write(drive_, offset, data, part, flags), "write");
     if (!s.ok()) return s;
     offset += part;
@@ -170,7 +188,10 @@ IOStatus Device::Write(uint64_t offset, const char* data, size_t n, Durability d
   return IOStatus::OK();
 }
 
-IOStatus Device::Flush() { return Explain(leyden_flush(drive_), "flush"); }
+IOStatus Device::Flush() {
+  Begin();
+  return Explain(leyden_flush(drive_), "flush");
+}
 
 IOStatus Device::Report(std::vector<leyden_zone>* zones) const {
   zones->resize(identity_.zone_count);
@@ -194,15 +215,21 @@ IOStatus Device::Describe(uint32_t zone, leyden_zone* description) const {
 }
 
 IOStatus Device::Reset(uint32_t zone) {
+  Begin();
   return Explain(leyden_zone_reset(drive_, zone), "reset zone " + std::to_string(zone));
 }
 IOStatus Device::Finish(uint32_t zone) {
+  Begin();
   return Explain(leyden_zone_finish(drive_, zone), "finish zone " + std::to_string(zone));
 }
 IOStatus Device::OpenArea(uint32_t zone) {
+  Begin();
   return Explain(leyden_zone_open(drive_, zone, LEYDEN_ZONE_ZRWA), "open zone " + std::to_string(zone));
 }
-IOStatus Device::CommitArea(uint64_t end) { return Explain(leyden_zrwa_commit(drive_, end), "commit"); }
+IOStatus Device::CommitArea(uint64_t end) {
+  Begin();
+  return Explain(leyden_zrwa_commit(drive_, end), "commit");
+}
 
 IOStatus Device::Damaged(const std::string& what) const {
   return IOStatus::Corruption(image_ + ": " + what, "look with leyden-fs check; restore the image from a copy");

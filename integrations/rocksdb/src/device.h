@@ -7,6 +7,7 @@
 
 #include <leyden.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ enum class Durability {
   kVolatile,      // until the next Flush
   kAcknowledged,  // survives a power cut when the write has returned
 };
+
+// What a reclaim copies.
+enum class Reclaim { kNone, kPlain, kLogs };
 
 class Device {
  public:
@@ -56,6 +60,9 @@ class Device {
   // Brings the drive to rest. Every call after it fails.
   IOStatus Close();
 
+  // A reclaim of that begins; or it has ended.
+  void Reclaims(Reclaim what) { reclaims_ = what; }
+
   // A status about damage of this image.
   IOStatus Damaged(const std::string& what) const;
   IOStatus Full(const std::string& what) const;
@@ -63,6 +70,8 @@ class Device {
  private:
   Device(std::string image, leyden_drive* drive) : image_(std::move(image)), drive_(drive) {}
   IOStatus Explain(leyden_status status, const std::string& doing) const;
+  // Called before each command: may be the one at which an option ends this process.
+  void Begin() const;
   IOStatus SetMode(Mode wanted);
 
   const std::string image_;
@@ -71,6 +80,10 @@ class Device {
   Mode mode_ = Mode::kNone;
   bool was_killed_ = false;
   bool dies_at_cut_ = false;
+  std::atomic<Reclaim> reclaims_{Reclaim::kNone};
+  // Commands of reclaims of plain files, and of logs, until this process is killed; 0: it is not.
+  mutable std::atomic<uint64_t> until_plain_kill_{0};
+  mutable std::atomic<uint64_t> until_log_kill_{0};
 };
 
 }  // namespace leyden_fs

@@ -11,6 +11,7 @@ IOStatus Wrong(const std::string& uri, const std::string& what) {
                                    "write leyden:IMAGE?mode:auto|none|selective|full,order:sound|published,"
                                    "plp:on|off,metadata:protected|volatile,format:off|empty,speed:X,"
                                    "access:write|read,control:off|on,at_cut:fail|die,"
+                                   "kill_in_plain_reclaim:N,kill_in_log_reclaim:N,"
                                    "record:FILE,trace:FILE");
 }
 
@@ -37,6 +38,14 @@ bool SetSpeed(const std::string& value, double* speed) {
   return !value.empty() && *end == '\0' && std::isfinite(*speed) && *speed >= 0;
 }
 
+bool SetCount(const std::string& value, uint64_t* count) {
+  if (value.empty() || value.size() > 9 || value.find_first_not_of("0123456789") != std::string::npos) return false;
+  *count = strtoull(value.c_str(), nullptr, 10);
+  return true;
+}
+
+std::string Unless0(const char* name, uint64_t value) { return value == 0 ? "" : name + std::to_string(value); }
+
 bool SetOption(const std::string& name, const std::string& value, Options* o) {
   if (name == "mode") return SetMode(value, &o->mode);
   if (name == "order") return Choice(value, "sound", "published", &o->flush_before_record);
@@ -46,6 +55,8 @@ bool SetOption(const std::string& name, const std::string& value, Options* o) {
   if (name == "format") return Choice(value, "empty", "off", &o->format_if_empty);
   if (name == "control") return Choice(value, "on", "off", &o->control);
   if (name == "at_cut") return Choice(value, "die", "fail", &o->die_at_cut);
+  if (name == "kill_in_plain_reclaim") return SetCount(value, &o->kill_in_plain_reclaim);
+  if (name == "kill_in_log_reclaim") return SetCount(value, &o->kill_in_log_reclaim);
   if (name == "speed") return SetSpeed(value, &o->speed);
   if (name == "record" && !value.empty()) {
     o->record = value;
@@ -74,7 +85,9 @@ std::string Options::Canonical() const {
   return std::string("mode:") + ModeName(mode) + (flush_before_record ? "" : ",order:published") +
          (protect_logs ? "" : ",plp:off") + (protect_metadata ? "" : ",metadata:volatile") +
          (read_only ? ",access:read" : "") + ",speed:" + std::to_string(speed) + (control ? ",control:on" : "") +
-         (die_at_cut ? ",at_cut:die" : "") + (record.empty() ? "" : ",record:" + record) +
+         (die_at_cut ? ",at_cut:die" : "") +
+         Unless0(",kill_in_plain_reclaim:", kill_in_plain_reclaim) +
+         Unless0(",kill_in_log_reclaim:", kill_in_log_reclaim) + (record.empty() ? "" : ",record:" + record) +
          (trace.empty() ? "" : ",trace:" + trace);
 }
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "rocksdb/io_status.h"
@@ -35,6 +36,10 @@ struct Options {
   bool control = false;
   // A command that finds the drive without power kills this process: so a machine and its drive go together.
   bool die_at_cut = false;
+  // Kill this process before the nth command of reclaims of plain files, or of logs, counted from the mount; 0: never. For
+  // tests.
+  uint64_t kill_in_plain_reclaim = 0;
+  uint64_t kill_in_log_reclaim = 0;
   // A file to record the drive's commands in; empty for none.
   std::string record;
   // A file to write down what the file system is asked for; empty for none.

@@ -33,7 +33,10 @@ bool Volume::Reclaim(std::set<uint32_t>* tried) {
   while (zones_.Victim(*tried, &victim)) {
     tried->insert(victim);
     bool moved = true;
-    IOStatus s = zones_.Use(victim) == ZoneUse::kLog ? ReclaimLog(victim) : ReclaimPlain(victim, &moved);
+    const bool is_log = zones_.Use(victim) == ZoneUse::kLog;
+    device_->Reclaims(is_log ? leyden_fs::Reclaim::kLogs : leyden_fs::Reclaim::kPlain);
+    IOStatus s = is_log ? ReclaimLog(victim) : ReclaimPlain(victim, &moved);
+    device_->Reclaims(leyden_fs::Reclaim::kNone);
     if (s.ok() && moved) return true;
   }
   return false;
